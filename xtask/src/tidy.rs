@@ -188,6 +188,7 @@ const ARROWS: [(&str, &[&str]); 20] = [
             "cognitive-typegen",
         ],
     ),
+    ("cogn-restate", &["cogn", "cognitive-contract", "cognitive-runtime"]),
     ("cognitive-typegen", &["cognitive-contract", "cognitive-schema"]),
     ("cognitive-wasm", &["cognitive-contract", "cognitive-schema"]),
     (

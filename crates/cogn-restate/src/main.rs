@@ -1,0 +1,77 @@
+//! The program `cogn-restate`: flags and environment in, a worker that listens. Prints where it listens on stderr, and
+//! nothing on stdout.
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Parser;
+use cogn::{Failure, Runtime, async_runtime};
+use cogn_restate::{DurableWorker, ListenOptions, Offer, asked_to_end, listen, serve};
+
+/// Runs Cognitive Modules for a Restate server: each module a service, each composition a workflow, each session an object.
+///
+/// Modules, model, keys and limits come from the environment and the configuration, as for `cogn run`. `cogn deploy restate`
+/// tells the server where the worker is.
+#[derive(Debug, Parser)]
+#[command(name = "cogn-restate", version)]
+struct WorkerArgs {
+    /// Where to listen. There are no keys: let nobody but the Restate server reach it
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9080")]
+    listen: SocketAddr,
+    /// Let other workers on this machine listen on the same address; the system shares connections out
+    #[arg(long)]
+    share_address: bool,
+    /// How many runs one connection of the server carries; fewer spread runs over more workers
+    #[arg(long, value_name = "COUNT", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    runs_per_connection: u32,
+    /// A folder of modules, before all other places; may be given several times
+    #[arg(long, value_name = "FOLDER")]
+    modules: Vec<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    match start(&WorkerArgs::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            say(&format!("error: {}", failure.message()));
+            if let Some(hint) = failure.suggestion() {
+                say(&format!("hint: {hint}"));
+            }
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn start(args: &WorkerArgs) -> Result<(), Failure> {
+    let mut builder = Runtime::builder().with_env();
+    for folder in &args.modules {
+        builder = builder.modules(folder);
+    }
+    let runtime = builder.build()?;
+    runtime.notices().iter().for_each(|notice| say(&format!("warning: {notice}")));
+    // A worker that can answer nothing would take runs and fail them.
+    runtime.host()?;
+    let worker = Arc::new(DurableWorker::new(runtime));
+    let offer = Offer::of(&worker);
+    offer.left_out.iter().for_each(|reason| say(&format!("warning: left out: {reason}")));
+    let mut options = ListenOptions::at(args.listen);
+    (options.shared, options.runs_per_connection) = (args.share_address, args.runs_per_connection);
+    async_runtime::on_all_cores()?.block_on(async {
+        let listener = listen(&options).map_err(|error| {
+            Failure::misconfigured(format!("cannot listen on {}: {error}", options.address))
+                .suggest("Choose another address with `--listen`")
+        })?;
+        let place = listener.local_addr().unwrap_or(options.address);
+        say(&format!("listening on http://{place}, {} services", offer.services.len()));
+        serve(listener, offer.endpoint, &options, asked_to_end()).await;
+        Ok(())
+    })
+}
+
+/// A line for people. One that nobody reads is no reason to end.
+fn say(line: &str) {
+    let _ = writeln!(anstream::stderr().lock(), "{line}");
+}

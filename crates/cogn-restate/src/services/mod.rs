@@ -1,0 +1,238 @@
+//! The services that a worker offers: one for each module, a workflow for each composition, sessions, and two that take the
+//! name of a module along. Names come from the modules, so the definitions that the SDK's macros would write are written
+//! here.
+
+mod front;
+mod module;
+mod session;
+mod workflow;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use restate_sdk::discovery::{
+    Handler, HandlerName, HandlerType, InputPayload, OutputPayload, Service as Manifest, ServiceName,
+    ServiceType,
+};
+use restate_sdk::endpoint::{ContextInternal, Endpoint, Error};
+use restate_sdk::serde::Json;
+use restate_sdk::service::macro_support::{ServiceBoxFuture, service_definition};
+use restate_sdk::service::{Service, ServiceDefinition};
+use serde_json::Value;
+
+use crate::worker::DurableWorker;
+use front::Front;
+use module::ModuleService;
+use session::SessionObject;
+use workflow::RunWorkflow;
+
+/// The service that takes any module and finds the right way to run it.
+pub const FRONT: &str = "cogn";
+/// The workflow that takes any module.
+pub const ANY_RUN: &str = "cogn-run";
+/// The object of sessions.
+pub const SESSION: &str = "cogn-session";
+
+/// How long the server waits for a worker that says nothing before it takes the run away from it and makes it again. A
+/// model is allowed to be slow, and an answer that is under way would be paid twice.
+const PATIENCE: Duration = Duration::from_hours(1);
+
+/// How soon and how often the server tries again after a worker was lost. Attempts are not limited: the work is never lost.
+const FIRST_RETRY: Duration = Duration::from_millis(50);
+const LAST_RETRY: Duration = Duration::from_secs(2);
+
+/// A service that a worker offers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OfferedService {
+    /// Its name at the server.
+    pub name: String,
+    /// Whether it is a `service`, a `workflow` or an `object`.
+    pub kind: &'static str,
+}
+
+/// What a worker offers: the endpoint for the server, and the names in it. Modules that cannot be loaded, and names that the
+/// server does not take, are in the last list with the reason.
+pub struct Offer {
+    /// What the server talks to.
+    pub endpoint: Endpoint,
+    /// What is in it.
+    pub services: Vec<OfferedService>,
+    /// What is not, and why.
+    pub left_out: Vec<String>,
+}
+
+impl Offer {
+    /// Everything that a worker has.
+    #[must_use]
+    pub fn of(worker: &Arc<DurableWorker>) -> Self {
+        let mut offer =
+            Self { endpoint: Endpoint::builder().build(), services: Vec::new(), left_out: Vec::new() };
+        let mut builder = Endpoint::builder();
+        let own = [
+            Described::new(FRONT, "Runs any module once for each key", Shape::Front),
+            Described::new(ANY_RUN, "One run of any module, by its key", Shape::Workflow(None)),
+            Described::new(
+                SESSION,
+                "A conversation: its runs one after the other, and its context",
+                Shape::Session,
+            ),
+        ];
+        let mut all: Vec<Described> = own.into();
+        for name in worker.runtime.modules().names() {
+            match worker.runtime.modules().glance(&name) {
+                Ok(module) => {
+                    let about = &module.manifest.responsibility;
+                    let shape = if module.stands_alone() {
+                        Shape::Module
+                    } else {
+                        Shape::Workflow(Some(name.clone()))
+                    };
+                    all.push(Described::new(&name, about, shape));
+                }
+                Err(failure) => offer.left_out.push(format!("{name}: {}", failure.message())),
+            }
+        }
+        for described in all {
+            let (name, kind) = (described.name.clone(), described.shape.word());
+            match described.definition(worker) {
+                Some(definition) => {
+                    builder = builder.bind(definition);
+                    offer.services.push(OfferedService { name, kind });
+                }
+                None => offer.left_out.push(format!("{name}: the server takes no service of this name")),
+            }
+        }
+        offer.endpoint = builder.build();
+        offer
+    }
+}
+
+/// A service before it is bound.
+struct Described {
+    name: String,
+    about: String,
+    shape: Shape,
+}
+
+/// What kind of service it is; a workflow belongs to one module or takes its name along.
+enum Shape {
+    Front,
+    Module,
+    Workflow(Option<String>),
+    Session,
+}
+
+impl Shape {
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Front | Self::Module => "service",
+            Self::Workflow(_) => "workflow",
+            Self::Session => "object",
+        }
+    }
+}
+
+impl Described {
+    fn new(name: &str, about: &str, shape: Shape) -> Self {
+        Self { name: name.to_owned(), about: about.to_owned(), shape }
+    }
+
+    /// `None` if the server would not take the name.
+    fn definition(self, worker: &Arc<DurableWorker>) -> Option<ServiceDefinition> {
+        let (worker, shared, exclusive) = (Arc::clone(worker), Some(HandlerType::Shared), None);
+        let (ty, handlers) = match &self.shape {
+            Shape::Front | Shape::Module => (ServiceType::Service, vec![handler("run", None)?]),
+            Shape::Workflow(_) => (
+                ServiceType::Workflow,
+                vec![
+                    handler("run", Some(HandlerType::Workflow))?,
+                    handler("envelope", shared)?,
+                    handler("status", shared)?,
+                    handler("review", shared)?,
+                    handler("decide", shared)?,
+                ],
+            ),
+            Shape::Session => (
+                ServiceType::VirtualObject,
+                vec![handler("run", exclusive)?, handler("context", shared)?, handler("forget", exclusive)?],
+            ),
+        };
+        let manifest = manifest(&self.name, &self.about, ty, handlers)?;
+        Some(match self.shape {
+            Shape::Front => service_definition(Front { worker }, manifest),
+            Shape::Module => service_definition(ModuleService { worker, module: self.name }, manifest),
+            Shape::Workflow(module) => service_definition(RunWorkflow { worker, module }, manifest),
+            Shape::Session => service_definition(SessionObject { worker }, manifest),
+        })
+    }
+}
+
+fn manifest(name: &str, about: &str, ty: ServiceType, handlers: Vec<Handler>) -> Option<Manifest> {
+    Some(Manifest {
+        name: ServiceName::try_from(name.to_owned()).ok()?,
+        ty,
+        handlers,
+        documentation: Some(about.to_owned()),
+        metadata: std::collections::HashMap::default(),
+        abort_timeout: Some(milliseconds(PATIENCE)),
+        inactivity_timeout: Some(milliseconds(PATIENCE)),
+        journal_retention: None,
+        idempotency_retention: None,
+        enable_lazy_state: None,
+        ingress_private: None,
+        retry_policy_initial_interval: Some(milliseconds(FIRST_RETRY)),
+        retry_policy_max_interval: Some(milliseconds(LAST_RETRY)),
+        retry_policy_max_attempts: None,
+        retry_policy_exponentiation_factor: Some(2.0),
+        retry_policy_on_max_attempts: None,
+    })
+}
+
+fn handler(name: &str, ty: Option<HandlerType>) -> Option<Handler> {
+    let json = "application/json".to_owned();
+    Some(Handler {
+        name: HandlerName::try_from(name).ok()?,
+        // What is no JSON is answered with an envelope that says so.
+        input: Some(InputPayload {
+            content_type: Some("*/*".to_owned()),
+            json_schema: None,
+            required: Some(false),
+        }),
+        output: Some(OutputPayload {
+            content_type: Some(json),
+            json_schema: None,
+            set_content_type_if_empty: Some(false),
+        }),
+        ty,
+        documentation: None,
+        metadata: std::collections::HashMap::default(),
+        abort_timeout: None,
+        inactivity_timeout: None,
+        journal_retention: None,
+        idempotency_retention: None,
+        workflow_completion_retention: None,
+        enable_lazy_state: None,
+        ingress_private: None,
+        retry_policy_initial_interval: None,
+        retry_policy_max_interval: None,
+        retry_policy_max_attempts: None,
+        retry_policy_exponentiation_factor: None,
+        retry_policy_on_max_attempts: None,
+    })
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Ends an invocation with its answer.
+fn answer(ctx: &ContextInternal, answer: Value) -> Result<(), Error> {
+    ctx.handle_handler_result(Ok(Json(answer)));
+    ctx.end();
+    Ok(())
+}
+
+fn unknown(ctx: &ContextInternal) -> Result<(), Error> {
+    Err(Error::unknown_handler(ctx.service_name(), ctx.handler_name()))
+}

@@ -1,0 +1,43 @@
+//! A module as a service: its input in, its envelope out, asked once for each invocation.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use restate_sdk::endpoint::ContextInternal;
+
+use super::{Service, ServiceBoxFuture, answer, unknown};
+use crate::wishes;
+use crate::worker::{DurableWorker, WantedRun, refused};
+
+/// One module.
+pub(super) struct ModuleService {
+    pub(super) worker: Arc<DurableWorker>,
+    pub(super) module: String,
+}
+
+impl Service for ModuleService {
+    type Future = ServiceBoxFuture;
+
+    fn handle(&self, ctx: ContextInternal) -> Self::Future {
+        let (worker, module) = (Arc::clone(&self.worker), self.module.clone());
+        Box::pin(async move {
+            if ctx.handler_name() != "run" {
+                return unknown(&ctx);
+            }
+            let (body, about) = ctx.input::<Bytes>().await;
+            let invocation = about.invocation_id;
+            let read = wishes::read(&body).and_then(|(body, wishes)| {
+                wishes.refuse_waiting()?;
+                Ok((body, wishes))
+            });
+            let envelope = match read {
+                Ok((body, wishes)) => {
+                    let wanted = WantedRun { module, body, wishes, invocation, session: None };
+                    worker.finish(&ctx, wanted).await.envelope
+                }
+                Err(failure) => refused(failure, &invocation),
+            };
+            answer(&ctx, envelope)
+        })
+    }
+}

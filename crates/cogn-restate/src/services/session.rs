@@ -1,0 +1,86 @@
+//! A session as a virtual object: its runs one after the other, each with the context that those before it kept. The
+//! context is the state of the object; a run that dies on the way has changed nothing of it.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use restate_sdk::context::RunFuture as _;
+use restate_sdk::endpoint::ContextInternal;
+use restate_sdk::errors::TerminalError;
+use restate_sdk::serde::Json;
+use serde_json::{Value, json};
+
+use super::{Service, ServiceBoxFuture, answer, unknown};
+use crate::durable::early_end;
+use crate::session_context::after;
+use crate::steps::KeptEntry;
+use crate::wishes::{GivenBody, NamedBody};
+use crate::worker::{DurableWorker, WantedRun, WantedSession, micros, moment, refused};
+
+/// The member of the state that holds context.
+const CONTEXT: &str = "context";
+
+/// All sessions.
+pub(super) struct SessionObject {
+    pub(super) worker: Arc<DurableWorker>,
+}
+
+impl Service for SessionObject {
+    type Future = ServiceBoxFuture;
+
+    fn handle(&self, ctx: ContextInternal) -> Self::Future {
+        let worker = Arc::clone(&self.worker);
+        Box::pin(async move {
+            let (body, about) = ctx.input::<Bytes>().await;
+            let said = match ctx.handler_name() {
+                "run" => run(&worker, &ctx, &body, (about.key, about.invocation_id)).await,
+                "context" => match kept(&ctx).await {
+                    Ok(entries) => json!({ "context": entries }),
+                    Err(error) => refused(early_end(&error), &about.invocation_id),
+                },
+                "forget" => {
+                    ctx.clear_all();
+                    json!({ "forgotten": about.key })
+                }
+                _ => return unknown(&ctx),
+            };
+            answer(&ctx, said)
+        })
+    }
+}
+
+async fn kept(ctx: &ContextInternal) -> Result<Vec<KeptEntry>, TerminalError> {
+    Ok(ctx.get::<Json<Vec<KeptEntry>>>(CONTEXT).await?.map(Json::into_inner).unwrap_or_default())
+}
+
+async fn run(
+    worker: &DurableWorker,
+    ctx: &ContextInternal,
+    body: &[u8],
+    (key, invocation): (String, String),
+) -> Value {
+    let read = NamedBody::read(body).and_then(|named| {
+        let wishes = named.wishes()?;
+        // A session that waits for a person would hold up all who come after.
+        wishes.refuse_waiting()?;
+        Ok((named, wishes))
+    });
+    let (named, wishes) = match read {
+        Ok(read) => read,
+        Err(failure) => return refused(failure, &invocation),
+    };
+    let began = ctx.run(|| async { Ok(micros(SystemTime::now())) }).name("began").await;
+    let (state, began) = match (kept(ctx).await, began) {
+        (Ok(state), Ok(began)) => (state, moment(began)),
+        (Err(error), _) | (_, Err(error)) => return refused(early_end(&error), &invocation),
+    };
+    let session = WantedSession { key, state: state.clone(), began };
+    let body = GivenBody::Json(named.input);
+    let wanted = WantedRun { module: named.module, body, wishes, invocation, session: Some(session) };
+    let finished = worker.finish(ctx, wanted).await;
+    if !finished.context.is_empty() {
+        ctx.set(CONTEXT, Json(after(state, &finished.context)));
+    }
+    finished.envelope
+}

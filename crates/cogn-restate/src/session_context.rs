@@ -1,0 +1,165 @@
+//! The context of one session while a run goes on: the state of its virtual object, and what the run keeps. Nothing is
+//! written to the server here: what was kept goes into the steps of the run, and from there into the state. Belongs to one
+//! owner, so it asks for none.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use cognitive_contract::context::{Caps, ContextEntry, ContextFilter, Owner, Ttl};
+use cognitive_contract::ports::ContextStore;
+
+use crate::steps::KeptEntry;
+
+/// What a session keeps at most: all of it is read with every run.
+const CAPS: Caps = Caps { entries: 100, bytes: 1 << 20 };
+
+/// The context of one session.
+#[derive(Default)]
+pub(crate) struct SessionContext(Mutex<SessionState>);
+
+#[derive(Default)]
+struct SessionState {
+    /// The oldest first.
+    kept: Vec<ContextEntry>,
+    /// What was kept since somebody asked.
+    written: Vec<KeptEntry>,
+}
+
+impl SessionContext {
+    /// The context that the state of a session holds.
+    pub(crate) fn new(state: &[KeptEntry]) -> Self {
+        let kept = state.iter().filter_map(KeptEntry::entry).collect();
+        Self(Mutex::new(SessionState { kept, written: Vec::new() }))
+    }
+
+    /// What was kept since this was last asked.
+    pub(crate) fn take_written(&self) -> Vec<KeptEntry> {
+        std::mem::take(&mut self.lock().written)
+    }
+
+    /// Keeps what a process kept that died. It is in a step already.
+    pub(crate) fn keep_again(&self, entries: &[KeptEntry]) {
+        let mut state = self.lock();
+        for entry in entries.iter().filter_map(KeptEntry::entry) {
+            state.keep(entry);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SessionState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SessionState {
+    fn keep(&mut self, entry: ContextEntry) {
+        self.kept.retain(|other| !(other.kind == entry.kind && other.key.text == entry.key.text));
+        self.kept.push(entry);
+    }
+}
+
+/// The state of a session after a run kept all this: the newest of each name, within the limits, the oldest first.
+pub(crate) fn after(state: Vec<KeptEntry>, written: &[KeptEntry]) -> Vec<KeptEntry> {
+    let mut all = state;
+    for entry in written {
+        all.retain(|other| !entry.replaces(other));
+        all.push(entry.clone());
+    }
+    let weight = |entry: &KeptEntry| serde_json::to_string(entry).map_or(0, |text| text.len());
+    let mut total: usize = all.iter().map(weight).sum();
+    let mut from = 0;
+    for entry in &all {
+        if all.len() - from <= CAPS.entries && total <= CAPS.bytes {
+            break;
+        }
+        total -= weight(entry);
+        from += 1;
+    }
+    all.split_off(from)
+}
+
+impl ContextStore for SessionContext {
+    fn get(&self, _: &Owner, kind: &str, key: &str, now: SystemTime) -> Result<Option<ContextEntry>, String> {
+        let state = self.lock();
+        let found = state.kept.iter().find(|entry| entry.kind == kind && entry.key.text == key);
+        Ok(found.filter(|entry| entry.is_live(now)).cloned())
+    }
+
+    fn put(&self, owner: &Owner, entry: &ContextEntry, _: SystemTime) -> Result<(), String> {
+        if entry.ttl == Ttl::Request {
+            return Ok(());
+        }
+        CAPS.weigh(owner, entry, entry.value.to_string().len())?;
+        let mut state = self.lock();
+        state.written.push(KeptEntry::of(entry));
+        state.keep(entry.clone());
+        Ok(())
+    }
+
+    fn list(
+        &self,
+        _: &Owner,
+        filter: ContextFilter<'_>,
+        now: SystemTime,
+    ) -> Result<Vec<ContextEntry>, String> {
+        let state = self.lock();
+        let meant = state.kept.iter().rev().filter(|entry| filter.means(entry) && entry.is_live(now));
+        Ok(meant.cloned().collect())
+    }
+
+    fn remove(&self, _: &Owner, _: &str, _: &str) -> Result<bool, String> {
+        Err("context of a session goes with the session".to_owned())
+    }
+
+    fn gc(&self, _: SystemTime) -> Result<u64, String> {
+        Ok(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use cognitive_contract::context::Key;
+    use serde_json::json;
+
+    use super::*;
+
+    fn entry(key: &str, value: u64) -> ContextEntry {
+        let created = SystemTime::UNIX_EPOCH + Duration::from_secs(value);
+        ContextEntry::new("state", Key::plain(key), json!(value), Ttl::Forever, created)
+    }
+
+    #[test]
+    fn a_run_sees_the_state_and_what_it_kept_and_the_state_becomes_the_same() {
+        let state = [KeptEntry::of(&entry("a", 1)), KeptEntry::of(&entry("b", 2))];
+        let (context, owner, now) = (SessionContext::new(&state), Owner::default(), SystemTime::now());
+        context.put(&owner, &entry("a", 3), now).unwrap();
+        let seen = |context: &SessionContext| {
+            let all = context.list(&owner, ContextFilter::default(), now).unwrap();
+            all.into_iter().map(|entry| entry.value).collect::<Vec<_>>()
+        };
+        assert_eq!(seen(&context), [json!(3), json!(2)]);
+        let written = context.take_written();
+        assert!(written.len() == 1 && context.take_written().is_empty());
+        let next = after(state.to_vec(), &written);
+        assert_eq!(seen(&SessionContext::new(&next)), [json!(3), json!(2)]);
+        let again = SessionContext::new(&state);
+        again.keep_again(&written);
+        assert!(seen(&again) == [json!(3), json!(2)] && again.take_written().is_empty());
+    }
+
+    #[test]
+    fn a_session_is_bounded() {
+        let many: Vec<KeptEntry> = (0..300).map(|n| KeptEntry::of(&entry(&n.to_string(), n))).collect();
+        let kept = after(Vec::new(), &many);
+        assert_eq!((kept.len(), kept.last()), (CAPS.entries, many.last()));
+        let huge = ContextEntry::new(
+            "s",
+            Key::plain("k"),
+            json!("x".repeat(2 << 20)),
+            Ttl::Forever,
+            SystemTime::now(),
+        );
+        assert!(SessionContext::default().put(&Owner::default(), &huge, SystemTime::now()).is_err());
+    }
+}

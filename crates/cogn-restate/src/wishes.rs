@@ -1,0 +1,202 @@
+//! What a caller sends: the input of a module, and `_options` beside it. Decides nothing about modules: what is no JSON is
+//! handed on as it came, so that the run itself says what is wrong with it.
+
+use cogn::{ModuleRun, RunOptions};
+use cognitive_contract::money::Money;
+use cognitive_contract::{ErrorCode, Failure, numbers};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// The member of a body that says how a run is to be made.
+const OPTIONS: &str = "_options";
+
+/// How a caller wants a run to be made.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct RunWishes {
+    receipt: bool,
+    seed: Option<u64>,
+    max_output_tokens: Option<u64>,
+    thinking: Option<u32>,
+    max_cost: Option<Money>,
+    review: ReviewWish,
+}
+
+/// What happens to an answer that a person has to look at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ReviewWish {
+    /// It is queued, and given out at once.
+    #[default]
+    Queue,
+    /// It is given out when it is decided.
+    Wait,
+}
+
+/// The input of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum GivenBody {
+    /// JSON that was read.
+    Json(Value),
+    /// Text that the run reads.
+    Raw(String),
+}
+
+impl RunWishes {
+    /// Whether the answer waits for a person.
+    pub(crate) fn waits(&self) -> bool {
+        self.review == ReviewWish::Wait
+    }
+
+    pub(crate) fn apply(&self, options: &mut RunOptions) {
+        options.receipt |= self.receipt;
+        options.seed = self.seed.or(options.seed);
+        options.max_output_tokens = self.max_output_tokens.or(options.max_output_tokens);
+        options.thinking = self.thinking.or(options.thinking);
+        // A caller can spend less than the operator allows, never more.
+        let limits = [options.max_cost, self.max_cost].into_iter().flatten();
+        options.max_cost = limits.min();
+    }
+
+    /// The refusal of a wish that only runs with a name of their own can have.
+    pub(crate) fn refuse_waiting(&self) -> Result<(), Failure> {
+        if self.waits() {
+            let message = "this run cannot wait for a person: it has no name to decide it by";
+            let hint = "Call a composition or `cogn-run` by a key, or the service `cogn`";
+            return Err(Failure::new(ErrorCode::InvalidInput, message).suggest(hint));
+        }
+        Ok(())
+    }
+}
+
+impl GivenBody {
+    pub(crate) fn give(self, run: ModuleRun) -> ModuleRun {
+        match self {
+            Self::Json(value) => run.input(value),
+            Self::Raw(text) => run.raw_json(text),
+        }
+    }
+}
+
+/// Reads a body that is an input with `_options` beside its members.
+pub(crate) fn read(body: &[u8]) -> Result<(GivenBody, RunWishes), Failure> {
+    let text = String::from_utf8_lossy(body);
+    if text.trim().is_empty() {
+        return Ok((GivenBody::Json(Value::Object(Map::new())), RunWishes::default()));
+    }
+    let names_options = text.contains("\"_options\"") && numbers::rounded(&text).is_empty();
+    match names_options.then(|| serde_json::from_str(&text)) {
+        Some(Ok(Value::Object(mut members))) => {
+            let wishes = take_wishes(&mut members)?;
+            Ok((GivenBody::Json(Value::Object(members)), wishes))
+        }
+        _ => Ok((GivenBody::Raw(text.into_owned()), RunWishes::default())),
+    }
+}
+
+/// A body that names a module: `{"module", "input", "_options"}`, and `key` or `session` where they say something.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct NamedBody {
+    pub(crate) module: String,
+    pub(crate) input: Value,
+    pub(crate) options: Option<Value>,
+    pub(crate) key: Option<String>,
+    pub(crate) session: Option<String>,
+}
+
+impl NamedBody {
+    pub(crate) fn read(body: &[u8]) -> Result<Self, Failure> {
+        let refused = |what: String| {
+            Failure::new(ErrorCode::InvalidInput, what)
+                .suggest("Send {\"module\": \"text-classifier\", \"input\": {\"text\": \"…\"}}")
+        };
+        let text = String::from_utf8_lossy(body);
+        if let Some(number) = numbers::rounded(&text).first() {
+            return Err(refused(format!("a number would not be kept as it is written: {number:?}")));
+        }
+        let Ok(Value::Object(mut members)) = serde_json::from_str::<Value>(&text) else {
+            return Err(refused("the body has to be a JSON object".to_owned()));
+        };
+        let mut word = |name: &str| match members.shift_remove(name) {
+            Some(Value::String(word)) if !word.is_empty() => Ok(Some(word)),
+            Some(Value::Null) | None => Ok(None),
+            Some(_) => Err(refused(format!("`{name}` has to be a text"))),
+        };
+        let (module, key, session) = (word("module")?, word("key")?, word("session")?);
+        let module = module.ok_or_else(|| refused("the body names no `module`".to_owned()))?;
+        let input = members.shift_remove("input").unwrap_or_else(|| Value::Object(Map::new()));
+        let options = members.shift_remove(OPTIONS).filter(|options| !options.is_null());
+        if let Some(name) = members.keys().next() {
+            return Err(refused(format!("nothing is called `{name}` here")));
+        }
+        Ok(Self { module, input, options, key, session })
+    }
+
+    /// How the run is to be made.
+    pub(crate) fn wishes(&self) -> Result<RunWishes, Failure> {
+        self.options.clone().map_or(Ok(RunWishes::default()), wishes_of)
+    }
+
+    /// The input as a service of the module takes it.
+    pub(crate) fn input_with_options(&self) -> Value {
+        match (self.input.clone(), self.options.clone()) {
+            (Value::Object(mut members), Some(options)) => {
+                members.insert(OPTIONS.to_owned(), options);
+                Value::Object(members)
+            }
+            (input, _) => input,
+        }
+    }
+}
+
+fn take_wishes(members: &mut Map<String, Value>) -> Result<RunWishes, Failure> {
+    members.shift_remove(OPTIONS).map_or(Ok(RunWishes::default()), wishes_of)
+}
+
+fn wishes_of(value: Value) -> Result<RunWishes, Failure> {
+    serde_json::from_value(value).map_err(|error| {
+        Failure::new(ErrorCode::InvalidInput, format!("`{OPTIONS}` cannot be used: {error}"))
+            .suggest("They are `receipt`, `seed`, `max_output_tokens`, `thinking`, `max_cost` and `review`")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn options_are_taken_out_and_everything_else_is_left_to_the_run() {
+        let (given, wishes) = read(br#"{"text": "t", "_options": {"seed": 1, "review": "wait"}}"#).unwrap();
+        assert_eq!(given, GivenBody::Json(json!({ "text": "t" })));
+        assert!(wishes.seed == Some(1) && wishes.waits() && wishes.refuse_waiting().is_err());
+        for text in
+            [r#"{"text": "t"}"#, "no JSON", "[1]", r#"{"n": 12345678901234567890123, "_options": {}}"#]
+        {
+            let (given, wishes) = read(text.as_bytes()).unwrap();
+            assert_eq!((given, wishes), (GivenBody::Raw(text.to_owned()), RunWishes::default()));
+        }
+        assert_eq!(read(b" ").unwrap().0, GivenBody::Json(json!({})));
+        for wrong in
+            [r#"{"_options": {"sed": 1}}"#, r#"{"_options": {"review": "later"}}"#, r#"{"_options": 1}"#]
+        {
+            assert_eq!(read(wrong.as_bytes()).unwrap_err().number(), "E1001", "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_body_that_names_its_module_is_read_strictly() {
+        let body = br#"{"module": "m", "input": {"a": 1}, "key": "k", "_options": {"receipt": true}}"#;
+        let named = NamedBody::read(body).unwrap();
+        assert_eq!(
+            (named.module.as_str(), named.key.as_deref(), named.session.as_deref()),
+            ("m", Some("k"), None)
+        );
+        assert!(named.wishes().unwrap().receipt);
+        assert_eq!(named.input_with_options(), json!({ "a": 1, "_options": { "receipt": true } }));
+        for wrong in ["{}", "[]", r#"{"module": 1}"#, r#"{"module": "m", "inputs": {}}"#, "x"] {
+            assert_eq!(NamedBody::read(wrong.as_bytes()).unwrap_err().number(), "E1001", "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! What all invocations of a worker share: the runtime, and how a run is made durable in it. Wires no provider: modules,
+//! models and limits are those that the façade decides.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use cogn::{Host, ModuleRun, Runtime};
+use cognitive_contract::ports::PartJournal;
+use cognitive_contract::review::ReviewDesk;
+use cognitive_contract::{Failure, Module};
+use cognitive_runtime::{Clock, Reviewing};
+use restate_sdk::endpoint::ContextInternal;
+use serde_json::{Value, json};
+
+use crate::durable::{DurableRun, FinishedRun};
+use crate::review::WaitingDesk;
+use crate::run_journal::RunJournal;
+use crate::session_context::SessionContext;
+use crate::steps::KeptEntry;
+use crate::wishes::{GivenBody, RunWishes};
+
+/// A worker: a runtime whose runs are in the journal of a Restate server.
+pub struct DurableWorker {
+    pub(crate) runtime: Runtime,
+}
+
+/// A run that is wanted.
+pub(crate) struct WantedRun {
+    pub(crate) module: String,
+    pub(crate) body: GivenBody,
+    pub(crate) wishes: RunWishes,
+    /// The invocation; logs, audit and envelope know the run by it, in whichever process it goes on.
+    pub(crate) invocation: String,
+    pub(crate) session: Option<WantedSession>,
+}
+
+/// The session that a run belongs to.
+pub(crate) struct WantedSession {
+    /// The name of its object: `SESSION`, or `USER/SESSION`.
+    pub(crate) key: String,
+    pub(crate) state: Vec<KeptEntry>,
+    /// When the run began, in whichever process: context that expires is judged by this moment.
+    pub(crate) began: SystemTime,
+}
+
+impl DurableWorker {
+    /// A worker with this runtime.
+    #[must_use]
+    pub fn new(runtime: Runtime) -> Self {
+        Self { runtime }
+    }
+
+    /// A module by its name.
+    pub(crate) fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
+        self.runtime.modules().module(name)
+    }
+
+    /// Makes a run, or the rest of it.
+    pub(crate) async fn finish(&self, ctx: &ContextInternal, wanted: WantedRun) -> FinishedRun {
+        let session = wanted.session.as_ref();
+        let context = session.map(|session| Arc::new(SessionContext::new(&session.state)));
+        let journal = Arc::new(RunJournal::new(context.clone()));
+        let desk = wanted.wishes.waits().then(|| self.desk(&wanted.invocation));
+        let clock = session.map(|session| session.began);
+        let run = self.run(wanted).tune(|host: &mut Host| {
+            host.journal = Some(Arc::clone(&journal) as Arc<dyn PartJournal>);
+            // The database of one worker is not that of another: context lives in sessions, and nowhere else.
+            host.context = context.map(|context| context as _);
+            if let Some(began) = clock {
+                host.clock = Clock::from_fn(move || began);
+            }
+            if let Some(desk) = &desk {
+                let rules = self.runtime.settings().review.clone();
+                host.review = Some(Reviewing { rules, desk: Arc::clone(desk) as Arc<dyn ReviewDesk> });
+            }
+        });
+        DurableRun::new(run, journal, desk).finish(ctx).await
+    }
+
+    /// A desk that knows whether the run waits, before that of the worker.
+    fn desk(&self, invocation: &str) -> Arc<WaitingDesk> {
+        let behind = self.runtime.host().ok().and_then(|host| Some(Arc::clone(&host.review.as_ref()?.desk)));
+        Arc::new(WaitingDesk::new(behind, invocation.to_owned()))
+    }
+
+    /// The desk of the worker, where decisions are kept beyond the run.
+    pub(crate) fn kept_desk(&self) -> Option<Arc<dyn ReviewDesk>> {
+        self.runtime.host().ok().and_then(|host| Some(Arc::clone(&host.review.as_ref()?.desk)))
+    }
+
+    fn run(&self, wanted: WantedRun) -> ModuleRun {
+        let WantedRun { module, body, wishes, invocation, session } = wanted;
+        let run = self.runtime.module_or_envelope(&module).options(|options| {
+            wishes.apply(options);
+            options.trace_id = Some(invocation);
+            options.remote = true;
+            if let Some(session) = session {
+                let (user, _) = session.key.rsplit_once('/').unwrap_or_default();
+                options.user = (!user.is_empty()).then(|| user.to_owned());
+                options.session = Some(session.key);
+            }
+        });
+        body.give(run)
+    }
+}
+
+/// A failure as what a handler answers: an envelope, with the name that the run would have had.
+pub(crate) fn refused(failure: Failure, invocation: &str) -> Value {
+    let mut envelope = failure.for_remote_caller().into_envelope();
+    envelope.meta_mut().extra.insert("trace_id".to_owned(), json!(invocation));
+    serde_json::to_value(&envelope).unwrap_or_default()
+}
+
+/// Moments as the journal keeps them: microseconds since 1970.
+pub(crate) fn micros(moment: SystemTime) -> u64 {
+    let since = moment.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// The moment that the journal keeps.
+pub(crate) fn moment(micros: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH.checked_add(Duration::from_micros(micros)).unwrap_or(SystemTime::UNIX_EPOCH)
+}

@@ -1,0 +1,111 @@
+//! A server, and a worker in the process of the test: modules of its own beside the bundled ones, and a scripted model.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use cogn::config::Config;
+use cogn::{Runtime, Value, json};
+use cogn_restate::{DurableWorker, ListenOptions, Offer, listen, serve};
+use cognitive_testkit::TestRestate;
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+
+use crate::http::post;
+use crate::model::Model;
+
+pub struct Here {
+    pub restate: TestRestate,
+    pub model: Model,
+    pub modules: TempDir,
+    config: Value,
+    address: SocketAddr,
+    serving: JoinHandle<()>,
+}
+
+impl Here {
+    /// `None`, after a skip, without the program of the server.
+    pub async fn open(config: Value) -> Option<Self> {
+        let restate = tokio::task::block_in_place(TestRestate::open)?;
+        let (model, modules) = (Model::default(), TempDir::new().unwrap());
+        write_chain(modules.path());
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let (address, serving) = start(&model, modules.path(), &config, any);
+        let deployment = json!({ "uri": format!("http://{address}") });
+        post(&format!("{}/deployments", restate.admin), &deployment).await;
+        Some(Self { restate, model, modules, config, address, serving })
+    }
+
+    pub fn runtime(&self) -> Runtime {
+        runtime(&self.model, self.modules.path(), &self.config)
+    }
+
+    /// Ends the worker with all that it has under way, and starts another in its place.
+    pub async fn restart_worker(&mut self) {
+        self.serving.abort();
+        assert!((&mut self.serving).await.unwrap_err().is_cancelled());
+        (self.address, self.serving) = start(&self.model, self.modules.path(), &self.config, self.address);
+    }
+
+    /// Calls a handler.
+    pub async fn call(&self, path: &str, body: Value) -> Value {
+        post(&format!("{}/{path}", self.restate.ingress), &body).await
+    }
+}
+
+fn runtime(model: &Model, modules: &Path, config: &Value) -> Runtime {
+    let config: Config = serde_json::from_value(config.clone()).unwrap();
+    Runtime::builder().modules(modules).provider(model.clone()).config(config).build().unwrap()
+}
+
+fn start(model: &Model, modules: &Path, config: &Value, at: SocketAddr) -> (SocketAddr, JoinHandle<()>) {
+    let worker = Arc::new(DurableWorker::new(runtime(model, modules, config)));
+    let offer = Offer::of(&worker);
+    assert!(offer.left_out.is_empty(), "{:?}", offer.left_out);
+    let options = ListenOptions::at(at);
+    let listener = listen(&options).unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = tokio::spawn(async move {
+        serve(listener, offer.endpoint, &options, std::future::pending()).await;
+    });
+    (address, serving)
+}
+
+/// A module folder.
+pub fn write_module(root: &Path, name: &str, manifest: &Value, schema: &Value) {
+    let folder = root.join(name);
+    fs::create_dir(&folder).unwrap();
+    let mut whole =
+        json!({ "name": name, "version": "1.0.0", "tier": "decision", "responsibility": "a test" });
+    whole.as_object_mut().unwrap().extend(manifest.as_object().unwrap().clone());
+    fs::write(folder.join("module.yaml"), whole.to_string()).unwrap();
+    fs::write(folder.join("schema.json"), schema.to_string()).unwrap();
+    fs::write(folder.join("prompt.md"), format!("I am `{name}`. Say something.")).unwrap();
+}
+
+pub const PARTS: [&str; 4] = ["first", "second", "third", "fourth"];
+
+/// `chain`, which hands a text from one of four parts to the next, and `counter`, which counts the runs of its session.
+pub fn write_chain(root: &Path) {
+    let text =
+        json!({ "type": "object", "required": ["text"], "properties": { "text": { "type": "string" } } });
+    let mut said = text.clone();
+    said["required"] = json!(["rationale", "text"]);
+    said["properties"]["rationale"] = json!({ "type": "string" });
+    let schema = json!({ "input": text, "data": said });
+    for part in PARTS {
+        write_module(root, part, &json!({}), &schema);
+    }
+    let mut steps = vec![json!({ "from": "input", "to": "first", "mapping": { "text": "$.text" } })];
+    for pair in PARTS.windows(2) {
+        let (from, to) = (format!("{}.output", pair[0]), pair[1]);
+        steps.push(json!({ "from": from, "to": to, "mapping": { "text": "$.data.text" } }));
+    }
+    steps.push(json!({ "from": "fourth.output", "to": "output" }));
+    let requires = PARTS.map(|part| json!({ "name": part }));
+    let composition = json!({ "requires": requires, "dataflow": steps });
+    write_module(root, "chain", &json!({ "composition": composition }), &schema);
+    let context = json!({ "accepts": [{ "type": "tally" }], "emits": [{ "type": "tally", "ttl": 3600 }] });
+    write_module(root, "counter", &json!({ "context": context }), &schema);
+}

@@ -1,0 +1,20 @@
+//! Durable runs against a real Restate server, which each test starts for itself: the same envelopes as in one process, one
+//! answer for each key, context and reviews that outlive workers, cancellation, and workers that are killed.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "in a test, a panic is the report"
+)]
+
+mod equality;
+mod here;
+mod http;
+mod keys;
+mod kills;
+mod model;
+mod people;
+mod sessions;
+mod stub;
