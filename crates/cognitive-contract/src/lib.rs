@@ -65,6 +65,7 @@ pub mod wrap_v21;
 pub mod address;
 pub mod archive;
 mod audit;
+pub mod batch_service;
 pub mod built;
 pub mod capabilities;
 pub mod compose;

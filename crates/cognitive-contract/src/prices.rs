@@ -212,6 +212,14 @@ impl PriceTable {
         fitting.rev().max_by_key(rank)
     }
 
+    /// The same for requests that are posted many at once: every service that takes them bills half of everything.
+    #[must_use]
+    pub fn for_posts(&self) -> Self {
+        let entries = self.entries.iter().cloned();
+        let entries = entries.map(|entry| PriceEntry { price: entry.price.halved(), ..entry }).collect();
+        Self { entries, as_of: self.as_of.clone() }
+    }
+
     /// All lines, by name, as people read them.
     #[must_use]
     pub fn rows(&self) -> Vec<PriceRow<'_>> {
@@ -283,6 +291,20 @@ impl ModelPrice {
         image_tokens: Some(0),
         vocabulary: BilledVocabulary::Unknown,
     };
+
+    /// Half of it. What has no half is rounded up, so that no limit is exceeded for it.
+    fn halved(self) -> Self {
+        let rates = |rates: TokenRates| {
+            let half = |money: Money| Money::from_pico(money.pico().div_ceil(2));
+            TokenRates {
+                input: half(rates.input),
+                output: half(rates.output),
+                cache_read: half(rates.cache_read),
+                cache_write: half(rates.cache_write),
+            }
+        };
+        Self { rates: rates(self.rates), long: self.long.map(|(above, long)| (above, rates(long))), ..self }
+    }
 
     /// What one call cost. Not for sums of calls: a long one may be dearer per token.
     #[must_use]
@@ -369,6 +391,17 @@ mod tests {
         assert_eq!(input("openai", "gpt-4o-new"), Some(pico(7_000_000)));
         assert_eq!(table.price("house", "any").unwrap().rates.output, pico(1));
         assert_eq!(table.as_of, "2027-01-02");
+    }
+
+    #[test]
+    fn what_is_posted_costs_half_rounded_up() {
+        let own = json!({ "as_of": "2027-01-02", "models": {
+            "a/b": { "input": 3, "output": 10, "cache_read": 0.000_001,
+                     "long_context": { "above_tokens": 5, "input": 6, "output": 20 } },
+        } });
+        let price = PriceTable::from_value(own).unwrap().for_posts().price("a", "b").unwrap();
+        assert_eq!((price.rates.input, price.rates.output), (pico(1_500_000), pico(5_000_000)));
+        assert_eq!((price.rates.cache_read, price.long.unwrap().1.output), (pico(1), pico(10_000_000)));
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! text; the whole call ends within its time; and an answer counts only if the service said that it is complete.
 //!
 //! Read the modules in this order: `kind` and `config` (what can be asked), `llm` (one file per service, and
-//! `llm::remote`, the one loop that all of them share), `complaint` and `fault` (what a service or the network says
+//! `llm::remote`, the one loop that all of them share), `batches` (many requests at once, a file per service), `complaint` and `fault` (what a service or the network says
 //! when it goes wrong), `retry`, `service` (connections), `frames` and `sse` (the wire), `secret` and `redact`, `probe`,
 //! `proxy` and `tls` (the way there, and why it is closed), `client` (for all but models), `download`, `otlp` (spans for a collector),
 //! [`fetch`], which trusts nobody, and [`registry`] (packages, through the guard of `fetch`).
@@ -27,6 +27,7 @@
 //! addresses are handed in; only the proxies of the machine are taken from where every program finds them — prints
 //! nothing, knows no envelope and no prompt, and passes schemas through as they come. No text that leaves it carries a key.
 
+mod batches;
 mod client;
 mod complaint;
 mod config;
@@ -51,6 +52,7 @@ mod tls;
 #[cfg(fuzzing)]
 pub use llm::remote::fuzzing;
 
+pub use batches::batch_service;
 pub use config::{ProviderConfig, Proxies, is_on_this_machine, is_unprotected, provider};
 pub use download::{Download, DownloadError, FileSink};
 pub use kind::Kind;

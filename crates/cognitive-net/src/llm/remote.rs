@@ -302,6 +302,11 @@ impl Remote {
             let why = "it ended without its final event";
             return Err(reporter.interrupted(why, FailureKind::Network, Again::Later));
         }
+        Ok(self.whole_end(call, terms, reading, feed))
+    }
+
+    /// What an answer that is complete comes to.
+    fn whole_end(&self, call: &ModelCall, terms: &Terms, mut reading: Reading, feed: &Feed<'_>) -> ModelEnd {
         let mut end = self.end(&reading, terms.bind);
         end.media = std::mem::take(&mut reading.media);
         end.thinking = call.thinking.map(|tokens| {
@@ -318,14 +323,59 @@ impl Remote {
         if let Some(said) = feed.said.as_ref().filter(|_| !reading.calls.is_empty()) {
             end.turn = self.wire.turn(&reading, said);
         }
-        Ok(end)
+        end
+    }
+
+    /// Reads an answer that came whole and long after its request, as from a batch. The terms that come back are those to try
+    /// next, if it was the terms that the service did not like.
+    pub(crate) fn read_posted(
+        &self,
+        call: &ModelCall,
+        terms: &Terms,
+        (status, body): (u16, &str),
+        sink: &mut dyn CallSink,
+    ) -> Result<ModelEnd, (Fault, Option<Terms>)> {
+        let reporter = Reporter { name: self.name, redactor: &self.redactor, call: Some(call) };
+        let said = offers(call).then(String::new);
+        let mut feed = Feed::new(sink, said, Echo::new(self.redactor.key()));
+        feed.status = Some(status);
+        let started = Instant::now();
+        let outcome = if (200..300).contains(&status) {
+            self.read_document(call, terms, body, &mut feed, reporter)
+        } else {
+            self.refusal(status, reporter.status(status, None, body.as_bytes()), terms, reporter)
+        };
+        report(&mut feed, terms.bind, started, &outcome);
+        outcome.map_err(|fault| {
+            let less = self.less(terms, &fault, call);
+            (fault, less)
+        })
+    }
+
+    fn read_document(
+        &self,
+        call: &ModelCall,
+        terms: &Terms,
+        body: &str,
+        feed: &mut Feed<'_>,
+        reporter: Reporter<'_>,
+    ) -> Result<ModelEnd, Fault> {
+        feed.sink.bound(terms.bind.decode());
+        let mut reading =
+            Reading { keeps_parts: feed.said.is_some(), is_document: true, ..Reading::default() };
+        let read = self.frame(body, &mut reading, feed, reporter);
+        feed.end_text();
+        reading.settle_halves();
+        (feed.usage, feed.model) = (reading.usage, reading.model.clone());
+        read?;
+        Ok(self.whole_end(call, terms, reading, feed))
     }
 
     async fn send(&self, call: &ModelCall, terms: &Terms) -> Result<Answer<'_>, Trouble> {
         self.service.ask(Method::POST, &self.calls, self.body(call, terms)).await
     }
 
-    fn body(&self, call: &ModelCall, terms: &Terms) -> Segments {
+    pub(crate) fn body(&self, call: &ModelCall, terms: &Terms) -> Segments {
         let schema = self.memory.schema(call).filter(|_| terms.bind == Bind::Schema);
         Segments::of(&self.wire.body(call, terms, schema.map(ProviderSchema::text)))
     }
@@ -343,6 +393,16 @@ impl Remote {
         }
         let asked = retry_after(answer.headers(), SystemTime::now());
         let fault = reporter.status(status, asked, &answer.beginning().await);
+        self.refusal(status, fault, terms, reporter)
+    }
+
+    fn refusal(
+        &self,
+        status: u16,
+        fault: Fault,
+        terms: &Terms,
+        reporter: Reporter<'_>,
+    ) -> Result<ModelEnd, Fault> {
         let about_the_answer = matches!(status, 400 | 403 | 422);
         let finish = fault.complaint.as_ref().filter(|_| about_the_answer);
         let Some(finish) = finish.and_then(|complaint| ending(complaint, reporter)) else {

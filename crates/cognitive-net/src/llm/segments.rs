@@ -43,6 +43,11 @@ impl Segments {
         Self::Many(writer.done)
     }
 
+    /// A body that is bytes already.
+    pub(crate) fn of_bytes(bytes: Vec<u8>) -> Self {
+        Self::One(bytes.into())
+    }
+
     /// All of it as text, for people.
     pub(crate) fn into_text(self) -> Option<String> {
         let bytes = match self {

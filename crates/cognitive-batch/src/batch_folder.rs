@@ -1,0 +1,219 @@
+//! The folder beside the output that a batch keeps until it is finished: what it is about (`batch.json`), which rows are
+//! answered (`journal`), answers that still have to be put in order (`answers.jsonl`, `failed.jsonl`), and a lock, so that two
+//! processes never write the same output. A batch goes on only with the module, rows and options that it began with.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use cognitive_contract::{ErrorCode, Failure};
+use serde_json::{Value, json};
+
+use crate::answer_log::LogPlaces;
+use crate::plan::BatchPlan;
+use crate::row_source::RowFormat;
+
+/// What is added to the name of the output.
+const ENDING: &str = ".cogn-batch";
+/// The form of what is kept. Another one is not read.
+const VERSION: u64 = 1;
+
+/// The folder of a batch that is going on.
+pub(crate) struct BatchFolder {
+    pub(crate) path: PathBuf,
+    /// Whether an earlier process began it.
+    pub(crate) is_resumed: bool,
+    /// All rows of the file.
+    pub(crate) rows: u64,
+    pub(crate) places: LogPlaces,
+    /// Whether lines have to be put in order, or into another format, at the end.
+    pub(crate) is_staged: bool,
+    _lock: File,
+}
+
+/// The folder that belongs to an output.
+pub(crate) fn beside(output: &Path) -> PathBuf {
+    let mut name = output.file_name().map_or_else(OsString::new, OsString::from);
+    name.push(ENDING);
+    output.with_file_name(name)
+}
+
+impl BatchFolder {
+    /// Opens the folder of an earlier process, or begins one.
+    pub(crate) fn open(plan: &BatchPlan) -> Result<Self, Failure> {
+        let path = beside(&plan.target.path);
+        let is_staged = plan.target.ordered || plan.target.format == RowFormat::Parquet;
+        let about = about(plan)?;
+        if !path.exists() && !plan.restart {
+            let outputs = [Some(&plan.target.path), plan.target.failed.as_ref()];
+            if let Some(there) = outputs.into_iter().flatten().find(|path| path.exists()) {
+                return Err(there_already(there));
+            }
+        }
+        fs::create_dir_all(&path).map_err(|error| unusable(&path, &error))?;
+        let lock = lock(&path)?;
+        let places = places(plan, &path, is_staged);
+        let kept = read(&path)?.filter(|_| !plan.restart);
+        if kept.is_none() {
+            // Also what a process left that was killed while it began again.
+            forget(plan, &path, &places).map_err(|error| unusable(&path, &error))?;
+        }
+        let is_resumed = kept.is_some();
+        let rows = match kept {
+            Some(kept) => {
+                same(&kept, &about)?;
+                kept.get("rows").and_then(Value::as_u64).unwrap_or_default()
+            }
+            None => {
+                let rows = plan.rows.count().map_err(|error| unreadable_rows(&plan.rows.path, &error))?;
+                let mut about = about;
+                if let Some(members) = about.as_object_mut() {
+                    members.insert("rows".to_owned(), json!(rows));
+                }
+                write(&path, &about).map_err(|error| unusable(&path, &error))?;
+                rows
+            }
+        };
+        Ok(Self { path, is_resumed, rows, places, is_staged, _lock: lock })
+    }
+
+    /// The batch is finished, and nobody needs the folder any more.
+    pub(crate) fn remove(self) -> io::Result<()> {
+        let Self { path, _lock: lock, .. } = self;
+        drop(lock);
+        // In one step: half a folder would look like a batch that has hardly begun, and the output would be begun again.
+        let mut gone = path.clone().into_os_string();
+        gone.push(".done");
+        fs::rename(&path, &gone)?;
+        fs::remove_dir_all(gone)
+    }
+}
+
+fn places(plan: &BatchPlan, folder: &Path, is_staged: bool) -> LogPlaces {
+    let place = |name: &str, target: &Path| if is_staged { folder.join(name) } else { target.to_owned() };
+    LogPlaces {
+        answers: place("answers.jsonl", &plan.target.path),
+        failed: plan.target.failed.as_ref().map(|failed| place("failed.jsonl", failed)),
+        journal: folder.join("journal"),
+    }
+}
+
+/// What a batch is about. All of it has to be the same for it to go on.
+fn about(plan: &BatchPlan) -> Result<Value, Failure> {
+    let rows = plan.rows.fingerprint().map_err(|error| unreadable_rows(&plan.rows.path, &error))?;
+    let options = &plan.options;
+    Ok(json!({
+        "version": VERSION,
+        "module": { "name": plan.module.manifest.name, "version": plan.module.manifest.version, "sha256": plan.module.digest.module },
+        "rows_of": rows,
+        "mapping": plan.mapping.fingerprint(),
+        "model": { "provider": plan.host.provider.name(), "identity": plan.host.provider.identity() },
+        "options": {
+            "seed": options.seed,
+            "max_output_tokens": options.max_output_tokens,
+            "thinking": options.thinking,
+            "reask": options.reask,
+        },
+        "output": {
+            "format": plan.target.format.to_string(),
+            "failed": plan.target.failed,
+            "ordered": plan.target.ordered,
+            "with_input": plan.target.with_input,
+        },
+    }))
+}
+
+/// What each member is for people, with the way to have it as it was.
+const MEMBERS: [(&str, &str); 7] = [
+    ("version", "another version of this program"),
+    ("module", "another module, or the module was changed"),
+    ("rows_of", "another file of rows, or the file was changed"),
+    ("mapping", "other members of the rows (`--map`, `--id`, `--fixed`)"),
+    ("model", "another model"),
+    ("options", "other options of the runs"),
+    ("output", "another form of the output (`--failed`, `--ordered`, `--with-input`)"),
+];
+
+fn same(kept: &Value, now: &Value) -> Result<(), Failure> {
+    let changed = MEMBERS.iter().find(|(member, _)| kept.get(member) != now.get(member));
+    changed.map_or(Ok(()), |(member, what)| {
+        let message = format!("the batch was begun with {what}");
+        Err(Failure::new(ErrorCode::InvalidInput, message)
+            .with_detail("member", json!(member))
+            .with_detail("begun_with", kept.get(member).cloned().unwrap_or_default())
+            .with_detail("now", now.get(member).cloned().unwrap_or_default())
+            .suggest(
+                "Go on with what it was begun with, name another output, or begin again with `--restart`",
+            ))
+    })
+}
+
+fn lock(folder: &Path) -> Result<File, Failure> {
+    let file = OpenOptions::new().write(true).create(true).truncate(false).open(folder.join("lock"));
+    let file = file.map_err(|error| unusable(folder, &error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            let message = format!("another process is at this batch: `{}`", folder.display());
+            Err(Failure::new(ErrorCode::InvalidInput, message)
+                .suggest("Wait for it, or name another output with `-o`"))
+        }
+        Err(TryLockError::Error(error)) => Err(unusable(folder, &error)),
+    }
+}
+
+fn read(folder: &Path) -> Result<Option<Value>, Failure> {
+    let path = folder.join("batch.json");
+    let text = match fs::read(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unusable(&path, &error)),
+    };
+    serde_json::from_slice(&text).map(Some).map_err(|error| unusable(&path, &io::Error::other(error)))
+}
+
+/// Writes it whole or not at all.
+fn write(folder: &Path, about: &Value) -> io::Result<()> {
+    let draft = folder.join("batch.json.part");
+    fs::write(&draft, about.to_string())?;
+    File::open(&draft)?.sync_all()?;
+    fs::rename(draft, folder.join("batch.json"))
+}
+
+/// Removes all that an earlier process left, and its output.
+fn forget(plan: &BatchPlan, folder: &Path, places: &LogPlaces) -> io::Result<()> {
+    // First of all: without it nothing of the rest counts.
+    let mut gone = vec![folder.join("batch.json"), places.journal.clone(), places.answers.clone()];
+    gone.extend(places.failed.clone());
+    gone.push(plan.target.path.clone());
+    gone.extend(plan.target.failed.clone());
+    for entry in fs::read_dir(folder)?.flatten() {
+        if entry.file_name() != "lock" {
+            gone.push(entry.path());
+        }
+    }
+    for path in gone {
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn there_already(path: &Path) -> Failure {
+    Failure::new(ErrorCode::InvalidInput, format!("the output is there already: `{}`", path.display()))
+        .suggest("Name another one with `-o`, or replace it with `--restart`")
+}
+
+fn unreadable_rows(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(ErrorCode::InvalidReference, format!("cannot read `{}`: {error}", path.display()))
+        .suggest("Check the path and the format: `.jsonl`, `.csv` or `.parquet`")
+}
+
+/// A file or folder of the batch that cannot be used.
+pub(crate) fn unusable(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(ErrorCode::InternalError, format!("cannot use `{}`: {error}", path.display()))
+        .suggest("Make the folder of the output writable, or name another output with `-o`")
+}

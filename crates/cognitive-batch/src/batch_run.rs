@@ -1,0 +1,160 @@
+//! A batch from its folder to its summary: opens what an earlier process left, starts the workers, writes what is due while they
+//! work, and puts the output into its form when every row is answered.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use cognitive_contract::Failure;
+use tokio::task::JoinSet;
+
+use crate::answer_log::AnswerLog;
+use crate::batch_folder::{self, BatchFolder};
+use crate::finish;
+use crate::plan::{BatchPlan, BatchProgress, BatchStop, BatchSummary, StopHandle};
+use crate::posting::{self, PostDesk, PostedProvider};
+use crate::workers::{BatchWork, work_on};
+
+/// How often what waits is written, and the end of time is looked for.
+const TICK: Duration = Duration::from_millis(50);
+/// How often files are made to outlast a loss of power.
+const SYNC: Duration = Duration::from_secs(1);
+
+/// Runs a batch to its end, or as far as its limits allow. `hear` is told how far it is, several times a second.
+pub async fn run(
+    plan: BatchPlan,
+    stop: &StopHandle,
+    mut hear: impl FnMut(&BatchProgress) + Send,
+) -> Result<BatchSummary, Failure> {
+    let started = Instant::now();
+    let folder = BatchFolder::open(&plan)?;
+    let log = AnswerLog::open(&folder.places, plan.dedupe)
+        .map_err(|error| batch_folder::unusable(&folder.path, &error))?;
+    let mut plan = plan;
+    let desk = post_desk(&mut plan, &folder)?;
+    let work = BatchWork::new(plan, log, &folder, started);
+    let work = Arc::new(work.map_err(|error| batch_folder::unusable(&folder.path, &error))?);
+    // Dropped, and so ended, with this function.
+    let mut postman = JoinSet::new();
+    if let (Some(desk), Some(posts)) = (&desk, &work.plan.posts) {
+        postman.spawn(posting::deliver(posts.clone(), Arc::clone(desk)));
+    }
+    for round in 0..=work.plan.limits.retries {
+        work.begin_round(round)?;
+        let mut workers = JoinSet::new();
+        for _ in 0..work.plan.limits.concurrency.max(1) {
+            workers.spawn(work_on(Arc::clone(&work)));
+        }
+        attend(&work, &mut workers, desk.as_deref(), stop, &mut hear).await?;
+        if work.ended().is_some() || work.deferred.load(Ordering::Relaxed) == 0 {
+            break;
+        }
+    }
+    hear(&work.progress());
+    close(&work, folder).await
+}
+
+/// Puts the batch endpoint in the place of the model, if rows are to be posted. A post comes back or does not: nothing is asked
+/// again by rounds.
+fn post_desk(plan: &mut BatchPlan, folder: &BatchFolder) -> Result<Option<Arc<PostDesk>>, Failure> {
+    let Some(posts) = &plan.posts else { return Ok(None) };
+    let desk = PostDesk::open(&folder.path).map_err(|error| batch_folder::unusable(&folder.path, &error))?;
+    let desk = Arc::new(desk);
+    let provider = PostedProvider { service: Arc::clone(&posts.service), desk: Arc::clone(&desk) };
+    plan.host.provider = Arc::new(provider);
+    plan.host.prices = Arc::new(plan.host.prices.for_posts());
+    plan.limits.retries = 0;
+    Ok(Some(desk))
+}
+
+/// Writes what is left, puts the output into its form if all is answered, and sums up.
+async fn close(work: &Arc<BatchWork>, folder: BatchFolder) -> Result<BatchSummary, Failure> {
+    let handles = {
+        let mut log = work.log();
+        log.write();
+        if let Some(why) = log.trouble() {
+            return Err(batch_folder::unusable(&work.plan.target.path, &std::io::Error::other(why)));
+        }
+        log.handles()
+    };
+    if let Some(money) = &work.money {
+        money.close();
+    }
+    let (stopped, reason) = work.ended().unwrap_or((BatchStop::Finished, None));
+    let (is_resumed, rows) = (folder.is_resumed, folder.rows);
+    let (target, is_finished) = (work.plan.target.clone(), stopped == BatchStop::Finished);
+    let done = tokio::task::spawn_blocking(move || {
+        handles?.iter().try_for_each(std::fs::File::sync_all)?;
+        if is_finished {
+            if folder.is_staged {
+                finish::write(&folder.places, &target)?;
+            }
+            folder.remove()?;
+        }
+        Ok::<(), std::io::Error>(())
+    });
+    let unwritten = |error: std::io::Error| batch_folder::unusable(&work.plan.target.path, &error);
+    done.await.map_err(|error| unwritten(std::io::Error::other(error)))?.map_err(unwritten)?;
+    let counts = work.log().counts;
+    let unaccounted = work.money.as_ref().map(|money| money.lost()).filter(|lost| lost.pico() > 0);
+    Ok(BatchSummary {
+        module: work.plan.module.manifest.name.clone(),
+        stopped,
+        reason,
+        rows,
+        left: rows.saturating_sub(counts.answered),
+        counts,
+        unaccounted,
+        resumed: is_resumed,
+        elapsed_ms: u64::try_from(work.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        output: work.plan.target.path.clone(),
+        failed_output: work.plan.target.failed.clone(),
+    })
+}
+
+/// Waits for the workers; meanwhile writes what is due, and looks at clock, stop and progress.
+async fn attend(
+    work: &Arc<BatchWork>,
+    workers: &mut JoinSet<()>,
+    desk: Option<&PostDesk>,
+    stop: &StopHandle,
+    hear: &mut (impl FnMut(&BatchProgress) + Send),
+) -> Result<(), Failure> {
+    let mut tick = tokio::time::interval(TICK);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let (mut synced, mut syncing) = (Instant::now(), None::<tokio::task::JoinHandle<()>>);
+    loop {
+        tokio::select! {
+            over = workers.join_next() => if over.is_none() { return Ok(()) },
+            _ = tick.tick() => {
+                work.log().write_if_due();
+                if let Some(why) = work.log().trouble() {
+                    workers.abort_all();
+                    return Err(batch_folder::unusable(&work.plan.target.path, &std::io::Error::other(why)));
+                }
+                if stop.is_stopped() {
+                    work.end(BatchStop::Interrupted, None);
+                }
+                if work.plan.limits.max_time.is_some_and(|most| work.started.elapsed() >= most) {
+                    work.end(BatchStop::MaxTime, None);
+                }
+                if let Some(why) = desk.and_then(PostDesk::trouble) {
+                    work.end(BatchStop::Provider, Some(why));
+                }
+                // What is posted comes back in hours, and is found again by the process that goes on.
+                if desk.is_some() && work.ended().is_some() {
+                    workers.abort_all();
+                }
+                if synced.elapsed() >= SYNC && syncing.as_ref().is_none_or(tokio::task::JoinHandle::is_finished) {
+                    synced = Instant::now();
+                    let handles = work.log().handles();
+                    syncing = Some(tokio::task::spawn_blocking(move || {
+                        // A loss of power is met by looking at the last lines, so a failure here loses nothing.
+                        let _ = handles.map(|handles| handles.iter().try_for_each(std::fs::File::sync_data));
+                    }));
+                }
+                hear(&work.progress());
+            }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! What a batch would be and cost, of a look at its file and at some of its rows. Asks no model and writes nothing.
+
+use std::collections::HashSet;
+use std::io;
+
+use cognitive_contract::money::Money;
+use cognitive_contract::{ErrorCode, Failure, Module};
+use cognitive_runtime::cost::{ceiling, price_of};
+use cognitive_runtime::host::RunInput;
+use cognitive_runtime::{Host, RunOptions, preview};
+use serde::Serialize;
+
+use crate::row_input::RowMapping;
+use crate::row_source::RowFile;
+
+/// How many rows are looked at closely.
+const SAMPLE: u64 = 1000;
+
+/// What a batch would be.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BatchEstimate {
+    /// All rows of the file.
+    pub rows: u64,
+    /// How many of them were looked at: the first ones.
+    pub sampled: u64,
+    /// How many of those have the input of another one.
+    pub duplicates: u64,
+    /// How many of those would fail before a model is asked.
+    pub refused: u64,
+    /// The first reason for that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_refusal: Option<String>,
+    /// About how many tokens all rows together would be read as.
+    pub input_tokens: u64,
+    /// What these tokens cost, if there is a price; answers come on top of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_cost: Option<Money>,
+    /// The most that all rows together can cost, if there is a bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<Money>,
+    /// Why there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_ceiling: Option<String>,
+}
+
+/// Looks at a file.
+pub fn estimate(
+    rows: &RowFile,
+    mapping: &RowMapping,
+    host: &Host,
+    module: &Module,
+    options: &RunOptions,
+) -> Result<BatchEstimate, Failure> {
+    look(rows, mapping, host, module, options).map_err(|error| {
+        Failure::new(ErrorCode::InvalidReference, format!("cannot read `{}`: {error}", rows.path.display()))
+            .suggest("Check the path and the format: `.jsonl`, `.csv` or `.parquet`")
+    })
+}
+
+fn look(
+    rows: &RowFile,
+    mapping: &RowMapping,
+    host: &Host,
+    module: &Module,
+    options: &RunOptions,
+) -> io::Result<BatchEstimate> {
+    let mut reader = rows.open()?;
+    let mut sample = Sample::default();
+    let mut count = 0;
+    while let Some(raw) = reader.next_row(count < SAMPLE)? {
+        if count < SAMPLE {
+            let ready = mapping.ready(count, raw, module);
+            let is_new = sample.seen.insert(ready.short_hash);
+            sample.look(&ready.input, is_new, host, module, options);
+        }
+        count += 1;
+    }
+    Ok(sample.estimate(count, host))
+}
+
+#[derive(Default)]
+struct Sample {
+    seen: HashSet<[u8; 16]>,
+    rows: u64,
+    duplicates: u64,
+    refused: u64,
+    first_refusal: Option<String>,
+    tokens: u64,
+    at_most: Money,
+    no_ceiling: Option<String>,
+}
+
+impl Sample {
+    fn look(
+        &mut self,
+        input: &Result<RunInput, Failure>,
+        is_new: bool,
+        host: &Host,
+        module: &Module,
+        options: &RunOptions,
+    ) {
+        self.rows += 1;
+        self.duplicates += u64::from(!is_new);
+        let shown = match input {
+            Ok(input) => preview(module, input, options.enforcement, None),
+            Err(failure) => Err(failure.clone()),
+        };
+        match shown {
+            Ok(_) if !is_new => {}
+            Ok(shown) => {
+                self.tokens = self.tokens.saturating_add(shown.estimated_tokens);
+                match ceiling(host, module, options, shown.input.len() as u64) {
+                    Ok(ceiling) => self.at_most = self.at_most.plus(ceiling.cost),
+                    Err(failure) => {
+                        self.no_ceiling.get_or_insert_with(|| failure.message().to_owned());
+                    }
+                }
+            }
+            Err(failure) => {
+                self.refused += 1;
+                self.first_refusal.get_or_insert_with(|| failure.message().to_owned());
+            }
+        }
+    }
+
+    fn estimate(self, rows: u64, host: &Host) -> BatchEstimate {
+        let scaled = |amount: u64| match self.rows {
+            0 => 0,
+            looked => {
+                u64::try_from(u128::from(amount) * u128::from(rows) / u128::from(looked)).unwrap_or(u64::MAX)
+            }
+        };
+        let input_tokens = scaled(self.tokens);
+        let price = price_of(host, host.provider.as_ref());
+        BatchEstimate {
+            rows,
+            sampled: self.rows,
+            duplicates: self.duplicates,
+            refused: self.refused,
+            first_refusal: self.first_refusal,
+            input_tokens,
+            input_cost: price.map(|price| price.rates.input.times(input_tokens)),
+            at_most: self.no_ceiling.is_none().then(|| Money::from_pico(scaled(self.at_most.pico()))),
+            no_ceiling: self.no_ceiling,
+        }
+    }
+}

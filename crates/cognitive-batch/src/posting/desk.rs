@@ -1,0 +1,232 @@
+//! Who waits for which answer, and what is to be posted next. Sends nothing itself.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use cognitive_contract::batch_service::{PostLimits, PostedReply, PostedRequest};
+use cognitive_contract::ports::ProviderError;
+use cognitive_contract::text::hex;
+use sha2::{Digest as _, Sha256};
+use tokio::sync::oneshot;
+
+use super::post_file::{OpenPost, PostFile, PostLine};
+
+/// How many letters of a hash name a request.
+const NAME_LENGTH: usize = 40;
+
+/// What all calls of a batch share.
+pub(crate) struct PostDesk {
+    state: Mutex<DeskState>,
+}
+
+struct DeskState {
+    file: PostFile,
+    open: HashMap<u64, OpenPost>,
+    /// Requests that left and have not come back.
+    away: HashSet<String>,
+    outbox: Vec<PostedRequest>,
+    outbox_bytes: usize,
+    last_added: Instant,
+    waiting: HashMap<String, Vec<oneshot::Sender<()>>>,
+    /// How many calls are about the same request right now.
+    equal: HashMap<String, u32>,
+    trouble: Option<String>,
+}
+
+/// The name of a request, held for as long as somebody waits for its answer.
+pub(crate) struct PostTicket<'a> {
+    desk: &'a PostDesk,
+    base: String,
+    id: String,
+}
+
+impl Drop for PostTicket<'_> {
+    fn drop(&mut self) {
+        let mut state = self.desk.lock();
+        if let Some(count) = state.equal.get_mut(&self.base) {
+            *count -= 1;
+            if *count == 0 {
+                state.equal.remove(&self.base);
+            }
+        }
+    }
+}
+
+impl PostDesk {
+    /// With what an earlier process left in the folder.
+    pub(crate) fn open(folder: &Path) -> io::Result<Self> {
+        let (file, open) = PostFile::open(folder)?;
+        let away = open.values().flat_map(|post| post.ids.iter().cloned()).collect();
+        let state = DeskState {
+            file,
+            open,
+            away,
+            outbox: Vec::new(),
+            outbox_bytes: 0,
+            last_added: Instant::now(),
+            waiting: HashMap::new(),
+            equal: HashMap::new(),
+            trouble: None,
+        };
+        Ok(Self { state: Mutex::new(state) })
+    }
+
+    /// The name of a request: what is sent, how many equal ones are under way, and how often it was posted before.
+    pub(super) fn ticket(&self, body: &str, reposts: u32) -> PostTicket<'_> {
+        let mut base = hex(&Sha256::digest(body.as_bytes()));
+        base.truncate(NAME_LENGTH);
+        let mut state = self.lock();
+        let count = state.equal.entry(base.clone()).or_default();
+        let id = format!("{base}-{count}-{reposts}");
+        *count += 1;
+        PostTicket { desk: self, base, id }
+    }
+
+    /// Waits for the answer to a request, and has it posted if nobody did.
+    pub(super) async fn reply(
+        &self,
+        ticket: &PostTicket<'_>,
+        body: &str,
+    ) -> Result<PostedReply, ProviderError> {
+        loop {
+            let here = {
+                let mut state = self.lock();
+                if let Some(reply) = state.file.reply(&ticket.id) {
+                    return Ok(reply);
+                }
+                let (told, here) = oneshot::channel();
+                let is_new = !state.away.contains(&ticket.id) && !state.waiting.contains_key(&ticket.id);
+                state.waiting.entry(ticket.id.clone()).or_default().push(told);
+                if is_new {
+                    state.outbox_bytes += body.len();
+                    state.outbox.push(PostedRequest { id: ticket.id.clone(), body: body.to_owned() });
+                    state.last_added = Instant::now();
+                }
+                here
+            };
+            // A desk that is closed tells nobody; the batch has ended then, and this call with it.
+            if here.await.is_err() {
+                return Err(ProviderError::Stopped);
+            }
+        }
+    }
+
+    /// What is to be posted now: as much as fits, once there is that much, or once nothing was added for a while.
+    pub(super) fn take_post(
+        &self,
+        limits: PostLimits,
+        quiet: std::time::Duration,
+    ) -> Option<Vec<PostedRequest>> {
+        let mut state = self.lock();
+        let is_full = state.outbox.len() >= limits.requests || state.outbox_bytes >= limits.bytes;
+        if state.outbox.is_empty() || !(is_full || state.last_added.elapsed() >= quiet) {
+            return None;
+        }
+        let mut bytes = 0;
+        let fits = |request: &PostedRequest| {
+            bytes += request.body.len() + request.id.len() + 64;
+            bytes <= limits.bytes
+        };
+        // One that is too large alone is for the service to refuse.
+        let count =
+            state.outbox.iter().take(limits.requests).map(fits).take_while(|fits| *fits).count().max(1);
+        let post: Vec<PostedRequest> = state.outbox.drain(..count).collect();
+        state.outbox_bytes = state.outbox.iter().map(|request| request.body.len()).sum();
+        Some(post)
+    }
+
+    /// Puts down that a post is about to leave; its number and its name.
+    pub(super) fn leaving(&self, requests: &[PostedRequest]) -> io::Result<(u64, String)> {
+        let mut state = self.lock();
+        let post = state.file.next;
+        state.file.next += 1;
+        let at = SystemTime::now();
+        let ids: Vec<String> = requests.iter().map(|request| request.id.clone()).collect();
+        // Another batch has other requests, and so another name.
+        let mut name = hex(&Sha256::digest(ids.join(" ").as_bytes()));
+        name.truncate(24);
+        let name = format!("cogn-{name}");
+        let at_ms =
+            at.duration_since(UNIX_EPOCH).map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(0));
+        state.file.note(&PostLine::Leaving { post, name: name.clone(), at_ms, ids: ids.clone() })?;
+        state.away.extend(ids.iter().cloned());
+        state.open.insert(post, OpenPost { name: name.clone(), at, ids, id: None });
+        Ok((post, name))
+    }
+
+    /// The service has a post.
+    pub(super) fn sent(&self, post: u64, id: String) -> io::Result<()> {
+        let mut state = self.lock();
+        state.file.note(&PostLine::Sent { post, id: id.clone() })?;
+        if let Some(open) = state.open.get_mut(&post) {
+            open.id = Some(id);
+        }
+        Ok(())
+    }
+
+    /// A post never left, or the service took none of it: whoever waits for it has it posted again.
+    pub(super) fn void(&self, post: u64) -> io::Result<()> {
+        let mut state = self.lock();
+        state.file.note(&PostLine::Void { post })?;
+        let ids = state.open.remove(&post).map(|open| open.ids).unwrap_or_default();
+        for id in &ids {
+            state.away.remove(id);
+        }
+        Self::tell(&mut state, &ids);
+        Ok(())
+    }
+
+    /// Posts that have not come back.
+    pub(super) fn open_posts(&self) -> Vec<(u64, OpenPost)> {
+        let state = self.lock();
+        state.open.iter().map(|(post, open)| (*post, open.clone())).collect()
+    }
+
+    /// Keeps an answer.
+    pub(super) fn keep(&self, id: &str, reply: PostedReply) -> Result<(), String> {
+        self.lock().file.keep(id, reply).map_err(|error| error.to_string())
+    }
+
+    /// Whether a post is the one that was meant: the answers have the names of its requests.
+    pub(super) fn has_any(&self, ids: &[String]) -> bool {
+        let state = self.lock();
+        ids.iter().any(|id| state.file.has(id))
+    }
+
+    /// All answers of a post are here; requests without one will never have one.
+    pub(super) fn collected(&self, post: u64, ids: &[String]) -> io::Result<()> {
+        let mut state = self.lock();
+        for id in ids {
+            if !state.file.has(id) {
+                state.file.keep(id, PostedReply::Lost("no answer".to_owned()))?;
+            }
+            state.away.remove(id);
+        }
+        state.file.collected(post)?;
+        state.open.remove(&post);
+        Self::tell(&mut state, ids);
+        Ok(())
+    }
+
+    fn tell(state: &mut DeskState, ids: &[String]) {
+        for told in ids.iter().filter_map(|id| state.waiting.remove(id)).flatten().collect::<Vec<_>>() {
+            let _who_left_needs_no_answer = told.send(());
+        }
+    }
+
+    /// Why nothing can be posted or fetched any more.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        self.lock().trouble.clone()
+    }
+
+    pub(super) fn set_trouble(&self, why: String) {
+        self.lock().trouble.get_or_insert(why);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, DeskState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,140 @@
+//! Posts what is to be posted, asks how far posts are, and brings their answers. Goes on until it is dropped, or until there is
+//! trouble that does not pass.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use cognitive_contract::batch_service::{PostState, PostedRequest};
+use cognitive_contract::ports::ProviderError;
+
+use super::PostPlan;
+use super::desk::PostDesk;
+use super::post_file::OpenPost;
+
+/// How often somebody looks whether there is something to do.
+const LOOK: Duration = Duration::from_millis(50);
+/// After so long without another request what there is leaves.
+const QUIET: Duration = Duration::from_millis(250);
+/// How often something is tried that fails for a reason that may pass, and the longest wait in between.
+const TRIES: u32 = 8;
+const LONGEST_WAIT: Duration = Duration::from_mins(2);
+
+/// Does its rounds.
+pub(crate) async fn deliver(plan: PostPlan, desk: Arc<PostDesk>) {
+    let rounds = async {
+        for (post, open) in desk.open_posts() {
+            if open.id.is_none() {
+                settle(&plan, &desk, post, &open).await?;
+            }
+        }
+        let mut asked: Option<Instant> = None;
+        loop {
+            while let Some(requests) = desk.take_post(plan.service.limits(), QUIET) {
+                post(&plan, &desk, &requests).await?;
+            }
+            if asked.is_none_or(|asked| asked.elapsed() >= plan.poll) {
+                for (post, open) in desk.open_posts() {
+                    ask(&plan, &desk, post, &open).await?;
+                }
+                asked = Some(Instant::now());
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    let ended: Result<std::convert::Infallible, String> = rounds.await;
+    let Err(why) = ended;
+    desk.set_trouble(why);
+}
+
+/// A process ended while this post left: the service may have it or not.
+async fn settle(plan: &PostPlan, desk: &PostDesk, post: u64, open: &OpenPost) -> Result<(), String> {
+    let found = patiently(plan, || plan.service.find(&open.name, open.at, open.ids.len())).await?;
+    match found {
+        Some(id) => desk.sent(post, id),
+        None => desk.void(post),
+    }
+    .map_err(|error| error.to_string())
+}
+
+async fn post(plan: &PostPlan, desk: &PostDesk, requests: &[PostedRequest]) -> Result<(), String> {
+    let (post, name) = desk.leaving(requests).map_err(|error| error.to_string())?;
+    // Not tried again blindly: what was sent may have arrived. It is looked for first.
+    let mut wait = Duration::from_secs(1).min(plan.poll);
+    for _ in 0..TRIES {
+        match plan.service.post(&name, requests).await {
+            Ok(id) => return desk.sent(post, id).map_err(|error| error.to_string()),
+            Err(error) if passes(&error) => {
+                tokio::time::sleep(wait).await;
+                wait = (wait * 2).min(LONGEST_WAIT);
+                let since = std::time::SystemTime::now().checked_sub(Duration::from_mins(10));
+                let since = since.unwrap_or(std::time::UNIX_EPOCH);
+                if let Ok(Some(id)) = plan.service.find(&name, since, requests.len()).await {
+                    return desk.sent(post, id).map_err(|error| error.to_string());
+                }
+            }
+            Err(error) => {
+                desk.void(post).map_err(|error| error.to_string())?;
+                return Err(error.to_string());
+            }
+        }
+    }
+    Err("the batch endpoint does not answer".to_owned())
+}
+
+async fn ask(plan: &PostPlan, desk: &PostDesk, post: u64, open: &OpenPost) -> Result<(), String> {
+    let Some(id) = &open.id else { return Ok(()) };
+    let state = match plan.service.state(id).await {
+        Ok(state) => state,
+        // The next round asks again.
+        Err(error) if passes(&error) => return Ok(()),
+        Err(error) => return Err(error.to_string()),
+    };
+    match state {
+        PostState::Waiting(_) => Ok(()),
+        PostState::Failed(why) => {
+            desk.void(post).map_err(|error| error.to_string())?;
+            Err(format!("the service took none of a batch: {why}"))
+        }
+        PostState::Ended => {
+            let mut keep = |id: &str, reply| desk.keep(id, reply);
+            match plan.service.collect(id, &open.ids, &mut keep).await {
+                Ok(()) if desk.has_any(&open.ids) => {
+                    desk.collected(post, &open.ids).map_err(|error| error.to_string())
+                }
+                // Somebody else's post, found in the place of ours; or one of which the service did nothing.
+                Ok(()) => desk.void(post).map_err(|error| error.to_string()),
+                Err(error) if passes(&error) => Ok(()),
+                Err(error) => Err(error.to_string()),
+            }
+        }
+    }
+}
+
+/// Tries something for a while.
+async fn patiently<T, F>(plan: &PostPlan, mut attempt: impl FnMut() -> F) -> Result<T, String>
+where
+    F: Future<Output = Result<T, ProviderError>>,
+{
+    let mut wait = Duration::from_secs(1).min(plan.poll);
+    for _ in 0..TRIES {
+        match attempt().await {
+            Ok(found) => return Ok(found),
+            Err(error) if passes(&error) => {
+                tokio::time::sleep(wait).await;
+                wait = (wait * 2).min(LONGEST_WAIT);
+            }
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    Err("the batch endpoint does not answer".to_owned())
+}
+
+fn passes(error: &ProviderError) -> bool {
+    matches!(
+        error,
+        ProviderError::Unavailable(_)
+            | ProviderError::RateLimited { .. }
+            | ProviderError::Timeout
+            | ProviderError::Interrupted(_)
+    )
+}

@@ -1,0 +1,229 @@
+//! Money and tokens of a whole batch. A row begins only if the most that it can cost has room beside what was spent and what
+//! the rows under way can cost. A budget of the operator counts as well.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use cognitive_contract::money::Money;
+use cognitive_contract::spending::{BudgetShort, DayBudget, MAX_COST, SpendingEntry, SpendingLedger};
+use cognitive_runtime::{Host, Spending};
+
+/// The money of a batch.
+pub(crate) struct Purse {
+    limit: Money,
+    state: Mutex<PurseState>,
+    outer: Option<Spending>,
+}
+
+/// What rows under way can have cost at most, on disk before they begin: a process that is killed cannot say what its rows did
+/// cost, so all of it counts.
+struct HeldFile {
+    file: File,
+    /// The most that was under way in this process.
+    most: Money,
+    /// The same of processes that were killed.
+    lost: Money,
+}
+
+impl HeldFile {
+    fn open(path: &Path) -> io::Result<Self> {
+        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let mut bytes = [0; 16];
+        let read = file.read_exact(&mut bytes).is_ok();
+        let [a, b] = if read { halves(bytes) } else { [0, 0] };
+        let mut held = Self { file, most: Money::ZERO, lost: Money::from_pico(a).plus(Money::from_pico(b)) };
+        held.write()?;
+        Ok(held)
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        let bytes = [self.most.pico().to_le_bytes(), self.lost.pico().to_le_bytes()].concat();
+        self.file.seek(SeekFrom::Start(0))?;
+        self.file.write_all(&bytes)
+    }
+}
+
+fn halves(bytes: [u8; 16]) -> [u64; 2] {
+    let mut halves = [[0; 8]; 2];
+    for (half, part) in halves.iter_mut().zip(bytes.chunks_exact(8)) {
+        half.copy_from_slice(part);
+    }
+    halves.map(u64::from_le_bytes)
+}
+
+struct PurseState {
+    file: HeldFile,
+    /// What runs cost that are over.
+    spent: Money,
+    /// What each run can cost that goes on.
+    held: HashMap<String, Money>,
+    all_held: Money,
+}
+
+/// Lets all runs of a host together cost no more than this, of which so much is spent. The file is beside the output.
+pub(crate) fn hold(host: &mut Host, limit: Money, spent: Money, file: &Path) -> io::Result<Arc<Purse>> {
+    let purse = Arc::new(Purse::open(limit, spent, file, host.spending.take())?);
+    let budget = DayBudget { per_day: Some(limit), per_key: None };
+    host.spending = Some(Spending { budget, ledger: Arc::clone(&purse) as Arc<dyn SpendingLedger> });
+    Ok(purse)
+}
+
+impl Purse {
+    fn open(limit: Money, spent: Money, file: &Path, outer: Option<Spending>) -> io::Result<Self> {
+        let file = HeldFile::open(file)?;
+        let (held, all_held) = (HashMap::new(), Money::ZERO);
+        Ok(Self {
+            limit,
+            state: Mutex::new(PurseState { spent: spent.plus(file.lost), file, held, all_held }),
+            outer,
+        })
+    }
+
+    /// No row is under way any more.
+    pub(crate) fn close(&self) {
+        let mut state = self.lock();
+        state.file.most = Money::ZERO;
+        // Where it cannot be written, more counts than was spent.
+        let _ = state.file.write();
+    }
+
+    /// What processes that were killed may have spent besides what is counted.
+    pub(crate) fn lost(&self) -> Money {
+        self.lock().file.lost
+    }
+
+    fn lock(&self) -> MutexGuard<'_, PurseState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SpendingLedger for Purse {
+    fn cover(
+        &self,
+        entry: &SpendingEntry,
+        _: &DayBudget,
+        now: SystemTime,
+    ) -> Result<Result<(), BudgetShort>, String> {
+        let mut state = self.lock();
+        let own = state.held.get(&entry.id).copied().unwrap_or_default();
+        let others = state.spent.plus(state.all_held.minus(own));
+        let left = self.limit.minus(others);
+        if entry.reserved > left {
+            return Ok(Err(BudgetShort { budget: MAX_COST, limit: self.limit, left }));
+        }
+        if let Some(outer) = &self.outer
+            && let Err(short) = outer.ledger.cover(entry, &outer.budget, now)?
+        {
+            return Ok(Err(short));
+        }
+        let all_held = state.all_held.minus(own).plus(entry.reserved);
+        if all_held > state.file.most {
+            state.file.most = all_held;
+            state.file.write().map_err(|error| error.to_string())?;
+        }
+        state.all_held = all_held;
+        state.held.insert(entry.id.clone(), entry.reserved);
+        Ok(Ok(()))
+    }
+
+    fn settle(&self, id: &str, spent: Money) -> Result<(), String> {
+        let mut state = self.lock();
+        let held = state.held.remove(id).unwrap_or_default();
+        state.all_held = state.all_held.minus(held);
+        state.spent = state.spent.plus(spent);
+        self.outer.as_ref().map_or(Ok(()), |outer| outer.ledger.settle(id, spent))
+    }
+
+    fn counted(&self, _: u64, _: &str, _: SystemTime) -> Result<(Money, Money), String> {
+        let state = self.lock();
+        let sum = state.spent.plus(state.all_held);
+        Ok((sum, sum))
+    }
+}
+
+/// Tokens of a batch. Nobody knows before how many a row needs; it is taken to need as many as the one that needed most.
+pub(crate) struct TokenPurse {
+    limit: Option<u64>,
+    state: Mutex<TokenState>,
+}
+
+#[derive(Default)]
+struct TokenState {
+    spent: u64,
+    held: u64,
+    most: u64,
+}
+
+impl TokenPurse {
+    /// So many tokens, of which so many are spent; the first row is taken to need `usual`.
+    pub(crate) fn new(limit: Option<u64>, spent: u64, usual: u64) -> Self {
+        Self { limit, state: Mutex::new(TokenState { spent, held: 0, most: usual }) }
+    }
+
+    /// Room for one more row, if there is; what it is held to need.
+    pub(crate) fn hold(&self) -> Option<u64> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let needed = state.most;
+        let total = state.spent.saturating_add(state.held).saturating_add(needed);
+        if self.limit.is_some_and(|limit| total > limit) {
+            return None;
+        }
+        state.held = state.held.saturating_add(needed);
+        Some(needed)
+    }
+
+    /// A row is over that was held to need so many, and needed so many.
+    pub(crate) fn settle(&self, held: u64, spent: u64) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.held = state.held.saturating_sub(held);
+        state.spent = state.spent.saturating_add(spent);
+        state.most = state.most.max(spent);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_under_way_counts_until_it_is_settled_and_nothing_is_kept_after() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("held");
+        let open = || Purse::open(Money::from_pico(12), Money::from_pico(2), &file, None).unwrap();
+        let purse = open();
+        let cover = |id: &str, amount: u64| {
+            let (reserved, until) = (Money::from_pico(amount), SystemTime::UNIX_EPOCH);
+            let (id, key) = (id.to_owned(), String::new());
+            let entry = SpendingEntry { id, day: 0, key, reserved, sent: reserved, until };
+            purse.cover(&entry, &DayBudget::default(), until).unwrap()
+        };
+        assert_eq!(cover("a", 6), Ok(()));
+        assert_eq!(cover("b", 5).unwrap_err().left, Money::from_pico(4));
+        purse.settle("a", Money::from_pico(1)).unwrap();
+        assert_eq!(cover("b", 9), Ok(()));
+        assert_eq!(cover("b", 8), Ok(()), "its own place");
+        purse.settle("b", Money::from_pico(8)).unwrap();
+        let state = purse.lock();
+        assert_eq!((state.held.len(), state.spent), (0, Money::from_pico(11)));
+        drop(state);
+        // The process is killed: what was under way at most counts, once.
+        let again = open();
+        assert_eq!(again.lost(), Money::from_pico(9));
+        again.close();
+        assert_eq!(open().lost(), Money::from_pico(9));
+    }
+
+    #[test]
+    fn rows_are_taken_to_need_what_the_dearest_needed() {
+        let purse = TokenPurse::new(Some(100), 0, 10);
+        assert_eq!((purse.hold(), purse.hold()), (Some(10), Some(10)));
+        purse.settle(10, 40);
+        assert_eq!(purse.hold(), Some(40));
+        assert_eq!(purse.hold(), None);
+        assert_eq!(TokenPurse::new(None, 0, 1).hold(), Some(1));
+    }
+}

@@ -1,0 +1,90 @@
+//! Rows of a Parquet file, one row group at a time. Nulls are members that are not there, dates and times are texts of
+//! ISO 8601; bytes have no form in JSON, and a row with them says so.
+
+use std::fs::File;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
+use parquet::record::reader::RowIter;
+use parquet::record::{Field, Row};
+use serde_json::{Map, Number, Value};
+
+use super::{RawRow, RowReader};
+
+/// Reads row by row.
+pub(crate) struct ParquetReader {
+    rows: RowIter<'static>,
+}
+
+impl ParquetReader {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        guarded(|| {
+            let reader = SerializedFileReader::new(file).map_err(io::Error::other)?;
+            Ok(Self { rows: RowIter::from_file_into(Box::new(reader)) })
+        })
+    }
+}
+
+/// How many rows a file says that it has.
+pub(crate) fn count(path: &Path) -> io::Result<u64> {
+    let file = File::open(path)?;
+    guarded(|| {
+        let reader = SerializedFileReader::new(file).map_err(io::Error::other)?;
+        u64::try_from(reader.metadata().file_metadata().num_rows()).map_err(io::Error::other)
+    })
+}
+
+/// A file that is not what it should be must not bring the process down: the library that reads it trusts files too much.
+fn guarded<T>(read: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    catch_unwind(AssertUnwindSafe(read))
+        .unwrap_or_else(|_| Err(io::Error::other("the Parquet file is broken")))
+}
+
+impl RowReader for ParquetReader {
+    fn next_row(&mut self, is_wanted: bool) -> io::Result<Option<RawRow>> {
+        guarded(|| match self.rows.next() {
+            None => Ok(None),
+            Some(Err(error)) => Err(io::Error::other(error)),
+            Some(Ok(_)) if !is_wanted => Ok(Some(RawRow::Line(Vec::new()))),
+            Some(Ok(row)) => Ok(Some(match members(&row) {
+                Ok(members) => RawRow::Members(members),
+                Err(column) => {
+                    RawRow::Unreadable(format!("bytes have no form in JSON, in the column: `{column}`"))
+                }
+            })),
+        })
+    }
+}
+
+/// The members of a row; the error is the column that has no form in JSON.
+fn members(row: &Row) -> Result<Map<String, Value>, String> {
+    let mut members = Map::new();
+    for (name, field) in row.get_column_iter() {
+        match value(field).ok_or_else(|| name.clone())? {
+            Value::Null => {}
+            value => drop(members.insert(name.clone(), value)),
+        }
+    }
+    Ok(members)
+}
+
+fn value(field: &Field) -> Option<Value> {
+    Some(match field {
+        Field::Bytes(_) => return None,
+        Field::Group(row) => Value::Object(members(row).ok()?),
+        Field::ListInternal(list) => Value::Array(list.elements().iter().map(value).collect::<Option<_>>()?),
+        Field::Decimal(_) => match field.to_json_value() {
+            Value::String(text) => text.parse::<Number>().map_or(Value::String(text), Value::Number),
+            other => other,
+        },
+        // The library writes a blank in the place of the `T`, and the zone apart.
+        Field::TimestampMillis(_) | Field::TimestampMicros(_) => match field.to_json_value() {
+            Value::String(text) => Value::String(text.replacen(' ', "T", 1).replace(" +00:00", "Z")),
+            other => other,
+        },
+        other => other.to_json_value(),
+    })
+}

@@ -1,0 +1,328 @@
+//! Many requests at once, for half the price: the batch endpoints of OpenAI, Anthropic and Gemini, one file for each. A request
+//! has the body of a single call, and its answer is read by what reads that of a single call. Waits for nothing: whoever posts
+//! asks how far it is. A post whose answer was lost on the way can be found again.
+
+mod anthropic;
+mod gemini;
+mod openai;
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use cognitive_contract::batch_service::{
+    BatchService, CollectReply, PostDraft, PostLimits, PostOutcome, PostState, PostedReply, PostedRequest,
+};
+use cognitive_contract::ports::{
+    Attempt, CallSink, FailedTry, FailureKind, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
+};
+use hyper::Method;
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::Url;
+use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::config::{ProviderConfig, remote};
+use crate::fault::Reporter;
+use crate::kind::Kind;
+use crate::llm::remote::{Remote, location};
+use crate::llm::segments::Segments;
+use crate::llm::terms::Terms;
+use crate::retry::retry_after;
+use crate::service::{Answer, Trouble};
+
+/// The time for one request and its answer. A post may have hundreds of megabytes.
+const TIME: Duration = Duration::from_mins(10);
+/// The longest answer of an endpoint that is not a file of answers.
+const MAX_DOCUMENT_LENGTH: usize = 256 << 20;
+/// The longest answer to one request.
+const MAX_LINE_LENGTH: usize = 64 << 20;
+
+/// The endpoint of a service, in its own words.
+trait PostWire: Send + Sync {
+    /// The most that one post may hold.
+    fn limits(&self) -> PostLimits;
+
+    /// Sends a post, and says its id.
+    fn post<'a>(
+        &'a self,
+        office: &'a Office,
+        name: &'a str,
+        requests: &'a [PostedRequest],
+    ) -> PortFuture<'a, Result<String, ProviderError>>;
+
+    /// Where the newest posts are listed.
+    fn list(&self, office: &Office) -> Url;
+
+    /// The id of the post that is meant, in such a list.
+    fn in_list(&self, list: &Value, wanted: &WantedPost<'_>) -> Option<String>;
+
+    /// Where a post can be asked about.
+    fn place(&self, office: &Office, id: &str) -> Url;
+
+    /// How far a post is, as it says.
+    fn state(&self, post: &Value) -> PostState;
+
+    /// Hands over the answers of a post that has ended.
+    fn collect<'a>(
+        &'a self,
+        office: &'a Office,
+        post: Value,
+        ids: &'a [String],
+        take: &'a mut CollectReply<'_>,
+    ) -> PortFuture<'a, Result<(), ProviderError>>;
+}
+
+/// A post that may have been sent.
+struct WantedPost<'a> {
+    name: &'a str,
+    since: SystemTime,
+    count: u64,
+}
+
+/// The way to a service.
+struct Office {
+    remote: Remote,
+}
+
+/// A service that takes many requests at once.
+struct PostService {
+    office: Office,
+    wire: Box<dyn PostWire>,
+}
+
+/// The batch endpoint of a service. Fails if it has none, or if something is missing; asks nobody.
+pub fn batch_service(config: &ProviderConfig) -> Result<Arc<dyn BatchService>, ProviderError> {
+    let wire: Box<dyn PostWire> = match config.kind {
+        Kind::OpenAi => Box::new(openai::OpenAiPosts),
+        Kind::Anthropic => Box::new(anthropic::AnthropicPosts),
+        Kind::Gemini => Box::new(gemini::GeminiPosts),
+        other => {
+            let why = format!(
+                "{other} has no batch endpoint that is known here: openai, anthropic and gemini have one"
+            );
+            return Err(ProviderError::Misconfigured(why));
+        }
+    };
+    Ok(Arc::new(PostService { office: Office { remote: remote(config)? }, wire }))
+}
+
+impl Office {
+    /// An address of the service, by its path beside that of calls.
+    fn at(&self, calls_end: &str, path: &str) -> Url {
+        let mut url = self.remote.wire.endpoint().calls.clone();
+        let base = url.path().strip_suffix(calls_end).unwrap_or(url.path()).to_owned();
+        url.set_path(&format!("{base}{path}"));
+        url.set_query(None);
+        url
+    }
+
+    fn model(&self) -> &str {
+        &self.remote.wire.endpoint().model
+    }
+
+    fn reporter(&self) -> Reporter<'_> {
+        Reporter { name: self.remote.name, redactor: &self.remote.redactor, call: None }
+    }
+
+    /// Sends a request and waits for the head of a good answer.
+    async fn ask(
+        &self,
+        method: Method,
+        url: &Url,
+        kind: &str,
+        body: Vec<u8>,
+    ) -> Result<Answer<'_>, ProviderError> {
+        let mut headers: HeaderMap = self.remote.wire.endpoint().headers.clone();
+        if let Some(kind) =
+            Some(kind).filter(|kind| !kind.is_empty()).and_then(|kind| HeaderValue::from_str(kind).ok())
+        {
+            headers.insert(CONTENT_TYPE, kind);
+        }
+        let place = self.remote.service.place(url, &headers)?;
+        let reporter = self.reporter();
+        let sent = self.remote.service.ask(method, &place, Segments::of_bytes(body));
+        let answer = timeout(TIME, sent).await.map_err(|_| ProviderError::Timeout)?;
+        let answer = answer.map_err(|trouble| reporter.transport(&trouble).error)?;
+        let status = answer.status();
+        if status.is_redirection() {
+            return Err(reporter.moved(status.as_u16(), location(answer.headers())).error);
+        }
+        if !status.is_success() {
+            let asked = retry_after(answer.headers(), SystemTime::now());
+            return Err(reporter.status(status.as_u16(), asked, &answer.beginning().await).error);
+        }
+        Ok(answer)
+    }
+
+    async fn get(&self, url: &Url) -> Result<Value, ProviderError> {
+        let answer = self.ask(Method::GET, url, "", Vec::new()).await?;
+        self.document(answer).await
+    }
+
+    async fn post_json(&self, url: &Url, body: Vec<u8>) -> Result<Value, ProviderError> {
+        let answer = self.ask(Method::POST, url, "application/json", body).await?;
+        self.document(answer).await
+    }
+
+    async fn document(&self, mut answer: Answer<'_>) -> Result<Value, ProviderError> {
+        let mut text = Vec::new();
+        while let Some(piece) = self.piece(&mut answer).await? {
+            text.extend_from_slice(&piece);
+            if text.len() > MAX_DOCUMENT_LENGTH {
+                return Err(self.reporter().unreadable("far too much").error);
+            }
+        }
+        let not_json =
+            |_| self.reporter().unreadable("something that is not JSON; is the address right?").error;
+        serde_json::from_slice(&text).map_err(not_json)
+    }
+
+    async fn piece(&self, answer: &mut Answer<'_>) -> Result<Option<bytes::Bytes>, ProviderError> {
+        let next = timeout(TIME, answer.next(usize::MAX)).await.map_err(|_| ProviderError::Timeout)?;
+        next.map_err(|trouble: Trouble| self.reporter().transport(&trouble).error)
+    }
+
+    /// Reads a file of JSON lines, of whatever length, line by line.
+    async fn lines(
+        &self,
+        url: &Url,
+        mut take: impl FnMut(Value) -> Result<(), String> + Send,
+    ) -> Result<(), ProviderError> {
+        let mut answer = self.ask(Method::GET, url, "", Vec::new()).await?;
+        let (mut rest, mut is_over) = (Vec::new(), false);
+        while !is_over {
+            match self.piece(&mut answer).await? {
+                Some(piece) => rest.extend_from_slice(&piece),
+                None => {
+                    is_over = true;
+                    rest.push(b'\n');
+                }
+            }
+            while let Some(end) = memchr::memchr(b'\n', &rest) {
+                let line: Vec<u8> = rest.drain(..=end).collect();
+                if line.iter().all(u8::is_ascii_whitespace) {
+                    continue;
+                }
+                let line = serde_json::from_slice(&line)
+                    .map_err(|_| self.reporter().unreadable("a line that is not JSON").error)?;
+                take(line).map_err(ProviderError::Unexpected)?;
+            }
+            if rest.len() > MAX_LINE_LENGTH {
+                return Err(self.reporter().unreadable("a line that is far too long").error);
+            }
+        }
+        Ok(())
+    }
+
+    /// What a service says that is not as it should be.
+    fn odd(&self, what: &str) -> ProviderError {
+        self.reporter().unreadable(what).error
+    }
+}
+
+/// The id of what a service has made.
+fn id_of(made: &Value, office: &Office, member: &str) -> Result<String, ProviderError> {
+    let id = made.get(member).and_then(Value::as_str).filter(|id| !id.is_empty());
+    id.map(str::to_owned).ok_or_else(|| office.odd("a batch without an id"))
+}
+
+impl BatchService for PostService {
+    fn single(&self) -> &dyn Provider {
+        &self.office.remote
+    }
+
+    fn limits(&self) -> PostLimits {
+        self.wire.limits()
+    }
+
+    fn draft(&self, call: &ModelCall) -> Result<PostDraft, ProviderError> {
+        let remote = &self.office.remote;
+        let terms = remote.memory.terms(call);
+        let text = remote.body(call, &terms).into_text();
+        let body = text.and_then(|text| serde_json::from_str::<Value>(&text).ok());
+        let Some(Value::Object(mut body)) = body else {
+            return Err(ProviderError::Unexpected("a request is no JSON".to_owned()));
+        };
+        body.shift_remove("stream");
+        body.shift_remove("stream_options");
+        Ok(PostDraft { body: Value::Object(body).to_string(), terms: Arc::new(terms) })
+    }
+
+    fn post<'a>(
+        &'a self,
+        name: &'a str,
+        requests: &'a [PostedRequest],
+    ) -> PortFuture<'a, Result<String, ProviderError>> {
+        self.wire.post(&self.office, name, requests)
+    }
+
+    fn find<'a>(
+        &'a self,
+        name: &'a str,
+        since: SystemTime,
+        count: usize,
+    ) -> PortFuture<'a, Result<Option<String>, ProviderError>> {
+        Box::pin(async move {
+            let list = self.office.get(&self.wire.list(&self.office)).await?;
+            Ok(self.wire.in_list(&list, &WantedPost { name, since, count: count as u64 }))
+        })
+    }
+
+    fn state<'a>(&'a self, id: &'a str) -> PortFuture<'a, Result<PostState, ProviderError>> {
+        Box::pin(async move {
+            let post = self.office.get(&self.wire.place(&self.office, id)).await?;
+            Ok(self.wire.state(&post))
+        })
+    }
+
+    fn collect<'a>(
+        &'a self,
+        id: &'a str,
+        ids: &'a [String],
+        take: &'a mut CollectReply<'_>,
+    ) -> PortFuture<'a, Result<(), ProviderError>> {
+        Box::pin(async move {
+            let post = self.office.get(&self.wire.place(&self.office, id)).await?;
+            self.wire.collect(&self.office, post, ids, take).await
+        })
+    }
+
+    fn read(
+        &self,
+        call: &ModelCall,
+        draft: &PostDraft,
+        reply: &PostedReply,
+        sink: &mut dyn CallSink,
+    ) -> PostOutcome {
+        let Some(terms) = draft.terms.downcast_ref::<Terms>() else {
+            return PostOutcome::Failed(
+                ProviderError::Unexpected("a draft of another service".to_owned()),
+                false,
+            );
+        };
+        let (status, body) = match reply {
+            PostedReply::Answer { status, body } => (*status, body.as_str()),
+            PostedReply::Lost(why) => {
+                let why = format!("the batch endpoint did not come to this request: {why}");
+                // Nobody bills what was not done.
+                let mut attempt = Attempt::new(terms.bind.decode(), why.clone(), Duration::ZERO);
+                attempt.status = Some(503);
+                attempt.failed = Some(FailedTry::new(FailureKind::Outage));
+                sink.attempt(attempt);
+                return PostOutcome::Failed(ProviderError::Unavailable(why), true);
+            }
+        };
+        match self.office.remote.read_posted(call, terms, (status, body), sink) {
+            Ok(end) => PostOutcome::Answered(Box::<ModelEnd>::new(end)),
+            Err((_, Some(less))) => {
+                // Not known to work yet; but what is known not to would only fail again.
+                self.office.remote.memory.remember(&less, call);
+                PostOutcome::OtherTerms
+            }
+            Err((fault, None)) => {
+                let passes = fault.failed.as_ref().is_some_and(|failed| failed.passes);
+                PostOutcome::Failed(fault.error, passes)
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The batches of OpenAI: a file of requests is uploaded, a batch is made of it, and its answers are two files, one of them for
+//! requests that failed. A name of ours goes along as metadata.
+
+use cognitive_contract::batch_service::{CollectReply, PostLimits, PostState, PostedReply, PostedRequest};
+use cognitive_contract::ports::{PortFuture, ProviderError};
+use reqwest::Url;
+use serde_json::{Value, json};
+
+use super::{Office, PostWire, WantedPost, id_of};
+
+/// What the address of calls ends in.
+const CALLS: &str = "/chat/completions";
+/// Where requests go, as a batch names it.
+const ENDPOINT: &str = "/v1/chat/completions";
+/// Between the parts of an upload.
+const BOUNDARY: &str = "cogn-7d1f0c52a9b34e66";
+
+pub(super) struct OpenAiPosts;
+
+impl OpenAiPosts {
+    fn upload(requests: &[PostedRequest]) -> Vec<u8> {
+        let mut body = format!(
+            "--{BOUNDARY}\r\ncontent-disposition: form-data; name=\"purpose\"\r\n\r\nbatch\r\n--{BOUNDARY}\r\n\
+             content-disposition: form-data; name=\"file\"; filename=\"requests.jsonl\"\r\ncontent-type: application/jsonl\r\n\r\n"
+        )
+        .into_bytes();
+        for request in requests {
+            let id = Value::from(request.id.as_str());
+            // A body is JSON already, and stays as it is.
+            let body_of = &request.body;
+            let line = format!(
+                "{{\"custom_id\":{id},\"method\":\"POST\",\"url\":\"{ENDPOINT}\",\"body\":{body_of}}}\n"
+            );
+            body.extend_from_slice(line.as_bytes());
+        }
+        body.extend_from_slice(format!("\r\n--{BOUNDARY}--\r\n").as_bytes());
+        body
+    }
+}
+
+impl PostWire for OpenAiPosts {
+    fn limits(&self) -> PostLimits {
+        PostLimits { requests: 50_000, bytes: 190_000_000 }
+    }
+
+    fn post<'a>(
+        &'a self,
+        office: &'a Office,
+        name: &'a str,
+        requests: &'a [PostedRequest],
+    ) -> PortFuture<'a, Result<String, ProviderError>> {
+        Box::pin(async move {
+            let kind = format!("multipart/form-data; boundary={BOUNDARY}");
+            let url = office.at(CALLS, "/files");
+            let answer = office.ask(hyper::Method::POST, &url, &kind, Self::upload(requests)).await?;
+            let file = office.document(answer).await?;
+            let file = id_of(&file, office, "id")?;
+            let batch = json!({
+                "input_file_id": file,
+                "endpoint": ENDPOINT,
+                "completion_window": "24h",
+                "metadata": { "cogn_batch": name },
+            });
+            let made =
+                office.post_json(&office.at(CALLS, "/batches"), batch.to_string().into_bytes()).await?;
+            id_of(&made, office, "id")
+        })
+    }
+
+    fn list(&self, office: &Office) -> Url {
+        let mut url = office.at(CALLS, "/batches");
+        url.set_query(Some("limit=100"));
+        url
+    }
+
+    fn in_list(&self, list: &Value, wanted: &WantedPost<'_>) -> Option<String> {
+        let posts = list.get("data")?.as_array()?;
+        let is_ours =
+            |post: &&Value| post.pointer("/metadata/cogn_batch").and_then(Value::as_str) == Some(wanted.name);
+        posts.iter().find(is_ours)?.get("id")?.as_str().map(str::to_owned)
+    }
+
+    fn place(&self, office: &Office, id: &str) -> Url {
+        office.at(CALLS, &format!("/batches/{id}"))
+    }
+
+    fn state(&self, post: &Value) -> PostState {
+        match post.get("status").and_then(Value::as_str).unwrap_or_default() {
+            "completed" | "expired" | "cancelled" => PostState::Ended,
+            "failed" => {
+                let why = post.pointer("/errors/data/0/message").and_then(Value::as_str);
+                PostState::Failed(why.unwrap_or("the batch failed").to_owned())
+            }
+            _ => PostState::Waiting(
+                post.pointer("/request_counts/completed").and_then(Value::as_u64).unwrap_or(0),
+            ),
+        }
+    }
+
+    fn collect<'a>(
+        &'a self,
+        office: &'a Office,
+        post: Value,
+        _: &'a [String],
+        take: &'a mut CollectReply<'_>,
+    ) -> PortFuture<'a, Result<(), ProviderError>> {
+        Box::pin(async move {
+            for member in ["output_file_id", "error_file_id"] {
+                let Some(file) = post.get(member).and_then(Value::as_str).filter(|file| !file.is_empty())
+                else {
+                    continue;
+                };
+                let url = office.at(CALLS, &format!("/files/{file}/content"));
+                office
+                    .lines(&url, |line| reply(&line).map_or(Ok(()), |(id, reply)| take(&id, reply)))
+                    .await?;
+            }
+            Ok(())
+        })
+    }
+}
+
+fn reply(line: &Value) -> Option<(String, PostedReply)> {
+    let id = line.get("custom_id")?.as_str()?.to_owned();
+    let response = line.get("response").filter(|response| response.is_object());
+    let Some(response) = response else {
+        let why =
+            line.pointer("/error/code").or_else(|| line.pointer("/error/message")).and_then(Value::as_str);
+        return Some((id, PostedReply::Lost(why.unwrap_or("no answer").to_owned())));
+    };
+    let status =
+        response.get("status_code").and_then(Value::as_u64).and_then(|status| u16::try_from(status).ok());
+    let body = response.get("body").unwrap_or(response);
+    Some((id, PostedReply::Answer { status: status.unwrap_or(500), body: body.to_string() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_errors_and_what_was_never_asked_are_told_apart() {
+        let good = json!({ "custom_id": "a", "response": { "status_code": 200, "body": { "choices": [] } }, "error": null });
+        let bad = json!({ "custom_id": "b", "response": { "status_code": 400, "body": { "error": {} } }, "error": null });
+        let lost = json!({ "custom_id": "c", "response": null, "error": { "code": "batch_expired", "message": "m" } });
+        let read = |line: &Value| reply(line).unwrap().1;
+        assert_eq!(read(&good), PostedReply::Answer { status: 200, body: "{\"choices\":[]}".to_owned() });
+        assert_eq!(read(&bad), PostedReply::Answer { status: 400, body: "{\"error\":{}}".to_owned() });
+        assert_eq!(read(&lost), PostedReply::Lost("batch_expired".to_owned()));
+    }
+}
