@@ -186,6 +186,23 @@ impl Ensemble {
 }
 
 impl Stand {
+    /// Puts a text behind those that wait, and says by which number it will be found.
+    fn submit(&mut self, text: ReadText, tokens: Vec<u32>, wanted: WantedVectors) -> u64 {
+        let number = self.next_number;
+        self.next_number += 1;
+        let likelihoods = Vec::new();
+        self.waiting.push(ReadTicket {
+            number,
+            text,
+            tokens,
+            read: 0,
+            wanted,
+            likelihoods,
+            away_since: None,
+        });
+        number
+    }
+
     /// Somebody wants to stop. What waits goes at once; what is being computed, after this step.
     fn leave(&mut self, number: u64) {
         match self.waiting.iter().position(|ticket| ticket.number == number) {
@@ -316,6 +333,43 @@ impl EnsembleSession {
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Vec<f32>, FeedError> {
         self.advance(tokens, WantedVectors::All, cancelled)
+    }
+
+    /// How likely each token but the first of each of these texts would be behind what was read, each text by itself. All of
+    /// them are read at the same time, so that the weights are fetched once; what was read stays as it is.
+    pub fn likelihoods_of_each(
+        &mut self,
+        texts: &[Vec<u32>],
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Vec<Vec<f32>>, FeedError> {
+        let longest = texts.iter().map(Vec::len).max().unwrap_or_default();
+        self.text.check_room(&self.ensemble.model, longest)?;
+        let length = self.text.tokens.len();
+        let mut stand = self.ensemble.stand();
+        stand.welcome(self.away_since.take());
+        let mut submit =
+            |tokens: &Vec<u32>| stand.submit(self.text.fork(length), tokens.clone(), WantedVectors::All);
+        let numbers: Vec<Option<u64>> = texts
+            .iter()
+            .map(|tokens| Some(tokens).filter(|tokens| !tokens.is_empty()))
+            .map(|tokens| tokens.map(&mut submit))
+            .collect();
+        drop(stand);
+        let mut found = Vec::with_capacity(texts.len());
+        let mut is_whole = true;
+        for number in numbers {
+            let Some(number) = number else {
+                found.push(Vec::new());
+                continue;
+            };
+            let ticket = self.ensemble.serve(number, cancelled);
+            is_whole &= ticket.left() == 0;
+            // One of them stands for all that were read: only this session will be back.
+            let before = std::mem::replace(&mut self.away_since, ticket.away_since);
+            self.ensemble.stand().welcome(before);
+            found.push(ticket.likelihoods);
+        }
+        if is_whole { Ok(found) } else { Err(FeedError::Cancelled) }
     }
 
     /// Reads on, for somebody who does not want to know what may follow. The logits of [`feed`](Self::feed) stay those of

@@ -172,6 +172,14 @@ impl ModelState for PromptText<'_> {
     fn likelihoods(&mut self, tokens: &[u32], cancelled: &dyn Fn() -> bool) -> Result<Vec<f32>, FeedError> {
         self.begun(cancelled)?.likelihoods(tokens, cancelled)
     }
+
+    fn likelihoods_of_each(
+        &mut self,
+        texts: &[Vec<u32>],
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Vec<Vec<f32>>, FeedError> {
+        self.begun(cancelled)?.likelihoods_of_each(texts, cancelled)
+    }
 }
 
 /// How many tokens two texts begin with alike.

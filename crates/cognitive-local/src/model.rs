@@ -65,6 +65,20 @@ pub(crate) trait ModelState: Send {
         }
         Ok(found)
     }
+    /// The same for each of these texts by itself; what was read stays as it is.
+    fn likelihoods_of_each(
+        &mut self,
+        texts: &[Vec<u32>],
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Vec<Vec<f32>>, FeedError> {
+        let length = self.tokens().len();
+        let weigh = |tokens: &Vec<u32>| {
+            let found = self.likelihoods(tokens, cancelled);
+            self.truncate(length);
+            found
+        };
+        texts.iter().map(weigh).collect()
+    }
 }
 
 /// A text whose beginning others may share.
@@ -146,6 +160,14 @@ impl ModelState for EnsembleSession {
 
     fn likelihoods(&mut self, tokens: &[u32], cancelled: &dyn Fn() -> bool) -> Result<Vec<f32>, FeedError> {
         Self::likelihoods(self, tokens, cancelled)
+    }
+
+    fn likelihoods_of_each(
+        &mut self,
+        texts: &[Vec<u32>],
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Vec<Vec<f32>>, FeedError> {
+        Self::likelihoods_of_each(self, texts, cancelled)
     }
 }
 

@@ -68,6 +68,28 @@ fn what_is_weighed_beside_others_weighs_the_same() {
     });
 }
 
+/// Answers that are weighed together weigh what each weighs alone, and leave the text before them as it was.
+#[test]
+fn several_endings_of_a_text_are_weighed_in_one_step() {
+    for (model, text) in models() {
+        let ensemble = Arc::new(Ensemble::new(Arc::clone(&model), 2));
+        let mut session = ensemble.session();
+        session.feed(&text[..40], &|| false).unwrap();
+        let endings = [text[50..53].to_vec(), Vec::new(), text[60..140].to_vec(), text[70..71].to_vec()];
+        let found = session.likelihoods_of_each(&endings, &|| false).unwrap();
+        for (found, ending) in found.iter().zip(&endings) {
+            let mut alone = TokenSession::new(Arc::clone(&model), 1);
+            alone.feed(&text[..40], &|| false).unwrap();
+            assert_eq!(bits(found), bits(&alone.likelihoods(ending, &|| false).unwrap()));
+        }
+        assert_eq!(session.tokens(), &text[..40]);
+        let expected = bits(&logits(&model, 1, &text[..45]));
+        assert_eq!(bits(session.feed(&text[40..45], &|| false).unwrap()), expected);
+        assert_eq!(session.likelihoods_of_each(&endings, &|| true), Err(FeedError::Cancelled));
+        assert_eq!(session.tokens(), &text[..45]);
+    }
+}
+
 /// Texts that begin alike share what was computed of their beginning, and never see each other's ends.
 #[test]
 fn a_shared_beginning_is_nobodys_to_change() {

@@ -66,8 +66,9 @@ impl<'a> Asking<'a> {
         let mut weights = vec![0.0; candidates.len()];
         for question in questions {
             let (before, end) = self.before(question);
-            for (weight, candidate) in weights.iter_mut().zip(candidates) {
-                *weight += scale.answer(&before, candidate, end)? / count;
+            let answers: Vec<Vec<u32>> = candidates.iter().map(|text| scale.whole(text, end)).collect();
+            for (weight, likelihood) in weights.iter_mut().zip(scale.each_after(&before, &answers)?) {
+                *weight += likelihood / count;
             }
         }
         Ok(weights)
@@ -75,10 +76,16 @@ impl<'a> Asking<'a> {
 }
 
 impl Scale<'_> {
-    /// The logarithm of the probability of a text as the whole answer.
-    pub(super) fn answer(&mut self, before: &[u32], text: &str, end: u32) -> Result<f64, FeedError> {
+    /// A text as the whole answer.
+    fn whole(&self, text: &str, end: u32) -> Vec<u32> {
         let mut tokens = self.vocabulary.encode(text.as_bytes());
         tokens.push(end);
+        tokens
+    }
+
+    /// The logarithm of the probability of a text as the whole answer.
+    pub(super) fn answer(&mut self, before: &[u32], text: &str, end: u32) -> Result<f64, FeedError> {
+        let tokens = self.whole(text, end);
         Ok(self.likelihoods(before, &tokens)?.into_iter().map(f64::from).sum())
     }
 }

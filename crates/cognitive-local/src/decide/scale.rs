@@ -60,20 +60,33 @@ impl<'a> Scale<'a> {
         candidates: &[String],
     ) -> Result<Vec<f64>, FeedError> {
         if let WeighingWay::Given(given) = way {
-            let text = format!(" {}", beginning(text, MAX_AFTER));
-            let weigh = |candidate: &String| {
-                let before = self.plain(&given.replace("{}", &spoken(candidate)));
-                self.likelihood(&before, &text)
-            };
-            return candidates.iter().map(weigh).collect();
+            let text = self.vocabulary.encode(format!(" {}", beginning(text, MAX_AFTER)).as_bytes());
+            let given =
+                candidates.iter().map(|candidate| self.plain(&given.replace("{}", &spoken(candidate))));
+            return self.text_after_each(given.collect(), &text);
         }
         let (with, without) = (self.before(way, beginning(text, MAX_BEFORE)), self.before(way, NO_TEXT));
-        let after = |scale: &mut Self, before: &[u32]| -> Result<Vec<f64>, FeedError> {
-            let weigh = |candidate: &String| scale.likelihood(before, &format!(" {}", spoken(candidate)));
-            candidates.iter().map(weigh).collect()
-        };
-        let (with, without) = (after(self, &with)?, after(self, &without)?);
+        let endings: Vec<Vec<u32>> = candidates
+            .iter()
+            .map(|candidate| self.vocabulary.encode(format!(" {}", spoken(candidate)).as_bytes()))
+            .collect();
+        let (with, without) = (self.each_after(&with, &endings)?, self.each_after(&without, &endings)?);
         Ok(with.into_iter().zip(without).map(|(with, without)| with - without).collect())
+    }
+
+    /// How likely a text is behind each of these beginnings, which start alike.
+    fn text_after_each(&mut self, given: Vec<Vec<u32>>, text: &[u32]) -> Result<Vec<f64>, FeedError> {
+        let Some(first) = given.first() else { return Ok(Vec::new()) };
+        let alike = |other: &Vec<u32>| first.iter().zip(other).take_while(|(a, b)| a == b).count();
+        // The last token of each has to be read anew, for what follows it is wanted.
+        let shortest = given.iter().map(Vec::len).min().unwrap_or_default().saturating_sub(1);
+        let known = given.iter().map(alike).min().unwrap_or_default().min(shortest);
+        let texts: Vec<Vec<u32>> =
+            given.iter().map(|given| [given.get(known..).unwrap_or_default(), text].concat()).collect();
+        self.go_to(first.get(..known).unwrap_or_default())?;
+        self.read += texts.iter().map(Vec::len).sum::<usize>();
+        let found = self.reading.likelihoods_of_each(&texts, self.stop)?;
+        Ok(found.iter().map(|found| sum(found.iter().rev().take(text.len()))).collect())
     }
 
     /// What is read before a candidate.
@@ -99,16 +112,17 @@ impl<'a> Scale<'a> {
         tokens
     }
 
-    /// The logarithm of the probability of a text after some tokens.
-    pub(super) fn likelihood(&mut self, before: &[u32], text: &str) -> Result<f64, FeedError> {
-        Ok(self
-            .likelihoods(before, &self.vocabulary.encode(text.as_bytes()))?
-            .into_iter()
-            .map(f64::from)
-            .sum())
+    /// The logarithm of the probability of each of these texts after some tokens.
+    pub(super) fn each_after(&mut self, before: &[u32], texts: &[Vec<u32>]) -> Result<Vec<f64>, FeedError> {
+        let Some((last, before)) = before.split_last() else { return Ok(vec![0.0; texts.len()]) };
+        self.go_to(before)?;
+        let texts: Vec<Vec<u32>> = texts.iter().map(|text| [&[*last], text.as_slice()].concat()).collect();
+        self.read += texts.iter().map(Vec::len).sum::<usize>();
+        let found = self.reading.likelihoods_of_each(&texts, self.stop)?;
+        Ok(found.iter().map(|found| sum(found.iter())).collect())
     }
 
-    /// The same token by token.
+    /// The same of one text, token by token.
     pub(super) fn likelihoods(&mut self, before: &[u32], tokens: &[u32]) -> Result<Vec<f32>, FeedError> {
         let Some((last, before)) = before.split_last() else { return Ok(Vec::new()) };
         self.go_to(before)?;
@@ -131,6 +145,10 @@ impl<'a> Scale<'a> {
             _ => Ok(()),
         }
     }
+}
+
+fn sum<'f>(likelihoods: impl Iterator<Item = &'f f32>) -> f64 {
+    likelihoods.copied().map(f64::from).sum()
 }
 
 /// A label as people say it.
