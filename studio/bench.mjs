@@ -1,5 +1,6 @@
-// How fast the page is on a server that is running: node bench.mjs BASE [MODULE INPUT.json RUNS]. With a module it first makes so many runs. Prints the
-// median of several rounds: until the page is first drawn and can be used, and until the server has answered what the page Runs asks for.
+// How fast the page is on a server that is running: node bench.mjs BASE [MODULE INPUT.json RUNS]. With a module it first makes so many runs. Prints
+// medians and the slowest of several rounds, each in a browser that has seen nothing of the page yet: until it is first drawn, until it can be used,
+// what the browser waited for the answers of the server, and the longest time in which the page answered nobody. Ends with 1 if it is too slow.
 
 import { readFile } from "node:fs/promises";
 import { chromium } from "playwright-core";
@@ -7,11 +8,16 @@ import { chromium } from "playwright-core";
 const [base, module, file, wanted] = process.argv.slice(2);
 const ROUNDS = 15;
 const AT_ONCE = 8;
+/** What the server may take for an answer, and a page until it can be used, in milliseconds. */
+const MOST_ANSWER = 200;
+const MOST_DRAWN = 1000;
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 
-function median(figures) {
+const rounded = (figure) => Math.round(figure * 10) / 10;
+
+function told(figures) {
   const sorted = figures.toSorted((one, other) => one - other);
-  return Math.round(sorted[Math.floor(sorted.length / 2)] * 10) / 10;
+  return { median: rounded(sorted[Math.floor(sorted.length / 2)]), slowest: rounded(sorted.at(-1)) };
 }
 
 async function fill() {
@@ -34,32 +40,54 @@ async function answers(path) {
     await (await fetch(base + path)).arrayBuffer();
     times.push(performance.now() - began);
   }
-  return median(times);
+  return told(times);
 }
 
-async function page(hash, ready) {
-  const [drawn, usable] = [[], []];
+/** What a browser measures of a page: `ready` are the places that have to be there. */
+async function page(hash, ready, asked = []) {
+  const seen = { "first drawn, ms": [], "usable, ms": [], "longest freeze, ms": [] };
+  for (const path of asked) seen[`waited for ${path}, ms`] = [];
   for (let round = 0; round < ROUNDS; round += 1) {
-    // A browser that has seen nothing of it yet.
     const context = await browser.newContext();
     const page = await context.newPage();
+    await page.addInitScript(() => {
+      window.freezes = [0];
+      new PerformanceObserver((list) => list.getEntries().forEach((each) => window.freezes.push(each.duration))).observe({ type: "longtask", buffered: true });
+    });
     const began = performance.now();
     await page.goto(`${base}/#${hash}`);
-    await page.locator(ready).first().waitFor();
-    usable.push(performance.now() - began);
-    drawn.push(await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? Number.NaN));
+    for (const place of ready) await page.locator(place).first().waitFor();
+    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+    seen["usable, ms"].push(performance.now() - began);
+    const own = await page.evaluate(() => ({
+      drawn: performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? Number.NaN,
+      freeze: Math.max(...window.freezes),
+      asked: performance.getEntriesByType("resource").map((each) => ({ path: new URL(each.name).pathname, ms: each.responseEnd - each.startTime })),
+    }));
+    seen["first drawn, ms"].push(own.drawn);
+    seen["longest freeze, ms"].push(own.freeze);
+    for (const path of asked) seen[`waited for ${path}, ms`].push(own.asked.find((each) => each.path === path)?.ms ?? Number.NaN);
     await context.close();
   }
-  return { "first drawn, ms": median(drawn), "usable, ms": median(usable) };
+  return Object.fromEntries(Object.entries(seen).map(([name, figures]) => [name, told(figures)]));
 }
 
 if (wanted) await fill();
 const figures = {
   "GET /v1/runs?limit=50, ms": await answers("/v1/runs?limit=50"),
+  "GET /v1/runs?limit=50&ok=false, ms": await answers("/v1/runs?limit=50&ok=false"),
   "GET /v1/runs/stats?buckets=48, ms": await answers("/v1/runs/stats?buckets=48"),
 };
 const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: FLAGS });
-figures.Run = await page("/run", "[data-path]");
-figures.Runs = await page("/runs", "main table");
+figures.Run = await page("/run", ["[data-path]"]);
+figures.Runs = await page("/runs", ["main table tbody tr:nth-child(50)", "main canvas"], ["/v1/runs", "/v1/runs/stats"]);
 await browser.close();
 console.log(JSON.stringify(figures, null, 2));
+const late = [
+  ...Object.entries(figures).filter(([name, each]) => name.startsWith("GET") && each.median > MOST_ANSWER).map(([name]) => name),
+  ...["Run", "Runs"].filter((name) => figures[name]["usable, ms"].median > MOST_DRAWN),
+];
+if (late.length > 0) {
+  console.error(`too slow: ${late.join(", ")}`);
+  process.exitCode = 1;
+}

@@ -1,29 +1,66 @@
-//! The files of modules on this machine, for those who look at them, try drafts of them or change them. Only folders below those
-//! that the operator names are changed; all others can be read and tried. One change at a time.
+//! The files of modules on this machine, for those who look at them, try drafts and other versions of them or change them. Only
+//! folders below those that the operator names are changed; all others can be read and tried. One change at a time.
 
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use cognitive_contract::manifest::Manifest;
+use cognitive_contract::text::cut;
 use cognitive_contract::workshop::{
-    BeforeChange, ChangedFiles, ModuleFile, ModuleFiles, ModuleWorkshop, SavedModule, widened,
+    BeforeChange, ChangedFiles, ModuleFile, ModuleFiles, ModuleVersion, ModuleWorkshop, SavedModule, widened,
 };
 use cognitive_contract::{ErrorCode, Failure, Module};
 use cognitive_library::folder::TEXT_LIMIT;
 use cognitive_library::validate::{ExpectationReader, Mode};
 use cognitive_library::{
     Finding, Folder, Library, ModuleLoadError, ValidationSurroundings, change_folder, draft_hash, files_of,
-    folder_hash, load, validate_with,
+    folder_hash, formats, load, validate_with,
 };
 use serde_json::{Value, json};
 
 /// How many digits of its hash stand in the version of a draft.
 const DRAFT_DIGITS: usize = 8;
 
+/// How many digits of its hash a version is asked for by.
+const VERSION_DIGITS: usize = 12;
+/// The most states of the past that are looked at.
+const MAX_STATES: usize = 20;
+/// The word for versions of the past.
+const ORIGIN_GIT: &str = "git";
+
+/// Someone who knows what the folder of a module was before. Errors are silence: most folders have no past.
+pub trait FolderPast: Send + Sync {
+    /// Its states, the newest first, at most so many.
+    fn states(&self, folder: &Path, most: usize) -> Vec<PastState>;
+
+    /// The files of one of them by its id.
+    fn files(&self, folder: &Path, id: &str) -> Option<BTreeMap<String, Vec<u8>>>;
+}
+
+/// What a folder was once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PastState {
+    /// What it is asked for by.
+    pub id: String,
+    /// When it came to be.
+    pub at: String,
+    /// What was said of it.
+    pub about: String,
+}
+
+/// A form of a module, and where its files are.
+struct FoundVersion {
+    told: ModuleVersion,
+    folder: Folder,
+}
+
 /// The modules of a library, and the folders below which they may be changed.
 pub struct FolderWorkshop {
     library: Library,
     editable: Vec<PathBuf>,
     expectations: Option<Arc<dyn ExpectationReader + Send + Sync>>,
+    past: Option<Arc<dyn FolderPast>>,
     changing: Mutex<()>,
 }
 
@@ -31,7 +68,7 @@ impl FolderWorkshop {
     /// A workshop in which nothing can be changed yet.
     #[must_use]
     pub fn new(library: Library) -> Self {
-        Self { library, editable: Vec::new(), expectations: None, changing: Mutex::new(()) }
+        Self { library, editable: Vec::new(), expectations: None, past: None, changing: Mutex::new(()) }
     }
 
     /// Lets modules below these folders be changed. Each has to be there.
@@ -54,6 +91,44 @@ impl FolderWorkshop {
         self
     }
 
+    /// With somebody who knows what folders were before.
+    #[must_use]
+    pub fn remembering(mut self, past: Arc<dyn FolderPast>) -> Self {
+        self.past = Some(past);
+        self
+    }
+
+    /// Every form of a module: the one that runs, those that it stands in front of, and those of the past. The same files
+    /// are one form, wherever they are. Of the past only the one that is wanted, where one is.
+    fn found(&self, module: &str, wanted: Option<&str>) -> Result<Vec<FoundVersion>, Failure> {
+        let current = self.library.find(module)?;
+        let mut hashes = BTreeSet::new();
+        let mut found = Vec::new();
+        for each in self.library.all_of(module) {
+            let Ok(files) = files_of(&each.folder) else { continue };
+            let hash = folder_hash(&files);
+            let id = hash.get(..VERSION_DIGITS).unwrap_or(&hash).to_owned();
+            if hashes.insert(hash) {
+                let (is_current, origin) = (found.is_empty(), each.origin.word());
+                found.push(FoundVersion::new(id, origin, is_current, each.folder));
+            }
+        }
+        let Some((past, path)) = self.past.as_deref().zip(current.folder.path()) else { return Ok(found) };
+        for state in past.states(path, MAX_STATES) {
+            // Whoever looks for one version needs no other.
+            if wanted.is_some_and(|wanted| wanted != state.id) {
+                continue;
+            }
+            let files = past.files(path, &state.id);
+            let Some(files) = files.filter(|files| hashes.insert(folder_hash(files))) else { continue };
+            let folder = Folder::memory(&current.folder.name(), files);
+            let mut version = FoundVersion::new(state.id, ORIGIN_GIT, false, folder);
+            (version.told.at, version.told.about) = (Some(state.at), Some(state.about));
+            found.push(version);
+        }
+        Ok(found)
+    }
+
     /// The folder of a module.
     pub fn folder(&self, module: &str) -> Result<Folder, Failure> {
         self.library.find(module).map(|found| found.folder)
@@ -66,10 +141,38 @@ impl FolderWorkshop {
         self.editable.iter().any(is_below).then_some(real)
     }
 
+    /// What bounds a form of a module that somebody tries: the manifest of the one that runs. One that is broken is bounded by
+    /// what can be read of it; where that is nothing, only who may change the module may try to mend it.
+    fn bound(&self, folder: &Folder) -> Result<Option<Manifest>, Failure> {
+        let broken = match load(folder) {
+            Ok(installed) => return Ok(Some(installed.manifest)),
+            Err(error) => error.into_failure(),
+        };
+        let readable = formats::read_manifest(folder)
+            .and_then(|(format, written)| Manifest::from_value(&written, format).ok());
+        if readable.is_none() && self.editable(folder).is_none() {
+            return Err(broken);
+        }
+        Ok(readable)
+    }
+
     fn findings(&self, folder: &Folder) -> Vec<Value> {
         let expectations = self.expectations.as_deref().map(|reader| reader as &dyn ExpectationReader);
         let around = ValidationSurroundings { library: Some(&self.library), expectations };
         validate_with(around, folder, Mode::Standard).findings_json()
+    }
+}
+
+impl FoundVersion {
+    fn new(id: String, origin: &str, is_current: bool, folder: Folder) -> Self {
+        let version =
+            formats::read_manifest(&folder).and_then(|(_, manifest)| match manifest.get("version")? {
+                Value::String(version) => Some(cut(version, 64).to_owned()),
+                other => Some(other.to_string()),
+            });
+        let told =
+            ModuleVersion { id, version, origin: origin.to_owned(), is_current, at: None, about: None };
+        Self { told, folder }
     }
 }
 
@@ -100,22 +203,35 @@ impl ModuleWorkshop for FolderWorkshop {
 
     fn draft(&self, module: &str, files: &ChangedFiles) -> Result<Arc<Module>, Failure> {
         let folder = self.folder(module)?;
-        let installed = load(&folder).map_err(ModuleLoadError::into_failure)?;
+        let bound = self.bound(&folder)?;
         let mut draft = load(&folder.with_draft(files)?).map_err(unusable)?;
-        if let Some(member) = widened(&installed.manifest, &draft.manifest) {
-            let message = format!("the draft may do more than the module that is installed: `{member}`");
-            return Err(Failure::new(ErrorCode::PermissionDenied, message)
-                .with_detail("member", json!(member))
-                .suggest(
-                    "Leave it as it is in the draft; save the module first where it is meant to change",
-                ));
-        }
+        within(bound.as_ref(), &draft.manifest, "draft")?;
         let hash = draft_hash(files);
         let digits = hash.get(..DRAFT_DIGITS).unwrap_or(&hash);
-        let version = &mut draft.manifest.version;
-        let mark = if version.contains('+') { '.' } else { '+' };
-        *version = format!("{version}{mark}draft.{digits}");
+        mark(&mut draft.manifest.version, &format!("draft.{digits}"));
         Ok(Arc::new(draft))
+    }
+
+    fn versions(&self, module: &str) -> Result<Vec<ModuleVersion>, Failure> {
+        let found = self.found(module, None)?;
+        Ok(found.into_iter().map(|each| each.told).collect())
+    }
+
+    fn version(&self, module: &str, id: &str) -> Result<Arc<Module>, Failure> {
+        let found = self.found(module, Some(id))?;
+        let Some(FoundVersion { told, folder }) = found.into_iter().find(|each| each.told.id == id) else {
+            let message = format!("there is no such version of the module: `{}`", cut(id, 64));
+            return Err(Failure::new(ErrorCode::InvalidInput, message)
+                .suggest("`GET /v1/modules/{module}/versions` lists those that there are"));
+        };
+        let mut past = load(&folder).map_err(ModuleLoadError::into_failure)?;
+        if !told.is_current {
+            within(self.bound(&self.folder(module)?)?.as_ref(), &past.manifest, "version")?;
+            if told.origin == ORIGIN_GIT {
+                mark(&mut past.manifest.version, &format!("git.{id}"));
+            }
+        }
+        Ok(Arc::new(past))
     }
 
     fn save(
@@ -136,6 +252,21 @@ impl ModuleWorkshop for FolderWorkshop {
         let hash = change_folder(&place, hash, files, before)?;
         Ok(SavedModule { hash, findings: self.findings(&folder) })
     }
+}
+
+/// Adds a word to a version that says which form of it this is.
+fn mark(version: &mut String, word: &str) {
+    let between = if version.contains('+') { '.' } else { '+' };
+    *version = format!("{version}{between}{word}");
+}
+
+/// Refuses what may do more than the module that is installed. (E4007)
+fn within(bound: Option<&Manifest>, tried: &Manifest, what: &str) -> Result<(), Failure> {
+    let Some(member) = bound.and_then(|installed| widened(installed, tried)) else { return Ok(()) };
+    let message = format!("the {what} may do more than the module that is installed: `{member}`");
+    Err(Failure::new(ErrorCode::PermissionDenied, message)
+        .with_detail("member", json!(member))
+        .suggest("Leave it as it is; save the module first where it is meant to change"))
 }
 
 /// A draft that is no module: the caller's text is to blame, and every finding says where.

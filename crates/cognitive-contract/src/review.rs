@@ -11,7 +11,9 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-pub use self::calibration::{CalibrationBin, CalibrationCurve, CalibrationReport};
+pub use self::calibration::{
+    CalibrationBin, CalibrationCurve, CalibrationReport, JudgedByModel, ModelCalibration,
+};
 pub use self::rules::{ReviewFacts, ReviewRule, ReviewRules};
 use crate::module::{Enforcement, Module};
 use crate::port_future::PortFuture;
@@ -403,6 +405,26 @@ pub trait ReviewDesk: Send + Sync {
 
     /// What decisions say about the confidence of a module, or of all.
     fn calibration(&self, module: Option<&str>) -> Result<CalibrationReport, String>;
+
+    /// The same for each module and each model that answered: what one is worth says nothing of another. The newest decisions
+    /// of each count, as they do for [`calibrated`](Self::calibrated).
+    fn calibrations(&self, module: Option<&str>) -> Result<Vec<ModelCalibration>, String> {
+        let mut judged = JudgedByModel::default();
+        let mut take = |review: Value| {
+            let word = |name: &str| review.get(name).and_then(Value::as_str).unwrap_or_default();
+            let verdict =
+                review.pointer("/decision/verdict").and_then(Value::as_str).and_then(Verdict::parse);
+            let confidence = review.get("confidence").and_then(Value::as_f64);
+            // Failures are no answers.
+            let is_answer = review.get("ok") == Some(&Value::Bool(true));
+            if let (Some(verdict), Some(confidence), true) = (verdict, confidence, is_answer) {
+                judged.add(word("module"), word("model"), (confidence, verdict.is_right()));
+            }
+            true
+        };
+        self.export(ReviewExport::Decisions, module, &mut take)?;
+        Ok(judged.reports())
+    }
 
     /// How often answers of such a confidence were found right, if enough was decided to say so. Cheap: it is asked at the
     /// end of every run.

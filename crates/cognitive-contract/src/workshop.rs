@@ -50,6 +50,25 @@ pub struct SavedModule {
     pub findings: Vec<Value>,
 }
 
+/// A form of a module that can be found: the one that runs, one that it stands in front of, or one of the past.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ModuleVersion {
+    /// What it is asked for by.
+    pub id: String,
+    /// What its manifest says, if it says anything.
+    pub version: Option<String>,
+    /// Where it is: `project`, `user`, `extra`, `bundled`, or `git`.
+    pub origin: String,
+    /// Whether it is the one that runs when nobody asks for another.
+    pub is_current: bool,
+    /// When it came to be, and what was said of it then, where anybody knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+    /// The same in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
+}
+
 /// Someone who knows the files of modules. Paths that lead out of a folder are refused, links too. Everything here may take
 /// as long as a disk does.
 pub trait ModuleWorkshop: Send + Sync {
@@ -64,6 +83,12 @@ pub trait ModuleWorkshop: Send + Sync {
 
     /// The module with these files in place, ready to run. Its version says that it is a draft.
     fn draft(&self, module: &str, files: &ChangedFiles) -> Result<Arc<Module>, Failure>;
+
+    /// Every form of a module that can be found, the one that runs first.
+    fn versions(&self, module: &str) -> Result<Vec<ModuleVersion>, Failure>;
+
+    /// One of them by its id, ready to run. Like a draft, it may do no more than the one that runs.
+    fn version(&self, module: &str, id: &str) -> Result<Arc<Module>, Failure>;
 
     /// Puts the files in their places, all of them or none. `hash` is that of the folder that the change was made for; if it
     /// is no longer that, nothing is changed. (E4007 where nobody may.)
@@ -112,8 +137,29 @@ pub struct NewCase {
     pub input: Value,
     /// What was answered.
     pub envelope: Value,
-    /// What the model wrote, letter by letter; made of the envelope where nobody recorded it.
-    pub reply: Option<String>,
+    /// What the model wrote, letter by letter, for each module that it was asked for; made of the envelope where nobody
+    /// recorded it.
+    pub replies: Option<BTreeMap<String, String>>,
+}
+
+/// How an answer compares with what is expected of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CaseVerdict {
+    /// Whether everything is as expected.
+    pub right: bool,
+    /// Where it is not.
+    pub wrong: Vec<WrongPlace>,
+}
+
+/// A place of an envelope at which something else was expected.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WrongPlace {
+    /// The place, as the expectation writes it.
+    pub place: String,
+    /// What should be there.
+    pub expected: String,
+    /// What is there.
+    pub got: String,
 }
 
 /// What was written for a case.
@@ -125,12 +171,23 @@ pub struct KeptCase {
     pub hash: String,
     /// What validation has to say of it now.
     pub findings: Vec<Value>,
+    /// Whether a test was kept with what the model wrote, letter by letter.
+    pub recorded: bool,
 }
 
 /// Someone who knows the cases of modules: golden tests and labelled cases.
 pub trait CaseBook: Send + Sync {
     /// All cases of a module. One that cannot be read is left out: validation says why.
     fn cases(&self, module: &str) -> Result<Vec<ModuleCase>, Failure>;
+
+    /// Judges answers to a case of a set, each by itself. (E1004 where there is no such case, or it expects nothing)
+    fn judge(
+        &self,
+        module: &str,
+        set: &str,
+        id: &str,
+        envelopes: &[Value],
+    ) -> Result<Vec<CaseVerdict>, Failure>;
 
     /// Keeps an answer as a case, where the folder may be changed.
     fn keep(&self, module: &str, case: &NewCase, before: BeforeChange<'_>) -> Result<KeptCase, Failure>;

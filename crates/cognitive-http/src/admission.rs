@@ -44,32 +44,51 @@ pub(crate) fn admit(
             .suggest("The operator can allow it with `--cors ORIGIN`");
         return Err(Box::new(response::failure(failure)));
     }
+    let (method, path) = (request.method(), request.uri().path());
+    let access = operations::access(method, path);
     if shared.config.keys.is_empty() {
         if !host_is_local(headers) && peer.address.is_none_or(|address| address.is_loopback()) {
             let failure = Failure::new(ErrorCode::PermissionDenied, "this host name is not allowed")
                 .suggest("Use `localhost`, or start it with a key");
             return Err(Box::new(response::failure(failure)));
         }
-        return Ok(Admitted { name: Arc::clone(&peer.name), roles: Roles::ALL, is_known: true });
+        return within_roles(
+            access,
+            Admitted { name: Arc::clone(&peer.name), roles: roles_without_key(headers), is_known: true },
+        );
     }
-    let (method, path) = (request.method(), request.uri().path());
-    let access = operations::access(method, path);
     // A browser asks without a key whether a page may send one; only `preflight` answers that.
     let is_preflight = *method == Method::OPTIONS && headers.contains_key(header::ORIGIN);
     let known = if is_preflight { None } else { known(shared, request)? };
-    let role = match access {
-        Some(OperationAccess::Role(role)) => Some(role),
-        _ => None,
-    };
     match known {
-        Some(admitted) => match role.map(|role| admitted.roles.need(role)) {
-            Some(Err(failure)) => Err(Box::new(response::failure(failure))),
-            _ => Ok(admitted),
-        },
+        Some(admitted) => within_roles(access, admitted),
         None if is_preflight || access == Some(OperationAccess::Open) => {
             Ok(Admitted { name: Arc::clone(&peer.name), roles: Roles::NONE, is_known: false })
         }
         None => Err(Box::new(unknown())),
+    }
+}
+
+/// Lets somebody in who has the role that the operation needs.
+fn within_roles(
+    access: Option<OperationAccess>,
+    admitted: Admitted,
+) -> Result<Admitted, Box<Response<Body>>> {
+    match access {
+        Some(OperationAccess::Role(role)) => match admitted.roles.need(role) {
+            Ok(()) => Ok(admitted),
+            Err(failure) => Err(Box::new(response::failure(failure))),
+        },
+        _ => Ok(admitted),
+    }
+}
+
+/// What those may do who come to a server without keys. Whoever uses this machine may do everything; a page of another origin
+/// that the operator lists was listed to run modules, and neither to change them nor to read what others asked.
+fn roles_without_key(headers: &HeaderMap) -> Roles {
+    match headers.get(header::ORIGIN) {
+        Some(origin) if !is_own_origin(headers, origin) => Roles::USUAL,
+        _ => Roles::ALL,
     }
 }
 
@@ -204,6 +223,9 @@ pub(crate) fn host_is_local(headers: &HeaderMap) -> bool {
     let address = name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
     address || name.eq_ignore_ascii_case("localhost")
 }
+
+#[cfg(test)]
+mod table_tests;
 
 #[cfg(test)]
 mod tests {

@@ -22,6 +22,7 @@ use crate::pages::ModulesList;
 use crate::sessions::Sessions;
 use crate::studio::logins::Logins;
 use crate::studio::models::ModelShelf;
+use crate::studio::replies::KeptReplies;
 
 /// Long texts that are read at once. More would only take the processors from those who serve.
 const PARSERS: usize = 2;
@@ -50,6 +51,8 @@ pub(crate) struct Shared {
     pub(crate) logins: Logins,
     /// The models that a run may name.
     pub(crate) models: ModelShelf,
+    /// What models wrote for authors who want to keep it.
+    pub(crate) replies: KeptReplies,
     /// Places for those who work with the files of modules.
     pub(crate) workbenches: Arc<Semaphore>,
     /// Places for those who ask about the past.
@@ -95,6 +98,7 @@ impl App {
             sessions,
             logins: Logins::default(),
             models,
+            replies: KeptReplies::default(),
             workbenches: Arc::new(Semaphore::new(WORKBENCHES)),
             archivists: Arc::new(Semaphore::new(ARCHIVISTS)),
             metrics: Metrics::default(),

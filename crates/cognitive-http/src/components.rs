@@ -265,6 +265,8 @@ fn requests() -> Named {
         "model": { "type": "string", "description": "One of `/v1/models`, for authors" },
         "draft": { "type": "object", "description": "Texts in the place of files of the module, by path; for authors",
                    "additionalProperties": { "type": ["string", "null"] } },
+        "version": { "type": "string", "description": "One of `/v1/modules/{module}/versions`, for authors" },
+        "record": { "type": "boolean", "description": "Remember for a while what the model writes, for a test that is kept of the answer; for authors" },
         "no_cache": flag, "media_out": word(&["base64", "url"]), "require_streaming": flag,
         "resume_only": { "type": "boolean", "description": "Refuse to begin a new run where a stream cannot be taken up" },
     });

@@ -116,7 +116,7 @@ const REVIEW: OperationAccess = OperationAccess::Role(KeyRole::Review);
 
 /// Everything that can be asked. The router, the methods that a 405 allows, the names of spans and `/openapi.json` come
 /// from here.
-pub(crate) static OPERATIONS: [Operation; 45] = operations! {
+pub(crate) static OPERATIONS: [Operation; 47] = operations! {
     post "/api/run/{module}" RUN Some(told("startRun", "runs", "Run a module")) => routes::run_named;
     post "/v1/modules/{module}/execute" RUN Some(told("executeModule", "runs", "Run a module")) => routes::run_named;
     post "/run" RUN Some(told("startNamedRun", "runs", "Run the module that the body names")) => routes::run_in_body;
@@ -136,8 +136,8 @@ pub(crate) static OPERATIONS: [Operation; 45] = operations! {
     get "/mcp" RUN None => mcp::serve;
     delete "/mcp" RUN None => mcp::serve;
     get "/" OPEN None => pages::index;
-    get "/docs" OPEN None => pages::docs;
-    get "/docs.js" OPEN None => pages::docs_script;
+    get "/docs" KNOWN None => pages::docs;
+    get "/docs.js" KNOWN None => pages::docs_script;
     get "/login.js" OPEN None => assets::serve;
     get "/login.css" OPEN None => assets::serve;
     get "/icon.svg" KNOWN None => assets::serve;
@@ -155,11 +155,15 @@ pub(crate) static OPERATIONS: [Operation; 45] = operations! {
         .takes("SaveRequest").gives("SavedModule")) => workbench::save;
     post "/v1/modules/{module}/check" AUTHOR Some(told("checkFiles", "studio", "What validation would say of a module with these files")
         .takes("CheckRequest").gives("FindingList")) => workbench::check;
+    get "/v1/modules/{module}/versions" AUTHOR Some(told("listVersions", "studio", "The versions of a module that can be run")
+        .gives("VersionList")) => workbench::versions;
     get "/v1/modules/{module}/plan" RUN Some(told("getPlan", "studio", "What a module is made of, and what would run")) => workbench::plan;
     get "/v1/modules/{module}/cases" AUTHOR Some(told("listCases", "studio", "Golden tests and labelled cases of a module")
         .gives("CaseList")) => cases::list;
     post "/v1/modules/{module}/cases" AUTHOR Some(told("keepCase", "studio", "Keep an answer as a test, an example or a labelled case")
         .takes("CaseRequest").gives("KeptCase")) => cases::keep;
+    post "/v1/modules/{module}/judge" AUTHOR Some(told("judgeAnswers", "studio", "Whether answers to a case are as it expects")
+        .takes("JudgeRequest").gives("VerdictList")) => cases::judge;
     get "/v1/runs" RUN Some(told("listRuns", "studio", "Runs of the past, the newest first; one's own, or everybody's for an admin")
         .gives("RunPage").asks(RUN_QUERY)) => runs::list;
     get "/v1/runs/stats" RUN Some(told("getRunStats", "studio", "Figures over runs of the past").gives("RunStats").asks(RUN_QUERY)) => runs::stats;

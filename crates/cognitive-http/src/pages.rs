@@ -8,6 +8,7 @@ use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use serde_json::json;
 
+use crate::admission::unknown;
 use crate::app::Shared;
 use crate::auth::Client;
 use crate::metrics::ServerGauges;
@@ -122,7 +123,9 @@ pub(crate) async fn index(
     let mut response = if wants_page(&headers) {
         match first_page(&shared, &client) {
             Some(page) => page,
-            None => docs().await,
+            None if client.is_known => docs().await,
+            // Without Studio there is no login to show either.
+            None => unknown(),
         }
     } else {
         let places = json!({

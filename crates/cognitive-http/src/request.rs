@@ -54,6 +54,10 @@ pub(crate) struct Options {
     pub(crate) model: Option<String>,
     /// Files in the place of those of the module, for this run alone.
     pub(crate) draft: Option<ChangedFiles>,
+    /// One of `GET /v1/modules/{module}/versions`, in the place of the one that is installed.
+    pub(crate) version: Option<String>,
+    /// Whether what the model writes is remembered for a while, so that the answer can be kept as a test with it.
+    pub(crate) record: bool,
 }
 
 /// In which form a client wants the media of an answer.
@@ -71,6 +75,11 @@ pub(crate) enum MediaOut {
 const MAX_SESSION_LENGTH: usize = 128;
 
 impl Options {
+    /// Whether the run is of other files than those that are installed.
+    pub(crate) fn replaces_files(&self) -> bool {
+        self.draft.is_some() || self.version.is_some()
+    }
+
     /// The name of the conversation, if it can be one.
     pub(crate) fn session(&self) -> Result<Option<String>, Failure> {
         let Some(session) = self.session.as_ref().filter(|session| !session.is_empty()) else {

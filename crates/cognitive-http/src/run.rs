@@ -70,8 +70,13 @@ async fn try_answer(
     let Incoming { client, headers, query, rate, claim } = incoming;
     let client = &*client;
     // Looking for a module that is not there costs as much as a run.
-    let module = module.or_else(|failure| rate.clone().and(Err(failure)))?;
-    let mut ask = request::read(&headers, &query, body, takes_input(&module))?;
+    let found = module.or_else(|failure| rate.clone().and(Err(failure)));
+    let read = request::read(&headers, &query, body, found.as_deref().is_ok_and(takes_input));
+    let mut ask = match (read, &found) {
+        (Ok(ask), _) if found.is_ok() || ask.options.replaces_files() => ask,
+        (_, Err(failure)) => return Err(failure.clone()),
+        (read, Ok(_)) => read?,
+    };
     // They hold on to all that the connection read with them, and nobody needs that while a model answers.
     drop(headers);
     let mut warnings = Vec::new();
@@ -85,6 +90,7 @@ async fn try_answer(
                 if rate.is_ok() && client.is_limited {
                     shared.limits.give_back(&client.name);
                 }
+                let module = found?;
                 return Ok(respond(shared, &module, &ask, reader, Some(opening)));
             }
             None if ask.options.resume_only => return Err(no_such_stream()),
@@ -95,7 +101,7 @@ async fn try_answer(
         }
     }
     rate?;
-    let ChosenRun { host, module } = shared.choose(client, name, module, &mut ask.options).await?;
+    let ChosenRun { host, module, seen } = shared.choose(client, name, found, &mut ask.options).await?;
     let agreed = capabilities.agree(module.manifest.response.mode, ask.wanted, transport);
     forbidden_fallback(&ask.options, agreed.streaming)?;
     warnings.extend(agreed.warning);
@@ -113,6 +119,9 @@ async fn try_answer(
         let _claim = claim;
         let _busy = shared.busy();
         let mut envelope = whole_envelope(shared, &host, request).await;
+        if let Some(replies) = seen.and_then(|seen| seen.whole()) {
+            shared.replies.keep(&client.name, &client.trace.id, replies);
+        }
         files::publish(shared, client.uploader(), ask.options.media_out, &mut envelope).await;
         let mut response = response::envelope(&envelope, Some(module.manifest.tier.word()));
         if !envelope.ok() && *shared.ending.borrow() {

@@ -300,8 +300,9 @@ impl Socket {
         }
         // Looking for a module that is not there costs as much as a run.
         run::within_rate(&self.shared, &self.client)?;
-        let module = self.shared.module(&name).await?;
-        let ChosenRun { host, module } = self.shared.choose(&self.client, &name, module, &mut asked).await?;
+        let module = self.shared.module(&name).await;
+        let ChosenRun { host, module, .. } =
+            self.shared.choose(&self.client, &name, module, &mut asked).await?;
         // This channel carries only streams, so a module that does not stream sends its whole answer as the last chunk.
         let wanted = Some(WantedAnswer::Streaming);
         let agreed = self.shared.host.capabilities.agree(module.manifest.response.mode, wanted, "websocket");

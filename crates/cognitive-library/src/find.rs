@@ -99,15 +99,25 @@ impl Library {
         if is_path(name) {
             return find_path(name);
         }
-        let on_disk = self.places.iter().filter(|_| is_module_name(name)).find_map(|(origin, place)| {
-            let folder = Folder::Disk(place.join(name));
-            is_module(&folder).then(|| FoundModule::new(name, *origin, folder))
+        self.candidates(name).next().ok_or_else(|| self.not_found(name))
+    }
+
+    /// Every module of a name, in the order of search: the first is the one that runs, the others stand behind it.
+    #[must_use]
+    pub fn all_of(&self, name: &str) -> Vec<FoundModule> {
+        self.candidates(name).collect()
+    }
+
+    fn candidates<'a>(&'a self, name: &'a str) -> impl Iterator<Item = FoundModule> + 'a {
+        let on_disk =
+            self.places.iter().filter(|_| is_module_name(name)).filter_map(move |(origin, place)| {
+                let folder = Folder::Disk(place.join(name));
+                is_module(&folder).then(|| FoundModule::new(name, *origin, folder))
+            });
+        let bundled = std::iter::once_with(move || {
+            bundled::find(name).map(|folder| FoundModule::new(name, ModuleOrigin::Bundled, folder))
         });
-        let bundled = || {
-            let folder = bundled::find(name)?;
-            Some(FoundModule::new(name, ModuleOrigin::Bundled, folder))
-        };
-        on_disk.or_else(bundled).ok_or_else(|| self.not_found(name))
+        on_disk.chain(bundled.flatten())
     }
 
     /// The folder that a name or path stands for, whether or not a module is in it.
@@ -264,6 +274,9 @@ mod tests {
         let [found] = listed.iter().filter(|found| found.name == "summarizer").collect::<Vec<_>>()[..] else {
             panic!("{listed:?}")
         };
+        let all: Vec<ModuleOrigin> = library.all_of("summarizer").iter().map(|found| found.origin).collect();
+        assert_eq!((all[0], &all[1..]), (found.origin, &found.hides[..]));
+        assert!(library.all_of("../summarizer").is_empty() && library.all_of("none").is_empty());
         assert_eq!(
             found.hides,
             [ModuleOrigin::Project, ModuleOrigin::User, ModuleOrigin::Extra, ModuleOrigin::Bundled]

@@ -13,6 +13,7 @@
 pub mod archive;
 mod error;
 pub mod git;
+pub mod git_history;
 pub mod index;
 pub mod lock;
 mod module_folder;

@@ -38,6 +38,7 @@ pub mod stream;
 pub mod throw;
 mod time_limit;
 pub mod tools;
+pub mod witness;
 
 pub use call_budget::DEFAULT_MAX_CALLS;
 pub use chunks::{Chunks, chunks};
@@ -55,3 +56,4 @@ pub use run_context::RunContext;
 pub use spans::SpanParent;
 pub use stream::{Delivery, Stream, session_id, stream};
 pub use throw::{Thrown, run_by_contract};
+pub use witness::{ReplyWitness, SeenReplies, SeenReply};

@@ -1,23 +1,29 @@
-//! The cases of modules for those who look at them, and answers that become one: a golden test, a worked example, or a labelled
-//! case. Replaces no case that is there, and writes only where the workshop lets it.
+//! The cases of modules for those who look at them, verdicts on answers to them, and answers that become one: a golden test, a
+//! worked example, or a labelled case. Replaces no case that is there, and writes only where the workshop lets it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cogn::workshop::FolderWorkshop;
 use cognitive_contract::review::expectation_of;
-use cognitive_contract::text::is_plain_name;
+use cognitive_contract::text::{cut, is_plain_name};
 use cognitive_contract::workshop::{
-    BeforeChange, CaseBook, CaseKind, ChangedFiles, KeptCase, ModuleCase, ModuleWorkshop, NewCase,
+    BeforeChange, CaseBook, CaseKind, CaseVerdict, ChangedFiles, KeptCase, ModuleCase, ModuleWorkshop,
+    NewCase, WrongPlace,
 };
 use cognitive_contract::{ErrorCode, Failure};
 use cognitive_library::folder::{Folder, JSON_LIMIT};
+use cognitive_library::formats;
 use serde_json::{Value, json};
 
-use crate::eval;
-use crate::golden::{self, first_expectation};
+use crate::eval::{self, FieldOutcome};
+use crate::expect::Difference;
+use crate::golden::{self, GoldenCase, first_expectation};
 
 /// Where labelled cases of a module are, and the file that new ones go to.
 const CASES: &str = "cases";
+/// The set of golden tests.
+const TESTS: &str = "tests";
 const NEW_CASES: &str = "cases/kept.jsonl";
 /// More cases than these are not shown.
 const MAX_SHOWN: usize = 2_000;
@@ -44,9 +50,35 @@ impl CaseBook for FolderCases {
         };
         let tests = golden::cases(&folder).into_iter().filter_map(|case| {
             let (input, expect) = (read(&case.input)?, read(&case.expected));
-            Some(ModuleCase { id: case.name, set: "tests".to_owned(), input, expect })
+            Some(ModuleCase { id: case.name, set: TESTS.to_owned(), input, expect })
         });
         Ok(tests.chain(labelled(&folder)).take(MAX_SHOWN).collect())
+    }
+
+    fn judge(
+        &self,
+        module: &str,
+        set: &str,
+        id: &str,
+        envelopes: &[Value],
+    ) -> Result<Vec<CaseVerdict>, Failure> {
+        let folder = self.workshop.folder(module)?;
+        let unknown = || {
+            let message = format!("the module has no such case: `{}` of `{}`", cut(id, 128), cut(set, 128));
+            Failure::new(ErrorCode::InvalidReference, message)
+                .suggest("`GET /v1/modules/{module}/cases` lists those that there are")
+        };
+        if set == TESTS {
+            let case = golden::cases(&folder).into_iter().find(|case| case.name == id).ok_or_else(unknown)?;
+            let of = |envelope: &Value| case.differences(&folder, envelope).map(of_differences);
+            return envelopes.iter().map(of).collect::<Result<_, _>>().map_err(not_judged);
+        }
+        let files = folder.names_in(CASES);
+        let file = files.iter().find(|name| name.as_str() == set).ok_or_else(unknown)?;
+        let text = folder.read(&format!("{CASES}/{file}"), JSON_LIMIT).map_err(|_| unknown())?;
+        let cases = eval::parse(&text).map_err(not_judged)?;
+        let case = cases.iter().find(|case| case.id == id).ok_or_else(unknown)?;
+        Ok(envelopes.iter().map(|envelope| of_outcomes(case.expect.judge(&case.input, envelope))).collect())
     }
 
     fn keep(&self, module: &str, case: &NewCase, before: BeforeChange<'_>) -> Result<KeptCase, Failure> {
@@ -63,7 +95,7 @@ impl CaseBook for FolderCases {
         let folder = self.workshop.folder(module)?;
         let shown = self.workshop.files(module)?;
         let files = match case.kind {
-            CaseKind::Golden => golden_files(name, case)?,
+            CaseKind::Golden => golden_files(&folder, name, case)?,
             CaseKind::Example => example_files(name, case)?,
             CaseKind::Labelled => labelled_file(&folder, name, case)?,
         };
@@ -72,7 +104,9 @@ impl CaseBook for FolderCases {
             return Err(taken(name));
         }
         let saved = self.workshop.save(module, &shown.hash, &files, before)?;
-        Ok(KeptCase { paths: files.into_keys().collect(), hash: saved.hash, findings: saved.findings })
+        let recorded = case.kind == CaseKind::Golden && case.replies.is_some();
+        let paths = files.into_keys().collect();
+        Ok(KeptCase { paths, hash: saved.hash, findings: saved.findings, recorded })
     }
 }
 
@@ -93,6 +127,31 @@ fn labelled(folder: &Folder) -> Vec<ModuleCase> {
     names.flat_map(of_file).collect()
 }
 
+fn not_judged(why: String) -> Failure {
+    Failure::new(ErrorCode::InvalidReference, format!("the case cannot be judged: {}", cut(&why, 300)))
+        .suggest("Mend what it expects; `cogn validate` says where it is wrong")
+}
+
+fn of_differences(differences: Vec<Difference>) -> CaseVerdict {
+    let wrong = differences.into_iter().map(|each| WrongPlace {
+        place: each.path,
+        expected: each.expected,
+        got: each.got,
+    });
+    let wrong: Vec<WrongPlace> = wrong.collect();
+    CaseVerdict { right: wrong.is_empty(), wrong }
+}
+
+fn of_outcomes(outcomes: Vec<FieldOutcome>) -> CaseVerdict {
+    let wrong = outcomes.into_iter().filter(|outcome| !outcome.right).map(|outcome| WrongPlace {
+        place: outcome.place,
+        expected: outcome.expected,
+        got: outcome.got,
+    });
+    let wrong: Vec<WrongPlace> = wrong.collect();
+    CaseVerdict { right: wrong.is_empty(), wrong }
+}
+
 fn taken(name: &str) -> Failure {
     Failure::new(ErrorCode::InvalidReference, format!("there is a case of this name: `{name}`"))
         .with_detail("kind", json!("conflict"))
@@ -107,18 +166,22 @@ fn pretty(value: &Value) -> String {
     format!("{}\n", serde_json::to_string_pretty(value).unwrap_or_default())
 }
 
-/// The three files of a golden test. Where nobody recorded what the model wrote, the envelope stands for it.
-fn golden_files(name: &str, case: &NewCase) -> Result<ChangedFiles, Failure> {
+/// The files of a golden test: input, expectation, and the replies to the module and its parts. Where nobody recorded what the
+/// model wrote, the envelope stands for it.
+fn golden_files(folder: &Folder, name: &str, case: &NewCase) -> Result<ChangedFiles, Failure> {
     let expected = first_expectation(&case.envelope).map_err(unusable)?;
-    let reply = match &case.reply {
-        Some(reply) => reply.clone(),
-        None => pretty(&said(&case.envelope)?),
+    let manifest = formats::read_manifest(folder).map(|(_, manifest)| manifest).unwrap_or_default();
+    let own = manifest.get("name").and_then(Value::as_str).map_or_else(|| folder.name(), str::to_owned);
+    let replies = match &case.replies {
+        Some(replies) => replies.clone(),
+        None => BTreeMap::from([(own.clone(), pretty(&said(&case.envelope)?))]),
     };
-    Ok(ChangedFiles::from([
-        (format!("tests/{name}.input.json"), Some(pretty(&case.input))),
-        (format!("tests/{name}.expected.json"), Some(expected)),
-        (format!("tests/{name}.reply.txt"), Some(reply)),
-    ]))
+    let test = GoldenCase::by_name(name);
+    let kept = replies.into_iter().map(|(module, reply)| (test.reply_of(&module, &own), Some(reply)));
+    let mut files: ChangedFiles = kept.collect();
+    files.insert(test.input, Some(pretty(&case.input)));
+    files.insert(test.expected, Some(expected));
+    Ok(files)
 }
 
 fn example_files(name: &str, case: &NewCase) -> Result<ChangedFiles, Failure> {
@@ -206,7 +269,7 @@ mod tests {
                 "meta": { "confidence": 0.9, "risk": "low", "explain": "Praise.", "trace_id": "t", "latency_ms": 3 },
                 "data": { "rationale": "Lovely is praise.", "sentiment": "positive", "label": "train" },
             }),
-            reply: None,
+            replies: None,
         }
     }
 
@@ -228,6 +291,55 @@ mod tests {
         assert!(reply.contains("Praise.") && !reply.contains("trace_id"), "{reply}");
         let loaded = cognitive_library::load(&folder).unwrap();
         assert!(loaded.examples.iter().any(|example| example.name == "on-the-train"));
+    }
+
+    #[test]
+    fn a_test_is_kept_with_what_the_model_wrote_and_passes() {
+        let Place { dir, book } = place();
+        let raw = "Here it is:\n```json\n{\"ok\": true, \"meta\": {\"confidence\": 0.9, \"risk\": \"low\", \"explain\": \"Praise.\"}, \
+                   \"data\": {\"rationale\": \"Lovely is praise.\", \"sentiment\": \"positive\", \"label\": \"train\"}}\n```";
+        let replies = BTreeMap::from([("text-classifier".to_owned(), raw.to_owned())]);
+        let case = NewCase { replies: Some(replies), ..answered(CaseKind::Golden, "on-the-train") };
+        let kept = book.keep("text-classifier", &case, &|| Ok(())).unwrap();
+        assert!(kept.recorded && kept.paths.contains(&"tests/on-the-train.reply.txt".to_owned()), "{kept:?}");
+        let folder = Folder::Disk(dir.path().join("cognitive/modules/text-classifier"));
+        assert_eq!(folder.read("tests/on-the-train.reply.txt", JSON_LIMIT).unwrap(), raw);
+        let subject = golden::TestedFolder { name: "text-classifier".to_owned(), folder };
+        let report = golden::run_recorded(&[subject], &golden::GoldenOptions::default()).unwrap();
+        let case = report.modules[0].cases.iter().find(|case| case.name == "on-the-train").unwrap();
+        assert!(case.passed(), "{:?}", case.status);
+        // What parts of a composition were told has their names; a run that asked nobody has no reply.
+        let parts = BTreeMap::from([("code-reviewer".to_owned(), "{}".to_owned())]);
+        let of_part = NewCase { replies: Some(parts), ..answered(CaseKind::Golden, "of-a-part") };
+        let kept = book.keep("text-classifier", &of_part, &|| Ok(())).unwrap();
+        assert!(kept.paths.contains(&"tests/of-a-part.code-reviewer.reply.txt".to_owned()), "{kept:?}");
+        let none = NewCase { replies: Some(BTreeMap::new()), ..answered(CaseKind::Golden, "of-nobody") };
+        assert_eq!(book.keep("text-classifier", &none, &|| Ok(())).unwrap().paths.len(), 2);
+    }
+
+    #[test]
+    fn answers_are_judged_by_what_their_case_expects() {
+        let Place { dir: _dir, book } = place();
+        for kind in [CaseKind::Golden, CaseKind::Labelled] {
+            book.keep("text-classifier", &answered(kind, "on-the-train"), &|| Ok(())).unwrap();
+        }
+        let right = answered(CaseKind::Golden, "").envelope;
+        let mut wrong = right.clone();
+        wrong["data"]["sentiment"] = json!("negative");
+        for set in ["tests", "kept.jsonl"] {
+            let envelopes = [right.clone(), wrong.clone(), json!({ "ok": false }), Value::Null];
+            let verdicts = book.judge("text-classifier", set, "on-the-train", &envelopes).unwrap();
+            assert_eq!(
+                verdicts.iter().map(|each| each.right).collect::<Vec<_>>(),
+                [true, false, false, false]
+            );
+            let place = &verdicts[1].wrong[0];
+            assert!(place.place.contains("sentiment") && place.got.contains("negative"), "{set}: {place:?}");
+            assert!(book.judge("text-classifier", set, "no-such-case", &envelopes).is_err());
+        }
+        for set in ["", "../cases/kept.jsonl", "none.jsonl"] {
+            assert!(book.judge("text-classifier", set, "on-the-train", &[]).is_err(), "{set}");
+        }
     }
 
     #[test]

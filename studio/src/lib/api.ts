@@ -2,8 +2,8 @@
 // that holds the envelope, so that pages show one shape of error. The session is a cookie that scripts cannot read.
 
 import type {
-  Calibration, Case, Draft, Envelope, Failure, Finding, Json, Model, ModuleDescription, ModuleFiles, ModuleSummary, Plan, Preview,
-  Replay, Review, ReviewPage, RunDetails, RunOptions, RunPage, RunStats, Session, Verdict,
+  Calibration, Case, CaseVerdict, Envelope, Failure, Finding, Json, Model, ModuleDescription, ModuleFiles, ModuleSummary, ModuleVersion, Plan,
+  Preview, Replay, Review, ReviewPage, RunDetails, RunOptions, RunPage, RunStats, Session, Verdict,
 } from "./wire";
 
 /** A request that did not work out, as an envelope. */
@@ -101,6 +101,10 @@ export const plan = (of: string) => ask<Plan>(`v1/modules/${name(of)}/plan`);
 export const files = (of: string) => ask<ModuleFiles>(`v1/modules/${name(of)}/files`);
 export const cases = async (of: string) => (await ask<{ cases: Case[] }>(`v1/modules/${name(of)}/cases`)).cases;
 
+export const versions = async (of: string) => (await ask<{ versions: ModuleVersion[] }>(`v1/modules/${name(of)}/versions`)).versions;
+export const judge = async (of: string, set: string, id: string, envelopes: Envelope[], signal?: AbortSignal) =>
+  (await post<{ verdicts: CaseVerdict[] }>(`v1/modules/${name(of)}/judge`, { set, id, envelopes }, "POST", signal)).verdicts;
+
 /** The body of a run: the input as it was typed, so that no number is rewritten on its way. */
 export function runBody(input: string, options: RunOptions): string {
   return `{"input":${input},"_options":${JSON.stringify(options)}}`;
@@ -131,12 +135,12 @@ export interface NewCase {
   input: Json;
   envelope: Envelope;
 }
-export const addCase = (of: string, made: NewCase) => post<Json>(`v1/modules/${name(of)}/cases`, made);
+export const addCase = (of: string, made: NewCase) => post<{ paths: string[]; recorded: boolean }>(`v1/modules/${name(of)}/cases`, made);
 
 export const runs = (filter: Query, signal?: AbortSignal) => ask<RunPage>("v1/runs", filter, { signal });
 export const stats = (filter: Query, signal?: AbortSignal) => ask<RunStats>("v1/runs/stats", filter, { signal });
 export const run = (id: string) => ask<RunDetails>(`v1/runs/${name(id)}`);
-export const replay = (id: string, how: { model?: string; draft?: Draft }, signal?: AbortSignal) =>
+export const replay = (id: string, how: Pick<RunOptions, "model" | "draft" | "version">, signal?: AbortSignal) =>
   post<Replay>(`v1/runs/${name(id)}/replay`, how, "POST", signal);
 
 export const reviews = (filter: Query) => ask<ReviewPage>("v1/reviews", filter);

@@ -2,11 +2,11 @@
 // can be stopped; what has come by then stays.
 
 import * as api from "./api";
-import { announce } from "./app.svelte";
+import { announce, app } from "./app.svelte";
 import { plural } from "./format";
 import { withFiles } from "./input.svelte";
 import { leaves, pretty } from "./json";
-import type { Draft, Envelope, Json, RunOptions } from "./wire";
+import type { Case, CaseVerdict, Draft, Envelope, Json, RunOptions } from "./wire";
 
 export interface Variant {
   id: number;
@@ -14,6 +14,8 @@ export interface Variant {
   module: string;
   /** `""`: the server's own. */
   model: string;
+  /** `""`: the one that is installed. */
+  version: string;
   draft: Draft | null;
 }
 
@@ -23,10 +25,14 @@ export interface CompareInput {
   text: string;
   value: Json;
   expect?: Json;
+  /** The case of the module that it is, if it is one. */
+  case?: { set: string; id: string };
 }
 
 export interface Cell {
   envelopes: Envelope[];
+  /** Beside each envelope; `null` where nothing is expected, or nobody could judge it. */
+  verdicts: (CaseVerdict | null)[];
 }
 
 /** Runs at the same time. */
@@ -41,6 +47,8 @@ class Comparison {
   total = $state(0);
   /** Seconds that the server asked to wait for. */
   waits = $state(0);
+  /** Why an answer could not be judged. */
+  unjudged = $state("");
   /** What was asked, as it was when it began. */
   inputs = $state.raw<CompareInput[]>([]);
   asked = $state.raw<Variant[]>([]);
@@ -58,8 +66,8 @@ class Comparison {
     this.asked = [];
     this.done = this.total = 0;
     this.variants = [];
-    this.add({ name: "saved", module, model: "", draft: null });
-    if (draft !== null) this.add({ name: "draft", module, model: "", draft: { ...draft } });
+    this.add({ name: "saved", module, model: "", version: "", draft: null });
+    if (draft !== null) this.add({ name: "draft", module, model: "", version: "", draft: { ...draft } });
   }
 
   add(variant: Omit<Variant, "id">): void {
@@ -82,6 +90,7 @@ class Comparison {
     this.inputs = inputs;
     this.asked = this.variants.map((each) => ({ ...each }));
     this.cells = new Map();
+    this.unjudged = "";
     const repeats = Math.max(1, Math.floor(this.repeats));
     // One round after the other, so that an early stop has asked everybody as often.
     const wanted = Array.from({ length: repeats }, () => inputs.flatMap((input) => this.asked.map((variant) => ({ input, variant })))).flat();
@@ -95,10 +104,11 @@ class Comparison {
         const one = wanted[next] as (typeof wanted)[number];
         next += 1;
         const envelope = await this.ask(one.input, one.variant, signal);
+        const verdict = signal.aborted ? null : await this.judge(one.input, envelope, signal);
         if (signal.aborted) return;
         const key = `${one.input.id} ${one.variant.id}`;
-        const before = this.cells.get(key)?.envelopes ?? [];
-        this.cells = new Map(this.cells).set(key, { envelopes: [...before, envelope] });
+        const before = this.cells.get(key) ?? { envelopes: [], verdicts: [] };
+        this.cells = new Map(this.cells).set(key, { envelopes: [...before.envelopes, envelope], verdicts: [...before.verdicts, verdict] });
         this.done += 1;
       }
     };
@@ -109,7 +119,9 @@ class Comparison {
 
   private async ask(input: CompareInput, variant: Variant, signal: AbortSignal): Promise<Envelope> {
     const options: RunOptions = { no_cache: true };
+    if (app.may("author")) options.record = true;
     if (variant.model !== "") options.model = variant.model;
+    if (variant.version !== "") options.version = variant.version;
     if (variant.draft !== null) options.draft = variant.draft;
     for (;;) {
       try {
@@ -121,6 +133,18 @@ class Comparison {
         await pause(wait * 1000, signal);
         this.waits = 0;
       }
+    }
+  }
+
+  /** What the server says of an answer to a case. The page itself knows nothing of what cases mean. */
+  private async judge(input: CompareInput, envelope: Envelope, signal: AbortSignal): Promise<CaseVerdict | null> {
+    if (input.case === undefined || input.expect === undefined) return null;
+    try {
+      const [verdict] = await api.judge(this.module, input.case.set, input.case.id, [envelope], signal);
+      return verdict ?? null;
+    } catch (thrown) {
+      if (!signal.aborted) this.unjudged = api.failureOf(thrown).error.message;
+      return null;
     }
   }
 
@@ -203,8 +227,14 @@ export function comparable(envelope: Envelope): Json {
   return { ok: true, meta: { risk: envelope.meta.risk, confidence: envelope.meta.confidence }, data: envelope.data };
 }
 
-/** An input as it is sent. */
-export function inputOf(id: string, value: Json, expect?: Json): CompareInput {
-  const input: CompareInput = { id, value, text: pretty(value) };
+/** How many of some verdicts say that an answer is right; `null` where nobody judged. */
+export function rightness(verdicts: (CaseVerdict | null)[]): { right: number; judged: number } | null {
+  const given = verdicts.filter((each) => each !== null);
+  return given.length === 0 ? null : { right: given.filter((each) => each.right).length, judged: given.length };
+}
+
+/** A case as an input of a comparison. */
+export function inputOf({ set, id, input: value, expect }: Case): CompareInput {
+  const input: CompareInput = { id: `${set}/${id}`, value, text: pretty(value), case: { set, id } };
   return expect === undefined ? input : { ...input, expect };
 }

@@ -31,9 +31,12 @@ async function base64(file: Blob): Promise<string> {
   return text;
 }
 
+/** What a preview may be of. A picture that is a document, such as SVG, gets no address: opened by itself it would be a page of this origin. */
+const PREVIEWED = /^(image\/(png|jpeg|gif|webp|avif)|audio\/.*|video\/.*)$/;
+
 /** Takes a file in; what comes back stands for its bytes. */
 export async function attach(file: File): Promise<{ token: string; type: string }> {
-  const made: Attached = { name: file.name, type: file.type, base64: await base64(file), url: URL.createObjectURL(file) };
+  const made: Attached = { name: file.name, type: file.type, base64: await base64(file), url: PREVIEWED.test(file.type) ? URL.createObjectURL(file) : "" };
   const same = [...attached].find(([, each]) => each.base64 === made.base64 && each.name === made.name);
   if (same !== undefined) return { token: same[0], type: made.type };
   const token = `«file ${attached.size + 1}: ${file.name}, ${size(file.size)}»`;

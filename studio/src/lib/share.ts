@@ -3,29 +3,42 @@
 /** Longer links are cut off somewhere on their way. */
 export const LONGEST = 8000;
 
-async function through(bytes: Uint8Array<ArrayBuffer>, stream: GenericTransformStream): Promise<Uint8Array> {
-  const body = new Blob([bytes]).stream().pipeThrough(stream as ReadableWritablePair<Uint8Array, Uint8Array>);
-  return new Uint8Array(await new Response(body).arrayBuffer());
+/** The most that a link may hold once it is unpacked, and the most letters that are looked at. */
+const MOST = 1_000_000;
+const MOST_LETTERS = 100_000;
+
+/** Sends bytes through a stream; `null` as soon as more comes out than anybody wants. */
+async function through(bytes: Uint8Array<ArrayBuffer>, stream: GenericTransformStream, most = Number.POSITIVE_INFINITY): Promise<Uint8Array | null> {
+  const reader = new Blob([bytes]).stream().pipeThrough(stream as ReadableWritablePair<Uint8Array, Uint8Array>).getReader();
+  const pieces: Uint8Array<ArrayBuffer>[] = [];
+  for (let length = 0; ; ) {
+    const { done, value } = await reader.read();
+    if (done) return new Uint8Array(await new Blob(pieces).arrayBuffer());
+    length += value.length;
+    if (length > most) {
+      await reader.cancel();
+      return null;
+    }
+    pieces.push(new Uint8Array(value));
+  }
 }
 
 /** A text as it stands in a link. */
 export async function packed(text: string): Promise<string> {
-  const bytes = await through(new TextEncoder().encode(text), new CompressionStream("deflate-raw"));
+  const bytes = (await through(new TextEncoder().encode(text), new CompressionStream("deflate-raw"))) ?? [];
   let letters = "";
   for (const each of bytes) letters += String.fromCharCode(each);
   return btoa(letters).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
-/** The most that a link may hold once it is unpacked. */
-const MOST = 1_000_000;
-
-/** The text of a link; `null` if it is none. */
+/** The text of a link; `null` if it is none, or would be more than anybody types. */
 export async function unpacked(link: string): Promise<string | null> {
+  if (link.length > MOST_LETTERS) return null;
   try {
     const letters = atob(link.replaceAll("-", "+").replaceAll("_", "/"));
     const bytes = Uint8Array.from(letters, (letter) => letter.charCodeAt(0));
-    const text = new TextDecoder().decode(await through(bytes, new DecompressionStream("deflate-raw")));
-    return text.length > MOST ? null : text;
+    const text = await through(bytes, new DecompressionStream("deflate-raw"), MOST);
+    return text === null ? null : new TextDecoder().decode(text);
   } catch {
     return null;
   }

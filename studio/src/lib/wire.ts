@@ -121,9 +121,23 @@ export interface Model {
 /** Files that take the place of those on disk for one run. */
 export type Draft = Record<string, string>;
 
+/** A form of a module that can be run. */
+export interface ModuleVersion {
+  id: string;
+  version: string | null;
+  /** `project`, `user`, `extra`, `bundled` or `git`. */
+  origin: string;
+  is_current: boolean;
+  at?: string;
+  about?: string;
+}
+
 export interface RunOptions {
   model?: string;
   draft?: Draft;
+  version?: string;
+  /** The server remembers what the model writes, for a test that is kept of the answer. */
+  record?: boolean;
   receipt?: boolean;
   no_cache?: boolean;
   seed?: number;
@@ -188,6 +202,12 @@ export interface Case {
   set: string;
   input: Json;
   expect?: Json;
+}
+
+/** How an answer compares with what its case expects. */
+export interface CaseVerdict {
+  right: boolean;
+  wrong: { place: string; expected: string; got: string }[];
 }
 
 export interface RunRow {
@@ -295,10 +315,15 @@ export interface ReviewPage {
   next: string | null;
 }
 
-export interface Calibration {
+export interface CalibrationFigures {
   decisions: number;
   bins: { from: number; to: number; count: number; right: number; mean_confidence: number | null }[];
   raw_error: number | null;
   calibrated_error: number | null;
   curve: [number, number][];
+}
+
+/** All decisions together, and each module and model by itself: what one is worth says nothing of another. */
+export interface Calibration extends CalibrationFigures {
+  models: (CalibrationFigures & { module: string; model: string })[];
 }

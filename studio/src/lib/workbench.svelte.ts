@@ -5,7 +5,7 @@ import * as api from "./api";
 import { announce, app } from "./app.svelte";
 import { duration, riskWord, share } from "./format";
 import { InputText } from "./input.svelte";
-import { isObject } from "./json";
+import { isObject, parsed } from "./json";
 import { beginning } from "./schema";
 import { stream } from "./stream";
 import type { Draft, Envelope, Failure, Json, JsonObject, ModuleDescription, Plan, RunOptions, Schema } from "./wire";
@@ -80,7 +80,14 @@ class Workbench {
       this.input.setText(input ?? this.inputs[name] ?? "");
       if (this.input.text.trim() === "") this.input.setValue(beginning(this.schema, this.root));
     } catch (thrown) {
-      if (this.asked === mine) this.failure = api.failureOf(thrown);
+      if (this.asked !== mine) return;
+      this.failure = api.failureOf(thrown);
+      // A module that is broken can still be tried as the draft that mends it.
+      const mended = this.draft === null ? null : await described(name, this.draft);
+      if (this.asked !== mine || mended === null) return;
+      this.description = mended;
+      this.input.setText(input ?? this.inputs[name] ?? "");
+      if (this.input.text.trim() === "") this.input.setValue(beginning(this.schema, this.root));
     }
   }
 
@@ -149,6 +156,14 @@ class Workbench {
     const name = path.at(-1)?.trim() ?? "";
     if (name !== "") this.parts[name] = message.slice(space + 1) as PartState;
   }
+}
+
+/** What a draft says of a module that the server cannot describe; `null` if its contract cannot be read either. */
+async function described(name: string, draft: Draft): Promise<ModuleDescription | null> {
+  const saved = await api.files(name).catch(() => null);
+  const text = draft["schema.json"] ?? saved?.files.find((each) => each.path === "schema.json")?.text ?? "";
+  const schema = parsed(text);
+  return "value" in schema && isObject(schema.value) ? { name, format: "", manifest: {}, schema: schema.value, warnings: [] } : null;
 }
 
 /** Files that a run can take in place of those on disk. */

@@ -12,7 +12,8 @@ use cogn::stores::Stores;
 use cogn::wiring::environment;
 use cognitive_contract::ports::ModuleSource;
 use cognitive_contract::review::{
-    Decided, DeskError, NewDecision, Review, ReviewDesk, ReviewExport, ReviewFilter, Verdict,
+    CalibrationReport, Decided, DeskError, ModelCalibration, NewDecision, Review, ReviewDesk, ReviewExport,
+    ReviewFilter, Verdict,
 };
 use cognitive_contract::{ErrorCode, Failure};
 use cognitive_library::Library;
@@ -382,15 +383,26 @@ fn export_to(
     done.map(|()| count)
 }
 
+/// What `--json` prints: all decisions together, and each module and model by itself.
+#[derive(serde::Serialize)]
+struct CalibrationReports {
+    #[serde(flatten)]
+    report: CalibrationReport,
+    models: Vec<ModelCalibration>,
+}
+
 fn stats(args: &ReviewStatsArgs, desk: Option<&dyn ReviewDesk>, printer: &Printer) -> Result<Exit, Failure> {
-    let report = desk.map(|desk| desk.calibration(args.module.as_deref())).transpose().map_err(unreadable)?;
-    let report = report.unwrap_or_default();
+    let module = args.module.as_deref();
+    let report =
+        desk.map(|desk| desk.calibration(module)).transpose().map_err(unreadable)?.unwrap_or_default();
+    let models =
+        desk.map(|desk| desk.calibrations(module)).transpose().map_err(unreadable)?.unwrap_or_default();
     if args.json {
-        printer.json(&report);
-    } else if report.decisions == 0 {
+        printer.json(&CalibrationReports { report, models });
+    } else if models.is_empty() {
         printer.err("nothing is decided yet");
     } else {
-        shown::calibration(&report, printer);
+        shown::calibrations(&models, printer);
     }
     Ok(Exit::Good)
 }

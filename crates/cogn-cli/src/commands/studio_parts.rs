@@ -1,16 +1,19 @@
-//! What `cogn serve` lends to Studio: models that authors may name, the files of modules, and their cases. Decides which folders
-//! may be changed by what the operator says, and by nothing else.
+//! What `cogn serve` lends to Studio: models that authors may name, the files of modules, what they were before, and their cases.
+//! Decides which folders may be changed by what the operator says, and by nothing else.
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use cogn::config::Config;
 use cogn::named_models::{LazyModel, named_models};
 use cogn::serve_config::ServeConfig;
 use cogn::settings::{SettingOverrides, Settings};
-use cogn::workshop::FolderWorkshop;
+use cogn::workshop::{FolderPast, FolderWorkshop, PastState};
 use cognitive_contract::Failure;
 use cognitive_http::{NamedModel, ServerConfig};
 use cognitive_library::Library;
+use cognitive_packages::git_history;
 use cognitive_testing::{FolderCases, GoldenExpectations};
 
 use crate::printer::Printer;
@@ -36,9 +39,24 @@ pub(super) fn add(
     config.models = lazy.collect();
     let workshop = FolderWorkshop::new(library.clone())
         .editing(serve.edit.as_deref().unwrap_or_default())?
-        .reading(Arc::new(GoldenExpectations));
+        .reading(Arc::new(GoldenExpectations))
+        .remembering(Arc::new(GitPast));
     let workshop = Arc::new(workshop);
     config.cases = Some(Arc::new(FolderCases::new(Arc::clone(&workshop))));
     config.workshop = Some(workshop);
     Ok(())
+}
+
+/// What git knows of the folder of a module, where it is in a repository.
+struct GitPast;
+
+impl FolderPast for GitPast {
+    fn states(&self, folder: &Path, most: usize) -> Vec<PastState> {
+        let commits = git_history::commits(folder, most).into_iter();
+        commits.map(|commit| PastState { id: commit.id, at: commit.at, about: commit.subject }).collect()
+    }
+
+    fn files(&self, folder: &Path, id: &str) -> Option<BTreeMap<String, Vec<u8>>> {
+        git_history::files_at(folder, id)
+    }
 }

@@ -114,6 +114,11 @@ fn a_run_waits_is_decided_and_becomes_a_case() {
     assert_eq!(lines.lines().count(), 3);
     let stats = home.json(&["review", "stats", "--json"]);
     assert_eq!((&stats["decisions"], &stats["bins"][4]["right"]), (&json!(3), &json!(1)));
+    let models = stats["models"].as_array().unwrap();
+    let pairs: Vec<(&Value, &Value)> =
+        models.iter().map(|each| (&each["module"], &each["decisions"])).collect();
+    assert_eq!(pairs, [(&json!("labels"), &json!(3))], "each module and model by itself");
+    assert!(models[0]["model"].is_string() && models[0]["bins"][4]["right"] == 1, "{stats}");
     let records = home.json(&["audit", "list", "--json"]);
     assert_eq!(records.as_array().unwrap().len(), 4, "decisions are no runs");
     assert_eq!(home.cogn(&["audit", "verify"]).0, 0);

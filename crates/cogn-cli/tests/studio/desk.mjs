@@ -1,8 +1,9 @@
-// Compare, Modules and Runs, driven as an author does: two prompts side by side, an answer kept as a golden test, a file edited with its
-// faults at their line and saved after a look at the difference, a past run replayed with a changed prompt.
+// Compare, Modules and Runs, driven as an author does: two prompts side by side, an answer kept as a golden test, two versions judged by
+// that test, a file edited with its faults at their line and saved after a look at the difference, a broken module mended by a draft,
+// a past run replayed with a changed prompt and with another version.
 
 import assert from "node:assert/strict";
-import { ask, newPage, scenario, visit, world } from "./browser.mjs";
+import { ask, newPage, scenario, succeeded, visit, world } from "./browser.mjs";
 
 const field = (page, path) => page.locator(`[data-path="${path}"]`);
 
@@ -41,7 +42,48 @@ async function keepAsTest(page, cell) {
   const dialog = page.getByRole("dialog");
   await dialog.getByLabel("Name").fill("two-words");
   await dialog.getByRole("button", { name: "Save", exact: true }).click();
-  await page.getByText("Saved two-words for words").first().waitFor();
+  await page.getByText("Saved two-words for words, with what the model wrote").first().waitFor();
+}
+
+/** The test that was kept expects what the changed prompt gives; the older version has that prompt, the installed one has not. */
+async function judgeVersions(page) {
+  await page.reload();
+  await visit(page, "/compare/words");
+  await page.getByRole("button", { name: "1 saved case" }).click();
+  await page.getByRole("button", { name: "+ Add a variant" }).click();
+  const variant = page.getByRole("group", { name: "Variant variant 2" });
+  const chosen = variant.getByLabel("Version");
+  const older = await chosen.locator("option", { hasText: "0.9.0" }).getAttribute("value");
+  await chosen.selectOption(older);
+  assert.equal(await variant.getByRole("button", { name: "Edit the prompt" }).isDisabled(), true);
+  await page.getByRole("button", { name: "Start 2 runs" }).click();
+  await page.getByText("2 of 2 runs").waitFor();
+  const head = page.getByRole("region", { name: "Results" }).locator("thead");
+  await head.getByText("0/1 right").waitFor();
+  await head.getByText("1/1 right").waitFor();
+  await page.getByRole("button", { name: "Look at saved on tests/two-words" }).click();
+  const wrong = page.getByRole("list", { name: "What is wrong" });
+  await wrong.getByText(/words/).first().waitFor();
+  assert.match(await wrong.textContent(), /hail[^]*snow/);
+  // Where there is only one, the page says so.
+  await visit(page, "/compare/trip");
+  await page.getByText("1.0.0, the only one that this server finds").waitFor();
+}
+
+/** A module that is broken on disk runs as the draft that mends it, before anything is saved. */
+async function mendBroken(page) {
+  const shown = await ask(page, "GET", "/v1/modules/unsure/files");
+  const schema = shown.body.files.find((each) => each.path === "schema.json").text;
+  const broken = await ask(page, "PUT", "/v1/modules/unsure/files", { hash: shown.body.hash, files: { "schema.json": "{" } });
+  assert.equal(broken.status, 200);
+  await visit(page, "/modules/unsure?file=schema.json");
+  await type(page.getByLabel("schema.json of unsure"), schema);
+  await page.getByRole("link", { name: "Try the draft" }).click();
+  await field(page, "/text").getByRole("textbox").fill("guess it");
+  await page.keyboard.press("Control+Enter");
+  await succeeded(page);
+  const mended = await ask(page, "PUT", "/v1/modules/unsure/files", { hash: broken.body.hash, files: { "schema.json": schema } });
+  assert.equal(mended.status, 200);
 }
 
 async function stopComparison(page) {
@@ -99,6 +141,13 @@ async function replayPastRun(page) {
   const changed = page.getByRole("region", { name: "What changed" });
   await changed.getByText("hail").first().waitFor();
   await changed.getByText("/data/words/1").waitFor();
+  // The older version answers like the changed prompt, without a draft.
+  await page.reload();
+  const versions = page.getByLabel("Version");
+  await versions.selectOption(await versions.locator("option", { hasText: "0.9.0" }).getAttribute("value"));
+  assert.equal(await page.getByRole("button", { name: "Change the prompt" }).count(), 0);
+  await page.getByRole("button", { name: "Run again" }).click();
+  await changed.getByText("hail").first().waitFor();
 }
 
 /** However many runs there are, the page shows some of them, and more when it is asked to. */
@@ -117,8 +166,10 @@ await scenario(async () => {
   const page = await newPage();
   const cell = await comparePrompts(page);
   await keepAsTest(page, cell);
+  await judgeVersions(page);
   await replayPastRun(page);
   await manyRuns(page);
   await editAndSave(page);
+  await mendBroken(page);
   await stopComparison(page);
 });

@@ -11,8 +11,35 @@ async function nodes(page) {
   return page.evaluate(() => document.querySelectorAll("*").length);
 }
 
+/** A picture with a script in it, or a page, is taken in and not shown: no document of somebody else gets an address of this origin. */
+async function hostilePicture(page) {
+  await visit(page, "/run/image-analyzer");
+  const zone = page.getByRole("group", { name: "images: drop files here" });
+  const transfer = await page.evaluateHandle(() => {
+    const svg = `<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9" onload="parent.hacked=5;top.hacked=5"><script>window.hacked=6;parent.hacked=6</script><image href="http://evil.example/x.png"/><foreignObject><body xmlns="http://www.w3.org/1999/xhtml"><img src="x" onerror="parent.hacked=7"/></body></foreignObject><rect width="9" height="9"/></svg>`;
+    const transfer = new DataTransfer();
+    transfer.items.add(new File([svg], "<b>evil</b>.svg", { type: "image/svg+xml" }));
+    transfer.items.add(new File(["<script>parent.hacked=8</script>"], "page.html", { type: "text/html" }));
+    return transfer;
+  });
+  await zone.dispatchEvent("drop", { dataTransfer: transfer });
+  await zone.getByText("<b>evil</b>.svg").waitFor();
+  await zone.getByText("page.html").waitFor();
+  assert.equal(await page.evaluate(() => window.hacked), undefined);
+  assert.equal(await zone.locator("iframe, object, embed, svg, a, img").count(), 0);
+  // A link that would unpack to a gigabyte is no input.
+  const bomb = await page.evaluate(async () => {
+    const zeros = new Blob([new Uint8Array(60_000_000)]).stream().pipeThrough(new CompressionStream("deflate-raw"));
+    const bytes = new Uint8Array(await new Response(zeros).arrayBuffer());
+    return btoa(Array.from(bytes, (each) => String.fromCharCode(each)).join("")).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+  });
+  await visit(page, `/run/words?input=${bomb}`);
+  await page.getByText("The link holds no input that can be read").first().waitFor();
+}
+
 await scenario(async () => {
   const page = await newPage();
+  await hostilePicture(page);
   await visit(page, "/run/hostile");
   await page.keyboard.press("Control+Enter");
   const envelope = page.getByRole("article", { name: "Envelope" });

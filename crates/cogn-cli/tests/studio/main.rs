@@ -47,6 +47,9 @@ fn authors_compare_keep_edit_and_replay() {
     assert_eq!(fs::read_to_string(folder.join("prompt.md")).unwrap(), "Find all the words.");
     // What was kept is a golden test that passes without a model.
     assert!(folder.join("tests/two-words.input.json").is_file());
+    let reply = fs::read_to_string(folder.join("tests/two-words.reply.txt")).unwrap();
+    let said = modules::known().into_iter().find(|known| known.prompt == CHANGED_PROMPT).unwrap().reply;
+    assert_eq!(reply, said, "letter by letter");
     let tested = stage.cogn(&["test", "words"]);
     assert!(tested.contains("1 passed, 0 failed"), "{tested}");
     // Drafts are in the trail by a version of their own, and so are changes.
@@ -56,7 +59,9 @@ fn authors_compare_keep_edit_and_replay() {
         |record: &&Value| record["version"].as_str().is_some_and(|version| version.contains("+draft."));
     assert!(records.iter().filter(drafted).count() >= 4, "{trail}");
     let edits = records.iter().filter(|record| record["event"] == "edit").count();
-    assert_eq!(edits, 2, "a test was kept and a file was saved");
+    assert_eq!(edits, 4, "a test was kept, a file was saved, and one was broken and mended");
+    let older = records.iter().filter(|record| record["event"] == "run" && record["version"] == "0.9.0");
+    assert_eq!(older.count(), 2, "compared once and replayed once");
     assert!(!trail.contains(CHANGED_PROMPT), "a draft is no payload");
 }
 

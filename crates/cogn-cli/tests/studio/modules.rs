@@ -109,17 +109,24 @@ fn hostile() -> Written {
 /// Writes all of them into the project of a home.
 pub(crate) fn write_all(home: &Path) {
     for module in [trip(), words(), unsure(), hostile()] {
-        let folder = home.join("cognitive/modules").join(module.name);
-        fs::create_dir_all(&folder).unwrap();
-        let (name, about) = (module.name, json!(module.about));
-        let manifest = format!(
-            "name: {name}\nversion: \"1.0.0\"\nresponsibility: {about}\ntier: decision\nexcludes: []\nresponse: {{mode: both}}\noverflow: {{enabled: true, max_items: 5}}\nenums: {{strategy: extensible}}\n"
-        );
-        fs::write(folder.join("module.yaml"), manifest).unwrap();
-        fs::write(folder.join("prompt.md"), module.prompt).unwrap();
-        let schema = json!({ "input": module.input, "data": module.data });
-        fs::write(folder.join("schema.json"), format!("{schema:#}")).unwrap();
+        write(&home.join("cognitive/modules"), &module, "1.0.0");
     }
+    // An older version of one of them, which the newer one stands in front of.
+    let older = Written { prompt: CHANGED_PROMPT, ..words() };
+    write(&home.join(".cognitive/modules"), &older, "0.9.0");
+}
+
+fn write(modules: &Path, module: &Written, version: &str) {
+    let folder = modules.join(module.name);
+    fs::create_dir_all(&folder).unwrap();
+    let (name, about) = (module.name, json!(module.about));
+    let manifest = format!(
+        "name: {name}\nversion: \"{version}\"\nresponsibility: {about}\ntier: decision\nexcludes: []\nresponse: {{mode: both}}\noverflow: {{enabled: true, max_items: 5}}\nenums: {{strategy: extensible}}\n"
+    );
+    fs::write(folder.join("module.yaml"), manifest).unwrap();
+    fs::write(folder.join("prompt.md"), module.prompt).unwrap();
+    let schema = json!({ "input": module.input, "data": module.data });
+    fs::write(folder.join("schema.json"), format!("{schema:#}")).unwrap();
 }
 
 fn answers(prompt: &str, confidence: f64, data: &Value) -> Recorded {

@@ -127,3 +127,77 @@ fn a_check_says_what_is_wrong_and_where() {
         "{found:?}"
     );
 }
+
+/// Somebody who remembers one state of every folder.
+struct OnePast(&'static str);
+
+impl FolderPast for OnePast {
+    fn states(&self, _: &Path, _: usize) -> Vec<PastState> {
+        let state = |id: &str| PastState {
+            id: id.to_owned(),
+            at: "2026-01-02".to_owned(),
+            about: "As it was".to_owned(),
+        };
+        vec![state("0123456789ab"), state("broken")]
+    }
+
+    fn files(&self, folder: &Path, id: &str) -> Option<BTreeMap<String, Vec<u8>>> {
+        let mut files = files_of(&Folder::Disk(folder.to_owned())).ok().filter(|_| id == "0123456789ab")?;
+        files.insert("prompt.md".to_owned(), self.0.as_bytes().to_vec());
+        Some(files)
+    }
+}
+
+#[test]
+fn versions_are_those_that_can_be_found_and_each_is_there_once() {
+    let place = Place::new();
+    let alone = place.workshop();
+    assert_eq!(alone.versions("m").unwrap().len(), 1);
+    // Behind it stands another one; one with the same files is no other.
+    place.write(".cognitive/modules", "m", "policies: {network: deny}\n");
+    assert_eq!(alone.versions("m").unwrap().len(), 1);
+    place.write("extra", "m", "policies: {network: deny, side_effects: deny}\n");
+    place.write(".cognitive/modules", "m", "policies: {network: allow}\n");
+    let workshop = place.workshop().remembering(Arc::new(OnePast("as it was")));
+    let all = workshop.versions("m").unwrap();
+    let told: Vec<(&str, bool)> = all.iter().map(|each| (each.origin.as_str(), each.is_current)).collect();
+    assert_eq!(told, [("project", true), ("project", false), ("extra", false), ("git", false)]);
+    let run = |place: usize| workshop.version("m", &all[place].id);
+    assert_eq!(run(0).unwrap().manifest.version, "1.2.3");
+    assert!(
+        run(1).unwrap_err().message().contains("policies.network"),
+        "it may do more than what is installed"
+    );
+    assert!(run(2).is_ok());
+    let past = run(3).unwrap();
+    assert_eq!(
+        (past.prompt.as_str(), past.manifest.version.as_str()),
+        ("as it was", "1.2.3+git.0123456789ab")
+    );
+    for none in ["", "..", "broken", "1.2.3"] {
+        assert_eq!(workshop.version("m", none).unwrap_err().code(), ErrorCode::InvalidInput, "{none}");
+    }
+    assert_eq!(workshop.versions("summarizer").unwrap()[0].origin, "bundled");
+    // What was committed already is no second version.
+    let same = place.workshop().remembering(Arc::new(OnePast("p")));
+    assert!(same.versions("m").unwrap().iter().all(|each| each.origin != "git"));
+}
+
+#[test]
+fn a_broken_module_is_mended_within_what_can_be_read_of_it() {
+    let place = Place::new();
+    let workshop = place.workshop();
+    let folder = place.dir.path().join("extra/n");
+    fs::write(folder.join("schema.json"), "{").unwrap();
+    let schema = r#"{"input": {"type": "object"}, "data": {"type": "object", "properties": {"rationale": {"type": "string"}}}}"#;
+    assert!(workshop.draft("n", &files(&[("schema.json", schema)])).is_ok());
+    let wider = "name: n\nversion: 1.2.3\nresponsibility: x\ntier: decision\ntools: {allowed: [x]}\n";
+    assert!(workshop.draft("n", &files(&[("schema.json", schema), ("module.yaml", wider)])).is_err());
+    // Where nothing can be read, only who may change the module may mend it.
+    let narrow = "name: n\nversion: 1.2.3\nresponsibility: x\ntier: decision\n";
+    fs::write(folder.join("module.yaml"), "name: [").unwrap();
+    let mended = files(&[("schema.json", schema), ("module.yaml", narrow)]);
+    assert!(workshop.draft("n", &mended).is_err(), "nobody may change this one");
+    fs::write(place.dir.path().join("cognitive/modules/m/module.yaml"), "name: [").unwrap();
+    assert!(workshop.draft("m", &files(&[("module.yaml", &narrow.replace("name: n", "name: m"))])).is_ok());
+}

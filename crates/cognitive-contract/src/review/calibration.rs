@@ -7,6 +7,7 @@
 //! [`MIN_DECISIONS`].
 
 use std::cmp::Ordering;
+use std::collections::{BTreeMap, VecDeque};
 
 use serde::Serialize;
 
@@ -159,6 +160,45 @@ pub struct CalibrationReport {
     pub calibrated_error: Option<f64>,
     /// Points of the curve, from the lowest to the highest confidence that was decided on; empty where there is none.
     pub curve: Vec<(f64, f64)>,
+}
+
+/// What decisions say about one module on one model.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ModelCalibration {
+    /// The module.
+    pub module: String,
+    /// The model that answered.
+    pub model: String,
+    /// What its newest decisions say: those that `meta.calibrated_confidence` comes from.
+    #[serde(flatten)]
+    pub report: CalibrationReport,
+}
+
+/// How many decisions about a module and a model count, the newest first: models and prompts change.
+const WINDOW: usize = 1_000;
+
+/// Answers that were judged, each by the module and the model that it belongs to.
+#[derive(Debug, Default)]
+pub struct JudgedByModel(BTreeMap<(String, String), VecDeque<Judged>>);
+
+impl JudgedByModel {
+    /// Takes one more, which was judged after all others.
+    pub fn add(&mut self, module: &str, model: &str, judged: Judged) {
+        let answers = self.0.entry((module.to_owned(), model.to_owned())).or_default();
+        answers.push_back(judged);
+        if answers.len() > WINDOW {
+            answers.pop_front();
+        }
+    }
+
+    /// What they say: of each module and model by itself.
+    #[must_use]
+    pub fn reports(self) -> Vec<ModelCalibration> {
+        let of_pair = |((module, model), mut judged): ((String, String), VecDeque<Judged>)| {
+            ModelCalibration { module, model, report: CalibrationReport::of(judged.make_contiguous()) }
+        };
+        self.0.into_iter().map(of_pair).collect()
+    }
 }
 
 /// Answers of about the same confidence.

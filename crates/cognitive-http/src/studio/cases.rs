@@ -1,6 +1,7 @@
-//! The cases of a module: its golden tests and labelled cases, and answers that become one. Writes only where the module may be
-//! changed, and notes it before.
+//! The cases of a module: its golden tests and labelled cases, verdicts on answers to them, and answers that become one. Judges by the
+//! language of expectations alone. Writes only where the module may be changed, and notes it before.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -29,6 +30,17 @@ struct CaseBody {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JudgeBody {
+    set: String,
+    id: String,
+    envelopes: Vec<Value>,
+}
+
+/// The most answers to one case that are judged at once.
+const MOST_ANSWERS: usize = 1_000;
+
+#[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum CaseWord {
     Golden,
@@ -49,6 +61,25 @@ pub(crate) async fn list(State(shared): State<Arc<Shared>>, Name(module): Name) 
     answer(cases.map(|cases| json!({ "cases": cases })))
 }
 
+/// `POST /v1/modules/{module}/judge`: answers to one case, each by what the case expects.
+pub(crate) async fn judge(
+    State(shared): State<Arc<Shared>>,
+    Name(module): Name,
+    request: Request,
+) -> Response<Body> {
+    let (JudgeBody { set, id, envelopes }, _claim) = match body::read(&shared, request).await {
+        Ok(read) => read,
+        Err(refusal) => return *refusal,
+    };
+    if envelopes.len() > MOST_ANSWERS {
+        let message = format!("at most {MOST_ANSWERS} answers are judged at once");
+        return answer(Err::<(), _>(Failure::new(ErrorCode::InputTooLarge, message)));
+    }
+    let judged =
+        at_work(&shared, &module, move |shared, module| book(shared)?.judge(module, &set, &id, &envelopes));
+    answer(judged.await.map(|verdicts| json!({ "verdicts": verdicts })))
+}
+
 /// `POST /v1/modules/{module}/cases`.
 pub(crate) async fn keep(
     State(shared): State<Arc<Shared>>,
@@ -65,7 +96,11 @@ pub(crate) async fn keep(
         CaseWord::Example => CaseKind::Example,
         CaseWord::Case => CaseKind::Labelled,
     };
-    let case = NewCase { kind, name, input, envelope, reply };
+    // What the caller recorded, else what this server remembers of the run.
+    let trace = envelope.pointer("/meta/trace_id").and_then(Value::as_str);
+    let remembered = || shared.replies.find(&client.name, trace?);
+    let replies = reply.map(|reply| BTreeMap::from([(module.clone(), reply)])).or_else(remembered);
+    let case = NewCase { kind, name, input, envelope, replies };
     answer(
         at_work(&shared, &module, move |shared, module| {
             let record = || record_edit(shared, &client, module, json!({ "case": case.name }));

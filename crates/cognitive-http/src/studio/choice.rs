@@ -1,12 +1,14 @@
-//! What a run is made with besides its input: a model that the caller names, and a draft in the place of the module. Both are for
-//! authors. A draft may do no more than the module that is installed, and lead to no module that is not offered.
+//! What a run is made with besides its input: a model that the caller names, a draft or another version in the place of the module,
+//! and whether replies are remembered. All of them are for authors. Neither draft nor version may do more than the module that is
+//! installed, or lead to a module that is not offered.
 
 use std::sync::Arc;
 
+use cognitive_contract::text::is_plain_name;
 use cognitive_contract::workshop::ModuleWorkshop;
 use cognitive_contract::{ErrorCode, Failure, Module};
-use cognitive_runtime::Host;
 use cognitive_runtime::compose::overview;
+use cognitive_runtime::{Host, SeenReplies};
 use serde_json::json;
 
 use crate::app::Shared;
@@ -19,37 +21,50 @@ use crate::roles::KeyRole;
 pub(crate) struct ChosenRun {
     pub(crate) host: Arc<Host>,
     pub(crate) module: Arc<Module>,
+    /// Where the replies of its models are remembered, if they are.
+    pub(crate) seen: Option<SeenReplies>,
 }
 
 impl Shared {
-    /// Finds what a caller asks for. Most ask for nothing special.
+    /// Finds what a caller asks for. Most ask for nothing special. A module that is broken can still be run as a draft that
+    /// mends it, or as another version.
     pub(crate) async fn choose(
         self: &Arc<Self>,
         client: &Client,
         name: &str,
-        module: Arc<Module>,
+        module: Result<Arc<Module>, Failure>,
         asked: &mut Options,
     ) -> Result<ChosenRun, Failure> {
-        let (model, draft) = (asked.model.take(), asked.draft.take());
-        if model.is_none() && draft.is_none() {
-            return Ok(ChosenRun { host: Arc::clone(&self.host), module });
+        let (model, draft, version) = (asked.model.take(), asked.draft.take(), asked.version.take());
+        let is_recorded = std::mem::take(&mut asked.record);
+        if model.is_none() && draft.is_none() && version.is_none() && !is_recorded {
+            return Ok(ChosenRun { host: Arc::clone(&self.host), module: module?, seen: None });
         }
         client.roles.need(KeyRole::Author)?;
+        let module = match module {
+            Err(failure) if draft.is_none() && version.is_none() => return Err(failure),
+            Err(failure) if !is_plain_name(name) || !self.offers(name) => return Err(failure),
+            found => found.ok(),
+        };
         let name = name.to_owned();
         beside(self, &self.workbenches, move |shared| {
-            let module = match draft {
-                None => module,
-                Some(files) => {
-                    let draft = shared.workshop()?.draft(&name, &files)?;
-                    leads_nowhere_new(shared, &module, &draft)?;
-                    draft
-                }
+            let chosen = match (draft, version, &module) {
+                (Some(_), Some(_), _) => return Err(draft_of_version()),
+                (Some(files), None, _) => shared.workshop()?.draft(&name, &files)?,
+                (None, Some(version), _) => shared.workshop()?.version(&name, &version)?,
+                (None, None, Some(module)) => Arc::clone(module),
+                (None, None, None) => return Err(crate::catalog::no_module(&name)),
             };
+            leads_nowhere_new(shared, module.as_deref(), &chosen)?;
             let host = match model {
                 None => Arc::clone(&shared.host),
                 Some(model) => shared.models.host(&shared.host, &model)?,
             };
-            Ok(ChosenRun { host, module })
+            if !is_recorded {
+                return Ok(ChosenRun { host, module: chosen, seen: None });
+            }
+            let (host, seen) = host.watched();
+            Ok(ChosenRun { host: Arc::new(host), module: chosen, seen: Some(seen) })
         })
         .await?
     }
@@ -63,20 +78,26 @@ impl Shared {
     }
 }
 
-/// A draft may be made of the modules that its own is made of, and of those that are offered. (E4007)
-fn leads_nowhere_new(shared: &Shared, installed: &Module, draft: &Module) -> Result<(), Failure> {
-    if draft.stands_alone() {
+/// A draft changes the files that are installed, and a version is of other files.
+fn draft_of_version() -> Failure {
+    Failure::new(ErrorCode::InvalidInput, "`draft` and `version` cannot be sent together")
+        .suggest("Send the files of the version as the draft")
+}
+
+/// A draft or version may be made of the modules that the installed one is made of, and of those that are offered. (E4007)
+fn leads_nowhere_new(shared: &Shared, installed: Option<&Module>, chosen: &Module) -> Result<(), Failure> {
+    if chosen.stands_alone() || installed.is_some_and(|installed| std::ptr::eq(installed, chosen)) {
         return Ok(());
     }
     let modules = shared.host.modules.as_ref();
-    let known = overview(modules, installed).map(|overview| overview.modules).unwrap_or_default();
-    let needed = overview(modules, draft)?.modules;
+    let known = installed.and_then(|installed| overview(modules, installed).ok());
+    let known = known.map(|overview| overview.modules).unwrap_or_default();
+    let needed = overview(modules, chosen)?.modules;
     let is_new = |name: &str| known.iter().all(|member| member.name != name) && !shared.offers(name);
     match needed.iter().skip(1).find(|member| is_new(&member.name)) {
         None => Ok(()),
         Some(member) => {
-            let message =
-                format!("the draft is made of a module that is not offered here: `{}`", member.name);
+            let message = format!("it would be made of a module that is not offered here: `{}`", member.name);
             Err(Failure::new(ErrorCode::PermissionDenied, message)
                 .with_detail("module", json!(member.name))
                 .suggest("`GET /api/modules` lists what is offered"))

@@ -106,7 +106,21 @@ fn modules() -> Named {
         "kind": word(&["golden", "example", "case"]), "name": text(), "input": any(), "envelope": envelope(),
         "reply": { "type": "string", "description": "What the model wrote, letter by letter" },
     });
+    let version = json!({
+        "id": text(), "version": or_null("string"), "origin": text(), "is_current": flag(), "at": text(), "about": text(),
+    });
+    let wrong = json!({ "place": text(), "expected": text(), "got": text() });
+    let wrong = list(object("", &["place", "expected", "got"], wrong));
+    let verdict = object("", &["right", "wrong"], json!({ "right": flag(), "wrong": wrong }));
+    let judged = json!({ "set": text(), "id": text(), "envelopes": list(envelope()) });
     vec![
+        (
+            "ModuleVersion",
+            object("A form of a module that can be run", &["id", "version", "origin", "is_current"], version),
+        ),
+        ("VersionList", object("", &["versions"], json!({ "versions": list(named("ModuleVersion")) }))),
+        ("JudgeRequest", object("Answers to one case", &["set", "id", "envelopes"], judged)),
+        ("VerdictList", object("One for each answer", &["verdicts"], json!({ "verdicts": list(verdict) }))),
         ("ModuleFinding", finding),
         ("FindingList", object("", &["findings"], json!({ "findings": findings() }))),
         (
@@ -123,8 +137,8 @@ fn modules() -> Named {
             "KeptCase",
             object(
                 "",
-                &["paths", "hash", "findings"],
-                json!({ "paths": list(text()), "hash": text(), "findings": findings() }),
+                &["paths", "hash", "findings", "recorded"],
+                json!({ "paths": list(text()), "hash": text(), "findings": findings(), "recorded": flag() }),
             ),
         ),
     ]
@@ -189,7 +203,7 @@ fn runs() -> Named {
             object("A piece of work in time", &["name", "start_ms", "duration_ms", "children"], node),
         ),
         ("RunDetails", object("Everything that is known of a run", &["run", "records", "tree"], details)),
-        ("ReplayRequest", object("", &[], json!({ "model": text(), "draft": files() }))),
+        ("ReplayRequest", object("", &[], json!({ "model": text(), "draft": files(), "version": text() }))),
         ("RunReplay", object("The same run, twice", &["before", "after", "diff"], replay)),
     ]
 }
@@ -217,6 +231,15 @@ fn reviews() -> Named {
         "decisions": count(), "bins": list(object("", &["from", "to", "count", "right"], bin)),
         "raw_error": or_null("number"), "calibrated_error": or_null("number"), "curve": list(list(number())),
     });
+    let with = |mut members: Value, more: Value| {
+        if let (Some(members), Value::Object(more)) = (members.as_object_mut(), more) {
+            members.extend(more);
+        }
+        members
+    };
+    let of_model = with(report.clone(), json!({ "module": text(), "model": text() }));
+    let of_model = object("", &["module", "model", "decisions", "bins", "curve"], of_model);
+    let report = with(report, json!({ "models": list(of_model) }));
     vec![
         ("RunReview", object("A run that waits for a person, or did", &required, review)),
         ("ReviewPage", object("", &["reviews", "open", "next"], page)),

@@ -44,6 +44,7 @@ pub(crate) async fn begin(
     request: Request,
 ) -> Response<Body> {
     let may_be_plain = host_is_local(request.headers());
+    let before = logins::shown(request.headers()).map(str::to_owned);
     let now = Instant::now();
     if let Some(wait) = shared.logins.is_guessing(&client.address, now) {
         return response::failure(run::too_much("too many wrong keys from this address", wait));
@@ -59,6 +60,10 @@ pub(crate) async fn begin(
         shared.logins.guessed(&client.address, now);
         return unknown();
     };
+    // Whoever was logged in with this browser no longer is.
+    if let Some(before) = before {
+        shared.logins.end(&before);
+    }
     let secret = shared.logins.begin(key, now);
     record(&shared, &client, key, "login");
     let mut response = response::json(StatusCode::OK, &session(&shared, Some(&key.name), key.roles));

@@ -14,6 +14,7 @@ pub(crate) mod logins;
 pub(crate) mod models;
 pub(crate) mod preview;
 pub(crate) mod replay;
+pub(crate) mod replies;
 pub(crate) mod reviews;
 pub(crate) mod runs;
 pub(crate) mod workbench;

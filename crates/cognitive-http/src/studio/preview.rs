@@ -47,8 +47,9 @@ async fn previewed(
     name: &str,
     content: Content,
 ) -> Result<Value, Failure> {
-    let module = shared.module(name).await?;
-    let mut ask = request::read(&HeaderMap::new(), &Query::default(), content, run::takes_input(&module))?;
+    let module = shared.module(name).await;
+    let takes_input = module.as_deref().is_ok_and(run::takes_input);
+    let mut ask = request::read(&HeaderMap::new(), &Query::default(), content, takes_input)?;
     let chosen = shared.choose(client, name, module, &mut ask.options).await?;
     let options = run::options(shared, client, &ask.options)?;
     let input = ask.input;

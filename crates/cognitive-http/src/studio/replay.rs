@@ -1,4 +1,4 @@
-//! `POST /v1/runs/{id}/replay`: a run of the past once more, with the same input and perhaps another model or a draft, and how the
+//! `POST /v1/runs/{id}/replay`: a run of the past once more, with the same input and perhaps another model, version or a draft, and how the
 //! contract sees the difference. It is a run like any other: limits, budgets and records hold.
 
 use std::sync::Arc;
@@ -31,6 +31,8 @@ struct ReplayBody {
     model: Option<String>,
     #[serde(default)]
     draft: Option<ChangedFiles>,
+    #[serde(default)]
+    version: Option<String>,
 }
 
 /// Runs it again.
@@ -40,7 +42,7 @@ pub(crate) async fn again(
     Name(id): Name,
     request: Request,
 ) -> Response<Body> {
-    let (ReplayBody { model, draft }, _claim) = match body::read(&shared, request).await {
+    let (ReplayBody { model, draft, version }, _claim) = match body::read(&shared, request).await {
         Ok(read) => read,
         Err(refusal) => return *refusal,
     };
@@ -59,7 +61,7 @@ pub(crate) async fn again(
     };
     let mut options = Options::default();
     // An answer of before is what the new one is compared with.
-    (options.model, options.draft, options.no_cache) = (model, draft, true);
+    (options.model, options.draft, options.version, options.no_cache) = (model, draft, version, true);
     answer(run_again(&shared, &client, &run.module, given(input), options).await.map(
         |after| json!({ "diff": contract_difference(&before, &after), "before": before, "after": after }),
     ))
@@ -73,8 +75,8 @@ async fn run_again(
     mut asked: Options,
 ) -> Result<Value, Failure> {
     run::within_rate(shared, client)?;
-    let module = shared.module(name).await?;
-    let ChosenRun { host, module } = shared.choose(client, name, module, &mut asked).await?;
+    let module = shared.module(name).await;
+    let ChosenRun { host, module, .. } = shared.choose(client, name, module, &mut asked).await?;
     let mut options = run::options(shared, client, &asked)?;
     options.trace_id = Some(client.trace.id.clone());
     options.spans = shared.place(&client.trace, Some(&client.trace.span));

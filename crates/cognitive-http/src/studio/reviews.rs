@@ -9,11 +9,12 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Extension, Request, State};
 use axum::http::{HeaderValue, Response, StatusCode, Uri, header};
 use cognitive_contract::review::{
-    DeskError, NewDecision, Review, ReviewDesk, ReviewExport, ReviewFilter, Verdict,
+    CalibrationReport, DeskError, ModelCalibration, NewDecision, Review, ReviewDesk, ReviewExport,
+    ReviewFilter, Verdict,
 };
 use cognitive_contract::{ErrorCode, Failure};
 use futures_util::stream;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -188,6 +189,14 @@ async fn fits(shared: &Arc<Shared>, review: &Review, data: &Value) -> Result<(),
     if found.is_empty() { Ok(()) } else { Err(Failure::of_violations(ErrorCode::InvalidInput, &found)) }
 }
 
+/// All decisions together, and each module and model by itself.
+#[derive(Serialize)]
+struct CalibrationAnswer {
+    #[serde(flatten)]
+    report: CalibrationReport,
+    models: Vec<ModelCalibration>,
+}
+
 /// `GET /v1/reviews/calibration`.
 pub(crate) async fn calibration(State(shared): State<Arc<Shared>>, uri: Uri) -> Response<Body> {
     let OfModule { module, .. } = match query(&uri) {
@@ -195,8 +204,11 @@ pub(crate) async fn calibration(State(shared): State<Arc<Shared>>, uri: Uri) -> 
         Err(failure) => return response::failure(failure),
     };
     let module = module.filter(|module| !module.is_empty());
-    let report = ask(&shared, move |desk| desk.calibration(module.as_deref())).await;
-    answer(report.and_then(|report| report.map_err(unreadable)))
+    let report = ask(&shared, move |desk| {
+        let (report, models) = (desk.calibration(module.as_deref())?, desk.calibrations(module.as_deref())?);
+        Ok(CalibrationAnswer { report, models })
+    });
+    answer(report.await.and_then(|report: Result<_, String>| report.map_err(unreadable)))
 }
 
 /// `GET /v1/reviews/export`: lines of JSON, as they are read.

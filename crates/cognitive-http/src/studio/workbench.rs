@@ -79,6 +79,12 @@ pub(crate) async fn files(State(shared): State<Arc<Shared>>, Name(module): Name)
     )
 }
 
+/// `GET /v1/modules/{module}/versions`.
+pub(crate) async fn versions(State(shared): State<Arc<Shared>>, Name(module): Name) -> Response<Body> {
+    let versions = at_work(&shared, &module, |shared, module| shared.workshop()?.versions(module)).await;
+    answer(versions.map(|versions| json!({ "versions": versions })))
+}
+
 /// `POST /v1/modules/{module}/check`.
 pub(crate) async fn check(
     State(shared): State<Arc<Shared>>,

@@ -52,9 +52,11 @@ const NEEDS: &[(&str, &str, Need)] = &[
     ("get", "/v1/modules/{module}/files", Need::Of(KeyRole::Author)),
     ("put", "/v1/modules/{module}/files", Need::Of(KeyRole::Author)),
     ("post", "/v1/modules/{module}/check", Need::Of(KeyRole::Author)),
+    ("get", "/v1/modules/{module}/versions", Need::Of(KeyRole::Author)),
     ("get", "/v1/modules/{module}/plan", Need::Of(KeyRole::Run)),
     ("get", "/v1/modules/{module}/cases", Need::Of(KeyRole::Author)),
     ("post", "/v1/modules/{module}/cases", Need::Of(KeyRole::Author)),
+    ("post", "/v1/modules/{module}/judge", Need::Of(KeyRole::Author)),
     ("get", "/v1/runs", Need::Of(KeyRole::Run)),
     ("get", "/v1/runs/stats", Need::Of(KeyRole::Run)),
     ("get", "/v1/runs/{id}", Need::Of(KeyRole::Run)),
@@ -136,7 +138,12 @@ async fn check(server: &Server, method: &str, path: &str, need: Need) {
 #[tokio::test]
 async fn a_model_or_a_draft_is_for_authors() {
     let server = server().await;
-    for options in [json!({ "model": "script" }), json!({ "draft": { "prompt.md": "x" } })] {
+    for options in [
+        json!({ "model": "script" }),
+        json!({ "draft": { "prompt.md": "x" } }),
+        json!({ "version": "0123456789ab" }),
+        json!({ "record": true }),
+    ] {
         for path in ["/api/run/words", "/v1/modules/words/execute"] {
             let body = json!({ "input": { "text": "a" }, "_options": options });
             let run = client().post(server.url(path)).bearer_auth(key_of(KeyRole::Run)).json(&body);
@@ -194,6 +201,29 @@ async fn a_login_gives_a_cookie_that_only_browsers_hold_and_a_logout_takes_it() 
     assert_eq!(records[0].key.as_deref(), Some("review"));
     let all = format!("{:?} {records:?}", log.lock().unwrap());
     assert!(!all.contains(&key) && !all.contains(cookie.split_once('=').unwrap().1), "no secret is logged");
+}
+
+// Nobody chooses the secret of a login, and the login before it ends.
+#[tokio::test]
+async fn a_login_gives_a_new_secret_and_ends_the_one_before() {
+    let server = server().await;
+    let begin = |cookie: String| {
+        let request = client().post(server.url("/v1/session")).header("cookie", cookie);
+        let request = request.header("x-cogn-studio", "1").header("sec-fetch-site", "same-origin");
+        request.json(&json!({ "key": key_of(KeyRole::Run) })).send()
+    };
+    let planted = "cogn_session=0123456789abcdef0123456789abcdef".to_owned();
+    let first = cookie_of(&begin(planted.clone()).await.unwrap());
+    let second = cookie_of(&begin(first.clone()).await.unwrap());
+    assert!(first != planted && second != first);
+    let status = |cookie: String| client().get(server.url("/v1/session")).header("cookie", cookie).send();
+    for (cookie, expected) in [(planted, 401), (first, 401), (second, 200)] {
+        assert_eq!(status(cookie).await.unwrap().status(), expected);
+    }
+    // A page of somebody else cannot log a browser in as somebody else.
+    let forged = client().post(server.url("/v1/session")).header("origin", "https://evil.example");
+    let forged = forged.json(&json!({ "key": key_of(KeyRole::Run) })).send().await.unwrap();
+    assert!(forged.status() == 403 && !forged.headers().contains_key("set-cookie"));
 }
 
 #[tokio::test]
@@ -346,7 +376,10 @@ async fn an_operator_may_want_no_page() {
     let mut config = keyed();
     config.studio = false;
     let server = Server::start(&Script::free(&ANSWER), "both", config).await;
-    let home = client().get(server.url("/")).header("accept", "text/html").send().await.unwrap();
+    let home = client().get(server.url("/")).header("accept", "text/html");
+    assert_eq!(home.send().await.unwrap().status(), 401, "there is no login either");
+    let home = client().get(server.url("/")).header("accept", "text/html");
+    let home = home.bearer_auth(key_of(KeyRole::Run)).send().await.unwrap();
     assert!(home.text().await.unwrap().contains("src=\"docs.js\""));
     for path in ["/login.js", "/icon.svg"] {
         let response =
@@ -369,6 +402,13 @@ async fn a_server_without_keys_gives_every_role() {
     let evil =
         client().get(server.url("/v1/models")).header("origin", "https://evil.example").send().await.unwrap();
     assert_eq!(evil.status(), 403);
+    let mut config = roomy();
+    config.cors = vec!["https://app.example".to_owned()];
+    let listed = Server::start(&Script::free(&ANSWER), "both", config).await;
+    let page = |path: &str| client().get(listed.url(path)).header("origin", "https://app.example").send();
+    assert_eq!(json_of(page("/v1/session").await.unwrap()).await["roles"], json!(["run"]));
+    assert_eq!(page("/v1/models").await.unwrap().status(), 403);
+    assert_eq!(page("/api/modules").await.unwrap().status(), 200);
     let rebound = client().get(server.url("/v1/models")).header("host", "evil.example").send().await.unwrap();
     assert_eq!(rebound.status(), 403);
 }

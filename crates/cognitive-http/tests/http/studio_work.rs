@@ -376,6 +376,83 @@ async fn drafts_and_previews_count_like_any_run() {
     assert_eq!(statuses, [200, 200, 429]);
 }
 
+// A module that stands behind another of its name can be asked for; one that may do more cannot.
+#[tokio::test]
+async fn a_run_may_name_another_version() {
+    let shop = Shop::new().await;
+    let (_, alone) = shop.get("/v1/modules/words/versions").await;
+    assert_eq!(alone["versions"].as_array().unwrap().len(), 1, "{alone}");
+    assert_eq!(
+        (&alone["versions"][0]["is_current"], &alone["versions"][0]["version"]),
+        (&json!(true), &json!("1.0.0"))
+    );
+    let root = shop.server.folder.path();
+    let older = |name: &str, version: &str, more: &str, prompt: &str| {
+        let folder = root.join(name).join("words");
+        fs::create_dir_all(&folder).unwrap();
+        let manifest = shop.on_disk("module.yaml").unwrap().replace("1.0.0", version);
+        fs::write(folder.join("module.yaml"), manifest + more).unwrap();
+        fs::write(folder.join("prompt.md"), prompt).unwrap();
+        fs::write(folder.join("schema.json"), shop.on_disk("schema.json").unwrap()).unwrap();
+    };
+    older("extra", "0.9.0", "", "Find some words.");
+    older(".cognitive/modules", "0.8.0", "tools: {allowed: [shell]}\n", "Find the words.");
+    let (_, listed) = shop.get("/v1/modules/words/versions").await;
+    let id = |version: &str| {
+        let all = listed["versions"].as_array().unwrap();
+        let found = all.iter().find(|each| each["version"] == version);
+        found.unwrap_or_else(|| panic!("{listed}"))["id"].as_str().unwrap().to_owned()
+    };
+    let (status, envelope) = shop.run(json!({ "version": id("0.9.0") })).await;
+    assert_eq!(status, 200, "{envelope}");
+    assert_eq!(shop.audit.records().last().unwrap().version, "0.9.0");
+    let (_, preview) = shop
+        .post(
+            "/v1/modules/words/preview",
+            json!({ "input": { "text": "a" }, "_options": { "version": id("0.9.0") } }),
+        )
+        .await;
+    assert!(preview["instructions"].as_str().unwrap().contains("Find some words."), "{preview}");
+    for (options, status) in [
+        (json!({ "version": id("0.8.0") }), 403),
+        (json!({ "version": "0.9.0" }), 400),
+        (json!({ "version": "../../etc" }), 400),
+        (json!({ "version": id("0.9.0"), "draft": { "prompt.md": "x" } }), 400),
+    ] {
+        let (answered, refused) = shop.run(options.clone()).await;
+        assert_eq!(answered, status, "{options}: {refused}");
+    }
+    assert_eq!(shop.get("/v1/modules/hidden/versions").await.0, 404);
+}
+
+// Whoever may change a module can try what mends it before it is saved.
+#[tokio::test]
+async fn a_broken_module_runs_as_the_draft_that_mends_it() {
+    let shop = Shop::new().await;
+    let module = shop.server.folder.path().join("cognitive/modules/words");
+    let (manifest, schema) = (shop.on_disk("module.yaml").unwrap(), shop.on_disk("schema.json").unwrap());
+    for (file, broken, whole) in
+        [("schema.json", "{ \"data\": 1 }", &schema), ("module.yaml", "name: [", &manifest)]
+    {
+        fs::write(module.join(file), broken).unwrap();
+        let (status, refused) = shop.run(json!({})).await;
+        assert!(status >= 400, "{file}: {refused}");
+        let (status, mended) = shop.run(json!({ "draft": { file: whole } })).await;
+        assert_eq!((status, &mended["ok"]), (200, &json!(true)), "{file}: {mended}");
+        assert_eq!(shop.run(json!({ "draft": { file: broken } })).await.0, 400, "{file}");
+        let wider = format!("{manifest}tools: {{allowed: [shell]}}\n");
+        if file == "schema.json" {
+            let (status, refused) = shop.run(json!({ "draft": { "module.yaml": wider, file: whole } })).await;
+            assert_eq!(status, 403, "the manifest that can be read still bounds it: {refused}");
+        }
+        fs::write(module.join(file), whole).unwrap();
+    }
+    let (status, refused) = shop
+        .post("/api/run/hidden", json!({ "input": {}, "_options": { "draft": { "prompt.md": "x" } } }))
+        .await;
+    assert_eq!(status, 404, "{refused}");
+}
+
 #[tokio::test]
 async fn a_plan_is_what_the_command_line_prints() {
     let shop = Shop::new().await;

@@ -9,6 +9,7 @@ use cognitive_library::formats;
 use cognitive_library::json::index;
 use serde_json::Value;
 
+use crate::expect::Difference;
 use crate::expect::expectation::{Expectation, ExpectationUse};
 
 /// The folder in which tests are found by name.
@@ -63,7 +64,8 @@ impl GoldenCase {
         Self::of_files(stem, input, expected)
     }
 
-    fn by_name(stem: &str) -> Self {
+    /// The case whose files in `tests/` begin with this name.
+    pub(crate) fn by_name(stem: &str) -> Self {
         let stem = format!("{TESTS}/{stem}");
         Self::of_files(&stem, &format!("{stem}{INPUT}"), &format!("{stem}{EXPECTED}"))
     }
@@ -81,7 +83,7 @@ impl GoldenCase {
     }
 
     /// Where the reply of a module is kept. That of the module itself has no name in it.
-    pub(super) fn reply_of(&self, module: &str, own: &str) -> String {
+    pub(crate) fn reply_of(&self, module: &str, own: &str) -> String {
         if module == own {
             return self.reply.clone();
         }
@@ -120,6 +122,14 @@ impl GoldenCase {
             };
         }
         Ok((input, replies))
+    }
+
+    /// How an envelope differs from what the case expects. The error says why it cannot be judged.
+    pub(crate) fn differences(&self, folder: &Folder, envelope: &Value) -> Result<Vec<Difference>, String> {
+        if let Some(fault) = &self.fault {
+            return Err(fault.clone());
+        }
+        Ok(self.read_expected(folder)?.expectation.differences(envelope))
     }
 
     fn read_expected(&self, folder: &Folder) -> Result<ExpectedFile, String> {

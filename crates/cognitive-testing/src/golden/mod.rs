@@ -18,7 +18,6 @@ mod junit;
 mod recordings;
 mod report;
 mod runner;
-mod witness;
 
 pub use crate::expect::accept::AcceptedAnswers;
 pub use accepted::AcceptedExpectation;

@@ -12,7 +12,7 @@ use cognitive_contract::ports::{ModuleSource, NullSink, Provider};
 use cognitive_contract::{ErrorCode, Failure, Module};
 use cognitive_library::{Folder, Library, formats, load};
 use cognitive_runtime::host::RunInput;
-use cognitive_runtime::{Host, RunOptions, RunRequest};
+use cognitive_runtime::{Host, ReplyWitness, RunOptions, RunRequest, SeenReply};
 use serde_json::Value;
 
 use super::accepted::{AcceptedExpectation, propose};
@@ -20,7 +20,6 @@ use super::case::{ExpectedFile, GoldenCase, Script, cases, no_expectation};
 use super::coverage::Coverage;
 use super::file;
 use super::report::{GoldenReport, GoldenResult, GoldenStatus, ModuleReport, ModuleTrouble};
-use super::witness::{ReplyWitness, SeenReply};
 use crate::expect::accept::AcceptedAnswers;
 
 /// A module to test.

@@ -2,7 +2,7 @@
 
 use cognitive_contract::Envelope;
 use cognitive_contract::review::calibration::MIN_DECISIONS;
-use cognitive_contract::review::{CalibrationReport, Review, Verdict};
+use cognitive_contract::review::{CalibrationReport, ModelCalibration, Review, Verdict};
 use cognitive_contract::text::cut;
 use serde_json::Value;
 
@@ -123,8 +123,18 @@ fn section(name: &str, value: Option<&Value>, printer: &Printer) {
     }
 }
 
-/// Confidence beside the share of right answers.
-pub(super) fn calibration(report: &CalibrationReport, printer: &Printer) {
+/// Confidence beside the share of right answers, for each module and model by itself.
+pub(super) fn calibrations(reports: &[ModelCalibration], printer: &Printer) {
+    for (place, ModelCalibration { module, model, report }) in reports.iter().enumerate() {
+        if place > 0 {
+            printer.out("");
+        }
+        printer.out(format!("{} {FAINT}on{FAINT:#} {}", plain(module), plain(model)));
+        calibration(report, printer);
+    }
+}
+
+fn calibration(report: &CalibrationReport, printer: &Printer) {
     let table =
         TextTable::new(["CONFIDENCE", "ANSWERS", "RIGHT", "SHARE", ""]).right(&[1, 2, 3]).without(&[4]);
     let rows = report.bins.iter().filter(|bin| bin.count > 0).map(|bin| {
@@ -148,8 +158,6 @@ pub(super) fn calibration(report: &CalibrationReport, printer: &Printer) {
         number(report.calibrated_error)
     ));
     if report.curve.is_empty() {
-        printer.notice(format!(
-            "{FAINT}calibrated confidence needs {MIN_DECISIONS} decisions on one model{FAINT:#}"
-        ));
+        printer.notice(format!("{FAINT}calibrated confidence needs {MIN_DECISIONS} decisions{FAINT:#}"));
     }
 }

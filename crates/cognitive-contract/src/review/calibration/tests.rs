@@ -140,3 +140,20 @@ fn the_report_counts_groups_and_judges_the_curve_by_what_it_has_not_seen() {
     assert_eq!((few.raw_error, few.calibrated_error, few.curve.len()), (Some(0.0), None, 0));
     assert_eq!(CalibrationReport::of(&[]).raw_error, None);
 }
+
+#[test]
+fn each_module_and_model_has_a_report_of_its_newest_decisions() {
+    let mut judged = JudgedByModel::default();
+    for number in 0..WINDOW + 10 {
+        judged.add("a", "one", (0.9, number >= 10));
+    }
+    judged.add("a", "other", (0.4, false));
+    judged.add("b", "one", (0.4, true));
+    let reports = judged.reports();
+    let told: Vec<(&str, &str, u64)> = reports
+        .iter()
+        .map(|each| (each.module.as_str(), each.model.as_str(), each.report.decisions))
+        .collect();
+    assert_eq!(told, [("a", "one", 1_000), ("a", "other", 1), ("b", "one", 1)]);
+    assert!(reports[0].report.bins.iter().all(|bin| bin.right == bin.count), "those before do not count");
+}

@@ -1,39 +1,86 @@
-//! A provider that asks another one and remembers what each module was told, so that it can be kept beside the case.
-//! Changes nothing on the way in either direction.
+//! A provider that asks another one and remembers what each module was told, so that it can be kept beside a test.
+//! Changes nothing on the way in either direction. Of several answers to one module, the last counts.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use cognitive_contract::media::{AcceptedForm, Category};
 use cognitive_contract::ports::{
     Attempt, CallSink, DecodeMode, Destination, Finish, ModelCall, ModelEnd, PortFuture, Provider,
-    ProviderError,
+    ProviderError, RenderedRequest,
 };
-use cognitive_runtime::Replay;
 use cognitive_schema::SchemaTarget;
+
+use crate::host::Host;
+use crate::replay::Replay;
 
 /// What was seen of the calls of one module.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum SeenReply {
+pub enum SeenReply {
     /// It was asked, and its last answer did not come to its natural end.
     Unfinished,
     /// Its last answer.
     Reply(String),
 }
 
+/// What was seen of the calls of one run, by module. Cheap to clone: all clones are the same.
+#[derive(Debug, Clone, Default)]
+pub struct SeenReplies(Arc<Mutex<BTreeMap<String, SeenReply>>>);
+
+impl SeenReplies {
+    /// What was seen so far.
+    #[must_use]
+    pub fn all(&self) -> BTreeMap<String, SeenReply> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The reply to each module; nothing if one of them did not come to its end.
+    #[must_use]
+    pub fn whole(&self) -> Option<BTreeMap<String, String>> {
+        let replies = self.all().into_iter().map(|(module, seen)| match seen {
+            SeenReply::Reply(text) => Some((module, text)),
+            SeenReply::Unfinished => None,
+        });
+        replies.collect()
+    }
+
+    fn note(&self, module: &str, seen: SeenReply) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(module.to_owned(), seen);
+    }
+}
+
+impl Host {
+    /// The same surroundings, in which the replies of models are remembered, and where.
+    #[must_use]
+    pub fn watched(&self) -> (Self, SeenReplies) {
+        let seen = SeenReplies::default();
+        let watch = |provider: &Arc<dyn Provider>| -> Arc<dyn Provider> {
+            Arc::new(ReplyWitness { inner: Arc::clone(provider), seen: seen.clone() })
+        };
+        let mut host = Self { provider: watch(&self.provider), ..self.clone() };
+        if let Some(ladder) = &mut host.ladder {
+            ladder.rungs = ladder.rungs.iter().map(watch).collect();
+        }
+        (host, seen)
+    }
+}
+
 /// The provider of one run.
-pub(super) struct ReplyWitness {
+pub struct ReplyWitness {
     inner: Arc<dyn Provider>,
-    seen: Mutex<BTreeMap<String, SeenReply>>,
+    seen: SeenReplies,
 }
 
 impl ReplyWitness {
     /// Watches a provider.
-    pub(super) fn new(inner: Arc<dyn Provider>) -> Self {
-        Self { inner, seen: Mutex::default() }
+    #[must_use]
+    pub fn new(inner: Arc<dyn Provider>) -> Self {
+        Self { inner, seen: SeenReplies::default() }
     }
 
     /// Answers each module with its saved reply; where there is none it has nothing to say.
-    pub(super) fn of_replies(replies: BTreeMap<String, String>) -> Self {
+    #[must_use]
+    pub fn of_replies(replies: BTreeMap<String, String>) -> Self {
         let replies = replies.into_iter().map(|(module, text)| (module, Replay::text(text)));
         let error = ProviderError::Unavailable("no reply is recorded".to_owned());
         let silence = Replay::pieces(Vec::new(), Some(error));
@@ -41,12 +88,9 @@ impl ReplyWitness {
     }
 
     /// What was seen so far, by module.
-    pub(super) fn seen(&self) -> BTreeMap<String, SeenReply> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn note(&self, module: &str, seen: SeenReply) {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(module.to_owned(), seen);
+    #[must_use]
+    pub fn seen(&self) -> BTreeMap<String, SeenReply> {
+        self.seen.all()
     }
 }
 
@@ -79,6 +123,26 @@ impl Provider for ReplyWitness {
         self.inner.name()
     }
 
+    fn identity(&self) -> String {
+        self.inner.identity()
+    }
+
+    fn lacks(&self) -> &[&str] {
+        self.inner.lacks()
+    }
+
+    fn takes(&self, category: Category) -> Option<AcceptedForm> {
+        self.inner.takes(category)
+    }
+
+    fn gives(&self, category: Category) -> bool {
+        self.inner.gives(category)
+    }
+
+    fn rendered(&self, call: &ModelCall) -> Option<RenderedRequest> {
+        self.inner.rendered(call)
+    }
+
     fn stays_here(&self) -> bool {
         self.inner.stays_here()
     }
@@ -105,12 +169,12 @@ impl Provider for ReplyWitness {
         sink: &'a mut dyn CallSink,
     ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
         Box::pin(async move {
-            self.note(&call.module, SeenReply::Unfinished);
+            self.seen.note(&call.module, SeenReply::Unfinished);
             let mut ear = ReplyListener { text: String::new(), sink };
             let end = self.inner.ask(call, &mut ear).await;
             // A replay always comes to its natural end, so only such an answer is worth keeping.
             if end.as_ref().is_ok_and(|end| end.finish == Finish::Complete) {
-                self.note(&call.module, SeenReply::Reply(ear.text));
+                self.seen.note(&call.module, SeenReply::Reply(ear.text));
             }
             end
         })

@@ -1,0 +1,145 @@
+//! Every operation of the table, asked by those who may not: strangers, pages of strangers with a cookie, and pages of listed
+//! origins. An operation that is added is asked here without anybody naming it.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{Response, StatusCode, header};
+use cognitive_runtime::Host;
+use cognitive_testkit::{FolderModule, ScriptedProvider, module_folder};
+use serde_json::json;
+
+use crate::app::{App, Shared};
+use crate::auth::{Peer, guard};
+use crate::config::{ApiKey, ServerConfig};
+use crate::operations::{OPERATIONS, Operation, OperationAccess};
+use crate::roles::{KeyRole, Roles};
+use crate::{header_names, routes};
+
+fn app(set_up: impl FnOnce(&mut ServerConfig)) -> Arc<Shared> {
+    let folder = module_folder(&json!({}), &json!({}), "");
+    let host = Host::new(Arc::new(FolderModule::new(folder)), Arc::new(ScriptedProvider::new([""])));
+    let mut config = ServerConfig::default();
+    set_up(&mut config);
+    App::new(host, config).0
+}
+
+fn keyed() -> (Arc<Shared>, ApiKey) {
+    let key = ApiKey::new("admin", "the-key-of-the-admin-0123").unwrap().with_roles(Roles::ALL);
+    (app(|config| config.keys = vec![key.clone()]), key)
+}
+
+async fn ask(shared: &Arc<Shared>, operation: &Operation, headers: &[(&str, &str)]) -> Response<Body> {
+    let path = operation.path.replace(['{', '}'], "");
+    let mut request = Request::builder().method(&*operation.method.to_uppercase()).uri(&path);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let request = request.header(header::HOST, "localhost").body(Body::from("{}")).unwrap();
+    guard(Arc::clone(shared), routes::router(Arc::clone(shared)), Peer::new(None), request).await
+}
+
+// What a stranger may ask: whether the server lives, and the login. Everything else wants a key, whatever it is.
+#[tokio::test]
+async fn without_a_key_nothing_answers_but_probes_and_the_login() {
+    let (shared, _) = keyed();
+    let mut open = Vec::new();
+    for operation in &OPERATIONS {
+        for accept in ["text/html", "application/json"] {
+            let response = ask(&shared, operation, &[("accept", accept)]).await;
+            let is_refused = response.status() == StatusCode::UNAUTHORIZED;
+            let is_login = (operation.method, operation.path) == ("post", "/v1/session");
+            assert_eq!(
+                is_refused,
+                operation.access != OperationAccess::Open || is_login,
+                "{} {}",
+                operation.method,
+                operation.path
+            );
+        }
+        if operation.access == OperationAccess::Open {
+            open.push((operation.method, operation.path));
+        }
+    }
+    let expected = [
+        ("get", "/health"),
+        ("get", "/ready"),
+        ("get", "/"),
+        ("get", "/login.js"),
+        ("get", "/login.css"),
+        ("post", "/v1/session"),
+    ];
+    assert_eq!(open, expected, "what is open says nothing of what is here");
+    let none = app(|config| (config.keys, config.studio) = (keyed().0.config.keys.clone(), false));
+    let first = OPERATIONS.iter().find(|operation| operation.path == "/").unwrap();
+    let response = ask(&none, first, &[("accept", "text/html")]).await;
+    assert_eq!(response.status(), StatusCode::UNAUTHORIZED, "no page at all");
+}
+
+// A cookie is worth nothing where the request was not sent by our own page, on every operation that changes something.
+#[tokio::test]
+async fn a_cookie_alone_changes_nothing_anywhere() {
+    let (shared, key) = keyed();
+    let secret = shared.logins.begin(&key, std::time::Instant::now());
+    let cookie = format!("cogn_session={secret}");
+    let changing = OPERATIONS.iter().filter(|operation| operation.method != "get");
+    for operation in changing.filter(|operation| operation.access != OperationAccess::Open) {
+        for (name, value) in [
+            ("origin", "http://localhost"),
+            ("sec-fetch-site", "same-origin"),
+            ("sec-fetch-site", "cross-site"),
+            ("x-unknown", "1"),
+        ] {
+            let response = ask(&shared, operation, &[("cookie", &cookie), (name, value)]).await;
+            let status = response.status();
+            assert!(
+                status == StatusCode::FORBIDDEN || status == StatusCode::UNAUTHORIZED,
+                "{} {} with {name}: {status}",
+                operation.method,
+                operation.path
+            );
+        }
+    }
+    for path in ["/ws", "/mcp"] {
+        for operation in OPERATIONS.iter().filter(|operation| operation.path == path) {
+            let own = [("cookie", &*cookie), ("origin", "http://localhost"), ("x-cogn-studio", "1")];
+            assert_eq!(ask(&shared, operation, &own).await.status(), StatusCode::UNAUTHORIZED, "{path}");
+        }
+    }
+    let mark = header_names::STUDIO.as_str();
+    let out = OPERATIONS.iter().find(|each| (each.method, each.path) == ("delete", "/v1/session")).unwrap();
+    let own = [("cookie", &*cookie), ("origin", "http://localhost"), (mark, "1")];
+    assert_eq!(ask(&shared, out, &own).await.status(), StatusCode::OK, "our own page may");
+}
+
+// A page that the operator lists on a server without keys runs modules, and may do nothing else.
+#[tokio::test]
+async fn a_listed_origin_runs_modules_and_nothing_else() {
+    let shared = app(|config| config.cors = vec!["https://app.example".to_owned()]);
+    let lacks_role = async |response: Response<Body>| {
+        let told = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
+        String::from_utf8_lossy(&told).contains("does not have the role")
+    };
+    let needs_more = |operation: &&Operation| matches!(operation.access, OperationAccess::Role(role) if role != KeyRole::Run);
+    for operation in OPERATIONS.iter().filter(needs_more) {
+        let listed = ask(&shared, operation, &[("origin", "https://app.example")]).await;
+        assert_eq!(listed.status(), StatusCode::FORBIDDEN, "{} {}", operation.method, operation.path);
+        assert!(lacks_role(listed).await, "{} {}", operation.method, operation.path);
+        let own = ask(&shared, operation, &[("origin", "http://localhost")]).await;
+        assert!(!lacks_role(own).await, "{} {}", operation.method, operation.path);
+    }
+    let runs = OPERATIONS.iter().find(|operation| operation.path == "/api/modules").unwrap();
+    assert_eq!(ask(&shared, runs, &[("origin", "https://app.example")]).await.status(), StatusCode::OK);
+    // Nor does it run anything that is for authors.
+    for options in
+        [json!({ "draft": { "prompt.md": "x" } }), json!({ "model": "x" }), json!({ "record": true })]
+    {
+        let body = json!({ "input": {}, "_options": options }).to_string();
+        let request = Request::builder().method("POST").uri("/api/run/m").header(header::HOST, "localhost");
+        let request = request.header(header::ORIGIN, "https://app.example").body(Body::from(body)).unwrap();
+        let table = routes::router(Arc::clone(&shared));
+        let response = guard(Arc::clone(&shared), table, Peer::new(None), request).await;
+        assert!(lacks_role(response).await, "{options}");
+    }
+}

@@ -1,0 +1,68 @@
+//! What models wrote in the runs of authors who asked for it to be remembered: for a while, in memory, for the author alone. A case
+//! that is kept of such a run has its replies letter by letter. Bounded; the oldest go first.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Runs that are remembered, and bytes of all of them together.
+const MOST: usize = 1_000;
+const MOST_BYTES: usize = 32 << 20;
+
+/// Replies by module, of some runs.
+#[derive(Debug, Default)]
+pub(crate) struct KeptReplies(Mutex<VecDeque<RememberedRun>>);
+
+#[derive(Debug)]
+struct RememberedRun {
+    owner: Arc<str>,
+    trace: String,
+    replies: BTreeMap<String, String>,
+    bytes: usize,
+}
+
+impl KeptReplies {
+    /// Remembers the replies of a run by its trace.
+    pub(crate) fn keep(&self, owner: &Arc<str>, trace: &str, replies: BTreeMap<String, String>) {
+        let bytes = replies.iter().map(|(module, reply)| module.len() + reply.len()).sum();
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|run| run.trace != trace || run.owner != *owner);
+        all.push_back(RememberedRun { owner: Arc::clone(owner), trace: trace.to_owned(), replies, bytes });
+        let mut total: usize = all.iter().map(|run| run.bytes).sum();
+        while all.len() > MOST || total > MOST_BYTES {
+            total -= all.pop_front().map_or(total, |run| run.bytes);
+        }
+    }
+
+    /// The replies of a run of this owner, if they are still known.
+    pub(crate) fn find(&self, owner: &str, trace: &str) -> Option<BTreeMap<String, String>> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().find(|run| run.trace == trace && &*run.owner == owner).map(|run| run.replies.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replies_are_their_owners_and_the_oldest_go_first() {
+        let (kept, ann): (_, Arc<str>) = (KeptReplies::default(), "ann".into());
+        let replies = |text: String| BTreeMap::from([("m".to_owned(), text)]);
+        kept.keep(&ann, "1", replies("one".to_owned()));
+        kept.keep(&ann, "1", replies("again".to_owned()));
+        assert_eq!(kept.find("ann", "1"), Some(replies("again".to_owned())));
+        assert_eq!((kept.find("ben", "1"), kept.find("ann", "2")), (None, None));
+        for number in 0..MOST {
+            kept.keep(&ann, &format!("more {number}"), BTreeMap::new());
+        }
+        assert_eq!(kept.find("ann", "1"), None);
+        kept.keep(&ann, "huge", replies("x".repeat(MOST_BYTES)));
+        assert_eq!(
+            (kept.find("ann", "huge"), kept.find("ann", "more 1")),
+            (None, None),
+            "more than all may take"
+        );
+        kept.keep(&ann, "next", replies("n".to_owned()));
+        assert!(kept.find("ann", "next").is_some());
+    }
+}
