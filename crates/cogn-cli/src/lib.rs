@@ -65,6 +65,7 @@ pub fn main() -> ExitCode {
     project::vouch(cli.global.trust_project, cli.global.config);
     let exit = match &cli.command {
         Command::Run(args) => commands::run::run(args, &wiring::library(), &printer),
+        Command::Batch(args) => commands::batch::batch(args, &wiring::library(), &printer),
         Command::Prompt(args) => commands::prompt::prompt(args, &wiring::library(), &printer),
         Command::Compose(args) => commands::compose::compose(args, &wiring::library(), &printer),
         Command::Types(args) => commands::types::types(args, &wiring::library(), &printer),

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 #[cfg(feature = "net")]
+use cognitive_contract::batch_service::BatchService;
+#[cfg(feature = "net")]
 use cognitive_contract::ports::FailureKind;
 use cognitive_contract::ports::ModuleSource;
 use cognitive_contract::ports::Provider;
@@ -167,6 +169,41 @@ fn service(
     kind: Kind,
     (model, base_url): (Option<&str>, Option<&str>),
 ) -> Result<Arc<dyn Provider>, Failure> {
+    let config = service_config(settings, environment, kind, (model, base_url))?;
+    let hint = service_hint(&config);
+    cognitive_net::provider(config)
+        .map_err(|error| unusable(kind, FailureKind::BadRequest, error.to_string()).suggest(hint))
+}
+
+/// The batch endpoint of the service that was decided on.
+#[cfg(feature = "net")]
+pub fn batch_service(
+    settings: &Settings,
+    environment: Environment<'_>,
+) -> Result<Arc<dyn BatchService>, Failure> {
+    let ProviderChoice::Service { kind, model, base_url } = &settings.provider else {
+        let message = "only services have batch endpoints, and the model is one of this machine";
+        return Err(Failure::new(ErrorCode::ProviderUnavailable, message).suggest(
+            "Choose `--provider openai`, `anthropic` or `gemini`, or leave out `--provider-batch`",
+        ));
+    };
+    if !settings.rungs.is_empty() {
+        return Err(Failure::misconfigured("a batch endpoint asks one model, and `providers` names several")
+            .suggest("Name one with `--provider` and `--model`"));
+    }
+    let config = service_config(settings, environment, *kind, (model.as_deref(), base_url.as_deref()))?;
+    let hint = service_hint(&config);
+    cognitive_net::batch_service(&config)
+        .map_err(|error| unusable(*kind, FailureKind::BadRequest, error.to_string()).suggest(hint))
+}
+
+#[cfg(feature = "net")]
+fn service_config(
+    settings: &Settings,
+    environment: Environment<'_>,
+    kind: Kind,
+    (model, base_url): (Option<&str>, Option<&str>),
+) -> Result<ProviderConfig, Failure> {
     if let Some(refused) = &settings.refused_address {
         return Err(refused.clone());
     }
@@ -181,10 +218,12 @@ fn service(
     config.model = model.map(str::to_owned);
     config.base_url = base_url.map(str::to_owned);
     config.plain_http = settings.plain_http;
-    let is_unprotected = cognitive_net::is_unprotected(&config);
-    let hint = if is_unprotected { unprotected_hint() } else { "See `cogn doctor`".to_owned() };
-    cognitive_net::provider(config)
-        .map_err(|error| unusable(kind, FailureKind::BadRequest, error.to_string()).suggest(hint))
+    Ok(config)
+}
+
+#[cfg(feature = "net")]
+fn service_hint(config: &ProviderConfig) -> String {
+    if cognitive_net::is_unprotected(config) { unprotected_hint() } else { "See `cogn doctor`".to_owned() }
 }
 
 /// There is no service in this build.

@@ -73,7 +73,7 @@ enum TakenRow {
 }
 
 /// What becomes of a run.
-enum Verdict {
+enum RowVerdict {
     /// It is the answer of the row.
     Keep,
     /// It may go better later.
@@ -250,16 +250,16 @@ impl BatchWork {
     }
 
     /// What becomes of a run, and what that says of the service.
-    fn judge(&self, envelope: &Envelope) -> Verdict {
+    fn judge(&self, envelope: &Envelope) -> RowVerdict {
         let Some(error) = envelope.error() else {
             self.streak.store(0, Ordering::Relaxed);
-            return Verdict::Keep;
+            return RowVerdict::Keep;
         };
         let members = error.members();
         let detail =
             |name: &str| members.get("details").and_then(|details| details.get(name)).and_then(Value::as_str);
         if detail("limit_from") == Some(MAX_COST) && self.plan.limits.max_cost.is_some() {
-            return Verdict::Crowded;
+            return RowVerdict::Crowded;
         }
         let kind = detail("kind").unwrap_or_default();
         let is_hopeless = [FailureKind::Auth, FailureKind::Quota, FailureKind::ModelNotFound];
@@ -268,17 +268,17 @@ impl BatchWork {
             None => error.message().to_owned(),
         };
         if is_hopeless.iter().any(|hopeless| hopeless.word() == kind) || kind == "no_price" {
-            return Verdict::Hopeless(said());
+            return RowVerdict::Hopeless(said());
         }
         let passing = FailureKind::ALL.iter().any(|known| known.passes() && known.word() == kind);
         if !passing || members.get("recoverable").and_then(Value::as_bool) == Some(false) {
-            return Verdict::Keep;
+            return RowVerdict::Keep;
         }
         let streak = self.streak.fetch_add(1, Ordering::Relaxed) + 1;
         if streak >= MAX_STREAK && self.plan.posts.is_none() {
-            return Verdict::Hopeless(said());
+            return RowVerdict::Hopeless(said());
         }
-        if lock(&self.rows).is_last_round { Verdict::Keep } else { Verdict::Later }
+        if lock(&self.rows).is_last_round { RowVerdict::Keep } else { RowVerdict::Later }
     }
 }
 
@@ -334,7 +334,7 @@ async fn work_through(work: &BatchWork, ready: ReadyRow) {
     let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
     work.tokens.settle(held, tokens);
     match work.judge(&envelope) {
-        Verdict::Keep => {
+        RowVerdict::Keep => {
             let cost = if tokens == 0 { free().cost } else { usage.cost };
             work.keep(&ready, &envelope, None, JournalRecord { ok: envelope.ok(), tokens, cost, ..free() });
             for follower in work.release(&ready) {
@@ -346,12 +346,12 @@ async fn work_through(work: &BatchWork, ready: ReadyRow) {
                 );
             }
         }
-        Verdict::Later => {
+        RowVerdict::Later => {
             let followers = work.release(&ready).len() as u64;
             work.deferred.fetch_add(1 + followers, Ordering::Relaxed);
         }
-        Verdict::Crowded => work.put_back(&ready, spare, BatchStop::MaxCost),
-        Verdict::Hopeless(reason) => {
+        RowVerdict::Crowded => work.put_back(&ready, spare, BatchStop::MaxCost),
+        RowVerdict::Hopeless(reason) => {
             work.release(&ready);
             work.end(BatchStop::Provider, Some(reason));
         }

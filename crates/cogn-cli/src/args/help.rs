@@ -14,7 +14,7 @@ const MAX_HELP_WIDTH: usize = 100;
 
 /// The groups, and what is in them.
 const GROUPS: [(&str, &[&str]); 6] = [
-    ("Run", &["run", "prompt", "lower", "compose", "media"]),
+    ("Run", &["run", "batch", "prompt", "lower", "compose", "media"]),
     (
         "Modules",
         &[

@@ -131,6 +131,8 @@ impl Cli {
 pub(crate) enum Command {
     /// Run a module and print its envelope
     Run(Box<commands::run::RunArgs>),
+    /// Run a module on every row of a file, and go on where it was
+    Batch(Box<commands::batch::BatchArgs>),
     /// Show exactly what the model would get
     Prompt(commands::prompt::PromptArgs),
     /// Show the schema that a provider would get, and what it cannot express

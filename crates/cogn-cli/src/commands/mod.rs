@@ -3,6 +3,8 @@
 
 pub mod add;
 pub mod audit;
+pub mod batch;
+mod batch_screen;
 pub mod capabilities;
 pub mod check;
 pub mod completions;

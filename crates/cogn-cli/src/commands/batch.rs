@@ -1,0 +1,364 @@
+//! `cogn batch MODULE ROWS -o OUTPUT`: every row of a file through a module, one line for each. What the process did survives
+//! its end: the same command goes on where it was.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use cogn::embedded::EmbeddedUse;
+use cogn::media::MediaAccess;
+use cogn::settings::{ProviderChoice, Settings};
+use cogn::stores::Stores;
+use cogn::wiring::{ChosenModels, HostParts};
+use cogn::{async_runtime, planned, wiring};
+use cognitive_batch::{
+    AnswerTarget, BatchLimits, BatchPlan, BatchStop, BatchSummary, PostPlan, RowFile, RowFormat, RowMapping,
+    StopHandle,
+};
+use cognitive_contract::ports::Provider;
+use cognitive_contract::spending::DayBudget;
+use cognitive_contract::{ErrorCode, Failure, Module};
+use cognitive_library::{Library, ModuleCache};
+use cognitive_runtime::{Host, Replay};
+use serde_json::{Map, Value};
+
+use super::batch_screen::{self, BatchScreen};
+use super::fail;
+use crate::args::candidates;
+use crate::args::input::read_text;
+use crate::args::provider::ProviderArgs;
+use crate::printer::{Exit, Printer};
+use crate::pull_progress::TerminalProgress;
+use crate::{platform, process_limits, project};
+
+/// Options of `batch`.
+#[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag that can be typed")]
+pub struct BatchArgs {
+    /// Name of an installed module, or path of a folder
+    #[arg(add = candidates::modules())]
+    module: String,
+    /// File of rows: `.jsonl`, `.csv`, `.tsv` or `.parquet`
+    #[arg(value_hint = clap::ValueHint::FilePath)]
+    rows: PathBuf,
+    /// Where answers go: `.jsonl` or `.parquet`; a folder beside it keeps what is done until all is
+    #[arg(long, short, value_name = "FILE", required_unless_present = "dry_run")]
+    output: Option<PathBuf>,
+    /// Put failed rows into a file of their own, as JSON lines
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    failed: Option<PathBuf>,
+    /// Answers in the order of the rows; the output appears at the end
+    #[arg(long, help_heading = "Output")]
+    ordered: bool,
+    /// Put the input beside each answer
+    #[arg(long, help_heading = "Output")]
+    with_input: bool,
+    /// Forget what an earlier process did, and begin again
+    #[arg(long, help_heading = "Output")]
+    restart: bool,
+    /// The column that names a row; it goes into the output and not to the model
+    #[arg(long, value_name = "COLUMN", help_heading = "Rows")]
+    id: Option<String>,
+    /// Send only these columns, each as a member of the input; repeatable
+    #[arg(long, value_name = "MEMBER=COLUMN", value_parser = pair, help_heading = "Rows")]
+    map: Vec<(String, String)>,
+    /// A member that is the same in all rows, as JSON or text; repeatable
+    #[arg(long, value_name = "MEMBER=VALUE", value_parser = pair, help_heading = "Rows")]
+    fixed: Vec<(String, String)>,
+    /// Ask for every row, also where inputs are equal
+    #[arg(long, help_heading = "Rows")]
+    no_dedupe: bool,
+    /// The most rows at the same time (32); fewer if the service is slow or says that there are too many. By the batch
+    /// endpoint, the most that wait for an answer (5000)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=50_000), help_heading = "Limits")]
+    concurrency: Option<u32>,
+    /// How often rows are asked again, at the end, that failed for a reason that may pass
+    #[arg(long, value_name = "N", default_value_t = 2, help_heading = "Limits")]
+    retries: u32,
+    /// Stop before all rows together need more tokens than this
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    max_total_tokens: Option<u64>,
+    /// Begin no row after this time, such as `90s`, `30m` or `8h`
+    #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Limits")]
+    max_time: Option<Duration>,
+    /// Ask by the batch endpoint of the service: within a day, for half the price (openai, anthropic, gemini)
+    #[arg(long, help_heading = "Batch endpoint")]
+    provider_batch: bool,
+    /// How long to wait before the service is asked again how far it is
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time, help_heading = "Batch endpoint")]
+    poll: Duration,
+    /// Show what there is to do and what it can cost; asks nobody and writes nothing
+    #[arg(long, short = 'n')]
+    dry_run: bool,
+    /// Print the summary as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    provider: ProviderArgs,
+    /// File with a saved reply for `--provider replay`, which answers every row
+    #[arg(long, value_name = "FILE")]
+    reply: Option<PathBuf>,
+}
+
+impl BatchArgs {
+    fn at_once(&self) -> u32 {
+        self.concurrency.unwrap_or(if self.provider_batch { 5000 } else { 32 })
+    }
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (name, value) =
+        text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or("expected `NAME=VALUE`")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// `90s`, `30m`, `8h`, `2d`; a number alone is seconds.
+fn time(text: &str) -> Result<Duration, String> {
+    let (number, unit) = match text.char_indices().find(|(_, letter)| !letter.is_ascii_digit()) {
+        Some((at, _)) => text.split_at(at),
+        None => (text, "s"),
+    };
+    let seconds = match unit.trim() {
+        "s" => Some(1),
+        "m" | "min" => Some(60),
+        "h" => Some(3600),
+        "d" => Some(86_400),
+        _ => None,
+    };
+    let time = number.parse::<u64>().ok().zip(seconds).and_then(|(number, unit)| number.checked_mul(unit));
+    time.map(Duration::from_secs).ok_or_else(|| "expected a time such as `90s`, `30m` or `8h`".to_owned())
+}
+
+/// Runs the rows and says what came out.
+pub fn batch(args: &BatchArgs, library: &Library, printer: &Printer) -> Exit {
+    process_limits::take_limits_as_errors();
+    let done = if args.dry_run { dry_run(args, library, printer) } else { run(args, library, printer) };
+    done.unwrap_or_else(|failure| fail(&failure, printer))
+}
+
+fn run(args: &BatchArgs, library: &Library, printer: &Printer) -> Result<Exit, Failure> {
+    let rows = row_file(&args.rows)?;
+    let target = target(args)?;
+    let (settings, limit) = settings(args)?;
+    let modules = Arc::new(ModuleCache::new(library.clone()));
+    let screen = TerminalProgress::new(printer, false);
+    let posts = posts(args, &settings)?;
+    let models = match reply(args, &settings)? {
+        Some(reply) => reply,
+        None => wiring::models(&settings, &wiring::environment, EmbeddedUse::Server, Some(screen.fetch()))?,
+    };
+    models.left_out.iter().for_each(|line| printer.warning(line));
+    // The output is the record of a batch. A million rows would push everything else out of the audit, unless somebody
+    // wants every run to be recorded.
+    let stores =
+        if settings.audit_required { Stores::open_or_warn(&settings, false)?.0 } else { Stores::default() };
+    let host = host(&settings, modules, models, stores)?;
+    let module = host.modules.module(&args.module)?;
+    let plan = BatchPlan {
+        name: args.module.clone(),
+        module,
+        host,
+        options: settings.run_options(),
+        rows,
+        mapping: mapping(args),
+        target,
+        limits: BatchLimits {
+            concurrency: usize::try_from(args.at_once()).unwrap_or(1),
+            max_cost: limit,
+            max_tokens: args.max_total_tokens,
+            max_time: args.max_time,
+            retries: args.retries,
+        },
+        dedupe: !args.no_dedupe,
+        restart: args.restart,
+        posts,
+    };
+    let Some(summary) = executed(plan, printer)? else { return Ok(Exit::Cancelled) };
+    if args.json {
+        printer.json(&summary);
+    } else {
+        batch_screen::summary(&summary, printer).into_iter().for_each(|line| printer.out(line));
+    }
+    Ok(exit(&summary))
+}
+
+/// A batch that is finished is good, whatever its rows say: a failed row is an answer. One that is not is not.
+fn exit(summary: &BatchSummary) -> Exit {
+    match summary.stopped {
+        BatchStop::Finished => Exit::Good,
+        BatchStop::Interrupted => Exit::Cancelled,
+        _ => Exit::Bad,
+    }
+}
+
+/// `None` if somebody did not even want to wait for the rows that were under way.
+fn executed(plan: BatchPlan, printer: &Printer) -> Result<Option<BatchSummary>, Failure> {
+    let runtime = async_runtime::on_all_cores()?;
+    let stop = StopHandle::default();
+    let screen = BatchScreen::new(printer);
+    let (seen, stopping) = (screen.clone(), stop.clone());
+    runtime.block_on(async move {
+        // On a thread of the runtime, because this one would have to be woken for each row.
+        let mut batch =
+            tokio::spawn(async move { cognitive_batch::run(plan, &stopping, |at| seen.show(at)).await });
+        let outcome = tokio::select! {
+            done = &mut batch => Some(done),
+            _ = platform::stop_signal() => {
+                stop.stop();
+                screen.note("stopping: rows that are under way come to their end; once more stops at once");
+                tokio::select! {
+                    done = &mut batch => Some(done),
+                    _ = platform::stop_signal() => None,
+                }
+            }
+        };
+        screen.clear();
+        match outcome {
+            None => {
+                batch.abort();
+                Ok(None)
+            }
+            Some(Ok(summary)) => summary.map(Some),
+            Some(Err(_)) => Err(Failure::new(ErrorCode::InternalError, "the batch was lost in this process")),
+        }
+    })
+}
+
+fn dry_run(args: &BatchArgs, library: &Library, printer: &Printer) -> Result<Exit, Failure> {
+    let rows = row_file(&args.rows)?;
+    if args.output.is_some() {
+        target(args)?;
+    }
+    let (settings, limit) = settings(args)?;
+    let models = match reply(args, &settings)? {
+        Some(reply) => reply,
+        None => planned::models(&settings)?,
+    };
+    // The books stay closed: a look spends nothing.
+    let settings = Settings { budget: DayBudget::default(), ..settings };
+    let mut host = host(&settings, Arc::new(ModuleCache::new(library.clone())), models, Stores::default())?;
+    if args.provider_batch {
+        host.prices = Arc::new(host.prices.for_posts());
+    }
+    let module: Arc<Module> = host.modules.module(&args.module)?;
+    let estimate = cognitive_batch::estimate(&rows, &mapping(args), &host, &module, &settings.run_options())?;
+    if args.json {
+        printer.json(&estimate);
+    } else {
+        batch_screen::estimate(&estimate).into_iter().for_each(|line| printer.out(line));
+    }
+    let is_within = limit.is_none_or(|limit| estimate.at_most.is_some_and(|most| most <= limit));
+    Ok(if is_within { Exit::Good } else { Exit::Bad })
+}
+
+fn host(
+    settings: &Settings,
+    modules: Arc<ModuleCache>,
+    models: ChosenModels,
+    stores: Stores,
+) -> Result<Host, Failure> {
+    let media = MediaAccess { document_reader: Some(project::this_program()), ..MediaAccess::default() };
+    wiring::host(settings, HostParts { modules, models, stores, media })
+}
+
+/// What was decided, and what all rows together may cost. A limit of the configuration is for each run.
+fn settings(args: &BatchArgs) -> Result<(Settings, Option<cognitive_contract::money::Money>), Failure> {
+    let mut wanted = args.provider.overrides();
+    let limit = wanted.max_cost.take();
+    if args.reply.is_some() && wanted.provider.is_none() {
+        wanted.provider = Some("replay".to_owned());
+    }
+    let settings = Settings::resolve(&wanted, &project::config()?, &wiring::environment, &args.module)?;
+    Ok((settings, limit))
+}
+
+fn posts(args: &BatchArgs, settings: &Settings) -> Result<Option<PostPlan>, Failure> {
+    if !args.provider_batch {
+        return Ok(None);
+    }
+    let service = wiring::batch_service(settings, &wiring::environment)?;
+    Ok(Some(PostPlan { service, poll: args.poll }))
+}
+
+fn reply(args: &BatchArgs, settings: &Settings) -> Result<Option<ChosenModels>, Failure> {
+    let path = args.reply.as_deref().filter(|_| settings.provider == ProviderChoice::Replay);
+    let Some(path) = path else { return Ok(None) };
+    Ok(Some(ChosenModels::from(Arc::new(Replay::text(read_text(Some(path))?)) as Arc<dyn Provider>)))
+}
+
+fn row_file(path: &Path) -> Result<RowFile, Failure> {
+    let format =
+        RowFormat::of(path).ok_or_else(|| unknown(path, "`.jsonl`, `.csv`, `.tsv` or `.parquet`"))?;
+    Ok(RowFile { path: path.to_owned(), format })
+}
+
+fn target(args: &BatchArgs) -> Result<AnswerTarget, Failure> {
+    let path = args.output.clone().unwrap_or_default();
+    let format = RowFormat::of(&path).filter(|format| *format != RowFormat::Csv);
+    let format = format.ok_or_else(|| unknown(&path, "`.jsonl` or `.parquet`"))?;
+    let failed = args.failed.clone();
+    if let Some(failed) =
+        failed.as_deref().filter(|failed| RowFormat::of(failed) != Some(RowFormat::JsonLines))
+    {
+        return Err(unknown(failed, "`.jsonl`"));
+    }
+    if [Some(&path), failed.as_ref()].into_iter().flatten().any(|output| *output == args.rows) {
+        return Err(Failure::new(ErrorCode::InvalidInput, "rows and answers cannot be the same file")
+            .suggest("Name another output with `-o`"));
+    }
+    Ok(AnswerTarget { path, format, failed, ordered: args.ordered, with_input: args.with_input })
+}
+
+fn unknown(path: &Path, expected: &str) -> Failure {
+    let message = format!("the name does not say what the file is: `{}`", path.display());
+    Failure::new(ErrorCode::InvalidInput, message).suggest(format!("End it in {expected}"))
+}
+
+fn mapping(args: &BatchArgs) -> RowMapping {
+    let value = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()));
+    let fixed: Map<String, Value> =
+        args.fixed.iter().map(|(name, text)| (name.clone(), value(text))).collect();
+    RowMapping { id: args.id.clone(), members: args.map.clone(), fixed }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Typed {
+        #[command(flatten)]
+        args: BatchArgs,
+    }
+
+    fn typed(words: &str) -> Result<BatchArgs, clap::Error> {
+        Typed::try_parse_from(words.split(' ')).map(|typed| typed.args)
+    }
+
+    #[test]
+    fn rows_and_an_output_are_needed_and_times_are_times() {
+        assert!(typed("batch m r.csv -o o.jsonl --max-time 8h --max-cost 5 --map text=body --id n").is_ok());
+        assert!(typed("batch m r.csv --dry-run").is_ok());
+        for wrong in
+            ["batch m", "batch m r.csv", "batch m r.csv -o o --max-time soon", "batch m r.csv -o o --map x"]
+        {
+            assert!(typed(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!((time("90").unwrap().as_secs(), time("2m").unwrap().as_secs()), (90, 120));
+    }
+
+    #[test]
+    fn a_file_whose_name_says_nothing_is_refused_before_anything_runs() {
+        for (words, hint) in [
+            ("batch m r.txt -o o.jsonl", ".csv"),
+            ("batch m r.csv -o o.csv", ".parquet"),
+            ("batch m r.jsonl -o r.jsonl", "another output"),
+        ] {
+            let args = typed(words).unwrap();
+            let refused = row_file(&args.rows).and_then(|_| target(&args)).unwrap_err();
+            assert!(refused.suggestion().unwrap().contains(hint), "{words}: {refused:?}");
+        }
+    }
+}
