@@ -101,6 +101,7 @@ pub fn main() -> ExitCode {
         Command::Serve(args) => commands::serve::serve(args, &wiring::library(), &printer),
         Command::Studio(args) => commands::studio::studio(args, &wiring::library(), &printer),
         Command::Mcp(args) => commands::mcp::mcp(args, &wiring::library(), &printer),
+        Command::Store(args) => commands::store::store(args, &printer),
         Command::Capabilities(args) => commands::capabilities::capabilities(args, &printer),
         Command::Trust(args) => commands::trust::trust(args, &printer),
         Command::Doctor(args) => commands::doctor::doctor(args, &wiring::library(), &printer),

@@ -159,7 +159,8 @@ pub struct AuditConfig {
     pub enabled: Option<bool>,
     /// Whether records carry input and envelope.
     pub payloads: Option<bool>,
-    /// The database file.
+    /// The database: a file, or a PostgreSQL server as `postgres://USER@HOST/DATABASE` (its password comes from
+    /// `COGNITIVE_DB_PASSWORD`).
     #[schemars(with = "Option<String>")]
     pub path: Option<PathBuf>,
     /// Whether a model call that cannot be recorded is not made.
@@ -318,7 +319,9 @@ impl Config {
             return self;
         }
         let from = |path: PathBuf| if path.is_relative() { folder.join(path) } else { path };
-        self.audit.path = self.audit.path.map(from);
+        // An address of a server is no path.
+        let is_server = |path: &Path| path.to_str().is_some_and(|text| text.contains("://"));
+        self.audit.path = self.audit.path.map(|path| if is_server(&path) { path } else { from(path) });
         self.default_model = self.default_model.map(|model| match weights_file(&model) {
             Some(file) => from(file).to_string_lossy().into_owned(),
             None => model,

@@ -14,6 +14,8 @@ pub const PROVIDER: &str = "LLM_PROVIDER";
 pub const MODEL: &str = "LLM_MODEL";
 /// Where the store is, unless the configuration says so.
 pub const DATABASE: &str = "COGNITIVE_DB";
+/// The password of the store where it is on a server, unless its address has one.
+pub const DATABASE_PASSWORD: &str = "COGNITIVE_DB_PASSWORD";
 /// The key that opens `cogn serve`.
 pub const SERVER_KEY: &str = "COGNITIVE_API_KEY";
 

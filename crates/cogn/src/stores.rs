@@ -1,4 +1,4 @@
-//! The database of this user: the audit and kept context, which are one file. Opens it, and says why it cannot.
+//! The database of this user: the audit and kept context, which are one file or one database on a server. Opens it, and says why it cannot.
 //! Without the feature `store` nothing is recorded and nothing is kept.
 
 use std::sync::Arc;
@@ -116,8 +116,35 @@ pub fn spending(settings: &Settings) -> Result<Option<Spending>, Failure> {
 #[cfg(feature = "store")]
 fn open_ledger(settings: &Settings) -> Result<Arc<dyn SpendingLedger>, String> {
     let path = settings.database.as_ref().ok_or_else(no_place)?;
-    let store = cognitive_store::Store::open(path).map_err(|error| error.to_string())?;
+    let store =
+        open_store(path, cognitive_store::StoreOptions::default()).map_err(|error| error.to_string())?;
     Ok(Arc::new(store))
+}
+
+/// Opens a store and creates it if need be: a file, or a database on a server, whose password is a secret of the environment.
+#[cfg(feature = "store")]
+pub fn open_store(
+    place: &std::path::Path,
+    options: cognitive_store::StoreOptions,
+) -> Result<cognitive_store::Store, cognitive_store::StoreError> {
+    #[cfg(feature = "postgres")]
+    if cognitive_store::Store::is_server(place) {
+        let password = environment(env_vars::DATABASE_PASSWORD);
+        return cognitive_store::Store::connect(place, password.as_deref(), options);
+    }
+    cognitive_store::Store::open_with(place, options)
+}
+
+/// Opens a store to ask it questions; `None` if there is none. A server always has one.
+#[cfg(feature = "store")]
+pub fn existing_store(
+    place: &std::path::Path,
+    options: cognitive_store::StoreOptions,
+) -> Result<Option<cognitive_store::Store>, cognitive_store::StoreError> {
+    if cognitive_store::Store::is_server(place) {
+        return open_store(place, options).map(Some);
+    }
+    cognitive_store::Store::open_existing_with(place, options)
 }
 
 #[cfg(not(feature = "store"))]
@@ -140,16 +167,16 @@ impl Stores {
     /// Opens the database of the settings; the error says why there is neither audit nor context. Where the audit is switched
     /// off, the file is created only for a caller who is named.
     pub fn open(settings: &Settings, named: bool) -> Result<Self, String> {
-        use cognitive_store::{AuditArchive, Desk, Store, StoreOptions};
+        use cognitive_store::{AuditArchive, Desk, StoreOptions};
 
         let Some(path) = &settings.database else {
             return if settings.audit_enabled { Err(no_place()) } else { Ok(Self::default()) };
         };
         let options = StoreOptions { retention: retention(settings.audit_keep), ..StoreOptions::default() };
         let opened = if named || settings.store.is_some() || !settings.review.is_empty() {
-            Store::open_with(path, options).map(Some)
+            open_store(path, options).map(Some)
         } else {
-            Store::open_existing(path)
+            existing_store(path, StoreOptions::default())
         };
         let store = opened.map_err(|error| error.to_string())?.map(Arc::new);
         let audit = store.clone().filter(|_| settings.store.is_some());
@@ -168,17 +195,17 @@ impl Stores {
     #[must_use]
     pub fn context_of(config: &Config) -> Option<Arc<dyn ContextStore>> {
         let path = database(config, &environment)?;
-        let store = cognitive_store::Store::open_existing(&path).ok().flatten()?;
+        let store = existing_store(&path, cognitive_store::StoreOptions::default()).ok().flatten()?;
         Some(Arc::new(store))
     }
 
     /// The desk, for a command: nothing if there is no database yet; the error says why it cannot be opened.
     pub fn desk_of(config: &Config) -> Result<Option<Arc<dyn ReviewDesk>>, String> {
-        use cognitive_store::{Desk, Store, StoreOptions};
+        use cognitive_store::{Desk, StoreOptions};
 
         let path = database(config, &environment).ok_or_else(no_place)?;
         let options = StoreOptions { retention: retention(config.audit.keep), ..StoreOptions::default() };
-        let store = Store::open_existing_with(&path, options).map_err(|error| error.to_string())?;
+        let store = existing_store(&path, options).map_err(|error| error.to_string())?;
         let limits = review_limits((config.review.max_open, config.review.max_decided));
         let desk = |store| Desk::new(Arc::new(store), limits, config.audit.enabled != Some(false));
         Ok(store.map(|store| Arc::new(desk(store)) as Arc<dyn ReviewDesk>))

@@ -130,7 +130,11 @@ impl Store {
     /// A path or an address as people may see it: without a password.
     #[must_use]
     pub fn shown(place: &Path) -> PathBuf {
-        if Self::is_server(place) { without_secrets(&place.to_string_lossy()).into() } else { place.to_owned() }
+        if Self::is_server(place) {
+            without_secrets(&place.to_string_lossy()).into()
+        } else {
+            place.to_owned()
+        }
     }
 
     /// The store on a database server: `postgres://USER@HOST/DATABASE`. Creates its tables if need be, in a schema of their own.

@@ -42,7 +42,7 @@ struct Guarded {
 }
 
 impl Guarded {
-    #[expect(clippy::expect_used, clippy::panic, reason = "in a test, a panic is the report")]
+    #[expect(clippy::expect_used, reason = "in a test, a panic is the report")]
     fn start(script: &str, program: &Path, option: &str, ready: &str) -> Self {
         let folder = new_folder();
         let mut guardian = Command::new("sh")
@@ -68,9 +68,7 @@ impl Guarded {
             said.push('\n');
             line.contains(ready)
         });
-        if !is_ready {
-            panic!("the server ended before it was ready: {said}");
-        }
+        assert!(is_ready, "the server ended before it was ready: {said}");
         // What nobody reads would hold it up one day.
         thread::spawn(move || log.for_each(drop));
         Self { folder, pid, guardian, stdin }
@@ -140,7 +138,10 @@ impl TestPostgres {
     }
 
     /// Does something in a database behind everybody's back; gives what it says.
-    #[expect(clippy::expect_used, reason = "in a test, a panic is the report")]
+    ///
+    /// # Panics
+    /// If the server refuses it.
+    #[expect(clippy::expect_used, clippy::must_use_candidate, reason = "in a test, a panic is the report")]
     pub fn sql(&self, database: &str, sql: &str) -> String {
         let done = Command::new(self.programs.join("psql"))
             .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "cogn", "-d", database, "-c", sql])

@@ -9,9 +9,10 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use cogn::stores::existing_store;
 use cognitive_contract::code::canonical;
 use cognitive_contract::text;
-use cognitive_store::{Figures, Filter, OwnerDrops, Row, Stats, Store, StoreError, since};
+use cognitive_store::{Figures, Filter, OwnerDrops, Row, Stats, Store, StoreError, StoreOptions, since};
 
 mod proof;
 mod summary;
@@ -151,7 +152,7 @@ pub fn audit(args: &AuditArgs, store_path: &Path, printer: &Printer) -> Exit {
 
 /// A store that is not there answers like an empty one.
 fn open(path: &Path) -> Result<Store, StoreError> {
-    match Store::open_existing(path)? {
+    match existing_store(path, StoreOptions::default())? {
         Some(store) => Ok(store),
         None => Store::in_memory(),
     }

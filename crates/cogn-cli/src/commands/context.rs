@@ -4,10 +4,11 @@
 use std::path::Path;
 use std::time::SystemTime;
 
+use cogn::stores::{existing_store, open_store};
 use cognitive_contract::context::{ContextEntry, ContextFilter, ContextScope, Key, Owner, Ttl};
 use cognitive_contract::ports::ContextStore;
 use cognitive_contract::text::cut;
-use cognitive_store::{Store, timestamp};
+use cognitive_store::{Store, StoreOptions, timestamp};
 use serde_json::{Value, json};
 
 use crate::args::input::read_text;
@@ -165,8 +166,9 @@ impl From<String> for ContextTrouble {
 /// Only `set` creates a store; for the others, one that is not there is like an empty one.
 fn open(path: &Path, command: &ContextCommand) -> Result<Store, ContextTrouble> {
     let opened = match command {
-        ContextCommand::Set(_) => Store::open(path),
-        _ => Store::open_existing(path).and_then(|store| store.map_or_else(Store::in_memory, Ok)),
+        ContextCommand::Set(_) => open_store(path, StoreOptions::default()),
+        _ => existing_store(path, StoreOptions::default())
+            .and_then(|store| store.map_or_else(Store::in_memory, Ok)),
     };
     opened
         .map_err(|error| ContextTrouble { message: error.to_string(), hint: error.hint().map(str::to_owned) })

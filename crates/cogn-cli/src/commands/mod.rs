@@ -45,6 +45,7 @@ mod serve_args;
 mod server_keys;
 pub mod sign;
 mod stop;
+pub mod store;
 mod stream;
 pub mod studio;
 mod studio_parts;

@@ -11,7 +11,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OpenFlags, ToSql, TransactionBehavior, params_from_iter};
 
-use super::{SqlDialect, SqlAccess, SqlRow, SqlSession, SqlValue};
+use super::{SqlAccess, SqlDialect, SqlRow, SqlSession, SqlValue};
 use crate::error::Problem;
 use crate::gate::ConnectionGate;
 use crate::place;

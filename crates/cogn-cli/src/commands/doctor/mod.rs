@@ -10,12 +10,13 @@ use cogn::config::Config;
 use cogn::embedded::{self, WeightsAtHand};
 use cogn::layers::{Layers, USER_FILE};
 use cogn::settings::{EMBEDDED, ProviderChoice, SettingOverrides, Settings, store_path};
+use cogn::stores::existing_store;
 use cogn::weights::{BUILT_IN, KnownWeights, WeightsChoice, hash_of};
 use cogn::{async_runtime, env_vars, wiring};
 use cognitive_contract::address::bare_url;
 use cognitive_library::{Library, Mode, ModuleOrigin, validate};
 use cognitive_net::{Kind, ProviderConfig, Secret};
-use cognitive_store::Store;
+use cognitive_store::{Store, StoreOptions};
 use serde::Serialize;
 
 use self::origins::SettingState;
@@ -340,11 +341,12 @@ fn modules(library: &Library) -> (usize, usize, Vec<String>) {
 
 fn store(config: &Config) -> StoreState {
     let path = store_path(config, &wiring::environment);
-    let (ok, says) = match path.as_deref().map(Store::open_existing) {
+    let (ok, says) = match path.as_deref().map(|path| existing_store(path, StoreOptions::default())) {
         None => (None, "the audit log is switched off".to_owned()),
         Some(Ok(Some(_))) => (Some(true), "in use".to_owned()),
         Some(Ok(None)) => (None, "no runs recorded yet".to_owned()),
         Some(Err(error)) => (Some(false), error.to_string()),
     };
-    StoreState { path, ok, says }
+    // An address of a server may have a password in it.
+    StoreState { path: path.as_deref().map(Store::shown), ok, says }
 }

@@ -1,0 +1,116 @@
+//! `cogn store copy`: the whole database from a file to a server, or back. Refuses to write over anything.
+
+use std::path::PathBuf;
+
+use cogn::stores::{existing_store, open_store};
+use cognitive_contract::Failure;
+use cognitive_store::{Store, StoreCopy, StoreError, StoreOptions};
+use serde_json::json;
+
+use super::fail;
+use crate::printer::{Exit, Printer};
+use crate::text_table::TextTable;
+
+/// Options of `store`.
+#[derive(Debug, clap::Args)]
+pub struct StoreArgs {
+    #[command(subcommand)]
+    command: StoreCommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum StoreCommand {
+    /// Copy all records, context, reviews and budgets into an empty store, and verify the copy
+    Copy(CopyArgs),
+}
+
+/// Options of `store copy`.
+#[derive(Debug, clap::Args)]
+struct CopyArgs {
+    /// Where it is: `sqlite:PATH` or `postgres://USER@HOST/DATABASE`; the password is in `COGNITIVE_DB_PASSWORD`
+    from: String,
+    /// Where it goes; a store that has something is not written to
+    to: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Copies a store.
+pub fn store(args: &StoreArgs, printer: &Printer) -> Exit {
+    let StoreCommand::Copy(args) = &args.command;
+    match copy(args) {
+        Ok(copy) => {
+            show(&copy, args.json, printer);
+            Exit::Good
+        }
+        Err(failure) => fail(&failure, printer),
+    }
+}
+
+fn copy(args: &CopyArgs) -> Result<StoreCopy, Failure> {
+    let (from, to) = (place(&args.from)?, place(&args.to)?);
+    if from == to {
+        return Err(Failure::misconfigured("a store is not copied into itself".to_owned())
+            .suggest("Name another place to copy to"));
+    }
+    let source = existing_store(&from, StoreOptions::default()).map_err(|error| said(&error))?;
+    let source = source.ok_or_else(|| {
+        Failure::misconfigured(format!("there is no store: `{}`", args.from))
+            .suggest("Name the file of a store")
+    })?;
+    let target = open_store(&to, StoreOptions::default()).map_err(|error| said(&error))?;
+    source.copy_into(&target).map_err(|error| said(&error))
+}
+
+fn said(error: &StoreError) -> Failure {
+    let failure = Failure::misconfigured(error.to_string());
+    match error.hint() {
+        Some(hint) => failure.suggest(hint),
+        None => failure,
+    }
+}
+
+/// A place as it was typed, as it is opened.
+fn place(text: &str) -> Result<PathBuf, Failure> {
+    if let Some(path) = text.strip_prefix("sqlite:").filter(|path| !path.is_empty()) {
+        return Ok(path.into());
+    }
+    // Both are understood: `postgres:URL` and the address alone.
+    let address =
+        text.strip_prefix("postgres:").filter(|rest| Store::is_server(rest.as_ref())).unwrap_or(text);
+    if Store::is_server(address.as_ref()) {
+        return Ok(address.into());
+    }
+    Err(Failure::misconfigured("a store is `sqlite:PATH` or `postgres://USER@HOST/DATABASE`".to_owned())
+        .suggest("Say which kind of store it is"))
+}
+
+fn show(copy: &StoreCopy, as_json: bool, printer: &Printer) {
+    if as_json {
+        printer.json(&json!(copy));
+        return;
+    }
+    let rows = copy.tables.iter().map(|table| vec![table.name.to_owned(), table.rows.to_string()]);
+    printer.table(&TextTable::new(["TABLE", "ROWS"]).right(&[1]).with(rows));
+    printer.notice(format!(
+        "the copy is whole: {} records in {} chains were verified, and the chains end as they did",
+        copy.verified, copy.chains
+    ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_says_what_it_is() {
+        assert_eq!(place("sqlite:/x/y.db").unwrap(), PathBuf::from("/x/y.db"));
+        for text in ["postgres://a@b/c", "postgres:postgres://a@b/c"] {
+            assert_eq!(place(text).unwrap(), PathBuf::from("postgres://a@b/c"));
+        }
+        for odd in ["", "x.db", "sqlite:", "mysql://a@b/c", "postgres:x"] {
+            assert!(place(odd).is_err(), "{odd}");
+        }
+    }
+}
