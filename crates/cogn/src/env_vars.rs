@@ -32,6 +32,11 @@ pub const SERVE_MODULES: &str = "COGN_SERVE_MODULES";
 /// Runs per minute and client, unless `--rate` says so.
 pub const SERVE_RATE: &str = "COGN_SERVE_RATE";
 
+/// The Redis that several servers share, unless `--shared` says so.
+pub const SERVE_SHARED: &str = "COGN_SERVE_SHARED";
+/// Its password, unless its address has one.
+pub const SERVE_SHARED_PASSWORD: &str = "COGN_SERVE_SHARED_PASSWORD";
+
 /// The program that `cogn studio` opens its page with, instead of the one of the system.
 pub const BROWSER: &str = "BROWSER";
 

@@ -58,6 +58,8 @@ pub struct ServeConfig {
     pub drain_seconds: Option<u64>,
     /// Ways in which streams may go out: `sse`, `ndjson`, `websocket`; all of them if this is left out.
     pub transports: Option<Vec<String>>,
+    /// Redis that several servers share: rate limits hold over all of them, and streams are taken up at any.
+    pub shared: Option<String>,
     /// The collector that traces are sent to.
     pub otlp: Option<String>,
     /// Whether an access log is written; it is unless this is false.
@@ -123,6 +125,7 @@ impl ServeConfig {
             keys_file: environment(env_vars::SERVE_KEYS).map(PathBuf::from),
             cors: list(env_vars::SERVE_CORS),
             modules: list(env_vars::SERVE_MODULES),
+            shared: environment(env_vars::SERVE_SHARED),
             ..Self::default()
         })
     }
@@ -149,6 +152,7 @@ impl ServeConfig {
             grace_seconds: self.grace_seconds.or(other.grace_seconds),
             drain_seconds: self.drain_seconds.or(other.drain_seconds),
             transports: self.transports.or(other.transports),
+            shared: self.shared.or(other.shared),
             otlp: self.otlp.or(other.otlp),
             access_log: self.access_log.or(other.access_log),
         }

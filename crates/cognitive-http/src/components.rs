@@ -268,6 +268,7 @@ fn requests() -> Named {
         "version": { "type": "string", "description": "One of `/v1/modules/{module}/versions`, for authors" },
         "record": { "type": "boolean", "description": "Remember for a while what the model writes, for a test that is kept of the answer; for authors" },
         "no_cache": flag, "media_out": word(&["base64", "url"]), "require_streaming": flag,
+        "ask_again": { "type": "boolean", "description": "Begin a new run where the server of a stream is no more and the stream had not ended" },
         "resume_only": { "type": "boolean", "description": "Refuse to begin a new run where a stream cannot be taken up" },
     });
     let any = json!({ "type": "object" });

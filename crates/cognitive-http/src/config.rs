@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use crate::roles::Roles;
+use crate::shared_state::SharedState;
 
 /// A key that a caller may show, and the name under which the books know it. Only its hash is kept.
 #[derive(Clone)]
@@ -102,6 +103,9 @@ pub struct NamedModel {
     pub make: ProviderMaker,
 }
 
+/// Hears what goes wrong besides the answers.
+pub type Complaints = Arc<dyn Fn(&str) + Send + Sync>;
+
 /// How the server behaves.
 #[derive(Clone)]
 #[non_exhaustive]
@@ -120,6 +124,10 @@ pub struct ServerConfig {
     pub archive: Option<Arc<dyn RunArchive>>,
     /// Who keeps what waits for a person.
     pub reviews: Option<Arc<dyn ReviewDesk>>,
+    /// What this server shares with others of the same service; nothing if it stands alone.
+    pub shared: Option<Arc<dyn SharedState>>,
+    /// Who hears what goes wrong besides the answers, such as that nothing can be shared.
+    pub complaints: Option<Complaints>,
     /// Web origins that may call it from a browser.
     pub cors: Vec<String>,
     /// Runs per minute and client (S-29); 0 is no limit.
@@ -178,6 +186,15 @@ pub struct ServerConfig {
     pub model: Option<String>,
 }
 
+impl ServerConfig {
+    /// Tells whoever wants to hear it what goes wrong.
+    pub(crate) fn complain(&self, what: &str) {
+        if let Some(complaints) = &self.complaints {
+            complaints(what);
+        }
+    }
+}
+
 impl Default for ServerConfig {
     fn default() -> Self {
         Self {
@@ -188,6 +205,8 @@ impl Default for ServerConfig {
             cases: None,
             archive: None,
             reviews: None,
+            shared: None,
+            complaints: None,
             cors: Vec::new(),
             runs_per_minute: DEFAULT_RUNS_PER_MINUTE,
             limit_local_callers: true,

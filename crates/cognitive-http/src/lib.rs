@@ -4,6 +4,7 @@
 //! One request, start to finish: `server` accepts the connection as a `wire`, `operations` is the table, `guard` says who asks
 //! and `admission` whether they may, `intake` takes their body in, `ask` reads what they want, `catalog` finds the module, `run` runs it, `session` keeps the `log` of
 //! what a stream has sent, `sessions` those that can be taken up again, and `answer` gives every envelope its status and headers.
+//! `shared_state` is what several servers share, `shared_streams` how a stream goes on at another of them.
 //! `uploads` takes media that are sent ahead; `files` gives back those of answers. `mcp` lets agents in. `studio` is the page for
 //! people, with what it needs besides.
 
@@ -44,6 +45,8 @@ mod schemas;
 mod server;
 mod session;
 mod sessions;
+mod shared_state;
+mod shared_streams;
 mod spans;
 mod stream_log;
 mod studio;
@@ -53,8 +56,9 @@ mod uploads;
 mod websocket;
 
 pub use app::App;
-pub use config::{AccessRecord, ApiKey, NamedModel, ServerConfig};
+pub use config::{AccessRecord, ApiKey, Complaints, NamedModel, ServerConfig};
 pub use origin::origin;
 pub use ready::ask_ready;
 pub use roles::{KeyRole, Roles};
 pub use server::{listen, serve};
+pub use shared_state::{SharedPart, SharedState, SharedStream};

@@ -60,6 +60,11 @@ impl Limits {
         }
     }
 
+    /// The time that one run uses up, and how much of it may be used up at once; nothing without a limit.
+    pub(crate) fn rate(&self) -> Option<(Duration, Duration)> {
+        (!self.interval.is_zero()).then_some((self.interval, self.burst))
+    }
+
     /// Takes note of a run at `now`; the error says how long to wait.
     pub(crate) fn run(&self, name: &str, now: Instant) -> Result<(), Duration> {
         if self.interval.is_zero() {

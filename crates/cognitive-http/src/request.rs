@@ -45,6 +45,8 @@ pub(crate) struct Options {
     pub(crate) require_streaming: bool,
     /// A new run instead of the rest of a stream would be of no use: nobody wants to pay for it twice.
     pub(crate) resume_only: bool,
+    /// Where the server of a stream is no more and the stream had not ended: a new run is wanted instead of what there is of it.
+    pub(crate) ask_again: bool,
     /// The conversation that stored context belongs to, of this client alone.
     pub(crate) session: Option<String>,
     /// Ask the model even if an answer to the same input is cached.

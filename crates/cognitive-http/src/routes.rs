@@ -173,7 +173,7 @@ async fn incoming<T: Send + 'static>(
         return Err(refuse(failure));
     };
     let is_small = body.size_hint().upper().is_some_and(|length| length <= SMALL_BODY);
-    let rate = run::within_rate(shared, &client);
+    let rate = run::within_shared_rate(shared, &client).await;
     if !is_small && by_headers(&parts.headers).is_none() {
         rate.as_ref().map_err(|failure| refuse(failure.clone()))?;
     }

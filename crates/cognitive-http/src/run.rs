@@ -26,6 +26,7 @@ use crate::memory_budget::MemoryClaim;
 use crate::request::{self, Ask, Content, LeftOff, Options, Query};
 use crate::response;
 use crate::session::{Reader, Resumption, Session};
+use crate::shared_streams;
 use crate::studio::choice::ChosenRun;
 use crate::{files, transport};
 
@@ -85,10 +86,10 @@ async fn try_answer(
         if !capabilities.carries(transport) {
             return Err(no_such_transport(shared));
         }
-        match resume(shared, client, name, &left_off)? {
+        match resume(shared, client, name, &left_off, ask.options.ask_again).await? {
             Some((reader, opening)) => {
                 if rate.is_ok() && client.is_limited {
-                    shared.limits.give_back(&client.name);
+                    give_back(shared, client).await;
                 }
                 let module = found?;
                 return Ok(respond(shared, &module, &ask, reader, Some(opening)));
@@ -211,6 +212,34 @@ pub(crate) fn within_rate(shared: &Shared, client: &Client) -> Result<(), Failur
     shared.limits.run(&client.name, Instant::now()).map_err(out_of_rate)
 }
 
+/// The same over all servers that share what they know. Where they cannot be asked, this one counts alone.
+pub(crate) async fn within_shared_rate(shared: &Shared, client: &Client) -> Result<(), Failure> {
+    let (Some(state), Some((interval, burst))) = (&shared.config.shared, shared.limits.rate()) else {
+        return within_rate(shared, client);
+    };
+    if !client.is_limited {
+        return Ok(());
+    }
+    match state.take_run(&client.name, interval, burst).await {
+        Ok(taken) => taken.map_err(out_of_rate),
+        Err(reason) => {
+            shared.config.complain(&format!("runs are counted by this server alone: {reason}"));
+            within_rate(shared, client)
+        }
+    }
+}
+
+/// Takes back a run that turned out to be none.
+async fn give_back(shared: &Shared, client: &Client) {
+    match (&shared.config.shared, shared.limits.rate()) {
+        (Some(state), Some((interval, _))) => {
+            // A run too many is counted where that does not work.
+            let _ = state.give_back(&client.name, interval).await;
+        }
+        _ => shared.limits.give_back(&client.name),
+    }
+}
+
 /// The client has used up its runs of this minute.
 pub(crate) fn out_of_rate(wait: Duration) -> Failure {
     too_much("too many runs per minute", wait)
@@ -252,6 +281,7 @@ pub(crate) fn start(
         Session::new(session_id(), &client.name, request.module.name(), kept, &shared.sessions.burden);
     let reader = Reader::new(&session, 0);
     shared.sessions.insert(&session);
+    shared_streams::publish(shared, &session);
     let owner = client.uploader().to_owned();
     let (chunk_type, media_out) = (asked.chunk_type, asked.media_out);
     let (shared, host) = (Arc::clone(shared), Arc::clone(host));
@@ -387,11 +417,12 @@ pub(crate) fn cancel(shared: &Shared, client: &Client, id: &str) -> Result<(), F
 type Resumed = (Reader, (String, Bytes));
 
 /// Takes up a stream where a client left off; `None` if there is no such stream (EXT-REC).
-fn resume(
-    shared: &Shared,
+async fn resume(
+    shared: &Arc<Shared>,
     client: &Client,
     module: &str,
     left_off: &LeftOff,
+    ask_again: bool,
 ) -> Result<Option<Resumed>, Failure> {
     if shared.config.replay.is_zero() {
         return Err(Failure::new(
@@ -400,7 +431,13 @@ fn resume(
         )
         .suggest("Send the request again without recovery data"));
     }
-    let Some(session) = shared.sessions.get(&left_off.session, &client.name, module) else { return Ok(None) };
+    let found = match shared.sessions.get(&left_off.session, &client.name, module) {
+        None => shared_streams::find(shared, &left_off.session, &client.name, module).await,
+        own => own,
+    };
+    let Some(session) = found.filter(|session| !(ask_again && session.was_cut_off())) else {
+        return Ok(None);
+    };
     if session.crowded() {
         return Err(too_much("too many connections read this stream", Duration::from_secs(1)));
     }

@@ -1,6 +1,7 @@
 //! One stream and its log: what was sent, kept so that a client that lost its connection can come back and get exactly
 //! what it missed. Starts no model call and knows no transport. The log is bounded: who reads too slowly is told so.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ pub(crate) struct Session {
     pub(crate) module: String,
     /// Whether it can be taken up again at all.
     kept: bool,
+    /// Whether another server sent it and died before its end.
+    cut_off: AtomicBool,
     log: Mutex<Log>,
     /// What it takes of the memory of all streams.
     weight: Mutex<StreamWeight>,
@@ -59,6 +62,7 @@ impl Session {
             owner: owner.to_owned(),
             module: module.to_owned(),
             kept,
+            cut_off: AtomicBool::new(false),
             log: Mutex::default(),
             weight: Mutex::default(),
             burden: Arc::clone(burden),
@@ -73,6 +77,25 @@ impl Session {
         let mut log = self.lock();
         let chunk = log.complete(chunk, self.kept);
         let Some(length) = log.add(&chunk) else { return };
+        self.weigh(&log);
+        drop(log);
+        self.length.send_replace(length);
+    }
+
+    /// Takes note that the server that sent it died before its end.
+    pub(crate) fn set_cut_off(&self) {
+        self.cut_off.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the server that sent it died before its end.
+    pub(crate) fn was_cut_off(&self) -> bool {
+        self.cut_off.load(Ordering::Relaxed)
+    }
+
+    /// Adds a chunk that another server sent, as it is.
+    pub(crate) fn adopt(&self, sent: Sent) {
+        let mut log = self.lock();
+        let length = log.adopt(sent);
         self.weigh(&log);
         drop(log);
         self.length.send_replace(length);
@@ -215,6 +238,36 @@ impl Reader {
         self.length.wait_for(|length| *length > wanted).await.ok()?;
         let sent = self.session.lock().get(wanted).cloned();
         sent.or_else(|| too_slow(&self.session.id))
+    }
+}
+
+/// Somebody who only passes on what a stream sends: nobody is listened for on its account, and nothing counts as taken.
+#[derive(Debug)]
+pub(crate) struct SilentReader {
+    session: Arc<Session>,
+    next: usize,
+    length: watch::Receiver<usize>,
+    ended: bool,
+}
+
+impl SilentReader {
+    pub(crate) fn new(session: &Arc<Session>) -> Self {
+        Self { session: Arc::clone(session), next: 0, length: session.length.subscribe(), ended: false }
+    }
+
+    /// What has come since, at most so much, and at least one chunk; nothing after the last.
+    pub(crate) async fn some(&mut self, most: usize) -> Vec<Sent> {
+        let wanted = self.next;
+        if self.ended || self.length.wait_for(|length| *length > wanted).await.is_err() {
+            return Vec::new();
+        }
+        let log = self.session.lock();
+        let chunks: Vec<Sent> =
+            (wanted..log.length()).take(most).map_while(|place| log.get(place)).cloned().collect();
+        drop(log);
+        self.next += chunks.len();
+        self.ended = chunks.last().is_some_and(|sent| sent.kind.is_terminal());
+        chunks
     }
 }
 

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use axum::body::Bytes;
 use bytes::{BufMut, BytesMut};
 use cognitive_contract::failure::was_cancelled;
-use cognitive_contract::stream::{Checkpoint, Chunk, ChunkKind, Recovery};
+use cognitive_contract::stream::{Checkpoint, Chunk, ChunkKind, Recovery, assemble, recognise};
 use cognitive_contract::text::hex;
 use cognitive_contract::{Envelope, ErrorCode};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::request::Place;
@@ -124,6 +125,14 @@ impl Log {
             self.page = BytesMut::with_capacity(page);
         }
         let sent = Sent::new(chunk, &mut self.page)?;
+        Some(self.adopt(sent))
+    }
+
+    /// Adds a chunk as it is, also one that another server sent.
+    pub(crate) fn adopt(&mut self, sent: Sent) -> usize {
+        if let Some(seq) = sent.seq {
+            self.last_seq = seq;
+        }
         self.bytes += sent.cost();
         self.behind += sent.cost();
         self.ended = sent.kind.is_terminal();
@@ -134,7 +143,7 @@ impl Log {
         while self.bytes > MAX_SIZE && self.sent.len() > 1 {
             self.drop_oldest();
         }
-        Some(self.length())
+        self.length()
     }
 
     fn drop_oldest(&mut self) {
@@ -233,6 +242,17 @@ impl Sent {
             return None;
         }
         Some(Self { kind: chunk.kind(), seq, json: page.split().freeze(), checkpoint, envelope })
+    }
+
+    /// A chunk that went out elsewhere, with what it says.
+    pub(crate) fn read(json: Bytes) -> Option<(Self, Value)> {
+        let value: Value = serde_json::from_slice(&json).ok()?;
+        let kind = recognise(&value).ok()?;
+        let seq = value.pointer("/chunk/seq").and_then(Value::as_u64);
+        let checkpoint = value.pointer("/chunk/checkpoint").cloned();
+        let checkpoint = checkpoint.and_then(|mark| serde_json::from_value::<Checkpoint>(mark).ok());
+        let envelope = kind.is_terminal().then(|| Arc::new(assemble([value.clone()])));
+        Some((Self { kind, seq, json, checkpoint: checkpoint.as_ref().and_then(mark_of), envelope }, value))
     }
 
     /// The memory that it takes; the last chunk is kept as text and as an envelope.

@@ -299,7 +299,7 @@ impl Socket {
             return Err(shutting_down(ErrorCode::ProviderUnavailable));
         }
         // Looking for a module that is not there costs as much as a run.
-        run::within_rate(&self.shared, &self.client)?;
+        run::within_shared_rate(&self.shared, &self.client).await?;
         let module = self.shared.module(&name).await;
         let ChosenRun { host, module, .. } =
             self.shared.choose(&self.client, &name, module, &mut asked).await?;

@@ -43,6 +43,7 @@ pub mod schema;
 pub mod serve;
 mod serve_args;
 mod server_keys;
+mod shared_state;
 pub mod sign;
 mod stop;
 pub mod store;

@@ -25,7 +25,7 @@ use cognitive_runtime::Host;
 use tokio::net::TcpListener;
 
 pub use super::serve_args::ServeArgs;
-use super::{fail, server_keys, studio_parts, validate};
+use super::{fail, server_keys, shared_state, studio_parts, validate};
 use crate::printer::{BAD, Chatter, Exit, FAINT, GOOD, NOTE, Printer};
 use crate::pull_progress::TerminalProgress;
 use crate::{allocator, platform, process_limits, project};
@@ -93,6 +93,13 @@ pub(super) fn serve_then(
         Ok(runtime) => runtime,
         Err(failure) => return fail(&failure, printer),
     };
+    config.complaints = Some(shared_state::complaints());
+    if let Some(address) = &serve.shared {
+        match runtime.block_on(shared_state::connect(address)) {
+            Ok(state) => config.shared = Some(state),
+            Err(failure) => return fail(&failure, printer),
+        }
+    }
     // The runtime goes here, and with it whoever could still write to the log.
     let address = address(&serve);
     let any_port = listening.any_port && serve.port.is_none();

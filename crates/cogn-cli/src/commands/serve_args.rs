@@ -60,6 +60,9 @@ pub struct ServeArgs {
     /// Transports for streams, repeated or separated by commas; all by default
     #[arg(long, value_name = "WAY", value_enum, value_delimiter = ',')]
     transport: Vec<Transport>,
+    /// Redis that several servers share, such as `redis://10.0.0.7:6379`: rate limits hold over all of them, and streams are taken up at any
+    #[arg(long, value_name = "URL")]
+    shared: Option<String>,
     /// Send traces to this collector, as OTLP in JSON over HTTP; such as `http://127.0.0.1:4318`
     #[arg(long, value_name = "URL")]
     otlp: Option<String>,
@@ -118,6 +121,7 @@ impl ServeArgs {
             grace_seconds: self.grace,
             drain_seconds: self.drain,
             transports: some(&transports),
+            shared: self.shared.clone(),
             otlp: self.otlp.clone(),
             access_log: None,
         }

@@ -74,7 +74,7 @@ async fn run_again(
     input: RunInput,
     mut asked: Options,
 ) -> Result<Value, Failure> {
-    run::within_rate(shared, client)?;
+    run::within_shared_rate(shared, client).await?;
     let module = shared.module(name).await;
     let ChosenRun { host, module, .. } = shared.choose(client, name, module, &mut asked).await?;
     let mut options = run::options(shared, client, &asked)?;

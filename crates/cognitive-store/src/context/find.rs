@@ -46,14 +46,13 @@ pub(super) fn of_owner(
     }
     if let Some(ContextScope { session, input_hash }) = filter.from {
         for (column, seen) in [("session", session), ("input_hash", input_hash)] {
-            match seen {
+            sql = match seen {
                 Some(seen) => {
                     values.push(seen.into());
-                    let place = values.len();
-                    sql.push_str(&format!(" AND ({column} IS NULL OR {column} = ?{place})"));
+                    format!("{sql} AND ({column} IS NULL OR {column} = ?{})", values.len())
                 }
-                None => sql.push_str(&format!(" AND {column} IS NULL")),
-            }
+                None => format!("{sql} AND {column} IS NULL"),
+            };
         }
     }
     sql.push_str(" ORDER BY +id DESC");

@@ -234,15 +234,13 @@ const SHORT: Duration = Duration::from_millis(250);
 
 /// How a transaction begins: one message, however much it says.
 fn opening(mode: &str, limit: Duration, locks: &[i32]) -> String {
-    let mut sql = format!(
+    let opened = format!(
         "BEGIN{mode}; SET LOCAL search_path = {}; SET LOCAL statement_timeout = {}",
         schema::SCHEMA,
         limit.as_millis()
     );
-    for lock in locks {
-        sql.push_str(&format!("; SELECT pg_advisory_xact_lock({LOCKS}, {lock})"));
-    }
-    sql
+    let locked = locks.iter().map(|lock| format!("; SELECT pg_advisory_xact_lock({LOCKS}, {lock})"));
+    locked.fold(opened, |sql, lock| sql + &lock)
 }
 
 /// The statements of a step: those that a line ends with a semicolon, but for the body of a function.

@@ -1,0 +1,210 @@
+//! A home with a module, servers that share their state, and a model service that answers wholly or stops in the middle.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A key that opens the servers.
+pub(crate) const ANN: &str = "authorization: Bearer ann-0123456789abcdef\r\n";
+
+/// A home with one module, one key and this configuration.
+pub(crate) struct Home(TempDir);
+
+impl Home {
+    pub(crate) fn new(config: &str) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let module = home.path().join("cognitive/modules/talk");
+        std::fs::create_dir_all(&module).unwrap();
+        std::fs::create_dir_all(home.path().join(".cognitive")).unwrap();
+        let manifest = json!({ "name": "talk", "version": "1.0.0", "responsibility": "Talk", "tier": "decision",
+            "excludes": [], "response": { "mode": "both" } });
+        let schema = json!({
+            "input": { "type": "object", "required": ["text"], "properties": { "text": { "type": "string" } } },
+            "data": { "type": "object", "required": ["rationale"], "properties": { "rationale": { "type": "string" } } },
+        });
+        std::fs::write(module.join("module.yaml"), manifest.to_string()).unwrap();
+        std::fs::write(module.join("prompt.md"), "Talk.").unwrap();
+        std::fs::write(module.join("schema.json"), schema.to_string()).unwrap();
+        std::fs::write(home.path().join(".cognitive/config.yaml"), config).unwrap();
+        std::fs::write(home.path().join("keys"), "ann ann-0123456789abcdef\n").unwrap();
+        Self(home)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// The program, here and nowhere else.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cogn"));
+        command.args(args).current_dir(self.path()).env_clear();
+        command.env("HOME", self.path()).env("OPENAI_API_KEY", "sk-test").stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn cogn(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    /// Whether the audit is whole, and what is said about it.
+    pub(crate) fn verified(&self) -> Value {
+        let verified = self.cogn(&["audit", "verify", "--json"]);
+        serde_json::from_slice(&verified.stdout)
+            .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&verified.stderr)))
+    }
+
+    /// All records, the oldest first.
+    pub(crate) fn records(&self) -> Vec<Value> {
+        let text = String::from_utf8(self.cogn(&["audit", "export", "--jsonl"]).stdout).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+/// A model service, one thread per connection. A text that begins with `half` is answered to the half, the first time; then it waits
+/// until its client is gone.
+#[derive(Clone)]
+pub(crate) struct Service {
+    pub(crate) url: String,
+    asked: Arc<Mutex<BTreeMap<String, usize>>>,
+}
+
+impl Service {
+    pub(crate) fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/v1", listener.local_addr().unwrap());
+        let service = Self { url, asked: Arc::default() };
+        let own = service.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let own = own.clone();
+                std::thread::spawn(move || own.serve(stream.unwrap()));
+            }
+        });
+        service
+    }
+
+    fn serve(&self, mut stream: TcpStream) {
+        let Some(request) = read_request(&mut stream) else { return };
+        let text = request.split('<').nth(1).and_then(|rest| rest.split('>').next()).unwrap().to_owned();
+        let times = {
+            let mut asked = self.asked.lock().unwrap();
+            let times = asked.entry(text.clone()).or_default();
+            *times += 1;
+            *times
+        };
+        let is_half = text.starts_with("half") && times == 1;
+        let head = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/event-stream\r\n\r\n";
+        let _ = stream.write_all(head.as_bytes());
+        let first = format!(
+            r#"{{"ok": true, "meta": {{"confidence": 0.9, "risk": "low", "explain": "e"}}, "data": {{"rationale": "Said of {text}: one, two, "#
+        );
+        let _ = stream.write_all(event(&json!({ "content": first }), None).as_bytes());
+        if is_half {
+            while stream.read(&mut [0; 64]).is_ok_and(|count| count > 0) {}
+            return;
+        }
+        let rest = event(&json!({ "content": r#"three."}}"# }), None)
+            + &event(&json!({}), Some("stop"))
+            + "data: [DONE]\n\n";
+        let _ = stream.write_all(rest.as_bytes());
+    }
+
+    /// How often a text was asked.
+    pub(crate) fn times(&self, text: &str) -> usize {
+        self.asked.lock().unwrap().get(text).copied().unwrap_or(0)
+    }
+
+    /// How often anything was asked.
+    pub(crate) fn total(&self) -> usize {
+        self.asked.lock().unwrap().values().sum()
+    }
+}
+
+fn event(delta: &Value, finish: Option<&str>) -> String {
+    let choice = json!({ "index": 0, "delta": delta, "finish_reason": finish });
+    format!("data: {}\n\n", json!({ "model": "stub", "choices": [choice] }))
+}
+
+/// Reads one request, head and body; `None` if the client disconnected before its end.
+fn read_request(stream: &mut TcpStream) -> Option<String> {
+    let mut reader = BufReader::new(stream);
+    let (mut head, mut length) = (String::new(), 0);
+    while !head.ends_with("\r\n\r\n") {
+        let start = head.len();
+        if reader.read_line(&mut head).ok()? == 0 {
+            return None;
+        }
+        let line = head[start..].to_lowercase();
+        length = line.strip_prefix("content-length: ").map_or(length, |text| text.trim().parse().unwrap());
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    String::from_utf8(body).ok()
+}
+
+/// A server that was started. It is killed when this value is dropped, if it still lives.
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) address: String,
+}
+
+impl Server {
+    pub(crate) fn start(home: &Home, service: &Service, more: &[&str]) -> Self {
+        let mut command =
+            home.command(&["serve", "--port", "0", "--streams", "0", "--keys", "keys", "--quiet"]);
+        command.args(["--provider", "openai", "--base-url", &service.url, "--model", "stub"]).args(more);
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut said = String::new();
+        while !said.contains("http://") && stderr.read_line(&mut said).unwrap() > 0 {}
+        let address = said.split("http://").nth(1).unwrap_or_else(|| panic!("{said}"));
+        let address = address.split([',', ' ', '\u{1b}']).next().unwrap().trim().to_owned();
+        // What nobody reads would hold it up one day.
+        std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
+        Self { child, address }
+    }
+
+    /// Tells it to end, and waits until it has written everything.
+    pub(crate) fn stop(mut self) {
+        let sent = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
+        assert!(sent.success() && self.child.wait().unwrap().success());
+    }
+
+    /// Ends it without a word.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Sends a run; the answer can be read from what is given back.
+pub(crate) fn ask(address: &str, module: &str, headers: &str, body: &Value) -> TcpStream {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let body = body.to_string();
+    let length = body.len();
+    let request = format!(
+        "POST /api/run/{module} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n{ANN}{headers}content-length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    stream
+}
+
+/// Sends a run and reads all of the answer: the status, and the rest.
+pub(crate) fn answer(address: &str, module: &str, body: &Value) -> (u16, String) {
+    let mut answer = String::new();
+    let _ = ask(address, module, "", body).read_to_string(&mut answer);
+    (answer.get(9..12).and_then(|status| status.parse().ok()).unwrap_or(0), answer)
+}

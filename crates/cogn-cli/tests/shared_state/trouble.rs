@@ -1,0 +1,44 @@
+//! Servers whose database or Redis stands still: runs go on with a warning where they may, and are refused where they may not.
+
+use cognitive_testkit::{TestPostgres, TestRedis};
+use serde_json::json;
+
+use crate::service::{Home, Server, Service, answer};
+
+#[test]
+fn a_database_that_stands_still_stops_no_run_that_need_not_be_recorded() {
+    let Some(postgres) = TestPostgres::durable() else { return };
+    let address = postgres.database();
+    let service = Service::start();
+    let lenient = Home::new(&format!("audit: {{path: '{address}'}}\n"));
+    let strict = Home::new(&format!("audit: {{path: '{address}', required: true}}\n"));
+    let servers = [&lenient, &strict].map(|home| Server::start(home, &service, &["--rate", "0"]));
+    let run = |server: &Server, text: &str| {
+        answer(&server.address, "talk", &json!({ "text": format!("<{text}>") }))
+    };
+    assert_eq!((run(&servers[0], "a").0, run(&servers[1], "b").0), (200, 200));
+    postgres.freeze();
+    let (status, said) = run(&servers[0], "c");
+    assert_eq!((status, service.times("c")), (200, 1), "{said}");
+    let (status, said) = run(&servers[1], "d");
+    assert!(status >= 400 && said.contains("record"), "{said}");
+    assert_eq!(service.times("d"), 0, "what cannot be recorded is not asked");
+    postgres.thaw();
+    drop(servers);
+    let verified = lenient.verified();
+    assert_eq!(verified["breaches"], json!([]), "{verified}");
+    // What was acknowledged is there.
+    let modules: Vec<_> = lenient.records().into_iter().filter(|record| record["event"] == "run").collect();
+    assert!(modules.len() >= 2, "{modules:?}");
+}
+
+#[test]
+fn a_redis_that_stands_still_leaves_each_server_with_its_own_limits() {
+    let Some(redis) = TestRedis::start() else { return };
+    let (home, service) = (Home::new(""), Service::start());
+    let server = Server::start(&home, &service, &["--shared", &redis.address(), "--rate", "3"]);
+    redis.freeze();
+    let run = |text: &str| answer(&server.address, "talk", &json!({ "text": format!("<{text}>") })).0;
+    assert_eq!([run("a"), run("b"), run("c"), run("d")], [200, 200, 200, 429]);
+    redis.thaw();
+}

@@ -1,0 +1,242 @@
+//! What several servers of one service share in Redis: how much each client has asked for, and what their streams have sent.
+//! Each rule of Redis is one script, so that nobody comes in between. What is kept here goes by itself after a while; nothing of it
+//! is worth more than that, and what has to last is in the database.
+//!
+//! A server says every second that it lives. Who takes up a stream of one that does not say so any more knows that its end is not to
+//! come. Every call ends within moments, also when Redis does not answer.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use cognitive_contract::ports::PortFuture;
+use cognitive_http::{SharedPart, SharedState, SharedStream};
+use redis::aio::{ConnectionManager, ConnectionManagerConfig};
+use redis::{AsyncCommands, Client, RedisError, Script};
+use tokio::task::JoinHandle;
+
+/// How long Redis may take to answer.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// How often a server says that it lives, and how long that is believed.
+const PULSE: Duration = Duration::from_secs(1);
+const BELIEVED: Duration = Duration::from_secs(3);
+
+/// The general cell rate algorithm, by the clock of Redis: one for all servers. Gives the microseconds to wait.
+const TAKE_RUN: &str = r"
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
+local interval, burst = tonumber(ARGV[1]), tonumber(ARGV[2])
+local busy = tonumber(redis.call('GET', KEYS[1]) or '0')
+local ends = math.max(busy, now) + interval
+if ends > now + burst then return ends - now - burst end
+redis.call('SET', KEYS[1], string.format('%.0f', ends), 'PX', math.ceil((ends - now) / 1000) + 1)
+return 0";
+
+const GIVE_BACK: &str = r"
+local busy = redis.call('GET', KEYS[1])
+if busy then redis.call('SET', KEYS[1], string.format('%.0f', tonumber(busy) - tonumber(ARGV[1])), 'KEEPTTL') end
+return 0";
+
+/// Whether the server lives is asked before its chunks are read: one that wrote its last word and died is not missed.
+const READ: &str = r"
+local server = redis.call('HGET', KEYS[2], 'server')
+if not server then return {0, 0, {}} end
+local lives = redis.call('EXISTS', 'cogn:server:' .. server)
+return {lives, redis.call('HEXISTS', KEYS[2], 'cut_off'), redis.call('LRANGE', KEYS[1], ARGV[1], -1)}";
+
+const CLOSE_ORPHAN: &str = r"
+if redis.call('LLEN', KEYS[1]) ~= tonumber(ARGV[1]) then return 0 end
+local left = redis.call('PTTL', KEYS[2])
+redis.call('RPUSH', KEYS[1], ARGV[2])
+redis.call('HSET', KEYS[2], 'cut_off', 1)
+if left > 0 then redis.call('PEXPIRE', KEYS[1], left) end
+return 1";
+
+/// What is shared in Redis.
+pub struct RedisState {
+    connection: ConnectionManager,
+    /// This server, as the others know it.
+    server: String,
+    pulse: JoinHandle<()>,
+    take_run: Script,
+    give_back: Script,
+    read: Script,
+    close_orphan: Script,
+}
+
+impl RedisState {
+    /// Connects to Redis: `redis://HOST:PORT/DATABASE`, or `redis+unix:///SOCKET`. The error says why it cannot, without the address: it
+    /// may have a password.
+    pub async fn connect(address: &str, password: Option<&str>) -> Result<Self, String> {
+        let mut info: redis::ConnectionInfo = redis::IntoConnectionInfo::into_connection_info(address)
+            .map_err(|_| "the address is not `redis://HOST:PORT`".to_owned())?;
+        if let Some(password) = password.filter(|_| info.redis_settings().password().is_none()) {
+            let settings = info.redis_settings().clone().set_password(password);
+            info = info.set_redis_settings(settings);
+        }
+        let client = Client::open(info).map_err(|error| said(&error))?;
+        let config = ConnectionManagerConfig::new()
+            .set_connection_timeout(Some(PATIENCE))
+            .set_response_timeout(Some(PATIENCE))
+            .set_number_of_retries(1);
+        let mut connection =
+            ConnectionManager::new_with_config(client, config).await.map_err(|error| said(&error))?;
+        let server = uuid::Uuid::new_v4().simple().to_string();
+        say_alive(&mut connection, &server).await.map_err(|error| said(&error))?;
+        let pulse = tokio::spawn(beat(connection.clone(), server.clone()));
+        Ok(Self {
+            connection,
+            server,
+            pulse,
+            take_run: Script::new(TAKE_RUN),
+            give_back: Script::new(GIVE_BACK),
+            read: Script::new(READ),
+            close_orphan: Script::new(CLOSE_ORPHAN),
+        })
+    }
+}
+
+impl Drop for RedisState {
+    fn drop(&mut self) {
+        self.pulse.abort();
+    }
+}
+
+async fn say_alive(connection: &mut ConnectionManager, server: &str) -> Result<(), RedisError> {
+    let millis = u64::try_from(BELIEVED.as_millis()).unwrap_or(u64::MAX);
+    connection.pset_ex(format!("cogn:server:{server}"), 1, millis).await
+}
+
+async fn beat(mut connection: ConnectionManager, server: String) {
+    loop {
+        tokio::time::sleep(PULSE).await;
+        // Whoever cannot be heard is taken for dead, and that is right: nobody could follow its streams.
+        let _ = say_alive(&mut connection, &server).await;
+    }
+}
+
+fn said(error: &RedisError) -> String {
+    format!("Redis: {error}")
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+fn millis(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn of_client(client: &str) -> String {
+    format!("cogn:runs:{client}")
+}
+
+/// The braces keep both on one node of a cluster.
+fn of_stream(id: &str) -> (String, String) {
+    (format!("cogn:stream:{{{id}}}"), format!("cogn:stream:{{{id}}}:of"))
+}
+
+impl SharedState for RedisState {
+    fn take_run<'a>(
+        &'a self,
+        client: &'a str,
+        interval: Duration,
+        burst: Duration,
+    ) -> PortFuture<'a, Result<Result<(), Duration>, String>> {
+        Box::pin(async move {
+            let mut connection = self.connection.clone();
+            let mut call = self.take_run.key(of_client(client));
+            let call = call.arg(micros(interval)).arg(micros(burst));
+            let wait: u64 = call.invoke_async(&mut connection).await.map_err(|error| said(&error))?;
+            Ok(if wait == 0 { Ok(()) } else { Err(Duration::from_micros(wait)) })
+        })
+    }
+
+    fn give_back<'a>(&'a self, client: &'a str, interval: Duration) -> PortFuture<'a, Result<(), String>> {
+        Box::pin(async move {
+            let mut connection = self.connection.clone();
+            let mut call = self.give_back.key(of_client(client));
+            let done: Result<i64, _> = call.arg(micros(interval)).invoke_async(&mut connection).await;
+            done.map(drop).map_err(|error| said(&error))
+        })
+    }
+
+    fn open_stream<'a>(
+        &'a self,
+        stream: &'a SharedStream,
+        keep: Duration,
+    ) -> PortFuture<'a, Result<(), String>> {
+        Box::pin(async move {
+            let (_, of) = of_stream(&stream.id);
+            let members = [("owner", &stream.owner), ("module", &stream.module), ("server", &self.server)];
+            let mut pipe = redis::pipe();
+            pipe.atomic().hset_multiple(&of, &members).ignore().pexpire(&of, millis(keep)).ignore();
+            let mut connection = self.connection.clone();
+            pipe.query_async::<()>(&mut connection).await.map_err(|error| said(&error))
+        })
+    }
+
+    fn append<'a>(
+        &'a self,
+        id: &'a str,
+        chunks: Vec<Bytes>,
+        keep: Duration,
+    ) -> PortFuture<'a, Result<(), String>> {
+        Box::pin(async move {
+            let (list, of) = of_stream(id);
+            let chunks: Vec<&[u8]> = chunks.iter().map(AsRef::as_ref).collect();
+            let mut pipe = redis::pipe();
+            pipe.atomic().rpush(&list, chunks).ignore();
+            pipe.pexpire(&list, millis(keep)).ignore().pexpire(&of, millis(keep)).ignore();
+            let mut connection = self.connection.clone();
+            pipe.query_async::<()>(&mut connection).await.map_err(|error| said(&error))
+        })
+    }
+
+    fn close_orphan<'a>(
+        &'a self,
+        id: &'a str,
+        length: usize,
+        chunk: Bytes,
+    ) -> PortFuture<'a, Result<bool, String>> {
+        Box::pin(async move {
+            let (list, of) = of_stream(id);
+            let mut connection = self.connection.clone();
+            let mut call = self.close_orphan.key(list);
+            let call = call.key(of).arg(length).arg(<Bytes as AsRef<[u8]>>::as_ref(&chunk));
+            let added: i64 = call.invoke_async(&mut connection).await.map_err(|error| said(&error))?;
+            Ok(added == 1)
+        })
+    }
+
+    fn forget_stream<'a>(&'a self, id: &'a str) -> PortFuture<'a, Result<(), String>> {
+        Box::pin(async move {
+            let (list, of) = of_stream(id);
+            let mut connection = self.connection.clone();
+            connection.del::<_, ()>(&[list, of]).await.map_err(|error| said(&error))
+        })
+    }
+
+    fn stream<'a>(&'a self, id: &'a str) -> PortFuture<'a, Result<Option<SharedStream>, String>> {
+        Box::pin(async move {
+            let mut connection = self.connection.clone();
+            let (_, of) = of_stream(id);
+            let members: (Option<String>, Option<String>) =
+                connection.hmget(of, &["owner", "module"]).await.map_err(|error| said(&error))?;
+            let named = members.0.zip(members.1);
+            Ok(named.map(|(owner, module)| SharedStream { id: id.to_owned(), owner, module }))
+        })
+    }
+
+    fn read<'a>(&'a self, id: &'a str, from: usize) -> PortFuture<'a, Result<SharedPart, String>> {
+        Box::pin(async move {
+            let (list, of) = of_stream(id);
+            let mut connection = self.connection.clone();
+            let mut call = self.read.key(list);
+            let found: Result<(i64, i64, Vec<Vec<u8>>), _> =
+                call.key(of).arg(from).invoke_async(&mut connection).await;
+            let (lives, cut_off, chunks) = found.map_err(|error| said(&error))?;
+            let chunks = chunks.into_iter().map(Bytes::from).collect();
+            Ok(SharedPart { chunks, is_served: lives == 1, was_cut_off: cut_off == 1 })
+        })
+    }
+}

@@ -1,0 +1,69 @@
+//! Two servers and one Redis: limits hold for both together, streams are found by the other, and a Redis that stands still is said in
+//! time.
+
+#![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+
+use std::time::{Duration, Instant};
+
+use cognitive_http::{SharedState as _, SharedStream};
+use cognitive_redis::RedisState;
+use cognitive_testkit::TestRedis;
+
+const MINUTE: Duration = Duration::from_mins(1);
+
+#[tokio::test]
+async fn s_29_a_minute_holds_so_many_runs_over_all_servers() {
+    let Some(redis) = TestRedis::start() else { return };
+    let servers = [
+        RedisState::connect(&redis.address(), None).await.unwrap(),
+        RedisState::connect(&redis.address(), None).await.unwrap(),
+        RedisState::connect(&redis.address(), None).await.unwrap(),
+    ];
+    let mut taken = 0;
+    for number in 0..300 {
+        let wait = servers[number % 3].take_run("ann", MINUTE / 60, MINUTE).await.unwrap();
+        taken += usize::from(wait.is_ok());
+    }
+    assert!((60..=63).contains(&taken), "{taken}");
+    let wait = servers[0].take_run("ann", MINUTE / 60, MINUTE).await.unwrap().unwrap_err();
+    assert!(wait <= Duration::from_secs(1), "{wait:?}");
+    servers[1].give_back("ann", MINUTE / 60).await.unwrap();
+    servers[2].take_run("ann", MINUTE / 60, MINUTE).await.unwrap().unwrap();
+    servers[2].take_run("bob", MINUTE / 60, MINUTE).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_stream_is_found_by_another_server_and_its_end_is_said_once() {
+    let Some(redis) = TestRedis::start() else { return };
+    let one = RedisState::connect(&redis.address(), None).await.unwrap();
+    let other = RedisState::connect(&redis.address(), None).await.unwrap();
+    let stream = SharedStream { id: "s1".to_owned(), owner: "ann".to_owned(), module: "m".to_owned() };
+    assert_eq!(other.stream("s1").await.unwrap(), None);
+    one.open_stream(&stream, MINUTE).await.unwrap();
+    one.append("s1", vec!["a".into(), "b".into()], MINUTE).await.unwrap();
+    assert_eq!(other.stream("s1").await.unwrap(), Some(stream));
+    let part = other.read("s1", 0).await.unwrap();
+    assert_eq!((part.chunks, part.is_served), (vec!["a".into(), "b".into()], true));
+    assert_eq!(other.read("s1", 1).await.unwrap().chunks, ["b"]);
+    assert!(!other.close_orphan("s1", 1, "end".into()).await.unwrap(), "somebody has added something");
+    assert!(other.close_orphan("s1", 2, "end".into()).await.unwrap());
+    let end = one.read("s1", 2).await.unwrap();
+    assert_eq!((end.chunks, end.was_cut_off), (vec!["end".into()], true));
+    one.forget_stream("s1").await.unwrap();
+    assert_eq!(other.stream("s1").await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_redis_that_stands_still_is_said_in_time() {
+    let Some(redis) = TestRedis::start() else { return };
+    let state = RedisState::connect(&redis.address(), None).await.unwrap();
+    redis.freeze();
+    let started = Instant::now();
+    state.take_run("ann", MINUTE / 60, MINUTE).await.unwrap_err();
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    redis.thaw();
+    drop(redis);
+    assert!(RedisState::connect("redis+unix:///nowhere/redis.sock", None).await.is_err());
+    let said = RedisState::connect("nonsense://:hush@x", None).await.err().unwrap();
+    assert!(!said.contains("hush"), "{said}");
+}
