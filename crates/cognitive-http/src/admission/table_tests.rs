@@ -36,7 +36,8 @@ async fn ask(shared: &Arc<Shared>, operation: &Operation, headers: &[(&str, &str
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    let request = request.header(header::HOST, "localhost").body(Body::from("{}")).unwrap();
+    let request = request.header(header::HOST, "localhost").header(header::CONTENT_TYPE, "application/json");
+    let request = request.body(Body::from("{}")).unwrap();
     guard(Arc::clone(shared), routes::router(Arc::clone(shared)), Peer::new(None), request).await
 }
 
@@ -132,11 +133,10 @@ async fn a_listed_origin_runs_modules_and_nothing_else() {
     let runs = OPERATIONS.iter().find(|operation| operation.path == "/api/modules").unwrap();
     assert_eq!(ask(&shared, runs, &[("origin", "https://app.example")]).await.status(), StatusCode::OK);
     // Nor does it run anything that is for authors.
-    for options in
-        [json!({ "draft": { "prompt.md": "x" } }), json!({ "model": "x" }), json!({ "record": true })]
-    {
+    for options in [json!({ "draft": { "prompt.md": "x" } }), json!({ "version": "x" })] {
         let body = json!({ "input": {}, "_options": options }).to_string();
         let request = Request::builder().method("POST").uri("/api/run/m").header(header::HOST, "localhost");
+        let request = request.header(header::CONTENT_TYPE, "application/json");
         let request = request.header(header::ORIGIN, "https://app.example").body(Body::from(body)).unwrap();
         let table = routes::router(Arc::clone(&shared));
         let response = guard(Arc::clone(&shared), table, Peer::new(None), request).await;
