@@ -26,7 +26,7 @@ struct Shelf {
 impl RunArchive for Shelf {
     fn runs(&self, filter: &RunFilter) -> Result<RunPage, String> {
         self.asked.lock().unwrap().push(filter.clone());
-        if filter.cursor.as_deref() == Some("broken") {
+        if filter.cursor.as_deref() == Some("-1") {
             return Err("/home/ann/.cognitive/cognitive.db is locked".to_owned());
         }
         let fits = |details: &&RunDetails| filter.key.is_none() || filter.key == details.run.key;
@@ -142,7 +142,8 @@ async fn queries_that_cannot_be_meant_are_refused_and_places_are_not_told() {
     }
     get(&server, KeyRole::Admin, "/v1/runs?limit=1000000").await;
     assert_eq!(shelf.asked.lock().unwrap().pop().unwrap().limit, Some(500));
-    let (status, broken) = get(&server, KeyRole::Admin, "/v1/runs?cursor=broken").await;
+    assert_eq!(get(&server, KeyRole::Admin, "/v1/runs?cursor=broken").await.0, 400, "no page gave it");
+    let (status, broken) = get(&server, KeyRole::Admin, "/v1/runs?cursor=-1").await;
     assert_eq!(status, 500);
     assert!(!broken.to_string().contains("/home"), "{broken}");
 }
