@@ -12,13 +12,6 @@ use serde_json::json;
 
 use crate::common::{Home, at, bad, good, on_every_backend};
 
-on_every_backend!(
-    each_filter_means_what_it_says,
-    pages_follow_each_other_without_gap_or_double,
-    one_run_has_its_records_its_parts_and_what_was_said,
-    figures_are_summed_over_equal_parts_of_the_time,
-);
-
 fn run(number: u64, module: &str) -> AuditRecord {
     let envelope = json!({
         "ok": true,
@@ -50,6 +43,8 @@ fn archive(home: &Home, records: &[AuditRecord]) -> AuditArchive {
     AuditArchive::new(store)
 }
 
+on_every_backend! {
+#[test]
 fn each_filter_means_what_it_says(home: &Home) {
     let mut failed = named("bad", bad("t", "b", "E2003"));
     failed.user = Some("ann".to_owned());
@@ -84,7 +79,10 @@ fn each_filter_means_what_it_says(home: &Home) {
     assert_eq!((runs[0].unfinished, runs[1].has_payload, runs[1].cost), (true, true, Money::parse("0.25")));
     assert_eq!(archive.runs(&RunFilter { cursor: word("x"), ..all }).unwrap_err(), "no such cursor: `x`");
 }
+}
 
+on_every_backend! {
+#[test]
 fn pages_follow_each_other_without_gap_or_double(home: &Home) {
     let records: Vec<AuditRecord> = (0..25).map(|number| run(number, "m")).collect();
     let archive = archive(home, &records);
@@ -99,7 +97,10 @@ fn pages_follow_each_other_without_gap_or_double(home: &Home) {
     }
     assert_eq!(seen, (0..25).rev().map(|number| format!("run-{number}")).collect::<Vec<_>>());
 }
+}
 
+on_every_backend! {
+#[test]
 fn one_run_has_its_records_its_parts_and_what_was_said(home: &Home) {
     let of = |id: &str, module: &str, second: u64, latency_ms: f64, above: Option<&str>| {
         let mut record = named(id, good("trace", module));
@@ -130,7 +131,10 @@ fn one_run_has_its_records_its_parts_and_what_was_said(home: &Home) {
     );
     assert_eq!((archive.run("none").unwrap(), archive.run("").unwrap()), (None, None));
 }
+}
 
+on_every_backend! {
+#[test]
 fn figures_are_summed_over_equal_parts_of_the_time(home: &Home) {
     let mut records: Vec<AuditRecord> = (1..=100).map(|number| run(number, "m")).collect();
     let mut failed = named("bad", bad("t", "b", "E2003"));
@@ -153,6 +157,7 @@ fn figures_are_summed_over_equal_parts_of_the_time(home: &Home) {
     assert_eq!(since.totals.runs, 3);
     let none = archive.stats(&RunFilter { module: Some("x".to_owned()), ..RunFilter::default() }, 4).unwrap();
     assert!(none.buckets.is_empty() && none.from.is_none());
+}
 }
 
 // Receipts and payloads are many times larger than what filters and figures look at.

@@ -7,21 +7,6 @@ use cognitive_contract::ports::{AuditLog, AuditRecord, Usage};
 use cognitive_store::{Filter, Retention, Row, Store, StoreOptions};
 use serde_json::{Value, json};
 
-on_every_backend!(
-    a_record_comes_back_as_it_was,
-    s_22_an_exported_record_has_the_members_of_the_audit_format,
-    s_22_there_is_no_payload_unless_one_is_given,
-    strange_values_are_kept_within_bounds,
-    filters_narrow_and_combine,
-    a_record_is_found_by_the_beginning_of_its_trace_id,
-    an_export_is_jsonl_with_the_oldest_first,
-    an_export_can_break_off_and_leaves_others_alone,
-    sums_are_right,
-    s_22_the_oldest_records_make_room_when_there_are_too_many,
-    s_22_the_oldest_records_make_room_when_they_are_too_large,
-    a_lowered_limit_is_reached_in_small_steps,
-);
-
 fn filled(home: &Home, records: impl IntoIterator<Item = AuditRecord>) -> Store {
     let store = home.open();
     store.record_all(&records.into_iter().collect::<Vec<_>>()).into_iter().for_each(Result::unwrap);
@@ -58,6 +43,8 @@ fn full_record() -> AuditRecord {
     record
 }
 
+on_every_backend! {
+#[test]
 fn a_record_comes_back_as_it_was(home: &Home) {
     let record = full_record();
     home.open().record(&record).unwrap();
@@ -77,7 +64,10 @@ fn a_record_comes_back_as_it_was(home: &Home) {
     assert_eq!(row.usage, Some(Usage::new(10, i64::MAX.cast_unsigned())));
     assert_eq!((&row.receipt, &row.payload), (&record.receipt, &record.payload));
 }
+}
 
+on_every_backend! {
+#[test]
 fn s_22_an_exported_record_has_the_members_of_the_audit_format(home: &Home) {
     let mut record = full_record();
     record.payload = None;
@@ -103,7 +93,10 @@ fn s_22_an_exported_record_has_the_members_of_the_audit_format(home: &Home) {
     }
     assert_eq!(sparse["outcome"], "ok");
 }
+}
 
+on_every_backend! {
+#[test]
 fn s_22_there_is_no_payload_unless_one_is_given(home: &Home) {
     let store = home.open();
     store.record(&good("without", "m")).unwrap();
@@ -115,7 +108,10 @@ fn s_22_there_is_no_payload_unless_one_is_given(home: &Home) {
     assert_eq!(rows[0].to_json().get("payload"), None);
     assert_eq!(rows[1].to_json().get("payload"), Some(&Value::Null));
 }
+}
 
+on_every_backend! {
+#[test]
 fn strange_values_are_kept_within_bounds(home: &Home) {
     let mut record = good(&"é".repeat(10_000), &"m".repeat(1 << 20));
     record.confidence = f64::NAN;
@@ -130,7 +126,10 @@ fn strange_values_are_kept_within_bounds(home: &Home) {
         "the record says that something is missing"
     );
 }
+}
 
+on_every_backend! {
+#[test]
 fn filters_narrow_and_combine(home: &Home) {
     let mut late = bad("d", "two", "E1001");
     late.at = at(60);
@@ -152,7 +151,10 @@ fn filters_narrow_and_combine(home: &Home) {
     assert_eq!(list(Filter { since: Some(at(61)), ..Filter::default() }), "");
     assert_eq!(list(Filter { module: text("' OR 1 --"), ..Filter::default() }), "");
 }
+}
 
+on_every_backend! {
+#[test]
 fn a_record_is_found_by_the_beginning_of_its_trace_id(home: &Home) {
     let store = filled(home, ["abc1", "abc2", "abd", "ab%", "é1", "abc1"].map(|trace| good(trace, "m")));
     let find = |prefix: &str| traces(&store.find(prefix).unwrap()).join(" ");
@@ -163,7 +165,10 @@ fn a_record_is_found_by_the_beginning_of_its_trace_id(home: &Home) {
     assert_eq!(find("x"), "");
     assert_eq!(find("ABC"), "");
 }
+}
 
+on_every_backend! {
+#[test]
 fn an_export_is_jsonl_with_the_oldest_first(home: &Home) {
     let many = (0..700).map(|number| {
         let mut record = good(&format!("t{number:03}"), if number % 2 == 0 { "even" } else { "odd" });
@@ -185,7 +190,10 @@ fn an_export_is_jsonl_with_the_oldest_first(home: &Home) {
     assert_eq!((rows.len(), rows[0].trace_id.as_str(), rows[299].trace_id.as_str()), (300, "t101", "t699"));
     assert!(exported(&store, &Filter { limit: Some(0), ..Filter::default() }).is_empty());
 }
+}
 
+on_every_backend! {
+#[test]
 fn an_export_can_break_off_and_leaves_others_alone(home: &Home) {
     let store = filled(home, (0..600).map(|number| good(&number.to_string(), "m")));
     let mut seen = 0;
@@ -199,7 +207,10 @@ fn an_export_can_break_off_and_leaves_others_alone(home: &Home) {
     assert_eq!(seen, 300);
     assert_eq!(store.find("new").unwrap().len(), 300);
 }
+}
 
+on_every_backend! {
+#[test]
 fn sums_are_right(home: &Home) {
     let run = |mut record: AuditRecord, latency: f64, tokens: Option<(u64, u64)>| {
         record.latency_ms = latency;
@@ -243,6 +254,7 @@ fn sums_are_right(home: &Home) {
     let none = store.stats(&Filter { module: Some("?".to_owned()), ..Filter::default() }).unwrap();
     assert_eq!((none.total.runs, none.total.success_rate, none.total.latency_p50_ms), (0, None, None));
 }
+}
 
 fn limited(home: &Home, records: u64, bytes: u64) -> Store {
     let options = StoreOptions {
@@ -252,6 +264,8 @@ fn limited(home: &Home, records: u64, bytes: u64) -> Store {
     home.open_with(options)
 }
 
+on_every_backend! {
+#[test]
 fn s_22_the_oldest_records_make_room_when_there_are_too_many(home: &Home) {
     let store = limited(home, 10, u64::MAX);
     for number in 0..1_000 {
@@ -262,7 +276,10 @@ fn s_22_the_oldest_records_make_room_when_there_are_too_many(home: &Home) {
     assert_eq!((rows.len(), rows[0].trace_id.as_str(), rows[9].trace_id.as_str()), (10, "990", "999"));
     assert_eq!(rows[9].id, 1_000);
 }
+}
 
+on_every_backend! {
+#[test]
 fn s_22_the_oldest_records_make_room_when_they_are_too_large(home: &Home) {
     let store = limited(home, u64::MAX, 50_000);
     let record = |number: usize, size: usize| {
@@ -283,7 +300,10 @@ fn s_22_the_oldest_records_make_room_when_they_are_too_large(home: &Home) {
     store.record(&record(301, 1)).unwrap();
     assert_eq!(traces(&store.list(&Filter::default()).unwrap()), ["301"]);
 }
+}
 
+on_every_backend! {
+#[test]
 fn a_lowered_limit_is_reached_in_small_steps(home: &Home) {
     let path = &home.path;
     let store = home.open();
@@ -301,6 +321,7 @@ fn a_lowered_limit_is_reached_in_small_steps(home: &Home) {
         left.push(strict.list(&Filter::default()).unwrap().len());
     }
     assert_eq!(left, [137, 74, 11, 5]);
+}
 }
 
 #[test]

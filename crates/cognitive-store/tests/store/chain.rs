@@ -12,14 +12,6 @@ use serde_json::json;
 use crate::child::child;
 use crate::common::{FIRST_VERSION, Home, at, bad, good, on_every_backend, place};
 
-on_every_backend!(
-    h3_the_records_of_an_owner_make_no_room_for_those_of_another,
-    s01_details_never_displace_runs_and_calls,
-    h4_a_run_without_an_end_is_unfinished,
-    records_that_are_too_old_go_and_the_rest_still_verifies,
-    h4_many_processes_write_one_chain,
-);
-
 fn by(key: &str, mut record: AuditRecord) -> AuditRecord {
     record.key = Some(key.to_owned());
     record.user = Some(key.to_owned());
@@ -151,7 +143,9 @@ fn h4_a_chain_that_vanished_is_missed() {
     );
 }
 
+on_every_backend! {
 // H3: nobody's records go because of another's, with or without payloads.
+#[test]
 fn h3_the_records_of_an_owner_make_no_room_for_those_of_another(home: &Home) {
     let path = &home.path;
     let small = Retention { records: 40, bytes: 100_000, payload_bytes: 20_000, age: None };
@@ -191,8 +185,11 @@ fn h3_the_records_of_an_owner_make_no_room_for_those_of_another(home: &Home) {
     record.tenant = Some("acme".to_owned());
     assert_eq!((record.owner().as_str(), good("t", "m").owner().as_str()), ("tenant:acme", ""));
 }
+}
 
+on_every_backend! {
 // S1: any number of tools that a model asks for makes no run go.
+#[test]
 fn s01_details_never_displace_runs_and_calls(home: &Home) {
     let path = &home.path;
     let store = with(path, Retention { records: 40, ..Retention::default() });
@@ -216,8 +213,11 @@ fn s01_details_never_displace_runs_and_calls(home: &Home) {
     assert_eq!(row.receipt["sha256"]["input"], "abc");
     assert!(row.receipt["tools"]["omitted"].as_str().unwrap().contains("above the limit"), "{}", row.receipt);
 }
+}
 
+on_every_backend! {
 // H4: a call whose run has no end is shown as what it is.
+#[test]
 fn h4_a_run_without_an_end_is_unfinished(home: &Home) {
     let store = home.open();
     let call = |run: &str, number: u32| {
@@ -244,8 +244,11 @@ fn h4_a_run_without_an_end_is_unfinished(home: &Home) {
     assert_eq!((stats.total.runs, stats.total.unfinished, stats.total.succeeded), (2, 1, 2));
     assert_eq!(store.list(&Filter { ok: Some(false), ..runs }).unwrap().len(), 1);
 }
+}
 
+on_every_backend! {
 // What is too old goes, also of those who write no more, and the chain says so.
+#[test]
 fn records_that_are_too_old_go_and_the_rest_still_verifies(home: &Home) {
     let path = &home.path;
     let day = Duration::from_hours(24);
@@ -277,8 +280,11 @@ fn records_that_are_too_old_go_and_the_rest_still_verifies(home: &Home) {
     let notes = store.list(&Filter { event: Some("retention".to_owned()), ..Filter::default() }).unwrap();
     assert_eq!(notes.iter().filter(|row| row.key.as_deref() == Some("ann")).count(), 1, "one note is enough");
 }
+}
 
+on_every_backend! {
 // H4: several processes write one chain, and one that is killed leaves it whole.
+#[test]
 fn h4_many_processes_write_one_chain(home: &Home) {
     let path = &home.path;
     let mut helpers = ["a", "b", "c"].map(|name| child(&format!("write-for-ever {name}"), path));
@@ -294,6 +300,7 @@ fn h4_many_processes_write_one_chain(home: &Home) {
         helper.kill();
         assert!(whole(&Store::open(path).unwrap()).records >= 200);
     }
+}
 }
 
 // Records of before the chain are accepted as such.

@@ -51,25 +51,25 @@ pub fn server() -> Option<&'static TestPostgres> {
     server
 }
 
-/// Runs each of these tests on every backend.
+/// Tests of one store, each on every backend.
 macro_rules! on_every_backend {
-    ($($name:ident),* $(,)?) => {
-        mod on_sqlite {
-            $(#[test]
-            fn $name() {
-                super::$name(&crate::common::Home::on_sqlite().unwrap());
-            })*
-        }
+    ($(#[test] fn $name:ident($home:ident: &Home) $body:block)*) => {$(
+        fn $name($home: &Home) $body
 
-        mod on_postgres {
-            $(#[test]
-            fn $name() {
+        mod $name {
+            #[test]
+            fn on_sqlite() {
+                super::$name(&crate::common::Home::on_sqlite().unwrap());
+            }
+
+            #[test]
+            fn on_postgres() {
                 if let Some(home) = crate::common::Home::on_postgres() {
                     super::$name(&home);
                 }
-            })*
+            }
         }
-    };
+    )*};
 }
 pub(crate) use on_every_backend;
 

@@ -15,13 +15,6 @@ use crate::child::child;
 use crate::common::{FIRST_VERSION, Home, at, on_every_backend, place, state};
 use crate::processes::integrity;
 
-on_every_backend!(
-    s_23_nobody_sees_the_context_of_another,
-    s_23_the_oldest_goes_first_and_the_usual_limits_are_1_000_entries_and_10_mib,
-    ctx_022_s_23_both_stores_answer_the_same_whatever_is_done,
-    ctx_008_022_two_processes_share_one_store,
-);
-
 fn ann() -> Owner {
     Owner::user(Some("ann"))
 }
@@ -50,6 +43,8 @@ fn s_23_s_44_an_entry_comes_back_as_it_was_also_after_the_store_was_closed() {
     assert_eq!(ends, "2026-01-02T03:05:05.000Z");
 }
 
+on_every_backend! {
+#[test]
 fn s_23_nobody_sees_the_context_of_another(home: &Home) {
     let store = home.open();
     let owners = [ann(), Owner::user(Some("ANN")), Owner::user(None), Owner::new(Some("acme"), Some("ann"))];
@@ -68,6 +63,7 @@ fn s_23_nobody_sees_the_context_of_another(home: &Home) {
     }
     assert!(store.remove(&ann(), "session_state", "k").unwrap());
     assert_eq!(all(&store, &owners[1], at(1)).len(), 1);
+}
 }
 
 // CTX-022: expired at its age, and then removed on access.
@@ -88,6 +84,8 @@ fn ctx_022_s_23_what_has_expired_is_not_given_out_and_goes_on_access() {
     assert_eq!(all(&store, &ann(), at(u64::from(u32::MAX)))[0].key.text, "never");
 }
 
+on_every_backend! {
+#[test]
 fn s_23_the_oldest_goes_first_and_the_usual_limits_are_1_000_entries_and_10_mib(home: &Home) {
     let store = home.open();
     for number in 0..1_001 {
@@ -113,9 +111,12 @@ fn s_23_the_oldest_goes_first_and_the_usual_limits_are_1_000_entries_and_10_mib(
     assert!(error.ends_with("the limit is 1048576"), "{error}");
     assert_eq!(all(&store, &ann(), at(0)), kept);
 }
+}
 
+on_every_backend! {
 /// A small generator of numbers (xorshift).
 // The store on disk and the one in memory are one port: whatever is done to both, they answer the same.
+#[test]
 fn ctx_022_s_23_both_stores_answer_the_same_whatever_is_done(home: &Home) {
     let caps = Caps { entries: 12, bytes: 4_000 };
     let disk = home.open_with(StoreOptions { caps, ..StoreOptions::default() });
@@ -152,6 +153,7 @@ fn ctx_022_s_23_both_stores_answer_the_same_whatever_is_done(home: &Home) {
         assert_eq!(listed, memory.list(owner, filter, at(now)).unwrap(), "step {step}");
     }
 }
+}
 
 #[test]
 fn a_file_of_the_first_version_is_brought_up_to_date_and_keeps_its_records() {
@@ -187,7 +189,9 @@ fn done(job: &str, path: &Path) -> String {
     helper.rest().pop().unwrap()
 }
 
+on_every_backend! {
 // CTX-008: emitted in one process, accepted in another, on time, by the same user only.
+#[test]
 fn ctx_008_022_two_processes_share_one_store(home: &Home) {
     let path = &home.path;
     assert_eq!(done("emit ann", path), "kept");
@@ -197,6 +201,7 @@ fn ctx_008_022_two_processes_share_one_store(home: &Home) {
     assert_eq!(all(&store, &ann(), at(59)).len(), 1);
     assert!(all(&store, &ann(), at(60)).is_empty());
     assert_eq!(done("accept ann", path), "", "what has expired for one is gone for all");
+}
 }
 
 /// Kills a writer again and again, each time a little later. Whatever it had acknowledged is there, and the file is whole.

@@ -18,18 +18,6 @@ use crate::child::child;
 use crate::common::{FIRST_VERSION, Home, at, on_every_backend, place};
 use crate::processes::is_sound;
 
-on_every_backend!(
-    an_entry_waits_until_it_is_decided_and_comes_back_as_it_was,
-    the_same_decision_again_is_fine_and_another_is_told_which_one_stands,
-    a_decision_is_a_record_in_the_chain_without_a_word_of_what_was_said,
-    a_full_queue_takes_no_more_and_drops_nothing_that_waits,
-    decisions_are_exported_in_their_order_and_cases_only_where_the_answer_is_known,
-    what_confidence_is_worth_is_known_once_enough_was_decided_also_by_another_process,
-    failures_say_nothing_about_confidence,
-    of_two_processes_that_decide_at_once_one_wins_and_the_other_is_told,
-    a_process_that_is_killed_while_it_decides_leaves_every_decision_that_it_acknowledged,
-);
-
 pub fn entry(module: &str, confidence: f64) -> ReviewEntry {
     ReviewEntry {
         at: at(0),
@@ -91,6 +79,8 @@ fn open(desk: &Desk) -> Vec<Review> {
     desk.list(&ReviewFilter { open: Some(true), ..ReviewFilter::default() }).unwrap().reviews
 }
 
+on_every_backend! {
+#[test]
 fn an_entry_waits_until_it_is_decided_and_comes_back_as_it_was(home: &Home) {
     let path = &home.path;
     let desk = desk(path);
@@ -116,7 +106,10 @@ fn an_entry_waits_until_it_is_decided_and_comes_back_as_it_was(home: &Home) {
     let done = desk.list(&ReviewFilter { open: Some(false), ..ReviewFilter::default() }).unwrap();
     assert_eq!((done.reviews.len(), done.open), (1, 2));
 }
+}
 
+on_every_backend! {
+#[test]
 fn the_same_decision_again_is_fine_and_another_is_told_which_one_stands(home: &Home) {
     let path = &home.path;
     let desk = desk(path);
@@ -134,7 +127,10 @@ fn the_same_decision_again_is_fine_and_another_is_told_which_one_stands(home: &H
         Err(DeskError::Invalid(_))
     ));
 }
+}
 
+on_every_backend! {
+#[test]
 fn a_decision_is_a_record_in_the_chain_without_a_word_of_what_was_said(home: &Home) {
     let path = &home.path;
     let desk = desk(path);
@@ -159,7 +155,10 @@ fn a_decision_is_a_record_in_the_chain_without_a_word_of_what_was_said(home: &Ho
         "where nothing is recorded, this is not either"
     );
 }
+}
 
+on_every_backend! {
+#[test]
 fn a_full_queue_takes_no_more_and_drops_nothing_that_waits(home: &Home) {
     let path = &home.path;
     let limits = ReviewLimits { open: 2, decided: 1, ..ReviewLimits::default() };
@@ -181,7 +180,10 @@ fn a_full_queue_takes_no_more_and_drops_nothing_that_waits(home: &Home) {
     assert_eq!(oldest.decision.unwrap().verdict, Verdict::Approve);
     assert!(desk.get("2").unwrap().unwrap().input.is_some());
 }
+}
 
+on_every_backend! {
+#[test]
 fn decisions_are_exported_in_their_order_and_cases_only_where_the_answer_is_known(home: &Home) {
     let path = &home.path;
     let desk = desk(path);
@@ -215,6 +217,7 @@ fn decisions_are_exported_in_their_order_and_cases_only_where_the_answer_is_know
     desk.export(ReviewExport::Decisions, None, &mut take).unwrap();
     assert_eq!(count, 1, "who has enough gets no more");
 }
+}
 
 /// Decides on so many entries as somebody who is right less often than the model says.
 fn judge(desk: &Desk, module: &str, count: usize, seed: u64) {
@@ -228,6 +231,8 @@ fn judge(desk: &Desk, module: &str, count: usize, seed: u64) {
     }
 }
 
+on_every_backend! {
+#[test]
 fn what_confidence_is_worth_is_known_once_enough_was_decided_also_by_another_process(home: &Home) {
     let path = &home.path;
     let (one, other) = (desk(path), desk(path));
@@ -244,7 +249,10 @@ fn what_confidence_is_worth_is_known_once_enough_was_decided_also_by_another_pro
     assert_eq!((report.decisions, report.bins.iter().map(|bin| bin.count).sum::<u64>()), (60, 60));
     assert_eq!(one.calibration(None).unwrap(), report);
 }
+}
 
+on_every_backend! {
+#[test]
 fn failures_say_nothing_about_confidence(home: &Home) {
     let path = &home.path;
     let desk = desk(path);
@@ -254,6 +262,7 @@ fn failures_say_nothing_about_confidence(home: &Home) {
     assert_eq!(desk.get("1").unwrap().unwrap().code.as_deref(), Some("E2010"));
     desk.decide("1", &verdict(Verdict::Reject)).unwrap();
     assert_eq!(desk.calibration(None).unwrap().decisions, 0);
+}
 }
 
 #[test]
@@ -308,6 +317,8 @@ pub fn decide_for_ever(name: &str, path: &Path, say: fn(&str)) {
     }
 }
 
+on_every_backend! {
+#[test]
 fn of_two_processes_that_decide_at_once_one_wins_and_the_other_is_told(home: &Home) {
     let path = &home.path;
     let shared = desk(path);
@@ -328,7 +339,10 @@ fn of_two_processes_that_decide_at_once_one_wins_and_the_other_is_told(home: &Ho
         assert_eq!(said[1], told);
     }
 }
+}
 
+on_every_backend! {
+#[test]
 fn a_process_that_is_killed_while_it_decides_leaves_every_decision_that_it_acknowledged(home: &Home) {
     let path = &home.path;
     let shared = desk(path);
@@ -362,4 +376,5 @@ fn a_process_that_is_killed_while_it_decides_leaves_every_decision_that_it_ackno
     shared.export(ReviewExport::Decisions, None, &mut take).unwrap();
     assert_eq!((recorded.len(), records.len()), (decided.len(), decided.len()));
     assert_eq!(recorded, decided);
+}
 }

@@ -9,14 +9,6 @@ use cognitive_store::Store;
 use crate::child::child;
 use crate::common::{Home, at, on_every_backend};
 
-on_every_backend!(
-    what_is_reserved_is_taken_until_it_is_settled,
-    a_run_takes_the_place_of_its_own_entry_and_one_that_died_keeps_what_it_may_have_sent,
-    days_that_are_long_over_go,
-    processes_that_spend_at_once_never_take_the_same_room,
-    a_process_that_is_killed_has_put_down_what_it_was_told_it_may_spend,
-);
-
 /// A day as no other test has it.
 pub const DAY: u64 = 20_000;
 
@@ -39,6 +31,8 @@ fn budget(per_day: u64, per_key: Option<u64>) -> DayBudget {
     DayBudget { per_day: Some(cents(per_day)), per_key: per_key.map(cents) }
 }
 
+on_every_backend! {
+#[test]
 fn what_is_reserved_is_taken_until_it_is_settled(home: &Home) {
     let (store, budget) = (home.open(), budget(100, Some(60)));
     let cover =
@@ -57,7 +51,10 @@ fn what_is_reserved_is_taken_until_it_is_settled(home: &Home) {
     assert_eq!(short.budget, "per_day");
     assert_eq!(store.counted(DAY + 1, "ann", at(0)).unwrap(), (Money::ZERO, Money::ZERO), "another day");
 }
+}
 
+on_every_backend! {
+#[test]
 fn a_run_takes_the_place_of_its_own_entry_and_one_that_died_keeps_what_it_may_have_sent(home: &Home) {
     let (store, budget) = (home.open(), budget(100, None));
     let cover =
@@ -71,7 +68,10 @@ fn a_run_takes_the_place_of_its_own_entry_and_one_that_died_keeps_what_it_may_ha
     store.settle("nobody", cents(5)).unwrap();
     assert_eq!(store.counted(DAY, "", at(60)).unwrap().0, cents(30));
 }
+}
 
+on_every_backend! {
+#[test]
 fn days_that_are_long_over_go(home: &Home) {
     let (store, budget) = (home.open(), budget(100, None));
     let on = |day: u64| SpendingEntry { day, ..entry(&day.to_string(), "", 7, 0, at(60)) };
@@ -81,7 +81,10 @@ fn days_that_are_long_over_go(home: &Home) {
     let left = |day| store.counted(day, "", at(0)).unwrap().0;
     assert_eq!([left(DAY), left(DAY + 31), left(DAY + 32)], [Money::ZERO, cents(7), cents(7)]);
 }
+}
 
+on_every_backend! {
+#[test]
 fn processes_that_spend_at_once_never_take_the_same_room(home: &Home) {
     let path = &home.path;
     let mut helpers = ["a", "b", "c"].map(|name| child(&format!("spend {name}"), path));
@@ -94,7 +97,10 @@ fn processes_that_spend_at_once_never_take_the_same_room(home: &Home) {
     let counted = Store::open(path).unwrap().counted(DAY, "", at(0)).unwrap();
     assert_eq!(counted.0, cents(100));
 }
+}
 
+on_every_backend! {
+#[test]
 fn a_process_that_is_killed_has_put_down_what_it_was_told_it_may_spend(home: &Home) {
     let path = &home.path;
     let mut helper = child("spend k", path);
@@ -107,6 +113,7 @@ fn a_process_that_is_killed_has_put_down_what_it_was_told_it_may_spend(home: &Ho
     let told = told.iter().filter(|line| *line != "ready").count() as u64;
     let counted = Store::open(path).unwrap().counted(DAY, "", at(0)).unwrap().0;
     assert!(counted >= cents(told), "{counted} of {told} cents");
+}
 }
 
 /// Takes a cent at a time until there is none left, and reports each.

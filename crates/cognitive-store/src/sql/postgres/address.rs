@@ -48,12 +48,10 @@ impl ServerAddress {
 
 /// Whether nothing that is sent leaves this machine.
 fn is_here(config: &Config) -> bool {
-    let is_local = |host: &Host| match host {
-        Host::Tcp(name) => {
-            name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
-        }
-        #[cfg(unix)]
-        Host::Unix(_) => true,
+    let is_local = |host: &Host| {
+        // What has no name is a socket in the file system.
+        let Host::Tcp(name) = host else { return true };
+        name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
     };
     config.get_hosts().iter().all(is_local) && config.get_hostaddrs().iter().all(IpAddr::is_loopback)
 }
