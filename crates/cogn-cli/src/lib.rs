@@ -102,6 +102,7 @@ pub fn main() -> ExitCode {
         Command::Studio(args) => commands::studio::studio(args, &wiring::library(), &printer),
         Command::Mcp(args) => commands::mcp::mcp(args, &wiring::library(), &printer),
         Command::Store(args) => commands::store::store(args, &printer),
+        Command::Deploy(args) => commands::deploy::deploy(args, &printer),
         Command::Capabilities(args) => commands::capabilities::capabilities(args, &printer),
         Command::Trust(args) => commands::trust::trust(args, &printer),
         Command::Doctor(args) => commands::doctor::doctor(args, &wiring::library(), &printer),

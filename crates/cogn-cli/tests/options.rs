@@ -331,3 +331,48 @@ fn cli_007_doctor_lists_providers_and_modules_and_never_a_key() {
     );
     assert!(![told, words].iter().any(|each| format!("{}{}", each.out, each.err).contains("sk-very-secret")));
 }
+
+/// What a Restate server says of a worker that it found.
+fn deployment() -> Value {
+    let handlers = json!([{ "name": "run", "ty": "Workflow" }, { "name": "envelope", "ty": "Shared" }]);
+    let services =
+        json!([{ "name": "multi-reviewer", "ty": "Workflow", "revision": 3, "handlers": handlers }]);
+    json!({ "id": "dp_17", "services": services })
+}
+
+#[test]
+fn deploy_restate_registers_a_worker_and_shows_what_was_found() {
+    let json_head = "content-type: application/json\r\n";
+    let stub = Stub::start(vec![Act::reply(201, json_head, deployment().to_string())]);
+    let (place, admin) = (Place::new(), format!("http://{}", stub.place));
+    let words = ["deploy", "restate", "--admin", &admin, "--service", "http://127.0.0.1:9080", "--force"];
+    let told = place.run(&words, &[], "");
+    assert_eq!(told.code, 0, "{}", told.err);
+    assert!(told.out.contains("multi-reviewer") && told.out.contains("envelope run"), "{}", told.out);
+    assert!(told.err.contains("registered 1 service as dp_17"), "{}", told.err);
+    let asked = stub.asked().remove(0);
+    assert!(asked.starts_with("POST /deployments ") && asked.contains(r#""force":true"#), "{asked}");
+    let said: Value =
+        serde_json::from_str(&place.run(&[&words[..], &["--json"]].concat(), &[], "").out).unwrap();
+    assert_eq!((&said["id"], &said["services"][0]["kind"]), (&json!("dp_17"), &json!("workflow")));
+}
+
+#[test]
+fn deploy_restate_says_who_is_not_there() {
+    let place = Place::new();
+    let refused = Stub::start(vec![Act::reply(400, "", r#"{"message": "error when calling the worker"}"#)]);
+    let (admin, nobody) = (format!("http://{}", refused.place), "http://127.0.0.1:9".to_owned());
+    for (admin, service, said) in [
+        (
+            admin.as_str(),
+            "http://127.0.0.1:9080",
+            "refused the worker (400 Bad Request): error when calling the worker",
+        ),
+        (nobody.as_str(), "http://127.0.0.1:9080", "the Restate server at http://127.0.0.1:9 is not there"),
+        ("nonsense", "http://127.0.0.1:9080", "`--admin` is not `http://HOST:PORT`"),
+        (nobody.as_str(), "nonsense", "`--service` is not `http://HOST:PORT`"),
+    ] {
+        let told = place.run(&["deploy", "restate", "--admin", admin, "--service", service], &[], "");
+        assert!(told.code == 1 && told.out.is_empty() && told.err.contains(said), "{}{}", told.out, told.err);
+    }
+}

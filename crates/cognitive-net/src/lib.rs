@@ -9,7 +9,7 @@
 //! Read the modules in this order: `kind` and `config` (what can be asked), `llm` (one file per service, and
 //! `llm::remote`, the one loop that all of them share), `batches` (many requests at once, a file per service), `complaint` and `fault` (what a service or the network says
 //! when it goes wrong), `retry`, `service` (connections), `frames` and `sse` (the wire), `secret` and `redact`, `probe`,
-//! `proxy` and `tls` (the way there, and why it is closed), `client` (for all but models), `download`, `otlp` (spans for a collector),
+//! `proxy` and `tls` (the way there, and why it is closed), `client` (for all but models), `download`, `deployment` (workers of a Restate server), `otlp` (spans for a collector),
 //! [`fetch`], which trusts nobody, and [`registry`] (packages, through the guard of `fetch`).
 //!
 //! ```
@@ -31,6 +31,7 @@ mod batches;
 mod client;
 mod complaint;
 mod config;
+mod deployment;
 mod download;
 mod fault;
 pub mod fetch;
@@ -54,6 +55,7 @@ pub use llm::remote::fuzzing;
 
 pub use batches::batch_service;
 pub use config::{ProviderConfig, Proxies, is_on_this_machine, is_unprotected, provider};
+pub use deployment::{DeployedService, Deployment, DeploymentRequest, register_deployment};
 pub use download::{Download, DownloadError, FileSink};
 pub use kind::Kind;
 pub use otlp::{SpanExporter, SpanWorker, span_exporter};

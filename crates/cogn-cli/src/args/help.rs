@@ -23,7 +23,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
         ],
     ),
     ("Packages", &["add", "remove", "update", "versions", "search", "pack", "sign", "publish", "registry"]),
-    ("Server and records", &["serve", "studio", "mcp", "audit", "review", "context", "store"]),
+    ("Server and records", &["serve", "studio", "mcp", "deploy", "audit", "review", "context", "store"]),
     ("This machine", &["doctor", "model", "trust", "capabilities", "completions", "man"]),
     ("Reference", &["explain", "prices", "schema", "check", "conformance"]),
 ];

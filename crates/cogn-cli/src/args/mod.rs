@@ -207,6 +207,8 @@ pub(crate) enum Command {
     Mcp(commands::mcp::McpArgs),
     /// Copy the database from a file to a server, or back
     Store(commands::store::StoreArgs),
+    /// Register the durable worker at its server
+    Deploy(commands::deploy::DeployArgs),
     /// Show what this runtime can do, as JSON
     Capabilities(commands::capabilities::CapabilitiesArgs),
     /// Show what `cognitive.yaml` of the project sets, and trust it

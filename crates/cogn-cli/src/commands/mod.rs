@@ -11,6 +11,7 @@ pub mod completions;
 pub mod compose;
 pub mod conformance;
 pub mod context;
+pub mod deploy;
 pub mod doctor;
 pub mod eval;
 mod eval_report;

@@ -1,0 +1,89 @@
+//! `cogn deploy restate`: tells a Restate server where the worker `cogn-restate` is, and shows what it found there.
+
+use clap::Subcommand;
+use cogn::async_runtime;
+use cognitive_contract::Failure;
+use cognitive_net::{Deployment, DeploymentRequest, register_deployment};
+use serde_json::{Value, json};
+
+use super::fail;
+use crate::printer::{Exit, FAINT, GOOD, HEAD, NOTE, Printer};
+use crate::text_table::TextTable;
+
+/// Options of `deploy`.
+#[derive(Debug, clap::Args)]
+pub struct DeployArgs {
+    #[command(subcommand)]
+    to: DeployTarget,
+}
+
+#[derive(Debug, Subcommand)]
+enum DeployTarget {
+    /// Register the worker `cogn-restate` at a Restate server
+    Restate(RestateArgs),
+}
+
+/// Options of `deploy restate`.
+#[derive(Debug, clap::Args)]
+struct RestateArgs {
+    /// The admin interface of the server
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9070")]
+    admin: String,
+    /// The worker, as the server reaches it
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9080")]
+    service: String,
+    /// Replace an earlier registration of the same address, also where services of it are gone
+    #[arg(long)]
+    force: bool,
+    /// Register nothing, and show what would be
+    #[arg(long)]
+    dry_run: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Registers what is to be deployed.
+pub fn deploy(args: &DeployArgs, printer: &Printer) -> Exit {
+    let DeployTarget::Restate(args) = &args.to;
+    match register(args) {
+        Ok(deployment) if args.json => {
+            printer.json(&as_json(&deployment, args));
+            Exit::Good
+        }
+        Ok(deployment) => {
+            show(&deployment, args, printer);
+            Exit::Good
+        }
+        Err(failure) => fail(&failure, printer),
+    }
+}
+
+fn register(args: &RestateArgs) -> Result<Deployment, Failure> {
+    let mut request = DeploymentRequest::new(&args.admin, &args.service);
+    (request.force, request.dry_run) = (args.force, args.dry_run);
+    async_runtime::on_this_thread_and_others()?.block_on(register_deployment(&request))
+}
+
+fn show(deployment: &Deployment, args: &RestateArgs, printer: &Printer) {
+    let rows = deployment.services.iter().map(|service| {
+        let name = format!("{NOTE}{}{NOTE:#}", service.name);
+        vec![name, service.kind.clone(), service.revision.to_string(), service.handlers.join(" ")]
+    });
+    let table = TextTable::new(["SERVICE", "KIND", "REVISION", "HANDLERS"]).right(&[2]).without(&[3, 2]);
+    printer.table(&table.with(rows));
+    let word = if args.dry_run { "would be registered" } else { "registered" };
+    let (count, id) = (deployment.services.len(), &deployment.id);
+    let services = if count == 1 { "service" } else { "services" };
+    printer.err(format!("{GOOD}{word}{GOOD:#} {HEAD}{count} {services}{HEAD:#} {FAINT}as {id}{FAINT:#}"));
+}
+
+fn as_json(deployment: &Deployment, args: &RestateArgs) -> Value {
+    let service = |service: &cognitive_net::DeployedService| {
+        json!({
+            "name": service.name, "kind": service.kind, "revision": service.revision, "handlers": service.handlers,
+        })
+    };
+    let services: Vec<Value> = deployment.services.iter().map(service).collect();
+    json!({ "id": deployment.id, "registered": !args.dry_run, "services": services })
+}
