@@ -205,10 +205,10 @@ pub(crate) enum Command {
     Studio(commands::studio::StudioArgs),
     /// Offer modules as tools to agents, over the Model Context Protocol
     Mcp(commands::mcp::McpArgs),
-    /// Copy the database from a file to a server, or back
-    Store(commands::store::StoreArgs),
     /// Register the durable worker at its server
     Deploy(commands::deploy::DeployArgs),
+    /// Copy the database from a file to a server, or back
+    Store(commands::store::StoreArgs),
     /// Show what this runtime can do, as JSON
     Capabilities(commands::capabilities::CapabilitiesArgs),
     /// Show what `cognitive.yaml` of the project sets, and trust it
