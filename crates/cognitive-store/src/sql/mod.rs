@@ -67,6 +67,7 @@ pub(crate) enum LockedArea {
 
 /// How some work is done on a database.
 #[derive(Debug, Clone, Copy)]
+#[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "a file has one lock for everything"))]
 pub(crate) enum SqlAccess {
     /// Looks, and may remove what nobody misses.
     Look,
