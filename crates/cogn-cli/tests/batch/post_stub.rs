@@ -266,10 +266,12 @@ enum Fate {
 
 fn fate(id: &str, body: &Value) -> Fate {
     let text = body.to_string();
-    match () {
-        () if text.contains("fails") => Fate::Fails,
-        () if text.contains("expires") && id.ends_with("-0") => Fate::Expires,
-        () => Fate::Answers,
+    if text.contains("fails") {
+        Fate::Fails
+    } else if text.contains("expires") && id.ends_with("-0") {
+        Fate::Expires
+    } else {
+        Fate::Answers
     }
 }
 

@@ -37,7 +37,8 @@ fn wait_for(what: &str, is_so: impl Fn() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
-        std::thread::yield_now();
+        // Whoever spins takes the processor away from the one that is waited for.
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

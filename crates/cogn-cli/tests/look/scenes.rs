@@ -46,8 +46,9 @@ impl Scene {
 }
 
 /// Commands whose help is looked at.
-const COMMANDS: [&str; 43] = [
+const COMMANDS: [&str; 44] = [
     "run",
+    "batch",
     "prompt",
     "lower",
     "types",
@@ -114,6 +115,11 @@ fn of_modules() -> Vec<Scene> {
         Scene::new("test", "test greeter"),
         Scene::new("test-coverage", "test greeter --coverage"),
         Scene::fits("eval", "eval text-classifier --cases cases.jsonl").with(SceneCompany::Model),
+        Scene::new(
+            "batch-dry-run",
+            "batch text-classifier cases.jsonl --dry-run --provider openai --model gpt-4.1-mini",
+        ),
+        Scene::new("batch-unknown", "batch greeter rows.txt -o answers.jsonl"),
         Scene::new("eval-nothing", "eval greeter --cases no-such-file.jsonl"),
         Scene::new("verify", "verify greeter"),
         Scene::new("migrate", "migrate ./old --dry-run"),
