@@ -22,6 +22,8 @@ mod meaning;
 mod media;
 #[path = "providers/official.rs"]
 mod official;
+#[path = "providers/prices.rs"]
+mod prices;
 #[path = "providers/schema.rs"]
 mod schema;
 #[path = "providers/secrets.rs"]
