@@ -130,7 +130,8 @@ fn links_lead_somewhere() {
 }
 
 /// What each crate may depend on within the workspace. Nothing else is allowed.
-const ARROWS: [(&str, &[&str]); 21] = [
+const ARROWS: [(&str, &[&str]); 22] = [
+    ("cognitive-batch", &["cognitive-contract", "cognitive-runtime", "cognitive-schema"]),
     ("cognitive-contract", &["cognitive-schema"]),
     ("cognitive-http", &["cognitive-contract", "cognitive-mcp", "cognitive-runtime"]),
     ("cognitive-import", &["cognitive-contract", "cognitive-library"]),
@@ -162,6 +163,7 @@ const ARROWS: [(&str, &[&str]); 21] = [
         "cogn-cli",
         &[
             "cogn",
+            "cognitive-batch",
             "cognitive-contract",
             "cognitive-http",
             "cognitive-import",
