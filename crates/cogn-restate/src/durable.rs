@@ -40,19 +40,19 @@ pub(crate) struct FinishedRun {
 
 /// A run as it goes on here.
 pub(crate) struct DurableRun {
-    work: Work,
+    work: DrivenRun,
     stop: Option<oneshot::Sender<Failure>>,
     journal: Arc<RunJournal>,
     desk: Option<Arc<WaitingDesk>>,
 }
 
 /// The run of the runtime, and its answer once there is one.
-struct Work {
+struct DrivenRun {
     future: Pin<Box<dyn Future<Output = Envelope> + Send>>,
     envelope: Option<Envelope>,
 }
 
-impl Work {
+impl DrivenRun {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Envelope> {
         if self.envelope.is_none()
             && let Poll::Ready(envelope) = self.future.as_mut().poll(context)
@@ -73,7 +73,7 @@ impl DurableRun {
                 Err(_) => pending().await,
             }
         };
-        let work = Work { future: Box::pin(run.run_until(stopped)), envelope: None };
+        let work = DrivenRun { future: Box::pin(run.run_until(stopped)), envelope: None };
         Self { work, stop: Some(stop), journal, desk }
     }
 

@@ -1,18 +1,18 @@
 //! Durable runs of Cognitive Modules: a worker for the [Restate](https://restate.dev) server.
 //!
-//! Every module is a service, every composition a workflow, every session a virtual object; [`Offer`] lists them.
+//! Every module is a service, every composition a workflow, every session a virtual object; [`WorkerOffer`] lists them.
 //! The server calls the worker and keeps a journal of each run: what a part of a composition answered is recorded before the
 //! next part begins, so a run that another worker takes over asks only for what is missing, and nobody pays twice for an
 //! answer. The run itself is that of [`cogn::Runtime`], with the same envelopes; this crate has no rule about modules.
 //!
 //! ```no_run
 //! use std::sync::Arc;
-//! use cogn_restate::{DurableWorker, ListenOptions, Offer, asked_to_end, listen, serve};
+//! use cogn_restate::{DurableWorker, ListenOptions, WorkerOffer, asked_to_end, listen, serve};
 //!
 //! # async fn worker() -> Result<(), Box<dyn std::error::Error>> {
 //! let worker = Arc::new(DurableWorker::new(cogn::Runtime::from_env()?));
 //! let options = ListenOptions::at("127.0.0.1:9080".parse()?);
-//! serve(listen(&options)?, Offer::of(&worker).endpoint, &options, asked_to_end()).await;
+//! serve(listen(&options)?, WorkerOffer::of(&worker).endpoint, &options, asked_to_end()).await;
 //! # Ok(())
 //! # }
 //! ```
@@ -29,5 +29,5 @@ mod wishes;
 mod worker;
 
 pub use listening::{ListenOptions, asked_to_end, listen, serve};
-pub use services::{ANY_RUN, FRONT, Offer, OfferedService, SESSION};
+pub use services::{ANY_RUN, FRONT, OfferedService, SESSION, WorkerOffer};
 pub use worker::DurableWorker;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use clap::Parser;
 use cogn::{Failure, Runtime, async_runtime};
-use cogn_restate::{DurableWorker, ListenOptions, Offer, asked_to_end, listen, serve};
+use cogn_restate::{DurableWorker, ListenOptions, WorkerOffer, asked_to_end, listen, serve};
 
 /// Runs Cognitive Modules for a Restate server: each module a service, each composition a workflow, each session an object.
 ///
@@ -55,7 +55,7 @@ fn start(args: &WorkerArgs) -> Result<(), Failure> {
     // A worker that can answer nothing would take runs and fail them.
     runtime.host()?;
     let worker = Arc::new(DurableWorker::new(runtime));
-    let offer = Offer::of(&worker);
+    let offer = WorkerOffer::of(&worker);
     offer.left_out.iter().for_each(|reason| say(&format!("warning: left out: {reason}")));
     let mut options = ListenOptions::at(args.listen);
     (options.shared, options.runs_per_connection) = (args.share_address, args.runs_per_connection);

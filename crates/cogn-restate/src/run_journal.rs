@@ -36,7 +36,7 @@ struct RecordedPart {
     /// Context that was kept before a process died, until it is kept again.
     context: Vec<KeptEntry>,
     phase: Phase,
-    turn: Arc<Turn>,
+    turn: Arc<PartTurn>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -52,14 +52,14 @@ enum Phase {
 struct FinishedPart {
     question: PartQuestion,
     answer: PartAnswer,
-    turn: Arc<Turn>,
+    turn: Arc<PartTurn>,
 }
 
 /// Wakes one part when its turn has come.
 #[derive(Default)]
-struct Turn(Mutex<(bool, Option<Waker>)>);
+struct PartTurn(Mutex<(bool, Option<Waker>)>);
 
-impl Turn {
+impl PartTurn {
     fn come(&self) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.0 = true;
@@ -144,7 +144,7 @@ impl RunJournal {
     }
 
     /// Notes that a part waits for what it answered before.
-    fn claim(&self, question: &PartQuestion) -> Option<(Arc<Turn>, PartAnswer)> {
+    fn claim(&self, question: &PartQuestion) -> Option<(Arc<PartTurn>, PartAnswer)> {
         let mut state = self.lock();
         let asked = |part: &&mut RecordedPart| part.phase == Phase::Unasked && part.question == *question;
         let part = state.recorded.iter_mut().find(asked)?;
@@ -165,7 +165,7 @@ impl PartJournal for RunJournal {
 
     fn record<'a>(&'a self, question: &'a PartQuestion, answer: &'a PartAnswer) -> PortFuture<'a, ()> {
         Box::pin(async move {
-            let turn = Arc::new(Turn::default());
+            let turn = Arc::new(PartTurn::default());
             let finished =
                 FinishedPart { question: question.clone(), answer: answer.clone(), turn: Arc::clone(&turn) };
             self.lock().finished.push_back(finished);

@@ -25,6 +25,9 @@ pub struct TestRestate {
 
 impl TestRestate {
     /// Starts a server. `None`, after [`skip`], if the program is not here.
+    ///
+    /// # Panics
+    /// If the server ends before it listens.
     #[must_use]
     #[expect(clippy::expect_used, clippy::panic, reason = "in a test, a panic is the report")]
     pub fn open() -> Option<Self> {

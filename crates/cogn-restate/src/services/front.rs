@@ -42,7 +42,7 @@ impl Service for Front {
 
 /// Where a run is made.
 #[derive(Debug, PartialEq)]
-enum Route {
+enum RunRoute {
     /// By a workflow of this name, under this key.
     Workflow { name: String, key: String, body: Value },
     /// By the service of the module, once for this key.
@@ -51,28 +51,28 @@ enum Route {
     Session { session: String, key: Option<String>, body: Value },
 }
 
-fn route(worker: &DurableWorker, body: &[u8]) -> Result<Route, Failure> {
+fn route(worker: &DurableWorker, body: &[u8]) -> Result<RunRoute, Failure> {
     let named = NamedBody::read(body)?;
     let (wishes, module) = (named.wishes()?, worker.module(&named.module)?);
     let whole = || json!({ "module": named.module, "input": named.input, "_options": named.options });
     if let Some(session) = &named.session {
         // The same words twice in a conversation are two turns, unless the caller says otherwise.
         let (session, key) = (session.clone(), named.key.clone());
-        return Ok(Route::Session { session, key, body: whole() });
+        return Ok(RunRoute::Session { session, key, body: whole() });
     }
     let sent = json!({ "module": module.digest.module, "input": named.input, "options": named.options });
     let key = named.key.clone().unwrap_or_else(|| canonical_sha256(&sent));
     let name = named.module.clone();
     Ok(match (module.stands_alone(), wishes.waits()) {
-        (true, false) => Route::Module { name, key, body: named.input_with_options() },
+        (true, false) => RunRoute::Module { name, key, body: named.input_with_options() },
         (true, true) => {
-            Route::Workflow { name: ANY_RUN.to_owned(), key: format!("{name}:{key}"), body: whole() }
+            RunRoute::Workflow { name: ANY_RUN.to_owned(), key: format!("{name}:{key}"), body: whole() }
         }
-        (false, _) => Route::Workflow { name, key, body: named.input_with_options() },
+        (false, _) => RunRoute::Workflow { name, key, body: named.input_with_options() },
     })
 }
 
-impl Route {
+impl RunRoute {
     async fn follow(self, ctx: &ContextInternal, invocation: &str) -> Value {
         let (target, key, body) = match self {
             Self::Workflow { name, key, body } => {

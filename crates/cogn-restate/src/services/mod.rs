@@ -53,7 +53,7 @@ pub struct OfferedService {
 
 /// What a worker offers: the endpoint for the server, and the names in it. Modules that cannot be loaded, and names that the
 /// server does not take, are in the last list with the reason.
-pub struct Offer {
+pub struct WorkerOffer {
     /// What the server talks to.
     pub endpoint: Endpoint,
     /// What is in it.
@@ -62,7 +62,7 @@ pub struct Offer {
     pub left_out: Vec<String>,
 }
 
-impl Offer {
+impl WorkerOffer {
     /// Everything that a worker has.
     #[must_use]
     pub fn of(worker: &Arc<DurableWorker>) -> Self {
@@ -70,25 +70,25 @@ impl Offer {
             Self { endpoint: Endpoint::builder().build(), services: Vec::new(), left_out: Vec::new() };
         let mut builder = Endpoint::builder();
         let own = [
-            Described::new(FRONT, "Runs any module once for each key", Shape::Front),
-            Described::new(ANY_RUN, "One run of any module, by its key", Shape::Workflow(None)),
-            Described::new(
+            PlannedService::new(FRONT, "Runs any module once for each key", ServiceShape::Front),
+            PlannedService::new(ANY_RUN, "One run of any module, by its key", ServiceShape::Workflow(None)),
+            PlannedService::new(
                 SESSION,
                 "A conversation: its runs one after the other, and its context",
-                Shape::Session,
+                ServiceShape::Session,
             ),
         ];
-        let mut all: Vec<Described> = own.into();
+        let mut all: Vec<PlannedService> = own.into();
         for name in worker.runtime.modules().names() {
             match worker.runtime.modules().glance(&name) {
                 Ok(module) => {
                     let about = &module.manifest.responsibility;
                     let shape = if module.stands_alone() {
-                        Shape::Module
+                        ServiceShape::Module
                     } else {
-                        Shape::Workflow(Some(name.clone()))
+                        ServiceShape::Workflow(Some(name.clone()))
                     };
-                    all.push(Described::new(&name, about, shape));
+                    all.push(PlannedService::new(&name, about, shape));
                 }
                 Err(failure) => offer.left_out.push(format!("{name}: {}", failure.message())),
             }
@@ -109,21 +109,21 @@ impl Offer {
 }
 
 /// A service before it is bound.
-struct Described {
+struct PlannedService {
     name: String,
     about: String,
-    shape: Shape,
+    shape: ServiceShape,
 }
 
 /// What kind of service it is; a workflow belongs to one module or takes its name along.
-enum Shape {
+enum ServiceShape {
     Front,
     Module,
     Workflow(Option<String>),
     Session,
 }
 
-impl Shape {
+impl ServiceShape {
     fn word(&self) -> &'static str {
         match self {
             Self::Front | Self::Module => "service",
@@ -133,8 +133,8 @@ impl Shape {
     }
 }
 
-impl Described {
-    fn new(name: &str, about: &str, shape: Shape) -> Self {
+impl PlannedService {
+    fn new(name: &str, about: &str, shape: ServiceShape) -> Self {
         Self { name: name.to_owned(), about: about.to_owned(), shape }
     }
 
@@ -142,8 +142,8 @@ impl Described {
     fn definition(self, worker: &Arc<DurableWorker>) -> Option<ServiceDefinition> {
         let (worker, shared, exclusive) = (Arc::clone(worker), Some(HandlerType::Shared), None);
         let (ty, handlers) = match &self.shape {
-            Shape::Front | Shape::Module => (ServiceType::Service, vec![handler("run", None)?]),
-            Shape::Workflow(_) => (
+            ServiceShape::Front | ServiceShape::Module => (ServiceType::Service, vec![handler("run", None)?]),
+            ServiceShape::Workflow(_) => (
                 ServiceType::Workflow,
                 vec![
                     handler("run", Some(HandlerType::Workflow))?,
@@ -153,17 +153,17 @@ impl Described {
                     handler("decide", shared)?,
                 ],
             ),
-            Shape::Session => (
+            ServiceShape::Session => (
                 ServiceType::VirtualObject,
                 vec![handler("run", exclusive)?, handler("context", shared)?, handler("forget", exclusive)?],
             ),
         };
         let manifest = manifest(&self.name, &self.about, ty, handlers)?;
         Some(match self.shape {
-            Shape::Front => service_definition(Front { worker }, manifest),
-            Shape::Module => service_definition(ModuleService { worker, module: self.name }, manifest),
-            Shape::Workflow(module) => service_definition(RunWorkflow { worker, module }, manifest),
-            Shape::Session => service_definition(SessionObject { worker }, manifest),
+            ServiceShape::Front => service_definition(Front { worker }, manifest),
+            ServiceShape::Module => service_definition(ModuleService { worker, module: self.name }, manifest),
+            ServiceShape::Workflow(module) => service_definition(RunWorkflow { worker, module }, manifest),
+            ServiceShape::Session => service_definition(SessionObject { worker }, manifest),
         })
     }
 }

@@ -4,13 +4,14 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use cogn::config::Config;
 use cogn::{Runtime, Value, json};
-use cogn_restate::{DurableWorker, ListenOptions, Offer, listen, serve};
+use cogn_restate::{DurableWorker, ListenOptions, WorkerOffer, listen, serve};
+use cognitive_net::{DeploymentRequest, register_deployment};
 use cognitive_testkit::TestRestate;
 use tempfile::TempDir;
-use tokio::task::JoinHandle;
 
 use crate::http::post;
 use crate::model::Model;
@@ -21,31 +22,43 @@ pub struct Here {
     pub modules: TempDir,
     config: Value,
     address: SocketAddr,
-    serving: JoinHandle<()>,
+    /// A runtime of the worker's own, so that all of it can be ended at once.
+    serving: Option<tokio::runtime::Runtime>,
 }
 
 impl Here {
     /// `None`, after a skip, without the program of the server.
     pub async fn open(config: Value) -> Option<Self> {
+        Self::with_modules(config, |_| ()).await
+    }
+
+    /// The same with more modules.
+    pub async fn with_modules(config: Value, write: impl FnOnce(&Path)) -> Option<Self> {
         let restate = tokio::task::block_in_place(TestRestate::open)?;
         let (model, modules) = (Model::default(), TempDir::new().unwrap());
         write_chain(modules.path());
+        write(modules.path());
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let (address, serving) = start(&model, modules.path(), &config, any);
-        let deployment = json!({ "uri": format!("http://{address}") });
-        post(&format!("{}/deployments", restate.admin), &deployment).await;
-        Some(Self { restate, model, modules, config, address, serving })
+        let request = DeploymentRequest::new(&restate.admin, &format!("http://{address}"));
+        let deployed = register_deployment(&request).await.unwrap();
+        let workflow = deployed.services.iter().find(|service| service.name == "chain").unwrap();
+        assert_eq!((workflow.kind.as_str(), workflow.handlers.len()), ("workflow", 5));
+        Some(Self { restate, model, modules, config, address, serving: Some(serving) })
     }
 
     pub fn runtime(&self) -> Runtime {
         runtime(&self.model, self.modules.path(), &self.config)
     }
 
-    /// Ends the worker with all that it has under way, and starts another in its place.
-    pub async fn restart_worker(&mut self) {
-        self.serving.abort();
-        assert!((&mut self.serving).await.unwrap_err().is_cancelled());
-        (self.address, self.serving) = start(&self.model, self.modules.path(), &self.config, self.address);
+    /// Ends the worker with all that it has under way, as if it were killed, and starts another in its place.
+    pub fn restart_worker(&mut self) {
+        let (address, serving) = tokio::task::block_in_place(|| {
+            // Nothing of it goes on: its connections break.
+            self.serving.take().unwrap().shutdown_timeout(Duration::from_secs(30));
+            start(&self.model, self.modules.path(), &self.config, self.address)
+        });
+        (self.address, self.serving) = (address, Some(serving));
     }
 
     /// Calls a handler.
@@ -59,17 +72,34 @@ fn runtime(model: &Model, modules: &Path, config: &Value) -> Runtime {
     Runtime::builder().modules(modules).provider(model.clone()).config(config).build().unwrap()
 }
 
-fn start(model: &Model, modules: &Path, config: &Value, at: SocketAddr) -> (SocketAddr, JoinHandle<()>) {
+fn start(
+    model: &Model,
+    modules: &Path,
+    config: &Value,
+    at: SocketAddr,
+) -> (SocketAddr, tokio::runtime::Runtime) {
     let worker = Arc::new(DurableWorker::new(runtime(model, modules, config)));
-    let offer = Offer::of(&worker);
+    let offer = WorkerOffer::of(&worker);
     assert!(offer.left_out.is_empty(), "{:?}", offer.left_out);
     let options = ListenOptions::at(at);
-    let listener = listen(&options).unwrap();
+    let serving = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let listener = {
+        let _inside = serving.enter();
+        listen(&options).unwrap()
+    };
     let address = listener.local_addr().unwrap();
-    let serving = tokio::spawn(async move {
+    serving.spawn(async move {
         serve(listener, offer.endpoint, &options, std::future::pending()).await;
     });
     (address, serving)
+}
+
+impl Drop for Here {
+    fn drop(&mut self) {
+        if let Some(serving) = self.serving.take() {
+            serving.shutdown_background();
+        }
+    }
 }
 
 /// A module folder.
@@ -84,16 +114,21 @@ pub fn write_module(root: &Path, name: &str, manifest: &Value, schema: &Value) {
     fs::write(folder.join("prompt.md"), format!("I am `{name}`. Say something.")).unwrap();
 }
 
-pub const PARTS: [&str; 4] = ["first", "second", "third", "fourth"];
-
-/// `chain`, which hands a text from one of four parts to the next, and `counter`, which counts the runs of its session.
-pub fn write_chain(root: &Path) {
+/// What hands a text on: the schema of all modules of these tests.
+pub fn text_schema() -> Value {
     let text =
         json!({ "type": "object", "required": ["text"], "properties": { "text": { "type": "string" } } });
     let mut said = text.clone();
     said["required"] = json!(["rationale", "text"]);
     said["properties"]["rationale"] = json!({ "type": "string" });
-    let schema = json!({ "input": text, "data": said });
+    json!({ "input": text, "data": said })
+}
+
+pub const PARTS: [&str; 4] = ["first", "second", "third", "fourth"];
+
+/// `chain`, which hands a text from one of four parts to the next, and `counter`, which counts the runs of its session.
+pub fn write_chain(root: &Path) {
+    let schema = text_schema();
     for part in PARTS {
         write_module(root, part, &json!({}), &schema);
     }

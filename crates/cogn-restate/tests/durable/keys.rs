@@ -41,7 +41,7 @@ async fn a_cancelled_run_drops_the_call_of_its_model_and_says_so() {
     for part in PARTS {
         here.model.answers(part, "low", part);
     }
-    let mut heard = here.model.stays_silent_for("third");
+    let mut heard = here.model.stays_silent_for(&["third"]);
     let sent = here.call("chain/slow/run/send", json!({ "text": "a" })).await;
     let id = sent["invocationId"].as_str().unwrap();
     assert_eq!(heard.recv().await, Some("asked"));

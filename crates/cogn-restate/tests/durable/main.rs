@@ -16,5 +16,6 @@ mod keys;
 mod kills;
 mod model;
 mod people;
+mod replay;
 mod sessions;
 mod stub;

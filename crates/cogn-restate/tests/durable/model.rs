@@ -15,8 +15,8 @@ pub struct Model(Arc<Mutex<Script>>);
 struct Script {
     replies: HashMap<String, String>,
     asked: Vec<String>,
-    /// A module that is never answered, and who hears that it was asked and that nobody waits any more.
-    silent: Option<(String, mpsc::UnboundedSender<&'static str>)>,
+    /// Modules that are not answered the next time, and who hears that one was asked and that nobody waits any more.
+    silent: Vec<(String, mpsc::UnboundedSender<&'static str>)>,
 }
 
 struct Dropped(mpsc::UnboundedSender<&'static str>);
@@ -42,9 +42,11 @@ impl Model {
         self.0.lock().unwrap().asked.clone()
     }
 
-    pub fn stays_silent_for(&self, module: &str) -> mpsc::UnboundedReceiver<&'static str> {
+    /// Does not answer these modules once.
+    pub fn stays_silent_for(&self, modules: &[&str]) -> mpsc::UnboundedReceiver<&'static str> {
         let (sender, receiver) = mpsc::unbounded_channel();
-        self.0.lock().unwrap().silent = Some((module.to_owned(), sender));
+        let silent = modules.iter().map(|module| ((*module).to_owned(), sender.clone()));
+        self.0.lock().unwrap().silent.extend(silent);
         receiver
     }
 }
@@ -63,8 +65,9 @@ impl Provider for Model {
             let (reply, silent) = {
                 let mut script = self.0.lock().unwrap();
                 script.asked.push(call.module.clone());
-                let silent = script.silent.as_ref().filter(|(module, _)| *module == call.module);
-                (script.replies.get(&call.module).cloned(), silent.map(|(_, heard)| heard.clone()))
+                let silent = script.silent.iter().position(|(module, _)| *module == call.module);
+                let heard = silent.map(|place| script.silent.remove(place).1);
+                (script.replies.get(&call.module).cloned(), heard)
             };
             if let Some(heard) = silent {
                 let _guard = Dropped(heard.clone());

@@ -19,7 +19,7 @@ async fn a_decision_ends_a_run_that_waits_also_after_its_worker_is_gone() {
     let shown = here.call("chain/one/review", json!(null)).await;
     assert_eq!((&shown["state"], &shown["rule"]), (&json!("waiting"), &json!("risk in [high]")), "{shown}");
     assert_eq!(here.call("chain/one/status", json!(null)).await, json!({ "state": "waiting" }));
-    here.restart_worker().await;
+    here.restart_worker();
     let wrong = here.call("chain/one/decide", json!({ "verdict": "correct", "data": { "text": 1 } })).await;
     assert_eq!(wrong["error"]["code"], "E1001", "a correction has to fit the module: {wrong}");
     let right = json!({ "verdict": "correct", "data": { "rationale": "s", "text": "right" }, "by": "ann" });

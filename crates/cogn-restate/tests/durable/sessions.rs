@@ -17,7 +17,7 @@ async fn a_session_keeps_context_between_runs_and_workers() {
     here.model.says("counter", counted(1));
     let first = here.call("cogn-session/ann%2Flogin/run", turn.clone()).await;
     assert_eq!((&first["ok"], first["meta"].get("warnings")), (&json!(true), None), "{first}");
-    here.restart_worker().await;
+    here.restart_worker();
     let kept = here.call("cogn-session/ann%2Flogin/context", json!(null)).await;
     assert_eq!(kept["context"][0]["value"], json!({ "count": 1 }), "{kept}");
     assert_eq!(here.call("cogn-session/other/context", json!(null)).await, json!({ "context": [] }));
