@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cognitive_batch::{AnswerTarget, BatchLimits, BatchPlan, RowFile, RowFormat, RowMapping, StopHandle};
-use cognitive_contract::ports::{ModuleSource as _, NullSink, Provider};
+use cognitive_contract::ports::{NullSink, Provider};
 use cognitive_library::Library;
 use cognitive_runtime::host::{ModuleRef, RunInput};
 use cognitive_runtime::{Host, Replay, RunOptions, RunRequest};
