@@ -114,7 +114,6 @@ fn s_23_the_oldest_goes_first_and_the_usual_limits_are_1_000_entries_and_10_mib(
 }
 
 on_every_backend! {
-/// A small generator of numbers (xorshift).
 // The store on disk and the one in memory are one port: whatever is done to both, they answer the same.
 #[test]
 fn ctx_022_s_23_both_stores_answer_the_same_whatever_is_done(home: &Home) {
