@@ -35,7 +35,8 @@ impl Service for Front {
                 Ok(route) => route.follow(&ctx, &about.invocation_id).await,
                 Err(failure) => refused(failure, &about.invocation_id),
             };
-            answer(&ctx, envelope)
+            answer(&ctx, envelope);
+            Ok(())
         })
     }
 }

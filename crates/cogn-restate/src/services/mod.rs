@@ -227,10 +227,9 @@ fn milliseconds(time: Duration) -> u64 {
 }
 
 /// Ends an invocation with its answer.
-fn answer(ctx: &ContextInternal, answer: Value) -> Result<(), Error> {
+fn answer(ctx: &ContextInternal, answer: Value) {
     ctx.handle_handler_result(Ok(Json(answer)));
     ctx.end();
-    Ok(())
 }
 
 fn unknown(ctx: &ContextInternal) -> Result<(), Error> {

@@ -37,7 +37,8 @@ impl Service for ModuleService {
                 }
                 Err(failure) => refused(failure, &invocation),
             };
-            answer(&ctx, envelope)
+            answer(&ctx, envelope);
+            Ok(())
         })
     }
 }

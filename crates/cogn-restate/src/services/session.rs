@@ -45,7 +45,8 @@ impl Service for SessionObject {
                 }
                 _ => return unknown(&ctx),
             };
-            answer(&ctx, said)
+            answer(&ctx, said);
+            Ok(())
         })
     }
 }

@@ -66,7 +66,8 @@ impl Service for RunWorkflow {
                 },
                 _ => return unknown(&ctx),
             };
-            answer(&ctx, said)
+            answer(&ctx, said);
+            Ok(())
         })
     }
 }
