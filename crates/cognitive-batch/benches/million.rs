@@ -103,7 +103,7 @@ fn measure(rows: u64, between: Duration) {
 /// The same runs without and with what a batch adds: rows read, hashed and compared, lines written, a journal.
 fn compare(rows: u64) {
     let runtime = threads();
-    let plain = |rows: u64| {
+    let alone = |rows: u64| {
         let (host, next) = (Arc::new(host()), Arc::new(std::sync::atomic::AtomicU64::new(0)));
         let module = host.modules.module(MODULE).unwrap();
         let workers = (0..AT_ONCE).map(|_| {
@@ -128,19 +128,19 @@ fn compare(rows: u64) {
             }
         });
     };
-    plain(rows / 10);
+    alone(rows / 10);
     let mut least = f64::MAX;
     for round in 1..=3 {
         let before = processor_time();
-        plain(rows);
-        let run = micros(processor_time() - before, rows);
+        alone(rows);
+        let run = micros(processor_time().saturating_sub(before), rows);
         let folder = tempfile::tempdir().unwrap();
         write_rows(folder.path(), rows);
         let before = processor_time();
         let plan = plan(folder.path());
         let batch = async move { cognitive_batch::run(plan, &StopHandle::default(), |_| {}).await };
         runtime.block_on(async { tokio::spawn(batch).await }).unwrap().unwrap();
-        let whole = micros(processor_time() - before, rows);
+        let whole = micros(processor_time().saturating_sub(before), rows);
         println!(
             "round {round}: run alone {run:.1} µs, as a row {whole:.1} µs, beyond the run {:.1} µs",
             whole - run

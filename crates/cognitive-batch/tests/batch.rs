@@ -1,6 +1,6 @@
 //! Whole batches in one process, with a scripted model: every row is answered once, whatever stops and goes on.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
+#![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -160,10 +160,12 @@ fn row_numbers(lines: &[Value]) -> Vec<u64> {
     rows
 }
 
+fn lines_of(rows: impl Iterator<Item = Value>) -> String {
+    rows.map(|row| row.to_string()).collect::<Vec<_>>().join("\n") + "\n"
+}
+
 fn texts(count: usize) -> String {
-    (0..count)
-        .map(|number| format!("{}\n", json!({ "text": format!("The train is late: {number}") })))
-        .collect()
+    lines_of((0..count).map(|number| json!({ "text": format!("The train is late: {number}") })))
 }
 
 #[test]
@@ -254,8 +256,7 @@ fn a_batch_goes_on_only_with_what_it_began_with_and_never_over_a_finished_output
 
 #[test]
 fn what_may_pass_is_asked_again_at_the_end_and_fewer_go_on_at_once() {
-    let rows: String =
-        (0..30).map(|number| format!("{}\n", json!({ "text": format!("busy {number}") }))).collect();
+    let rows = lines_of((0..30).map(|number| json!({ "text": format!("busy {number}") })));
     let bench = Bench::new("rows.jsonl", &(rows + &texts(100)));
     let summary = bench.run(bench.plan()).unwrap();
     assert_eq!((summary.stopped, summary.counts.ok, summary.counts.failed), (BatchStop::Finished, 130, 0));

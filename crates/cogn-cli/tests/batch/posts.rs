@@ -20,8 +20,8 @@ const SERVICES: [(&str, &str, &str, f64); 3] = [
 fn stage() -> tempfile::TempDir {
     let home = tempfile::tempdir().unwrap();
     let texts = ["Lovely", "Awful", "this one fails", "this one expires", "Lovely", "Fine"];
-    let rows: String = texts.iter().map(|text| format!("{}\n", json!({ "text": text }))).collect();
-    std::fs::write(home.path().join("rows.jsonl"), rows).unwrap();
+    let rows: Vec<String> = texts.iter().map(|text| json!({ "text": text }).to_string()).collect();
+    std::fs::write(home.path().join("rows.jsonl"), rows.join("\n")).unwrap();
     home
 }
 
