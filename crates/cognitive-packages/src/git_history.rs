@@ -78,7 +78,7 @@ pub fn files_at(folder: &Path, commit: &str) -> Option<BTreeMap<String, Vec<u8>>
     if blobs.is_empty() || blobs.len() > MAX_FILES || total > MAX_BYTES {
         return None;
     }
-    let wanted: String = blobs.iter().map(|(_, hash)| format!("{hash}\n")).collect();
+    let wanted: String = blobs.iter().flat_map(|(_, hash)| [hash.as_str(), "\n"]).collect();
     let printed = git(folder, &["cat-file", "--batch"], &wanted)?;
     let mut bytes = printed.as_slice();
     let mut files = BTreeMap::new();

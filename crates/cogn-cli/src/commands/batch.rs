@@ -177,7 +177,9 @@ fn run(args: &BatchArgs, library: &Library, printer: &Printer) -> Result<Exit, F
     if args.json {
         printer.json(&summary);
     } else {
-        batch_screen::summary(&summary, printer).into_iter().for_each(|line| printer.out(line));
+        for line in batch_screen::summary(&summary, printer) {
+            printer.out(line);
+        }
     }
     Ok(exit(&summary))
 }
@@ -245,7 +247,9 @@ fn dry_run(args: &BatchArgs, library: &Library, printer: &Printer) -> Result<Exi
     if args.json {
         printer.json(&estimate);
     } else {
-        batch_screen::estimate(&estimate).into_iter().for_each(|line| printer.out(line));
+        for line in batch_screen::estimate(&estimate) {
+            printer.out(line);
+        }
     }
     let is_within = limit.is_none_or(|limit| estimate.at_most.is_some_and(|most| most <= limit));
     Ok(if is_within { Exit::Good } else { Exit::Bad })

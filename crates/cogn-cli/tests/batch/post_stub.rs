@@ -194,7 +194,8 @@ fn openai_answers(state: &StubState, file: &str) -> String {
             }
         };
         if is_error == is_errors {
-            lines += &format!("{}\n", json!({ "custom_id": id, "response": response, "error": error }));
+            lines += &json!({ "custom_id": id, "response": response, "error": error }).to_string();
+            lines.push('\n');
         }
     }
     lines
