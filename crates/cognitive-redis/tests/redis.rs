@@ -1,8 +1,6 @@
 //! Two servers and one Redis: limits hold for both together, streams are found by the other, and a Redis that stands still is said in
 //! time.
 
-#![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
-
 use std::time::{Duration, Instant};
 
 use cognitive_http::{SharedState as _, SharedStream};
