@@ -4,7 +4,12 @@
 //! `CARGO_PROFILE_BENCH_LTO=off cargo bench -p cognitive-batch --bench million -- 1000000 5`
 //!
 //! The numbers are rows and seconds between kills. Without them it says what it is for and ends.
-#![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark says what it measured")]
+#![expect(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a benchmark says what it measured"
+)]
 #![allow(missing_docs, reason = "nobody calls a benchmark")]
 
 use std::fs::File;

@@ -51,7 +51,7 @@ fn each_filter_means_what_it_says(home: &Home) {
     let mut paid = run(9, "a");
     (paid.key, paid.payload) = (Some("app".to_owned()), Some(json!({ "input": { "x": 1 }, "envelope": {} })));
     let mut lost = named("lost", AuditRecord::call(at(20), "lost", "c", json!({})));
-    lost.model = "p/two".to_owned();
+    "p/two".clone_into(&mut lost.model);
     let archive = archive(home, &[failed, paid, lost]);
     let all = RunFilter::default();
     let ids = |filter: &RunFilter| -> Vec<String> {

@@ -21,6 +21,7 @@ pub struct Home {
 
 impl Home {
     /// A file.
+    #[expect(clippy::unnecessary_wraps, reason = "every backend is made by a function of this form")]
     pub fn on_sqlite() -> Option<Self> {
         let (dir, path) = place();
         Some(Self { _dir: dir, path })
