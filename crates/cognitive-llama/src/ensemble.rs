@@ -347,13 +347,11 @@ impl EnsembleSession {
         let length = self.text.tokens.len();
         let mut stand = self.ensemble.stand();
         stand.welcome(self.away_since.take());
-        let mut submit =
-            |tokens: &Vec<u32>| stand.submit(self.text.fork(length), tokens.clone(), WantedVectors::All);
-        let numbers: Vec<Option<u64>> = texts
-            .iter()
-            .map(|tokens| Some(tokens).filter(|tokens| !tokens.is_empty()))
-            .map(|tokens| tokens.map(&mut submit))
-            .collect();
+        let mut submit = |tokens: &Vec<u32>| {
+            let wanted = WantedVectors::All;
+            (!tokens.is_empty()).then(|| stand.submit(self.text.fork(length), tokens.clone(), wanted))
+        };
+        let numbers: Vec<Option<u64>> = texts.iter().map(&mut submit).collect();
         drop(stand);
         let mut found = Vec::with_capacity(texts.len());
         let mut is_whole = true;
