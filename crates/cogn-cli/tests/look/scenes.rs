@@ -75,6 +75,8 @@ const COMMANDS: [&str; 44] = [
     "registry",
     "serve",
     "studio",
+    "store",
+    "deploy",
     "prices",
     "mcp",
     "audit",
