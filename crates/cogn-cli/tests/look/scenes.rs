@@ -46,7 +46,7 @@ impl Scene {
 }
 
 /// Commands whose help is looked at.
-const COMMANDS: [&str; 44] = [
+const COMMANDS: [&str; 46] = [
     "run",
     "batch",
     "prompt",

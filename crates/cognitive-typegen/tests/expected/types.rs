@@ -32,6 +32,9 @@ pub enum MetaConfidenceAggregationKnown {
 pub struct Meta {
     /// How sure the module is of having met its declared contract. Not a probability of being right.
     pub confidence: f64,
+    /// How often people found answers of such a confidence right, once they decided on enough of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibrated_confidence: Option<f64>,
     /// How much harm acting on the answer could do.
     pub risk: MetaRiskKnown,
     /// One line for logs and review cards.

@@ -4,6 +4,8 @@
 export interface Meta {
   /** How sure the module is of having met its declared contract. Not a probability of being right. */
   confidence: number;
+  /** How often people found answers of such a confidence right, once they decided on enough of them. */
+  calibrated_confidence?: number;
   /** How much harm acting on the answer could do. */
   risk: "none" | "low" | "medium" | "high";
   /** One line for logs and review cards. */

@@ -14,6 +14,8 @@ class Meta(BaseModel):
 
     # How sure the module is of having met its declared contract. Not a probability of being right.
     confidence: float
+    # How often people found answers of such a confidence right, once they decided on enough of them.
+    calibrated_confidence: Union[float, None] = None
     # How much harm acting on the answer could do.
     risk: Literal["none", "low", "medium", "high"]
     # One line for logs and review cards.
