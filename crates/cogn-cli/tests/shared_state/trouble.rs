@@ -29,11 +29,11 @@ fn a_database_that_stands_still_stops_no_run_that_need_not_be_recorded() {
     drop(servers);
     let verified = lenient.verified();
     assert_eq!(verified["breaches"], json!([]), "{verified}");
-    // What was acknowledged is there: an answer that has to be recorded is given after its record. That of the other server may
-    // not have reached the database when it stood still.
+    // What was acknowledged is there: a request leaves after it was recorded. How its run ended may not have reached the database when it
+    // stood still.
     let is_there = |record: &Value| record["trace_id"].as_str().is_some_and(|trace| recorded.contains(trace));
     let records = lenient.records();
-    assert!(records.iter().any(|record| record["event"] == "run" && is_there(record)), "{records:?}");
+    assert!(records.iter().any(|record| record["event"] == "call" && is_there(record)), "{records:?}");
 }
 
 #[test]
