@@ -65,6 +65,9 @@ pub fn generation() -> u64 {
 /// The engine of this process, made at first use.
 pub fn engine(py: Python<'_>) -> PyResult<Arc<Engine>> {
     if CLOSED.load(Ordering::Acquire) {
+        if !is_main_thread(py)? {
+            stay(py);
+        }
         return Err(PyRuntimeError::new_err("the interpreter is shutting down: nothing can be run any more"));
     }
     let mut kept = ENGINE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -101,25 +104,49 @@ impl Engine {
         let waiter = Waiter::new(&self.waiting);
         // A stream may ask for its next piece when all is over already, which is no change any more.
         if *closing.borrow_and_update() {
+            drop(waiter);
+            if !is_main {
+                stay(py);
+            }
             return Err(interrupted());
         }
-        let done = py.detach(|| {
-            self.handle.block_on(async {
+        let mut is_over = false;
+        py.detach(|| {
+            let done = self.handle.block_on(async {
                 let mut future = std::pin::pin!(future);
                 loop {
                     tokio::select! {
                         biased;
                         done = &mut future => return Ok(done),
-                        _ = closing.changed() => return Err(interrupted()),
+                        _ = closing.changed() => {
+                            is_over = true;
+                            return Err(interrupted());
+                        }
                         () = tokio::time::sleep(SIGNAL_CHECK), if is_main => {
                             Python::try_attach(pending_signals).unwrap_or_else(|| Err(interrupted()))?;
                         }
                     }
                 }
-            })
-        });
-        drop(waiter);
-        done
+            });
+            drop(waiter);
+            if is_over && !is_main {
+                park();
+            }
+            done
+        })
+    }
+}
+
+/// Where a thread other than the main one ends up when the interpreter ends: it can only be a daemon by then, since the others were waited
+/// for. An exception would be printed while the interpreter takes its streams down, which aborts the process; so it stays, as Python
+/// lets daemons stay that ask for the GIL.
+fn stay(py: Python<'_>) -> ! {
+    py.detach(|| park())
+}
+
+fn park() -> ! {
+    loop {
+        std::thread::park();
     }
 }
 
