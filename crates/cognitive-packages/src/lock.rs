@@ -93,7 +93,7 @@ impl LockFile {
         let written = serde_json::to_string_pretty(self).map_err(io::Error::from).and_then(|text| {
             fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
             // What a killed process left; or a link that somebody put there, which goes and is not followed.
-            let _mostly_not_there = fs::remove_file(&draft);
+            remove_draft(path);
             let mut file = OpenOptions::new().write(true).create_new(true).open(&draft)?;
             writeln!(file, "{text}")?;
             file.sync_all()?;
@@ -101,6 +101,11 @@ impl LockFile {
         });
         written.map_err(PackageError::io("write", path))
     }
+}
+
+/// Removes what a killed process left of the file that it was writing.
+pub(crate) fn remove_draft(path: &Path) {
+    let _mostly_not_there = fs::remove_file(path.with_file_name(DRAFT));
 }
 
 fn read_bounded(path: &Path) -> io::Result<String> {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use cognitive_library::{Folder, files_of, put_folder, remove_folder, remove_staged};
 
-use crate::lock::{LOCK_FILE, LockFile, LockedModule};
+use crate::lock::{LOCK_FILE, LockFile, LockedModule, remove_draft};
 use crate::name::check_name;
 use crate::package::{Package, tree_digest};
 use crate::{PackageError, platform, signature};
@@ -213,6 +213,9 @@ impl ModuleFolder {
         let held = fs::create_dir_all(&self.folder).and_then(|()| platform::hold(&self.folder));
         let held = held.map_err(PackageError::io("write to", &self.folder))?;
         remove_staged(&self.folder);
+        for written in [&self.folder.join(PENDING), &self.lock] {
+            remove_draft(written);
+        }
         self.finish_pending()?;
         Ok(held)
     }
@@ -354,6 +357,20 @@ mod tests {
             install(&folder, &package("m", "1.2.0")).unwrap(),
             InstallOutcome::Replaced("1.1.0".to_owned())
         );
+    }
+
+    // A kill while one of the two files is written; the next installation of the same package writes neither.
+    #[test]
+    fn a_half_written_file_goes_with_the_next_command() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = ModuleFolder::of_project(dir.path());
+        install(&folder, &package("m", "1.0.0")).unwrap();
+        let drafts = [folder.path(), dir.path()].map(|at| at.join(".cognitive.lock.part"));
+        for draft in &drafts {
+            fs::write(draft, "{").unwrap();
+        }
+        assert_eq!(install(&folder, &package("m", "1.0.0")).unwrap(), InstallOutcome::Unchanged);
+        assert!(drafts.iter().all(|draft| !draft.exists()));
     }
 
     #[test]
