@@ -1,7 +1,5 @@
 //! Questions about past runs: every filter, pages, one run with its parts, figures over time; and that they read the index.
 
-use std::sync::Arc;
-
 use cognitive_contract::Envelope;
 use cognitive_contract::archive::{RunArchive, RunFilter};
 use cognitive_contract::money::Money;
@@ -38,7 +36,7 @@ fn named(run_id: &str, mut record: AuditRecord) -> AuditRecord {
 }
 
 fn archive(home: &Home, records: &[AuditRecord]) -> AuditArchive {
-    let store = Arc::new(home.open());
+    let store = home.open();
     store.record_all(records).into_iter().for_each(Result::unwrap);
     AuditArchive::new(store)
 }
@@ -163,10 +161,10 @@ fn figures_are_summed_over_equal_parts_of_the_time(home: &Home) {
 // Receipts and payloads are many times larger than what filters and figures look at.
 #[test]
 fn filters_and_figures_read_the_index_and_no_receipt() {
-    let home = Home::on_sqlite().unwrap();
+    let home = Home::on_sqlite();
     let archive = archive(&home, &[run(1, "m")]);
     archive.stats(&RunFilter::default(), 4).unwrap();
-    let raw = Connection::open(&home.path).unwrap();
+    let raw = Connection::open(home.path()).unwrap();
     for sql in AuditArchive::statements() {
         let plan: Vec<String> = raw.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap().raw_plan();
         let scans: Vec<&String> = plan.iter().filter(|step| step.starts_with("SCAN audit")).collect();

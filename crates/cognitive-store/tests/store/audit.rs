@@ -1,13 +1,14 @@
 //! What goes into the books comes out again: records, filters, exports, sums, and the oldest make room.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
-use crate::common::{Home, at, bad, good, on_every_backend};
+use crate::common::{Home, at, bad, good, on_every_backend, where_others_find_it};
 use cognitive_contract::ports::{AuditLog, AuditRecord, Usage};
 use cognitive_store::{Filter, Retention, Row, Store, StoreOptions};
 use serde_json::{Value, json};
 
-fn filled(home: &Home, records: impl IntoIterator<Item = AuditRecord>) -> Store {
+fn filled(home: &Home, records: impl IntoIterator<Item = AuditRecord>) -> Arc<Store> {
     let store = home.open();
     store.record_all(&records.into_iter().collect::<Vec<_>>()).into_iter().for_each(Result::unwrap);
     store
@@ -256,7 +257,7 @@ fn sums_are_right(home: &Home) {
 }
 }
 
-fn limited(home: &Home, records: u64, bytes: u64) -> Store {
+fn limited(home: &Home, records: u64, bytes: u64) -> Arc<Store> {
     let options = StoreOptions {
         retention: Retention { records, bytes, payload_bytes: bytes, age: None },
         ..StoreOptions::default()
@@ -302,10 +303,10 @@ fn s_22_the_oldest_records_make_room_when_they_are_too_large(home: &Home) {
 }
 }
 
-on_every_backend! {
+where_others_find_it! {
 #[test]
 fn a_lowered_limit_is_reached_in_small_steps(home: &Home) {
-    let path = &home.path;
+    let path = home.path();
     let store = home.open();
     for number in 0..200 {
         store.record(&good(&number.to_string(), "m")).unwrap();
@@ -327,7 +328,7 @@ fn a_lowered_limit_is_reached_in_small_steps(home: &Home) {
 #[test]
 fn no_limit_at_all_removes_nothing_and_zero_keeps_the_newest() {
     for (limits, kept) in [((u64::MAX, u64::MAX), 20), ((0, 0), 1), ((0, u64::MAX), 1), ((u64::MAX, 0), 1)] {
-        let store = limited(&Home::on_sqlite().unwrap(), limits.0, limits.1);
+        let store = limited(&Home::in_memory(), limits.0, limits.1);
         for number in 0..20 {
             store.record(&good(&number.to_string(), "m")).unwrap();
         }

@@ -2,6 +2,7 @@
 //! a record away, change it or put it elsewhere without being found out.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use cognitive_contract::ports::{AuditLog, AuditRecord};
@@ -10,7 +11,7 @@ use rusqlite::Connection;
 use serde_json::json;
 
 use crate::child::child;
-use crate::common::{FIRST_VERSION, Home, at, bad, good, on_every_backend, place};
+use crate::common::{FIRST_VERSION, Home, at, bad, good, on_every_backend, place, where_others_find_it};
 
 fn by(key: &str, mut record: AuditRecord) -> AuditRecord {
     record.key = Some(key.to_owned());
@@ -26,6 +27,10 @@ fn detail(key: &str) -> AuditRecord {
 
 fn with(path: &Path, retention: Retention) -> Store {
     Store::open_with(path, StoreOptions { retention, ..StoreOptions::default() }).unwrap()
+}
+
+fn limited(home: &Home, retention: Retention) -> Arc<Store> {
+    home.open_with(StoreOptions { retention, ..StoreOptions::default() })
 }
 
 fn whole(store: &Store) -> Verification {
@@ -147,9 +152,8 @@ on_every_backend! {
 // H3: nobody's records go because of another's, with or without payloads.
 #[test]
 fn h3_the_records_of_an_owner_make_no_room_for_those_of_another(home: &Home) {
-    let path = &home.path;
     let small = Retention { records: 40, bytes: 100_000, payload_bytes: 20_000, age: None };
-    let store = with(path, small);
+    let store = limited(home, small);
     for number in 0..40 {
         let mut record = by("ann", good(&format!("ann-{number}"), "m"));
         record.payload = Some(json!("p"));
@@ -191,8 +195,7 @@ on_every_backend! {
 // S1: any number of tools that a model asks for makes no run go.
 #[test]
 fn s01_details_never_displace_runs_and_calls(home: &Home) {
-    let path = &home.path;
-    let store = with(path, Retention { records: 40, ..Retention::default() });
+    let store = limited(home, Retention { records: 40, ..Retention::default() });
     for number in 0..5 {
         store.record(&by("ann", good(&format!("run-{number}"), "m"))).unwrap();
     }
@@ -250,9 +253,8 @@ on_every_backend! {
 // What is too old goes, also of those who write no more, and the chain says so.
 #[test]
 fn records_that_are_too_old_go_and_the_rest_still_verifies(home: &Home) {
-    let path = &home.path;
     let day = Duration::from_hours(24);
-    let store = with(path, Retention { age: Some(2 * day), ..Retention::default() });
+    let store = limited(home, Retention { age: Some(2 * day), ..Retention::default() });
     let on = |days: u32, key: &str| {
         let mut record = by(key, good(&format!("{key}-{days}"), "m"));
         record.at = at(0) + day * days;
@@ -282,11 +284,11 @@ fn records_that_are_too_old_go_and_the_rest_still_verifies(home: &Home) {
 }
 }
 
-on_every_backend! {
+where_others_find_it! {
 // H4: several processes write one chain, and one that is killed leaves it whole.
 #[test]
 fn h4_many_processes_write_one_chain(home: &Home) {
-    let path = &home.path;
+    let path = home.path();
     let mut helpers = ["a", "b", "c"].map(|name| child(&format!("write-for-ever {name}"), path));
     for helper in &mut helpers {
         helper.go();

@@ -1,7 +1,7 @@
 //! Records and places for the tests of this crate.
 
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use cognitive_contract::Envelope;
@@ -15,30 +15,49 @@ use tempfile::TempDir;
 /// A place for one store of one test, on one of the backends.
 pub struct Home {
     _dir: TempDir,
-    /// A path, or an address.
-    pub path: PathBuf,
+    /// A path, or an address; none in memory.
+    path: Option<PathBuf>,
+    /// The store in memory, which is there once.
+    memory: OnceLock<Arc<Store>>,
 }
 
 impl Home {
+    fn at(dir: TempDir, path: Option<PathBuf>) -> Self {
+        Self { _dir: dir, path, memory: OnceLock::new() }
+    }
+
+    /// Nowhere: gone with the process. Opened again, it is the same store.
+    pub fn in_memory() -> Self {
+        Self::at(tempfile::tempdir().unwrap(), None)
+    }
+
     /// A file.
-    #[expect(clippy::unnecessary_wraps, reason = "every backend is made by a function of this form")]
-    pub fn on_sqlite() -> Option<Self> {
+    pub fn on_sqlite() -> Self {
         let (dir, path) = place();
-        Some(Self { _dir: dir, path })
+        Self::at(dir, Some(path))
     }
 
     /// A database of the server that all tests of this process share; `None` if there is no server here.
     pub fn on_postgres() -> Option<Self> {
-        let path = server()?.database().into();
-        Some(Self { _dir: tempfile::tempdir().unwrap(), path })
+        let address = server()?.database();
+        Some(Self::at(tempfile::tempdir().unwrap(), Some(address.into())))
     }
 
-    pub fn open(&self) -> Store {
-        Store::open(&self.path).unwrap()
+    /// Where others find the store, which is nowhere if it is in memory.
+    pub fn path(&self) -> &Path {
+        self.path.as_deref().unwrap()
     }
 
-    pub fn open_with(&self, options: StoreOptions) -> Store {
-        Store::open_with(&self.path, options).unwrap()
+    pub fn open(&self) -> Arc<Store> {
+        self.open_with(StoreOptions::default())
+    }
+
+    /// The same for a store that behaves as told. In memory whoever comes first says how.
+    pub fn open_with(&self, options: StoreOptions) -> Arc<Store> {
+        match &self.path {
+            Some(path) => Arc::new(Store::open_with(path, options).unwrap()),
+            None => Arc::clone(self.memory.get_or_init(|| Arc::new(Store::in_memory_with(options).unwrap()))),
+        }
     }
 }
 
@@ -52,15 +71,20 @@ pub fn server() -> Option<&'static TestPostgres> {
     server
 }
 
-/// Tests of one store, each on every backend.
+/// Tests of one store, each on every backend: in memory, in a file, on a server.
 macro_rules! on_every_backend {
     ($(#[test] fn $name:ident($home:ident: &Home) $body:block)*) => {$(
         fn $name($home: &Home) $body
 
         mod $name {
             #[test]
+            fn in_memory() {
+                super::$name(&crate::common::Home::in_memory());
+            }
+
+            #[test]
             fn on_sqlite() {
-                super::$name(&crate::common::Home::on_sqlite().unwrap());
+                super::$name(&crate::common::Home::on_sqlite());
             }
 
             #[test]
@@ -73,6 +97,28 @@ macro_rules! on_every_backend {
     )*};
 }
 pub(crate) use on_every_backend;
+
+/// Tests of a store that several processes find, or that is opened again to behave otherwise: in a file and on a server.
+macro_rules! where_others_find_it {
+    ($(#[test] fn $name:ident($home:ident: &Home) $body:block)*) => {$(
+        fn $name($home: &Home) $body
+
+        mod $name {
+            #[test]
+            fn on_sqlite() {
+                super::$name(&crate::common::Home::on_sqlite());
+            }
+
+            #[test]
+            fn on_postgres() {
+                if let Some(home) = crate::common::Home::on_postgres() {
+                    super::$name(&home);
+                }
+            }
+        }
+    )*};
+}
+pub(crate) use where_others_find_it;
 
 /// A folder that is gone after the test, and the path of a store in it that is not there yet.
 pub fn place() -> (TempDir, PathBuf) {

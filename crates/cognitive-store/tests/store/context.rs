@@ -12,7 +12,7 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::child::child;
-use crate::common::{FIRST_VERSION, Home, at, on_every_backend, place, state};
+use crate::common::{FIRST_VERSION, Home, at, on_every_backend, place, state, where_others_find_it};
 use crate::processes::integrity;
 
 fn ann() -> Owner {
@@ -52,17 +52,17 @@ fn s_23_nobody_sees_the_context_of_another(home: &Home) {
         store.put(owner, &state("k", number, -1), at(0)).unwrap();
     }
     for (number, owner) in owners.iter().enumerate() {
-        let seen = all(&store, owner, at(1));
+        let seen = all(&*store, owner, at(1));
         assert_eq!((seen.len(), &seen[0].value), (1, &json!(number)));
         assert_eq!(store.get(owner, "session_state", "k", at(1)).unwrap().unwrap().value, json!(number));
     }
     for eve in ["eve", "ann' OR '1'='1", "%", "*"].map(|name| Owner::user(Some(name))) {
-        assert!(all(&store, &eve, at(1)).is_empty());
+        assert!(all(&*store, &eve, at(1)).is_empty());
         assert_eq!(store.get(&eve, "session_state", "k", at(1)).unwrap(), None);
         assert!(!store.remove(&eve, "session_state", "k").unwrap());
     }
     assert!(store.remove(&ann(), "session_state", "k").unwrap());
-    assert_eq!(all(&store, &owners[1], at(1)).len(), 1);
+    assert_eq!(all(&*store, &owners[1], at(1)).len(), 1);
 }
 }
 
@@ -92,7 +92,7 @@ fn s_23_the_oldest_goes_first_and_the_usual_limits_are_1_000_entries_and_10_mib(
         store.put(&ann(), &state(&number.to_string(), number, -1), at(0)).unwrap();
     }
     store.put(&ann(), &state("1", 7, -1), at(0)).unwrap();
-    let kept = all(&store, &ann(), at(0));
+    let kept = all(&*store, &ann(), at(0));
     assert_eq!((kept.len(), kept[0].key.text.as_str(), kept[999].key.text.as_str()), (1_000, "1", "2"));
 
     let mut large = state("", 0, -1);
@@ -101,7 +101,7 @@ fn s_23_the_oldest_goes_first_and_the_usual_limits_are_1_000_entries_and_10_mib(
         large.key = Key::plain(&format!("large-{number}"));
         store.put(&ann(), &large, at(0)).unwrap();
     }
-    let kept = all(&store, &ann(), at(0));
+    let kept = all(&*store, &ann(), at(0));
     assert_eq!(
         (kept.len(), kept[0].key.text.as_str(), kept[9].key.text.as_str()),
         (10, "large-14", "large-5")
@@ -109,7 +109,7 @@ fn s_23_the_oldest_goes_first_and_the_usual_limits_are_1_000_entries_and_10_mib(
     large.value = json!("x".repeat(2 << 20));
     let error = store.put(&ann(), &large, at(0)).unwrap_err();
     assert!(error.ends_with("the limit is 1048576"), "{error}");
-    assert_eq!(all(&store, &ann(), at(0)), kept);
+    assert_eq!(all(&*store, &ann(), at(0)), kept);
 }
 }
 
@@ -148,7 +148,7 @@ fn ctx_022_s_23_both_stores_answer_the_same_whatever_is_done(home: &Home) {
             kind: (dice.below(2) == 0).then_some(kind),
             from: (dice.below(2) == 0).then_some(ContextScope { session, input_hash: None }),
         };
-        let listed = ContextStore::list(&disk, owner, filter, at(now)).unwrap();
+        let listed = ContextStore::list(&*disk, owner, filter, at(now)).unwrap();
         assert_eq!(listed, memory.list(owner, filter, at(now)).unwrap(), "step {step}");
     }
 }
@@ -188,11 +188,11 @@ fn done(job: &str, path: &Path) -> String {
     helper.rest().pop().unwrap()
 }
 
-on_every_backend! {
+where_others_find_it! {
 // CTX-008: emitted in one process, accepted in another, on time, by the same user only.
 #[test]
 fn ctx_008_022_two_processes_share_one_store(home: &Home) {
-    let path = &home.path;
+    let path = home.path();
     assert_eq!(done("emit ann", path), "kept");
     assert_eq!(done("accept ann", path), "1");
     assert_eq!(done("accept bob", path), "");

@@ -15,7 +15,7 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::child::child;
-use crate::common::{FIRST_VERSION, Home, at, on_every_backend, place};
+use crate::common::{FIRST_VERSION, Home, at, on_every_backend, place, where_others_find_it};
 use crate::processes::is_sound;
 
 pub fn entry(module: &str, confidence: f64) -> ReviewEntry {
@@ -75,6 +75,10 @@ fn desk(path: &Path) -> Desk {
     Desk::new(Arc::new(Store::open(path).unwrap()), ReviewLimits::default(), true)
 }
 
+fn desk_in(home: &Home) -> Desk {
+    Desk::new(home.open(), ReviewLimits::default(), true)
+}
+
 fn open(desk: &Desk) -> Vec<Review> {
     desk.list(&ReviewFilter { open: Some(true), ..ReviewFilter::default() }).unwrap().reviews
 }
@@ -82,8 +86,7 @@ fn open(desk: &Desk) -> Vec<Review> {
 on_every_backend! {
 #[test]
 fn an_entry_waits_until_it_is_decided_and_comes_back_as_it_was(home: &Home) {
-    let path = &home.path;
-    let desk = desk(path);
+    let desk = desk_in(home);
     let ids: Vec<String> =
         ["a", "b", "a"].iter().map(|module| block_on(desk.enter(&entry(module, 0.4))).unwrap()).collect();
     assert_eq!(ids, ["1", "2", "3"]);
@@ -111,8 +114,7 @@ fn an_entry_waits_until_it_is_decided_and_comes_back_as_it_was(home: &Home) {
 on_every_backend! {
 #[test]
 fn the_same_decision_again_is_fine_and_another_is_told_which_one_stands(home: &Home) {
-    let path = &home.path;
-    let desk = desk(path);
+    let desk = desk_in(home);
     block_on(desk.enter(&entry("m", 0.4))).unwrap();
     assert!(desk.decide("1", &verdict(Verdict::Approve)).unwrap().is_new);
     let again = desk.decide("1", &NewDecision { by: None, ..verdict(Verdict::Approve) }).unwrap();
@@ -132,12 +134,11 @@ fn the_same_decision_again_is_fine_and_another_is_told_which_one_stands(home: &H
 on_every_backend! {
 #[test]
 fn a_decision_is_a_record_in_the_chain_without_a_word_of_what_was_said(home: &Home) {
-    let path = &home.path;
-    let desk = desk(path);
+    let desk = desk_in(home);
     block_on(desk.enter(&entry("m", 0.4))).unwrap();
     desk.decide("1", &NewDecision { key: Some("bob".to_owned()), ..verdict(Verdict::Correct) }).unwrap();
     desk.decide("1", &verdict(Verdict::Correct)).unwrap();
-    let store = Store::open(path).unwrap();
+    let store = home.open();
     let rows = store.list(&Filter { event: Some("review".to_owned()), ..Filter::default() }).unwrap();
     assert_eq!(rows.len(), 1, "one decision, one record");
     assert_eq!((rows[0].user.as_deref(), rows[0].key.as_deref()), (Some("bob"), Some("bob")));
@@ -145,10 +146,10 @@ fn a_decision_is_a_record_in_the_chain_without_a_word_of_what_was_said(home: &Ho
     assert_eq!((rows[0].trace_id.as_str(), rows[0].run_id.as_str()), ("trace", "run"));
     assert!(!rows[0].to_json().to_string().contains("because"), "{}", rows[0].to_json());
     assert!(store.verify(&[]).unwrap().is_whole());
-    let silent = Desk::new(Arc::new(store), ReviewLimits::default(), false);
+    let silent = Desk::new(store, ReviewLimits::default(), false);
     block_on(silent.enter(&entry("m", 0.4))).unwrap();
     silent.decide("2", &verdict(Verdict::Approve)).unwrap();
-    let store = Store::open(path).unwrap();
+    let store = home.open();
     assert_eq!(
         store.list(&Filter::default()).unwrap().len(),
         1,
@@ -160,9 +161,8 @@ fn a_decision_is_a_record_in_the_chain_without_a_word_of_what_was_said(home: &Ho
 on_every_backend! {
 #[test]
 fn a_full_queue_takes_no_more_and_drops_nothing_that_waits(home: &Home) {
-    let path = &home.path;
     let limits = ReviewLimits { open: 2, decided: 1, ..ReviewLimits::default() };
-    let desk = Desk::new(Arc::new(Store::open(path).unwrap()), limits, true);
+    let desk = Desk::new(home.open(), limits, true);
     for _ in 0..2 {
         block_on(desk.enter(&entry("m", 0.4))).unwrap();
     }
@@ -185,8 +185,7 @@ fn a_full_queue_takes_no_more_and_drops_nothing_that_waits(home: &Home) {
 on_every_backend! {
 #[test]
 fn decisions_are_exported_in_their_order_and_cases_only_where_the_answer_is_known(home: &Home) {
-    let path = &home.path;
-    let desk = desk(path);
+    let desk = desk_in(home);
     for module in ["a", "a", "b", "a"] {
         block_on(desk.enter(&entry(module, 0.4))).unwrap();
     }
@@ -234,8 +233,7 @@ fn judge(desk: &Desk, module: &str, count: usize, seed: u64) {
 on_every_backend! {
 #[test]
 fn what_confidence_is_worth_is_known_once_enough_was_decided_also_by_another_process(home: &Home) {
-    let path = &home.path;
-    let (one, other) = (desk(path), desk(path));
+    let (one, other) = (desk_in(home), desk_in(home));
     judge(&one, "m", 29, 7);
     assert_eq!((one.calibrated("m", "p/m", 0.8), other.calibrated("m", "p/m", 0.8)), (None, None), "too few");
     judge(&one, "m", 31, 8);
@@ -254,8 +252,7 @@ fn what_confidence_is_worth_is_known_once_enough_was_decided_also_by_another_pro
 on_every_backend! {
 #[test]
 fn failures_say_nothing_about_confidence(home: &Home) {
-    let path = &home.path;
-    let desk = desk(path);
+    let desk = desk_in(home);
     let mut failed = entry("m", 0.0);
     failed.envelope = json!({ "ok": false, "meta": { "confidence": 0, "risk": "high", "explain": "e" }, "error": { "code": "E2010" } });
     block_on(desk.enter(&failed)).unwrap();
@@ -317,10 +314,10 @@ pub fn decide_for_ever(name: &str, path: &Path, say: fn(&str)) {
     }
 }
 
-on_every_backend! {
+where_others_find_it! {
 #[test]
 fn of_two_processes_that_decide_at_once_one_wins_and_the_other_is_told(home: &Home) {
-    let path = &home.path;
+    let path = home.path();
     let shared = desk(path);
     for round in 1..=20 {
         let id = block_on(shared.enter(&entry("m", 0.4))).unwrap();
@@ -341,10 +338,10 @@ fn of_two_processes_that_decide_at_once_one_wins_and_the_other_is_told(home: &Ho
 }
 }
 
-on_every_backend! {
+where_others_find_it! {
 #[test]
 fn a_process_that_is_killed_while_it_decides_leaves_every_decision_that_it_acknowledged(home: &Home) {
-    let path = &home.path;
+    let path = home.path();
     let shared = desk(path);
     let mut random = SeededRandom::new(11);
     for round in 0..25 {

@@ -34,9 +34,9 @@ fn programs_that_come_at_once_create_the_tables_once() {
     });
     let store = home.open();
     assert_eq!(store.verify(&[]).unwrap().records, 6);
-    let (server, name) = (server().unwrap(), TestPostgres::name_of(home.path.to_str().unwrap()));
+    let (server, name) = (server().unwrap(), TestPostgres::name_of(home.path().to_str().unwrap()));
     server.sql(name, "UPDATE cogn.cogn_schema SET version = 99");
-    let refused = Store::open(&home.path).unwrap_err();
+    let refused = Store::open(home.path()).unwrap_err();
     assert!(matches!(refused.problem(), Problem::Newer { found: 99, .. }), "{refused}");
 }
 
@@ -48,7 +48,7 @@ fn three_writers_make_one_chain_for_each_owner_and_retention_drops_its_beginning
     let open = || home.open_with(StoreOptions { retention, ..StoreOptions::default() });
     thread::scope(|scope| {
         for writer in 0..3 {
-            let store: Arc<dyn AuditLog> = Arc::new(open());
+            let store: Arc<dyn AuditLog> = open();
             scope.spawn(move || {
                 let background = Background::new(store, |complaint| {
                     assert!(complaint.contains("reached its limits"), "{complaint}");
@@ -101,7 +101,8 @@ fn h4_what_somebody_does_to_the_tables_is_found() {
 
 #[test]
 fn a_text_that_a_server_cannot_keep_is_kept_with_a_mark_in_its_place() {
-    for home in [Home::on_sqlite(), Home::on_postgres()].into_iter().flatten() {
+    for home in [Some(Home::in_memory()), Some(Home::on_sqlite()), Home::on_postgres()].into_iter().flatten()
+    {
         let store = home.open();
         store.record(&good("zero\0trace", "m\0")).unwrap();
         let rows = store.list(&Filter::default()).unwrap();

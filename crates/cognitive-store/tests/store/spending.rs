@@ -7,7 +7,7 @@ use cognitive_contract::spending::{DayBudget, SpendingEntry, SpendingLedger};
 use cognitive_store::Store;
 
 use crate::child::child;
-use crate::common::{Home, at, on_every_backend};
+use crate::common::{Home, at, on_every_backend, where_others_find_it};
 
 /// A day as no other test has it.
 pub const DAY: u64 = 20_000;
@@ -83,10 +83,10 @@ fn days_that_are_long_over_go(home: &Home) {
 }
 }
 
-on_every_backend! {
+where_others_find_it! {
 #[test]
 fn processes_that_spend_at_once_never_take_the_same_room(home: &Home) {
-    let path = &home.path;
+    let path = home.path();
     let mut helpers = ["a", "b", "c"].map(|name| child(&format!("spend {name}"), path));
     for helper in &mut helpers {
         assert_eq!(helper.report().as_deref(), Some("ready"));
@@ -99,10 +99,10 @@ fn processes_that_spend_at_once_never_take_the_same_room(home: &Home) {
 }
 }
 
-on_every_backend! {
+where_others_find_it! {
 #[test]
 fn a_process_that_is_killed_has_put_down_what_it_was_told_it_may_spend(home: &Home) {
-    let path = &home.path;
+    let path = home.path();
     let mut helper = child("spend k", path);
     helper.go();
     let mut told = Vec::new();
