@@ -101,11 +101,15 @@ pub enum Lack {
     Postgres,
     /// `redis-server`.
     Redis,
+    /// `docker-compose`, which reads the file for it without an engine.
+    Compose,
+    /// A Python with the schemas of what Kubernetes takes.
+    KubernetesSchemas,
 }
 
 impl Lack {
     /// All of them, in the order of reports.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 35] = [
         Self::Weights,
         Self::Curl,
         Self::Browser,
@@ -139,6 +143,8 @@ impl Lack {
         Self::Studio,
         Self::Postgres,
         Self::Redis,
+        Self::Compose,
+        Self::KubernetesSchemas,
     ];
 
     /// The word for it.
@@ -178,6 +184,8 @@ impl Lack {
             Self::Studio => "studio",
             Self::Postgres => "postgres",
             Self::Redis => "redis",
+            Self::Compose => "docker-compose",
+            Self::KubernetesSchemas => "kubernetes-validate",
         }
     }
 
@@ -244,6 +252,8 @@ impl Lack {
                 "install PostgreSQL 15 or later, or set `COGN_TEST_POSTGRES` to the folder with `initdb`"
             }
             Self::Redis => "install `redis-server`, or set `COGN_TEST_REDIS` to the program",
+            Self::Compose => "install `docker-compose`",
+            Self::KubernetesSchemas => "`pip install kubernetes-validate`, then set `COGN_TEST_PYTHON`",
         }
     }
 

@@ -1,5 +1,5 @@
 //! What users install, put together from the program that was just built and tried in an environment of its own: the wheel,
-//! the npm packages, the unit, the configuration of nginx. `packaging/release` tries the real ones on a bare Debian. What is
+//! the npm packages, the unit, the configurations of nginx, the files for compose and Kubernetes. `packaging/release` tries the real ones on a bare Debian. What is
 //! not installed here is skipped.
 
 #![cfg(unix)]
@@ -10,6 +10,9 @@
     reason = "in a test, a panic is the report"
 )]
 
+mod balancer;
+mod containers;
+mod deployment;
 mod files;
 mod nginx;
 mod npm;

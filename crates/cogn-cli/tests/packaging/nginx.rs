@@ -17,8 +17,8 @@ use crate::{at_home, good, read};
 const KEY: &str = "0123456789abcdef";
 
 /// A process that is killed when it is not needed any more. What it says is kept open for as long: nginx ends without.
-struct Started {
-    child: Child,
+pub(crate) struct Started {
+    pub(crate) child: Child,
     _said: Option<Lines<BufReader<ChildStderr>>>,
 }
 
@@ -39,6 +39,11 @@ struct Site {
 }
 
 impl Started {
+    /// A process that has nothing to say.
+    pub(crate) fn of(child: Child) -> Self {
+        Self { child, _said: None }
+    }
+
     /// Starts a program that speaks on stderr; gives the first line that holds a word.
     fn until(command: &mut Command, word: &str) -> (Self, String) {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
@@ -48,7 +53,7 @@ impl Started {
     }
 }
 
-fn serve(home: &Path, service: &Stub, key: Option<&str>) -> (Started, String) {
+pub(crate) fn serve(home: &Path, service: &Stub, key: Option<&str>) -> (Started, String) {
     let mut command = at_home(env!("CARGO_BIN_EXE_cogn"), home);
     command.args([
         "serve",
@@ -80,6 +85,11 @@ fn configure(folder: &Path, upstream: &str, listen: &str) {
         .replace("/etc/ssl/cogn/fullchain.pem", SELF_SIGNED)
         .replace("/etc/ssl/cogn/privkey.pem", SELF_SIGNED);
     assert!(!site.contains("/etc/ssl/cogn"), "{site}");
+    write_main(folder, &site);
+}
+
+/// The file that nginx is started with, around a site.
+fn write_main(folder: &Path, site: &str) {
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|kind| format!("{kind}_temp_path {}/{kind};\n", folder.display()))
         .concat();
@@ -90,10 +100,29 @@ fn configure(folder: &Path, upstream: &str, listen: &str) {
     fs::write(folder.join("nginx.conf"), main).unwrap();
 }
 
+pub(crate) fn no_nginx() -> bool {
+    let missing = Command::new("nginx").arg("-v").stderr(Stdio::null()).status().is_err();
+    if missing {
+        skip(Lack::Nginx);
+    }
+    missing
+}
+
+/// Starts nginx with a site.
+pub(crate) fn start_nginx(folder: &Path, site: &str) -> Started {
+    write_main(folder, site);
+    started(folder)
+}
+
+fn started(folder: &Path) -> Started {
+    let mut nginx = Command::new("nginx");
+    nginx.arg("-c").arg(folder.join("nginx.conf")).arg("-p").arg(folder);
+    Started::until(&mut nginx, "getrlimit").0
+}
+
 impl Site {
     fn start(key: Option<&str>) -> Option<Self> {
-        if Command::new("nginx").arg("-v").stderr(Stdio::null()).status().is_err() {
-            skip(Lack::Nginx);
+        if no_nginx() {
             return None;
         }
         let home = tempfile::tempdir().unwrap();
@@ -103,10 +132,7 @@ impl Site {
         // Somebody else could take the port in between; nginx cannot choose one by itself.
         let listen = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
         configure(home.path(), &upstream, &listen);
-        let configuration = home.path().join("nginx.conf");
-        let mut nginx = Command::new("nginx");
-        nginx.arg("-c").arg(configuration).arg("-p").arg(home.path());
-        let (nginx, _) = Started::until(&mut nginx, "getrlimit");
+        let nginx = started(home.path());
         Some(Self {
             base: format!("https://{listen}"),
             _home: home,
@@ -124,7 +150,7 @@ impl Site {
     }
 }
 
-fn no_curl() -> bool {
+pub(crate) fn no_curl() -> bool {
     let missing = Command::new("curl").arg("--version").stdout(Stdio::null()).status().is_err();
     if missing {
         skip(Lack::Curl);
@@ -142,7 +168,7 @@ fn a_chunk_passes_nginx_while_the_model_is_still_at_work() {
     let mut curl = site.curl("/api/run/summarizer");
     curl.args(["-H", "content-type: application/json", "-H", "accept: text/event-stream"]);
     curl.args(["-H", &format!("authorization: Bearer {KEY}"), "-d", r#"{"text": "Snow fell all night."}"#]);
-    let mut stream = Started { child: curl.stdout(Stdio::piped()).spawn().unwrap(), _said: None };
+    let mut stream = Started::of(curl.stdout(Stdio::piped()).spawn().unwrap());
     let lines = BufReader::new(stream.child.stdout.take().unwrap()).lines();
     let delta = lines.map(Result::unwrap).find(|line| line.contains("It begins"));
     assert!(delta.is_some_and(|line| line.starts_with("data: ")), "the model has said it, and waits");
@@ -158,7 +184,7 @@ fn a_websocket_passes_nginx() {
     curl.args(["--http1.1", "-i", "-H", &format!("authorization: Bearer {KEY}")]);
     curl.args(["-H", "connection: Upgrade", "-H", "upgrade: websocket", "-H", "sec-websocket-version: 13"]);
     curl.args(["-H", "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ=="]);
-    let mut socket = Started { child: curl.stdout(Stdio::piped()).spawn().unwrap(), _said: None };
+    let mut socket = Started::of(curl.stdout(Stdio::piped()).spawn().unwrap());
     let mut lines = BufReader::new(socket.child.stdout.take().unwrap()).lines();
     assert_eq!(lines.next().unwrap().unwrap(), "HTTP/1.1 101 Switching Protocols");
 }
