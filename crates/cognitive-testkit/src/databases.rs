@@ -2,25 +2,31 @@
 //! They end when the test does, also when the test is killed. Finds the programs in `COGN_TEST_POSTGRES` (the folder with `initdb`)
 //! and `COGN_TEST_REDIS` (the program), else where Debian puts them; installs nothing.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::{env, fs, process, thread};
 
 use crate::platform;
 use crate::{Lack, skip};
 
-/// The server refuses to be run by root, so it is somebody else's then. It lives as long as the input of this script is open.
+/// The server refuses to be run by root, so it is somebody else's then. It lives as long as the input of this script is open, and is
+/// started again, on what it had, for each line that is said to it.
 const POSTGRES: &str = r#"
 as=""
 if [ "$(id -u)" = 0 ]; then chown 65534:65534 "$1"; as="setpriv --reuid=65534 --regid=65534 --clear-groups"; fi
 $as "$0/initdb" -D "$1/data" -U cogn -A trust -E UTF8 --locale=C --no-sync >"$1/initdb.log" 2>&1 || { cat "$1/initdb.log"; exit 1; }
 cd "$1"
-$as "$0/postgres" -D "$1/data" -k "$1" -c listen_addresses= -c fsync="$2" -c max_connections=200 \
-    -c log_destination=stderr -c logging_collector=off 2>&1 & served=$!
-echo "pid $served"
-cat >/dev/null
+serve() {
+    $as "$0/postgres" -D "$1/data" -k "$1" -c listen_addresses= -c fsync="$2" -c max_connections=200 \
+        -c log_destination=stderr -c logging_collector=off 2>&1 & served=$!
+    echo "pid $served"
+}
+serve "$1" "$2"
+while read -r _; do wait "$served"; serve "$1" "$2"; done
 kill -CONT "$served" $(cat "/proc/$served/task/$served/children" 2>/dev/null) 2>/dev/null
 kill -QUIT "$served"; wait; rm -rf "$1"
 "#;
@@ -36,14 +42,16 @@ kill -CONT "$served"; kill -KILL "$served"; wait; rm -rf "$1"
 /// A server that runs. Ends when it is dropped.
 struct Guarded {
     folder: PathBuf,
-    pid: u32,
+    pid: Arc<AtomicU32>,
     guardian: Child,
     stdin: Option<ChildStdin>,
+    /// Says each time that it is ready.
+    ready: Mutex<Receiver<()>>,
 }
 
 impl Guarded {
     #[expect(clippy::expect_used, reason = "in a test, a panic is the report")]
-    fn start(script: &str, program: &Path, option: &str, ready: &str) -> Self {
+    fn start(script: &str, program: &Path, option: &str, ready: &'static str) -> Self {
         let folder = new_folder();
         let mut guardian = Command::new("sh")
             .args(["-c", script])
@@ -59,27 +67,60 @@ impl Guarded {
             .expect("a shell");
         let stdin = guardian.stdin.take();
         let mut log = BufReader::new(guardian.stdout.take().expect("the log")).lines();
-        let (mut pid, mut said) = (0, String::new());
-        let is_ready = log.by_ref().map_while(Result::ok).any(|line| {
+        let (pid, mut said) = (Arc::new(AtomicU32::new(0)), String::new());
+        let own = Arc::clone(&pid);
+        let says_ready = move |line: &str| {
             if let Some(number) = line.strip_prefix("pid ") {
-                pid = number.parse().unwrap_or(0);
+                own.store(number.parse().unwrap_or(0), Ordering::Relaxed);
             }
+            line.contains(ready)
+        };
+        let is_ready = log.by_ref().map_while(Result::ok).any(|line| {
             said.push_str(&line);
             said.push('\n');
-            line.contains(ready)
+            says_ready(&line)
         });
         assert!(is_ready, "the server ended before it was ready: {said}");
         // What nobody reads would hold it up one day.
-        thread::spawn(move || log.for_each(drop));
-        Self { folder, pid, guardian, stdin }
+        let (tell, ready) = channel();
+        thread::spawn(move || {
+            for line in log.map_while(Result::ok) {
+                if says_ready(&line) {
+                    let _ = tell.send(());
+                }
+            }
+        });
+        Self { folder, pid, guardian, stdin, ready: Mutex::new(ready) }
+    }
+
+    /// The server and its children.
+    fn processes(&self) -> Vec<String> {
+        let pid = self.pid.load(Ordering::Relaxed);
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        [pid.to_string()].into_iter().chain(children.split_whitespace().map(str::to_owned)).collect()
     }
 
     /// Sends a signal to the server and its children.
     fn signal(&self, name: &str) {
-        let children =
-            fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.pid)).unwrap_or_default();
-        let all = [self.pid.to_string()].into_iter().chain(children.split_whitespace().map(str::to_owned));
+        let all = self.processes();
         let _ = Command::new("kill").arg(format!("-{name}")).args(all).stderr(Stdio::null()).status();
+    }
+
+    /// Ends it without a word, with its children, and waits until nothing of it runs.
+    fn kill(&self) {
+        let all = self.processes();
+        self.signal("KILL");
+        while all.iter().any(|pid| runs(pid)) {
+            thread::yield_now();
+        }
+    }
+
+    /// Starts it again, on what it had, and waits until it is ready.
+    #[expect(clippy::expect_used, reason = "in a test, a panic is the report")]
+    fn start_again(&self) {
+        let mut stdin = self.stdin.as_ref().expect("a server that runs");
+        stdin.write_all(b"again\n").expect("a shell that hears");
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner).recv().expect("a server that is ready");
     }
 }
 
@@ -89,6 +130,12 @@ impl Drop for Guarded {
         let _ = self.guardian.wait();
         let _ = fs::remove_dir_all(&self.folder);
     }
+}
+
+/// Whether a process does anything any more: one that nobody has asked for its end does not.
+fn runs(pid: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with(['Z', 'X']))
 }
 
 /// A PostgreSQL server.
@@ -121,6 +168,12 @@ impl TestPostgres {
         Some(Self { server: Guarded::start(POSTGRES, &programs, fsync, ready), programs })
     }
 
+    /// The process whose children serve.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.server.pid.load(Ordering::Relaxed)
+    }
+
     /// A new database in it; its address.
     #[must_use]
     pub fn database(&self) -> String {
@@ -141,7 +194,7 @@ impl TestPostgres {
     ///
     /// # Panics
     /// If the server refuses it.
-    #[expect(clippy::expect_used, clippy::must_use_candidate, reason = "in a test, a panic is the report")]
+    #[expect(clippy::expect_used, reason = "in a test, a panic is the report")]
     pub fn sql(&self, database: &str, sql: &str) -> String {
         let done = Command::new(self.programs.join("psql"))
             .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "cogn", "-d", database, "-c", sql])
@@ -168,6 +221,16 @@ impl TestPostgres {
     pub fn thaw(&self) {
         self.server.signal("CONT");
     }
+
+    /// Ends it without a word, as a machine does that loses its power.
+    pub fn kill(&self) {
+        self.server.kill();
+    }
+
+    /// Starts it again after that, on what was on its disk.
+    pub fn start_again(&self) {
+        self.server.start_again();
+    }
 }
 
 /// The newest of those that are installed.
@@ -193,6 +256,12 @@ impl TestRedis {
             return None;
         }
         Some(Self(Guarded::start(REDIS, Path::new(&program), "", "eady to accept connections")))
+    }
+
+    /// The process that serves.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.0.pid.load(Ordering::Relaxed)
     }
 
     /// Where it is.

@@ -10,6 +10,7 @@
 )]
 
 mod copies;
+mod outage;
 mod service;
 mod streams;
 mod trouble;

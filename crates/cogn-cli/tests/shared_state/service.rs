@@ -5,7 +5,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -13,7 +14,10 @@ use tempfile::TempDir;
 /// A key that opens the servers.
 pub(crate) const ANN: &str = "authorization: Bearer ann-0123456789abcdef\r\n";
 
-/// A home with one module, one key and this configuration.
+/// Another.
+pub(crate) const BOB: &str = "authorization: Bearer bob-0123456789abcdef\r\n";
+
+/// A home with one module, two keys and this configuration.
 pub(crate) struct Home(TempDir);
 
 impl Home {
@@ -32,8 +36,24 @@ impl Home {
         std::fs::write(module.join("prompt.md"), "Talk.").unwrap();
         std::fs::write(module.join("schema.json"), schema.to_string()).unwrap();
         std::fs::write(home.path().join(".cognitive/config.yaml"), config).unwrap();
-        std::fs::write(home.path().join("keys"), "ann ann-0123456789abcdef\n").unwrap();
+        std::fs::write(home.path().join("keys"), "ann ann-0123456789abcdef\nbob bob-0123456789abcdef\n")
+            .unwrap();
         Self(home)
+    }
+
+    /// A second module, which keeps its answers and takes what was kept.
+    pub(crate) fn with_memory(self) -> Self {
+        let modules = self.path().join("cognitive/modules");
+        let memo = modules.join("memo");
+        std::fs::create_dir(&memo).unwrap();
+        for file in ["prompt.md", "schema.json"] {
+            std::fs::copy(modules.join("talk").join(file), memo.join(file)).unwrap();
+        }
+        let manifest = json!({ "name": "memo", "version": "1.0.0", "responsibility": "Talk", "tier": "decision",
+            "excludes": [], "response": { "mode": "both" },
+            "context": { "accepts": [{ "type": "session_state" }], "emits": [{ "type": "analysis_cache", "ttl": 3_600, "key_pattern": "${module}:${input_hash}" }] } });
+        std::fs::write(memo.join("module.yaml"), manifest.to_string()).unwrap();
+        self
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -152,7 +172,11 @@ fn read_request(stream: &mut TcpStream) -> Option<String> {
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: String,
+    said: Arc<(Mutex<String>, Condvar)>,
 }
+
+/// What a server has to say has to be said by then.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Server {
     pub(crate) fn start(home: &Home, service: &Service, more: &[&str]) -> Self {
@@ -165,9 +189,23 @@ impl Server {
         while !said.contains("http://") && stderr.read_line(&mut said).unwrap() > 0 {}
         let address = said.split("http://").nth(1).unwrap_or_else(|| panic!("{said}"));
         let address = address.split([',', ' ', '\u{1b}']).next().unwrap().trim().to_owned();
+        let said = Arc::new((Mutex::new(said), Condvar::new()));
+        let heard = Arc::clone(&said);
         // What nobody reads would hold it up one day.
-        std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
-        Self { child, address }
+        std::thread::spawn(move || {
+            for line in stderr.lines().map_while(Result::ok) {
+                heard.0.lock().unwrap().push_str(&line);
+                heard.1.notify_all();
+            }
+        });
+        Self { child, address, said }
+    }
+
+    /// Waits until it has said these words on stderr.
+    pub(crate) fn wait_for(&self, words: &str) {
+        let said = self.said.0.lock().unwrap();
+        let (said, _) = self.said.1.wait_timeout_while(said, PATIENCE, |said| !said.contains(words)).unwrap();
+        assert!(said.contains(words), "{said}");
     }
 
     /// Tells it to end, and waits until it has written everything.
@@ -200,6 +238,18 @@ pub(crate) fn ask(address: &str, module: &str, headers: &str, body: &Value) -> T
     );
     stream.write_all(request.as_bytes()).unwrap();
     stream
+}
+
+/// Sends a request without a body as the holder of a key; gives the status and all of the answer.
+pub(crate) fn send(address: &str, method: &str, path: &str, key: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{key}content-length: 0\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    let _ = stream.read_to_string(&mut answer);
+    (answer.get(9..12).and_then(|status| status.parse().ok()).unwrap_or(0), answer)
 }
 
 /// Sends a run and reads all of the answer: the status, and the rest.
