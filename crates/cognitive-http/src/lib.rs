@@ -4,7 +4,8 @@
 //! One request, start to finish: `server` accepts the connection as a `wire`, `operations` is the table, `guard` says who asks
 //! and `admission` whether they may, `intake` takes their body in, `ask` reads what they want, `catalog` finds the module, `run` runs it, `session` keeps the `log` of
 //! what a stream has sent, `sessions` those that can be taken up again, and `answer` gives every envelope its status and headers.
-//! `shared_state` is what several servers share, `shared_streams` how a stream goes on at another of them.
+//! `shared_state` is what several servers share, `shared_streams` how a stream goes on at another of them,
+//! `other_servers` what they tell each other.
 //! `uploads` takes media that are sent ahead; `files` gives back those of answers. `mcp` lets agents in. `studio` is the page for
 //! people, with what it needs besides.
 
@@ -31,6 +32,7 @@ mod metrics;
 mod openapi;
 mod operations;
 mod origin;
+mod other_servers;
 mod overview;
 mod pace;
 mod pages;
@@ -61,4 +63,4 @@ pub use origin::origin;
 pub use ready::ask_ready;
 pub use roles::{KeyRole, Roles};
 pub use server::{listen, serve};
-pub use shared_state::{SharedPart, SharedState, SharedStream};
+pub use shared_state::{ServerWord, SharedPart, SharedState, SharedStream};

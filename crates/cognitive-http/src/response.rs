@@ -17,16 +17,17 @@ const DEFAULT_LENGTH: usize = 1024;
 /// `details.kind` of a failure of somebody who came too late: what they meant to change is another by now.
 pub(crate) const CONFLICT: &str = "conflict";
 
+/// `details.kind` of a failure that is there because servers cannot reach what they share. It may pass.
+pub(crate) const UNSHARED: &str = "unshared";
+
 /// The status of an envelope. A code that a module made up itself is an answer that cannot be used, like any E3xxx.
 pub(crate) fn status(envelope: &Envelope) -> StatusCode {
     let Some(error) = envelope.error() else { return StatusCode::OK };
-    if error
-        .members()
-        .get("details")
-        .and_then(|details| details.get("kind"))
-        .is_some_and(|kind| kind == CONFLICT)
-    {
-        return StatusCode::CONFLICT;
+    let kind = error.members().get("details").and_then(|details| details.get("kind"));
+    match kind.and_then(serde_json::Value::as_str) {
+        Some(CONFLICT) => return StatusCode::CONFLICT,
+        Some(UNSHARED) => return StatusCode::SERVICE_UNAVAILABLE,
+        _ => {}
     }
     ErrorCode::find(error.code()).map_or(StatusCode::UNPROCESSABLE_ENTITY, of_code)
 }

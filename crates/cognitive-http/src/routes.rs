@@ -62,7 +62,7 @@ pub(crate) async fn end_stream(
     Extension(client): Extension<Arc<Client>>,
     Name(id): Name,
 ) -> Response<Body> {
-    match run::cancel(&shared, &client, &id) {
+    match run::cancel(&shared, &client, &id).await {
         Ok(()) => {
             response::json(StatusCode::OK, &serde_json::json!({ "session_id": id, "status": "cancelled" }))
         }

@@ -26,9 +26,9 @@ use crate::memory_budget::MemoryClaim;
 use crate::request::{self, Ask, Content, LeftOff, Options, Query};
 use crate::response;
 use crate::session::{Reader, Resumption, Session};
-use crate::shared_streams;
 use crate::studio::choice::ChosenRun;
 use crate::{files, transport};
+use crate::{other_servers, shared_streams};
 
 /// Everything about a request but its module.
 pub(crate) struct Incoming {
@@ -407,11 +407,14 @@ fn no_such_stream() -> Failure {
 }
 
 /// `DELETE /v1/streams/{id}`: ends a run whose client wants no more of it. A client of a stream of events has no other way to
-/// say so: a connection that is gone may come back.
-pub(crate) fn cancel(shared: &Shared, client: &Client, id: &str) -> Result<(), Failure> {
-    let session = shared.sessions.of(id, &client.name).ok_or_else(no_such_stream)?;
-    session.cancel(Failure::cancelled("the run was cancelled by the client").suggest("Run it again"));
-    Ok(())
+/// say so: a connection that is gone may come back. Whichever server runs it, it ends.
+pub(crate) async fn cancel(shared: &Shared, client: &Client, id: &str) -> Result<(), Failure> {
+    if let Some(session) = shared.sessions.of(id, &client.name).filter(|session| !session.is_followed()) {
+        session.cancel(other_servers::cancelled_by_client());
+        return Ok(());
+    }
+    let is_known = other_servers::cancel_stream(shared, id, &client.name).await?;
+    is_known.then_some(()).ok_or_else(no_such_stream)
 }
 
 type Resumed = (Reader, (String, Bytes));

@@ -20,7 +20,7 @@ use crate::app::{App, Shared};
 use crate::auth::{Peer, guard};
 use crate::connection::Wire;
 use crate::connection_limit::Crowd;
-use crate::{platform, routes};
+use crate::{other_servers, platform, routes};
 
 /// How often expired streams are forgotten.
 const SWEEP: Duration = Duration::from_secs(5);
@@ -56,7 +56,9 @@ pub async fn serve(app: App, listener: TcpListener, stop: impl Future<Output = (
     let mut sweep = tokio::time::interval(SWEEP);
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(config.read_timeout).max_buf_size(64 << 10);
-    tokio::pin!(stop);
+    // What other servers say is heard also while the last streams end.
+    let others = other_servers::heed(&app.0);
+    tokio::pin!(stop, others);
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -65,6 +67,7 @@ pub async fn serve(app: App, listener: TcpListener, stop: impl Future<Output = (
                 continue;
             }
             () = &mut stop => break,
+            () = &mut others => continue,
         };
         let Ok((stream, address)) = accepted else {
             tokio::time::sleep(BREATH).await;
@@ -81,7 +84,10 @@ pub async fn serve(app: App, listener: TcpListener, stop: impl Future<Output = (
         tokio::spawn(async move { connection(&http, wire, service, closing).await });
     }
     drop(listener);
-    app.drain().await;
+    tokio::select! {
+        () = app.drain() => {}
+        () = &mut others => {}
+    }
     closing.send_replace(true);
     // Streams have said their last word; when every place is free again, all connections are closed.
     let _ = tokio::time::timeout(FAREWELL, places.acquire_many(most)).await;

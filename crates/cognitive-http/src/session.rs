@@ -28,6 +28,8 @@ pub(crate) struct Session {
     kept: bool,
     /// Whether another server sent it and died before its end.
     cut_off: AtomicBool,
+    /// Whether another server runs it, and this one only follows.
+    followed: AtomicBool,
     log: Mutex<Log>,
     /// What it takes of the memory of all streams.
     weight: Mutex<StreamWeight>,
@@ -63,6 +65,7 @@ impl Session {
             module: module.to_owned(),
             kept,
             cut_off: AtomicBool::new(false),
+            followed: AtomicBool::new(false),
             log: Mutex::default(),
             weight: Mutex::default(),
             burden: Arc::clone(burden),
@@ -90,6 +93,16 @@ impl Session {
     /// Whether the server that sent it died before its end.
     pub(crate) fn was_cut_off(&self) -> bool {
         self.cut_off.load(Ordering::Relaxed)
+    }
+
+    /// Takes note that another server runs it.
+    pub(crate) fn set_followed(&self) {
+        self.followed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether another server runs it: nobody can end it here.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.followed.load(Ordering::Relaxed)
     }
 
     /// Adds a chunk that another server sent, as it is.

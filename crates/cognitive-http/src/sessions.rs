@@ -143,6 +143,11 @@ impl Sessions {
         self.lock().by_id.get(id).filter(|session| session.owner == owner).cloned()
     }
 
+    /// The stream of this name that this server runs, whosever it is: who asked was asked where they asked.
+    pub(crate) fn run_here(&self, id: &str) -> Option<Arc<Session>> {
+        self.lock().by_id.get(id).filter(|session| !session.is_followed()).cloned()
+    }
+
     /// How many streams are going on.
     pub(crate) fn open(&self) -> usize {
         let known = self.lock();

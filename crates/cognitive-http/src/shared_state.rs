@@ -1,4 +1,5 @@
-//! What several servers of one service share, as a port: how much each client has asked for, and what their streams have sent.
+//! What several servers of one service share, as a port: how much each client has asked for, what their streams have sent, and what
+//! one server has to tell another.
 //! Without it each server knows its own alone. A server that cannot reach it goes on with what it knows itself: nobody's answer
 //! waits for it.
 
@@ -53,6 +54,21 @@ pub trait SharedState: Send + Sync {
 
     /// What it has sent from a place on.
     fn read<'a>(&'a self, id: &'a str, from: usize) -> PortFuture<'a, Result<SharedPart, String>>;
+
+    /// Tells the server that sends a stream to end it. `false` if this owner has no such stream; one whose server is no more has
+    /// nobody to be told, and is none the less known.
+    fn cancel_stream<'a>(&'a self, id: &'a str, owner: &'a str) -> PortFuture<'a, Result<bool, String>>;
+
+    /// Waits for the next thing that another server has to tell this one, however long that takes. The error says why nothing can be
+    /// heard; what was said meanwhile is heard the next time.
+    fn hear(&self) -> PortFuture<'_, Result<ServerWord, String>>;
+}
+
+/// What one server tells another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServerWord {
+    /// The client of this stream wants no more of it.
+    CancelStream(String),
 }
 
 /// A stream that others may take up.

@@ -95,6 +95,7 @@ async fn look(
     let known = state.stream(id).await?.filter(|stream| stream.owner == owner && stream.module == module);
     let Some((stream, id)) = known.zip(SessionId::new(id)) else { return Ok(None) };
     let session = Session::new(id, &stream.owner, &stream.module, true, &shared.sessions.burden);
+    session.set_followed();
     let mut mirror = Mirror { session: Arc::clone(&session), length: 0, parts: Vec::new() };
     let part = state.read(&stream.id, 0).await?;
     let is_served = part.is_served;

@@ -28,6 +28,7 @@ use crate::frames::{self, BrokenFrame, FrameReader, Received, Saying};
 use crate::handshake;
 use crate::intake;
 use crate::memory_budget::MemoryClaim;
+use crate::other_servers;
 use crate::request::Options;
 use crate::routes::{body_limit, limit_for_any};
 use crate::run;
@@ -273,8 +274,7 @@ impl Socket {
             (Ok(Wish::Cancel { session_id }), _) => {
                 match self.runs.get(&session_id).and_then(|run| run.session.upgrade()) {
                     Some(session) => {
-                        let reason = Failure::cancelled("the run was cancelled by the client");
-                        return session.cancel(reason.suggest("Run it again"));
+                        return session.cancel(other_servers::cancelled_by_client());
                     }
                     None => Failure::new(ErrorCode::SessionExpired, "this connection has no such run"),
                 }

@@ -1,4 +1,5 @@
-//! What several servers of one service share in Redis: how much each client has asked for, and what their streams have sent.
+//! What several servers of one service share in Redis: how much each client has asked for, what their streams have sent, and what one
+//! server has to tell another.
 //! Each rule of Redis is one script, so that nobody comes in between. What is kept here goes by itself after a while; nothing of it
 //! is worth more than that, and what has to last is in the database.
 //!
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cognitive_contract::ports::PortFuture;
-use cognitive_http::{SharedPart, SharedState, SharedStream};
+use cognitive_http::{ServerWord, SharedPart, SharedState, SharedStream};
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::{AsyncCommands, Client, RedisError, Script};
 use tokio::task::JoinHandle;
@@ -19,6 +20,10 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// How often a server says that it lives, and how long that is believed.
 const PULSE: Duration = Duration::from_secs(1);
 const BELIEVED: Duration = Duration::from_secs(3);
+
+/// How long one question lasts whether there is something to hear, and how long what nobody hears is kept.
+const LISTENING: Duration = Duration::from_secs(5);
+const UNHEARD: Duration = Duration::from_mins(1);
 
 /// The general cell rate algorithm, by the clock of Redis: one for all servers. Gives the microseconds to wait.
 const TAKE_RUN: &str = r"
@@ -51,9 +56,22 @@ redis.call('HSET', KEYS[2], 'cut_off', 1)
 if left > 0 then redis.call('PEXPIRE', KEYS[1], left) end
 return 1";
 
+/// A server that lives is told; one that does not has nothing to end.
+const CANCEL: &str = r"
+local known = redis.call('HMGET', KEYS[1], 'owner', 'server')
+if known[1] ~= ARGV[1] then return 0 end
+local server = 'cogn:server:' .. known[2]
+if redis.call('EXISTS', server) == 1 then
+    redis.call('RPUSH', server .. ':words', ARGV[2])
+    redis.call('PEXPIRE', server .. ':words', ARGV[3])
+end
+return 1";
+
 /// What is shared in Redis.
 pub struct RedisState {
     connection: ConnectionManager,
+    /// A connection that only waits for what others say.
+    ears: ConnectionManager,
     /// This server, as the others know it.
     server: String,
     pulse: JoinHandle<()>,
@@ -61,6 +79,7 @@ pub struct RedisState {
     give_back: Script,
     read: Script,
     close_orphan: Script,
+    cancel: Script,
 }
 
 impl RedisState {
@@ -74,25 +93,32 @@ impl RedisState {
             info = info.set_redis_settings(settings);
         }
         let client = Client::open(info).map_err(|error| said(&error))?;
-        let config = ConnectionManagerConfig::new()
-            .set_connection_timeout(Some(PATIENCE))
-            .set_response_timeout(Some(PATIENCE))
-            .set_number_of_retries(1);
-        let mut connection =
-            ConnectionManager::new_with_config(client, config).await.map_err(|error| said(&error))?;
+        let mut connection = open(&client, PATIENCE).await?;
+        let ears = open(&client, LISTENING + PATIENCE).await?;
         let server = uuid::Uuid::new_v4().simple().to_string();
         say_alive(&mut connection, &server).await.map_err(|error| said(&error))?;
         let pulse = tokio::spawn(beat(connection.clone(), server.clone()));
         Ok(Self {
             connection,
+            ears,
             server,
             pulse,
             take_run: Script::new(TAKE_RUN),
             give_back: Script::new(GIVE_BACK),
             read: Script::new(READ),
             close_orphan: Script::new(CLOSE_ORPHAN),
+            cancel: Script::new(CANCEL),
         })
     }
+}
+
+/// A connection on which every answer comes within some time.
+async fn open(client: &Client, patience: Duration) -> Result<ConnectionManager, String> {
+    let config = ConnectionManagerConfig::new()
+        .set_connection_timeout(Some(PATIENCE))
+        .set_response_timeout(Some(patience))
+        .set_number_of_retries(1);
+    ConnectionManager::new_with_config(client.clone(), config).await.map_err(|error| said(&error))
 }
 
 impl Drop for RedisState {
@@ -103,7 +129,7 @@ impl Drop for RedisState {
 
 async fn say_alive(connection: &mut ConnectionManager, server: &str) -> Result<(), RedisError> {
     let millis = u64::try_from(BELIEVED.as_millis()).unwrap_or(u64::MAX);
-    connection.pset_ex(format!("cogn:server:{server}"), 1, millis).await
+    connection.pset_ex(of_server(server), 1, millis).await
 }
 
 async fn beat(mut connection: ConnectionManager, server: String) {
@@ -126,6 +152,10 @@ fn millis(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
+fn of_server(server: &str) -> String {
+    format!("cogn:server:{server}")
+}
+
 fn of_client(client: &str) -> String {
     format!("cogn:runs:{client}")
 }
@@ -133,6 +163,20 @@ fn of_client(client: &str) -> String {
 /// The braces keep both on one node of a cluster.
 fn of_stream(id: &str) -> (String, String) {
     (format!("cogn:stream:{{{id}}}"), format!("cogn:stream:{{{id}}}:of"))
+}
+
+/// What one server tells another, as it stands in Redis.
+fn written(word: &ServerWord) -> String {
+    match word {
+        ServerWord::CancelStream(id) => format!("cancel {id}"),
+    }
+}
+
+fn read(text: &str) -> Option<ServerWord> {
+    match text.split_once(' ').unwrap_or((text, "")) {
+        ("cancel", id) => Some(ServerWord::CancelStream(id.to_owned())),
+        _ => None,
+    }
 }
 
 impl SharedState for RedisState {
@@ -237,6 +281,32 @@ impl SharedState for RedisState {
             let (lives, cut_off, chunks) = found.map_err(|error| said(&error))?;
             let chunks = chunks.into_iter().map(Bytes::from).collect();
             Ok(SharedPart { chunks, is_served: lives == 1, was_cut_off: cut_off == 1 })
+        })
+    }
+
+    fn cancel_stream<'a>(&'a self, id: &'a str, owner: &'a str) -> PortFuture<'a, Result<bool, String>> {
+        Box::pin(async move {
+            let (_, of) = of_stream(id);
+            let mut connection = self.connection.clone();
+            let mut call = self.cancel.key(of);
+            let call = call.arg(owner).arg(written(&ServerWord::CancelStream(id.to_owned())));
+            let known: Result<i64, _> = call.arg(millis(UNHEARD)).invoke_async(&mut connection).await;
+            known.map(|known| known == 1).map_err(|error| said(&error))
+        })
+    }
+
+    fn hear(&self) -> PortFuture<'_, Result<ServerWord, String>> {
+        Box::pin(async move {
+            let list = format!("{}:words", of_server(&self.server));
+            let mut ears = self.ears.clone();
+            loop {
+                let heard: Result<Option<(String, String)>, _> =
+                    ears.blpop(&list, LISTENING.as_secs_f64()).await;
+                // What a newer server says may not be understood.
+                if let Some(word) = heard.map_err(|error| said(&error))?.and_then(|(_, text)| read(&text)) {
+                    return Ok(word);
+                }
+            }
         })
     }
 }

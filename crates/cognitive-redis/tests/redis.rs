@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use cognitive_http::{SharedState as _, SharedStream};
+use cognitive_http::{ServerWord, SharedState as _, SharedStream};
 use cognitive_redis::RedisState;
 use cognitive_testkit::TestRedis;
 
@@ -49,6 +49,22 @@ async fn a_stream_is_found_by_another_server_and_its_end_is_said_once() {
     assert_eq!((end.chunks, end.was_cut_off), (vec!["end".into()], true));
     one.forget_stream("s1").await.unwrap();
     assert_eq!(other.stream("s1").await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn who_sends_a_stream_hears_that_its_owner_wants_no_more_of_it() {
+    let Some(redis) = TestRedis::start() else { return };
+    let one = RedisState::connect(&redis.address(), None).await.unwrap();
+    let other = RedisState::connect(&redis.address(), None).await.unwrap();
+    let stream = SharedStream { id: "s1".to_owned(), owner: "ann".to_owned(), module: "m".to_owned() };
+    assert!(!other.cancel_stream("s1", "ann").await.unwrap());
+    one.open_stream(&stream, MINUTE).await.unwrap();
+    assert!(!other.cancel_stream("s1", "bob").await.unwrap(), "nobody else's");
+    // Said before it listens, and while it does.
+    assert!(other.cancel_stream("s1", "ann").await.unwrap());
+    assert_eq!(one.hear().await.unwrap(), ServerWord::CancelStream("s1".to_owned()));
+    let (heard, said) = tokio::join!(one.hear(), other.cancel_stream("s1", "ann"));
+    assert_eq!((heard.unwrap(), said.unwrap()), (ServerWord::CancelStream("s1".to_owned()), true));
 }
 
 #[tokio::test]

@@ -9,8 +9,10 @@
     reason = "in a test, a panic is the report"
 )]
 
+mod cancel;
 mod copies;
 mod outage;
 mod service;
+mod sockets;
 mod streams;
 mod trouble;

@@ -15,11 +15,11 @@ const STREAMS: usize = 200;
 const CLIENTS: usize = 8;
 
 /// The chunks of a stream as they arrive.
-struct Chunks(BufReader<TcpStream>);
+pub(crate) struct Chunks(BufReader<TcpStream>);
 
 impl Chunks {
     /// Begins a stream, or takes one up.
-    fn open(address: &str, text: &str, options: &Value, session: Option<&str>) -> Self {
+    pub(crate) fn open(address: &str, text: &str, options: &Value, session: Option<&str>) -> Self {
         let mut body = json!({ "text": format!("<{text}>"), "_options": options });
         if let Some(session) = session {
             body["_recovery"] = json!({ "session_id": session, "last_seq": 0 });
@@ -47,12 +47,12 @@ impl Chunks {
         }
     }
 
-    fn rest(&mut self) -> Vec<Value> {
+    pub(crate) fn rest(&mut self) -> Vec<Value> {
         std::iter::from_fn(|| self.next()).collect()
     }
 
     /// Reads until a chunk has a part of the text.
-    fn until_text(&mut self) -> Vec<Value> {
+    pub(crate) fn until_text(&mut self) -> Vec<Value> {
         let mut chunks = Vec::new();
         while let Some(chunk) = self.next() {
             let is_text =
@@ -66,12 +66,12 @@ impl Chunks {
     }
 }
 
-fn session(chunks: &[Value]) -> String {
+pub(crate) fn session(chunks: &[Value]) -> String {
     chunks[0]["session_id"].as_str().unwrap_or_else(|| panic!("{chunks:?}")).to_owned()
 }
 
 /// What the deltas of a stream add up to.
-fn text(chunks: &[Value]) -> String {
+pub(crate) fn text(chunks: &[Value]) -> String {
     chunks.iter().filter_map(|chunk| chunk.pointer("/chunk/delta")?.as_str()).collect()
 }
 
@@ -93,11 +93,11 @@ fn each(count: usize, work: impl Fn(usize) + Sync) {
     });
 }
 
-fn shared(redis: &TestRedis, rate: &str) -> Vec<String> {
+pub(crate) fn shared(redis: &TestRedis, rate: &str) -> Vec<String> {
     ["--shared", &redis.address(), "--rate", rate].map(str::to_owned).to_vec()
 }
 
-fn three(home: &Home, service: &Service, args: &[String]) -> [Server; 3] {
+pub(crate) fn three(home: &Home, service: &Service, args: &[String]) -> [Server; 3] {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     [0; 3].map(|_| Server::start(home, service, &args))
 }

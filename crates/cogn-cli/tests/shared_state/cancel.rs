@@ -1,0 +1,61 @@
+//! A stream that its client wants no more of ends wherever that is said, and by nobody else.
+
+use cognitive_testkit::TestRedis;
+use serde_json::{Value, json};
+
+use crate::service::{ANN, BOB, Home, Server, Service, send};
+use crate::streams::{Chunks, session, shared, three};
+
+fn end(server: &Server, id: &str, key: &str) -> (u16, String) {
+    send(&server.address, "DELETE", &format!("/v1/streams/{id}"), key)
+}
+
+/// The last word of a stream that was cancelled.
+fn was_cancelled(chunks: &[Value]) -> bool {
+    let last = chunks.last().unwrap_or(&Value::Null);
+    let has_parts = last["partial_data"]["rationale"].as_str().is_some_and(|part| part.contains("one, two"));
+    last["error"]["details"]["kind"] == "cancelled" && has_parts
+}
+
+#[test]
+fn a_stream_is_ended_at_any_server_by_its_own_client() {
+    let Some(redis) = TestRedis::start() else { return };
+    let (home, service) = (Home::new("audit: {enabled: false}\n"), Service::start());
+    let [first, second, third] = three(&home, &service, &shared(&redis, "0"));
+    // At a server that never heard of it, and at one that follows it.
+    for (name, at) in [("half-a", &second), ("half-b", &third)] {
+        let mut own = Chunks::open(&first.address, name, &json!({}), None);
+        let id = session(&own.until_text());
+        // As soon as another server has the part, it is where all of them find it.
+        let mut followed = Chunks::open(&third.address, name, &json!({}), Some(&id));
+        followed.until_text();
+        let (status, refused) = end(at, &id, BOB);
+        assert!(status == 410 && refused.contains("E4013"), "{refused}");
+        let (status, ended) = end(at, &id, ANN);
+        assert!(status == 200 && ended.contains("cancelled"), "{ended}");
+        for chunks in [own.rest(), followed.rest()] {
+            assert!(was_cancelled(&chunks), "{name}: {chunks:?}");
+        }
+        // Who comes later hears the same, and it may be said again.
+        assert!(was_cancelled(&Chunks::open(&second.address, name, &json!({}), Some(&id)).rest()));
+        assert_eq!((end(&first, &id, ANN).0, end(at, &id, ANN).0), (200, 200));
+        assert_eq!(service.times(name), 1);
+    }
+    assert_eq!(end(&second, "nobody", ANN).0, 410);
+}
+
+#[test]
+fn where_the_server_of_a_stream_cannot_be_told_the_client_is() {
+    let Some(redis) = TestRedis::start() else { return };
+    let (home, service) = (Home::new("audit: {enabled: false}\n"), Service::start());
+    let [first, second, _third] = three(&home, &service, &shared(&redis, "0"));
+    let mut own = Chunks::open(&first.address, "half-a", &json!({}), None);
+    let id = session(&own.until_text());
+    redis.freeze();
+    let (status, refused) = end(&second, &id, ANN);
+    assert!(status == 503 && refused.contains("cannot be told"), "{refused}");
+    // Its own server needs nobody for that.
+    assert_eq!(end(&first, &id, ANN).0, 200);
+    assert!(was_cancelled(&own.rest()));
+    redis.thaw();
+}
