@@ -1,6 +1,7 @@
 //! What servers of one service tell each other. A stream is run by one of them, and its client may say at any that it wants no more
-//! of it. Nothing here waits for another server: who cannot be told is said to whoever asked.
+//! of it. A module that Studio changes at one is looked for by all, since they may share its folder. Nothing here waits for another server: who cannot be told is said to whoever asked.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use cognitive_contract::code::Blame;
@@ -24,6 +25,7 @@ pub(crate) async fn heed(shared: &Shared) {
                     session.cancel(cancelled_by_client());
                 }
             }
+            Ok(ServerWord::ModulesChanged) => shared.mcp.look_again(),
             Err(reason) => {
                 shared.config.complain(&format!("other servers cannot be heard: {reason}"));
                 tokio::time::sleep(DEAF).await;
@@ -47,6 +49,18 @@ pub(crate) fn unshared(message: &str) -> Failure {
         .blaming(Blame::Runtime)
         .with_detail("kind", json!(UNSHARED))
         .suggest("Try again in a moment")
+}
+
+/// Has all servers look at their modules at once, this one first. One that does not hear of it looks by itself within a second or two.
+pub(crate) fn tell_of_modules(shared: &Arc<Shared>) {
+    shared.mcp.look_again();
+    let Some(state) = shared.config.shared.clone() else { return };
+    let shared = Arc::clone(shared);
+    tokio::spawn(async move {
+        if let Err(reason) = state.tell_of_modules().await {
+            shared.config.complain(&format!("other servers are not told of a changed module: {reason}"));
+        }
+    });
 }
 
 /// Why a run ends whose client wants no more of it.

@@ -59,6 +59,9 @@ pub trait SharedState: Send + Sync {
     /// nobody to be told, and is none the less known.
     fn cancel_stream<'a>(&'a self, id: &'a str, owner: &'a str) -> PortFuture<'a, Result<bool, String>>;
 
+    /// Tells all other servers that somebody has changed a module.
+    fn tell_of_modules(&self) -> PortFuture<'_, Result<(), String>>;
+
     /// Waits for the next thing that another server has to tell this one, however long that takes. The error says why nothing can be
     /// heard; what was said meanwhile is heard the next time.
     fn hear(&self) -> PortFuture<'_, Result<ServerWord, String>>;
@@ -69,6 +72,8 @@ pub trait SharedState: Send + Sync {
 pub enum ServerWord {
     /// The client of this stream wants no more of it.
     CancelStream(String),
+    /// Somebody has changed a module, in a folder that this server may share.
+    ModulesChanged,
 }
 
 /// A stream that others may take up.

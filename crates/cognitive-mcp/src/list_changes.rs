@@ -1,5 +1,5 @@
 //! Tells clients that the list of tools has changed, when an author adds, removes or changes a module. The folders are looked
-//! at every so often and only while a client listens.
+//! at every so often and only while a client listens; who has changed one may say so, and then they are looked at at once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +14,12 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// Resolves with the new offer when it is another one than this.
 async fn changed(door: &Arc<dyn McpDoor>, offers: &Arc<Offers>, known: &Arc<Offer>) -> Arc<Offer> {
+    let mut hints = offers.hints();
     loop {
-        tokio::time::sleep(LOOK).await;
+        tokio::select! {
+            () = tokio::time::sleep(LOOK) => {}
+            _ = hints.changed() => {}
+        }
         let now = current(door, offers).await;
         if now.as_ref().is_some_and(|now| now.tools != known.tools)
             && let Some(now) = now

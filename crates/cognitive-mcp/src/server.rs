@@ -47,6 +47,11 @@ impl McpServer {
         self
     }
 
+    /// Looks at the modules at once, since somebody has changed one. Clients hear of it if their list is another one now.
+    pub fn look_again(&self) {
+        self.offers.look_again();
+    }
+
     /// What `tools/list` says, as JSON; for those who want to know what it costs a client.
     #[must_use]
     pub fn tools_as_json(&self) -> serde_json::Value {

@@ -1,12 +1,14 @@
 //! Which tools a client sees. A list of tools is read by the model with every request, so a server with many modules shows
 //! four tools that find and run them instead of one tool for each. Lists only; `call` runs them.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use cognitive_contract::policy::{self, Caller};
 use cognitive_runtime::Host;
 use rmcp::model::Tool;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::door::McpDoor;
@@ -89,18 +91,34 @@ struct LastOffer {
 pub(crate) struct Offers {
     surface: ToolSurface,
     last: Mutex<Option<LastOffer>>,
+    /// Whether somebody knows better than the last look.
+    is_outdated: AtomicBool,
+    /// Grows each time that somebody does.
+    hints: watch::Sender<u64>,
 }
 
 impl Offers {
     pub(crate) fn new(surface: ToolSurface) -> Self {
-        Self { surface, last: Mutex::default() }
+        Self { surface, ..Self::default() }
+    }
+
+    /// Has the next one look at the folders, and those woken who wait for a change. Waits for nobody.
+    pub(crate) fn look_again(&self) {
+        self.is_outdated.store(true, Ordering::SeqCst);
+        self.hints.send_modify(|count| *count += 1);
+    }
+
+    /// Wakes each time that there may be a change.
+    pub(crate) fn hints(&self) -> watch::Receiver<u64> {
+        self.hints.subscribe()
     }
 
     /// The tools as the modules were a moment ago. Looks at folders, so it belongs beside the threads that serve; one looks for
     /// all who ask.
     pub(crate) fn now(&self, door: &dyn McpDoor) -> Arc<Offer> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(LastOffer { offer, looked, took }) = last.as_ref()
+        let is_outdated = self.is_outdated.swap(false, Ordering::SeqCst);
+        if let Some(LastOffer { offer, looked, took }) = last.as_ref().filter(|_| !is_outdated)
             && looked.elapsed() < FRESH.max(*took * REST)
         {
             return Arc::clone(offer);

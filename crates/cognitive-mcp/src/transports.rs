@@ -27,6 +27,7 @@ pub struct McpHttp {
     /// Answers a request that was checked: it looks neither at hosts nor at keys.
     pub service: McpHttpService,
     sessions: Arc<LocalSessionManager>,
+    server: McpServer,
 }
 
 impl McpHttp {
@@ -38,8 +39,14 @@ impl McpHttp {
             .disable_allowed_hosts()
             .with_max_request_body_bytes(max_body);
         let sessions = Arc::new(LocalSessionManager::default());
-        let service = StreamableHttpService::new(move || Ok(server.clone()), Arc::clone(&sessions), config);
-        Self { service, sessions }
+        let each = server.clone();
+        let service = StreamableHttpService::new(move || Ok(each.clone()), Arc::clone(&sessions), config);
+        Self { service, sessions, server }
+    }
+
+    /// Looks at the modules at once, since somebody has changed one.
+    pub fn look_again(&self) {
+        self.server.look_again();
     }
 
     /// How many sessions are open.

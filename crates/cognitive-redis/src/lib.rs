@@ -67,6 +67,21 @@ if redis.call('EXISTS', server) == 1 then
 end
 return 1";
 
+/// Tells all servers but one, and forgets those that are no more.
+const TELL_ALL: &str = r"
+for _, server in ipairs(redis.call('SMEMBERS', KEYS[1])) do
+    local name = 'cogn:server:' .. server
+    if redis.call('EXISTS', name) == 0 then
+        redis.call('SREM', KEYS[1], server)
+    elseif server ~= ARGV[1] then
+        redis.call('RPUSH', name .. ':words', ARGV[2])
+        redis.call('PEXPIRE', name .. ':words', ARGV[3])
+    end
+end
+return 0";
+/// The servers that have said that they live.
+const SERVERS: &str = "cogn:servers";
+
 /// What is shared in Redis.
 pub struct RedisState {
     connection: ConnectionManager,
@@ -80,6 +95,7 @@ pub struct RedisState {
     read: Script,
     close_orphan: Script,
     cancel: Script,
+    tell_all: Script,
 }
 
 impl RedisState {
@@ -108,6 +124,7 @@ impl RedisState {
             read: Script::new(READ),
             close_orphan: Script::new(CLOSE_ORPHAN),
             cancel: Script::new(CANCEL),
+            tell_all: Script::new(TELL_ALL),
         })
     }
 }
@@ -129,7 +146,9 @@ impl Drop for RedisState {
 
 async fn say_alive(connection: &mut ConnectionManager, server: &str) -> Result<(), RedisError> {
     let millis = u64::try_from(BELIEVED.as_millis()).unwrap_or(u64::MAX);
-    connection.pset_ex(of_server(server), 1, millis).await
+    let mut pipe = redis::pipe();
+    pipe.atomic().pset_ex(of_server(server), 1, millis).ignore().sadd(SERVERS, server).ignore();
+    pipe.query_async(connection).await
 }
 
 async fn beat(mut connection: ConnectionManager, server: String) {
@@ -169,12 +188,14 @@ fn of_stream(id: &str) -> (String, String) {
 fn written(word: &ServerWord) -> String {
     match word {
         ServerWord::CancelStream(id) => format!("cancel {id}"),
+        ServerWord::ModulesChanged => "modules".to_owned(),
     }
 }
 
 fn read(text: &str) -> Option<ServerWord> {
     match text.split_once(' ').unwrap_or((text, "")) {
         ("cancel", id) => Some(ServerWord::CancelStream(id.to_owned())),
+        ("modules", _) => Some(ServerWord::ModulesChanged),
         _ => None,
     }
 }
@@ -292,6 +313,16 @@ impl SharedState for RedisState {
             let call = call.arg(owner).arg(written(&ServerWord::CancelStream(id.to_owned())));
             let known: Result<i64, _> = call.arg(millis(UNHEARD)).invoke_async(&mut connection).await;
             known.map(|known| known == 1).map_err(|error| said(&error))
+        })
+    }
+
+    fn tell_of_modules(&self) -> PortFuture<'_, Result<(), String>> {
+        Box::pin(async move {
+            let mut connection = self.connection.clone();
+            let mut call = self.tell_all.key(SERVERS);
+            let call = call.arg(&self.server).arg(written(&ServerWord::ModulesChanged)).arg(millis(UNHEARD));
+            let told: Result<i64, _> = call.invoke_async(&mut connection).await;
+            told.map(drop).map_err(|error| said(&error))
         })
     }
 

@@ -68,6 +68,22 @@ async fn who_sends_a_stream_hears_that_its_owner_wants_no_more_of_it() {
 }
 
 #[tokio::test]
+async fn all_other_servers_hear_that_a_module_has_changed() {
+    let Some(redis) = TestRedis::start() else { return };
+    let connect = async || RedisState::connect(&redis.address(), None).await.unwrap();
+    let [one, second, third] = [connect().await, connect().await, connect().await];
+    one.tell_of_modules().await.unwrap();
+    for other in [&second, &third] {
+        assert_eq!(other.hear().await.unwrap(), ServerWord::ModulesChanged);
+    }
+    // It does not tell itself: what it hears first comes from another.
+    let stream = SharedStream { id: "s1".to_owned(), owner: "ann".to_owned(), module: "m".to_owned() };
+    one.open_stream(&stream, MINUTE).await.unwrap();
+    second.cancel_stream("s1", "ann").await.unwrap();
+    assert_eq!(one.hear().await.unwrap(), ServerWord::CancelStream("s1".to_owned()));
+}
+
+#[tokio::test]
 async fn a_redis_that_stands_still_is_said_in_time() {
     let Some(redis) = TestRedis::start() else { return };
     let state = RedisState::connect(&redis.address(), None).await.unwrap();

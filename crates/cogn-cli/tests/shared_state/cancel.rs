@@ -7,7 +7,7 @@ use crate::service::{ANN, BOB, Home, Server, Service, send};
 use crate::streams::{Chunks, session, shared, three};
 
 fn end(server: &Server, id: &str, key: &str) -> (u16, String) {
-    send(&server.address, "DELETE", &format!("/v1/streams/{id}"), key)
+    send(&server.address, &format!("DELETE /v1/streams/{id}"), key, "")
 }
 
 /// The last word of a stream that was cancelled.

@@ -11,6 +11,7 @@
 
 mod cancel;
 mod copies;
+mod lists;
 mod outage;
 mod service;
 mod sockets;

@@ -17,7 +17,10 @@ pub(crate) const ANN: &str = "authorization: Bearer ann-0123456789abcdef\r\n";
 /// Another.
 pub(crate) const BOB: &str = "authorization: Bearer bob-0123456789abcdef\r\n";
 
-/// A home with one module, two keys and this configuration.
+/// A third, which may change modules.
+pub(crate) const EVE: &str = "authorization: Bearer eve-0123456789abcdef\r\n";
+
+/// A home with one module, three keys and this configuration.
 pub(crate) struct Home(TempDir);
 
 impl Home {
@@ -36,8 +39,11 @@ impl Home {
         std::fs::write(module.join("prompt.md"), "Talk.").unwrap();
         std::fs::write(module.join("schema.json"), schema.to_string()).unwrap();
         std::fs::write(home.path().join(".cognitive/config.yaml"), config).unwrap();
-        std::fs::write(home.path().join("keys"), "ann ann-0123456789abcdef\nbob bob-0123456789abcdef\n")
-            .unwrap();
+        std::fs::write(
+            home.path().join("keys"),
+            "ann ann-0123456789abcdef\nbob bob-0123456789abcdef\neve eve-0123456789abcdef run,author\n",
+        )
+        .unwrap();
         Self(home)
     }
 
@@ -228,33 +234,37 @@ impl Drop for Server {
     }
 }
 
-/// Sends a run; the answer can be read from what is given back.
-pub(crate) fn ask(address: &str, module: &str, headers: &str, body: &Value) -> TcpStream {
+/// Sends a request; the answer can be read from what is given back.
+pub(crate) fn request(address: &str, operation: &str, headers: &str, body: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).unwrap();
-    let body = body.to_string();
     let length = body.len();
     let request = format!(
-        "POST /api/run/{module} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n{ANN}{headers}content-length: {length}\r\n\r\n{body}"
+        "{operation} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n{headers}content-length: {length}\r\n\r\n{body}"
     );
     stream.write_all(request.as_bytes()).unwrap();
     stream
 }
 
-/// Sends a request without a body as the holder of a key; gives the status and all of the answer.
-pub(crate) fn send(address: &str, method: &str, path: &str, key: &str) -> (u16, String) {
-    let mut stream = TcpStream::connect(address).unwrap();
-    let request = format!(
-        "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{key}content-length: 0\r\n\r\n"
-    );
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    let _ = stream.read_to_string(&mut answer);
+/// The status of an answer, and all of it.
+fn whole(mut stream: TcpStream) -> (u16, String) {
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    // What a page consists of may be packed.
+    let answer = String::from_utf8_lossy(&answer).into_owned();
     (answer.get(9..12).and_then(|status| status.parse().ok()).unwrap_or(0), answer)
+}
+
+/// Sends a run; the answer can be read from what is given back.
+pub(crate) fn ask(address: &str, module: &str, headers: &str, body: &Value) -> TcpStream {
+    request(address, &format!("POST /api/run/{module}"), &format!("{ANN}{headers}"), &body.to_string())
+}
+
+/// Sends a request as the holder of a key; gives the status and all of the answer.
+pub(crate) fn send(address: &str, operation: &str, key: &str, body: &str) -> (u16, String) {
+    whole(request(address, operation, key, body))
 }
 
 /// Sends a run and reads all of the answer: the status, and the rest.
 pub(crate) fn answer(address: &str, module: &str, body: &Value) -> (u16, String) {
-    let mut answer = String::new();
-    let _ = ask(address, module, "", body).read_to_string(&mut answer);
-    (answer.get(9..12).and_then(|status| status.parse().ok()).unwrap_or(0), answer)
+    whole(ask(address, module, "", body))
 }

@@ -20,6 +20,7 @@ use super::body;
 use crate::app::Shared;
 use crate::auth::Client;
 use crate::catalog::{beside, no_module};
+use crate::other_servers;
 use crate::response;
 use crate::routes::Name;
 
@@ -116,8 +117,12 @@ pub(crate) async fn save(
         let record = || record_edit(shared, &client, module, json!({ "files": paths, "before": hash }));
         let saved: SavedModule = shared.workshop()?.save(module, &hash, &files, &record)?;
         Ok(saved)
-    });
-    answer(saved.await)
+    })
+    .await;
+    if saved.is_ok() {
+        other_servers::tell_of_modules(&shared);
+    }
+    answer(saved)
 }
 
 /// `GET /v1/modules/{module}/plan`: what `cogn compose plan --json` prints.

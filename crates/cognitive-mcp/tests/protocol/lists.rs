@@ -113,6 +113,28 @@ async fn a_module_that_is_added_is_told_to_clients_of_both_revisions() {
     assert_eq!(names(&session.ask("tools/list", json!({})).await), ["alpha", "beta"]);
 }
 
+/// The clock stands still, so nobody looks by himself before it is said that there is something to see.
+#[tokio::test(start_paused = true)]
+async fn who_says_that_a_module_has_changed_has_clients_told_at_once() {
+    let bench = Bench::new(&["alpha"], ToolSurface::All);
+    let mut session = bench.session().await;
+    session.ask("tools/list", json!({})).await;
+    let began = tokio::time::Instant::now();
+    bench.shelf.put("beta", json!({}));
+    // Who is never idle lets no time pass.
+    let saying = async {
+        loop {
+            bench.server.look_again();
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        _ = session.hear("notifications/tools/list_changed") => {}
+        () = saying => {}
+    }
+    assert_eq!(began.elapsed(), std::time::Duration::ZERO);
+}
+
 /// The clock stands still, so all of it happens in the moment that one look is good for.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_asks_again_and_again_costs_one_look() {

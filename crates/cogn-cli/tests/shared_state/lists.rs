@@ -1,0 +1,72 @@
+//! Agents at all servers hear that their list of tools has changed, wherever somebody changed a module of the folder that they share.
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpStream;
+
+use cognitive_testkit::TestRedis;
+use serde_json::{Value, json};
+
+use crate::service::{EVE, Home, Server, Service, request, send};
+use crate::streams::{shared, three};
+
+/// An agent that wants to hear of changes.
+struct Agent(BufReader<TcpStream>);
+
+impl Agent {
+    /// Gives one that is listened for.
+    fn listen(server: &Server) -> Self {
+        let method = "subscriptions/listen";
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": { "name": "t", "version": "1" },
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let params = json!({ "notifications": { "toolsListChanged": true }, "_meta": meta });
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
+        let headers = format!(
+            "{EVE}accept: application/json, text/event-stream\r\nmcp-protocol-version: 2026-07-28\r\nmcp-method: {method}\r\n"
+        );
+        let mut agent = Self(BufReader::new(request(&server.address, "POST /mcp", &headers, &body)));
+        agent.hear("notifications/subscriptions/acknowledged");
+        agent
+    }
+
+    /// Reads until it is told this.
+    fn hear(&mut self, words: &str) {
+        let mut said = String::new();
+        loop {
+            let begin = said.len();
+            assert!(self.0.read_line(&mut said).unwrap() > 0, "{said}");
+            if said[begin..].contains(words) {
+                return;
+            }
+        }
+    }
+}
+
+fn json_in(answer: &str) -> Value {
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    serde_json::from_str(body).unwrap_or_else(|_| panic!("{answer}"))
+}
+
+#[test]
+fn a_module_that_is_changed_at_one_server_is_told_to_the_agents_of_all() {
+    let Some(redis) = TestRedis::start() else { return };
+    let (home, service) = (Home::new("audit: {enabled: false}\n"), Service::start());
+    let more = ["--edit", "cognitive/modules", "--tools", "all", "--no-bundled"].map(str::to_owned);
+    let servers = three(&home, &service, &[shared(&redis, "0"), more.to_vec()].concat());
+    let mut agents = [0, 1, 2].map(|number: usize| Agent::listen(&servers[number]));
+    // By the page of the first server.
+    let (status, files) = send(&servers[0].address, "GET /v1/modules/talk/files", EVE, "");
+    assert_eq!(status, 200, "{files}");
+    let manifest = std::fs::read_to_string(home.path().join("cognitive/modules/talk/module.yaml")).unwrap();
+    let changed = manifest.replace("\"Talk\"", "\"Talk at length\"");
+    let body = json!({ "hash": json_in(&files)["hash"], "files": { "module.yaml": changed } }).to_string();
+    let (status, saved) = send(&servers[0].address, "PUT /v1/modules/talk/files", EVE, &body);
+    assert_eq!(status, 200, "{saved}");
+    agents.iter_mut().for_each(|agent| agent.hear("notifications/tools/list_changed"));
+    // By the command line, which no server is told of.
+    let added = home.cogn(&["init", "more"]);
+    assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
+    agents.iter_mut().for_each(|agent| agent.hear("notifications/tools/list_changed"));
+}
