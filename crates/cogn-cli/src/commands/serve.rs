@@ -213,6 +213,9 @@ fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<Ser
     let typed = args.provider.overrides();
     studio_parts::add(&mut config, &serve, (&settings, &typed, &file), library, printer)?;
     let uploads = media::uploads(&settings.media, wiring::home())?;
+    if let Some(uploads) = uploads.as_ref().filter(|_| serve.shared.is_some()) {
+        uploads.mention_others();
+    }
     let screen = TerminalProgress::new(printer, false);
     let models = wiring::models(&settings, &wiring::environment, EmbeddedUse::Server, Some(screen.fetch()))?;
     models.left_out.iter().for_each(|line| printer.warning(line));

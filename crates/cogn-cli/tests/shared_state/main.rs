@@ -17,3 +17,4 @@ mod service;
 mod sockets;
 mod streams;
 mod trouble;
+mod uploads;

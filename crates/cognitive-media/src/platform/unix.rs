@@ -15,6 +15,16 @@ pub(crate) fn open_unfollowed(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
 
+/// Whether a file is still the one at a path.
+pub(crate) fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let same = |there: fs::Metadata| {
+        file.metadata().is_ok_and(|own| (own.dev(), own.ino()) == (there.dev(), there.ino()))
+    };
+    fs::symlink_metadata(path).is_ok_and(same)
+}
+
 /// The path of what was opened, from the one who opened it; `None` if it was replaced meanwhile.
 #[cfg(target_os = "linux")]
 pub(crate) fn path_of(file: &File, _: &Path) -> io::Result<Option<PathBuf>> {

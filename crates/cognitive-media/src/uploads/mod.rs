@@ -1,6 +1,9 @@
 //! Uploads on disk: announced, received in pieces, kept until they expire. Two files each, in one folder that is closed
 //! to everybody else; whatever is there is found again after a restart. (EXT-MEDIA)
 //!
+//! Several servers may share the folder, and then it is all that they need: what was announced at one is received by any and found by
+//! all. A part is locked by whoever receives it, so nobody takes it away and no two receive the same.
+//!
 //! An upload belongs to whoever announced it, and its id cannot be guessed; even so, to others it does not exist.
 
 mod reader;
@@ -14,6 +17,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::fs;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -69,6 +73,8 @@ struct UploadIndex {
     limits: UploadLimits,
     clock: Clock,
     known: Mutex<HashMap<String, KnownUpload>>,
+    /// Whether other servers take uploads too, which may lie elsewhere.
+    has_others: AtomicBool,
 }
 
 struct KnownUpload {
@@ -86,6 +92,21 @@ enum UploadState {
 }
 
 impl KnownUpload {
+    /// An upload as the folder has it.
+    fn on_disk(record: Record, paths: &Paths) -> Self {
+        let mut upload = Self { record, state: UploadState::Announced };
+        upload.notice_the_rest(paths);
+        upload
+    }
+
+    /// Takes note that all bytes are there, since another server that shares the folder has received them.
+    fn notice_the_rest(&mut self, paths: &Paths) {
+        let is_whole = || fs::metadata(&paths.data).is_ok_and(|found| found.len() == self.record.size_bytes);
+        if self.state == UploadState::Announced && is_whole() {
+            self.state = UploadState::Complete;
+        }
+    }
+
     /// Whether its time is over; then its bytes go, except while somebody is sending them.
     fn end_in_time(&mut self, paths: &Paths, now: SystemTime) -> bool {
         if self.state == UploadState::Ended || !self.record.has_ended(now) {
@@ -125,31 +146,35 @@ impl Uploads {
             };
             let paths = Paths::new(&folder, id);
             match extension {
-                // Whoever was sending it is gone.
-                "part" => drop(fs::remove_file(&path)),
+                "part" => sink::remove_abandoned(&path),
                 "json" => match Record::read(&path) {
-                    Some(record) => {
-                        let whole =
-                            fs::metadata(&paths.data).is_ok_and(|found| found.len() == record.size_bytes);
-                        let state = if whole { UploadState::Complete } else { UploadState::Announced };
-                        known.insert(id.to_owned(), KnownUpload { record, state });
-                    }
+                    Some(record) => drop(known.insert(id.to_owned(), KnownUpload::on_disk(record, &paths))),
                     None => drop(fs::remove_file(&path)),
                 },
                 "data" if !paths.record.exists() => drop(fs::remove_file(&path)),
                 _ => {}
             }
         }
-        let store = UploadIndex { folder, limits, clock: Arc::new(clock), known: Mutex::new(known) };
-        let uploads = Self(Arc::new(store));
+        let (clock, known) = (Arc::new(clock), Mutex::new(known));
+        let uploads =
+            Self(Arc::new(UploadIndex { folder, limits, clock, known, has_others: AtomicBool::new(false) }));
         uploads.collect();
         Ok(uploads)
+    }
+
+    /// Takes note that other servers take uploads too: one that is not here may be there, and whoever asks for it is told so.
+    pub fn mention_others(&self) {
+        self.0.has_others.store(true, Ordering::Relaxed);
     }
 
     /// Removes what has expired. Called by every announcement; a server that is never asked may call it now and then.
     pub fn collect(&self) {
         let now = (self.0.clock)();
-        self.0.known().retain(|id, upload| {
+        let mut known = self.0.known();
+        if self.0.has_others.load(Ordering::Relaxed) {
+            self.0.adopt_others(&mut known);
+        }
+        known.retain(|id, upload| {
             let paths = Paths::new(&self.0.folder, id);
             upload.end_in_time(&paths, now);
             let forgotten = upload.record.is_forgotten(now, REMEMBERED) && upload.state == UploadState::Ended;
@@ -197,24 +222,45 @@ impl UploadIndex {
             known.insert(id.to_owned(), other);
         }
         let upload = known.get_mut(id).filter(|upload| upload.record.belongs_to(owner));
-        let upload = upload.ok_or_else(|| missing("no upload has this id"))?;
+        let upload = upload.ok_or_else(|| self.unknown())?;
         if upload.end_in_time(&Paths::new(&self.folder, id), (self.clock)()) {
             return Err(Failure::new(ErrorCode::UploadExpired, "the upload has expired")
                 .suggest("Upload it again and use the new id"));
         }
+        upload.notice_the_rest(&Paths::new(&self.folder, id));
         Ok(upload)
     }
 
-    /// A whole upload that another server received into the same folder. One that is not whole stays with the server to
-    /// which it was announced: only that one knows who is sending it.
+    /// Takes note of what was announced to others that share the folder: it counts here too, and goes when its time is over.
+    fn adopt_others(&self, known: &mut HashMap<String, KnownUpload>) {
+        for path in fs::read_dir(&self.folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+            let id = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+            let is_record = path.extension().is_some_and(|extension| extension == "json");
+            if is_record
+                && !known.contains_key(id)
+                && let Some(other) = self.of_another_process(id)
+            {
+                known.insert(id.to_owned(), other);
+            }
+        }
+    }
+
+    /// Nobody here knows it. (E1019)
+    fn unknown(&self) -> Failure {
+        if !self.has_others.load(Ordering::Relaxed) {
+            return missing("no upload has this id");
+        }
+        missing("no upload has this id at this server, and another one may have it")
+            .suggest("Upload it here; the operator can let all servers share the folder of uploads (`media: {uploads: …}`)")
+    }
+
+    /// An upload that was announced to another server which shares the folder.
     fn of_another_process(&self, id: &str) -> Option<KnownUpload> {
         if !Paths::is_id(id) {
             return None;
         }
         let paths = Paths::new(&self.folder, id);
-        let record = Record::read(&paths.record)?;
-        let whole = fs::metadata(&paths.data).is_ok_and(|found| found.len() == record.size_bytes);
-        whole.then_some(KnownUpload { record, state: UploadState::Complete })
+        Some(KnownUpload::on_disk(Record::read(&paths.record)?, &paths))
     }
 
     /// What is known of an upload of this owner whose bytes are all there. (E1018, E1019)
@@ -286,8 +332,7 @@ impl UploadStore for Uploads {
                 let mut known = self.0.known();
                 let upload = self.0.find(&mut known, owner, id)?;
                 if upload.state != UploadState::Announced {
-                    let message = "the upload is complete or in progress already";
-                    return Err(Failure::new(ErrorCode::InvalidInput, message));
+                    return Err(sink::taken());
                 }
                 upload.state = UploadState::Receiving;
                 upload.record.clone()

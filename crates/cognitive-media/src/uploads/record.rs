@@ -56,9 +56,12 @@ impl Record {
         MediaType::parse(&self.media_type)
     }
 
+    /// Whole or not at all: other servers may read the folder at this very moment.
     pub(super) fn write(&self, path: &Path) -> io::Result<()> {
-        let mut file = platform::create_private_file(path)?;
-        file.write_all(&serde_json::to_vec(self)?)
+        let staged = path.with_extension("new");
+        let mut file = platform::create_private_file(&staged)?;
+        file.write_all(&serde_json::to_vec(self)?)?;
+        fs::rename(&staged, path)
     }
 
     pub(super) fn read(path: &Path) -> Option<Self> {

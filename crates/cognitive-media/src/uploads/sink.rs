@@ -1,8 +1,9 @@
 //! The bytes of one upload on their way to the disk. They count while they come, and only the announced ones get a name
 //! under which they can be found.
 
-use std::fs::{self, File};
-use std::io::Write as _;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{ErrorKind, Write as _};
+use std::path::Path;
 
 use bytes::Bytes;
 use cognitive_contract::media::UploadSink;
@@ -38,9 +39,25 @@ impl Sink {
         // From here on the state is put back when the sink is dropped, also if the file cannot be created.
         let mut sink = Self { id: id.to_owned(), paths, record, open: None, done: false, uploads };
         // What an attempt before left behind, if it could not clean up.
-        let _usually_none = fs::remove_file(&sink.paths.part);
-        let file = platform::create_private_file(&sink.paths.part)
-            .map_err(|error| own("the upload cannot be stored", &error))?;
+        remove_abandoned(&sink.paths.part);
+        let file = match platform::create_private_file(&sink.paths.part) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                // It belongs to another server, which goes on with it.
+                sink.done = true;
+                sink.uploads.0.set(id, UploadState::Announced);
+                return Err(taken());
+            }
+            created => created.map_err(|error| own("the upload cannot be stored", &error))?,
+        };
+        // Nobody else takes it away from now on, unless somebody was at it in this very moment. Where there are no locks there is
+        // one server.
+        if matches!(file.try_lock(), Err(TryLockError::WouldBlock))
+            || !platform::is_at(&file, &sink.paths.part)
+        {
+            sink.done = true;
+            sink.uploads.0.set(id, UploadState::Announced);
+            return Err(taken());
+        }
         sink.open = Some(OpenUpload { file, hasher, length: 0 });
         Ok(sink)
     }
@@ -54,9 +71,9 @@ impl Sink {
         if let (Some(hasher), Some((algorithm, digits))) = (open.hasher, &self.record.checksum) {
             compare(hasher, algorithm, digits)?;
         }
-        drop(open.file);
         fs::rename(&self.paths.part, &self.paths.data)
             .map_err(|error| own("the upload cannot be stored", &error))?;
+        drop(open.file);
         self.done = true;
         self.uploads.0.set(&self.id, UploadState::Complete);
         Ok(())
@@ -99,6 +116,20 @@ impl Drop for Sink {
             self.uploads.0.set(&self.id, UploadState::Announced);
         }
     }
+}
+
+/// Removes a part that nobody receives any more.
+pub(super) fn remove_abandoned(part: &Path) {
+    let Ok(file) = OpenOptions::new().write(true).open(part) else { return };
+    // Who holds the lock of what is there now is the only one who may take it away.
+    if !matches!(file.try_lock(), Err(TryLockError::WouldBlock)) && platform::is_at(&file, part) {
+        let _tried = fs::remove_file(part);
+    }
+}
+
+/// Its bytes are there, or somebody is sending them.
+pub(super) fn taken() -> Failure {
+    Failure::new(ErrorCode::InvalidInput, "the upload is complete or in progress already")
 }
 
 fn broken_off() -> Failure {

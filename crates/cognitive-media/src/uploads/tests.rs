@@ -186,8 +186,9 @@ async fn ext_media_a_restart_finds_what_was_complete_and_forgets_what_was_not() 
     let half = uploads.announce("ann", &upload(3)).unwrap().id;
     let mut sink = uploads.receive("ann", &half).await.unwrap();
     sink.piece(Bytes::from_static(b"ab")).await.unwrap();
-    // The process ends without cleaning up.
-    std::mem::forget(sink);
+    // The process ends without cleaning up: what it had locked is free, and what it had written is there.
+    drop(sink);
+    fs::write(folder.path().join(format!("uploads/{half}.part")), b"ab").unwrap();
     fs::write(folder.path().join("uploads/ffffffffffffffffffffffffffffffff.json"), b"not ours").unwrap();
     let again = time.open(&folder, UploadLimits::default());
     assert_eq!(again.load("ann", &whole, 9).unwrap().bytes, "abc");
@@ -219,9 +220,74 @@ async fn l_an_upload_is_found_by_another_process_once_it_is_whole() {
     let second = time.open(&folder, UploadLimits::default());
     let announced = first.announce("ann", &upload(3)).unwrap();
     assert_eq!(code(second.load("ann", &announced.id, 100)), "E1019");
-    assert_eq!(code(second.receive("ann", &announced.id).await), "E1019");
+    assert_eq!(code(second.receive("ann", &announced.id).await), "ok", "any of them may receive it");
     send(&first, "ann", &announced.id, &[b"abc"]).await.unwrap();
     assert_eq!(code(second.load("bob", &announced.id, 100)), "E1019");
     assert_eq!(second.load("ann", &announced.id, 100).unwrap().bytes.as_ref(), b"abc");
     assert_eq!(code(second.load("ann", "../../etc/passwd", 100)), "E1019");
+}
+
+// Several servers with one folder: what one is told, all know.
+#[tokio::test]
+async fn servers_that_share_a_folder_share_its_uploads() {
+    let (folder, time, one) = setting();
+    let other = time.open(&folder, UploadLimits::default());
+    let id = one.announce("ann", &upload(6)).unwrap().id;
+    assert_eq!(code(other.receive("bob", &id).await), "E1019", "nobody else's");
+    // Received by another than it was announced to, and by no two at once.
+    let mut sink = other.receive("ann", &id).await.unwrap();
+    sink.piece(Bytes::from_static(b"abc")).await.unwrap();
+    assert_eq!(code(one.receive("ann", &id).await), "E1001");
+    // A server that starts now leaves it alone.
+    let third = time.open(&folder, UploadLimits::default());
+    assert_eq!(code(third.receive("ann", &id).await), "E1001");
+    sink.piece(Bytes::from_static(b"def")).await.unwrap();
+    sink.finish().await.unwrap();
+    for server in [&one, &other, &third] {
+        assert_eq!(server.load("ann", &id, 9).unwrap().bytes.as_ref(), b"abcdef");
+        assert_eq!(code(server.load("bob", &id, 9)), "E1019");
+        assert_eq!(code(server.receive("ann", &id).await), "E1001", "it is there already");
+    }
+    time.pass(Duration::from_hours(2));
+    for server in [&one, &other, &third] {
+        server.collect();
+        assert_eq!(code(server.load("ann", &id, 9)), "E1018", "expired for all, and removed once");
+    }
+}
+
+#[tokio::test]
+async fn a_part_whose_server_is_gone_goes_and_can_be_sent_again() {
+    let (folder, time, one) = setting();
+    let id = one.announce("ann", &upload(3)).unwrap().id;
+    let part = folder.path().join(format!("uploads/{id}.part"));
+    fs::write(&part, "ab").unwrap();
+    let other = time.open(&folder, UploadLimits::default());
+    assert!(!part.exists(), "nobody holds it");
+    fs::write(&part, "ab").unwrap();
+    send(&other, "ann", &id, &[b"abc"]).await.unwrap();
+    assert_eq!(one.load("ann", &id, 9).unwrap().bytes.as_ref(), b"abc");
+}
+
+#[tokio::test]
+async fn limits_hold_over_all_servers_that_share_a_folder() {
+    let (folder, time) = (tempfile::tempdir().unwrap(), Time::new());
+    let limits = UploadLimits { uploads_per_owner: 2, ..UploadLimits::default() };
+    let [one, other] = [0; 2].map(|_| time.open(&folder, limits.clone()));
+    for server in [&one, &other] {
+        server.mention_others();
+    }
+    let first = one.announce("ann", &upload(1)).unwrap().id;
+    send(&one, "ann", &first, &[b"a"]).await.unwrap();
+    assert_eq!(code(other.announce("ann", &upload(1))), "ok");
+    assert_eq!(code(one.announce("ann", &upload(1))), "E4002");
+    assert_eq!(
+        (code(other.announce("ann", &upload(1))), code(other.announce("bob", &upload(1)))),
+        ("E4002", "ok")
+    );
+    // What one was told goes also if only the other is still there.
+    drop(one);
+    time.pass(Duration::from_hours(2));
+    other.collect();
+    assert!(!folder.path().join(format!("uploads/{first}.data")).exists());
+    assert_eq!(code(other.announce("ann", &upload(1))), "ok");
 }
