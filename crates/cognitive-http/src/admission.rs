@@ -3,7 +3,6 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -17,7 +16,7 @@ use crate::header_names;
 use crate::operations::{self, OperationAccess};
 use crate::response;
 use crate::roles::Roles;
-use crate::studio::logins;
+use crate::studio::logins::{self, Login};
 
 /// The subprotocol in which a page may show a key where it cannot set a header, and the one that it gets (`/ws`).
 const SHOWN: &str = "cogn.bearer.";
@@ -36,6 +35,7 @@ pub(crate) fn admit(
     shared: &Shared,
     request: &Request,
     peer: &Peer,
+    login: Option<Login>,
 ) -> Result<Admitted, Box<Response<Body>>> {
     let headers = request.headers();
     well_formed(headers)?;
@@ -59,7 +59,7 @@ pub(crate) fn admit(
     }
     // A browser asks without a key whether a page may send one; only `preflight` answers that.
     let is_preflight = *method == Method::OPTIONS && headers.contains_key(header::ORIGIN);
-    let known = if is_preflight { None } else { known(shared, request)? };
+    let known = if is_preflight { None } else { known(shared, request, login)? };
     match known {
         Some(admitted) => within_roles(access, admitted),
         None if is_preflight || access == Some(OperationAccess::Open) => {
@@ -103,9 +103,12 @@ pub(crate) fn unknown() -> Response<Body> {
 
 /// The holder of the key that a request shows, or of the cookie. A key counts before a cookie; a cookie never opens a
 /// WebSocket and is nothing to agents.
-fn known(shared: &Shared, request: &Request) -> Result<Option<Admitted>, Box<Response<Body>>> {
-    let (headers, path) = (request.headers(), request.uri().path());
-    if let Some(shown) = bearer(headers).or_else(|| protocol(headers).filter(|_| path == "/ws")) {
+fn known(
+    shared: &Shared,
+    request: &Request,
+    login: Option<Login>,
+) -> Result<Option<Admitted>, Box<Response<Body>>> {
+    if let Some(shown) = shown_key(request) {
         let key = ApiKey::find(&shared.config.keys, shown.trim());
         return Ok(key.map(|key| Admitted {
             name: key.name.as_str().into(),
@@ -113,10 +116,7 @@ fn known(shared: &Shared, request: &Request) -> Result<Option<Admitted>, Box<Res
             is_known: true,
         }));
     }
-    let cookie = logins::shown(headers).filter(|_| !matches!(path, "/ws" | "/mcp"));
-    let Some(login) = cookie.and_then(|secret| shared.logins.find(secret, Instant::now())) else {
-        return Ok(None);
-    };
+    let Some(login) = login else { return Ok(None) };
     if !is_of_our_page(request) {
         let failure = Failure::new(
             ErrorCode::PermissionDenied,
@@ -126,6 +126,19 @@ fn known(shared: &Shared, request: &Request) -> Result<Option<Admitted>, Box<Res
         return Err(Box::new(response::failure(failure)));
     }
     Ok(Some(Admitted { name: login.name, roles: login.roles, is_known: true }))
+}
+
+/// The key that a request shows.
+fn shown_key(request: &Request) -> Option<&str> {
+    let headers = request.headers();
+    bearer(headers).or_else(|| protocol(headers).filter(|_| request.uri().path() == "/ws"))
+}
+
+/// The cookie that a request is let in by, if it is by a cookie.
+pub(crate) fn cookie(shared: &Shared, request: &Request) -> Option<String> {
+    let is_for_pages = !matches!(request.uri().path(), "/ws" | "/mcp");
+    let counts = is_for_pages && !shared.config.keys.is_empty() && shown_key(request).is_none();
+    logins::shown(request.headers()).filter(|_| counts).map(str::to_owned)
 }
 
 /// Whether a request that a browser lets in by its cookie was sent by our own page. What only reads may come from anywhere:

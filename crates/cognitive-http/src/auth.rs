@@ -14,14 +14,16 @@ use cognitive_contract::{ErrorCode, Failure};
 use futures_util::FutureExt;
 use tower_service::Service;
 
-use crate::admission::{Admitted, admit, is_limited};
+use crate::admission::{Admitted, admit, cookie, is_limited};
 use crate::app::Shared;
 use crate::config::AccessRecord;
 use crate::connection_limit::house;
 use crate::header_names;
+use crate::operations::{self, OperationAccess};
 use crate::response;
 use crate::roles::Roles;
 use crate::spans::Asked;
+use crate::studio::shared_logins;
 use crate::trace::Trace;
 
 /// Who asks.
@@ -108,7 +110,18 @@ pub(crate) async fn guard(
         started,
     });
     let origin = request.headers().get(header::ORIGIN).cloned();
-    let mut response = match admit(&shared, &request, &peer) {
+    let secret = cookie(&shared, &request);
+    let login = match secret {
+        Some(secret) => shared_logins::find(&shared, &secret).await,
+        None => Ok(None),
+    };
+    let is_open = operations::access(&method, request.uri().path()) == Some(OperationAccess::Open);
+    let admitted = match login {
+        // Who need not be known is let in all the same.
+        Err(failure) if !is_open => Err(Box::new(response::failure(failure))),
+        login => admit(&shared, &request, &peer, login.unwrap_or_default()),
+    };
+    let mut response = match admitted {
         Ok(Admitted { name, roles, is_known }) => {
             line.client = Arc::clone(&name);
             let is_keyed = !shared.config.keys.is_empty();

@@ -10,6 +10,7 @@ use cognitive_contract::money::Money;
 use cognitive_contract::ports::Provider;
 use cognitive_contract::review::ReviewDesk;
 use cognitive_contract::span::SpanSink;
+use cognitive_contract::text::hex;
 use cognitive_contract::workshop::{CaseBook, ModuleWorkshop};
 pub use cognitive_mcp::ToolSurface;
 use serde_json::Value;
@@ -43,6 +44,16 @@ impl ApiKey {
     pub fn with_roles(mut self, roles: Roles) -> Self {
         self.roles = roles;
         self
+    }
+
+    /// What only somebody who knows the key can say of a login: it proves to servers with the same key that it was made with it.
+    pub(crate) fn vouch(&self, login: &[u8; 32]) -> String {
+        hex(&Sha256::new().chain_update(b"cogn login").chain_update(self.hash).chain_update(login).finalize())
+    }
+
+    /// Whether somebody who knows the key said this of a login.
+    pub(crate) fn has_vouched(&self, login: &[u8; 32], said: &str) -> bool {
+        self.vouch(login).as_bytes().ct_eq(said.as_bytes()).into()
     }
 
     /// The key that somebody shows. Looks at all of them, in time that says nothing about how close a guess was.

@@ -1,5 +1,5 @@
-//! What several servers of one service share, as a port: how much each client has asked for, what their streams have sent, and what
-//! one server has to tell another.
+//! What several servers of one service share, as a port: how much each client has asked for, what their streams have sent, who is
+//! logged in, and what one server has to tell another.
 //! Without it each server knows its own alone. A server that cannot reach it goes on with what it knows itself: nobody's answer
 //! waits for it.
 
@@ -58,6 +58,20 @@ pub trait SharedState: Send + Sync {
     /// Tells the server that sends a stream to end it. `false` if this owner has no such stream; one whose server is no more has
     /// nobody to be told, and is none the less known.
     fn cancel_stream<'a>(&'a self, id: &'a str, owner: &'a str) -> PortFuture<'a, Result<bool, String>>;
+
+    /// Keeps a login: a hash that only the browser's secret gives, and whose it is.
+    fn keep_login<'a>(
+        &'a self,
+        hash: &'a str,
+        holder: &'a str,
+        keep: Duration,
+    ) -> PortFuture<'a, Result<(), String>>;
+
+    /// Whose a login is, if it is still one.
+    fn login<'a>(&'a self, hash: &'a str) -> PortFuture<'a, Result<Option<String>, String>>;
+
+    /// Ends a login at all servers.
+    fn end_login<'a>(&'a self, hash: &'a str) -> PortFuture<'a, Result<(), String>>;
 
     /// Tells all other servers that somebody has changed a module.
     fn tell_of_modules(&self) -> PortFuture<'_, Result<(), String>>;

@@ -145,9 +145,11 @@ impl Drop for RedisState {
 }
 
 async fn say_alive(connection: &mut ConnectionManager, server: &str) -> Result<(), RedisError> {
-    let millis = u64::try_from(BELIEVED.as_millis()).unwrap_or(u64::MAX);
+    let believed = u64::try_from(BELIEVED.as_millis()).unwrap_or(u64::MAX);
     let mut pipe = redis::pipe();
-    pipe.atomic().pset_ex(of_server(server), 1, millis).ignore().sadd(SERVERS, server).ignore();
+    pipe.atomic().pset_ex(of_server(server), 1, believed).ignore();
+    // The list goes, too, when nobody is there any more.
+    pipe.sadd(SERVERS, server).ignore().pexpire(SERVERS, millis(UNHEARD)).ignore();
     pipe.query_async(connection).await
 }
 
@@ -173,6 +175,10 @@ fn millis(time: Duration) -> i64 {
 
 fn of_server(server: &str) -> String {
     format!("cogn:server:{server}")
+}
+
+fn of_login(hash: &str) -> String {
+    format!("cogn:login:{hash}")
 }
 
 fn of_client(client: &str) -> String {
@@ -313,6 +319,33 @@ impl SharedState for RedisState {
             let call = call.arg(owner).arg(written(&ServerWord::CancelStream(id.to_owned())));
             let known: Result<i64, _> = call.arg(millis(UNHEARD)).invoke_async(&mut connection).await;
             known.map(|known| known == 1).map_err(|error| said(&error))
+        })
+    }
+
+    fn keep_login<'a>(
+        &'a self,
+        hash: &'a str,
+        holder: &'a str,
+        keep: Duration,
+    ) -> PortFuture<'a, Result<(), String>> {
+        Box::pin(async move {
+            let mut connection = self.connection.clone();
+            let keep = u64::try_from(keep.as_millis()).unwrap_or(u64::MAX);
+            connection.pset_ex::<_, _, ()>(of_login(hash), holder, keep).await.map_err(|error| said(&error))
+        })
+    }
+
+    fn login<'a>(&'a self, hash: &'a str) -> PortFuture<'a, Result<Option<String>, String>> {
+        Box::pin(async move {
+            let mut connection = self.connection.clone();
+            connection.get(of_login(hash)).await.map_err(|error| said(&error))
+        })
+    }
+
+    fn end_login<'a>(&'a self, hash: &'a str) -> PortFuture<'a, Result<(), String>> {
+        Box::pin(async move {
+            let mut connection = self.connection.clone();
+            connection.del::<_, ()>(of_login(hash)).await.map_err(|error| said(&error))
         })
     }
 

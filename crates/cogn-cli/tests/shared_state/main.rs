@@ -12,6 +12,7 @@
 mod cancel;
 mod copies;
 mod lists;
+mod logins;
 mod outage;
 mod service;
 mod sockets;

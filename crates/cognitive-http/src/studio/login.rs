@@ -11,7 +11,7 @@ use cognitive_contract::ports::AuditRecord;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{body, logins};
+use super::{body, logins, shared_logins};
 use crate::admission::{host_is_local, unknown};
 use crate::app::Shared;
 use crate::auth::Client;
@@ -61,10 +61,16 @@ pub(crate) async fn begin(
         return unknown();
     };
     // Whoever was logged in with this browser no longer is.
-    if let Some(before) = before {
-        shared.logins.end(&before);
-    }
-    let secret = shared.logins.begin(key, now);
+    let begun = async {
+        if let Some(before) = &before {
+            shared_logins::end(&shared, before).await?;
+        }
+        shared_logins::begin(&shared, key).await
+    };
+    let secret = match begun.await {
+        Ok(secret) => secret,
+        Err(failure) => return response::failure(failure),
+    };
     record(&shared, &client, key, "login");
     let mut response = response::json(StatusCode::OK, &session(&shared, Some(&key.name), key.roles));
     put_cookie(&mut response, logins::given(&secret, may_be_plain));
@@ -73,8 +79,10 @@ pub(crate) async fn begin(
 
 /// `DELETE /v1/session`: logs out.
 pub(crate) async fn end(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response<Body> {
-    if let Some(secret) = logins::shown(&headers) {
-        shared.logins.end(secret);
+    if let Some(secret) = logins::shown(&headers)
+        && let Err(failure) = shared_logins::end(&shared, secret).await
+    {
+        return response::failure(failure);
     }
     let mut response = response::json(StatusCode::OK, &json!({ "status": "ended" }));
     put_cookie(&mut response, logins::taken(host_is_local(&headers)));

@@ -16,7 +16,7 @@ use crate::roles::Roles;
 /// The name of the cookie.
 pub(crate) const COOKIE: &str = "cogn_session";
 /// How long a login is good for.
-const LIFETIME: Duration = Duration::from_hours(12);
+pub(super) const LIFETIME: Duration = Duration::from_hours(12);
 /// Logins at once. For one more, the one that ends first goes.
 const MOST: usize = 1_000;
 /// Wrong keys that an address may show in a minute.
@@ -24,7 +24,7 @@ const GUESSES: u32 = 10;
 
 /// All logins of a server.
 pub(crate) struct Logins {
-    by_hash: Mutex<HashMap<[u8; 32], Login>>,
+    by_hash: Mutex<HashMap<[u8; 32], TimedLogin>>,
     guesses: Limits,
 }
 
@@ -33,7 +33,20 @@ pub(crate) struct Logins {
 pub(crate) struct Login {
     pub(crate) name: Arc<str>,
     pub(crate) roles: Roles,
+}
+
+/// A login, and how long it is one.
+#[derive(Debug, Clone)]
+struct TimedLogin {
+    login: Login,
     until: Instant,
+}
+
+impl Login {
+    /// That of the holder of a key.
+    pub(super) fn of(key: &ApiKey) -> Self {
+        Self { name: key.name.as_str().into(), roles: key.roles }
+    }
 }
 
 impl Default for Logins {
@@ -45,10 +58,8 @@ impl Default for Logins {
 impl Logins {
     /// Logs the holder of a key in, and gives the secret that the cookie holds.
     pub(crate) fn begin(&self, key: &ApiKey, now: Instant) -> String {
-        // Three random ids have more than 256 random bits; what is told is a hash of them.
-        let random = [(); 3].map(|()| uuid::Uuid::new_v4().into_bytes()).concat();
-        let secret = hex(&Sha256::digest(random));
-        let login = Login { name: key.name.as_str().into(), roles: key.roles, until: now + LIFETIME };
+        let secret = new_secret();
+        let login = TimedLogin { login: Login::of(key), until: now + LIFETIME };
         let mut all = self.lock();
         all.retain(|_, login| login.until > now);
         if all.len() >= MOST {
@@ -61,7 +72,7 @@ impl Logins {
 
     /// Who a cookie belongs to, unless it has ended.
     pub(crate) fn find(&self, secret: &str, now: Instant) -> Option<Login> {
-        self.lock().get(&hash(secret)).filter(|login| login.until > now).cloned()
+        self.lock().get(&hash(secret)).filter(|known| known.until > now).map(|known| known.login.clone())
     }
 
     /// Ends a login.
@@ -79,13 +90,21 @@ impl Logins {
         let _ = self.guesses.run(address, now);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 32], Login>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 32], TimedLogin>> {
         // A panic while the lock was held leaves at worst a login that is missing.
         self.by_hash.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn hash(secret: &str) -> [u8; 32] {
+/// What nobody guesses.
+pub(super) fn new_secret() -> String {
+    // Three random ids have more than 256 random bits; what is told is a hash of them.
+    let random = [(); 3].map(|()| uuid::Uuid::new_v4().into_bytes()).concat();
+    hex(&Sha256::digest(random))
+}
+
+/// What is kept of a secret.
+pub(super) fn hash(secret: &str) -> [u8; 32] {
     Sha256::digest(secret.as_bytes()).into()
 }
 

@@ -17,4 +17,5 @@ pub(crate) mod replay;
 pub(crate) mod replies;
 pub(crate) mod reviews;
 pub(crate) mod runs;
+pub(crate) mod shared_logins;
 pub(crate) mod workbench;

@@ -1,0 +1,50 @@
+//! Logins of a browser over all servers: kept where they share everything else, or by this server where it stands alone. What is kept
+//! is a hash of the cookie, the name of the key and a proof that the key was known; so nobody who can write there but knows no key
+//! logs in, and a key that is taken away or changed takes its logins along. Where it cannot be asked, nobody is logged in.
+
+use std::time::Instant;
+
+use cognitive_contract::Failure;
+use cognitive_contract::text::hex;
+
+use super::logins::{LIFETIME, Login, hash, new_secret};
+use crate::app::Shared;
+use crate::config::ApiKey;
+use crate::other_servers::unshared;
+
+/// Logs the holder of a key in, and gives the secret that the cookie holds.
+pub(crate) async fn begin(shared: &Shared, key: &ApiKey) -> Result<String, Failure> {
+    let Some(state) = &shared.config.shared else { return Ok(shared.logins.begin(key, Instant::now())) };
+    let secret = new_secret();
+    let login = hash(&secret);
+    let holder = format!("{} {}", key.vouch(&login), key.name);
+    state.keep_login(&hex(&login), &holder, LIFETIME).await.map_err(|reason| unreachable(shared, &reason))?;
+    Ok(secret)
+}
+
+/// Who a cookie belongs to, unless it has ended.
+pub(crate) async fn find(shared: &Shared, secret: &str) -> Result<Option<Login>, Failure> {
+    let Some(state) = &shared.config.shared else { return Ok(shared.logins.find(secret, Instant::now())) };
+    let login = hash(secret);
+    let kept = state.login(&hex(&login)).await.map_err(|reason| unreachable(shared, &reason))?;
+    let Some((proof, name)) = kept.as_deref().and_then(|holder| holder.split_once(' ')) else {
+        return Ok(None);
+    };
+    let mut keys = shared.config.keys.iter().filter(|key| key.name == name);
+    Ok(keys.find(|key| key.has_vouched(&login, proof)).map(Login::of))
+}
+
+/// Ends a login, everywhere.
+pub(crate) async fn end(shared: &Shared, secret: &str) -> Result<(), Failure> {
+    let Some(state) = &shared.config.shared else {
+        shared.logins.end(secret);
+        return Ok(());
+    };
+    state.end_login(&hex(&hash(secret))).await.map_err(|reason| unreachable(shared, &reason))
+}
+
+fn unreachable(shared: &Shared, reason: &str) -> Failure {
+    shared.config.complain(&format!("nobody can log in or is logged in: {reason}"));
+    unshared("logins cannot be looked up at the moment")
+        .suggest("Try again in a moment, or send `Authorization: Bearer KEY`")
+}
