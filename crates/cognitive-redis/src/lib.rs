@@ -99,7 +99,8 @@ pub struct RedisState {
 }
 
 impl RedisState {
-    /// Connects to Redis: `redis://HOST:PORT/DATABASE`, or `redis+unix:///SOCKET`. The error says why it cannot, without the address: it
+    /// Connects to Redis: `redis://HOST:PORT/DATABASE`, `rediss://…` with TLS and a certificate that the roots of the system vouch for, or
+    /// `redis+unix:///SOCKET`. The error says why it cannot, without the address: it
     /// may have a password.
     pub async fn connect(address: &str, password: Option<&str>) -> Result<Self, String> {
         let mut info: redis::ConnectionInfo = redis::IntoConnectionInfo::into_connection_info(address)
@@ -108,6 +109,7 @@ impl RedisState {
             let settings = info.redis_settings().clone().set_password(password);
             info = info.set_redis_settings(settings);
         }
+        let _already_chosen = rustls::crypto::ring::default_provider().install_default();
         let client = Client::open(info).map_err(|error| said(&error))?;
         let mut connection = open(&client, PATIENCE).await?;
         let ears = open(&client, LISTENING + PATIENCE).await?;

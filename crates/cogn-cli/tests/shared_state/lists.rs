@@ -64,9 +64,13 @@ fn a_module_that_is_changed_at_one_server_is_told_to_the_agents_of_all() {
     let body = json!({ "hash": json_in(&files)["hash"], "files": { "module.yaml": changed } }).to_string();
     let (status, saved) = send(&servers[0].address, "PUT /v1/modules/talk/files", EVE, &body);
     assert_eq!(status, 200, "{saved}");
-    agents.iter_mut().for_each(|agent| agent.hear("notifications/tools/list_changed"));
+    for agent in &mut agents {
+        agent.hear("notifications/tools/list_changed");
+    }
     // By the command line, which no server is told of.
     let added = home.cogn(&["init", "more"]);
     assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
-    agents.iter_mut().for_each(|agent| agent.hear("notifications/tools/list_changed"));
+    for agent in &mut agents {
+        agent.hear("notifications/tools/list_changed");
+    }
 }

@@ -17,5 +17,6 @@ mod outage;
 mod service;
 mod sockets;
 mod streams;
+mod tls;
 mod trouble;
 mod uploads;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::service::{Home, Server, Service, answer};
 
 /// How long a server that was down may take to be asked again.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Three servers on one database, each with another need of it.
 struct World {

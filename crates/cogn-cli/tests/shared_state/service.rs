@@ -21,7 +21,11 @@ pub(crate) const BOB: &str = "authorization: Bearer bob-0123456789abcdef\r\n";
 pub(crate) const EVE: &str = "authorization: Bearer eve-0123456789abcdef\r\n";
 
 /// A home with one module, three keys and this configuration.
-pub(crate) struct Home(TempDir);
+pub(crate) struct Home {
+    dir: TempDir,
+    /// What the program finds in its environment besides.
+    env: Vec<(&'static str, String)>,
+}
 
 impl Home {
     pub(crate) fn new(config: &str) -> Self {
@@ -44,7 +48,13 @@ impl Home {
             "ann ann-0123456789abcdef\nbob bob-0123456789abcdef\neve eve-0123456789abcdef run,author\n",
         )
         .unwrap();
-        Self(home)
+        Self { dir: home, env: Vec::new() }
+    }
+
+    /// The same with something in the environment.
+    pub(crate) fn with_env(mut self, name: &'static str, value: &str) -> Self {
+        self.env.push((name, value.to_owned()));
+        self
     }
 
     /// A second module, which keeps its answers and takes what was kept.
@@ -63,7 +73,7 @@ impl Home {
     }
 
     pub(crate) fn path(&self) -> &Path {
-        self.0.path()
+        self.dir.path()
     }
 
     /// The program, here and nowhere else.
@@ -71,6 +81,7 @@ impl Home {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cogn"));
         command.args(args).current_dir(self.path()).env_clear();
         command.env("HOME", self.path()).env("OPENAI_API_KEY", "sk-test").stdin(Stdio::null());
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
         command
     }
 
@@ -182,7 +193,7 @@ pub(crate) struct Server {
 }
 
 /// What a server has to say has to be said by then.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 impl Server {
     pub(crate) fn start(home: &Home, service: &Service, more: &[&str]) -> Self {
