@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 
 use crate::folder::Folder;
 use crate::folder_files::files_of;
-use crate::put_folder::{exchange, is_folder, new_staged, sync};
+use crate::put_folder::{STAGED, exchange, is_folder, new_staged, remove_abandoned, sync};
 
 /// What tells one state of a folder from another: a hash of all files with their paths. Hidden files do not count.
 #[must_use]
@@ -101,7 +101,8 @@ fn put_file(folder: &Path, path: &str, bytes: &[u8], ready: Ready<'_>) -> Result
     let target = folder.join(path);
     let parent = target.parent().unwrap_or(folder);
     fs::create_dir_all(parent)?;
-    let staged = tempfile::Builder::new().prefix(".cogn-staged-").tempfile_in(parent)?;
+    remove_abandoned(parent);
+    let staged = tempfile::Builder::new().prefix(STAGED).tempfile_in(parent)?;
     // The mode of what it replaces, else that of any new file.
     let staged = staged.into_temp_path();
     fs::remove_file(&staged)?;
@@ -133,6 +134,8 @@ fn put_all(
     if !is_folder(&folder)? {
         return Err(io::Error::from(io::ErrorKind::NotFound).into());
     }
+    // The first has what was staged beside it, the second what was staged in it.
+    [parent, &folder].into_iter().for_each(remove_abandoned);
     let staged = new_staged(parent)?;
     let swapped = stage(&folder, &staged, differing)
         .map_err(Unwritten::from)
@@ -231,6 +234,35 @@ mod tests {
             names.extend(fs::read_dir(self.module()).unwrap().map(name));
             names.sort();
             names
+        }
+    }
+
+    // A save that was killed leaves what it had staged, and the next one takes it away; that of somebody who is writing stays.
+    #[cfg(unix)]
+    #[test]
+    fn what_a_killed_save_left_goes_with_the_next_one() {
+        let one: &[(&str, Option<&str>)] = &[("prompt.md", Some("new"))];
+        let several: &[(&str, Option<&str>)] = &[("prompt.md", Some("newer")), ("tests/a.txt", Some("b"))];
+        for (changed, goes_beside) in [(one, false), (several, true)] {
+            let place = Place::new();
+            let hour_ago = std::time::SystemTime::now() - std::time::Duration::from_hours(1);
+            for (name, time) in [("old", Some(hour_ago)), ("new", None)] {
+                let (inside, beside) = (format!("m/{STAGED}{name}"), format!("{STAGED}{name}"));
+                fs::write(place.0.path().join(&inside), "x").unwrap();
+                fs::create_dir(place.0.path().join(&beside)).unwrap();
+                fs::write(place.0.path().join(&beside).join("x"), "x").unwrap();
+                for path in [inside, beside].iter().filter(|_| time.is_some()) {
+                    let file = fs::File::open(place.0.path().join(path)).unwrap();
+                    file.set_modified(time.unwrap()).unwrap();
+                }
+            }
+            place.change(&place.hash(), changed).unwrap();
+            let there = |path: &str| place.0.path().join(path).exists();
+            assert!(!there(&format!("m/{STAGED}old")) && there(&format!("m/{STAGED}new")));
+            assert_eq!(
+                (there(&format!("{STAGED}old")), there(&format!("{STAGED}new"))),
+                (!goes_beside, true)
+            );
         }
     }
 

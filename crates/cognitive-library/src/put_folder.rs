@@ -6,11 +6,14 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::platform;
 
 /// In the names of folders that are being written or removed. Nobody takes a hidden folder for a module.
-const STAGED: &str = ".cogn-staged-";
+pub(crate) const STAGED: &str = ".cogn-staged-";
+/// To write a folder takes moments; what is this old was left by somebody who was killed.
+const ABANDONED: Duration = Duration::from_mins(10);
 
 /// Writes `parent/name`, instead of a folder that may be there. The name is a single one, without separators.
 pub fn put_folder<T: AsRef<[u8]>>(
@@ -58,6 +61,21 @@ pub fn remove_staged(parent: &Path) {
         if entry.file_name().to_string_lossy().starts_with(STAGED) {
             let _does_no_harm = fs::remove_dir_all(entry.path());
         }
+    }
+}
+
+/// The same where somebody else may be writing: only what nobody has touched for a while.
+pub(crate) fn remove_abandoned(parent: &Path) {
+    let is_old = |entry: &fs::DirEntry| {
+        let modified = entry.metadata().and_then(|found| found.modified());
+        modified.is_ok_and(|time| time.elapsed().is_ok_and(|age| age >= ABANDONED))
+    };
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        if !entry.file_name().to_string_lossy().starts_with(STAGED) || !is_old(&entry) {
+            continue;
+        }
+        let path = entry.path();
+        let _does_no_harm = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
     }
 }
 
