@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use cogn::{Envelope, ErrorCode, Failure, ModuleRun};
+use cogn::{Envelope, ErrorCode, Failure, ModuleRun, Value};
+use cognitive_runtime::receipt::canonical_sha256;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -14,6 +15,7 @@ use crate::bridge::{self, Bridge, LoopResult};
 use crate::caller::{self, Scope};
 use crate::engine::engine;
 use crate::failing;
+use crate::from_python;
 use crate::options::PythonOptions;
 use crate::run::RunHandle;
 use crate::runtime::NativeRuntime;
@@ -85,6 +87,16 @@ impl RunGate {
 #[pyfunction]
 pub fn failed_row(py: Python<'_>, message: String) -> PyResult<Bound<'_, PyAny>> {
     failing::envelope(py, no_input(message).into_envelope())
+}
+
+/// The hash of each input, as receipts and `cogn batch` have it. What is no input has one as well: that of the reason as a text, which no
+/// input has.
+#[pyfunction]
+pub fn input_hashes(py: Python<'_>, inputs: &Bound<'_, PyList>) -> Vec<String> {
+    let value = |input: Bound<'_, PyAny>| {
+        from_python::value("input", &input).unwrap_or_else(|error| Value::String(error.value(py).to_string()))
+    };
+    inputs.iter().map(|input| canonical_sha256(&value(input))).collect()
 }
 
 fn no_input(message: String) -> Failure {

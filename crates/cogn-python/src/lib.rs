@@ -37,7 +37,7 @@ mod native {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use crate::batch::{RunGate, failed_row};
+    use crate::batch::{RunGate, failed_row, input_hashes};
     #[pymodule_export]
     use crate::bridge::Bridge;
     #[pymodule_export]

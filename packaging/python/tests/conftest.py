@@ -22,8 +22,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for marker in item.iter_markers("needs"):
         missing = [name for name in marker.args if name and importlib.util.find_spec(name) is None]
-        # Ray starts eight processes for one row; its place is the benchmark, and a machine that has it.
-        has_to = missing != ["ray"] and os.environ.get("COGN_TEST_STRICT") == "1"
+        # Ray starts eight processes for one row, and Spark a Java; their place is the benchmark, and a machine that has them.
+        has_to = not set(missing) <= {"ray", "pyspark"} and os.environ.get("COGN_TEST_STRICT") == "1"
         if missing and has_to and "data-engines" not in os.environ.get("COGN_TEST_MAY_LACK", "").split(","):
             pytest.fail(f"not installed: {', '.join(missing)}", pytrace=False)
         if missing:

@@ -319,6 +319,69 @@ def test_one_row_of_a_hundred_fails_and_all_have_their_envelope(engine: str, stu
     assert [None if each["ok"] else each["error"]["code"] for each in envelopes] == bench.expected(600)
 
 
+def test_the_hash_of_an_input_is_that_of_a_batch(classify: cogn.Udf, tmp_path: Path) -> None:
+    texts = ["The train was on time.", "Größe — 1e3", "", "The train was on time."]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps({"labels": [1.0, 10], "text": text}) + "\n" for text in texts))
+    command = [cogn.binary(), "batch", "text-classifier", "rows.jsonl", "-o", "out.jsonl", "--ordered", "--provider", "openai", "--model", "stub"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert classify.input_hash([{"text": text, "labels": [1, 10]} for text in texts]) == [line["input_hash"] for line in lines]
+    fixed = cogn.udf("text-classifier", runtime=classify._spec.runtime, fixed={"labels": [1, 10]})
+    assert fixed.input_hash(texts) == fixed.input_hash(text=texts) == [line["input_hash"] for line in lines]
+
+
+def test_what_is_no_input_has_a_hash_too(classify: cogn.Udf) -> None:
+    missing, empty, data, other = classify.input_hash([None, {}, b"bytes", b"other"])
+    assert missing == empty != data
+    assert data == other, "the same reason"
+
+    @cogn.udf("text-classifier", runtime=classify._spec.runtime)
+    def broken(row: Any) -> Any:
+        return row["text"]
+
+    first, second, text = broken.input_hash([{}, {"a": 1}, {"text": "`prepare` raised KeyError: 'text'"}])
+    assert first == second != text
+    assert [len(each) for each in (first, text)] == [64, 64]
+    with pytest.raises(TypeError, match="one column"):
+        classify.input_hash(["a"], ["b"])
+    assert pickle.loads(pickle.dumps(classify.input_hash))(["a"]) == classify.input_hash(["a"])
+
+
+@pytest.mark.needs("pandas", "polars", "daft", "pyarrow")
+def test_every_engine_has_a_column_of_hashes(classify: cogn.Udf) -> None:
+    import daft
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    known = classify.input_hash(TEXTS)
+    assert classify.input_hash(pd.Series(TEXTS)).tolist() == known
+    assert classify.input_hash(pl.Series(TEXTS)).to_list() == known
+    frame = pl.LazyFrame({"text": TEXTS}).with_columns(input_hash=classify.input_hash(pl.col("text"))).collect()
+    assert frame["input_hash"].to_list() == known
+    assert daft.from_pydict({"text": TEXTS}).with_column("h", classify.input_hash(daft.col("text"))).to_pydict()["h"] == known
+    table = classify.input_hash.batches("text")(pa.table({"text": TEXTS}))
+    assert table.column("input_hash").to_pylist() == known
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked up in /proc")
+@pytest.mark.parametrize(
+    ("engine", "what"),
+    [
+        pytest.param("daft", "dies_whole", marks=pytest.mark.needs("daft", "pyarrow")),
+        pytest.param("ray", "loses_a_worker", marks=pytest.mark.needs("ray")),
+        pytest.param("spark", "dies_whole", marks=pytest.mark.needs("pyspark")),
+    ],
+)
+def test_a_job_that_is_killed_has_every_row_once_in_the_end(engine: str, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The benchmark in small. It asks how far the job is, and kills what it wants to; the end is the same whenever that happens."""
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[1] / "benches"))
+    failures = importlib.import_module("failures")
+    with StubService() as service:
+        seen = getattr(failures.Job(engine, 1200, tmp_path, service), what)()
+    assert (seen["envelopes"], seen["failed"]) == (1200, 12)
+
+
 def test_functions_that_are_made_in_a_loop_are_not_kept_for_ever() -> None:
     for _ in range(columns._MOST_WORKERS + 3):
         cogn.udf("text-classifier", runtime={"env": False, "provider": "ollama"})._worker()

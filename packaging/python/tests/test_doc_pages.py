@@ -41,6 +41,8 @@ def test_an_example_prints_what_the_page_says(
     monkeypatch.setenv("LLM_PROVIDER", "openai")
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     monkeypatch.setenv("OPENAI_BASE_URL", stub.base)
+    # Workers of Spark take another Python otherwise.
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     # Pages speak of the folder `modules` in the working directory.
     monkeypatch.chdir(tmp_path)
     os.symlink(ROOT / "modules", "modules")

@@ -5,16 +5,26 @@ no engine is imported here before that.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from .columns import Udf
+
+class RowFunction(Protocol):
+    """What gives a value for each row: envelopes, or hashes of inputs."""
+
+    __name__: str
+    column: str
+
+    @property
+    def type(self) -> Any: ...
+    def run(self, inputs: Iterable[Any]) -> Any: ...
+    def array(self, values: Iterable[Any]) -> pa.ChunkedArray: ...
 
 
-def apply(udf: Udf, column: Any, named: Mapping[str, Any]) -> Any:
-    """Envelopes for a column, or for named columns of one engine."""
+def apply(udf: RowFunction, column: Any, named: Mapping[str, Any]) -> Any:
+    """A value for each row of a column, or of named columns of one engine."""
     engines = {engine for value in ([column] if not named else named.values()) if (engine := _engine(value))}
     if len(engines) > 1:
         raise TypeError(f"the columns are of several engines: {', '.join(sorted(engines))}")
@@ -34,7 +44,7 @@ def _rows(columns: Mapping[str, Iterable[Any]]) -> Iterable[dict[str, Any]]:
     return (dict(zip(names, values)) for values in zip(*columns.values(), strict=True))
 
 
-def _plain(udf: Udf, column: Any, named: Mapping[str, Any]) -> Any:
+def _plain(udf: RowFunction, column: Any, named: Mapping[str, Any]) -> Any:
     if named:
         return udf.run(_rows(named))
     if isinstance(column, (str, bytes, Mapping)) or not isinstance(column, Iterable):
@@ -42,7 +52,7 @@ def _plain(udf: Udf, column: Any, named: Mapping[str, Any]) -> Any:
     return udf.run(column)
 
 
-def _pandas(udf: Udf, column: Any, named: Mapping[str, Any]) -> Any:
+def _pandas(udf: RowFunction, column: Any, named: Mapping[str, Any]) -> Any:
     import pandas as pd
 
     if named:
@@ -52,14 +62,14 @@ def _pandas(udf: Udf, column: Any, named: Mapping[str, Any]) -> Any:
         index, values = column.index, _rows({str(name): column[name].tolist() for name in column.columns})
     else:
         index, values = column.index, column.tolist()
-    return pd.Series(pd.array(udf.array(values), dtype=pd.ArrowDtype(udf.type)), index=index, name="env")
+    return pd.Series(pd.array(udf.array(values), dtype=pd.ArrowDtype(udf.type)), index=index, name=udf.column)
 
 
-def _polars(udf: Udf, column: Any, named: Mapping[str, Any]) -> Any:
+def _polars(udf: RowFunction, column: Any, named: Mapping[str, Any]) -> Any:
     import polars as pl
 
     def envelopes(series: pl.Series) -> pl.Series:
-        return pl.Series("env", pl.from_arrow(udf.array(series.to_list())))
+        return pl.Series(udf.column, pl.from_arrow(udf.array(series.to_list())))
 
     if isinstance(column, pl.LazyFrame):
         raise TypeError('a lazy frame of Polars gets a column: `frame.with_columns(env=f(pl.col("text")))`')
@@ -75,24 +85,24 @@ def _polars(udf: Udf, column: Any, named: Mapping[str, Any]) -> Any:
     return column.map_batches(envelopes, return_dtype=_polars_type(udf), is_elementwise=True)
 
 
-def _polars_type(udf: Udf) -> Any:
+def _polars_type(udf: RowFunction) -> Any:
     import polars as pl
     import pyarrow as pa
 
     return pl.Series(pl.from_arrow(pa.array([], type=udf.type))).dtype
 
 
-def _daft(udf: Udf, column: Any, named: Mapping[str, Any]) -> Any:
+def _daft(udf: RowFunction, column: Any, named: Mapping[str, Any]) -> Any:
     import daft
 
     if isinstance(column, daft.DataFrame):
         raise TypeError('a data frame of Daft gets a column: `frame.with_column("env", f(daft.col("text")))`')
     if isinstance(column, daft.Series):
-        return daft.Series.from_arrow(udf.array(column.to_pylist()), name="env")
+        return daft.Series.from_arrow(udf.array(column.to_pylist()), name=udf.column)
 
     def envelopes(*columns: Any, **more: Any) -> Any:
         values = columns[0].to_pylist() if columns else _rows({name: each.to_pylist() for name, each in more.items()})
-        return daft.Series.from_arrow(udf.array(values), name="env")
+        return daft.Series.from_arrow(udf.array(values), name=udf.column)
 
     envelopes.__name__ = udf.__name__
     # Waiting for models needs no processor, so a process of its own would only cost memory.
@@ -100,7 +110,7 @@ def _daft(udf: Udf, column: Any, named: Mapping[str, Any]) -> Any:
     return function(**named) if named else function(column)
 
 
-def _arrow(udf: Udf, column: Any, named: Mapping[str, Any]) -> Any:
+def _arrow(udf: RowFunction, column: Any, named: Mapping[str, Any]) -> Any:
     values = _rows({name: _pylist(value) for name, value in named.items()}) if named else column.to_pylist()
     return udf.array(values)
 
@@ -110,14 +120,14 @@ def _pylist(value: Any) -> list[Any]:
     return values
 
 
-def _ray(udf: Udf, column: Any, named: Mapping[str, Any]) -> Any:
+def _ray(udf: RowFunction, column: Any, named: Mapping[str, Any]) -> Any:
     raise TypeError('a data set of Ray is mapped: `data.map_batches(f.batches("text"), batch_format="pyarrow")`')
 
 
 class TableMapper:
     """Adds a column of envelopes to a table; see `Udf.batches`. Can be sent to other processes."""
 
-    def __init__(self, udf: Udf, columns: tuple[str, ...], named: Mapping[str, str], into: str) -> None:
+    def __init__(self, udf: RowFunction, columns: tuple[str, ...], named: Mapping[str, str], into: str) -> None:
         if len(columns) > 1 or (columns and named):
             raise TypeError("name one column of inputs, or the columns of its members, or none for all columns")
         self.udf, self.columns, self.named, self.into = udf, columns, dict(named), into
@@ -133,7 +143,7 @@ class TableMapper:
         return table.append_column(self.into, self.udf.array(values))
 
 
-_ENGINES: dict[str, Callable[[Udf, Any, Mapping[str, Any]], Any]] = {
+_ENGINES: dict[str, Callable[[RowFunction, Any, Mapping[str, Any]], Any]] = {
     "pandas": _pandas,
     "polars": _polars,
     "daft": _daft,

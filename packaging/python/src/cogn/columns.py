@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ._envelope import Envelope
+    from ._input_hash import InputHash
     from ._runtime import Runtime
 
 __all__ = ["Udf", "udf"]
@@ -93,6 +94,10 @@ class _Spec:
     token: str = dataclasses.field(default_factory=lambda: uuid.uuid4().hex)
 
 
+class _NoInput(str):
+    """Why a row has no input."""
+
+
 class _Worker:
     """What the rows of a column share in one process."""
 
@@ -125,6 +130,8 @@ def _only_field(members: list[Any], fixed: Mapping[str, Any]) -> str | None:
 class Udf:
     """A function of columns; see `udf`. Can be sent to other processes, unless it was given a runtime of this one."""
 
+    column = "env"
+
     def __init__(self, spec: _Spec) -> None:
         self._spec = spec
         self._column: EnvelopeColumn | None = None
@@ -153,6 +160,13 @@ class Udf:
     def type(self) -> pa.StructType:
         """The Arrow type of the column."""
         return self._envelopes().type
+
+    @property
+    def input_hash(self) -> InputHash:
+        """A function of the same columns that gives the hash of each input, as `cogn batch` has it: what was answered is known by it."""
+        from ._input_hash import InputHash
+
+        return InputHash(self)
 
     def run(self, inputs: Iterable[Any]) -> list[Envelope]:
         """An envelope for each input, in their order. Releases the GIL; Ctrl-C cancels all of them."""
@@ -199,23 +213,30 @@ class Udf:
             self._column = EnvelopeColumn(self._worker().data_shape)
         return self._column
 
+    def _input(self, value: Any, worker: _Worker) -> Any:
+        """What a row sends to the module, or why it sends nothing."""
+        prepare, fixed = self._spec.prepare, self._spec.fixed
+        try:
+            given = input_of(prepare(value) if prepare else value, worker.field)
+        except Exception as error:
+            return _NoInput(f"`prepare` raised {type(error).__name__}: {error}")
+        return {**fixed, **given} if fixed and isinstance(given, dict) else given
+
     def _rows(
         self, worker: _Worker, values: Iterable[Any], loop: asyncio.AbstractEventLoop | None
     ) -> tuple[_native.Runtime, list[tuple[Any, dict[str, Any]]], dict[int, Envelope]]:
         """Who runs them, the runs to make, and the envelopes of rows that are none because `prepare` raised."""
-        prepare, fixed, module = self._spec.prepare, self._spec.fixed, self._spec.module
-        native, options = worker.runtime._native, dict(self._spec.options)
+        module, native, options = self._spec.module, worker.runtime._native, dict(self._spec.options)
         if worker.runtime._calls_program:
             options["caller"] = (loop, contextvars.copy_context())
         faults: dict[int, Envelope] = {}
         rows: list[tuple[Any, dict[str, Any]]] = []
         for index, value in enumerate(values):
-            try:
-                given = input_of(prepare(value) if prepare else value, worker.field)
-            except Exception as error:
-                faults[index] = _native.failed_row(f"`prepare` raised {type(error).__name__}: {error}")
-                continue
-            rows.append(({**fixed, **given} if fixed and isinstance(given, dict) else given, options))
+            given = self._input(value, worker)
+            if isinstance(given, _NoInput):
+                faults[index] = _native.failed_row(given)
+            else:
+                rows.append((given, options))
         if _runtime._replaying:
             native = recorded(worker.runtime)
             rows = [(given, {**options, "replies": _replies(module, given)}) for given, options in rows]
