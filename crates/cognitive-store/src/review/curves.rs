@@ -1,8 +1,10 @@
 //! What stated confidences are worth, from the decisions of the store: read when somebody asks, and read again when there
-//! are more of them, whichever process made them. A store that is busy is not waited for: what was known before counts.
+//! are more of them, whichever process made them. Those of another process are seen within a second: to ask before every
+//! answer would cost every run a way to the store. A store that is busy is not waited for: what was known before counts.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use cognitive_contract::review::calibration::Judged;
 use cognitive_contract::review::{CalibrationCurve, Verdict};
@@ -15,24 +17,54 @@ use crate::store::Store;
 const WINDOW: i64 = 1_000;
 /// The most that a report looks at.
 const REPORTED: i64 = 100_000;
+/// How long nobody asks whether another process has decided something.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// More modules than these are not remembered at once.
 const MODULES: usize = 1_000;
 
 /// The curves of the modules that were asked about.
-#[derive(Debug, Default)]
-pub(super) struct CurveCache(Mutex<HashMap<String, ModuleCurves>>);
+#[derive(Debug)]
+pub(super) struct CurveCache {
+    modules: Mutex<HashMap<String, ModuleCurves>>,
+    look_again: Duration,
+}
+
+impl Default for CurveCache {
+    fn default() -> Self {
+        Self::looking_after(LOOK_AGAIN)
+    }
+}
 
 /// The curves of one module, by model: what one model is worth says nothing of another.
 #[derive(Debug, Clone, Default)]
 struct ModuleCurves {
     /// The last decision about the module that is in them.
     newest: i64,
+    /// When somebody last asked for newer ones; nothing, if there are some for certain.
+    asked: Option<Instant>,
     of_model: HashMap<String, Option<CalibrationCurve>>,
 }
 
 impl CurveCache {
+    pub(super) fn looking_after(look_again: Duration) -> Self {
+        Self { modules: Mutex::default(), look_again }
+    }
+
     pub(super) fn at(&self, store: &Store, module: &str, model: &str, confidence: f64) -> Option<f64> {
-        let known = self.lock().get(module).map(|curves| curves.newest);
+        let known = {
+            let mut modules = self.lock();
+            let known = modules.get_mut(module);
+            let is_fresh =
+                |curves: &ModuleCurves| curves.asked.is_some_and(|at| at.elapsed() < self.look_again);
+            if let Some(fresh) = known.as_deref().filter(|curves| is_fresh(curves)) {
+                return fresh.at(model, confidence);
+            }
+            known.map(|curves| {
+                // One asks for all who come meanwhile.
+                curves.asked = Some(Instant::now());
+                curves.newest
+            })
+        };
         // Whoever asks for the first time waits; nobody waits to hear that there is nothing new.
         let read = |session: &mut dyn SqlSession| newer(session, module, known.unwrap_or(-1));
         let found = match known {
@@ -46,11 +78,24 @@ impl CurveCache {
             }
             modules.insert(module.to_owned(), curves);
         }
-        modules.get(module)?.of_model.get(model)?.as_ref()?.at(confidence)
+        modules.get(module)?.at(model, confidence)
+    }
+
+    /// There is a new decision about a module: whoever asks next looks for it.
+    pub(super) fn look_again(&self, module: &str) {
+        if let Some(curves) = self.lock().get_mut(module) {
+            curves.asked = None;
+        }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, ModuleCurves>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.modules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ModuleCurves {
+    fn at(&self, model: &str, confidence: f64) -> Option<f64> {
+        self.of_model.get(model)?.as_ref()?.at(confidence)
     }
 }
 
@@ -73,7 +118,7 @@ fn newer(session: &mut dyn SqlSession, module: &str, known: i64) -> Result<Optio
         of_model.entry(model).or_default().push(judged);
     }
     let fitted = of_model.into_iter().map(|(model, judged)| (model, CalibrationCurve::fit(&judged)));
-    Ok(Some(ModuleCurves { newest, of_model: fitted.collect() }))
+    Ok(Some(ModuleCurves { newest, asked: Some(Instant::now()), of_model: fitted.collect() }))
 }
 
 fn judgement(confidence: f64, verdict: &str) -> Judged {

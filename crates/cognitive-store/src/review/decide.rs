@@ -40,6 +40,7 @@ pub(super) fn decide(desk: &Desk, id: i64, decision: &NewDecision) -> Result<Dec
             if let Some(cost) = cost {
                 desk.store.count_drops(&cost);
             }
+            desk.curves.look_again(&review.module);
             Ok(Decided { review, is_new: true })
         }
     }

@@ -1,6 +1,6 @@
-//! A disk that is full: nothing is half kept, and what could not be kept is said.
+//! A disk that is full: nothing is half kept, and what could not be kept is said. And how often the store is asked for decisions.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use cognitive_contract::review::Verdict;
 use serde_json::json;
@@ -22,6 +22,17 @@ fn entry() -> ReviewEntry {
         rule: words(),
         input: json!({ "text": "x".repeat(500) }),
         envelope: json!({ "ok": true, "meta": { "confidence": 0.5, "risk": "low", "explain": "e" }, "data": {} }),
+    }
+}
+
+fn approval() -> NewDecision {
+    NewDecision {
+        verdict: Verdict::Approve,
+        reason: "x".repeat(2_000),
+        data: None,
+        by: None,
+        key: None,
+        at: SystemTime::UNIX_EPOCH,
     }
 }
 
@@ -55,14 +66,7 @@ fn a_full_disk_refuses_entries_and_decisions_and_what_is_open_stays_open() {
     let error = (0..500).find_map(|_| enter(&desk).err()).unwrap();
     assert!(error.ends_with("the disk is full"), "{error}");
     let open = || desk.list(&ReviewFilter { open: Some(true), ..ReviewFilter::default() }).unwrap();
-    let decision = NewDecision {
-        verdict: Verdict::Approve,
-        reason: "x".repeat(2_000),
-        data: None,
-        by: None,
-        key: None,
-        at: SystemTime::UNIX_EPOCH,
-    };
+    let decision = approval();
     let refused = (0..500).find_map(|_| {
         let id = open().reviews.first()?.id.clone();
         desk.decide(&id, &decision).err().map(|error| (id, error))
@@ -72,4 +76,26 @@ fn a_full_disk_refuses_entries_and_decisions_and_what_is_open_stays_open() {
     assert!(desk.get(&id).unwrap().unwrap().is_open());
     limit_pages(&store, 1_000_000);
     assert!(desk.decide(&id, &decision).unwrap().is_new);
+}
+
+#[test]
+fn the_store_is_asked_for_decisions_of_others_now_and_then_and_for_own_ones_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Arc::new(Store::open(&dir.path().join("store.db")).unwrap());
+    let desk_that_looks_after = |seconds| {
+        let desk = Desk::new(Arc::clone(&store), ReviewLimits::default(), false);
+        Desk { curves: CurveCache::looking_after(Duration::from_secs(seconds)), ..desk }
+    };
+    let (own, soon, late) =
+        (desk_that_looks_after(3_600), desk_that_looks_after(0), desk_that_looks_after(3_600));
+    let worth = |desk: &Desk| desk.calibrated("x", "x", 0.5);
+    assert_eq!([&own, &soon, &late].map(worth), [None; 3], "nothing is decided");
+    for _ in 0..40 {
+        let id = enter(&own).unwrap();
+        own.decide(&id, &approval()).unwrap();
+    }
+    assert!(worth(&own).is_some() && worth(&soon).is_some());
+    assert_eq!(worth(&late), None, "nobody has asked the store again");
+    late.curves.look_again("x");
+    assert_eq!(worth(&late), worth(&own));
 }
