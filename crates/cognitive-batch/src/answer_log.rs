@@ -72,8 +72,8 @@ pub(crate) struct AnswerLog {
 }
 
 impl AnswerLog {
-    /// Opens what an earlier process left, or begins.
-    pub(crate) fn open(places: &LogPlaces, dedupe: bool) -> io::Result<Self> {
+    /// Opens what an earlier process left, or begins, for so many rows.
+    pub(crate) fn open(places: &LogPlaces, rows: u64, dedupe: bool) -> io::Result<Self> {
         let paths: Vec<&Path> = [Some(&places.answers), places.failed.as_ref()]
             .into_iter()
             .flatten()
@@ -86,7 +86,8 @@ impl AnswerLog {
         let sound = sound_records(places, &paths, &lengths)?;
         let mut ends = vec![0; paths.len()];
         let (mut done, mut counts, mut records) = (Vec::new(), RowCounts::default(), 0);
-        let mut duplicates = dedupe.then(Duplicates::new);
+        let table = places.journal.with_file_name("duplicates");
+        let mut duplicates = if dedupe { Some(Duplicates::open(&table, rows)?) } else { None };
         let journal = Journal::open(&places.journal, |record| {
             if records >= sound {
                 return false;
@@ -97,7 +98,7 @@ impl AnswerLog {
             mark(&mut done, record.row);
             counts.add(&record);
             if let Some(duplicates) = duplicates.as_mut().filter(|_| !record.is_copy) {
-                duplicates.insert(&record.hash, records);
+                duplicates.recall(&record.hash, records);
             }
             records += 1;
             true
@@ -183,7 +184,7 @@ impl AnswerLog {
 
     /// The line that answered an input like this, with its record.
     pub(crate) fn answered(&mut self, hash: &ShortHash) -> Option<(JournalRecord, Vec<u8>)> {
-        let places: Vec<u64> = self.duplicates.as_ref()?.candidates(hash).collect();
+        let places = self.duplicates.as_mut()?.candidates(hash);
         if places.is_empty() {
             return None;
         }
@@ -278,7 +279,7 @@ mod tests {
     fn what_has_no_record_is_cut_off_and_what_has_one_stays_wherever_the_process_ended() {
         let dir = tempfile::tempdir().unwrap();
         let places = places(dir.path());
-        let mut log = AnswerLog::open(&places, true).unwrap();
+        let mut log = AnswerLog::open(&places, 100, true).unwrap();
         (0..10).for_each(|row| push(&mut log, row));
         log.write();
         drop(log);
@@ -288,7 +289,7 @@ mod tests {
             for lost in [0, 1, 64, 100] {
                 std::fs::write(&places.answers, &lines[..cut]).unwrap();
                 std::fs::write(&places.journal, &journal[..journal.len() - lost]).unwrap();
-                let mut log = AnswerLog::open(&places, true).unwrap();
+                let mut log = AnswerLog::open(&places, 100, true).unwrap();
                 let done: Vec<u64> = (0..10).filter(|row| log.is_done(*row)).collect();
                 let left = (0..10).filter(|row| !done.contains(row));
                 left.for_each(|row| push(&mut log, row));
@@ -308,21 +309,21 @@ mod tests {
     fn lines_of_zeros_do_not_count() {
         let dir = tempfile::tempdir().unwrap();
         let places = places(dir.path());
-        let mut log = AnswerLog::open(&places, false).unwrap();
+        let mut log = AnswerLog::open(&places, 100, false).unwrap();
         (0..4).for_each(|row| push(&mut log, row));
         log.write();
         let mut lines = std::fs::read(&places.answers).unwrap();
         let last = lines.len() - 16;
         lines[last..].fill(0);
         std::fs::write(&places.answers, lines).unwrap();
-        let log = AnswerLog::open(&places, false).unwrap();
+        let log = AnswerLog::open(&places, 100, false).unwrap();
         assert_eq!((log.is_done(2), log.is_done(3)), (true, false));
     }
 
     #[test]
     fn an_answer_is_found_by_its_input() {
         let dir = tempfile::tempdir().unwrap();
-        let mut log = AnswerLog::open(&places(dir.path()), true).unwrap();
+        let mut log = AnswerLog::open(&places(dir.path()), 100, true).unwrap();
         (0..6).for_each(|row| push(&mut log, row));
         let mut hash = [0; 16];
         hash[0] = 2;

@@ -28,7 +28,7 @@ pub async fn run(
 ) -> Result<BatchSummary, Failure> {
     let started = Instant::now();
     let folder = BatchFolder::open(&plan)?;
-    let log = AnswerLog::open(&folder.places, plan.dedupe)
+    let log = AnswerLog::open(&folder.places, folder.rows, plan.dedupe)
         .map_err(|error| batch_folder::unusable(&folder.path, &error))?;
     let mut plan = plan;
     let desk = post_desk(&mut plan, &folder)?;

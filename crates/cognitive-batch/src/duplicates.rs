@@ -1,52 +1,158 @@
-//! Which inputs were answered already, and by which record of the journal: eight bytes for each slot, so that a million inputs
-//! take some sixteen megabytes. Two inputs are the same only if the journal says so; a slot alone proves nothing.
+//! Which inputs were answered already, and by which record of the journal: eight bytes for each slot. A small table is kept in
+//! memory; a larger one is a file beside the journal, so that the memory of a batch does not grow with its rows. The file stays
+//! where it is when a process ends, for a batch that goes on has no time to build it anew. It is never trusted: two inputs are
+//! the same only if the journal says so, and an input that it has lost is asked again.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::Path;
 
 use crate::journal::ShortHash;
+
+/// A table of so many slots is a file. Sizes are powers of two.
+const LENGTH_ON_DISK: u64 = 1 << 17;
+const SLOT_LENGTH: usize = size_of::<u64>();
+/// So many slots are read together: most searches end within them.
+const WINDOW: usize = 8;
 
 /// A table with open addressing: the upper half of a slot is a part of the hash, the lower half the place of the answer and one.
 #[derive(Debug)]
 pub(crate) struct Duplicates {
-    slots: Vec<u64>,
-    used: usize,
+    slots: Slots,
+    /// Whether it has to be filled from the journal.
+    is_new: bool,
+    used: u64,
+}
+
+#[derive(Debug)]
+enum Slots {
+    InMemory(Vec<u64>),
+    OnDisk { file: File, length: u64 },
 }
 
 impl Duplicates {
-    /// An empty table.
-    pub(crate) fn new() -> Self {
-        Self { slots: vec![0; 1024], used: 0 }
+    /// A table for so many inputs: the one that an earlier process left at this path, or an empty one. It never grows.
+    pub(crate) fn open(path: &Path, inputs: u64) -> io::Result<Self> {
+        let length = (inputs / 3).saturating_mul(4).max(WINDOW as u64).saturating_add(1).next_power_of_two();
+        let (slots, is_new) = match usize::try_from(length) {
+            Ok(small) if length < LENGTH_ON_DISK => (Slots::InMemory(vec![0; small]), true),
+            _ => Slots::on_disk(path, length)?,
+        };
+        Ok(Self { slots, is_new, used: 0 })
     }
 
-    /// Notes that an input was answered at this place. Places beyond what a slot holds are not noted: such an input is asked
-    /// again, which is dear but right.
+    /// Takes an answer of an earlier process, as the journal has it: into the count, if its slot is there already.
+    pub(crate) fn recall(&mut self, hash: &ShortHash, place: u64) {
+        if self.is_new {
+            self.insert(hash, place);
+        } else {
+            self.used += 1;
+        }
+    }
+
+    /// Notes that an input was answered at this place. What cannot be noted, because the disk is full or the place is beyond what
+    /// a slot holds, is asked again, which is dear but right.
     pub(crate) fn insert(&mut self, hash: &ShortHash, place: u64) {
         let Some(lower) = place.checked_add(1).and_then(|place| u32::try_from(place).ok()) else { return };
-        if self.used * 4 >= self.slots.len() * 3 {
-            self.grow();
+        // One stays free, so that every search has an end.
+        let is_full = self.used.saturating_add(1) >= self.slots.length();
+        if !is_full && self.slots.put((upper(hash) << 32) | u64::from(lower)).is_ok() {
+            self.used += 1;
         }
-        let slot = (upper(hash) << 32) | u64::from(lower);
-        put(&mut self.slots, start(hash), slot);
-        self.used += 1;
     }
 
     /// The places where an answer to this input may be.
-    pub(crate) fn candidates(&self, hash: &ShortHash) -> impl Iterator<Item = u64> + use<'_> {
-        let (wanted, first, length) = (upper(hash), start(hash), self.slots.len());
-        (0..length)
-            .map_while(move |step| {
-                let slot = *self.slots.get(first.wrapping_add(step) & (length - 1))?;
-                (slot != 0).then_some(slot)
-            })
-            .filter(move |slot| slot >> 32 == wanted)
-            .map(|slot| (slot & 0xffff_ffff) - 1)
+    pub(crate) fn candidates(&mut self, hash: &ShortHash) -> Vec<u64> {
+        let (wanted, mut found) = (upper(hash), Vec::new());
+        let looked = self.slots.walk(wanted, |_, slot| {
+            if slot >> 32 == wanted && slot != 0 {
+                found.push((slot & 0xffff_ffff) - 1);
+            }
+            slot == 0
+        });
+        if looked.is_ok() { found } else { Vec::new() }
+    }
+}
+
+impl Slots {
+    /// The file of so many slots at this path, and whether it was made anew.
+    fn on_disk(path: &Path, length: u64) -> io::Result<(Self, bool)> {
+        let bytes = length.saturating_mul(SLOT_LENGTH as u64);
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let is_new = file.metadata()?.len() != bytes;
+        if is_new {
+            file.set_len(0)?;
+            // Without bytes of its own: what was never written is read as zeros and takes no room.
+            file.set_len(bytes)?;
+        }
+        Ok((Self::OnDisk { file, length }, is_new))
     }
 
-    /// Slots know only the upper half of their hash, which is what their place is computed from.
-    fn grow(&mut self) {
-        let mut larger = vec![0; self.slots.len() * 2];
-        for slot in self.slots.iter().copied().filter(|slot| *slot != 0) {
-            put(&mut larger, spread(slot >> 32), slot);
+    fn length(&self) -> u64 {
+        match self {
+            Self::InMemory(slots) => slots.len() as u64,
+            Self::OnDisk { length, .. } => *length,
         }
-        self.slots = larger;
+    }
+
+    /// Puts a slot into the first free place of its way.
+    fn put(&mut self, slot: u64) -> io::Result<()> {
+        let mut free = None;
+        self.walk(slot >> 32, |at, there| {
+            free = (there == 0).then_some(at);
+            there == 0
+        })?;
+        match (self, free) {
+            (_, None) => Err(io::Error::other("the table is full")),
+            (Self::InMemory(slots), Some(at)) => {
+                let place = usize::try_from(at).ok().and_then(|at| slots.get_mut(at));
+                place.map(|place| *place = slot).ok_or_else(|| io::Error::other("no such slot"))
+            }
+            (Self::OnDisk { file, .. }, Some(at)) => {
+                file.seek(SeekFrom::Start(at * SLOT_LENGTH as u64))?;
+                file.write_all(&slot.to_le_bytes())
+            }
+        }
+    }
+
+    /// Shows the slots on the way of a hash, with their places, until `is_end` says that it is over.
+    fn walk(&mut self, upper: u64, mut is_end: impl FnMut(u64, u64) -> bool) -> io::Result<()> {
+        let length = self.length();
+        let mut at = spread(upper) & (length - 1);
+        let mut left = length;
+        while left > 0 {
+            let count = (WINDOW as u64).min(length - at).min(left);
+            let mut window = [0; WINDOW];
+            let window = window.get_mut(..usize::try_from(count).unwrap_or_default()).unwrap_or_default();
+            self.read(at, window)?;
+            for (place, slot) in (at..).zip(window.iter()) {
+                if is_end(place, *slot) {
+                    return Ok(());
+                }
+            }
+            left -= count;
+            at = (at + count) & (length - 1);
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, at: u64, window: &mut [u64]) -> io::Result<()> {
+        match self {
+            Self::InMemory(slots) => {
+                let from = usize::try_from(at).ok().and_then(|at| slots.get(at..));
+                window.iter_mut().zip(from.into_iter().flatten()).for_each(|(to, from)| *to = *from);
+            }
+            Self::OnDisk { file, .. } => {
+                let mut bytes = [0; WINDOW * SLOT_LENGTH];
+                let bytes = bytes.get_mut(..window.len() * SLOT_LENGTH).unwrap_or_default();
+                file.seek(SeekFrom::Start(at * SLOT_LENGTH as u64))?;
+                file.read_exact(bytes)?;
+                for (slot, bytes) in window.iter_mut().zip(bytes.as_chunks::<SLOT_LENGTH>().0) {
+                    *slot = u64::from_le_bytes(*bytes);
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -55,24 +161,9 @@ fn upper(hash: &ShortHash) -> u64 {
     u64::from(u32::from_le_bytes([a, b, c, d]))
 }
 
-fn start(hash: &ShortHash) -> usize {
-    spread(upper(hash))
-}
-
 /// A place that uses all bits of the half.
-fn spread(upper: u64) -> usize {
-    (upper.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16) as usize
-}
-
-fn put(slots: &mut [u64], first: usize, slot: u64) {
-    let length = slots.len();
-    for step in 0..length {
-        if let Some(free) = slots.get_mut(first.wrapping_add(step) & (length - 1)).filter(|free| **free == 0)
-        {
-            *free = slot;
-            return;
-        }
-    }
+fn spread(upper: u64) -> u64 {
+    upper.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16
 }
 
 #[cfg(test)]
@@ -86,14 +177,48 @@ mod tests {
     }
 
     #[test]
-    fn every_input_is_found_again_also_after_the_table_has_grown() {
-        let mut table = Duplicates::new();
-        for number in 0..5000 {
-            assert_eq!(table.candidates(&hash(number)).count(), 0, "{number}");
-            table.insert(&hash(number), number);
+    fn every_input_is_found_again_in_memory_on_disk_and_by_the_next_process() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("duplicates");
+        for (count, on_disk) in [(5_000, false), (LENGTH_ON_DISK, true)] {
+            let mut table = Duplicates::open(&path, 2 * count).unwrap();
+            assert_eq!(path.exists(), on_disk);
+            for number in 0..count {
+                assert!(!table.candidates(&hash(number)).contains(&number), "{number}");
+                table.insert(&hash(number), number);
+            }
+            assert!((0..count).all(|number| table.candidates(&hash(number)).contains(&number)));
+            assert!(table.candidates(&hash(count)).len() < 3, "a slot says little, and yet not nothing");
+
+            // The next process has the journal, and goes on.
+            let mut table = Duplicates::open(&path, 2 * count).unwrap();
+            (0..count).for_each(|number| table.recall(&hash(number), number));
+            (count..2 * count).for_each(|number| table.insert(&hash(number), number));
+            assert!((0..2 * count).all(|number| table.candidates(&hash(number)).contains(&number)));
+            assert_eq!((0..2 * count).filter(|number| table.candidates(&hash(*number)).len() > 2).count(), 0);
         }
-        for number in 0..5000 {
-            assert!(table.candidates(&hash(number)).any(|place| place == number), "{number}");
-        }
+        // A file that was cut off is begun anew.
+        let file = OpenOptions::new().write(true).open(&path).unwrap();
+        file.set_len(100).unwrap();
+        assert!(Duplicates::open(&path, 2 * LENGTH_ON_DISK).unwrap().candidates(&hash(1)).is_empty());
+    }
+
+    #[test]
+    fn a_full_table_takes_no_more_and_every_search_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut table = Duplicates::open(&dir.path().join("duplicates"), 1).unwrap();
+        (0..100).for_each(|number| table.insert(&hash(number), number));
+        assert!((0..100).filter(|number| !table.candidates(&hash(*number)).is_empty()).count() < 16);
+    }
+
+    // Places are four bytes: what is beyond them is asked again.
+    #[test]
+    fn a_place_that_no_slot_can_hold_is_left_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut table = Duplicates::open(&dir.path().join("duplicates"), 10).unwrap();
+        table.insert(&hash(1), u64::from(u32::MAX));
+        table.insert(&hash(2), u64::MAX);
+        table.insert(&hash(3), u64::from(u32::MAX) - 1);
+        assert_eq!([1, 2, 3].map(|number| table.candidates(&hash(number)).len()), [0, 0, 1]);
     }
 }
