@@ -11,6 +11,7 @@ mod names;
 mod page;
 #[cfg(test)]
 mod platforms;
+mod scale_page;
 mod tests_index;
 #[cfg(test)]
 mod tidy;
@@ -48,10 +49,11 @@ fn main() -> ExitCode {
 type RenderPage = fn(&Path) -> Result<String, String>;
 
 /// The pages that are made of the types, besides that of the requirements.
-const PAGES: [(&str, RenderPage); 3] = [
+const PAGES: [(&str, RenderPage); 4] = [
     (cli_page::PATH, cli_page::render),
     (config_page::PATH, config_page::render),
     (module_keys::PATH, module_keys::render),
+    (scale_page::PATH, scale_page::render),
 ];
 
 /// Writes the pages and returns what is wrong with the list of requirements.

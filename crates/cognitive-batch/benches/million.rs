@@ -1,7 +1,7 @@
 //! A million rows on a model that answers at once, killed every few seconds: is every row answered once, what does a row cost
 //! beyond its run, and how much memory does it take? Run by hand:
 //!
-//! `CARGO_PROFILE_BENCH_LTO=off cargo bench -p cognitive-batch --bench million -- 1000000 5`
+//! `CARGO_PROFILE_BENCH_LTO=off cargo bench -p cognitive-batch --bench million -- 1000000 2`
 //!
 //! The numbers are rows and seconds between kills. Without them it says what it is for and ends.
 #![expect(
@@ -37,7 +37,7 @@ fn main() {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["child", folder] => child(Path::new(folder)),
         [rows, seconds] => measure(rows.parse().unwrap(), Duration::from_secs(seconds.parse().unwrap())),
-        _ => println!("name the number of rows and the seconds between kills, such as `1000000 5`"),
+        _ => println!("name the number of rows and the seconds between kills, such as `1000000 2`"),
     }
 }
 

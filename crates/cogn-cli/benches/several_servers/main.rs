@@ -1,0 +1,84 @@
+//! Servers that share PostgreSQL and Redis, asked as fast as they answer: what one run costs each of them, and what three servers
+//! do against what one says they will. Everything is on this machine and on loopback, and ends by itself.
+//!
+//! `CARGO_PROFILE_BENCH_LTO=off cargo bench -p cogn-cli --bench several_servers -- 10 docs/scale.json` measures for ten seconds each
+//! and writes the figures that `docs/scale.md` is made of. Without a number it says what it is for and ends.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a benchmark prints and may panic"
+)]
+#![allow(missing_docs, reason = "nobody calls a benchmark")]
+
+#[path = "../../../cognitive-http/benches/load/client.rs"]
+#[expect(dead_code, reason = "the other benchmark listens to streams too")]
+mod client;
+mod measured;
+mod stub;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use cognitive_testkit::{TestPostgres, TestRedis};
+use measured::{Home, Measured, ServerGroup};
+use serde_json::{Value, json};
+
+/// Servers, and clients at once of all of them together. None is one server that remembers nothing: what the rest costs beyond it.
+const ROUNDS: [(usize, usize); 7] = [(0, 48), (1, 16), (1, 48), (3, 48), (1, 16), (1, 48), (3, 48)];
+/// Before it counts.
+const WARMING: Duration = Duration::from_secs(3);
+
+fn main() {
+    let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
+    let Some(seconds) = arguments.next().and_then(|seconds| seconds.parse().ok()) else {
+        println!("name the seconds to measure, and perhaps a file for the figures: `10 docs/scale.json`");
+        return;
+    };
+    let (Some(postgres), Some(redis)) = (TestPostgres::durable(), TestRedis::start()) else { return };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let figures = runtime.block_on(measure(&postgres, &redis, Duration::from_secs(seconds)));
+    let text = serde_json::to_string_pretty(&figures).unwrap() + "\n";
+    println!("{text}");
+    if let Some(path) = arguments.next().map(PathBuf::from) {
+        // The directory of a benchmark is that of its crate.
+        let top = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+        std::fs::write(top.join(path), text).unwrap();
+    }
+}
+
+/// All rounds, each for so long.
+async fn measure(postgres: &TestPostgres, redis: &TestRedis, time: Duration) -> Value {
+    let upstream = stub::start().await;
+    let mut rounds = Vec::new();
+    for (servers, connections) in ROUNDS {
+        let database = postgres.database();
+        let home = Home::new(&database);
+        let group = ServerGroup::start(&home, &upstream, servers, &redis.address());
+        load(&group, connections, WARMING).await;
+        let before = Measured::now(&group, postgres, redis, &database);
+        let seen = load(&group, connections, time).await;
+        let after = Measured::now(&group, postgres, redis, &database);
+        let runs = seen.per_second * time.as_secs_f64();
+        let round = after.since(&before, runs, &seen, (servers, connections));
+        eprintln!("{round}");
+        rounds.push(round);
+    }
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    json!({ "cores": cores, "seconds": time.as_secs(), "rounds": rounds })
+}
+
+/// The same number of clients, spread over the servers.
+async fn load(group: &ServerGroup, connections: usize, time: Duration) -> client::Load {
+    let each = connections / group.addresses().len();
+    let loads = group.addresses().into_iter().enumerate().map(|(server, address)| async move {
+        let request = measured::request(server);
+        client::load(&address, &request, each, time).await
+    });
+    let loads = futures_util::future::join_all(loads).await;
+    let per_second = loads.iter().map(|load| load.per_second).sum();
+    let worst = |of: fn(&client::Load) -> f64| loads.iter().map(of).fold(0.0, f64::max);
+    client::Load { per_second, p50: worst(|load| load.p50), p99: worst(|load| load.p99) }
+}
