@@ -45,7 +45,8 @@ impl Shelf {
         });
         let module = load(&module_folder(&known, &schema, "Judge the text.")).unwrap();
         let mut all = self.modules.lock().unwrap();
-        let mark = all.len() as u64 + 1;
+        // Another one each time, also for a module that is there already.
+        let mark = all.values().map(|(mark, _)| *mark).max().unwrap_or(0) + 1;
         all.insert(name.to_owned(), (mark, Arc::new(module)));
     }
 }
