@@ -338,7 +338,8 @@ const TAIL: &str = "
 
 ## What this leaves out
 
-Networks, streams (each piece of a stream goes through Redis), payloads in the audit, media and context cost more than what was measured here. Clients and model run on the
+Networks, streams (each piece of a stream goes through Redis), payloads in the audit, media and context cost more than what was measured here, and so does an owner whose
+records have reached their limit: each new record then removes an old one, with two more statements in the same transaction. Clients and model run on the
 same processors here, and elsewhere do not: the columns of `cogn serve`, PostgreSQL and Redis are what counts for your machines. Nobody has run more than three servers.
 ";
 
