@@ -35,9 +35,15 @@ pub(crate) async fn current(door: &Arc<dyn McpDoor>, offers: &Arc<Offers>) -> Op
     tokio::task::spawn_blocking(move || offers.now(&*door)).await.ok()
 }
 
+/// What a client that begins to listen has seen: a change between its list and its first look would be told to nobody.
+async fn shown(door: &Arc<dyn McpDoor>, offers: &Arc<Offers>) -> Option<Arc<Offer>> {
+    let (door, offers) = (Arc::clone(door), Arc::clone(offers));
+    tokio::task::spawn_blocking(move || offers.shown(&*door)).await.ok()
+}
+
 /// Tells a client of the older revisions, until it is gone.
 pub(crate) async fn tell_session(door: Arc<dyn McpDoor>, offers: Arc<Offers>, peer: Peer<RoleServer>) {
-    let Some(mut known) = current(&door, &offers).await else { return };
+    let Some(mut known) = shown(&door, &offers).await else { return };
     while !peer.is_transport_closed() {
         let Ok(now) = tokio::time::timeout(LOOK * 10, changed(&door, &offers, &known)).await else {
             continue;
@@ -56,7 +62,7 @@ pub(crate) async fn tell_subscriber(
     offers: Arc<Offers>,
     context: SubscriptionContext,
 ) {
-    let Some(mut known) = current(&door, &offers).await else { return };
+    let Some(mut known) = shown(&door, &offers).await else { return };
     loop {
         tokio::select! {
             () = context.cancelled() => return,

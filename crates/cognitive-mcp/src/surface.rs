@@ -113,6 +113,18 @@ impl Offers {
         self.hints.subscribe()
     }
 
+    /// What clients were shown last, or the tools as they are if nobody was shown any: a client that wants to hear of changes has its
+    /// list from before.
+    pub(crate) fn shown(&self, door: &dyn McpDoor) -> Arc<Offer> {
+        let shown = self
+            .last
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .as_ref()
+            .map(|last| Arc::clone(&last.offer));
+        shown.unwrap_or_else(|| self.now(door))
+    }
+
     /// The tools as the modules were a moment ago. Looks at folders, so it belongs beside the threads that serve; one looks for
     /// all who ask.
     pub(crate) fn now(&self, door: &dyn McpDoor) -> Arc<Offer> {

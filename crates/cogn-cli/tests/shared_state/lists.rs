@@ -13,22 +13,30 @@ use crate::streams::{shared, three};
 struct Agent(BufReader<TcpStream>);
 
 impl Agent {
-    /// Gives one that is listened for.
+    /// Gives one that has read the list of tools and waits for changes of it.
     fn listen(server: &Server) -> Self {
-        let method = "subscriptions/listen";
+        Self::ask(server, "tools/list", json!({})).hear("\"tools\"");
+        let mut agent = Self::ask(
+            server,
+            "subscriptions/listen",
+            json!({ "notifications": { "toolsListChanged": true } }),
+        );
+        agent.hear("notifications/subscriptions/acknowledged");
+        agent
+    }
+
+    fn ask(server: &Server, method: &str, mut params: Value) -> Self {
         let meta = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientInfo": { "name": "t", "version": "1" },
             "io.modelcontextprotocol/clientCapabilities": {},
         });
-        let params = json!({ "notifications": { "toolsListChanged": true }, "_meta": meta });
+        params["_meta"] = meta;
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
         let headers = format!(
             "{EVE}accept: application/json, text/event-stream\r\nmcp-protocol-version: 2026-07-28\r\nmcp-method: {method}\r\n"
         );
-        let mut agent = Self(BufReader::new(request(&server.address, "POST /mcp", &headers, &body)));
-        agent.hear("notifications/subscriptions/acknowledged");
-        agent
+        Self(BufReader::new(request(&server.address, "POST /mcp", &headers, &body)))
     }
 
     /// Reads until it is told this.
