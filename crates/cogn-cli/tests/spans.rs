@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::thread::JoinHandle;
 
+use cognitive_testkit::SilentAddress;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -123,7 +124,8 @@ fn streams_and_repetitions_are_drawn_too() {
 fn a_collector_that_is_away_or_asleep_changes_nothing_but_a_warning() {
     let home = home();
     let asleep = TcpListener::bind("127.0.0.1:0").unwrap();
-    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let silent = SilentAddress::take();
+    let gone = silent.address();
     for address in [gone, asleep.local_addr().unwrap()] {
         let (code, out, err) = run(home.path(), "whole", &["--otlp", &format!("http://{address}")]);
         let envelope: Value = serde_json::from_str(&out).unwrap();

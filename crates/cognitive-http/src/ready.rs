@@ -42,6 +42,8 @@ mod tests {
     use std::net::TcpListener;
     use std::thread;
 
+    use cognitive_testkit::SilentAddress;
+
     use super::*;
 
     /// What is told of a server that gives one answer.
@@ -71,7 +73,7 @@ mod tests {
 
     #[test]
     fn nobody_who_listens_is_not_ready() {
-        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        assert_eq!(ask_ready(free).unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
+        let silent = SilentAddress::take();
+        assert_eq!(ask_ready(silent.address()).unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
     }
 }

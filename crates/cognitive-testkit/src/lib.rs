@@ -1,7 +1,7 @@
 //! What the tests of this workspace share. Only ever a dev-dependency; nothing that is shipped may use it.
 //!
 //! [`SeededRandom`] generates, [`poll_now`] runs what never waits, [`TestRegistry`] is a real registry of packages,
-//! [`TestPostgres`] and [`TestRedis`] are real databases. With the feature `ports`: a scripted model, modules from
+//! [`TestPostgres`] and [`TestRedis`] are real databases. At a [`SilentAddress`] nobody listens. With the feature `ports`: a scripted model, modules from
 //! memory, an audit log and a store of context that only remember.
 //!
 //! A test that lacks something on this machine ends with [`skip`], which is the only way to do so: it is counted and named
@@ -16,6 +16,7 @@ mod ports;
 mod random;
 mod registry;
 mod restate;
+mod tcp;
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -30,6 +31,7 @@ pub use ports::{
 pub use random::SeededRandom;
 pub use registry::{REGISTRY_PASSWORD, REGISTRY_USER, TestRegistry};
 pub use restate::TestRestate;
+pub use tcp::{SilentAddress, port_to_name};
 
 /// What a test may lack. A run can be told by these words that it may go without (`COGN_TEST_MAY_LACK=browser,weights`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

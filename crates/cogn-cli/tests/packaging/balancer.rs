@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use cognitive_testkit::{SilentAddress, port_to_name};
 use tempfile::TempDir;
 
 use crate::nginx::{Started, no_curl, no_nginx, serve, start_nginx};
@@ -25,8 +26,7 @@ struct Balancer {
 impl Balancer {
     fn before(addresses: [&str; 3]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        // Somebody else could take the port in between; nginx cannot choose one by itself.
-        let listen = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+        let listen = format!("127.0.0.1:{}", port_to_name());
         let mut site =
             read("packaging/compose/balancer.conf").replace("listen 8080", &format!("listen {listen}"));
         for (index, address) in addresses.iter().enumerate() {
@@ -107,7 +107,8 @@ fn a_server_that_is_gone_is_passed_over_and_a_run_is_not_begun_twice() {
     if no_nginx() || no_curl() {
         return;
     }
-    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let silent = SilentAddress::take();
+    let gone = silent.address().to_string();
     let (good_one, hangs_up) = (Numbered::start(Some("1")), Numbered::start(None));
     let balancer = Balancer::before([&good_one.address, &gone, &gone]);
     for _ in 0..20 {

@@ -3,11 +3,10 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Lines};
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 
-use cognitive_testkit::{Lack, skip};
+use cognitive_testkit::{Lack, port_to_name, skip};
 use tempfile::TempDir;
 
 use crate::stub::{Act, SELF_SIGNED, Stub, Then, piece};
@@ -129,8 +128,7 @@ impl Site {
         let beginning = piece(r#"{"ok": true, "data": {"rationale": "It begins, and "#, None);
         let service = Stub::start(vec![Act::stream(beginning).then(Then::Silence)]);
         let (server, upstream) = serve(home.path(), &service, key);
-        // Somebody else could take the port in between; nginx cannot choose one by itself.
-        let listen = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+        let listen = format!("127.0.0.1:{}", port_to_name());
         configure(home.path(), &upstream, &listen);
         let nginx = started(home.path());
         Some(Self {

@@ -3,11 +3,10 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 
-use cognitive_testkit::{Lack, skip, weights};
+use cognitive_testkit::{Lack, port_to_name, skip, weights};
 use tempfile::TempDir;
 
 use crate::blocks::{Block, Typed};
@@ -70,7 +69,7 @@ impl Session {
 
     fn run(&self, block: &Block) -> Result<usize, String> {
         let commands = block.commands();
-        let port = free_port();
+        let port = port_to_name();
         let mut script = String::new();
         for command in &commands {
             let typed = on_port(&command.typed.join("\n"), port);
@@ -133,10 +132,6 @@ fn on_port(typed: &str, port: u16) -> String {
     served
         .replace("localhost:8000", &format!("localhost:{port}"))
         .replace("127.0.0.1:8000", &format!("127.0.0.1:{port}"))
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 fn has(program: &str) -> bool {

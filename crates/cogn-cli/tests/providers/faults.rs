@@ -1,10 +1,10 @@
 //! The network at its worst, seen from the outside: each fault ends in one envelope with the right code, inside its
 //! time, after the right number of requests. The books list every attempt, also the failed ones.
 
-use std::net::TcpListener;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use cognitive_testkit::SilentAddress;
 use serde_json::Value;
 
 use super::stub::{Act, SELF_SIGNED, Stub, Then, good, piece, streamed};
@@ -115,7 +115,8 @@ fn play(fault: &Fault) -> Outcome {
         Service::Plain | Service::PlainForTls => Some(Stub::start(fault.script.clone())),
         Service::Nobody => None,
     };
-    let place = stub.as_ref().map_or_else(free_place, |stub| stub.place.clone());
+    let silent = SilentAddress::take();
+    let place = stub.as_ref().map_or_else(|| silent.address().to_string(), |stub| stub.place.clone());
     let scheme = if matches!(fault.service, Service::Plain | Service::Nobody) { "http" } else { "https" };
     let trusted = (fault.service == Service::Trusted).then_some(SELF_SIGNED);
     let run = Run::new(trusted);
@@ -128,11 +129,6 @@ fn play(fault: &Fault) -> Outcome {
     let attempts = end["receipt"]["attempts"].as_array().unwrap().len();
     assert_eq!(books.lines().count(), attempts + 1, "each request has a record of its own: {books}");
     Outcome { output, elapsed, requests: stub.map_or(0, |stub| stub.asked().len()), attempts }
-}
-
-/// A place where nobody listens.
-fn free_place() -> String {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
 
 fn judge(fault: &Fault, outcome: &Outcome) -> Vec<String> {

@@ -11,11 +11,10 @@
 mod model;
 mod stage;
 
-use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::Command;
 
-use cognitive_testkit::{Lack, skip};
+use cognitive_testkit::{Lack, port_to_name, skip};
 use serde_json::{Value, json};
 
 use model::recorded;
@@ -97,7 +96,7 @@ fn the_client_works_in_a_browser() {
         return skip(Lack::Browser);
     }
     // The server has to know the page's origin before the page is served.
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let port = port_to_name().to_string();
     let server = Server::start(&["--cors", &format!("http://127.0.0.1:{port}")]);
     let profile = tempfile::tempdir().unwrap();
     let world = server.world(json!({}));
