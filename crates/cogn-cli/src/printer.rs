@@ -115,7 +115,7 @@ impl Printer {
 
     /// A line for people: progress, notices, errors.
     pub fn err(&self, line: impl AsRef<str>) {
-        let _nobody_is_left_to_tell = writeln!(anstream::stderr().lock(), "{}", harmless(line.as_ref()));
+        whole_line(&harmless(line.as_ref()));
     }
 
     /// JSON as data, indented.
@@ -132,7 +132,7 @@ impl Printer {
 
     /// The same on stderr, where stdout takes nothing.
     pub fn json_text_err(&self, text: &str) {
-        let _nobody_is_left_to_tell = writeln!(anstream::stderr().lock(), "{}", escaped(text));
+        whole_line(&escaped(text));
     }
 
     /// One line of JSON, sent at once: somebody reads along.
@@ -264,6 +264,11 @@ fn width_of(terminal: Option<(terminal_size::Width, terminal_size::Height)>) -> 
         wiring::environment(env_vars::COLUMNS).and_then(|columns| columns.trim().parse::<usize>().ok());
     said.filter(|columns| COLUMNS.contains(columns))
         .or_else(|| terminal.map(|(width, _)| usize::from(width.0)).filter(|width| *width > 0))
+}
+
+/// Writes a line to stderr with its end in one go: what other processes write to the same place comes before or behind it.
+fn whole_line(line: &str) {
+    let _nobody_is_left_to_tell = anstream::stderr().lock().write_all(format!("{line}\n").as_bytes());
 }
 
 /// Writes to stdout, unless something is missing there already.
