@@ -68,22 +68,22 @@ impl Model {
 
     /// Waits until so many calls are held, or were.
     pub(crate) fn until_held(&self, expected: usize) {
-        self.until(|counts| counts.held, expected, "calls of the model that were to be held");
+        // Ten browsers on two cores take their time.
+        let patience = Duration::from_mins(1);
+        self.until(|counts| counts.held, expected, patience, "calls of the model that were to be held");
     }
 
     /// Waits until so many of the calls that it held were left; less long than the server waits for a client to come back.
     pub(crate) fn until_left(&self, expected: usize) {
         self.until_held(expected);
         let what = "calls of the model that ended because nobody wanted them any more";
-        self.until(|counts| counts.left, expected, what);
+        self.until(|counts| counts.left, expected, Duration::from_secs(20), what);
     }
 
-    fn until(&self, count: fn(&Counts) -> usize, expected: usize, what: &str) {
+    fn until(&self, count: fn(&Counts) -> usize, expected: usize, patience: Duration, what: &str) {
         let counts = self.counter.counts.lock().unwrap();
-        let waited = self
-            .counter
-            .changed
-            .wait_timeout_while(counts, Duration::from_secs(20), |counts| count(counts) < expected);
+        let waited =
+            self.counter.changed.wait_timeout_while(counts, patience, |counts| count(counts) < expected);
         let (counts, _) = waited.unwrap();
         assert_eq!(count(&counts), expected, "{what}");
     }
