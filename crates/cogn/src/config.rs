@@ -129,6 +129,9 @@ pub struct ClimbConfig {
     pub below_confidence: Option<f64>,
     /// An answer of a higher risk than this: `none`, `low`, `medium` or `high`.
     pub above_risk: Option<Risk>,
+    /// An answer that a model below gave too need not be that sure: it is enough if one of the two is at least this sure,
+    /// from 0 to 1.
+    pub unless_agreed: Option<f64>,
 }
 
 impl ClimbConfig {
@@ -136,6 +139,7 @@ impl ClimbConfig {
         Self {
             below_confidence: self.below_confidence.or(other.below_confidence),
             above_risk: self.above_risk.or(other.above_risk),
+            unless_agreed: self.unless_agreed.or(other.unless_agreed),
         }
     }
 }

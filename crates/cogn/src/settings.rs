@@ -335,12 +335,18 @@ pub(crate) fn named_rung(
 }
 
 fn climb_rules(config: &Config) -> Result<ClimbRules, Failure> {
+    let confidence = |name: &str, value: f64| {
+        Confidence::new(value).ok_or_else(|| {
+            let message = format!("`climb.{name}` has to be from 0 to 1, found: `{value}`");
+            Failure::misconfigured(message).suggest("Correct `cognitive.yaml`")
+        })
+    };
     let mut rules = ClimbRules::default();
     if let Some(value) = config.climb.below_confidence {
-        rules = rules.with_confidence(Confidence::new(value).ok_or_else(|| {
-            let message = format!("`climb.below_confidence` has to be from 0 to 1, found: `{value}`");
-            Failure::misconfigured(message).suggest("Correct `cognitive.yaml`")
-        })?);
+        rules = rules.with_confidence(confidence("below_confidence", value)?);
+    }
+    if let Some(value) = config.climb.unless_agreed {
+        rules = rules.with_agreement(confidence("unless_agreed", value)?);
     }
     Ok(config.climb.above_risk.map_or(rules, |risk| rules.with_risk(risk)))
 }

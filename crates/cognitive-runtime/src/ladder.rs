@@ -8,15 +8,18 @@ use std::sync::Arc;
 use cognitive_contract::code::Blame;
 use cognitive_contract::media::Category;
 use cognitive_contract::ports::Provider;
-use cognitive_contract::{Confidence, Envelope, ErrorCode, Failure, Risk, Warning};
+use cognitive_contract::{Confidence, Envelope, ErrorCode, Failure, Risk, Warning, json_cmp};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::pipeline;
 use crate::receipt::Receipt;
 use crate::run::Run;
 use crate::stages::output::JudgedAnswer;
 use crate::stages::prompt::Prompt;
+
+/// The members of `data` that are no part of what is decided.
+const BESIDES: [&str; 2] = ["rationale", "extensions"];
 
 /// The models above the host's provider, and when they are asked.
 #[derive(Clone, Default)]
@@ -35,6 +38,8 @@ pub struct ClimbRules {
     pub below_confidence: Option<Confidence>,
     /// An answer of a higher risk than this.
     pub above_risk: Option<Risk>,
+    /// An answer that is not sure enough by itself is, if a model below gave the same and one of the two is at least this sure.
+    pub unless_agreed: Option<Confidence>,
 }
 
 /// A rung that was left, for the receipt.
@@ -76,8 +81,25 @@ impl ClimbRules {
         self
     }
 
-    /// Why an outcome is not good enough; `None` for one that is.
-    fn reason(&self, outcome: Result<&Envelope, &Failure>) -> Option<String> {
+    /// Answers that two models give are good enough from this confidence of either of them.
+    #[must_use]
+    pub fn with_agreement(mut self, least: Confidence) -> Self {
+        self.unless_agreed = Some(least);
+        self
+    }
+
+    /// Which of the answers that were left says the same as this one, if that is enough.
+    fn agreed<'p>(&self, answer: &Envelope, passed: &'p [PassedAnswer]) -> Option<&'p PassedAnswer> {
+        let least = self.unless_agreed?.get();
+        passed.iter().find(|passed| {
+            let Ok(other) = &passed.answer.outcome else { return false };
+            let surer = answer.meta().confidence.get().max(other.meta().confidence.get());
+            surer >= least && says_the_same(answer, other)
+        })
+    }
+
+    /// Why an outcome is not good enough; `None` for one that is. Where models agree, it need not be sure.
+    fn reason(&self, outcome: Result<&Envelope, &Failure>, is_agreed: bool) -> Option<String> {
         match outcome {
             // A refusal of the model's own.
             Ok(envelope) if !envelope.ok() => {
@@ -85,7 +107,8 @@ impl ClimbRules {
             }
             Ok(envelope) => {
                 let (confidence, risk) = (envelope.meta().confidence, envelope.meta().risk.level());
-                let unsure = self.below_confidence.filter(|least| confidence.get() < least.get());
+                let unsure =
+                    self.below_confidence.filter(|least| !is_agreed && confidence.get() < least.get());
                 let risky = self.above_risk.filter(|most| risk > *most);
                 unsure
                     .map(|least| format!("confidence {} is below {}", confidence.get(), least.get()))
@@ -96,6 +119,17 @@ impl ClimbRules {
             Err(failure) => climbs_on(failure).then(|| failure.code().number().to_owned()),
         }
     }
+}
+
+/// Whether two answers are the same but for the words that give reasons and what else came to mind. Answers of nothing but
+/// reasons are never the same.
+fn says_the_same(one: &Envelope, other: &Envelope) -> bool {
+    let said = |envelope: &Envelope| {
+        let mut data = envelope.data()?.clone();
+        data.retain(|name, _| !BESIDES.contains(&name.as_str()));
+        (!data.is_empty()).then_some(Value::Object(data))
+    };
+    said(one).zip(said(other)).is_some_and(|(one, other)| json_cmp::same(&one, &other))
 }
 
 /// Whether another model may do better. It may not where the caller, the module or this runtime is to blame. A prompt that is too long
@@ -152,7 +186,7 @@ fn takes_the_same(run: &Run<'_, '_>, one: &dyn Provider, other: &dyn Provider) -
 
 /// Asks one model after the other, as long as there is another and the answer is not good enough. Most runs have one.
 pub(crate) async fn ask(run: &mut Run<'_, '_>, prompt: Prompt) -> Result<JudgedAnswer, Failure> {
-    let mut passed = None;
+    let mut passed = Vec::new();
     while !run.above.is_empty() {
         run.listeners.hold(true);
         let outcome = pipeline::ask(run, prompt.clone()).await;
@@ -170,11 +204,19 @@ pub(crate) async fn ask(run: &mut Run<'_, '_>, prompt: Prompt) -> Result<JudgedA
 fn climb(
     run: &mut Run<'_, '_>,
     outcome: Result<JudgedAnswer, Failure>,
-    passed: &mut Option<PassedAnswer>,
+    passed: &mut Vec<PassedAnswer>,
 ) -> Option<Result<JudgedAnswer, Failure>> {
     let rules = run.host.ladder.as_ref().map(|ladder| ladder.rules).unwrap_or_default();
-    let judged = outcome.as_ref().map(|answer| answer.outcome.as_ref());
-    let Some(because) = rules.reason(judged.unwrap_or_else(Err)) else { return Some(outcome) };
+    let judged = outcome.as_ref().map_or_else(Err, |answer| answer.outcome.as_ref());
+    let agreed =
+        judged.ok().filter(|envelope| envelope.ok()).and_then(|envelope| rules.agreed(envelope, passed));
+    let Some(because) = rules.reason(judged, agreed.is_some()) else {
+        // Only said where it decided.
+        if rules.reason(judged, false).is_some() {
+            run.receipt.agreed_with = agreed.and_then(|passed| passed.receipt.model.clone());
+        }
+        return Some(outcome);
+    };
     let Some((next, above)) = run.above.split_first() else { return Some(outcome) };
     let (next, above) = (*next, above.to_vec());
     let receipt = &mut *run.receipt;
@@ -186,7 +228,7 @@ fn climb(
     if let Ok(answer) = outcome
         && answer.outcome.as_ref().is_ok_and(Envelope::ok)
     {
-        *passed = Some(PassedAnswer { answer, receipt: receipt.clone() });
+        passed.push(PassedAnswer { answer, receipt: receipt.clone() });
     }
     receipt.left.push(left);
     (run.provider, run.above) = (next, above);
@@ -197,13 +239,13 @@ fn climb(
 fn best(
     run: &mut Run<'_, '_>,
     outcome: Result<JudgedAnswer, Failure>,
-    passed: Option<PassedAnswer>,
+    mut passed: Vec<PassedAnswer>,
 ) -> Result<JudgedAnswer, Failure> {
     let failed = match &outcome {
         Ok(answer) => answer.outcome.as_ref().map_or_else(|failure| Some(failure.code().number()), |_| None),
         Err(failure) => Some(failure.code().number()),
     };
-    let (Some(code), Some(mut passed)) = (failed, passed) else { return outcome };
+    let (Some(code), Some(mut passed)) = (failed, passed.pop()) else { return outcome };
     let asked = run.receipt.model.clone().unwrap_or_else(|| run.provider.name().to_owned());
     run.receipt.left.push(LeftRung {
         model: asked.clone(),

@@ -66,6 +66,9 @@ pub struct Receipt {
     /// The models whose answers were not good enough, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<LeftRung>,
+    /// The model among them that gave the same answer, where that made the answer good enough.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agreed_with: Option<String>,
     /// How often the model was asked again after a broken answer.
     #[serde(skip_serializing_if = "is_zero")]
     pub reasked: u32,

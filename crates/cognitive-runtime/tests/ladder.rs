@@ -146,6 +146,64 @@ fn confidence_and_risk_are_reasons_where_the_rules_say_so() {
     assert_eq!(left[1]["because"], "risk `high` is above `medium`");
 }
 
+#[test]
+fn an_answer_that_two_models_give_need_not_be_sure() {
+    let other_words = json!({ "ok": true, "meta": { "confidence": 0.5, "risk": "low", "explain": "f" },
+        "data": { "label": "a", "rationale": "another reason" } });
+    let rungs = |second: Value| {
+        [
+            Rung::new("small", answer("a", 0.75, "low")),
+            Rung::new("middle", second),
+            Rung::new("large", answer("c", 0.9, "low")),
+        ]
+        .map(Arc::new)
+    };
+    let sure = |least| Confidence::new(least).unwrap();
+    let rules = ClimbRules::default().with_confidence(sure(0.9));
+    let agreeing = rungs(other_words.clone());
+    let envelope = asked(&host(&agreeing, rules.with_agreement(sure(0.7))));
+    assert_eq!((&envelope["data"]["label"], calls(&agreeing)), (&json!("a"), vec![1, 1, 0]));
+    assert_eq!(
+        (&envelope["meta"]["model"], &envelope["meta"]["confidence"]),
+        (&json!("middle/m"), &json!(0.5))
+    );
+    let provenance = &envelope["meta"]["provenance"];
+    assert_eq!(
+        (&provenance["agreed_with"], &provenance["left"][0]["model"]),
+        (&json!("small/m"), &json!("small/m"))
+    );
+    // Neither of them is sure enough for the rule, or there is no rule.
+    for rules in [rules.with_agreement(sure(0.8)), rules] {
+        let unsure = rungs(other_words.clone());
+        let envelope = asked(&host(&unsure, rules));
+        assert_eq!((&envelope["data"]["label"], calls(&unsure)), (&json!("c"), vec![1, 1, 1]));
+        assert_eq!(envelope["meta"]["provenance"].get("agreed_with"), None);
+    }
+    let differing = rungs(answer("b", 0.75, "low"));
+    assert_eq!(asked(&host(&differing, rules.with_agreement(sure(0.7))))["data"]["label"], "c");
+    // Nothing was decided where there are only reasons.
+    let reasons = |words: &str, confidence: f64| {
+        json!({ "ok": true, "meta": { "confidence": confidence, "risk": "low", "explain": "e" },
+                "data": { "rationale": words } })
+    };
+    let prose = [
+        Rung::new("small", reasons("one", 0.8)),
+        Rung::new("middle", reasons("two", 0.8)),
+        Rung::new("large", reasons("three", 0.9)),
+    ]
+    .map(Arc::new);
+    let mut free = host(&prose, rules.with_agreement(sure(0.7)));
+    let schema = json!({ "input": { "type": "object" },
+        "data": { "type": "object", "properties": { "rationale": { "type": "string" } } } });
+    let manifest = json!({ "name": "sample", "tier": "decision" });
+    free.modules = Arc::new(FolderModule::new(module_folder(&manifest, &schema, "Judge.")));
+    assert_eq!(asked(&free)["data"]["rationale"], "three");
+    // That two say it makes nothing less risky.
+    let risky = rungs(answer("a", 0.75, "high"));
+    let rules = rules.with_agreement(sure(0.7)).with_risk(Risk::Medium);
+    assert_eq!(asked(&host(&risky, rules))["data"]["label"], "c");
+}
+
 // The top rung is the least sure of to be there; what a lower one said is better than nothing.
 #[test]
 fn a_valid_answer_below_is_handed_over_when_the_last_rung_fails() {
