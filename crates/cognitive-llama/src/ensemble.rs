@@ -62,7 +62,8 @@ struct ReadTicket {
     /// How many of them have been read.
     read: usize,
     wanted: WantedVectors,
-    likelihoods: Vec<f32>,
+    /// Likelihoods or states, see [`TextFeed`].
+    found: Vec<f32>,
     /// The round in which it was done, if it is waited for since then.
     away_since: Option<u64>,
 }
@@ -75,12 +76,9 @@ impl ReadTicket {
     /// What it reads in the next step.
     fn feed(&mut self, count: usize) -> TextFeed<'_> {
         let is_end = count == self.left();
-        let wanted = match self.wanted {
-            WantedVectors::Last if !is_end => WantedVectors::Nothing,
-            wanted => wanted,
-        };
+        let wanted = if is_end { self.wanted } else { self.wanted.before_the_end() };
         let tokens = self.tokens.get(self.read..).unwrap_or_default();
-        TextFeed { text: &mut self.text, tokens, count, wanted, likelihoods: Vec::new() }
+        TextFeed { text: &mut self.text, tokens, count, wanted, found: Vec::new() }
     }
 }
 
@@ -176,10 +174,10 @@ impl Ensemble {
         let mut feeds: Vec<TextFeed<'_>> =
             drawn.iter_mut().map(|(ticket, count)| ticket.feed(*count)).collect();
         room.read(&self.model, &mut feeds, stop)?;
-        let likelihoods: Vec<Vec<f32>> = feeds.into_iter().map(|feed| feed.likelihoods).collect();
-        for ((ticket, count), likelihoods) in drawn.iter_mut().zip(likelihoods) {
+        let found: Vec<Vec<f32>> = feeds.into_iter().map(|feed| feed.found).collect();
+        for ((ticket, count), found) in drawn.iter_mut().zip(found) {
             ticket.read += *count;
-            ticket.likelihoods.extend(likelihoods);
+            ticket.found.extend(found);
         }
         Some(())
     }
@@ -190,16 +188,8 @@ impl Stand {
     fn submit(&mut self, text: ReadText, tokens: Vec<u32>, wanted: WantedVectors) -> u64 {
         let number = self.next_number;
         self.next_number += 1;
-        let likelihoods = Vec::new();
-        self.waiting.push(ReadTicket {
-            number,
-            text,
-            tokens,
-            read: 0,
-            wanted,
-            likelihoods,
-            away_since: None,
-        });
+        let found = Vec::new();
+        self.waiting.push(ReadTicket { number, text, tokens, read: 0, wanted, found, away_since: None });
         number
     }
 
@@ -365,9 +355,20 @@ impl EnsembleSession {
             // One of them stands for all that were read: only this session will be back.
             let before = std::mem::replace(&mut self.away_since, ticket.away_since);
             self.ensemble.stand().welcome(before);
-            found.push(ticket.likelihoods);
+            found.push(ticket.found);
         }
         if is_whole { Ok(found) } else { Err(FeedError::Cancelled) }
+    }
+
+    /// Reads on and returns the vector of the last token as it is after each layer: what the model makes of the text up to
+    /// there, before any word follows from it. Without tokens there is none.
+    pub fn states(
+        &mut self,
+        tokens: &[u32],
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Vec<Vec<f32>>, FeedError> {
+        let found = self.advance(tokens, WantedVectors::States, cancelled)?;
+        Ok(found.chunks_exact(self.ensemble.model.shape.width).map(<[f32]>::to_vec).collect())
     }
 
     /// Reads on, for somebody who does not want to know what may follow. The logits of [`feed`](Self::feed) stay those of
@@ -389,19 +390,7 @@ impl EnsembleSession {
         let before = self.text.tokens.len();
         let text = std::mem::replace(&mut self.text, ReadText::new(&self.ensemble.model));
         let mut stand = self.ensemble.stand();
-        let number = stand.next_number;
-        stand.next_number += 1;
-        let tokens = tokens.to_vec();
-        let likelihoods = Vec::new();
-        stand.waiting.push(ReadTicket {
-            number,
-            text,
-            tokens,
-            read: 0,
-            wanted,
-            likelihoods,
-            away_since: None,
-        });
+        let number = stand.submit(text, tokens.to_vec(), wanted);
         stand.welcome(self.away_since.take());
         drop(stand);
         let ticket = self.ensemble.serve(number, cancelled);
@@ -412,7 +401,7 @@ impl EnsembleSession {
             self.text.truncate(before);
             return Err(FeedError::Cancelled);
         }
-        Ok(ticket.likelihoods)
+        Ok(ticket.found)
     }
 }
 

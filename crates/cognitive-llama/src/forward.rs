@@ -39,6 +39,8 @@ pub(super) struct Scratch {
     /// Those of layers with a window, where they differ.
     local_turns: TurnTable,
     looks: Looks,
+    /// The vectors of last tokens whose states are wanted, layer after layer; within a layer text after text.
+    pub(super) states: Vec<f32>,
 }
 
 /// Tokens of one text that follow each other.
@@ -59,7 +61,7 @@ impl Stretch<'_> {
     pub(super) fn kept(&self) -> usize {
         match self.wanted {
             WantedVectors::Nothing => 0,
-            WantedVectors::Last => self.tokens.len().min(1),
+            WantedVectors::Last | WantedVectors::States => self.tokens.len().min(1),
             WantedVectors::All => self.tokens.len(),
         }
     }
@@ -86,6 +88,18 @@ pub(super) enum WantedVectors {
     Last,
     /// That of every token.
     All,
+    /// That of the last token, as it is after each layer.
+    States,
+}
+
+impl WantedVectors {
+    /// What is wanted of a part of a text that is not its end.
+    pub(super) fn before_the_end(self) -> Self {
+        match self {
+            Self::Nothing | Self::Last | Self::States => Self::Nothing,
+            Self::All => Self::All,
+        }
+    }
 }
 
 impl<'a> Block<'a> {
@@ -109,6 +123,7 @@ impl<'a> Block<'a> {
             scratch.x.iter_mut().for_each(|x| *x *= scale);
         }
         self.fill_turns(scratch);
+        scratch.states.clear();
         let layers = &self.model.weights.layers;
         for (index, layer) in layers.iter().enumerate() {
             if cancelled() {
@@ -128,8 +143,21 @@ impl<'a> Block<'a> {
             board.wait_for(self.after.clone(), index + 1, cancelled)?;
             self.look_back(layer, scratch, index, is_last);
             self.feed_forward(layer, scratch);
+            self.note_states(scratch, is_last);
         }
         Some(())
+    }
+
+    /// Notes how the last tokens are after a layer, where somebody wants to know.
+    fn note_states(&self, scratch: &mut Scratch, only_wanted: bool) {
+        let (width, mut end) = (self.model.shape.width, 0);
+        let Scratch { x, states, .. } = scratch;
+        for stretch in self.stretches {
+            end += if only_wanted { stretch.kept() } else { stretch.tokens.len() };
+            if stretch.wanted == WantedVectors::States {
+                states.extend_from_slice(&x[(end - 1) * width..end * width]);
+            }
+        }
     }
 
     fn fill_turns(&self, scratch: &mut Scratch) {

@@ -83,6 +83,6 @@ impl TokenSession {
         let mut feeds = [TextFeed::new(&mut self.text, tokens, wanted)];
         self.room.read(&self.model, &mut feeds, cancelled).ok_or(FeedError::Cancelled)?;
         let [feed] = feeds;
-        Ok(feed.likelihoods)
+        Ok(feed.found)
     }
 }

@@ -71,13 +71,14 @@ pub(super) struct TextFeed<'a> {
     /// How many of them are read now.
     pub(super) count: usize,
     pub(super) wanted: WantedVectors,
-    /// How likely the tokens behind the first were, if all vectors are wanted.
-    pub(super) likelihoods: Vec<f32>,
+    /// How likely the tokens behind the first were, if all vectors are wanted; the states of the last one, layer after
+    /// layer, if those are.
+    pub(super) found: Vec<f32>,
 }
 
 impl<'a> TextFeed<'a> {
     pub(super) fn new(text: &'a mut ReadText, tokens: &'a [u32], wanted: WantedVectors) -> Self {
-        Self { text, tokens, count: tokens.len(), wanted, likelihoods: Vec::new() }
+        Self { text, tokens, count: tokens.len(), wanted, found: Vec::new() }
     }
 }
 
@@ -197,10 +198,10 @@ impl Workroom {
     fn deliver(&mut self, model: &Model, feeds: &mut [TextFeed<'_>], mut found: Vec<Found>) {
         found.sort_by_key(|found| (found.text, found.first));
         let mut vectors = Vec::new();
-        for Found { text, vector, likelihoods, .. } in found {
+        for Found { text, vector, numbers, .. } in found {
             vectors.extend(vector);
             if let Some(feed) = feeds.get_mut(text) {
-                feed.likelihoods.extend(likelihoods);
+                feed.found.extend(numbers);
             }
         }
         let asked = feeds.iter_mut().filter(|feed| feed.wanted == WantedVectors::Last && feed.count > 0);
@@ -253,7 +254,8 @@ struct Found {
     first: usize,
     /// The vector of its last token.
     vector: Vec<f32>,
-    likelihoods: Vec<f32>,
+    /// Likelihoods or states, see [`TextFeed`].
+    numbers: Vec<f32>,
 }
 
 /// What is wanted of a block that was computed.
@@ -264,14 +266,22 @@ fn take(
     scratch: &mut Scratch,
 ) -> Vec<Found> {
     let width = model.shape.width;
-    let Scratch { x, packed, .. } = scratch;
+    let Scratch { x, packed, states, .. } = scratch;
     let (mut found, mut known, mut next, mut rows) = (Vec::new(), Vec::new(), Vec::new(), &**x);
+    let is_asked = |stretch: &&Stretch<'_>| stretch.wanted == WantedVectors::States;
+    let (asked, mut earlier) = (stretches.iter().filter(is_asked).count(), 0);
     for stretch in stretches {
         let (mine, rest) = rows.split_at((stretch.kept() * width).min(rows.len()));
         rows = rest;
         let Stretch { text, first, wanted, .. } = *stretch;
         let vector = if wanted == WantedVectors::Last { mine.to_vec() } else { Vec::new() };
-        found.push(Found { text, first, vector, likelihoods: Vec::new() });
+        let mut numbers = Vec::new();
+        if wanted == WantedVectors::States {
+            let mine = states.chunks_exact(width).skip(earlier).step_by(asked);
+            numbers.extend(mine.flatten());
+            earlier += 1;
+        }
+        found.push(Found { text, first, vector, numbers });
         if let (WantedVectors::All, Some(feed)) = (wanted, feeds.get(text)) {
             let from = first - feed.text.tokens.len() + 1;
             let following = feed.tokens.get(from..).unwrap_or_default();
@@ -282,7 +292,7 @@ fn take(
     }
     let tokens: Vec<u32> = next.iter().map(|(_, token)| *token).collect();
     for ((index, _), likelihood) in next.iter().zip(likelihood::of(model, packed, &known, &tokens)) {
-        found.get_mut(*index).into_iter().for_each(|found| found.likelihoods.push(likelihood));
+        found.get_mut(*index).into_iter().for_each(|found| found.numbers.push(likelihood));
     }
     found
 }
@@ -308,10 +318,7 @@ fn plan<'a>(feeds: &'a [TextFeed<'_>], threads: usize) -> Vec<PlannedBlock<'a>> 
             }
             let (tokens, later) = rest.split_at(rest.len().min(room));
             // Somewhere in the middle of a text nobody looks for its last token.
-            let wanted = match feed.wanted {
-                WantedVectors::Last if !later.is_empty() => WantedVectors::Nothing,
-                wanted => wanted,
-            };
+            let wanted = if later.is_empty() { feed.wanted } else { feed.wanted.before_the_end() };
             before = before.or(Some(blocks.len() - 1));
             if let Some((stretches, _)) = blocks.last_mut() {
                 stretches.push(Stretch { memory: &feed.text.memory, tokens, first, wanted, text });

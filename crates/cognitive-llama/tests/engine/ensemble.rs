@@ -90,6 +90,46 @@ fn several_endings_of_a_text_are_weighed_in_one_step() {
     }
 }
 
+/// The state of the last token after each layer is the same however the text was cut and whoever was read beside it, and reading
+/// it changes nothing of what follows.
+#[test]
+fn the_states_of_a_text_depend_on_nothing_but_the_text() {
+    for (model, text) in models() {
+        let ensemble = Arc::new(Ensemble::new(Arc::clone(&model), 2));
+        let states = |text: &[u32], cut: usize| {
+            let mut session = ensemble.session();
+            session.read(&text[..cut], &|| false).unwrap();
+            let states = session.states(&text[cut..], &|| false).unwrap();
+            (states.iter().map(|state| bits(state)).collect::<Vec<_>>(), session)
+        };
+        let (alone, mut session) = states(&text[..150], 0);
+        assert_eq!(
+            bits(session.feed(&text[150..155], &|| false).unwrap()),
+            bits(&logits(&model, 1, &text[..155]))
+        );
+        assert!(alone.windows(2).all(|layers| layers[0] != layers[1] && layers[0].len() == layers[1].len()));
+        assert_ne!(alone, states(&text[1..150], 0).0);
+        for cut in [1, 64, 100, 149] {
+            assert!(states(&text[..150], cut).0 == alone, "{cut}");
+        }
+        let start = Barrier::new(6);
+        thread::scope(|scope| {
+            for reader in 0..6 {
+                let (start, states, alone, text, ensemble) = (&start, &states, &alone, &text, &ensemble);
+                scope.spawn(move || {
+                    start.wait();
+                    match reader % 3 {
+                        0 => assert!(states(&text[..150], 0).0 == *alone, "reader {reader}"),
+                        1 => drop(ensemble.session().feed(&text[reader..90], &|| false).unwrap().len()),
+                        _ => drop(ensemble.session().likelihoods(&text[reader..70], &|| false).unwrap()),
+                    }
+                });
+            }
+        });
+        assert_eq!(ensemble.session().states(&[], &|| false), Ok(Vec::new()));
+    }
+}
+
 /// Texts that begin alike share what was computed of their beginning, and never see each other's ends.
 #[test]
 fn a_shared_beginning_is_nobodys_to_change() {
