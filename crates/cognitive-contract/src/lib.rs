@@ -16,7 +16,7 @@
 //! 6. [`media`] — pictures, sound, film and documents. [`context`] — what a run may know besides its input. [`policy`] — tools and callers; [`capabilities`] — what a runtime can do and what it does when asked for more;
 //!    [`compose`] — modules made of modules; [`json_cmp`] — when two values are the same;
 //!    [`json`] — how texts are parsed; [`numbers`] — when reading would change a number; [`tools`] — what a model may call while it works; [`ports`] — what the runtime needs from outside. [`stream`] — an answer in pieces, written and read by one definition.
-//!    [`thinking`] — a bounded thought before the answer.
+//!    [`thinking`] — a bounded thought before the answer. [`trained`] — what a model has learned from labelled cases.
 //!
 //! [`review`] — answers that people judge, and what that says about confidence; [`archive`] — questions about past runs.
 //! [`workshop`] — the files of modules for those who change them. [`address`] — addresses and paths as others may read them. [`editor_schema`] — schemas as editors want them.
@@ -54,6 +54,7 @@ pub mod editor_schema;
 pub mod format;
 pub mod manifest;
 pub mod module;
+pub mod trained;
 
 pub mod insights;
 pub mod repair;

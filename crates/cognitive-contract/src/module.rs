@@ -21,6 +21,7 @@ use crate::manifest::{EnumStrategy, Manifest, RiskRule, Tier};
 use crate::meta::{CONFIDENCE_AGGREGATION, EXPLAIN_LIMIT, OF_THE_RUNTIME, RiskForm, Warning};
 use crate::risk_level::Risk;
 use crate::shared_text::SharedText;
+use crate::trained::TrainedModel;
 use crate::violation::{Side, Violation};
 
 /// A module, ready to run.
@@ -37,6 +38,8 @@ pub struct Module {
     pub folder: Option<PathBuf>,
     /// Worked examples, in the order in which the model reads them. The contract accepts each of them.
     pub examples: Vec<WorkedExample>,
+    /// What models have learned from its labelled cases.
+    pub trained: Arc<[TrainedModel]>,
     /// The format of its folder.
     pub format: Format,
     /// Notices about the module itself, such as its age.
@@ -102,6 +105,7 @@ impl Module {
             prompt,
             folder: None,
             examples: Vec::new(),
+            trained: Arc::default(),
             format,
             warnings: deprecation.into_iter().chain(custom_risk).collect(),
             digest: Digest::default(),

@@ -21,6 +21,7 @@ use crate::shared_text::SharedText;
 use crate::thinking::ThoughtOutcome;
 use crate::tools::{ToolCall, ToolRound, ToolSpec, ToolUse};
 use crate::trace::{PartEvent, Trace};
+use crate::trained::TrainedModel;
 pub use crate::usage::Usage;
 use crate::usage::{as_member, as_milliseconds};
 
@@ -152,6 +153,8 @@ pub struct ModelCall {
     pub instructions: SharedText,
     /// Worked examples, oldest first. Each is a turn of the conversation before the real input.
     pub examples: Vec<Example>,
+    /// What models have learned from labelled cases of the module. Only those that run in this process can use it.
+    pub trained: Arc<[TrainedModel]>,
     /// What to do it with; data, never instructions.
     pub input: String,
     /// The module that asks. Not for the model; recorded replies are told apart by it.
@@ -192,6 +195,7 @@ impl ModelCall {
         Self {
             instructions: instructions.into(),
             examples: Vec::new(),
+            trained: Arc::default(),
             input,
             module: String::new(),
             media: Vec::new(),

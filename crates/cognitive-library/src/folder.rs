@@ -140,8 +140,8 @@ impl Folder {
         }
     }
 
-    /// Changes whenever a file that a module is loaded from does: sizes and times of the files at the top and of the
-    /// examples. Files in memory never change.
+    /// Changes whenever a file that a module is loaded from does: sizes and times of the files at the top, of the
+    /// examples and of what was learned. Files in memory never change.
     #[must_use]
     pub fn stamp(&self) -> Vec<(String, u64, Option<std::time::SystemTime>)> {
         let path = match self {
@@ -152,6 +152,7 @@ impl Folder {
         let entries = |path: &Path| fs::read_dir(path).into_iter().flatten().flatten();
         let mut stamp: Vec<_> = entries(path)
             .chain(entries(&path.join("examples")))
+            .chain(entries(&path.join("trained")))
             .filter_map(|entry| {
                 let meta = fs::metadata(entry.path()).ok()?;
                 Some((entry.file_name().into_string().ok()?, meta.len(), meta.modified().ok()))

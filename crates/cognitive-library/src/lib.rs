@@ -28,6 +28,7 @@ mod put_folder;
 pub mod shelf;
 pub mod skill;
 mod sources;
+mod trained;
 pub mod validate;
 pub mod yaml;
 

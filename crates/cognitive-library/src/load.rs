@@ -96,6 +96,7 @@ pub(crate) fn assemble(parts: ModuleParts, folder_name: &str) -> Result<Module, 
             }
             let mut module = Module::new(manifest, contract, parts.prompt, parts.format);
             module.digest = digest;
+            module.trained = parts.trained.into();
             let findings = examples::add(&mut module, parts.examples);
             if findings.is_empty() { Ok(module) } else { Err(findings) }
         }

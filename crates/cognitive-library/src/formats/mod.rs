@@ -14,7 +14,9 @@ use crate::examples::{self, ExampleFile};
 use crate::finding::{Finding, FindingLocation, Sources, quoted};
 use crate::folder::{Budget, Folder, JSON_LIMIT, ReadError, TEXT_LIMIT, TOTAL_LIMIT};
 use crate::json;
+use crate::trained;
 use crate::yaml::YamlError;
+use cognitive_contract::trained::TrainedModel;
 
 pub use v1::{front_matter, front_matter_text};
 
@@ -33,6 +35,8 @@ pub struct ModuleParts {
     pub prompt: String,
     /// The worked examples.
     pub(crate) examples: Vec<ExampleFile>,
+    /// What models have learned.
+    pub(crate) trained: Vec<TrainedModel>,
     /// The texts, to point into.
     pub sources: Sources,
     /// What keeps the module from being loaded.
@@ -51,6 +55,7 @@ pub fn read(folder: &Folder) -> Option<ModuleParts> {
         Format::V21 | Format::V22 | Format::V25 => v2::read(folder),
     };
     parts.examples = examples::read(folder, &mut parts.sources, &mut parts.findings);
+    parts.trained = trained::read(folder, &mut parts.sources, &mut parts.findings);
     Some(parts)
 }
 
@@ -83,6 +88,7 @@ impl ModuleParts {
             schemas: SchemaFiles::new(),
             prompt: String::new(),
             examples: Vec::new(),
+            trained: Vec::new(),
             sources: Sources::default(),
             findings: Vec::new(),
             contract: Budget::new(JSON_LIMIT, TOTAL_LIMIT),

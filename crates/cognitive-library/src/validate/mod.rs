@@ -196,6 +196,7 @@ fn findings(
             parts::check(ComposedModule { module, files, manifest_file, library }, &mut found);
         }
         embedded::check(module, &mut found);
+        found.extend(crate::trained::outdated(module));
         let expected = expected.map(|(reader, files)| (reader, ContractView::new(files, module)));
         Examples::new(folder, module, manifest_file, sources, &mut found).check(tests.as_ref(), expected);
     }

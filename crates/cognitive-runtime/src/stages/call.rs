@@ -111,6 +111,7 @@ pub(crate) fn unlimited_call(
         ModelCall::new(prompt.instructions.clone(), prompt.input.clone(), temperature(module.manifest.tier));
     call.module.clone_from(&module.manifest.name);
     call.examples.clone_from(&prompt.examples);
+    call.trained = Arc::clone(&module.trained);
     call.media.clone_from(&prompt.media.parts);
     call.wants_media = prompt.wants_media;
     call.seed = options.seed;

@@ -1,0 +1,154 @@
+//! What models have learned about a module: `trained/NAME.json`, one file for each model, written by `cogn train`. It decides
+//! answers, so it is a part of the module and of its digest: a file that cannot be read keeps the module from being loaded.
+//! A head whose question was changed since is only warned of, because runs pass over it.
+
+use cognitive_contract::Module;
+use cognitive_contract::trained::{TrainedModel, asked};
+
+use crate::finding::{Finding, FindingLocation, Sources, quoted};
+use crate::folder::{Budget, Folder, ReadError};
+use crate::json;
+
+/// The folder of the files.
+pub const FOLDER: &str = "trained";
+/// No module is trained for more models at once.
+const MAX_COUNT: usize = 16;
+/// The largest file, and all files together.
+const LIMIT: u64 = 4 << 20;
+
+/// Reads what models have learned, by the name of the file. The texts go to `sources`, what is wrong to `findings`.
+pub(crate) fn read(folder: &Folder, sources: &mut Sources, findings: &mut Vec<Finding>) -> Vec<TrainedModel> {
+    let names = folder.names_in(FOLDER);
+    let names: Vec<&String> =
+        names.iter().filter(|name| name.strip_suffix(".json").is_some() && !name.contains('/')).collect();
+    if names.len() > MAX_COUNT {
+        let message = format!("{} trained models are more than the limit of {MAX_COUNT}", names.len());
+        findings.push(Finding::error(FOLDER, FindingLocation::File, "trained/many", message));
+        return Vec::new();
+    }
+    let mut budget = Budget::new(LIMIT, LIMIT);
+    let mut read = Vec::new();
+    for name in names {
+        let file = format!("{FOLDER}/{name}");
+        match one(folder, &file, &mut budget, sources) {
+            Ok(model) => read.push(model),
+            Err(finding) => findings.push(finding),
+        }
+    }
+    read
+}
+
+fn one(
+    folder: &Folder,
+    file: &str,
+    budget: &mut Budget,
+    sources: &mut Sources,
+) -> Result<TrainedModel, Finding> {
+    let unreadable = |reason: &str| {
+        let message = format!("{} {reason}", quoted(file));
+        Finding::error(file, FindingLocation::File, "trained/unreadable", message)
+    };
+    let text = folder.read_within(file, budget).map_err(|error| match error {
+        ReadError::Missing => unreadable("is missing"),
+        ReadError::Refused(reason) => unreadable(&reason),
+    })?;
+    let value = json::parse_file(&text);
+    sources.insert(file, text);
+    let value = value.map_err(|error| {
+        Finding::error(file, FindingLocation::Offset(error.offset), "trained/syntax", error.message)
+    })?;
+    TrainedModel::from_value(&value).map_err(|why| {
+        let message = format!("{} is not what `cogn train` writes: {why}", quoted(file));
+        Finding::error(file, FindingLocation::File, "trained/form", message)
+            .hint("Train it again with `cogn train`, or remove the file")
+    })
+}
+
+/// Heads that no run will use: their decision is gone, or its question is another one now.
+pub(crate) fn outdated(module: &Module) -> Vec<Finding> {
+    let data = module.contract.data().schema();
+    let is_current = |path: &str, words: &str| {
+        let node = path.split('.').try_fold(data, |node, name| node.get("properties")?.get(name));
+        node.and_then(|node| asked(node.get("x-decide")?)).is_some_and(|now| now == words)
+    };
+    let mut found = Vec::new();
+    for trained in module.trained.iter() {
+        for (path, head) in &trained.heads {
+            if !is_current(path, &head.asked) {
+                let message = format!(
+                    "what `{}` learned about `{path}` is for another question: `{}`",
+                    trained.model, head.asked
+                );
+                let finding = Finding::warning(FOLDER, FindingLocation::File, "trained/outdated", message);
+                found.push(finding.hint("Train it again with `cogn train`; runs decide without it"));
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::finding::Severity;
+    use crate::{Mode, load, validate};
+
+    const SCHEMA: &str = r#"{
+        "input": {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}},
+        "data": {"type": "object", "required": ["rationale", "word"],
+                 "properties": {"rationale": {"type": "string"},
+                                "word": {"enum": ["a", "b"], "x-decide": {"about": "text", "ask": "Which?"}}}}
+    }"#;
+    const TRAINED: &str = r#"{"model": "m", "weights_sha256": "00", "heads": {"word": {"asked": "Which?", "cases": 9, "right": 8,
+        "reads": {"layer": 2, "classes": ["a", "b"], "rows": [{"offset": 0.5, "scale": 0.1, "steps": "AQACAA=="}]},
+        "curve": {"slope": 1.0, "offset": 0.0}}}}"#;
+
+    fn folder(files: &[(&str, &str)]) -> Folder {
+        let module = [
+            ("module.yaml", "name: m\nversion: 1.0.0\ntier: decision\nresponsibility: r\n"),
+            ("prompt.md", "p"),
+            ("schema.json", SCHEMA),
+        ];
+        let files =
+            module.iter().chain(files).map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec()));
+        Folder::memory("m", files.collect::<BTreeMap<_, _>>())
+    }
+
+    fn rules(files: &[(&str, &str)], severity: Severity) -> Vec<String> {
+        let findings = validate(&folder(files), Mode::Standard).findings;
+        let found = findings
+            .iter()
+            .filter(|finding| finding.severity == severity && finding.rule.starts_with("trained/"));
+        found.map(|finding| finding.rule.to_string()).collect()
+    }
+
+    #[test]
+    fn what_was_learned_is_a_part_of_the_module() {
+        let module = load(&folder(&[("trained/m.json", TRAINED), ("trained/notes.md", "x")])).unwrap();
+        let [trained] = &*module.trained else { panic!("{:?}", module.trained) };
+        let row = &trained.heads["word"].reads.as_ref().unwrap().rows[0];
+        assert_eq!(row.numbers, [0.1, 0.2]);
+        assert_ne!(module.digest.module, load(&folder(&[])).unwrap().digest.module);
+        assert_eq!(rules(&[("trained/m.json", TRAINED)], Severity::Warning), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_computed_with_keeps_the_module_from_being_loaded() {
+        let other = TRAINED.replace("AQACAA==", "AQA");
+        for (text, rule) in [("{", "trained/syntax"), ("{}", "trained/form"), (&other, "trained/form")] {
+            assert_eq!(rules(&[("trained/m.json", text)], Severity::Error), [rule]);
+            assert!(load(&folder(&[("trained/m.json", text)])).is_err());
+        }
+    }
+
+    #[test]
+    fn a_head_for_another_question_is_only_warned_of() {
+        let other = TRAINED.replace("Which?", "What?");
+        assert_eq!(rules(&[("trained/m.json", &other)], Severity::Warning), ["trained/outdated"]);
+        let gone = TRAINED.replace("\"word\"", "\"wort\"");
+        assert_eq!(rules(&[("trained/m.json", &gone)], Severity::Warning), ["trained/outdated"]);
+        assert!(load(&folder(&[("trained/m.json", &other)])).is_ok());
+    }
+}
