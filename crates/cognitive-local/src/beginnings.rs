@@ -180,6 +180,10 @@ impl ModelState for PromptText<'_> {
     ) -> Result<Vec<Vec<f32>>, FeedError> {
         self.begun(cancelled)?.likelihoods_of_each(texts, cancelled)
     }
+
+    fn states(&mut self, tokens: &[u32], cancelled: &dyn Fn() -> bool) -> Result<Vec<Vec<f32>>, FeedError> {
+        self.begun(cancelled)?.states(tokens, cancelled)
+    }
 }
 
 /// How many tokens two texts begin with alike.

@@ -65,7 +65,11 @@ pub(crate) trait ModelState: Send {
         }
         Ok(found)
     }
-    /// The same for each of these texts by itself; what was read stays as it is.
+    /// Reads on and returns the vector of the last token after each layer; none if the model keeps them to itself.
+    fn states(&mut self, tokens: &[u32], cancelled: &dyn Fn() -> bool) -> Result<Vec<Vec<f32>>, FeedError> {
+        self.feed(tokens, cancelled).map(|_| Vec::new())
+    }
+    /// The same as [`Self::likelihoods`] for each of these texts by itself; what was read stays as it is.
     fn likelihoods_of_each(
         &mut self,
         texts: &[Vec<u32>],
@@ -168,6 +172,10 @@ impl ModelState for EnsembleSession {
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Vec<Vec<f32>>, FeedError> {
         Self::likelihoods_of_each(self, texts, cancelled)
+    }
+
+    fn states(&mut self, tokens: &[u32], cancelled: &dyn Fn() -> bool) -> Result<Vec<Vec<f32>>, FeedError> {
+        Self::states(self, tokens, cancelled)
     }
 }
 

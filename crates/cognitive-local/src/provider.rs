@@ -163,6 +163,10 @@ impl EmbeddedProvider {
         self.desk.tools().map(drop)
     }
 
+    pub(crate) fn desk(&self) -> &LocalWorker {
+        &self.desk
+    }
+
     async fn answer(&self, call: &ModelCall, sink: &mut dyn CallSink) -> Result<ModelEnd, ProviderError> {
         let (reports, mut inbox) = mpsc::unbounded_channel();
         let left = Departure(Arc::default());

@@ -193,6 +193,19 @@ impl ModelState for ToyText {
         self.logits = (0..self.toy.words.len()).map(|_| 10.0 * dice.fraction()).collect();
         Ok(&self.logits)
     }
+
+    /// After the first layer how often it has read words that begin with each letter, after the second nothing but ones.
+    fn states(&mut self, tokens: &[u32], cancelled: &dyn Fn() -> bool) -> Result<Vec<Vec<f32>>, FeedError> {
+        self.feed(tokens, cancelled)?;
+        let mut counts = vec![0.5; 26];
+        for token in &self.tokens {
+            let letter = self.toy.words[*token as usize].first().map(u8::to_ascii_lowercase);
+            if let Some(letter @ b'a'..=b'z') = letter {
+                counts[usize::from(letter - b'a')] += 1.0;
+            }
+        }
+        Ok(vec![counts, vec![1.0; 26]])
+    }
 }
 
 impl SharedReading for ToyText {

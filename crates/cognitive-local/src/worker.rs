@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::beginnings::{Beginnings, PromptText};
 use crate::chat::{self, ChatForm, ChatPrompt, TurnMarks};
-use crate::decide::{DecisionRequest, Decisions, JudgeProfile};
+use crate::decide::{DecisionRequest, Decisions, JudgeProfile, trained_for};
 use crate::generate::{GenerateRequest, Generated, Halt, compose};
 use crate::grammar::{Grammar, Guide};
 use crate::model::LanguageModel;
@@ -39,7 +39,7 @@ type Load = dyn Fn() -> Result<Arc<dyn LanguageModel>, OpenError> + Send + Sync;
 /// Everything that workers share.
 #[derive(Clone)]
 pub(crate) struct LocalWorker {
-    model: String,
+    pub(crate) model: String,
     load: Arc<Load>,
     slices: bool,
     /// The memory for keys and values of all texts, in bytes.
@@ -49,9 +49,9 @@ pub(crate) struct LocalWorker {
 
 /// What there is once the weights are loaded.
 pub(crate) struct LoadedModel {
-    weights: Arc<dyn LanguageModel>,
-    guide: Guide,
-    beginnings: Beginnings,
+    pub(crate) weights: Arc<dyn LanguageModel>,
+    pub(crate) guide: Guide,
+    pub(crate) beginnings: Beginnings,
     room: TextRoom,
 }
 
@@ -229,6 +229,7 @@ impl JobRun<'_> {
             marks,
             vocabulary: weights.vocabulary(),
             profile: JudgeProfile::of(weights.parameters()),
+            trained: trained_for(&call.trained, weights.sha256()),
         };
         let begin = |fixed: &[u32]| self.tools.beginnings.text(fixed, weights);
         match Decisions::make(&request, begin, &|| self.must_stop()) {

@@ -125,6 +125,37 @@ impl JudgeProfile {
 }
 
 impl Curve {
+    /// The curve that says best of weights whether they were right, by Newton's method. The slope is kept from growing without
+    /// bound where every lead is right, and from falling: more weight never says less.
+    pub(super) fn fitted(rows: &[(f64, bool)]) -> Self {
+        let count: f64 = rows.iter().map(|_| 1.0).sum();
+        let mut curve = Self { slope: 0.0, offset: 0.0 };
+        for _ in 0..50 {
+            let keep = 0.001 * count.max(1.0);
+            let (mut slope, mut offset) = (keep * curve.slope, 0.0);
+            let (mut steep, mut mixed, mut flat) = (keep, 0.0, 1e-6);
+            for (weight, right) in rows {
+                let likely = curve.at(*weight);
+                let (error, spread) = (likely - f64::from(u8::from(*right)), likely * (1.0 - likely));
+                slope += error * weight;
+                offset += error;
+                steep += spread * weight * weight;
+                mixed += spread * weight;
+                flat += spread;
+            }
+            let whole = steep * flat - mixed * mixed;
+            let moved = Self {
+                slope: curve.slope - ((flat * slope - mixed * offset) / whole).clamp(-1.0, 1.0),
+                offset: curve.offset - ((steep * offset - mixed * slope) / whole).clamp(-1.0, 1.0),
+            };
+            if !(moved.slope.is_finite() && moved.offset.is_finite()) {
+                break;
+            }
+            curve = moved;
+        }
+        Self { slope: curve.slope.max(0.0), ..curve }
+    }
+
     pub(super) fn at(&self, weight: f64) -> f64 {
         if weight == f64::INFINITY {
             return 1.0;

@@ -4,9 +4,11 @@
 use super::Decision;
 use super::asking::{Asking, NONE};
 use super::calibration::{Curve, JudgeProfile, Shares};
+use super::heads;
 use super::pieces::{self, FoundPieces, PieceFrame};
 use super::question::{AskedQuestion, DecisionKind, DecisionQuestion};
-use super::scale::Scale;
+use super::scale::{MAX_BEFORE, Scale, beginning};
+use cognitive_contract::trained::{TrainedHead, TrainedModel};
 use cognitive_llama::FeedError;
 
 /// A model that judges.
@@ -17,14 +19,17 @@ pub(super) struct DecisionJudge<'a> {
     /// Answers questions.
     pub asked: Scale<'a>,
     pub asking: &'a Asking<'a>,
+    /// What the model has learned.
+    pub trained: Option<&'a TrainedModel>,
 }
 
-impl DecisionJudge<'_> {
+impl<'a> DecisionJudge<'a> {
     /// What is decided about one question: usually one value, of an order the members of all items.
     pub(super) fn decide(&mut self, question: &DecisionQuestion<'_>) -> Result<Vec<Decision>, FeedError> {
         let path: Vec<String> = question.path.iter().map(|name| (*name).to_owned()).collect();
         let ask = question.ask.as_ref().filter(|_| self.profile.is_asked);
-        if ask.is_none() && (question.ways.is_empty() || !self.weighing.can_weigh()) {
+        let is_learned = self.head(question).is_some_and(|head| head.reads.is_some());
+        if !is_learned && ask.is_none() && (question.ways.is_empty() || !self.weighing.can_weigh()) {
             return Ok(Vec::new());
         }
         match (&question.kind, ask) {
@@ -35,13 +40,12 @@ impl DecisionJudge<'_> {
                 // Nobody asked for one of a list, so there is none that would be right.
                 Ok(vec![Decision { path, value: piece, next: None, weight, probability: 1.0 }])
             }
-            (DecisionKind::Piece { most, .. }, Some(ask)) => {
-                let found = self.ask_for(ask, question.text, *most)?;
-                Ok(vec![piece(path, found.piece, found.weight, self.profile.curves.asked_piece)])
-            }
-            (DecisionKind::Piece { most, .. }, None) => {
-                let found = self.look(question, *most, pieces::MIN_SCORE)?;
-                Ok(vec![piece(path, found.piece, found.weight, self.profile.curves.piece)])
+            (DecisionKind::Piece { .. }, _) => {
+                if let Some(decision) = self.recognise(&path, question)? {
+                    return Ok(vec![decision]);
+                }
+                let found = self.find(question)?;
+                Ok(vec![piece(path, found.piece, found.weight, self.piece_curve(question))])
             }
             (DecisionKind::Order { entries, entry, level, levels }, Some(ask)) => {
                 self.order(&path, ask, entries, (entry, level), levels)
@@ -50,21 +54,122 @@ impl DecisionJudge<'_> {
         }
     }
 
-    /// The curve that pieces lie on which a question asks for.
-    pub(super) fn piece_curve(&self, question: &DecisionQuestion<'_>) -> Option<Curve> {
-        let is_asked = self.profile.is_asked && question.ask.is_some();
-        let curves = self.profile.curves;
-        let curve = if is_asked { curves.asked_piece } else { curves.piece };
-        matches!(question.kind, DecisionKind::Piece { .. }).then_some(curve)
+    /// What was learned about a question.
+    pub(super) fn head(&self, question: &DecisionQuestion<'_>) -> Option<&'a TrainedHead> {
+        heads::head(self.trained, question)
     }
 
-    fn choose(
+    /// How the model is after each layer when it has read the question and is about to answer.
+    pub(super) fn states(&mut self, question: &DecisionQuestion<'_>) -> Result<Vec<Vec<f32>>, FeedError> {
+        let (text, options): (&str, &[String]) = match &question.kind {
+            DecisionKind::Choice(candidates) => (beginning(question.text, MAX_BEFORE), candidates),
+            _ => (pieces::searched(question.text), &[]),
+        };
+        if let Some(way) = question.ways.first().filter(|_| self.weighing.can_weigh()) {
+            let before = self.weighing.before(way, text);
+            return self.weighing.states(&before);
+        }
+        let Some(ask) = &question.ask else { return Ok(Vec::new()) };
+        let (before, _) = self.asking.before(ask.about(text, options.iter()));
+        self.asked.states(&before)
+    }
+
+    /// The weight of each class that was learned about a question; nothing if nothing was.
+    fn learned(
+        &mut self,
+        question: &DecisionQuestion<'_>,
+    ) -> Result<Option<(Vec<f64>, &'a TrainedHead)>, FeedError> {
+        let Some(head) = self.head(question) else { return Ok(None) };
+        let Some(reads) = &head.reads else { return Ok(None) };
+        let states = self.states(question)?;
+        Ok(heads::read(reads, &states).map(|weights| (weights, head)))
+    }
+
+    /// Whether the text has something of the kind, as it was learned, and if so what. A piece is looked for only then.
+    fn recognise(
+        &mut self,
+        path: &[String],
+        question: &DecisionQuestion<'_>,
+    ) -> Result<Option<Decision>, FeedError> {
+        let Some((weights, head)) = self.learned(question)? else { return Ok(None) };
+        let Some(piece_curve) = head.piece_curve else { return Ok(None) };
+        let path = path.to_vec();
+        let is_there = weights.first().copied().unwrap_or_default();
+        let sure = Curve::from(head.curve).at(is_there.abs());
+        if is_there <= 0.0 {
+            let weight = pieces::MIN_SCORE;
+            return Ok(Some(Decision { path, value: None, next: None, weight, probability: sure }));
+        }
+        let FoundPieces { piece, weight } = self.find(question)?;
+        let probability = match &piece {
+            Some(_) => sure * Curve::from(piece_curve).at(weight),
+            None => 1.0 - sure,
+        };
+        Ok(Some(Decision { path, value: piece, next: None, weight, probability }))
+    }
+
+    /// The likeliest piece of the text that a question asks for.
+    pub(super) fn find(&mut self, question: &DecisionQuestion<'_>) -> Result<FoundPieces, FeedError> {
+        let DecisionKind::Piece { most, .. } = question.kind else {
+            return Ok(FoundPieces { piece: None, weight: pieces::MIN_SCORE });
+        };
+        match question.ask.as_ref().filter(|_| self.profile.is_asked) {
+            Some(ask) => self.ask_for(ask, question.text, most),
+            None => self.look(question, most, pieces::MIN_SCORE),
+        }
+    }
+
+    /// The curve that pieces lie on which a question asks for.
+    fn piece_curve(&self, question: &DecisionQuestion<'_>) -> Curve {
+        let is_asked = self.profile.is_asked && question.ask.is_some();
+        let curves = self.profile.curves;
+        if is_asked { curves.asked_piece } else { curves.piece }
+    }
+
+    /// How likely it is that there is nothing of the kind, if the piece that was found belongs to another question.
+    pub(super) fn without_its_piece(&self, question: &DecisionQuestion<'_>, decision: &Decision) -> f64 {
+        match self.head(question) {
+            // It was learned that there is something, and this is not it.
+            Some(_) => 1.0 - decision.probability,
+            None => piece(Vec::new(), None, pieces::MIN_SCORE, self.piece_curve(question)).probability,
+        }
+    }
+
+    pub(super) fn choose(
         &mut self,
         path: Vec<String>,
         question: &DecisionQuestion<'_>,
         candidates: &[String],
         ask: Option<&AskedQuestion<'_>>,
     ) -> Result<Decision, FeedError> {
+        let (weights, curve) = match self.learned(question)? {
+            Some((weights, head)) => (weights, head.curve.into()),
+            None => {
+                let (weights, curve) = self.weigh_up(question, candidates, ask)?;
+                (weights, self.head(question).map_or(curve, |head| head.curve.into()))
+            }
+        };
+        let mut ranked: Vec<(f64, &String)> = weights.into_iter().zip(candidates).collect();
+        // Equals in the order of their letters, so that the order of the list cannot matter.
+        ranked.sort_by(|one, other| other.0.total_cmp(&one.0).then_with(|| one.1.cmp(other.1)));
+        let (first, second) = (ranked.first(), ranked.get(1));
+        let lead = lead(first, second);
+        Ok(Decision {
+            path,
+            value: first.map(|(_, value)| (*value).clone()),
+            next: second.map(|(_, value)| (*value).clone()),
+            weight: lead,
+            probability: curve.at(lead),
+        })
+    }
+
+    /// The weight of each candidate, per way of judging, and the curve that leads of such weights lie on.
+    fn weigh_up(
+        &mut self,
+        question: &DecisionQuestion<'_>,
+        candidates: &[String],
+        ask: Option<&AskedQuestion<'_>>,
+    ) -> Result<(Vec<f64>, Curve), FeedError> {
         let can_weigh = !question.ways.is_empty() && self.weighing.can_weigh();
         let (curves, only_asked) = (self.profile.curves, Shares { asked: 1.0, weighed: 0.0 });
         let (shares, curve) = match ask {
@@ -85,18 +190,8 @@ impl DecisionJudge<'_> {
             weights.iter_mut().zip(weighed).for_each(|(sum, weight)| *sum += shares.weighed * weight);
             count += shares.weighed * u32::try_from(question.ways.len()).map_or(1.0, f64::from);
         }
-        let mut ranked: Vec<(f64, &String)> = weights.into_iter().zip(candidates).collect();
-        // Equals in the order of their letters, so that the order of the list cannot matter.
-        ranked.sort_by(|one, other| other.0.total_cmp(&one.0).then_with(|| one.1.cmp(other.1)));
-        let (first, second) = (ranked.first(), ranked.get(1));
-        let lead = lead(first, second) / count.max(f64::MIN_POSITIVE);
-        Ok(Decision {
-            path,
-            value: first.map(|(_, value)| (*value).clone()),
-            next: second.map(|(_, value)| (*value).clone()),
-            weight: lead,
-            probability: curve.at(lead),
-        })
+        let per_way = weights.into_iter().map(|weight| weight / count.max(f64::MIN_POSITIVE)).collect();
+        Ok((per_way, curve))
     }
 
     /// The likeliest piece as the end of the first sentence.

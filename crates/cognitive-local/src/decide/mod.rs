@@ -4,23 +4,28 @@
 
 mod asking;
 mod calibration;
+mod heads;
 mod judge;
+mod logistic;
 mod pieces;
 mod question;
 mod scale;
 #[cfg(test)]
 mod tests;
+mod training;
 
 use cognitive_contract::ports::Example;
+use cognitive_contract::trained::TrainedModel;
 
 use crate::chat::TurnMarks;
 use crate::model::{ModelState, Vocabulary};
 use asking::Asking;
-use calibration::Curve;
 pub(crate) use calibration::{JudgeProfile, REASONS};
 use cognitive_llama::FeedError;
+pub(crate) use heads::of as trained_for;
 use judge::DecisionJudge;
 use scale::Scale;
+pub(crate) use training::{LessonPlan, Training};
 
 /// What was decided about one value.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,6 +61,8 @@ pub(crate) struct DecisionRequest<'a> {
     pub marks: &'a TurnMarks<'a>,
     pub vocabulary: &'a dyn Vocabulary,
     pub profile: JudgeProfile,
+    /// What the model has learned from labelled cases of the module.
+    pub trained: Option<&'a TrainedModel>,
 }
 
 impl Decisions {
@@ -76,16 +83,22 @@ impl Decisions {
             weighing: Scale::new(&mut weighed, request.vocabulary, stop),
             asked: Scale::new(&mut asked, request.vocabulary, stop),
             asking: &asking,
+            trained: request.trained,
         };
         let mut made = Vec::new();
+        let mut is_learned = true;
         for question in &questions {
-            let alone = judge.piece_curve(question).filter(|_| question.kind.is_alone());
-            made.extend(judge.decide(question)?.into_iter().map(|decision| (alone, decision)));
+            let decided = judge.decide(question)?;
+            is_learned &= decided.is_empty() || judge.head(question).is_some();
+            let alone = |decision: &Decision| {
+                question.kind.is_alone().then(|| judge.without_its_piece(question, decision))
+            };
+            made.extend(decided.into_iter().map(|decision| (alone(&decision), decision)));
         }
         give_each_piece_to_one(&mut made);
         let made = made.into_iter().map(|(_, decision)| decision).collect();
         let read = judge.weighing.read + judge.asked.read;
-        Ok((Self { made, is_fitted: request.profile.is_fitted }, read))
+        Ok((Self { made, is_fitted: request.profile.is_fitted || is_learned }, read))
     }
 
     /// Whether a lowered contract wants anything decided.
@@ -143,12 +156,12 @@ impl Decisions {
 }
 
 /// Where the contract says that a piece can be only one of several things, the likeliest of them keeps it. Those that can be
-/// only one thing come with the curve that they lie on.
-fn give_each_piece_to_one(made: &mut [(Option<Curve>, Decision)]) {
+/// only one thing come with the probability that they are nothing if another one keeps it.
+fn give_each_piece_to_one(made: &mut [(Option<f64>, Decision)]) {
     let claims: Vec<(bool, Option<String>, f64)> =
         made.iter().map(|(alone, each)| (alone.is_some(), each.value.clone(), each.weight)).collect();
     for (index, (alone, decision)) in made.iter_mut().enumerate() {
-        let Some(curve) = *alone else { continue };
+        let Some(probability) = *alone else { continue };
         let is_taken = claims.iter().enumerate().any(|(other, (is_alone, value, weight))| {
             other != index
                 && *is_alone
@@ -157,7 +170,8 @@ fn give_each_piece_to_one(made: &mut [(Option<Curve>, Decision)]) {
                 && *weight > decision.weight
         });
         if is_taken {
-            *decision = judge::piece(std::mem::take(&mut decision.path), None, pieces::MIN_SCORE, curve);
+            let path = std::mem::take(&mut decision.path);
+            *decision = Decision { path, value: None, next: None, weight: pieces::MIN_SCORE, probability };
         }
     }
 }

@@ -38,6 +38,10 @@ pub(super) struct DecisionQuestion<'a> {
     /// The question for a model that understands one.
     pub ask: Option<AskedQuestion<'a>>,
     pub kind: DecisionKind,
+    /// The keyword that it was read from.
+    pub wish: &'a Value,
+    /// Whether the candidates are the same for every input.
+    pub is_fixed: bool,
 }
 
 /// A question as a person would put it.
@@ -179,6 +183,8 @@ fn order<'a>(
         ways: Vec::new(),
         ask: Some(ask),
         kind,
+        wish,
+        is_fixed: false,
     })
 }
 
@@ -219,6 +225,8 @@ fn question<'a>(node: &'a Value, input: &'a Value, path: &[&'a str]) -> Option<D
         ways,
         ask,
         kind,
+        wish,
+        is_fixed: node.get("enum").is_some(),
     })
 }
 

@@ -8,7 +8,7 @@ use cognitive_llama::FeedError;
 /// Stands for the text where only the candidate itself is to be weighed.
 const NO_TEXT: &str = "...";
 /// A candidate is judged by the beginning of a long text.
-const MAX_BEFORE: usize = 2_000;
+pub(super) const MAX_BEFORE: usize = 2_000;
 /// A text that is itself weighed once for every candidate is cut sooner.
 const MAX_AFTER: usize = 600;
 
@@ -131,6 +131,16 @@ impl<'a> Scale<'a> {
         let found = self.reading.likelihoods(&tokens, self.stop);
         self.reading.truncate(before.len());
         found
+    }
+
+    /// The vector of the last of these tokens after each layer, the others before it.
+    pub(super) fn states(&mut self, tokens: &[u32]) -> Result<Vec<Vec<f32>>, FeedError> {
+        let Some((last, before)) = tokens.split_last() else { return Ok(Vec::new()) };
+        let known = self.reading.tokens().iter().zip(before).take_while(|(one, other)| one == other).count();
+        self.reading.truncate(known);
+        let unread = [before.get(known..).unwrap_or_default(), &[*last]].concat();
+        self.read += unread.len();
+        self.reading.states(&unread, self.stop)
     }
 
     /// Reads exactly these tokens.

@@ -40,6 +40,7 @@ fn made_by(parameters: u64, schema: &Value, input: &Value, examples: &[Example])
         marks: &marks,
         vocabulary: &*toy,
         profile: JudgeProfile::of(parameters),
+        trained: None,
     };
     let (texts, weights): (_, Arc<dyn LanguageModel>) = (Beginnings::default(), Arc::<Toy>::clone(&toy));
     Decisions::make(&request, |fixed| texts.text(fixed, &weights), &|| false).unwrap().0
@@ -130,6 +131,7 @@ fn examples_show_a_model_how_its_questions_are_answered() {
         marks: &marks,
         vocabulary: &toy,
         profile: JudgeProfile::of(LARGE),
+        trained: None,
     };
     let fixed = Asking::new(&request).fixed();
     let text: Vec<u8> = fixed.iter().flat_map(|token| toy.bytes(*token).to_vec()).collect();
@@ -180,7 +182,7 @@ fn a_piece_that_can_be_one_thing_only_belongs_to_the_likeliest() {
     let curve = JudgeProfile::of(134_479_872).curves.piece;
     let claim = |alone: bool, name: &str, weight| {
         let decision = piece(vec![name.to_owned()], Some("Ada".to_owned()), weight, curve);
-        (alone.then_some(curve), decision)
+        (alone.then_some(0.9), decision)
     };
     let mut both = [claim(true, "a", -1.0), claim(true, "b", -2.0)];
     give_each_piece_to_one(&mut both);
@@ -199,23 +201,6 @@ fn d4_a_piece_that_is_not_likely_is_no_piece_and_that_is_sure() {
     assert!(nothing.probability > 0.9, "{nothing:?}");
     let sure = piece(vec!["a".to_owned()], Some("Ada".to_owned()), -1.0, curve);
     assert!(sure.value.is_some() && sure.probability > 0.9, "{sure:?}");
-}
-
-/// A curve through weights and verdicts, by the slope of its likelihood.
-fn fitted(rows: &[(f64, bool)]) -> Curve {
-    let count: f64 = rows.iter().map(|_| 1.0).sum();
-    let mut curve = Curve { slope: 1.0, offset: 0.0 };
-    for _ in 0..60_000 {
-        let (mut slope, mut offset) = (0.0, 0.0);
-        for (weight, right) in rows {
-            let error = curve.at(*weight) - f64::from(u8::from(*right));
-            slope += error * weight;
-            offset += error;
-        }
-        curve.slope -= 0.02 * (slope / count + 0.001 * curve.slope);
-        curve.offset -= 0.1 * offset / count;
-    }
-    curve
 }
 
 /// The curve that a decision of a bundled module lies on.
@@ -262,6 +247,7 @@ fn the_constants_are_those_that_the_tuning_half_gives() {
                 marks: &marks,
                 vocabulary: model.vocabulary(),
                 profile,
+                trained: None,
             };
             let begin = |fixed: &[u32]| texts.text(fixed, &weights);
             let (made, _) = Decisions::make(&request, begin, &|| false).unwrap();
@@ -286,7 +272,7 @@ fn the_constants_are_those_that_the_tuning_half_gives() {
     }
     let mut is_off = false;
     for (kind, rows) in &rows {
-        let found = fitted(rows);
+        let found = Curve::fitted(rows);
         println!("{kind}: slope {:.3}, offset {:.3} of {}", found.slope, found.offset, rows.len());
         let curves = profile.curves;
         let all = [

@@ -1,0 +1,211 @@
+//! Training with a toy whose states say which letters its words begin with.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::beginnings::{Beginnings, PromptText};
+use crate::chat::ChatForm;
+use crate::decide::{Decisions, JudgeProfile};
+use crate::model::LanguageModel;
+use crate::toy::Toy;
+
+fn schema() -> Value {
+    let by = |word: &str| json!([{ "ask": format!("Which {word}?"), "say": "It is" }]);
+    json!({ "anyOf": [{ "properties": { "ok": { "const": true }, "data": { "properties": {
+        "mood": { "enum": ["calm", "loud"], "x-decide": { "about": "text", "by": by("mood") } },
+        "label": { "x-copy-from": "labels", "x-decide": { "about": "text", "by": by("label") } },
+        "name": { "x-copy-from": "text", "x-decide": { "about": "text", "alone": true, "by": by("name") } },
+        "other": { "x-copy-from": "text", "x-decide": { "about": "text", "alone": true, "by": by("other") } },
+    } } } }] })
+}
+
+/// A text is loud if there are more `z` than `k` in it, and has a name if there is a `q`.
+fn text(number: usize) -> String {
+    let is_loud = number.is_multiple_of(2);
+    let (more, less) = if is_loud { ("z", "k") } else { ("k", "z") };
+    let name = if number.is_multiple_of(3) { " qqqq" } else { " wwww" };
+    format!("{}{}{name}", more.repeat(3 + number % 4), less.repeat(number % 2))
+}
+
+fn case(number: usize) -> TrainingCase {
+    let text = text(number);
+    let one = |value: &str| WantedValue::OneOf(vec![value.to_owned()]);
+    let name = if number.is_multiple_of(3) { one("qqqq") } else { WantedValue::Nothing };
+    let wanted = BTreeMap::from([
+        ("mood".to_owned(), one(if number.is_multiple_of(2) { "loud" } else { "calm" })),
+        ("label".to_owned(), one("ab")),
+        ("name".to_owned(), name),
+    ]);
+    let input = json!({ "text": text, "labels": ["ab", "true"] }).to_string();
+    TrainingCase { input, wanted }
+}
+
+/// Works with the decisions of a toy.
+fn with_toy<R>(
+    trained: Option<&TrainedModel>,
+    input: &str,
+    work: impl for<'t> FnOnce(&DecisionRequest<'_>, &'t (dyn Fn(&[u32]) -> PromptText<'t> + Sync)) -> R,
+) -> R {
+    let toy = Arc::new(Toy::wordy());
+    let marks = ChatForm::of(None, &*toy).unwrap().marks(&*toy).unwrap();
+    let texts = Beginnings::default();
+    let weights: Arc<dyn LanguageModel> = Arc::<Toy>::clone(&toy);
+    let schema = schema();
+    let request = DecisionRequest {
+        schema: &schema,
+        input,
+        examples: &[],
+        marks: &marks,
+        vocabulary: &*toy,
+        profile: JudgeProfile::of(135_000_000),
+        trained,
+    };
+    work(&request, &|fixed| texts.text(fixed, &weights))
+}
+
+fn trained_on(cases: &[TrainingCase], stop: bool) -> Result<TrainingReport, FeedError> {
+    with_toy(None, "{}", |request, begin| {
+        let plan = LessonPlan { model: ("toy", "00"), cases, progress: &|_| {}, stop: &|| stop };
+        Training { request, begin }.run(&plan)
+    })
+}
+
+fn decided(trained: Option<&TrainedModel>, text: &str) -> Decisions {
+    let input = json!({ "text": text, "labels": ["ab", "true"] }).to_string();
+    with_toy(trained, &input, |request, begin| Decisions::make(request, begin, &|| false).unwrap().0)
+}
+
+#[test]
+fn what_the_state_tells_apart_is_learned_and_carries_over() {
+    let cases: Vec<TrainingCase> = (0..120).map(case).collect();
+    let report = trained_on(&cases, false).unwrap();
+    let heads = &report.trained.heads;
+    assert_eq!(heads.keys().collect::<Vec<_>>(), ["label", "mood", "name"], "{:?}", report.left_out);
+    let mood = &heads["mood"];
+    assert_eq!((mood.cases, mood.asked.as_str()), (120, "Which mood? / It is"));
+    assert!(mood.right > 110, "{}", mood.right);
+    let reads = mood.reads.as_ref().unwrap();
+    assert_eq!((reads.layer, reads.rows.len()), (1, 1), "the second layer of the toy says nothing");
+    for number in 500..520 {
+        let (text, decisions) = (text(number), decided(Some(&report.trained), &text(number)));
+        let mood = decisions.named("mood").unwrap();
+        assert_eq!(mood.value.as_deref() == Some("loud"), number.is_multiple_of(2), "{text}");
+        assert!(mood.probability > 0.5, "{mood:?}");
+        let name = decisions.named("name").unwrap();
+        // The toy finds pieces so unlikely that it finds none: that there is nothing is then less than likely.
+        assert_eq!(
+            name.value.is_some() || name.probability < 0.5,
+            number.is_multiple_of(3),
+            "{text}: {name:?}"
+        );
+        assert!(decisions.probability().is_some());
+    }
+}
+
+#[test]
+fn the_same_cases_teach_the_same_whoever_reads_faster() {
+    let cases: Vec<TrainingCase> = (0..60).map(case).collect();
+    assert_eq!(trained_on(&cases, false), trained_on(&cases, false));
+}
+
+#[test]
+fn what_was_learned_for_another_question_or_other_candidates_does_not_count() {
+    let cases: Vec<TrainingCase> = (0..60).map(case).collect();
+    let mut trained = trained_on(&cases, false).unwrap().trained;
+    let (text, untrained) = (text(500), decided(None, &text(500)));
+    assert_ne!(decided(Some(&trained), &text).named("mood"), untrained.named("mood"));
+    let head = trained.heads.get_mut("mood").unwrap();
+    head.asked = "Which colour? / It is".to_owned();
+    assert_eq!(decided(Some(&trained), &text).named("mood"), untrained.named("mood"));
+    let head = trained.heads.get_mut("mood").unwrap();
+    head.asked = "Which mood? / It is".to_owned();
+    head.reads.as_mut().unwrap().classes = vec!["calm".to_owned(), "proud".to_owned()];
+    assert_eq!(decided(Some(&trained), &text).named("mood"), untrained.named("mood"));
+    let head = trained.heads.get_mut("mood").unwrap();
+    head.reads.as_mut().unwrap().classes = vec!["calm".to_owned(), "loud".to_owned()];
+    head.reads.as_mut().unwrap().rows[0].numbers.pop();
+    assert_eq!(
+        decided(Some(&trained), &text).named("mood").unwrap().value,
+        untrained.named("mood").unwrap().value
+    );
+    assert!(super::super::trained_for(&[trained.clone()], Some("01")).is_none());
+    assert!(super::super::trained_for(&[trained.clone()], None).is_none());
+    assert!(super::super::trained_for(&[trained], Some("00")).is_some());
+}
+
+/// Two kinds cannot be the same piece. The one that loses it was taught that there is something, so it is not sure; nor is one of
+/// which nothing can be found.
+#[test]
+fn d4_a_kind_that_is_there_and_has_no_piece_is_unsure() {
+    let cases: Vec<TrainingCase> = (0..60).map(case).collect();
+    let trained = trained_on(&cases, false).unwrap().trained;
+    let decisions = decided(Some(&trained), "zzzz qqqq");
+    let name = decisions.named("name").unwrap();
+    assert!(name.value.is_none() && name.probability < 0.5, "{name:?}");
+    let input = json!({ "text": "zzzz qqqq" });
+    let schema = schema();
+    let questions = question::all(&schema, &input);
+    let question = questions.iter().find(|question| question.path == ["name"]).unwrap();
+    let found = super::super::Decision { probability: 0.9, ..name.clone() };
+    let unsure = |trained| with_judge(trained, |judge| judge.without_its_piece(question, &found));
+    assert!((unsure(Some(&trained)) - 0.1).abs() < 1e-9);
+    assert!(unsure(None) > 0.9, "whoever was taught nothing takes it for nothing");
+}
+
+fn with_judge<R>(trained: Option<&TrainedModel>, work: impl FnOnce(&DecisionJudge<'_>) -> R) -> R {
+    with_toy(trained, "{}", |request, begin| {
+        let asking = Asking::new(request);
+        let (mut weighed, mut asked) = (begin(&[]), begin(&[]));
+        work(&DecisionJudge {
+            profile: JudgeProfile::of(134_479_872),
+            weighing: Scale::new(&mut weighed, request.vocabulary, &|| false),
+            asked: Scale::new(&mut asked, request.vocabulary, &|| false),
+            asking: &asking,
+            trained: request.trained,
+        })
+    })
+}
+
+#[test]
+fn too_few_cases_teach_nothing_and_say_so() {
+    let few: Vec<TrainingCase> = (0..MIN_CASES - 1).map(case).collect();
+    let report = trained_on(&few, false).unwrap();
+    assert!(report.trained.heads.is_empty());
+    assert_eq!(report.left_out["mood"], "39 cases are fewer than 40");
+    let loud: Vec<TrainingCase> = (0..120).step_by(2).map(case).collect();
+    let report = trained_on(&loud, false).unwrap();
+    assert_eq!(report.left_out["mood"], "0 cases of `calm` are fewer than 5");
+}
+
+#[test]
+fn a_model_without_states_learns_nothing_that_could_not_be_read_again() {
+    let row = |case| LessonRow { case, states: Vec::new(), class: case % 2, judged: None };
+    let lesson = Lesson { kind: LessonKind::Piece, rows: (0..60).map(row).collect(), ..Lesson::default() };
+    assert_eq!(lesson.learn().unwrap_err(), "the model cannot be asked this question");
+    // A choice between one has no lead that would say anything.
+    let row = |case| LessonRow { judged: Some((f64::INFINITY, true)), ..row(case) };
+    let lesson = Lesson { rows: (0..60).map(row).collect(), ..Lesson::default() };
+    let curve = lesson.learn().unwrap().curve;
+    assert!(curve.slope.is_finite() && curve.offset.is_finite(), "{curve:?}");
+}
+
+#[test]
+fn it_can_be_stopped_and_says_how_far_it_is() {
+    let cases: Vec<TrainingCase> = (0..60).map(case).collect();
+    assert_eq!(trained_on(&cases, true), Err(FeedError::Cancelled));
+    let read = AtomicUsize::new(0);
+    let learned = AtomicUsize::new(0);
+    with_toy(None, "{}", |request, begin| {
+        let progress = |progress| match progress {
+            TrainingProgress::Read(_) => drop(read.fetch_add(1, Ordering::SeqCst)),
+            TrainingProgress::Learned(done, of) => learned.store(done * 100 + of, Ordering::SeqCst),
+        };
+        let plan = LessonPlan { model: ("toy", "00"), cases: &cases, progress: &progress, stop: &|| false };
+        Training { request, begin }.run(&plan).unwrap();
+    });
+    assert_eq!((read.into_inner(), learned.into_inner()), (60, 303));
+}
