@@ -92,6 +92,7 @@ pub fn main() -> ExitCode {
         Command::Test(args) => commands::test::test(args, &wiring::library(), &printer),
         Command::Verify(args) => commands::verify::verify(args, &wiring::library(), &printer),
         Command::Eval(args) => commands::eval::eval(args, &wiring::library(), &printer),
+        Command::Train(args) => commands::train::train(args, &wiring::library(), &printer),
         Command::Prices(args) => commands::prices::prices(args, &printer),
         Command::Audit(args) => audited(|path| commands::audit::audit(args, path, &printer), &printer),
         Command::Review(args) => commands::review::review(args, &wiring::library(), &printer),

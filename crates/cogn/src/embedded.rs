@@ -16,6 +16,8 @@ use crate::weights::{
 };
 #[cfg(feature = "local")]
 use crate::weights::{MemoryNeed, PullSources, WeightsFolder};
+#[cfg(feature = "local")]
+use cognitive_local::EmbeddedProvider;
 
 /// What a server fetches at most while it starts. Whoever looks after it takes a longer silence for a failure.
 #[cfg(feature = "local")]
@@ -98,8 +100,19 @@ pub(crate) fn provider(
     wanted: EmbeddedUse,
     fetch: Option<WeightsFetch<'_>>,
 ) -> Result<Arc<dyn Provider>, Failure> {
-    use cognitive_local::EmbeddedProvider;
+    let model = opened(choice, settings, environment, wanted, fetch)?;
+    Ok(Arc::new(if wanted == EmbeddedUse::Server { model.for_server() } else { model }))
+}
 
+/// The model itself.
+#[cfg(feature = "local")]
+pub(crate) fn opened(
+    choice: &WeightsChoice,
+    settings: &Settings,
+    environment: Environment<'_>,
+    wanted: EmbeddedUse,
+    fetch: Option<WeightsFetch<'_>>,
+) -> Result<EmbeddedProvider, Failure> {
     let here = at_hand(choice, environment);
     let need = fits(choice, here.as_ref())?;
     let weights = match here {
@@ -114,18 +127,16 @@ pub(crate) fn provider(
             EmbeddedProvider::open_before(path, Arc::new(weights::expectation(path, environment)))
         }
     };
-    let opened = opened.map(|model| match need.and_then(|need| need.left_for_texts()) {
-        Some(bytes) => model.with_text_memory(bytes),
-        None => model,
-    });
-    match opened {
-        Ok(model) if wanted == EmbeddedUse::Server => Ok(Arc::new(model.for_server())),
-        Ok(model) => Ok(Arc::new(model)),
-        Err(error) => Err(Failure::new(ErrorCode::ProviderUnavailable, error.to_string()).suggest(format!(
+    let opened = opened.map_err(|error| {
+        Failure::new(ErrorCode::ProviderUnavailable, error.to_string()).suggest(format!(
             "Name another file with `{}` or `--model`, or leave both out and run `cogn model pull`",
             env_vars::WEIGHTS
-        ))),
-    }
+        ))
+    })?;
+    Ok(match need.and_then(|need| need.left_for_texts()) {
+        Some(bytes) => opened.with_text_memory(bytes),
+        None => opened,
+    })
 }
 
 /// Refuses weights that the machine has no memory for, and says what they need.

@@ -54,6 +54,7 @@ pub mod services;
 pub mod settings;
 pub mod stores;
 mod timer;
+pub mod training;
 pub mod trust;
 pub mod weights;
 pub mod wiring;

@@ -18,8 +18,8 @@ const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Modules",
         &[
-            "list", "info", "init", "validate", "test", "eval", "verify", "types", "export", "import",
-            "migrate",
+            "list", "info", "init", "validate", "test", "eval", "train", "verify", "types", "export",
+            "import", "migrate",
         ],
     ),
     ("Packages", &["add", "remove", "update", "versions", "search", "pack", "sign", "publish", "registry"]),

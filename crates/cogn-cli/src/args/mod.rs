@@ -187,6 +187,8 @@ pub(crate) enum Command {
     Verify(commands::verify::VerifyArgs),
     /// Measure how often a module is right on labelled cases
     Eval(commands::eval::EvalArgs),
+    /// Let an embedded model learn from labelled cases how it decides best
+    Train(commands::train::TrainArgs),
     /// Show what models cost
     Prices(commands::prices::PricesArgs),
     /// Show the audit log: which runs were made, and how

@@ -10,15 +10,15 @@ use cogn::settings::Settings;
 use cogn::stores::Stores;
 use cogn::wiring::HostParts;
 use cogn::{async_runtime, out_file, wiring};
-use cognitive_contract::{ErrorCode, Failure};
+use cognitive_contract::Failure;
 use cognitive_library::{Library, ModuleCache};
 use cognitive_testing::eval::{self, Evaluation, EvaluationPlan, LabelledCase};
 
+use super::cases::{CaseArgs, case_bar};
 use super::eval_report;
 use super::fail;
 use super::hand_over::rescue;
 use crate::args::candidates;
-use crate::args::input::read_text;
 use crate::args::provider::ProviderArgs;
 use crate::printer::{Exit, Printer, StdoutLoss};
 use crate::project;
@@ -30,15 +30,8 @@ pub struct EvalArgs {
     /// Name of an installed module, or path of a folder
     #[arg(add = candidates::modules())]
     module: String,
-    /// File with one case per line: `{"id", "input", "expect"}`; `-` reads stdin
-    #[arg(long, value_name = "FILE")]
-    cases: PathBuf,
-    /// Run only the cases of this half, such as `held-out`
-    #[arg(long, value_name = "NAME")]
-    half: Option<String>,
-    /// Run only the first N cases
-    #[arg(long, short, value_name = "N")]
-    limit: Option<usize>,
+    #[command(flatten)]
+    cases: CaseArgs,
     /// How many cases run at the same time
     #[arg(long, value_name = "N", default_value_t = 1)]
     concurrency: usize,
@@ -62,7 +55,7 @@ fn share(text: &str) -> Result<f64, String> {
 
 /// Runs the cases and prints what came out.
 pub fn eval(args: &EvalArgs, library: &Library, printer: &Printer) -> Exit {
-    let cases = match cases(args) {
+    let cases = match args.cases.read() {
         Ok(cases) => cases,
         Err(failure) => {
             let _always_bad = fail(&failure, printer);
@@ -105,26 +98,6 @@ fn written(args: &EvalArgs, report: &Evaluation, printer: &Printer) -> bool {
     failed.is_none()
 }
 
-/// Reads all cases before anything runs.
-fn cases(args: &EvalArgs) -> Result<Vec<LabelledCase>, Failure> {
-    let text = read_text(Some(&args.cases))?;
-    let mut cases = eval::parse(&text).map_err(|why| {
-        let message = format!("the cases cannot be used: `{}`: {why}", args.cases.display());
-        let form = r#"{"input": {"text": "…"}, "expect": {"sentiment": "positive"}}"#;
-        Failure::new(ErrorCode::InvalidInput, message).suggest(format!("Write one case per line: `{form}`"))
-    })?;
-    if let Some(half) = &args.half {
-        cases.retain(|case| case.half.as_deref() == Some(half));
-        if cases.is_empty() {
-            let message = format!("no case of `{}` belongs to the half `{half}`", args.cases.display());
-            return Err(Failure::new(ErrorCode::InvalidInput, message)
-                .suggest("Leave out `--half`, or name one that the cases have"));
-        }
-    }
-    cases.truncate(args.limit.unwrap_or(usize::MAX));
-    Ok(cases)
-}
-
 /// `None` if the user pressed Ctrl-C.
 fn run(
     args: &EvalArgs,
@@ -143,7 +116,7 @@ fn run(
         media: MediaAccess { document_reader: Some(project::this_program()), ..MediaAccess::default() },
     };
     let host = wiring::host(&settings, parts)?;
-    let progress = progress(printer, cases.len());
+    let progress = case_bar(printer, cases.len());
     let plan = EvaluationPlan {
         module: args.module.clone(),
         host,
@@ -162,19 +135,6 @@ fn run(
     });
     progress.finish_and_clear();
     outcome
-}
-
-/// A bar with counts and times, on a terminal only.
-fn progress(printer: &Printer, cases: usize) -> indicatif::ProgressBar {
-    if !printer.for_people() {
-        return indicatif::ProgressBar::hidden();
-    }
-    let bar = indicatif::ProgressBar::new(cases as u64);
-    if let Ok(style) = indicatif::ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} (left: {eta})")
-    {
-        bar.set_style(style);
-    }
-    bar
 }
 
 #[cfg(test)]
@@ -209,9 +169,9 @@ mod tests {
         let path = dir.path().join("c.jsonl");
         std::fs::write(&path, "{\"input\": {}, \"expect\": {\"ok\": true}}\n{\"input\": {}}\n").unwrap();
         let args = typed(&format!("eval m --cases {}", path.display())).unwrap();
-        let failure = cases(&args).unwrap_err();
+        let failure = args.cases.read().unwrap_err();
         assert!(failure.message().ends_with("line 2: `expect` is needed"), "{}", failure.message());
         let missing = typed("eval m --cases no-such-file.jsonl").unwrap();
-        assert!(cases(&missing).unwrap_err().message().starts_with("cannot read `no-such-file.jsonl`"));
+        assert!(missing.cases.read().unwrap_err().message().starts_with("cannot read `no-such-file.jsonl`"));
     }
 }

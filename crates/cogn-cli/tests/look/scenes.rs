@@ -46,7 +46,7 @@ impl Scene {
 }
 
 /// Commands whose help is looked at.
-const COMMANDS: [&str; 46] = [
+const COMMANDS: [&str; 47] = [
     "run",
     "batch",
     "prompt",
@@ -62,6 +62,7 @@ const COMMANDS: [&str; 46] = [
     "validate",
     "test",
     "eval",
+    "train",
     "verify",
     "migrate",
     "add",

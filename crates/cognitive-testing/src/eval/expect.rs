@@ -13,12 +13,20 @@ use crate::expect::value::shown;
 #[derive(Debug)]
 pub struct LabelExpectation {
     expectation: Expectation,
+    written: Value,
 }
 
 impl LabelExpectation {
     /// Reads an expectation; the error says what is wrong with it.
     pub fn parse(expected: &Value) -> Result<Self, String> {
-        Expectation::parse(expected, ExpectationUse::Labelled).map(|expectation| Self { expectation })
+        let expectation = Expectation::parse(expected, ExpectationUse::Labelled)?;
+        Ok(Self { expectation, written: expected.clone() })
+    }
+
+    /// The expectation as it is written.
+    #[must_use]
+    pub fn written(&self) -> &Value {
+        &self.written
     }
 
     /// The places that are looked at, as they are written.

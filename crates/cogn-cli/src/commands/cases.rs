@@ -1,0 +1,59 @@
+//! Labelled cases of a file, for the commands that go through them one by one: which of them, and how far they are.
+
+use std::path::PathBuf;
+
+use cognitive_contract::{ErrorCode, Failure};
+use cognitive_testing::eval::{self, LabelledCase};
+
+use crate::args::input::read_text;
+use crate::printer::Printer;
+
+/// Options that choose cases.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CaseArgs {
+    /// File with one case per line: `{"id", "input", "expect"}`; `-` reads stdin
+    #[arg(long, value_name = "FILE")]
+    cases: PathBuf,
+    /// Take only the cases of this half, such as `held-out`
+    #[arg(long, value_name = "NAME")]
+    half: Option<String>,
+    /// Take only the first N cases
+    #[arg(long, short, value_name = "N")]
+    limit: Option<usize>,
+}
+
+impl CaseArgs {
+    /// Reads all cases before anything is done with one of them.
+    pub(crate) fn read(&self) -> Result<Vec<LabelledCase>, Failure> {
+        let text = read_text(Some(&self.cases))?;
+        let mut cases = eval::parse(&text).map_err(|why| {
+            let message = format!("the cases cannot be used: `{}`: {why}", self.cases.display());
+            let form = r#"{"input": {"text": "…"}, "expect": {"sentiment": "positive"}}"#;
+            Failure::new(ErrorCode::InvalidInput, message)
+                .suggest(format!("Write one case per line: `{form}`"))
+        })?;
+        if let Some(half) = &self.half {
+            cases.retain(|case| case.half.as_deref() == Some(half));
+            if cases.is_empty() {
+                let message = format!("no case of `{}` belongs to the half `{half}`", self.cases.display());
+                return Err(Failure::new(ErrorCode::InvalidInput, message)
+                    .suggest("Leave out `--half`, or name one that the cases have"));
+            }
+        }
+        cases.truncate(self.limit.unwrap_or(usize::MAX));
+        Ok(cases)
+    }
+}
+
+/// A bar with counts and times, on a terminal only.
+pub(crate) fn case_bar(printer: &Printer, cases: usize) -> indicatif::ProgressBar {
+    if !printer.for_people() {
+        return indicatif::ProgressBar::hidden();
+    }
+    let bar = indicatif::ProgressBar::new(cases as u64);
+    let form = "{bar:30} {pos}/{len} {elapsed} (left: {eta}) {msg}";
+    if let Ok(style) = indicatif::ProgressStyle::with_template(form) {
+        bar.set_style(style);
+    }
+    bar
+}

@@ -1,0 +1,216 @@
+//! `cogn train MODULE --cases FILE`: lets an embedded model learn from labelled cases how it decides best, and keeps what it
+//! learned in the folder of the module. The weights of the model stay as they are. Refuses a module that is in no folder unless it is
+//! told where to write.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use cogn::settings::Settings;
+use cogn::training::{TrainingWish, train as train_model};
+use cogn::{async_runtime, out_file, wiring};
+use cognitive_contract::ports::Example;
+use cognitive_contract::trained::{
+    TrainedHead, TrainedModel, TrainingCase, TrainingProgress, TrainingReport, WantedValue,
+};
+use cognitive_contract::{Enforcement, ErrorCode, Failure, Module};
+use cognitive_library::Library;
+use cognitive_runtime::host::RunInput;
+use cognitive_testing::eval::LabelledCase;
+use serde_json::{Value, json};
+
+use super::cases::{CaseArgs, case_bar};
+use super::fail;
+use super::hand_over::rescue;
+use crate::args::candidates;
+use crate::args::provider::ProviderArgs;
+use crate::printer::{Exit, FAINT, Printer};
+use crate::project;
+use crate::pull_progress::TerminalProgress;
+use crate::text_table::TextTable;
+
+/// Options of `train`.
+#[derive(Debug, clap::Args)]
+pub struct TrainArgs {
+    /// Name of an installed module, or path of a folder
+    #[arg(add = candidates::modules())]
+    module: String,
+    #[command(flatten)]
+    cases: CaseArgs,
+    /// Write what was learned to this file instead of the folder `trained` of the module
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    provider: ProviderArgs,
+}
+
+/// Trains and prints what came of it.
+pub fn train(args: &TrainArgs, library: &Library, printer: &Printer) -> Exit {
+    let cases = match args.cases.read() {
+        Ok(cases) => cases,
+        Err(failure) => {
+            let _always_bad = fail(&failure, printer);
+            return Exit::Usage;
+        }
+    };
+    let done = library.load(&args.module).and_then(|module| {
+        // Where it goes is known before an hour is spent on it.
+        let folder = place(args, &module)?;
+        let (examples, lessons) = lessons(&module, &cases)?;
+        let report = learn(args, &module, &examples, &lessons, printer)?;
+        let path = folder.map(|folder| folder.join(format!("{}.json", report.trained.model)));
+        let path = args.output.clone().or(path).unwrap_or_default();
+        write(&report.trained, &path, printer)?;
+        Ok((report, path))
+    });
+    match done {
+        Ok((report, path)) => show(args, &report, &path, printer),
+        Err(failure) if failure.code() == ErrorCode::StreamInterrupted => Exit::Cancelled,
+        Err(failure) => fail(&failure, printer),
+    }
+}
+
+/// The folder that is written to, unless a file was named.
+fn place(args: &TrainArgs, module: &Module) -> Result<Option<PathBuf>, Failure> {
+    if args.output.is_some() {
+        return Ok(None);
+    }
+    let Some(folder) = &module.folder else {
+        let message = format!("the module comes with the program and is in no folder: `{}`", args.module);
+        return Err(Failure::new(ErrorCode::InvalidInput, message)
+            .suggest("Name a file with `--output`, or train a copy of the module in a folder of yours"));
+    };
+    Ok(Some(folder.join("trained")))
+}
+
+/// The cases as a model would get them, and the examples of the module.
+fn lessons(module: &Module, cases: &[LabelledCase]) -> Result<(Vec<Example>, Vec<TrainingCase>), Failure> {
+    let mut examples = Vec::new();
+    let mut lessons = Vec::new();
+    for case in cases {
+        let input = RunInput::Json(case.input.clone());
+        let preview =
+            cognitive_runtime::preview(module, &input, Enforcement::Full, None).map_err(|failure| {
+                let message =
+                    format!("the input of case `{}` cannot be used: {}", case.id, failure.message());
+                Failure::new(ErrorCode::InvalidInput, message)
+            })?;
+        examples = preview.examples;
+        lessons.push(TrainingCase { input: preview.input, wanted: wanted(case.expect.written()) });
+    }
+    Ok((examples, lessons))
+}
+
+/// What can be learned of an expectation: texts, one of several texts, and nothing at all.
+fn wanted(expect: &Value) -> BTreeMap<String, WantedValue> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let learned = |value: &Value| match (value, value.get("$in"), value.get("$absent")) {
+        (Value::String(_), _, _) => Some(WantedValue::OneOf(text(value).into_iter().collect())),
+        (_, Some(Value::Array(texts)), _) => {
+            texts.iter().map(text).collect::<Option<Vec<_>>>().map(WantedValue::OneOf)
+        }
+        (_, _, Some(Value::Bool(true))) => Some(WantedValue::Nothing),
+        _ => None,
+    };
+    let members = expect.as_object().into_iter().flatten();
+    let place = |name: &String| name.strip_prefix("data.").unwrap_or(name).to_owned();
+    members.filter_map(|(name, value)| Some((place(name), learned(value)?))).collect()
+}
+
+fn learn(
+    args: &TrainArgs,
+    module: &Module,
+    examples: &[Example],
+    cases: &[TrainingCase],
+    printer: &Printer,
+) -> Result<TrainingReport, Failure> {
+    let overrides = args.provider.overrides();
+    let settings = Settings::resolve(&overrides, &project::config()?, &wiring::environment, &args.module)?;
+    let screen = TerminalProgress::new(printer, false);
+    let bar = case_bar(printer, cases.len());
+    let is_stopped = Arc::new(AtomicBool::new(false));
+    let _listening = listen(&is_stopped)?;
+    let wish = TrainingWish {
+        settings: &settings,
+        module,
+        examples,
+        cases,
+        progress: &|progress| match progress {
+            TrainingProgress::Read(count) => bar.set_position(count as u64),
+            TrainingProgress::Learned(done, of) => bar.set_message(format!("learned {done} of {of}")),
+        },
+        stop: &|| is_stopped.load(Ordering::Relaxed),
+    };
+    let report = train_model(&wish, &wiring::environment, Some(screen.fetch()));
+    bar.finish_and_clear();
+    report
+}
+
+/// Hears Ctrl-C for as long as what it returns lives.
+fn listen(is_stopped: &Arc<AtomicBool>) -> Result<tokio::runtime::Runtime, Failure> {
+    let runtime = async_runtime::on_all_cores()?;
+    let is_stopped = Arc::clone(is_stopped);
+    runtime.spawn(async move {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            is_stopped.store(true, Ordering::Relaxed);
+        }
+    });
+    Ok(runtime)
+}
+
+/// Keeps what was learned. Where the file cannot be written it is kept elsewhere: it has taken its time.
+fn write(trained: &TrainedModel, path: &Path, printer: &Printer) -> Result<(), Failure> {
+    let broken = |error: std::io::Error| {
+        Failure::new(ErrorCode::InternalError, format!("cannot write `{}`: {error}", path.display()))
+            .suggest("Name another file with `--output`")
+    };
+    let text = serde_json::to_string_pretty(trained).map_err(|error| broken(error.into()))?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let written = folder
+        .map_or(Ok(()), fs::create_dir_all)
+        .and_then(|()| out_file::write(path, format!("{text}\n").as_bytes()));
+    written.map_err(|error| {
+        rescue("what was learned", &text, printer);
+        broken(error)
+    })
+}
+
+fn show(args: &TrainArgs, report: &TrainingReport, path: &Path, printer: &Printer) -> Exit {
+    let heads = &report.trained.heads;
+    if args.json {
+        let head = |head: &TrainedHead| json!({ "cases": head.cases, "right_unseen": head.right });
+        let heads: BTreeMap<&String, Value> = heads.iter().map(|(path, each)| (path, head(each))).collect();
+        printer.json(&json!({
+            "model": report.trained.model,
+            "file": path,
+            "learned": heads,
+            "left_out": report.left_out,
+            "too_long": report.too_long,
+        }));
+        return Exit::Good;
+    }
+    let mut table = TextTable::new(["DECISION", "CASES", "RIGHT WHILE UNSEEN", "FROM"]).right(&[1, 2]);
+    for (path, head) in heads {
+        let from = head.reads.as_ref().map_or_else(
+            || "what the model weighs".to_owned(),
+            |reads| format!("its state after {} layers", reads.layer),
+        );
+        table.push(vec![path.clone(), head.cases.to_string(), head.right.to_string(), from]);
+    }
+    printer.table(&table);
+    for (path, why) in &report.left_out {
+        printer.warning(&format!("nothing was learned about `{path}`: {why}"));
+    }
+    if report.too_long > 0 {
+        printer
+            .warning(&format!("{} cases are too long for the model and were passed over", report.too_long));
+    }
+    printer.out(path.display().to_string());
+    printer.err(format!("{FAINT}measure it with cases that it was not trained on: `cogn eval`{FAINT:#}"));
+    Exit::Good
+}

@@ -1,0 +1,84 @@
+//! Lets an embedded model learn from labelled cases of a module, for `cogn train`. Only such a model can: others keep their
+//! states to themselves. Writes no file.
+
+use cognitive_contract::ports::Example;
+use cognitive_contract::trained::{TrainingCase, TrainingProgress, TrainingReport};
+use cognitive_contract::{ErrorCode, Failure, Module};
+
+use crate::embedded::WeightsFetch;
+use crate::settings::{Environment, ProviderChoice, Settings};
+
+/// What is learned from, and by whom.
+pub struct TrainingWish<'a> {
+    /// The model that was decided on.
+    pub settings: &'a Settings,
+    /// The module.
+    pub module: &'a Module,
+    /// Its worked examples, as a model gets them.
+    pub examples: &'a [Example],
+    /// Its labelled cases.
+    pub cases: &'a [TrainingCase],
+    /// Hears how it goes on.
+    pub progress: &'a (dyn Fn(TrainingProgress) + Sync),
+    /// Asked whether to stop.
+    pub stop: &'a (dyn Fn() -> bool + Sync),
+}
+
+/// Trains the model that was decided on. Fetches its weights where that is wanted.
+pub fn train(
+    wish: &TrainingWish<'_>,
+    environment: Environment<'_>,
+    fetch: Option<WeightsFetch<'_>>,
+) -> Result<TrainingReport, Failure> {
+    let ProviderChoice::Embedded { weights } = &wish.settings.provider else {
+        return Err(Failure::new(
+            ErrorCode::ProviderUnavailable,
+            "only a model that runs in this process can be trained",
+        )
+        .suggest("Name one with `--model embedded/NAME`; `cogn model list` shows them"));
+    };
+    with_model(wish, weights, environment, fetch)
+}
+
+#[cfg(feature = "local")]
+fn with_model(
+    wish: &TrainingWish<'_>,
+    weights: &crate::weights::WeightsChoice,
+    environment: Environment<'_>,
+    fetch: Option<WeightsFetch<'_>>,
+) -> Result<TrainingReport, Failure> {
+    use cognitive_contract::ports::{Provider as _, ProviderError};
+    use cognitive_local::TrainingPlan;
+
+    use crate::embedded::{EmbeddedUse, opened};
+
+    let model = opened(weights, wish.settings, environment, EmbeddedUse::OneByOne, fetch)?;
+    let Some(contract) = model.target().map(|target| wish.module.provider_schema(target)) else {
+        return Err(Failure::new(ErrorCode::InternalError, "the embedded model is bound to no contract"));
+    };
+    let plan = TrainingPlan {
+        contract: &contract,
+        examples: wish.examples,
+        cases: wish.cases,
+        progress: wish.progress,
+        stop: wish.stop,
+    };
+    model.train(&plan).map_err(|error| match error {
+        ProviderError::Interrupted(why) => Failure::cancelled(&why),
+        error => Failure::new(ErrorCode::ProviderUnavailable, error.to_string()),
+    })
+}
+
+#[cfg(not(feature = "local"))]
+fn with_model(
+    _: &TrainingWish<'_>,
+    _: &crate::weights::WeightsChoice,
+    _: Environment<'_>,
+    _: Option<WeightsFetch<'_>>,
+) -> Result<TrainingReport, Failure> {
+    Err(Failure::new(
+        ErrorCode::ProviderUnavailable,
+        "this build has no embedded model that could be trained",
+    )
+    .suggest("Build with the cargo feature `local`, which is on by default"))
+}
