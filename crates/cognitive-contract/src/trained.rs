@@ -17,6 +17,8 @@ const LARGEST: f32 = 32_767.0;
 /// No model that could be trained here is wider, or deeper.
 const MAX_WIDTH: usize = 65_536;
 const MAX_LAYERS: usize = 1_024;
+/// Far more than training finds, and so little that no product with a state overflows.
+const MAX_NUMBER: f64 = 1e9;
 
 /// Everything that one model has learned about one module.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -154,8 +156,8 @@ impl TrainedModel {
 impl TrainedHead {
     fn check(&self) -> Result<(), String> {
         let curves = [Some(self.curve), self.piece_curve];
-        if !curves.iter().flatten().all(|curve| curve.slope.is_finite() && curve.offset.is_finite()) {
-            return Err("has a curve that is not finite".to_owned());
+        if !curves.iter().flatten().all(|curve| is_usable(curve.slope) && is_usable(curve.offset)) {
+            return Err("has a curve with numbers that are too large".to_owned());
         }
         let Some(StateReader { layer, classes, rows }) = &self.reads else { return Ok(()) };
         if *layer == 0 || *layer > MAX_LAYERS {
@@ -166,14 +168,19 @@ impl TrainedHead {
         }
         let width = rows.first().map_or(0, |row| row.numbers.len());
         let is_whole = |row: &StateRow| {
-            let finite = row.numbers.iter().all(|number| number.is_finite()) && row.offset.is_finite();
-            row.numbers.len() == width && finite
+            let usable = row.numbers.iter().all(|number| is_usable(f64::from(*number)));
+            row.numbers.len() == width && usable && is_usable(row.offset)
         };
         if width == 0 || width > MAX_WIDTH || !rows.iter().all(is_whole) {
-            return Err("has rows of different lengths, or numbers that are not finite".to_owned());
+            return Err("has rows of different lengths, or numbers that are too large".to_owned());
         }
         Ok(())
     }
+}
+
+/// Whether a number can be computed with. What is no number is not.
+fn is_usable(number: f64) -> bool {
+    number.abs() <= MAX_NUMBER
 }
 
 /// An input, and what the answer to it should have been.
@@ -276,7 +283,10 @@ mod tests {
             ("/heads/label/reads/rows/0/steps", json!(""), "lengths"),
             ("/heads/label/reads/rows/0/steps", json!("AAAA"), "half a number"),
             ("/heads/label/reads/rows/0/steps", json!("?"), "base64"),
-            ("/heads/label/reads/rows/0/scale", json!(1e38), "finite"),
+            ("/heads/label/reads/rows/0/scale", json!(1e38), "too large"),
+            ("/heads/label/reads/rows/0/scale", json!(1e30), "too large"),
+            ("/heads/label/reads/rows/0/offset", json!(-1e10), "too large"),
+            ("/heads/label/curve/slope", json!(1e300), "too large"),
             ("/heads/label/asked", json!(1), "string"),
         ];
         for (place, value, why) in broken {
