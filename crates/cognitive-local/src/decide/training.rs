@@ -93,10 +93,7 @@ impl<T: ModelState, B: Fn(&[u32]) -> T + Sync> Training<'_, '_, B> {
         let mut report = TrainingReport { trained, left_out: BTreeMap::new(), too_long };
         let count = lessons.len();
         for (index, (path, lesson)) in lessons.into_iter().enumerate() {
-            if (plan.stop)() {
-                return Err(FeedError::Cancelled);
-            }
-            match lesson.learn() {
+            match lesson.learn(plan.stop)? {
                 Ok(head) => drop(report.trained.heads.insert(path, head)),
                 Err(why) => drop(report.left_out.insert(path, why)),
             }
@@ -230,34 +227,42 @@ fn layers(count: usize) -> Vec<usize> {
 }
 
 impl Lesson {
-    fn learn(&self) -> Result<TrainedHead, String> {
-        let cases = self.rows.len();
-        if cases < MIN_CASES {
-            return Err(format!("{cases} cases are fewer than {MIN_CASES}"));
-        }
+    /// What is learned, or why nothing is.
+    fn learn(&self, stop: &dyn Fn() -> bool) -> Result<Result<TrainedHead, String>, FeedError> {
         let classes = match &self.kind {
-            LessonKind::Listed => {
-                let rows = self.judged();
-                let right = rows.iter().filter(|(_, right)| *right).count();
-                return Ok(self.head(right, None, &rows, None));
-            }
+            LessonKind::Listed => Vec::new(),
             LessonKind::Fixed(classes) => classes.clone(),
             LessonKind::Piece => FOUND.map(str::to_owned).to_vec(),
         };
-        if self.layers.is_empty() {
-            return Err("the model cannot be asked this question".to_owned());
+        if let Some(why) = self.lacks(&classes) {
+            return Ok(Err(why));
         }
-        for (index, class) in classes.iter().enumerate() {
-            let count = self.rows.iter().filter(|row| row.class == index).count();
-            if count < MIN_OF_CLASS {
-                return Err(format!("{count} cases of `{class}` are fewer than {MIN_OF_CLASS}"));
-            }
+        if self.kind == LessonKind::Listed {
+            let rows = self.judged();
+            let right = rows.iter().filter(|(_, right)| *right).count();
+            return Ok(Ok(self.head(right, None, &rows, None)));
         }
-        let best = self.best(classes.len());
+        let best = self.best(classes.len(), stop)?;
         let right = best.outcomes.iter().filter(|(_, right)| *right).count();
         let reads = self.reader(classes, best.layer, best.penalty);
         let piece_curve = (self.kind == LessonKind::Piece).then(|| Curve::fitted(&self.judged()));
-        Ok(self.head(right, Some(reads), &best.outcomes, piece_curve))
+        Ok(Ok(self.head(right, Some(reads), &best.outcomes, piece_curve)))
+    }
+
+    /// Why nothing can be learned from these cases.
+    fn lacks(&self, classes: &[String]) -> Option<String> {
+        let cases = self.rows.len();
+        if cases < MIN_CASES {
+            return Some(format!("{cases} cases are fewer than {MIN_CASES}"));
+        }
+        if self.kind != LessonKind::Listed && self.layers.is_empty() {
+            return Some("the model cannot be asked this question".to_owned());
+        }
+        let count = |index| self.rows.iter().filter(|row| row.class == index).count();
+        let mut counted = classes.iter().enumerate().map(|(index, class)| (class, count(index)));
+        counted
+            .find(|(_, count)| *count < MIN_OF_CLASS)
+            .map(|(class, count)| format!("{count} cases of `{class}` are fewer than {MIN_OF_CLASS}"))
     }
 
     /// What the model itself judged. Nothing is learned of a choice between one.
@@ -287,19 +292,22 @@ impl Lesson {
     }
 
     /// The state and the penalty with which cases that were not learned from are judged best.
-    fn best(&self, classes: usize) -> FoldTrial {
+    fn best(&self, classes: usize, stop: &dyn Fn() -> bool) -> Result<FoldTrial, FeedError> {
         let mut best: Option<FoldTrial> = None;
         #[expect(clippy::cast_precision_loss, reason = "there are not that many cases")]
         let cases = self.rows.len() as f32;
         for layer in 0..self.rows.first().map_or(0, |row| row.states.len()) {
             for penalty in PENALTIES {
+                if stop() {
+                    return Err(FeedError::Cancelled);
+                }
                 let trial = self.trial(classes, layer, penalty * cases);
                 if best.as_ref().is_none_or(|best| trial.loss < best.loss) {
                     best = Some(trial);
                 }
             }
         }
-        best.unwrap_or_default()
+        Ok(best.unwrap_or_default())
     }
 
     /// Judges every part of the cases by what is learned from the others.

@@ -185,11 +185,11 @@ fn too_few_cases_teach_nothing_and_say_so() {
 fn a_model_without_states_learns_nothing_that_could_not_be_read_again() {
     let row = |case| LessonRow { case, states: Vec::new(), class: case % 2, judged: None };
     let lesson = Lesson { kind: LessonKind::Piece, rows: (0..60).map(row).collect(), ..Lesson::default() };
-    assert_eq!(lesson.learn().unwrap_err(), "the model cannot be asked this question");
+    assert_eq!(lesson.learn(&|| false).unwrap().unwrap_err(), "the model cannot be asked this question");
     // A choice between one has no lead that would say anything.
     let row = |case| LessonRow { judged: Some((f64::INFINITY, true)), ..row(case) };
     let lesson = Lesson { rows: (0..60).map(row).collect(), ..Lesson::default() };
-    let curve = lesson.learn().unwrap().curve;
+    let curve = lesson.learn(&|| false).unwrap().unwrap().curve;
     assert!(curve.slope.is_finite() && curve.offset.is_finite(), "{curve:?}");
 }
 
@@ -208,4 +208,22 @@ fn it_can_be_stopped_and_says_how_far_it_is() {
         Training { request, begin }.run(&plan).unwrap();
     });
     assert_eq!((read.into_inner(), learned.into_inner()), (60, 303));
+}
+
+/// With thousands of cases a single decision takes minutes.
+#[test]
+fn it_can_be_stopped_in_the_middle_of_a_decision() {
+    let cases: Vec<TrainingCase> = (0..60).map(case).collect();
+    let (read, tried, learned) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+    let ended = with_toy(None, "{}", |request, begin| {
+        let progress = |progress| match progress {
+            TrainingProgress::Read(_) => drop(read.fetch_add(1, Ordering::SeqCst)),
+            TrainingProgress::Learned(done, _) => learned.store(done, Ordering::SeqCst),
+        };
+        let stop = || read.load(Ordering::SeqCst) == 60 && tried.fetch_add(1, Ordering::SeqCst) == 1;
+        let plan = LessonPlan { model: ("toy", "00"), cases: &cases, progress: &progress, stop: &stop };
+        Training { request, begin }.run(&plan)
+    });
+    // The first is `label`, of which nothing is tried; the second has two layers with four penalties each.
+    assert_eq!((ended, learned.into_inner()), (Err(FeedError::Cancelled), 1));
 }
