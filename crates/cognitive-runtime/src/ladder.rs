@@ -88,13 +88,21 @@ impl ClimbRules {
         self
     }
 
-    /// Which of the answers that were left says the same as this one, if that is enough.
-    fn agreed<'p>(&self, answer: &Envelope, passed: &'p [PassedAnswer]) -> Option<&'p PassedAnswer> {
+    /// Which of the answers that were left says the same as this one of `model`, if that is enough. A model does not agree with
+    /// itself, and an answer that was too risky is no reason to take another.
+    fn agreed<'p>(
+        &self,
+        answer: &Envelope,
+        model: Option<&str>,
+        passed: &'p [PassedAnswer],
+    ) -> Option<&'p PassedAnswer> {
         let least = self.unless_agreed?.get();
         passed.iter().find(|passed| {
             let Ok(other) = &passed.answer.outcome else { return false };
             let surer = answer.meta().confidence.get().max(other.meta().confidence.get());
-            surer >= least && says_the_same(answer, other)
+            let is_risky = self.above_risk.is_some_and(|most| other.meta().risk.level() > most);
+            let is_another = passed.receipt.model.as_deref() != model;
+            surer >= least && is_another && !is_risky && says_the_same(answer, other)
         })
     }
 
@@ -208,8 +216,11 @@ fn climb(
 ) -> Option<Result<JudgedAnswer, Failure>> {
     let rules = run.host.ladder.as_ref().map(|ladder| ladder.rules).unwrap_or_default();
     let judged = outcome.as_ref().map_or_else(Err, |answer| answer.outcome.as_ref());
-    let agreed =
-        judged.ok().filter(|envelope| envelope.ok()).and_then(|envelope| rules.agreed(envelope, passed));
+    let model = run.receipt.model.as_deref();
+    let agreed = judged
+        .ok()
+        .filter(|envelope| envelope.ok())
+        .and_then(|envelope| rules.agreed(envelope, model, passed));
     let Some(because) = rules.reason(judged, agreed.is_some()) else {
         // Only said where it decided.
         if rules.reason(judged, false).is_some() {

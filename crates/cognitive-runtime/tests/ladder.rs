@@ -202,6 +202,22 @@ fn an_answer_that_two_models_give_need_not_be_sure() {
     let risky = rungs(answer("a", 0.75, "high"));
     let rules = rules.with_agreement(sure(0.7)).with_risk(Risk::Medium);
     assert_eq!(asked(&host(&risky, rules))["data"]["label"], "c");
+    // Nor does an answer that was left because it was risky speak for another.
+    let left_for_risk = [
+        Rung::new("small", answer("a", 0.95, "high")),
+        Rung::new("middle", answer("a", 0.2, "low")),
+        Rung::new("large", answer("c", 0.9, "low")),
+    ]
+    .map(Arc::new);
+    assert_eq!(asked(&host(&left_for_risk, rules))["data"]["label"], "c");
+    // A model that is named twice is no second opinion.
+    let same = [
+        Rung::new("small", answer("a", 0.75, "low")),
+        Rung::new("small", answer("a", 0.75, "low")),
+        Rung::new("large", answer("c", 0.9, "low")),
+    ]
+    .map(Arc::new);
+    assert_eq!(asked(&host(&same, rules))["data"]["label"], "c");
 }
 
 // The top rung is the least sure of to be there; what a lower one said is better than nothing.
