@@ -108,9 +108,13 @@ fn run(
     let overrides = args.provider.overrides();
     let settings = Settings::resolve(&overrides, &project::config()?, &wiring::environment, &args.module)?;
     let screen = TerminalProgress::new(printer, false);
+    let models =
+        wiring::models(&settings, &wiring::environment, EmbeddedUse::OneByOne, Some(screen.fetch()))?;
+    // Who measures a ladder has to know which rungs it has.
+    models.left_out.iter().for_each(|line| printer.warning(line));
     let parts = HostParts {
         modules: Arc::new(ModuleCache::new(library.clone())),
-        models: wiring::models(&settings, &wiring::environment, EmbeddedUse::OneByOne, Some(screen.fetch()))?,
+        models,
         // The audit is for the work of people, not for measurements.
         stores: Stores::default(),
         media: MediaAccess { document_reader: Some(project::this_program()), ..MediaAccess::default() },

@@ -68,6 +68,19 @@ fn a_model_without_a_key_is_left_out_and_said() {
     assert!(said.contains("is not asked: provider `anthropic` has no key"), "{said}");
 }
 
+// Who measures a ladder has to know which rungs it has.
+#[test]
+fn a_model_that_is_left_out_is_said_where_a_ladder_is_measured() {
+    let place = place("providers: [anthropic, openai/large]\n");
+    place.write("cases.jsonl", r#"{"input": {"text": "x"}, "expect": {"word": "a"}}"#.to_owned());
+    let mut command = place.command(&["eval", "finder", "--cases", "cases.jsonl"]);
+    command.env("COGN_TRUST_PROJECT", "1").env("OPENAI_BASE_URL", answering_service(&answer().to_string()));
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("is not asked: provider `anthropic` has no key"), "{said}");
+}
+
 #[test]
 fn a_module_that_stays_here_asks_nobody_elsewhere() {
     let config = "provider: openai\nmodules: {finder: {local_only: true}}\n";
