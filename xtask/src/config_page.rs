@@ -128,6 +128,7 @@ fn key(types: &str, name: &str, kind: &str, comment: &str, page: &mut String) ->
         "Vec<String>" => "list of texts",
         "Vec<PathBuf>" => "list of paths",
         "Value" => "anything",
+        "ThinkingRule" => "object: `{max_tokens: N}`",
         _ => "text",
     };
     let _ = writeln!(page, "| `{name}` | {word} | {comment} |");
@@ -144,6 +145,9 @@ fn variables(text: &str) -> Vec<String> {
             let comment = std::mem::take(&mut comment).join(" ");
             let values = line.split('"').skip(1).step_by(2);
             let named: Vec<String> = values.map(|value| format!("`{value}`")).collect();
+            // One that differs between systems is defined elsewhere; here it has the name that most systems give it.
+            let constant = line.trim_start_matches("pub const ").split(':').next().unwrap_or_default();
+            let named = if named.is_empty() { vec![format!("`{constant}`")] } else { named };
             if !line.contains("OF_PROVIDERS") {
                 // A variable with another name on Windows has that first.
                 let named = if line.contains("cfg!(windows)") {

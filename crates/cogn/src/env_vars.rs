@@ -4,7 +4,7 @@ use crate::platform;
 
 /// Further folders with modules, separated as in `PATH`.
 pub const MODULES_PATH: &str = "COGNITIVE_MODULES_PATH";
-/// The user's home directory, for `~/.cognitive`.
+/// The user's home directory, for `~/.cognitive`; on Windows `USERPROFILE` says it.
 pub const HOME: &str = platform::HOME;
 /// The name of this user, for decisions in `cogn review`.
 pub const USER: &str = "USER";
