@@ -141,6 +141,15 @@ fn a_small_model_learns_what_it_could_not_know() {
     assert!(cogn(folder.path(), &train, Some(&weights)).status.success());
     assert_eq!(fs::read(&file).unwrap(), first);
     assert!(cogn(folder.path(), &["validate", "./rooms"], None).status.success());
+    // Too few cases to learn from leave what was learned before.
+    let few = cogn(folder.path(), &[&train[..], &["--limit", "30"]].concat(), Some(&weights));
+    assert_eq!(few.status.code(), Some(1), "{}", said(&few));
+    assert!(
+        said(&few).contains("nothing could be learned: `room`: 30 cases are fewer than 40"),
+        "{}",
+        said(&few)
+    );
+    assert_eq!(fs::read(&file).unwrap(), first);
     // What took its time is not lost for a file that cannot be written.
     let nowhere = [&train[..], &["--output", "cases.jsonl/below.json"]].concat();
     let output = cogn(folder.path(), &nowhere, Some(&weights));
@@ -173,4 +182,9 @@ fn what_cannot_be_trained_is_refused_before_anything_is_read() {
         .unwrap();
     refused(&["train", "./rooms", "--cases", "odd.jsonl"], 1, "the input of case `1` cannot be used");
     assert!(!folder.path().join("rooms/trained").exists());
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(folder.path(), folder.path().join("rooms/trained")).unwrap();
+        refused(&["train", "./rooms", "--cases", "cases.jsonl"], 1, "is a link");
+    }
 }

@@ -37,8 +37,8 @@ pub struct TrainedModel {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrainedHead {
-    /// The words that the model was asked with, see [`asked`]. A head does not count for a question that was changed since.
-    pub asked: String,
+    /// The keyword `x-decide` of the question. A head does not count for a question that was changed since.
+    pub decide: Value,
     /// How many cases it was trained on.
     pub cases: usize,
     /// How many of them it got right while it had not seen them.
@@ -155,6 +155,9 @@ impl TrainedModel {
 
 impl TrainedHead {
     fn check(&self) -> Result<(), String> {
+        if self.right > self.cases {
+            return Err(format!("was right in {} of {} cases", self.right, self.cases));
+        }
         let curves = [Some(self.curve), self.piece_curve];
         if !curves.iter().flatten().all(|curve| is_usable(curve.slope) && is_usable(curve.offset)) {
             return Err("has a curve with numbers that are too large".to_owned());
@@ -221,21 +224,6 @@ pub struct TrainingReport {
     pub too_long: usize,
 }
 
-/// The words that a model is asked with where a decision is trained, from the keyword `x-decide`: those of its first way, or its
-/// question where it has no way.
-#[must_use]
-pub fn asked(decide: &Value) -> Option<String> {
-    let way = decide.get("by").and_then(|ways| ways.get(0));
-    let words = |name: &str| way.and_then(|way| way.get(name)?.as_str());
-    match (words("ask"), words("say"), words("given")) {
-        (None, None, None) => decide.get("ask")?.as_str().map(str::to_owned),
-        found => {
-            let found = [found.0, found.1, found.2];
-            Some(found.into_iter().flatten().collect::<Vec<_>>().join(" / "))
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -247,7 +235,7 @@ mod tests {
         let reads = StateReader { layer: 3, classes: vec!["a".to_owned(), "b".to_owned()], rows: vec![row] };
         let curve = TrainedCurve { slope: 1.0, offset: 0.5 };
         let head = TrainedHead {
-            asked: "What? / It is".to_owned(),
+            decide: json!({ "ask": "What?" }),
             cases: 10,
             right: 9,
             reads: Some(reads),
@@ -287,7 +275,7 @@ mod tests {
             ("/heads/label/reads/rows/0/scale", json!(1e30), "too large"),
             ("/heads/label/reads/rows/0/offset", json!(-1e10), "too large"),
             ("/heads/label/curve/slope", json!(1e300), "too large"),
-            ("/heads/label/asked", json!(1), "string"),
+            ("/heads/label/right", json!(11), "11 of 10 cases"),
         ];
         for (place, value, why) in broken {
             let mut written = serde_json::to_value(trained()).unwrap();
@@ -298,14 +286,5 @@ mod tests {
         let mut more = serde_json::to_value(trained()).unwrap();
         more["heads"]["label"]["bias"] = json!(1);
         assert!(TrainedModel::from_value(&more).unwrap_err().contains("bias"));
-    }
-
-    #[test]
-    fn a_head_is_bound_to_the_first_way_or_to_the_question() {
-        let way = json!({ "ask": "Q?", "by": [{ "ask": "What?", "say": "It is" }, { "say": "x" }] });
-        assert_eq!(asked(&way).as_deref(), Some("What? / It is"));
-        assert_eq!(asked(&json!({ "ask": "Q?" })).as_deref(), Some("Q?"));
-        assert_eq!(asked(&json!({ "by": [{ "given": "About {}:" }] })).as_deref(), Some("About {}:"));
-        assert_eq!(asked(&json!({})), None);
     }
 }

@@ -3,7 +3,8 @@
 //! A head whose question was changed since is only warned of, because runs pass over it.
 
 use cognitive_contract::Module;
-use cognitive_contract::trained::{TrainedModel, asked};
+use cognitive_contract::trained::{FOUND, TrainedHead, TrainedModel};
+use serde_json::Value;
 
 use crate::finding::{Finding, FindingLocation, Sources, quoted};
 use crate::folder::{Budget, Folder, ReadError};
@@ -64,27 +65,44 @@ fn one(
     })
 }
 
-/// Heads that no run will use: their decision is gone, or its question is another one now.
+/// What no run will use: heads whose decision is gone or is another one now, and what weights have learned a second time.
 pub(crate) fn outdated(module: &Module) -> Vec<Finding> {
     let data = module.contract.data().schema();
-    let is_current = |path: &str, words: &str| {
-        let node = path.split('.').try_fold(data, |node, name| node.get("properties")?.get(name));
-        node.and_then(|node| asked(node.get("x-decide")?)).is_some_and(|now| now == words)
-    };
     let mut found = Vec::new();
-    for trained in module.trained.iter() {
+    for (index, trained) in module.trained.iter().enumerate() {
+        let weights = &trained.weights_sha256;
+        if let Some(first) = module.trained.iter().take(index).find(|first| first.weights_sha256 == *weights)
+        {
+            let message = format!("`{}` and `{}` are the same weights", first.model, trained.model);
+            let finding = Finding::warning(FOLDER, FindingLocation::File, "trained/twice", message);
+            found.push(finding.hint("Remove one of the files; only the first of them counts"));
+        }
         for (path, head) in &trained.heads {
-            if !is_current(path, &head.asked) {
-                let message = format!(
-                    "what `{}` learned about `{path}` is for another question: `{}`",
-                    trained.model, head.asked
-                );
+            let node = path.split('.').try_fold(data, |node, name| node.get("properties")?.get(name));
+            if !node.is_some_and(|node| is_current(node, head)) {
+                let message =
+                    format!("what `{}` learned about `{path}` is for another question", trained.model);
                 let finding = Finding::warning(FOLDER, FindingLocation::File, "trained/outdated", message);
                 found.push(finding.hint("Train it again with `cogn train`; runs decide without it"));
             }
         }
     }
     found
+}
+
+/// Whether a value is decided as it was when the head was trained: the same question, the same candidates.
+fn is_current(node: &Value, head: &TrainedHead) -> bool {
+    let classes = head.reads.as_ref().map(|reads| reads.classes.as_slice());
+    let is_same_list = match (node.get("enum").and_then(Value::as_array), classes) {
+        (Some(values), Some(classes)) => {
+            let mut values: Vec<&str> = values.iter().filter_map(Value::as_str).collect();
+            values.sort_unstable();
+            values == classes
+        }
+        (None, Some(classes)) => classes == FOUND,
+        (listed, None) => listed.is_none(),
+    };
+    is_same_list && node.get("x-decide") == Some(&head.decide)
 }
 
 #[cfg(test)]
@@ -101,7 +119,7 @@ mod tests {
                  "properties": {"rationale": {"type": "string"},
                                 "word": {"enum": ["a", "b"], "x-decide": {"about": "text", "ask": "Which?"}}}}
     }"#;
-    const TRAINED: &str = r#"{"model": "m", "weights_sha256": "00", "heads": {"word": {"asked": "Which?", "cases": 9, "right": 8,
+    const TRAINED: &str = r#"{"model": "m", "weights_sha256": "00", "heads": {"word": {"decide": {"about": "text", "ask": "Which?"}, "cases": 9, "right": 8,
         "reads": {"layer": 2, "classes": ["a", "b"], "rows": [{"offset": 0.5, "scale": 0.1, "steps": "AQACAA=="}]},
         "curve": {"slope": 1.0, "offset": 0.0}}}}"#;
 
@@ -149,6 +167,10 @@ mod tests {
         assert_eq!(rules(&[("trained/m.json", &other)], Severity::Warning), ["trained/outdated"]);
         let gone = TRAINED.replace("\"word\"", "\"wort\"");
         assert_eq!(rules(&[("trained/m.json", &gone)], Severity::Warning), ["trained/outdated"]);
+        let values = TRAINED.replace(r#"["a", "b"]"#, r#"["a", "c"]"#);
+        assert_eq!(rules(&[("trained/m.json", &values)], Severity::Warning), ["trained/outdated"]);
+        let twice = [("trained/m.json", TRAINED), ("trained/n.json", TRAINED)];
+        assert_eq!(rules(&twice, Severity::Warning), ["trained/twice"]);
         assert!(load(&folder(&[("trained/m.json", &other)])).is_ok());
     }
 }

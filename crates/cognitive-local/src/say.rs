@@ -69,7 +69,7 @@ mod tests {
     fn decided(path: &str, value: Option<&str>, next: Option<&str>, probability: f64) -> Decision {
         let owned = |text: Option<&str>| text.map(str::to_owned);
         let path = path.split('.').map(str::to_owned).collect();
-        Decision { path, value: owned(value), next: owned(next), weight: 0.0, probability }
+        Decision { path, value: owned(value), next: owned(next), probability, ..Decision::default() }
     }
 
     #[test]

@@ -62,7 +62,13 @@ pub fn train(args: &TrainArgs, library: &Library, printer: &Printer) -> Exit {
         // Where it goes is known before an hour is spent on it.
         let folder = place(args, &module)?;
         let (examples, lessons) = lessons(&module, &cases)?;
-        let report = learn(args, &module, &examples, &lessons, printer)?;
+        let mut report = learn(args, &module, &examples, &lessons, printer)?;
+        check(&report)?;
+        // The same weights under another name: what they learned before is replaced.
+        let same = |known: &&TrainedModel| known.weights_sha256 == report.trained.weights_sha256;
+        if let Some(known) = module.trained.iter().find(same) {
+            report.trained.model.clone_from(&known.model);
+        }
         let path = folder.map(|folder| folder.join(format!("{}.json", report.trained.model)));
         let path = args.output.clone().or(path).unwrap_or_default();
         write(&report.trained, &path, printer)?;
@@ -85,7 +91,27 @@ fn place(args: &TrainArgs, module: &Module) -> Result<Option<PathBuf>, Failure> 
         return Err(Failure::new(ErrorCode::InvalidInput, message)
             .suggest("Name a file with `--output`, or train a copy of the module in a folder of yours"));
     };
-    Ok(Some(folder.join("trained")))
+    let place = folder.join("trained");
+    if place.is_symlink() {
+        let message = format!("`{}` is a link: nothing is read through it", place.display());
+        return Err(Failure::new(ErrorCode::InvalidInput, message).suggest("Make it a folder"));
+    }
+    Ok(Some(place))
+}
+
+/// Refuses to write what nobody could use. An older file stays as it is.
+fn check(report: &TrainingReport) -> Result<(), Failure> {
+    if report.trained.heads.is_empty() {
+        let why = |(path, why): (&String, &String)| format!("`{path}`: {why}");
+        let whys: Vec<String> = report.left_out.iter().map(why).collect();
+        let whys = if whys.is_empty() { "no case expects a decision".to_owned() } else { whys.join("; ") };
+        return Err(Failure::new(ErrorCode::InvalidInput, format!("nothing could be learned: {whys}"))
+            .suggest("Expect a text at the path of a value with `x-decide`, in 40 cases or more"));
+    }
+    let written = serde_json::to_value(&report.trained).map_err(|error| error.to_string());
+    written.and_then(|written| TrainedModel::from_value(&written)).map(drop).map_err(|why| {
+        Failure::new(ErrorCode::InternalError, format!("what was learned cannot be computed with: {why}"))
+    })
 }
 
 /// The cases as a model would get them, and the examples of the module.
@@ -101,25 +127,54 @@ fn lessons(module: &Module, cases: &[LabelledCase]) -> Result<(Vec<Example>, Vec
                 Failure::new(ErrorCode::InvalidInput, message)
             })?;
         examples = preview.examples;
-        lessons.push(TrainingCase { input: preview.input, wanted: wanted(case.expect.written()) });
+        let wanted = wanted(case.expect.written(), module.contract.data().schema());
+        lessons.push(TrainingCase { input: preview.input, wanted });
     }
     Ok((examples, lessons))
 }
 
 /// What can be learned of an expectation: texts, one of several texts, and nothing at all.
-fn wanted(expect: &Value) -> BTreeMap<String, WantedValue> {
+fn wanted(expect: &Value, data: &Value) -> BTreeMap<String, WantedValue> {
+    let mut found = BTreeMap::new();
+    for (name, value) in expect.as_object().into_iter().flatten() {
+        let path = name.strip_prefix("data.").unwrap_or(name);
+        let node = path.split('.').try_fold(data, |node, name| node.get("properties")?.get(name));
+        want(path, value, node, &mut found);
+    }
+    found
+}
+
+/// Notes what is expected at a path, which `node` of the schema describes. A whole object that is expected as it is, as reviews are
+/// exported, has nothing where it has no member.
+fn want(path: &str, value: &Value, node: Option<&Value>, found: &mut BTreeMap<String, WantedValue>) {
     let text = |value: &Value| value.as_str().map(str::to_owned);
-    let learned = |value: &Value| match (value, value.get("$in"), value.get("$absent")) {
-        (Value::String(_), _, _) => Some(WantedValue::OneOf(text(value).into_iter().collect())),
-        (_, Some(Value::Array(texts)), _) => {
+    let learned = match (value, value.get("$in"), value.get("$absent"), value.get("$exact")) {
+        (Value::String(_), ..) => Some(WantedValue::OneOf(text(value).into_iter().collect())),
+        (_, Some(Value::Array(texts)), ..) => {
             texts.iter().map(text).collect::<Option<Vec<_>>>().map(WantedValue::OneOf)
         }
-        (_, _, Some(Value::Bool(true))) => Some(WantedValue::Nothing),
+        (_, _, Some(Value::Bool(true)), _) => Some(WantedValue::Nothing),
+        (.., Some(Value::Object(exact))) => {
+            let members = node.and_then(|node| node.get("properties")?.as_object());
+            for (name, node) in members.into_iter().flatten() {
+                let below = format!("{path}.{name}");
+                match exact.get(name) {
+                    Some(Value::String(text)) => {
+                        found.insert(below, WantedValue::OneOf(vec![text.clone()]));
+                    }
+                    Some(Value::Object(_)) => {
+                        let value = json!({ "$exact": exact.get(name) });
+                        want(&below, &value, Some(node), found);
+                    }
+                    Some(_) => {}
+                    None => drop(found.insert(below, WantedValue::Nothing)),
+                }
+            }
+            None
+        }
         _ => None,
     };
-    let members = expect.as_object().into_iter().flatten();
-    let place = |name: &String| name.strip_prefix("data.").unwrap_or(name).to_owned();
-    members.filter_map(|(name, value)| Some((place(name), learned(value)?))).collect()
+    found.extend(learned.map(|learned| (path.to_owned(), learned)));
 }
 
 fn learn(
@@ -213,4 +268,27 @@ fn show(args: &TrainArgs, report: &TrainingReport, path: &Path, printer: &Printe
     printer.out(path.display().to_string());
     printer.err(format!("{FAINT}measure it with cases that it was not trained on: `cogn eval`{FAINT:#}"));
     Exit::Good
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_reviewers_corrected_is_learned_from_like_what_was_written_by_hand() {
+        let data = json!({ "properties": { "label": {}, "found": { "properties": {
+            "person": {}, "place": {}, "count": {}, "more": { "properties": { "date": {} } } } } } });
+        let one = |text: &str| WantedValue::OneOf(vec![text.to_owned()]);
+        let written = json!({ "label": "a", "data.found.person": { "$in": ["Ada", "Ada L."] },
+            "found.place": { "$absent": true }, "found.count": 3 });
+        let learned = wanted(&written, &data);
+        assert_eq!(learned["label"], one("a"));
+        assert_eq!(learned["found.person"], WantedValue::OneOf(vec!["Ada".to_owned(), "Ada L.".to_owned()]));
+        assert_eq!((&learned["found.place"], learned.len()), (&WantedValue::Nothing, 3));
+        let exported =
+            json!({ "found": { "$exact": { "person": "Ada", "count": 3, "more": { "date": "today" } } } });
+        let learned = wanted(&exported, &data);
+        assert_eq!((&learned["found.person"], &learned["found.place"]), (&one("Ada"), &WantedValue::Nothing));
+        assert_eq!((&learned["found.more.date"], learned.len()), (&one("today"), 3));
+    }
 }

@@ -125,35 +125,64 @@ impl JudgeProfile {
 }
 
 impl Curve {
-    /// The curve that says best of weights whether they were right, by Newton's method. The slope is kept from growing without
-    /// bound where every lead is right, and from falling: more weight never says less.
+    /// The curve that says best of weights whether they were right, by Newton's method; a step that would make it worse is
+    /// halved. The slope is kept from growing without bound where every lead is right, and from falling: more weight never
+    /// says less. One case more, half right, keeps a few cases from promising certainty.
     pub(super) fn fitted(rows: &[(f64, bool)]) -> Self {
         let count: f64 = rows.iter().map(|_| 1.0).sum();
+        let mean = rows.iter().map(|(weight, _)| weight).sum::<f64>() / count.max(1.0);
+        let mut outcomes: Vec<(f64, f64)> =
+            rows.iter().map(|(weight, right)| (*weight, f64::from(u8::from(*right)))).collect();
+        outcomes.push((mean, 0.5));
+        let keep = 0.001 * count.max(1.0);
         let mut curve = Self { slope: 0.0, offset: 0.0 };
         for _ in 0..50 {
-            let keep = 0.001 * count.max(1.0);
-            let (mut slope, mut offset) = (keep * curve.slope, 0.0);
-            let (mut steep, mut mixed, mut flat) = (keep, 0.0, 1e-6);
-            for (weight, right) in rows {
-                let likely = curve.at(*weight);
-                let (error, spread) = (likely - f64::from(u8::from(*right)), likely * (1.0 - likely));
-                slope += error * weight;
-                offset += error;
-                steep += spread * weight * weight;
-                mixed += spread * weight;
-                flat += spread;
-            }
-            let whole = steep * flat - mixed * mixed;
-            let moved = Self {
-                slope: curve.slope - ((flat * slope - mixed * offset) / whole).clamp(-1.0, 1.0),
-                offset: curve.offset - ((steep * offset - mixed * slope) / whole).clamp(-1.0, 1.0),
+            let (step, cost) = (curve.newton_step(&outcomes, keep), curve.cost(&outcomes, keep));
+            let shares = std::iter::successors(Some(1.0), |share| Some(share / 2.0)).take(40);
+            let moved = |share: f64| Self {
+                slope: curve.slope - share * step.slope,
+                offset: curve.offset - share * step.offset,
             };
-            if !(moved.slope.is_finite() && moved.offset.is_finite()) {
+            // Where nothing is better, this is the best.
+            let Some(better) = shares.map(moved).find(|moved| moved.cost(&outcomes, keep) < cost) else {
                 break;
-            }
-            curve = moved;
+            };
+            curve = better;
         }
-        Self { slope: curve.slope.max(0.0), ..curve }
+        if curve.slope < 0.0 {
+            let right: f64 = outcomes.iter().map(|(_, right)| right).sum();
+            return Self { slope: 0.0, offset: (right / (count + 1.0 - right)).ln() };
+        }
+        curve
+    }
+
+    /// Where the next step of Newton's method leads from.
+    fn newton_step(&self, outcomes: &[(f64, f64)], keep: f64) -> Self {
+        let (mut slope, mut offset) = (keep * self.slope, 0.0);
+        let (mut steep, mut mixed, mut flat) = (keep, 0.0, 1e-9);
+        for (weight, right) in outcomes {
+            let likely = self.at(*weight);
+            let (error, spread) = (likely - right, likely * (1.0 - likely));
+            slope += error * weight;
+            offset += error;
+            steep += spread * weight * weight;
+            mixed += spread * weight;
+            flat += spread;
+        }
+        let whole = steep * flat - mixed * mixed;
+        Self {
+            slope: (flat * slope - mixed * offset) / whole,
+            offset: (steep * offset - mixed * slope) / whole,
+        }
+    }
+
+    /// How badly the curve says what came out; less is better.
+    fn cost(&self, outcomes: &[(f64, f64)], keep: f64) -> f64 {
+        let one = |(weight, right): &(f64, f64)| {
+            let odds = self.slope * weight + self.offset;
+            odds.max(0.0) + (-odds.abs()).exp().ln_1p() - right * odds
+        };
+        outcomes.iter().map(one).sum::<f64>() + 0.5 * keep * self.slope * self.slope
     }
 
     pub(super) fn at(&self, weight: f64) -> f64 {
@@ -168,4 +197,43 @@ impl Curve {
 /// that is nearer to the truth than the weakest of them, or anything between.
 pub(super) fn of_all(probabilities: impl Iterator<Item = f64>) -> Option<f64> {
     probabilities.reduce(|all, each| all * each)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Likelihoods of pieces are far from zero, where slope and offset pull at each other.
+    #[test]
+    fn a_curve_is_found_however_far_the_weights_are_from_zero() {
+        let rows = |shift: f64| -> Vec<(f64, bool)> {
+            (0..60).map(|i| (f64::from(i) / 10.0 + shift, (i > 20) != (i % 7 == 0))).collect()
+        };
+        let near = Curve::fitted(&rows(-2.0));
+        assert!(near.slope > 0.5, "{near:?}");
+        for shift in [-9.0, -40.0, 30.0] {
+            let far = Curve::fitted(&rows(shift));
+            // The slope costs a little, so that the offset is not quite free to follow.
+            assert!((far.slope - near.slope).abs() < 0.02, "{far:?} {near:?}");
+            let middle = |curve: &Curve, shift: f64| curve.at(3.0 + shift);
+            assert!((middle(&far, shift) - middle(&near, -2.0)).abs() < 0.01, "{far:?} {near:?}");
+        }
+    }
+
+    #[test]
+    fn weights_that_say_nothing_give_the_share_of_right_ones() {
+        let rows: Vec<(f64, bool)> = (0..100).map(|i| (f64::from(100 - i), i >= 10)).collect();
+        let falling = Curve::fitted(&rows);
+        assert!(falling.slope.abs() < f64::EPSILON && (falling.at(50.0) - 0.9).abs() < 0.01, "{falling:?}");
+        let same: Vec<(f64, bool)> = (0..100).map(|i| (-7.0, i >= 25)).collect();
+        assert!((Curve::fitted(&same).at(-7.0) - 0.75).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_few_cases_that_are_all_right_promise_no_certainty() {
+        let rows: Vec<(f64, bool)> = (0..40).map(|_| (2.0, true)).collect();
+        let sure = Curve::fitted(&rows).at(2.0);
+        assert!((sure - 40.5 / 41.0).abs() < 0.005, "{sure}");
+        assert!(Curve::fitted(&[]).at(1.0).is_finite());
+    }
 }

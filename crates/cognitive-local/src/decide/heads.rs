@@ -30,8 +30,7 @@ pub(super) fn head<'a>(
         (DecisionKind::Piece { .. }, Some(classes)) => classes == FOUND && head.piece_curve.is_some(),
         (DecisionKind::Piece { .. } | DecisionKind::Topic { .. } | DecisionKind::Order { .. }, _) => false,
     };
-    let is_same = || trained::asked(question.wish).is_some_and(|asked| asked == head.asked);
-    (fits && is_same()).then_some(head)
+    (fits && *question.wish == head.decide).then_some(head)
 }
 
 /// The weight of each class, the last of which has none; nothing if the states are those of another model.

@@ -29,20 +29,31 @@ impl<'a> DecisionJudge<'a> {
         let path: Vec<String> = question.path.iter().map(|name| (*name).to_owned()).collect();
         let ask = question.ask.as_ref().filter(|_| self.profile.is_asked);
         let is_learned = self.head(question).is_some_and(|head| head.reads.is_some());
-        if !is_learned && ask.is_none() && (question.ways.is_empty() || !self.weighing.can_weigh()) {
+        let can_judge = ask.is_some() || (!question.ways.is_empty() && self.weighing.can_weigh());
+        if !is_learned && !can_judge {
             return Ok(Vec::new());
         }
         match (&question.kind, ask) {
-            (DecisionKind::Choice(candidates), _) => Ok(vec![self.choose(path, question, candidates, ask)?]),
+            (DecisionKind::Choice(candidates), _) => {
+                let judged = match self.learned(question)? {
+                    Some((weights, head)) => (weights, head.curve.into(), true),
+                    None if can_judge => self.weigh_as_learned(question, candidates, ask)?,
+                    None => return Ok(Vec::new()),
+                };
+                Ok(vec![choice(path, candidates, judged)])
+            }
             (DecisionKind::Topic { most }, _) => {
                 let found = self.look(question, *most, f64::NEG_INFINITY)?;
                 let FoundPieces { piece, weight } = found;
                 // Nobody asked for one of a list, so there is none that would be right.
-                Ok(vec![Decision { path, value: piece, next: None, weight, probability: 1.0 }])
+                Ok(vec![Decision { path, value: piece, weight, probability: 1.0, ..Decision::default() }])
             }
             (DecisionKind::Piece { .. }, _) => {
                 if let Some(decision) = self.recognise(&path, question)? {
                     return Ok(vec![decision]);
+                }
+                if !can_judge {
+                    return Ok(Vec::new());
                 }
                 let found = self.find(question)?;
                 Ok(vec![piece(path, found.piece, found.weight, self.piece_curve(question))])
@@ -97,15 +108,16 @@ impl<'a> DecisionJudge<'a> {
         let is_there = weights.first().copied().unwrap_or_default();
         let sure = Curve::from(head.curve).at(is_there.abs());
         if is_there <= 0.0 {
-            let weight = pieces::MIN_SCORE;
-            return Ok(Some(Decision { path, value: None, next: None, weight, probability: sure }));
+            let (weight, probability) = (pieces::MIN_SCORE, sure);
+            return Ok(Some(Decision { path, weight, probability, is_learned: true, ..Decision::default() }));
         }
         let FoundPieces { piece, weight } = self.find(question)?;
         let probability = match &piece {
             Some(_) => sure * Curve::from(piece_curve).at(weight),
             None => 1.0 - sure,
         };
-        Ok(Some(Decision { path, value: piece, next: None, weight, probability }))
+        let nothing = Some(1.0 - sure);
+        Ok(Some(Decision { path, value: piece, next: None, weight, probability, nothing, is_learned: true }))
     }
 
     /// The likeliest piece of the text that a question asks for.
@@ -128,39 +140,21 @@ impl<'a> DecisionJudge<'a> {
 
     /// How likely it is that there is nothing of the kind, if the piece that was found belongs to another question.
     pub(super) fn without_its_piece(&self, question: &DecisionQuestion<'_>, decision: &Decision) -> f64 {
-        match self.head(question) {
-            // It was learned that there is something, and this is not it.
-            Some(_) => 1.0 - decision.probability,
-            None => piece(Vec::new(), None, pieces::MIN_SCORE, self.piece_curve(question)).probability,
-        }
+        let untaught = || piece(Vec::new(), None, pieces::MIN_SCORE, self.piece_curve(question)).probability;
+        decision.nothing.unwrap_or_else(untaught)
     }
 
-    pub(super) fn choose(
+    /// The weight of each candidate, and the curve that leads lie on: the learned one, if one was learned for such weights. A
+    /// curve that was learned for states says nothing about them.
+    fn weigh_as_learned(
         &mut self,
-        path: Vec<String>,
         question: &DecisionQuestion<'_>,
         candidates: &[String],
         ask: Option<&AskedQuestion<'_>>,
-    ) -> Result<Decision, FeedError> {
-        let (weights, curve) = match self.learned(question)? {
-            Some((weights, head)) => (weights, head.curve.into()),
-            None => {
-                let (weights, curve) = self.weigh_up(question, candidates, ask)?;
-                (weights, self.head(question).map_or(curve, |head| head.curve.into()))
-            }
-        };
-        let mut ranked: Vec<(f64, &String)> = weights.into_iter().zip(candidates).collect();
-        // Equals in the order of their letters, so that the order of the list cannot matter.
-        ranked.sort_by(|one, other| other.0.total_cmp(&one.0).then_with(|| one.1.cmp(other.1)));
-        let (first, second) = (ranked.first(), ranked.get(1));
-        let lead = lead(first, second);
-        Ok(Decision {
-            path,
-            value: first.map(|(_, value)| (*value).clone()),
-            next: second.map(|(_, value)| (*value).clone()),
-            weight: lead,
-            probability: curve.at(lead),
-        })
+    ) -> Result<(Vec<f64>, Curve, bool), FeedError> {
+        let (weights, usual) = self.weigh_up(question, candidates, ask)?;
+        let learned = self.head(question).filter(|head| head.reads.is_none());
+        Ok((weights, learned.map_or(usual, |head| head.curve.into()), learned.is_some()))
     }
 
     /// The weight of each candidate, per way of judging, and the curve that leads of such weights lie on.
@@ -251,11 +245,34 @@ impl<'a> DecisionJudge<'a> {
             let probability = if index == 0 { self.profile.curves.order.at(lead) } else { 1.0 };
             let next = ranked.get(index + 1).map(|(_, next, _)| (*next).clone());
             let value = Some((*text).clone());
-            made.push(Decision { path: at(entry), value, next, weight: lead, probability });
+            let weight = lead;
+            made.push(Decision { path: at(entry), value, next, weight, probability, ..Decision::default() });
             let value = levels.get(least).cloned();
-            made.push(Decision { path: at(level), value, next: None, weight: lead, probability: 1.0 });
+            made.push(Decision { path: at(level), value, weight, probability: 1.0, ..Decision::default() });
         }
         Ok(made)
+    }
+}
+
+/// The candidate with the most weight.
+fn choice(
+    path: Vec<String>,
+    candidates: &[String],
+    (weights, curve, is_learned): (Vec<f64>, Curve, bool),
+) -> Decision {
+    let mut ranked: Vec<(f64, &String)> = weights.into_iter().zip(candidates).collect();
+    // Equals in the order of their letters, so that the order of the list cannot matter.
+    ranked.sort_by(|one, other| other.0.total_cmp(&one.0).then_with(|| one.1.cmp(other.1)));
+    let (first, second) = (ranked.first(), ranked.get(1));
+    let lead = lead(first, second);
+    Decision {
+        path,
+        value: first.map(|(_, value)| (*value).clone()),
+        next: second.map(|(_, value)| (*value).clone()),
+        weight: lead,
+        probability: curve.at(lead),
+        nothing: None,
+        is_learned,
     }
 }
 
@@ -269,5 +286,5 @@ pub(super) fn piece(path: Vec<String>, piece: Option<String>, weight: f64, curve
     let is_there = probability >= 0.5 && piece.is_some();
     let probability = if is_there { probability } else { 1.0 - probability };
     let (value, next) = if is_there { (piece, None) } else { (None, piece) };
-    Decision { path, value, next, weight, probability }
+    Decision { path, value, next, weight, probability, ..Decision::default() }
 }

@@ -28,7 +28,7 @@ use scale::Scale;
 pub(crate) use training::{LessonPlan, Training};
 
 /// What was decided about one value.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Decision {
     /// The names of the members that lead to it from `data`.
     pub path: Vec<String>,
@@ -40,6 +40,10 @@ pub(crate) struct Decision {
     pub weight: f64,
     /// How often decisions like this one were right, from 0 to 1.
     pub probability: f64,
+    /// How likely it is that there is nothing of the kind, where that was learned and something was found.
+    pub nothing: Option<f64>,
+    /// Whether training has measured how often decisions like this one are right.
+    pub is_learned: bool,
 }
 
 /// Everything that was decided about one answer.
@@ -89,7 +93,7 @@ impl Decisions {
         let mut is_learned = true;
         for question in &questions {
             let decided = judge.decide(question)?;
-            is_learned &= decided.is_empty() || judge.head(question).is_some();
+            is_learned &= decided.iter().all(|decision| decision.is_learned);
             let alone = |decision: &Decision| {
                 question.kind.is_alone().then(|| judge.without_its_piece(question, decision))
             };
@@ -171,7 +175,9 @@ fn give_each_piece_to_one(made: &mut [(Option<f64>, Decision)]) {
         });
         if is_taken {
             let path = std::mem::take(&mut decision.path);
-            *decision = Decision { path, value: None, next: None, weight: pieces::MIN_SCORE, probability };
+            let is_learned = decision.is_learned;
+            let weight = pieces::MIN_SCORE;
+            *decision = Decision { path, weight, probability, is_learned, ..Decision::default() };
         }
     }
 }

@@ -9,10 +9,11 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::ScopedJoinHandle;
 
 use cognitive_contract::trained::{
-    self, FOUND, StateReader, StateRow, TrainedCurve, TrainedHead, TrainedModel, TrainingCase,
-    TrainingProgress, TrainingReport, WantedValue,
+    FOUND, StateReader, StateRow, TrainedCurve, TrainedHead, TrainedModel, TrainingCase, TrainingProgress,
+    TrainingReport, WantedValue,
 };
 use cognitive_llama::FeedError;
+use serde_json::Value;
 
 use super::DecisionRequest;
 use super::asking::Asking;
@@ -49,7 +50,8 @@ pub(crate) struct LessonPlan<'a> {
 /// Everything that cases say about one decision.
 #[derive(Default)]
 struct Lesson {
-    asked: String,
+    /// The keyword `x-decide`.
+    decide: Value,
     kind: LessonKind,
     /// After how many layers the states are read that are tried.
     layers: Vec<usize>,
@@ -70,6 +72,8 @@ enum LessonKind {
 struct LessonRow {
     /// The number of the case.
     case: usize,
+    /// Which part of the cases it belongs to.
+    part: usize,
     /// The states that are tried, each of length one.
     states: Vec<Vec<f32>>,
     class: usize,
@@ -116,8 +120,8 @@ impl<T: ModelState, B: Fn(&[u32]) -> T + Sync> Training<'_, '_, B> {
                         let mut lessons = lessons.lock().unwrap_or_else(PoisonError::into_inner);
                         for (path, found) in found {
                             let lesson = lessons.entry(path).or_default();
-                            (lesson.asked, lesson.kind, lesson.layers) =
-                                (found.asked, found.kind, found.layers);
+                            (lesson.decide, lesson.kind, lesson.layers) =
+                                (found.decide, found.kind, found.layers);
                             lesson.rows.extend(found.rows);
                         }
                     }
@@ -166,7 +170,6 @@ impl<T: ModelState, B: Fn(&[u32]) -> T + Sync> Training<'_, '_, B> {
         for question in question::all(request.schema, &input) {
             let path = question.path.join(".");
             let Some(wanted) = case.wanted.get(&path) else { continue };
-            let Some(asked) = trained::asked(question.wish) else { continue };
             if let Some((kind, class, judged)) = judged(&mut judge, &question, wanted)? {
                 let states = match kind {
                     LessonKind::Listed => Vec::new(),
@@ -174,9 +177,13 @@ impl<T: ModelState, B: Fn(&[u32]) -> T + Sync> Training<'_, '_, B> {
                 };
                 let layers = layers(states.len());
                 let tried = layers.iter().filter_map(|layer| states.get(layer - 1));
-                let states = tried.map(|state| normalised(state)).collect();
-                let row = LessonRow { case: number, states, class, judged };
-                found.push((path, Lesson { asked, kind, layers, rows: vec![row] }));
+                let states: Vec<Vec<f32>> = tried.map(|state| normalised(state)).collect();
+                if !states.iter().flatten().all(|number| number.is_finite()) {
+                    continue;
+                }
+                let row = LessonRow { case: number, part: part_of(&case.input), states, class, judged };
+                let decide = question.wish.clone();
+                found.push((path, Lesson { decide, kind, layers, rows: vec![row] }));
             }
         }
         Ok(found)
@@ -216,6 +223,15 @@ fn judged(
         }
         _ => Ok(None),
     }
+}
+
+/// Which part of the cases an input belongs to. Its letters decide (by FNV-1a), so the same text twice is never seen and unseen.
+fn part_of(input: &str) -> usize {
+    let letters = input.trim().to_lowercase();
+    let hash = letters.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    usize::try_from((hash >> 32) % PARTS as u64).unwrap_or_default()
 }
 
 /// After how many of so many layers states are tried.
@@ -282,7 +298,7 @@ impl Lesson {
             TrainedCurve { slope: short(slope), offset: short(offset) }
         };
         TrainedHead {
-            asked: self.asked.clone(),
+            decide: self.decide.clone(),
             cases: self.rows.len(),
             right,
             reads,
@@ -314,7 +330,7 @@ impl Lesson {
     fn trial(&self, classes: usize, layer: usize, penalty: f32) -> FoldTrial {
         let mut trial = FoldTrial { layer, penalty, ..FoldTrial::default() };
         for part in 0..PARTS {
-            let (unseen, seen): (Vec<_>, Vec<_>) = self.rows.iter().partition(|row| row.part() == part);
+            let (unseen, seen): (Vec<_>, Vec<_>) = self.rows.iter().partition(|row| row.part == part);
             let rows: Vec<&[f32]> = seen.iter().filter_map(|row| row.state(layer)).collect();
             let right: Vec<usize> = seen.iter().map(|row| row.class).collect();
             let model = LogisticModel::fit(&rows, &right, classes, penalty);
@@ -352,11 +368,6 @@ impl Lesson {
 impl LessonRow {
     fn state(&self, layer: usize) -> Option<&[f32]> {
         self.states.get(layer).map(Vec::as_slice)
-    }
-
-    /// Which part of the cases it belongs to. Neighbours in a file are often alike, so a multiple of a large prime decides.
-    fn part(&self) -> usize {
-        self.case.wrapping_mul(2_654_435_761) / 97 % PARTS
     }
 }
 
