@@ -72,7 +72,7 @@ fn a_model_without_a_key_is_left_out_and_said() {
 #[test]
 fn a_model_that_is_left_out_is_said_where_a_ladder_is_measured() {
     let place = place("providers: [anthropic, openai/large]\n");
-    place.write("cases.jsonl", r#"{"input": {"text": "x"}, "expect": {"word": "a"}}"#.to_owned());
+    place.write("cases.jsonl", r#"{"input": {"text": "x"}, "expect": {"word": "a"}}"#);
     let mut command = place.command(&["eval", "finder", "--cases", "cases.jsonl"]);
     command.env("COGN_TRUST_PROJECT", "1").env("OPENAI_BASE_URL", answering_service(&answer().to_string()));
     let output = command.output().unwrap();
