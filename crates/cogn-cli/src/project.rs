@@ -8,6 +8,7 @@ use cogn::config::Config;
 use cogn::layers::{Layers, PROJECT_FILE, USER_FILE};
 use cogn::wiring;
 use cognitive_contract::Failure;
+use cognitive_library::Library;
 
 use crate::platform;
 use crate::printer::Printer;
@@ -58,6 +59,11 @@ pub(crate) fn config() -> Result<Config, Failure> {
         }
     });
     Ok(layers.config())
+}
+
+/// The name that a module has itself, for a name or path as it was typed. Configuration names modules by it.
+pub(crate) fn own_name(library: &Library, typed: &str) -> String {
+    library.load(typed).map_or_else(|_| typed.to_owned(), |module| module.manifest.name.clone())
 }
 
 /// This very program, which reads documents in a process of its own; also after its file was moved or replaced by a newer one.

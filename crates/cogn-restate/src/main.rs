@@ -53,7 +53,9 @@ fn start(args: &WorkerArgs) -> Result<(), Failure> {
     let runtime = builder.build()?;
     runtime.notices().iter().for_each(|notice| say(&format!("warning: {notice}")));
     // A worker that can answer nothing would take runs and fail them.
-    runtime.host()?;
+    if let Some(reason) = runtime.host().models.first.unavailable() {
+        return Err(reason.clone());
+    }
     let worker = Arc::new(DurableWorker::new(runtime));
     let offer = WorkerOffer::of(&worker);
     offer.left_out.iter().for_each(|reason| say(&format!("warning: left out: {reason}")));

@@ -3,7 +3,7 @@
 
 use cogn::{ModuleRun, RunOptions};
 use cognitive_contract::money::Money;
-use cognitive_contract::{ErrorCode, Failure, numbers};
+use cognitive_contract::{ErrorCode, Failure, RunSettings, numbers};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -49,13 +49,14 @@ impl RunWishes {
     }
 
     pub(crate) fn apply(&self, options: &mut RunOptions) {
-        options.receipt |= self.receipt;
-        options.seed = self.seed.or(options.seed);
-        options.max_output_tokens = self.max_output_tokens.or(options.max_output_tokens);
-        options.thinking = self.thinking.or(options.thinking);
-        // A caller can spend less than the operator allows, never more.
-        let limits = [options.max_cost, self.max_cost].into_iter().flatten();
-        options.max_cost = limits.min();
+        options.settings = RunSettings {
+            receipt: self.receipt.then_some(true),
+            seed: self.seed,
+            max_output_tokens: self.max_output_tokens,
+            thinking: self.thinking,
+            max_cost: self.max_cost,
+            ..options.settings
+        };
     }
 
     /// The refusal of a wish that only runs with a name of their own can have.

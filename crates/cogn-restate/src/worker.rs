@@ -79,13 +79,13 @@ impl DurableWorker {
 
     /// A desk that knows whether the run waits, before that of the worker.
     fn desk(&self, invocation: &str) -> Arc<WaitingDesk> {
-        let behind = self.runtime.host().ok().and_then(|host| Some(Arc::clone(&host.review.as_ref()?.desk)));
+        let behind = self.runtime.host().review.as_ref().map(|review| Arc::clone(&review.desk));
         Arc::new(WaitingDesk::new(behind, invocation.to_owned()))
     }
 
     /// The desk of the worker, where decisions are kept beyond the run.
     pub(crate) fn kept_desk(&self) -> Option<Arc<dyn ReviewDesk>> {
-        self.runtime.host().ok().and_then(|host| Some(Arc::clone(&host.review.as_ref()?.desk)))
+        self.runtime.host().review.as_ref().map(|review| Arc::clone(&review.desk))
     }
 
     fn run(&self, wanted: WantedRun) -> ModuleRun {

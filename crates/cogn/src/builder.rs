@@ -4,7 +4,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use cognitive_contract::Warning;
 use cognitive_contract::ports::ModuleSource;
 use cognitive_contract::ports::Provider;
 use cognitive_library::{Library, ModuleCache};
@@ -14,8 +13,8 @@ use crate::Result;
 use crate::config::Config;
 use crate::embedded::EmbeddedUse;
 use crate::media::MediaAccess;
-use crate::runtime::{Runtime, Surroundings};
-use crate::settings::{Environment, SettingOverrides, Settings};
+use crate::runtime::Runtime;
+use crate::settings::{Environment, OverrideScope, SettingOverrides, Settings};
 use crate::stores::Stores;
 use crate::wiring::{self, ChosenModels, HostParts};
 
@@ -92,8 +91,8 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Makes the runtime. Fails where the configuration cannot be read or says nothing sensible; a provider that cannot be
-    /// had is said by every run.
+    /// Makes the runtime. Fails where the configuration cannot be read or is not valid. A provider that cannot be built is
+    /// reported by every run that would ask it.
     pub fn build(mut self) -> Result<Runtime> {
         let mut notices = Vec::new();
         if self.config.is_none() && self.reads_env {
@@ -101,50 +100,36 @@ impl RuntimeBuilder {
             notices.extend(layers.notice());
             self.config = Some(layers.config());
         }
-        if self.modules.is_none() {
-            let library = if self.reads_env { wiring::library() } else { Library::default() };
-            self.modules = Some(Arc::new(ModuleCache::new(library.with_folders(&self.folders))));
-        }
-        let general = self.surroundings("")?;
-        notices.extend(general.warnings.iter().map(|warning| warning.message.clone()));
-        Ok(Runtime::new(self, general, notices))
-    }
-
-    /// Where modules come from.
-    pub(crate) fn source(&self) -> Arc<dyn ModuleSource> {
-        self.modules.clone().unwrap_or_else(|| Arc::new(Library::default()))
-    }
-
-    /// Whether the configuration says something about this module alone.
-    pub(crate) fn has_settings_of(&self, module: &str) -> bool {
-        self.config.as_ref().is_some_and(|config| config.modules.contains_key(module))
-    }
-
-    /// What the runs of a module have in common.
-    pub(crate) fn surroundings(&self, module: &str) -> Result<Surroundings> {
         let nothing: Environment<'_> = &|_| None;
         let environment: Environment<'_> = if self.reads_env { &wiring::environment } else { nothing };
-        let config = self.config.clone().unwrap_or_default();
-        let settings = Settings::resolve(&self.overrides, &config, environment, module)?;
-        let (stores, warning) = match &self.stores {
-            Some(stores) => (stores.clone(), None),
+        let config = self.config.take().unwrap_or_default();
+        let scope = OverrideScope::Process;
+        let settings = Settings::resolve(&self.overrides, &config, environment, scope)?;
+        let (stores, warning) = match self.stores.take() {
+            Some(stores) => (stores, None),
             // Without the environment there is a database only where the configuration names one.
             None if !self.reads_env && settings.database.is_none() => (Stores::default(), None),
             None => Stores::open_or_warn(&settings, true)?,
         };
-        let models = match &self.provider {
-            Some(provider) => Ok(ChosenModels::from(Arc::clone(provider))),
-            None => wiring::models(&settings, environment, EmbeddedUse::Server, None),
+        notices.extend(warning.iter().map(|warning| warning.message.clone()));
+        let models = match self.provider.take() {
+            Some(provider) => ChosenModels::from(provider),
+            None => wiring::models_or_reason(&settings, environment, EmbeddedUse::Server, None),
         };
-        let host = models.and_then(|models| {
-            let parts = HostParts { modules: self.source(), models, stores, media: self.media.clone() };
-            let mut host = wiring::host(&settings, parts)?;
-            if let Some(change) = &self.tuned {
-                change(&mut host);
-            }
-            Ok(Arc::new(host))
-        });
-        let warnings: Vec<Warning> = warning.into_iter().collect();
-        Ok(Surroundings { settings, host, warnings })
+        let modules = self.source();
+        let parts = HostParts { modules, models, stores, media: self.media };
+        let mut host = wiring::host(&settings, parts)?;
+        if let Some(change) = &self.tuned {
+            change(&mut host);
+        }
+        Ok(Runtime::new(host, settings, warning.into_iter().collect(), notices))
+    }
+
+    /// Where modules come from.
+    fn source(&self) -> Arc<dyn ModuleSource> {
+        self.modules.clone().unwrap_or_else(|| {
+            let library = if self.reads_env { wiring::library() } else { Library::default() };
+            Arc::new(ModuleCache::new(library.with_folders(&self.folders)))
+        })
     }
 }

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::config::Config;
 use crate::env_vars;
+use crate::settings::Environment;
 use crate::trust::{HeldBack, Ledger, sift};
 
 /// The name of a project's file.
@@ -83,14 +84,24 @@ const NAMED: &str = "--config";
 
 impl Layers {
     /// Reads both files; the error is the first reason why one of them cannot be used.
-    pub fn read(project: &Path, home: Option<&Path>, vouching: &Vouching) -> Result<Self, String> {
-        let (layers, problems) = Self::read_usable(project, home, vouching);
+    pub fn read(
+        project: &Path,
+        home: Option<&Path>,
+        vouching: &Vouching,
+        environment: Environment<'_>,
+    ) -> Result<Self, String> {
+        let (layers, problems) = Self::read_usable(project, home, vouching, environment);
         problems.into_iter().next().map_or(Ok(layers), Err)
     }
 
     /// Reads both files as far as they can be used, and says of each why it cannot.
     #[must_use]
-    pub fn read_usable(project: &Path, home: Option<&Path>, vouching: &Vouching) -> (Self, Vec<String>) {
+    pub fn read_usable(
+        project: &Path,
+        home: Option<&Path>,
+        vouching: &Vouching,
+        environment: Environment<'_>,
+    ) -> (Self, Vec<String>) {
         let mut problems = Vec::new();
         let user = home.map(|home| read(&home.join(USER_FILE))).and_then(|read| match read {
             Ok(found) => found.map(|(config, _)| config),
@@ -100,7 +111,7 @@ impl Layers {
             }
         });
         let below = user.clone().unwrap_or_default();
-        let project = match project_file(project, &below, home, vouching) {
+        let project = match project_file(project, (&below, environment), home, vouching) {
             Ok(found) => found,
             Err(problem) => {
                 problems.push(problem);
@@ -146,7 +157,7 @@ impl Layers {
 /// The file of a project, or the one that was named in its place.
 fn project_file(
     project: &Path,
-    below: &Config,
+    below: (&Config, Environment<'_>),
     home: Option<&Path>,
     vouching: &Vouching,
 ) -> Result<Option<ProjectFile>, String> {
@@ -162,7 +173,7 @@ impl ProjectFile {
     fn new(
         path: &Path,
         (says, sha256): (Config, String),
-        below: &Config,
+        (below, environment): (&Config, Environment<'_>),
         home: Option<&Path>,
         vouching: &Vouching,
     ) -> Result<Self, String> {
@@ -170,7 +181,7 @@ impl ProjectFile {
         let folder = beside.canonicalize().map_err(|error| format!("cannot read the folder: {error}"))?;
         let says = says.with_paths_from(beside);
         let path = folder.join(path.file_name().unwrap_or_default());
-        let (sifted, delicate) = sift(&says, below, &path);
+        let (sifted, delicate) = sift(&says, below, &path, environment);
         let standing = if delicate.is_empty() {
             Standing::NotNeeded
         } else if vouching.named.is_some() {
@@ -285,7 +296,7 @@ mod tests {
 
         fn read(&self, flag: Option<&str>) -> Layers {
             let vouching = Vouching { flag: flag.map(str::to_owned), ..Vouching::default() };
-            Layers::read(&self.0.path().join("p"), Some(&self.home()), &vouching).unwrap()
+            Layers::read(&self.0.path().join("p"), Some(&self.home()), &vouching, &|_| None).unwrap()
         }
 
         fn standing(&self, flag: Option<&str>) -> Standing {
@@ -322,7 +333,7 @@ mod tests {
         assert_eq!(disk.standing(Some(&"0".repeat(64))), Standing::Other(FLAG));
         assert_eq!(disk.standing(Some("0")), Standing::Unknown);
         let vouching = Vouching { variable: Some("yes please".to_owned()), ..Vouching::default() };
-        let refused = Layers::read(&disk.0.path().join("p"), None, &vouching).unwrap_err();
+        let refused = Layers::read(&disk.0.path().join("p"), None, &vouching, &|_| None).unwrap_err();
         assert!(refused.contains("`COGN_TRUST_PROJECT` takes `1` or the sha256"), "{refused}");
     }
 
@@ -331,11 +342,12 @@ mod tests {
         let disk = Folders::new("audit: {path: /x}\n", "");
         fs::write(disk.0.path().join("own.yaml"), "audit: {path: kept.db}\nreask: 2\n").unwrap();
         let named = |name: &str| Vouching { named: Some(disk.0.path().join(name)), ..Vouching::default() };
-        let layers = Layers::read(&disk.0.path().join("p"), None, &named("own.yaml")).unwrap();
+        let layers = Layers::read(&disk.0.path().join("p"), None, &named("own.yaml"), &|_| None).unwrap();
         assert_eq!(layers.project.as_ref().unwrap().standing, Standing::Vouched(NAMED));
         let config = layers.config();
         assert_eq!((config.reask, config.audit.path), (Some(2), Some(disk.0.path().join("kept.db"))));
-        let missing = Layers::read(&disk.0.path().join("p"), None, &named("nothing.yaml")).unwrap_err();
+        let missing =
+            Layers::read(&disk.0.path().join("p"), None, &named("nothing.yaml"), &|_| None).unwrap_err();
         assert!(missing.starts_with("there is no file: `"), "{missing}");
     }
 
@@ -343,7 +355,9 @@ mod tests {
     fn a_file_that_cannot_be_used_does_not_hide_the_other_one() {
         let disk = Folders::new("modle: x\n", "reask: 1\n");
         let (layers, problems) =
-            Layers::read_usable(&disk.0.path().join("p"), Some(&disk.home()), &Vouching::default());
+            Layers::read_usable(&disk.0.path().join("p"), Some(&disk.home()), &Vouching::default(), &|_| {
+                None
+            });
         assert_eq!((layers.config().reask, layers.project.is_none(), problems.len()), (Some(1), true, 1));
         assert!(
             problems[0].ends_with("line 1: unknown setting `modle`; did you mean `model`?"),
@@ -355,7 +369,8 @@ mod tests {
     fn l_a_file_of_configuration_is_regular_and_bounded() {
         let disk = Folders::new("reask: 1\n", "");
         let path = disk.0.path().join("p").join(PROJECT_FILE);
-        let refused = || Layers::read(&disk.0.path().join("p"), None, &Vouching::default()).unwrap_err();
+        let refused =
+            || Layers::read(&disk.0.path().join("p"), None, &Vouching::default(), &|_| None).unwrap_err();
         fs::write(&path, "#".repeat((1 << 20) + 1)).unwrap();
         assert!(refused().ends_with("is larger than the limit of 1 MiB"), "{}", refused());
         fs::write(&path, b"reask: \xff\n").unwrap();

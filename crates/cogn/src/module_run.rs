@@ -5,30 +5,25 @@ use std::time::Duration;
 
 use cognitive_contract::money::Money;
 use cognitive_contract::ports::{EventSink, NullSink};
-use cognitive_contract::stream::{Chunk, ChunkWriter};
-use cognitive_contract::{Enforcement, Envelope, Failure};
+use cognitive_contract::stream::Chunk;
+use cognitive_contract::{Enforcement, Envelope, Failure, Warning};
 use cognitive_runtime::host::{ModuleRef, RunInput};
-use cognitive_runtime::{Host, RunOptions, RunRequest, session_id};
-use futures_util::future::Either;
-use futures_util::{Stream, stream};
+use cognitive_runtime::{Host, RunOptions, RunRequest};
+use futures_util::Stream;
 use serde_json::{Map, Value};
-
-use crate::runtime::Surroundings;
 
 /// A run that has not begun.
 #[must_use = "a run begins with `run`, `run_with` or `stream`"]
 pub struct ModuleRun {
-    surroundings: Arc<Surroundings>,
-    /// The host, where this run has one of its own.
-    own_host: Option<Arc<Host>>,
+    host: Arc<Host>,
     request: RunRequest,
 }
 
 impl ModuleRun {
-    pub(crate) fn new(module: ModuleRef, surroundings: Arc<Surroundings>) -> Self {
-        let options = surroundings.settings.run_options().with_warnings(surroundings.warnings.clone());
+    pub(crate) fn new(module: ModuleRef, host: Arc<Host>, warnings: Vec<Warning>) -> Self {
+        let options = RunOptions::default().with_warnings(warnings);
         let request = RunRequest { module, input: RunInput::Json(Value::Object(Map::new())), options };
-        Self { surroundings, own_host: None, request }
+        Self { host, request }
     }
 
     /// The input: an object for the input schema. An empty one without this.
@@ -51,51 +46,51 @@ impl ModuleRun {
 
     /// The time for each model call.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.request.options.timeout = timeout;
+        self.request.options.settings.timeout = Some(timeout);
         self
     }
 
     /// How often the model is asked again after an answer that breaks the contract. Each costs another call.
     pub fn reask(mut self, times: u32) -> Self {
-        self.request.options.reask = times;
+        self.request.options.settings.reask = Some(times);
         self
     }
 
     /// Seed of the model, where the provider supports one.
     pub fn seed(mut self, seed: u64) -> Self {
-        self.request.options.seed = Some(seed);
+        self.request.options.settings.seed = Some(seed);
         self
     }
 
     /// Maximum length of the answer, in tokens.
     pub fn max_output_tokens(mut self, tokens: u64) -> Self {
-        self.request.options.max_output_tokens = Some(tokens);
+        self.request.options.settings.max_output_tokens = Some(tokens);
         self
     }
 
     /// How long models may think before they answer, in tokens; 0 is not at all. What is longer than
     /// [`MAX_THINKING_TOKENS`](cognitive_contract::thinking::MAX_THINKING_TOKENS) counts as that.
     pub fn thinking(mut self, tokens: u32) -> Self {
-        self.request.options.thinking = Some(tokens);
+        self.request.options.settings.thinking = Some(tokens);
         self
     }
 
     /// The most that the run may cost. One that could cost more does not begin, and one of whose models no price is known
     /// does not either (E4101).
     pub fn max_cost(mut self, most: Money) -> Self {
-        self.request.options.max_cost = Some(most);
+        self.request.options.settings.max_cost = Some(most);
         self
     }
 
     /// Puts the receipt of the run into `meta.provenance`.
     pub fn receipt(mut self) -> Self {
-        self.request.options.receipt = true;
+        self.request.options.settings.receipt = Some(true);
         self
     }
 
     /// Does not enforce the module's schemas; the envelope contract still holds.
     pub fn without_schemas(mut self) -> Self {
-        self.request.options.enforcement = Enforcement::EnvelopeOnly;
+        self.request.options.settings.enforcement = Some(Enforcement::EnvelopeOnly);
         self
     }
 
@@ -117,13 +112,9 @@ impl ModuleRun {
         self
     }
 
-    /// Changes the surroundings of this run alone: a store of its own, a journal of its parts.
+    /// Changes the host of this run alone: a store of its own, a journal of its parts.
     pub fn tune(mut self, change: impl FnOnce(&mut Host)) -> Self {
-        if let Ok(host) = self.host() {
-            let mut own = Host::clone(host);
-            change(&mut own);
-            self.own_host = Some(Arc::new(own));
-        }
+        change(Arc::make_mut(&mut self.host));
         self
     }
 
@@ -134,39 +125,18 @@ impl ModuleRun {
 
     /// The same for a program that hears of stages, attempts and text as they happen.
     pub async fn run_with(self, sink: &mut dyn EventSink) -> Envelope {
-        match self.host() {
-            Ok(host) => cognitive_runtime::run(&Arc::clone(host), self.request, sink).await,
-            Err(failure) => failure.clone().into_envelope(),
-        }
+        cognitive_runtime::run(&self.host, self.request, sink).await
     }
 
     /// The same for a program that may have to end the run before its time: when `stop` resolves, the call of the model is
     /// dropped, and the envelope says why.
     pub async fn run_until(self, stop: impl Future<Output = Failure> + Send) -> Envelope {
-        match self.host() {
-            Ok(host) => {
-                cognitive_runtime::run_until(&Arc::clone(host), self.request, &mut NullSink, stop).await
-            }
-            Err(failure) => failure.clone().into_envelope(),
-        }
+        cognitive_runtime::run_until(&self.host, self.request, &mut NullSink, stop).await
     }
 
     /// Runs the module and gives its answer in pieces. The run goes on only while chunks are asked for; the last of them is
     /// the envelope, also where the module does not stream.
     pub fn stream(self) -> impl Stream<Item = Chunk> + Send + Unpin + use<> {
-        match self.host().cloned() {
-            Ok(host) => Either::Left(cognitive_runtime::chunks(host, self.request)),
-            Err(failure) => {
-                let last = ChunkWriter::new(session_id(), 0).finish(failure.clone().into_envelope());
-                Either::Right(stream::iter(last))
-            }
-        }
-    }
-
-    fn host(&self) -> Result<&Arc<Host>, &Failure> {
-        match &self.own_host {
-            Some(own) => Ok(own),
-            None => self.surroundings.host.as_ref(),
-        }
+        cognitive_runtime::chunks(self.host, self.request)
     }
 }

@@ -46,9 +46,9 @@ pub fn named_models(
 }
 
 fn named_model(rung: RungChoice, settings: &Settings) -> Result<LazyModel, Failure> {
-    let RungChoice { name, provider, refused_address } = rung;
-    let is_embedded = matches!(provider, ProviderChoice::Embedded { .. });
-    let own = Settings { provider, refused_address, rungs: Vec::new(), ..settings.clone() };
+    let is_embedded = matches!(rung.provider, ProviderChoice::Embedded { .. });
+    let own = settings.for_rung(&rung);
+    let name = rung.name;
     let build = move || wiring::provider(&own, &wiring::environment, EmbeddedUse::Server, None);
     if is_embedded {
         return Ok(LazyModel { name, is_local: true, make: Arc::new(build) });

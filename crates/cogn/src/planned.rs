@@ -1,12 +1,13 @@
 //! The models that would be asked, for a plan: nobody is asked, so no key is needed and no weights are opened or fetched.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cognitive_contract::Failure;
 use cognitive_contract::ports::{
     CallSink, Destination, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
 };
-use cognitive_runtime::Ladder;
+use cognitive_runtime::{Ladder, ModelChain};
 
 use crate::embedded::EmbeddedUse;
 use crate::services::Kind;
@@ -18,14 +19,22 @@ const NO_KEY: &str = "a plan needs no key";
 
 /// The models of the settings, none of which answers.
 pub fn models(settings: &Settings) -> Result<ChosenModels, Failure> {
-    let provider = model(settings)?;
-    let mut rungs = Vec::new();
-    for rung in &settings.rungs {
-        let (provider, refused_address) = (rung.provider.clone(), rung.refused_address.clone());
-        rungs.push(model(&Settings { provider, refused_address, rungs: Vec::new(), ..settings.clone() })?);
+    let first = model(settings)?;
+    let rungs: Vec<Arc<dyn Provider>> =
+        settings.rungs.iter().map(|rung| model(&settings.for_rung(rung))).collect::<Result<_, _>>()?;
+    let chain = if rungs.is_empty() {
+        first.into()
+    } else {
+        ModelChain::with_ladder(first, Ladder { rungs, rules: settings.climb })
+    };
+    let mut of_module = BTreeMap::new();
+    for (name, decision) in &settings.of_module {
+        if let Some(choice) = &decision.model {
+            let choice = choice.as_ref().map_err(Failure::clone)?;
+            of_module.insert(name.clone(), model(&settings.for_rung(choice))?.into());
+        }
     }
-    let ladder = (!rungs.is_empty()).then(|| Ladder { rungs, rules: settings.climb });
-    Ok(ChosenModels { provider, ladder, left_out: Vec::new() })
+    Ok(ChosenModels { chain, of_module, left_out: Vec::new() })
 }
 
 fn model(settings: &Settings) -> Result<Arc<dyn Provider>, Failure> {

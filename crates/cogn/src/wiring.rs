@@ -1,5 +1,6 @@
 //! Joins the parts: reads the environment and builds what commands need from it.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use cognitive_contract::{Capabilities, ErrorCode, Failure};
 use cognitive_library::Library;
 #[cfg(feature = "net")]
 use cognitive_net::{ProviderConfig, Secret};
-use cognitive_runtime::{Host, Ladder, Reviewing};
+use cognitive_runtime::{Host, Ladder, ModelChain, ModuleSettings, Reviewing, Unavailable};
 #[cfg(feature = "net")]
 use serde_json::json;
 
@@ -26,7 +27,7 @@ use crate::prices;
 use crate::project_root;
 #[cfg(feature = "net")]
 use crate::services::Kind;
-use crate::settings::{Environment, ProviderChoice, Settings};
+use crate::settings::{Environment, ProviderChoice, RungChoice, Settings};
 use crate::stores::{self, Stores};
 use crate::timer::TokioTimer;
 
@@ -61,7 +62,7 @@ pub fn project_root() -> PathBuf {
 /// or by the caller, who names `1` or the sha256 of the file, or the file itself.
 pub fn layers(trust_project: Option<&str>, named: Option<&Path>) -> Result<Layers, Failure> {
     let vouching = vouching(trust_project, named);
-    Layers::read(&project_root(), home().as_deref(), &vouching).map_err(|reason| {
+    Layers::read(&project_root(), home().as_deref(), &vouching, &environment).map_err(|reason| {
         Failure::misconfigured(format!("the configuration cannot be used: {reason}"))
             .suggest("Correct the file; `cogn doctor` shows what is read")
     })
@@ -70,7 +71,7 @@ pub fn layers(trust_project: Option<&str>, named: Option<&Path>) -> Result<Layer
 /// The same as far as the files can be used, with the reason for each that cannot.
 #[must_use]
 pub fn usable_layers(trust_project: Option<&str>, named: Option<&Path>) -> (Layers, Vec<String>) {
-    Layers::read_usable(&project_root(), home().as_deref(), &vouching(trust_project, named))
+    Layers::read_usable(&project_root(), home().as_deref(), &vouching(trust_project, named), &environment)
 }
 
 fn vouching(trust_project: Option<&str>, named: Option<&Path>) -> Vouching {
@@ -101,52 +102,118 @@ pub fn provider(
     }
 }
 
-/// The models that were decided on: the one that is asked first, and those above it.
+/// The models that were decided on.
 pub struct ChosenModels {
-    /// Who is asked first.
-    pub provider: Arc<dyn Provider>,
-    /// Who is asked after that.
-    pub ladder: Option<Ladder>,
-    /// Those that cannot be asked here, and why.
+    /// The models of modules without models of their own, or of the one module that runs.
+    pub chain: ModelChain,
+    /// The models of single modules, by name.
+    pub of_module: BTreeMap<String, ModelChain>,
+    /// The models that cannot be asked here, and why.
     pub left_out: Vec<String>,
 }
 
 impl From<Arc<dyn Provider>> for ChosenModels {
     fn from(provider: Arc<dyn Provider>) -> Self {
-        Self { provider, ladder: None, left_out: Vec::new() }
+        Self { chain: provider.into(), of_module: BTreeMap::new(), left_out: Vec::new() }
     }
 }
 
-/// The same where several are configured. One that cannot be asked is left out as long as there is another.
+/// Builds the models that were decided on. A rung that cannot be built is left out as long as there is another.
 pub fn models(
     settings: &Settings,
     environment: Environment<'_>,
     wanted: EmbeddedUse,
     fetch: Option<WeightsFetch<'_>>,
 ) -> Result<ChosenModels, Failure> {
+    let (chain, left_out) = chain(settings, environment, wanted, fetch)?;
+    let chosen = ChosenModels { chain, of_module: BTreeMap::new(), left_out };
+    Ok(with_modules(chosen, settings, environment, wanted))
+}
+
+/// The same for a surface that starts without a model: a model that cannot be built is reported by every run that would ask
+/// it.
+pub fn models_or_reason(
+    settings: &Settings,
+    environment: Environment<'_>,
+    wanted: EmbeddedUse,
+    fetch: Option<WeightsFetch<'_>>,
+) -> ChosenModels {
+    models(settings, environment, wanted, fetch).unwrap_or_else(|reason| {
+        let provider = Arc::new(Unavailable::new(settings.provider.name(), reason)) as Arc<dyn Provider>;
+        with_modules(provider.into(), settings, environment, wanted)
+    })
+}
+
+/// Adds the models of single modules.
+fn with_modules(
+    mut chosen: ChosenModels,
+    settings: &Settings,
+    environment: Environment<'_>,
+    wanted: EmbeddedUse,
+) -> ChosenModels {
+    // A saved reply stands for every call of the run.
+    if settings.provider == ProviderChoice::Replay {
+        return chosen;
+    }
+    let mut built = vec![(settings.provider.clone(), Arc::clone(&chosen.chain.first))];
+    for (name, decision) in &settings.of_module {
+        let Some(model) = &decision.model else { continue };
+        let provider =
+            of_module(model, settings, environment, wanted, &mut built).unwrap_or_else(|failure| {
+                chosen.left_out.push(format!("`modules.{name}` cannot be served: {}", in_words(&failure)));
+                Arc::new(Unavailable::new(name, failure))
+            });
+        chosen.of_module.insert(name.clone(), provider.into());
+    }
+    chosen
+}
+
+/// The model of one module. Modules with the same model share it. Weights are not downloaded for it: that module may never
+/// run.
+fn of_module(
+    model: &Result<RungChoice, Failure>,
+    settings: &Settings,
+    environment: Environment<'_>,
+    wanted: EmbeddedUse,
+    built: &mut Vec<(ProviderChoice, Arc<dyn Provider>)>,
+) -> Result<Arc<dyn Provider>, Failure> {
+    let choice = model.as_ref().map_err(Failure::clone)?;
+    let own = settings.for_rung(choice);
+    let same = |(known, _): &&(ProviderChoice, _)| *known == choice.provider;
+    let shares = |(_, known): &&(ProviderChoice, Arc<dyn Provider>)| known.unavailable().is_none();
+    if own.refused_address.is_none()
+        && let Some((_, known)) = built.iter().find(same).filter(shares)
+    {
+        return Ok(Arc::clone(known));
+    }
+    let provider = provider(&own, environment, wanted, None)?;
+    built.push((choice.provider.clone(), Arc::clone(&provider)));
+    Ok(provider)
+}
+
+/// The model that is asked first, and those above it.
+fn chain(
+    settings: &Settings,
+    environment: Environment<'_>,
+    wanted: EmbeddedUse,
+    fetch: Option<WeightsFetch<'_>>,
+) -> Result<(ModelChain, Vec<String>), Failure> {
     let first = provider(settings, environment, wanted, fetch);
     if settings.rungs.is_empty() {
-        return first.map(ChosenModels::from);
+        return Ok((first?.into(), Vec::new()));
     }
     let mut left_out = Vec::new();
     let mut failed = |name: &str, failure: &Failure| {
-        let hint = failure.suggestion().map(|hint| format!(". {hint}")).unwrap_or_default();
-        left_out.push(format!("`{name}` is not asked: {}{hint}", failure.message()));
+        left_out.push(format!("`{name}` is not asked: {}", in_words(failure)));
     };
     let mut built: Vec<Arc<dyn Provider>> = Vec::new();
     let unusable = first
         .map(|first| built.push(first))
         .inspect_err(|failure| failed("the first of `providers`", failure));
     for rung in &settings.rungs {
-        let own = Settings {
-            provider: rung.provider.clone(),
-            refused_address: rung.refused_address.clone(),
-            rungs: Vec::new(),
-            ..settings.clone()
-        };
         // What may never be asked is not worth a download; what is asked first is.
         let fetch = fetch.filter(|_| built.is_empty());
-        match provider(&own, environment, wanted, fetch) {
+        match provider(&settings.for_rung(rung), environment, wanted, fetch) {
             Ok(rung) => built.push(rung),
             Err(failure) => failed(&rung.name, &failure),
         }
@@ -155,11 +222,17 @@ pub fn models(
     match (built.next(), unusable) {
         (Some(first), _) => {
             let ladder = Ladder { rungs: built.collect(), rules: settings.climb };
-            Ok(ChosenModels { provider: first, ladder: Some(ladder), left_out })
+            Ok((ModelChain::with_ladder(first, ladder), left_out))
         }
         (None, Err(failure)) => Err(failure),
         (None, Ok(())) => Err(Failure::misconfigured("`providers` names no model")),
     }
+}
+
+/// A failure and its hint, in one line.
+fn in_words(failure: &Failure) -> String {
+    let hint = failure.suggestion().map(|hint| format!(". {hint}")).unwrap_or_default();
+    format!("{}{hint}", failure.message())
 }
 
 #[cfg(feature = "net")]
@@ -318,10 +391,20 @@ pub struct HostParts {
 /// The surroundings of all runs, as the settings decide them: the one place where a host is put together.
 pub fn host(settings: &Settings, parts: HostParts) -> Result<Host, Failure> {
     let HostParts { modules, models, stores, media } = parts;
-    let mut host = Host::new(modules, models.provider);
-    host.ladder = models.ladder;
-    host.local_only.clone_from(&settings.local_only);
-    host.thinking.clone_from(&settings.thinking_limits);
+    let ChosenModels { chain, of_module, .. } = models;
+    let mut host = Host::new(modules, Arc::clone(&chain.first));
+    host.models = chain;
+    host.settings = settings.general;
+    for (name, decision) in &settings.of_module {
+        host.configure(
+            name,
+            ModuleSettings {
+                models: of_module.get(name).cloned(),
+                settings: decision.settings,
+                local_only: decision.local_only,
+            },
+        );
+    }
     host.gate = settings.gate;
     host.sanitiser = settings.sanitiser.clone();
     host.audit_payloads = settings.audit_payloads;

@@ -102,18 +102,19 @@ fn places(plan: &BatchPlan, folder: &Path, is_staged: bool) -> LogPlaces {
 /// What a batch is about. All of it has to be the same for it to go on.
 fn about(plan: &BatchPlan) -> Result<Value, Failure> {
     let rows = plan.rows.fingerprint().map_err(|error| unreadable_rows(&plan.rows.path, &error))?;
-    let options = &plan.options;
+    let decided = plan.host.decide(&plan.module.manifest.name, &plan.options);
+    let (model, settings) = (&decided.models.first, decided.settings);
     Ok(json!({
         "version": VERSION,
         "module": { "name": plan.module.manifest.name, "version": plan.module.manifest.version, "sha256": plan.module.digest.module },
         "rows_of": rows,
         "mapping": plan.mapping.fingerprint(),
-        "model": { "provider": plan.host.provider.name(), "identity": plan.host.provider.identity() },
+        "model": { "provider": model.name(), "identity": model.identity() },
         "options": {
-            "seed": options.seed,
-            "max_output_tokens": options.max_output_tokens,
-            "thinking": options.thinking,
-            "reask": options.reask,
+            "seed": settings.seed,
+            "max_output_tokens": settings.max_output_tokens,
+            "thinking": settings.thinking,
+            "reask": settings.reasks(),
         },
         "output": {
             "format": plan.target.format.to_string(),

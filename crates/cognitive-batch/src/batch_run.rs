@@ -61,7 +61,7 @@ fn post_desk(plan: &mut BatchPlan, folder: &BatchFolder) -> Result<Option<Arc<Po
     let desk = PostDesk::open(&folder.path).map_err(|error| batch_folder::unusable(&folder.path, &error))?;
     let desk = Arc::new(desk);
     let provider = PostedProvider { service: Arc::clone(&posts.service), desk: Arc::clone(&desk) };
-    plan.host.provider = Arc::new(provider);
+    plan.host = plan.host.asking(Arc::new(provider));
     plan.host.prices = Arc::new(plan.host.prices.for_posts());
     plan.limits.retries = 0;
     Ok(Some(desk))

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::io;
 
 use cognitive_contract::money::Money;
+use cognitive_contract::prices::ModelPrice;
 use cognitive_contract::{ErrorCode, Failure, Module};
 use cognitive_runtime::cost::{ceiling, price_of};
 use cognitive_runtime::host::RunInput;
@@ -75,7 +76,8 @@ fn look(
         }
         count += 1;
     }
-    Ok(sample.estimate(count, host))
+    let model = host.decide(&module.manifest.name, options).models.first;
+    Ok(sample.estimate(count, price_of(host, model.as_ref())))
 }
 
 #[derive(Default)]
@@ -102,7 +104,9 @@ impl Sample {
         self.rows += 1;
         self.duplicates += u64::from(!is_new);
         let shown = match input {
-            Ok(input) => preview(module, input, options.enforcement, None),
+            Ok(input) => {
+                preview(module, input, host.decide(&module.manifest.name, options).settings.enforced(), None)
+            }
             Err(failure) => Err(failure.clone()),
         };
         match shown {
@@ -123,7 +127,7 @@ impl Sample {
         }
     }
 
-    fn estimate(self, rows: u64, host: &Host) -> BatchEstimate {
+    fn estimate(self, rows: u64, price: Option<ModelPrice>) -> BatchEstimate {
         let scaled = |amount: u64| match self.rows {
             0 => 0,
             looked => {
@@ -131,7 +135,6 @@ impl Sample {
             }
         };
         let input_tokens = scaled(self.tokens);
-        let price = price_of(host, host.provider.as_ref());
         BatchEstimate {
             rows,
             sampled: self.rows,

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cognitive_contract::Failure;
 use cognitive_contract::media::{AcceptedForm, Category};
 use cognitive_contract::ports::{
     Attempt, CallSink, DecodeMode, Destination, FailureKind, ModelCall, ModelEnd, PortFuture, Provider,
@@ -16,10 +17,7 @@ use crate::tempo::Tempo;
 
 /// The same host, whose providers are listened to.
 pub(crate) fn watch(host: &mut Host, tempo: &Arc<Tempo>) {
-    host.provider = watched(&host.provider, tempo);
-    if let Some(ladder) = &mut host.ladder {
-        ladder.rungs = ladder.rungs.iter().map(|rung| watched(rung, tempo)).collect();
-    }
+    host.wrap_models(|provider| watched(provider, tempo));
 }
 
 fn watched(inner: &Arc<dyn Provider>, tempo: &Arc<Tempo>) -> Arc<dyn Provider> {
@@ -86,6 +84,10 @@ impl Provider for WatchedProvider {
 
     fn lacks(&self) -> &[&str] {
         self.inner.lacks()
+    }
+
+    fn unavailable(&self) -> Option<&Failure> {
+        self.inner.unavailable()
     }
 
     fn takes(&self, category: Category) -> Option<AcceptedForm> {

@@ -91,7 +91,8 @@ impl BatchWork {
         folder: &BatchFolder,
         started: Instant,
     ) -> std::io::Result<Self> {
-        let is_steady = plan.host.provider.stays_here() || plan.posts.is_some();
+        let decided = plan.host.decide(&plan.module.manifest.name, &plan.options);
+        let is_steady = decided.models.first.stays_here() || plan.posts.is_some();
         let tempo = Arc::new(Tempo::new(plan.limits.concurrency, is_steady));
         watched_provider::watch(&mut plan.host, &tempo);
         let held = folder.path.join("held");
@@ -103,7 +104,7 @@ impl BatchWork {
             Some(limit) => Some(purse::hold(&mut plan.host, limit, log.counts.cost, &held)?),
             None => None,
         };
-        let usual = plan.options.max_output_tokens.unwrap_or(1024) + plan.module.prompt.len() as u64 / 3;
+        let usual = decided.settings.max_output_tokens.unwrap_or(1024) + plan.module.prompt.len() as u64 / 3;
         Ok(Self {
             money,
             tokens: TokenPurse::new(plan.limits.max_tokens, log.counts.tokens, usual),

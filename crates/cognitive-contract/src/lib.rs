@@ -18,7 +18,7 @@
 //!    [`json`] — how texts are parsed; [`numbers`] — when reading would change a number; [`tools`] — what a model may call while it works; [`ports`] — what the runtime needs from outside. [`stream`] — an answer in pieces, written and read by one definition.
 //!    [`thinking`] — a bounded thought before the answer. [`trained`] — what a model has learned from labelled cases.
 //!
-//! [`review`] — answers that people judge, and what that says about confidence; [`archive`] — questions about past runs.
+//! [`run_settings`] — the options of a run and the rule that merges them. [`review`] — answers that people judge, and what that says about confidence; [`archive`] — questions about past runs.
 //! [`workshop`] — the files of modules for those who change them. [`address`] — addresses and paths as others may read them. [`editor_schema`] — schemas as editors want them.
 //! [`built`] — what a text takes once it is read. [`SharedText`] — texts that many calls send, written once.
 //!
@@ -80,6 +80,7 @@ pub mod numbers;
 pub mod policy;
 pub mod prices;
 pub mod review;
+pub mod run_settings;
 pub mod spending;
 pub mod stream;
 pub mod thinking;
@@ -105,5 +106,6 @@ pub use manifest::Manifest;
 pub use meta::{Confidence, Meta, Warning};
 pub use module::{Enforcement, Module, WorkedExample};
 pub use risk_level::Risk;
+pub use run_settings::RunSettings;
 pub use shared_text::SharedText;
 pub use violation::Violation;

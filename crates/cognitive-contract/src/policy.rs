@@ -124,10 +124,11 @@ fn policy(policies: &Policies, class: ToolClass) -> Allow {
 }
 
 /// Who asks for a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Caller {
     /// A person or program: command line, HTTP, WebSocket, library.
+    #[default]
     User,
     /// An agent or another module: MCP, `@call`, composition.
     Agent,

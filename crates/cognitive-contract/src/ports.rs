@@ -58,6 +58,11 @@ pub trait Provider: Send + Sync {
         String::new()
     }
 
+    /// Why the provider cannot be asked at all, if it could not be built. A run then ends with this failure.
+    fn unavailable(&self) -> Option<&Failure> {
+        None
+    }
+
     /// What an answer can be bound to; `None` if the provider takes no schema.
     fn target(&self) -> Option<SchemaTarget> {
         None

@@ -52,10 +52,15 @@ pub(crate) fn admit(
                 .suggest("Use `localhost`, or start it with a key");
             return Err(Box::new(response::failure(failure)));
         }
-        return within_roles(
-            access,
-            Admitted { name: Arc::clone(&peer.name), roles: roles_without_key(headers), is_known: true },
-        );
+        let is_foreign = is_foreign_page(headers);
+        if is_foreign && shows_past_runs(access) {
+            let failure =
+                Failure::new(ErrorCode::PermissionDenied, "a page of another origin may not see past runs")
+                    .suggest("Open the page of this server, or start the server with keys");
+            return Err(Box::new(response::failure(failure)));
+        }
+        let roles = if is_foreign { Roles::USUAL } else { Roles::ALL };
+        return within_roles(access, Admitted { name: Arc::clone(&peer.name), roles, is_known: true });
     }
     // A browser asks without a key whether a page may send one; only `preflight` answers that.
     let is_preflight = *method == Method::OPTIONS && headers.contains_key(header::ORIGIN);
@@ -75,7 +80,8 @@ fn within_roles(
     admitted: Admitted,
 ) -> Result<Admitted, Box<Response<Body>>> {
     match access {
-        Some(OperationAccess::Role(role)) => match admitted.roles.need(role) {
+        Some(OperationAccess::Role(role) | OperationAccess::History(role)) => match admitted.roles.need(role)
+        {
             Ok(()) => Ok(admitted),
             Err(failure) => Err(Box::new(response::failure(failure))),
         },
@@ -83,12 +89,16 @@ fn within_roles(
     }
 }
 
-/// What those may do who come to a server without keys. Whoever uses this machine may do everything; a page of another origin
-/// that the operator lists was listed to run modules, and neither to change them nor to read what others asked.
-fn roles_without_key(headers: &HeaderMap) -> Roles {
-    match headers.get(header::ORIGIN) {
-        Some(origin) if !is_own_origin(headers, origin) => Roles::USUAL,
-        _ => Roles::ALL,
+/// Returns whether a request to a server without keys comes from a page of another origin. The operator listed that origin so
+/// that it can run modules. The page may neither change them nor see past runs, which all callers of this machine share.
+fn is_foreign_page(headers: &HeaderMap) -> bool {
+    headers.get(header::ORIGIN).is_some_and(|origin| !is_own_origin(headers, origin))
+}
+
+fn shows_past_runs(access: Option<OperationAccess>) -> bool {
+    match access {
+        Some(OperationAccess::History(_) | OperationAccess::KnownHistory) => true,
+        Some(OperationAccess::Open | OperationAccess::Known | OperationAccess::Role(_)) | None => false,
     }
 }
 

@@ -6,7 +6,6 @@ use std::time::Duration;
 use cognitive_contract::Failure;
 use cognitive_contract::archive::RunArchive;
 use cognitive_contract::media::UploadStore;
-use cognitive_contract::money::Money;
 use cognitive_contract::ports::Provider;
 use cognitive_contract::review::ReviewDesk;
 use cognitive_contract::span::SpanSink;
@@ -169,16 +168,6 @@ pub struct ServerConfig {
     pub read_timeout: Duration,
     /// The time in which a client has to take at least something of what it is sent.
     pub write_timeout: Duration,
-    /// The time for each model call.
-    pub call_timeout: Duration,
-    /// Whether a call is stopped as soon as its answer cannot become valid any more (D-08).
-    pub early_stop: bool,
-    /// The most model calls of one run, those of its parts, repetitions and tools included.
-    pub max_calls: u64,
-    /// The most that one run may cost; a caller may ask for less.
-    pub max_cost: Option<Money>,
-    /// How long models may think before they answer, unless a caller says otherwise.
-    pub thinking: Option<u32>,
     /// The longest stream (S-04).
     pub stream_limit: Duration,
     /// Silence after which a heartbeat is sent (STREAM-006).
@@ -233,11 +222,6 @@ impl Default for ServerConfig {
             uploads: None,
             read_timeout: Duration::from_secs(30),
             write_timeout: Duration::from_secs(30),
-            call_timeout: Duration::from_mins(1),
-            early_stop: false,
-            max_calls: cognitive_runtime::DEFAULT_MAX_CALLS,
-            max_cost: None,
-            thinking: None,
             stream_limit: Duration::from_mins(5),
             heartbeat: Duration::from_secs(15),
             grace: Duration::from_secs(30),

@@ -36,7 +36,7 @@ impl<'a> CountedRun<'a> {
     }
 
     fn count(&self, envelope: &Envelope) {
-        let asked = asked_model(self.host, self.was_asked);
+        let asked = asked_model(self.host, self.module, self.was_asked);
         self.shared.metrics.ran(self.module, envelope, asked.as_deref(), self.started.elapsed());
     }
 }
@@ -58,8 +58,8 @@ impl EventSink for AskedSink<'_> {
 }
 
 /// The model of a run that asked one.
-pub(crate) fn asked_model(host: &Host, was_asked: &AtomicBool) -> Option<String> {
-    let provider = &host.provider;
+pub(crate) fn asked_model(host: &Host, module: &str, was_asked: &AtomicBool) -> Option<String> {
+    let provider = &host.models_for(module).first;
     was_asked.load(Ordering::Relaxed).then(|| provider.destination())?.map(|to| to.asked(provider.name()))
 }
 

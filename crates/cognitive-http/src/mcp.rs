@@ -97,7 +97,7 @@ impl McpDoor for ServerDoor {
         };
         let AgentRequest { shared, client, claim } = known.clone();
         run::within_rate(&shared, &client)?;
-        let mut options = run::options(&shared, &client, &Options::default())?;
+        let mut options = run::options(&client, &Options::default())?;
         options.trace_id = Some(client.trace.id.clone());
         options.spans = shared.place(&client.trace, Some(&client.trace.span));
         // A run that has become a task outlives its request, and so does the memory of its input.

@@ -30,8 +30,13 @@ pub(crate) enum OperationAccess {
     Open,
     /// Whoever shows a key or is logged in.
     Known,
-    /// Of those, whoever has this role.
+    /// Of those, a caller with this role.
     Role(KeyRole),
+    /// The same for what shows past runs. Without keys they are the runs of the user of this machine, and no page of another
+    /// origin sees them.
+    History(KeyRole),
+    /// The same for figures over past runs, which need no role.
+    KnownHistory,
 }
 
 /// What `/openapi.json` says of an operation. Those that run one module have ids that begin with `run`, so none does here.
@@ -111,7 +116,9 @@ macro_rules! operations {
 const OPEN: OperationAccess = OperationAccess::Open;
 const KNOWN: OperationAccess = OperationAccess::Known;
 const RUN: OperationAccess = OperationAccess::Role(KeyRole::Run);
+const FIGURES: OperationAccess = OperationAccess::KnownHistory;
 const AUTHOR: OperationAccess = OperationAccess::Role(KeyRole::Author);
+const PAST_RUNS: OperationAccess = OperationAccess::History(KeyRole::Run);
 const REVIEW: OperationAccess = OperationAccess::Role(KeyRole::Review);
 
 /// Everything that can be asked. The router, the methods that a 405 allows, the names of spans and `/openapi.json` come
@@ -129,7 +136,7 @@ pub(crate) static OPERATIONS: [Operation; 47] = operations! {
     get "/capabilities" KNOWN Some(told("getCapabilities", "catalog", "What this runtime can do")) => pages::capabilities;
     get "/health" OPEN Some(told("getHealth", "server", "Whether the server is alive")) => pages::health;
     get "/ready" OPEN Some(told("getReadiness", "server", "Whether the server is ready for work")) => pages::ready;
-    get "/metrics" KNOWN Some(told("getMetrics", "server", "Counters in the text format of Prometheus")) => pages::metrics;
+    get "/metrics" FIGURES Some(told("getMetrics", "server", "Counters in the text format of Prometheus")) => pages::metrics;
     get "/openapi.json" KNOWN Some(told("getDescription", "server", "This description")) => openapi::document;
     get "/ws" RUN Some(told("openSocket", "runs", "Several runs over one WebSocket")) => websocket::upgrade;
     post "/mcp" RUN None => mcp::serve;
@@ -164,10 +171,10 @@ pub(crate) static OPERATIONS: [Operation; 47] = operations! {
         .takes("CaseRequest").gives("KeptCase")) => cases::keep;
     post "/v1/modules/{module}/judge" AUTHOR Some(told("judgeAnswers", "studio", "Whether answers to a case are as it expects")
         .takes("JudgeRequest").gives("VerdictList")) => cases::judge;
-    get "/v1/runs" RUN Some(told("listRuns", "studio", "Runs of the past, the newest first; one's own, or everybody's for an admin")
+    get "/v1/runs" PAST_RUNS Some(told("listRuns", "studio", "Runs of the past, the newest first; one's own, or everybody's for an admin")
         .gives("RunPage").asks(RUN_QUERY)) => runs::list;
-    get "/v1/runs/stats" RUN Some(told("getRunStats", "studio", "Figures over runs of the past").gives("RunStats").asks(RUN_QUERY)) => runs::stats;
-    get "/v1/runs/{id}" RUN Some(told("getRun", "studio", "Everything that is known of a run").gives("RunDetails")) => runs::show;
+    get "/v1/runs/stats" PAST_RUNS Some(told("getRunStats", "studio", "Figures over runs of the past").gives("RunStats").asks(RUN_QUERY)) => runs::stats;
+    get "/v1/runs/{id}" PAST_RUNS Some(told("getRun", "studio", "Everything that is known of a run").gives("RunDetails")) => runs::show;
     post "/v1/runs/{id}/replay" AUTHOR Some(told("replayRun", "studio", "Run it again, perhaps with another model or a draft, and compare")
         .takes("ReplayRequest").gives("RunReplay")) => replay::again;
     get "/v1/reviews" REVIEW Some(told("listReviews", "studio", "What waits for a person, or was decided")

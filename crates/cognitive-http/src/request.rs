@@ -6,8 +6,9 @@ use cognitive_contract::capabilities::WantedAnswer;
 use cognitive_contract::manifest::ChunkType;
 use cognitive_contract::money::Money;
 use cognitive_contract::stream::Checkpoint;
+use cognitive_contract::thinking::checked_bound;
 use cognitive_contract::workshop::ChangedFiles;
-use cognitive_contract::{ErrorCode, Failure, large_json, numbers};
+use cognitive_contract::{ErrorCode, Failure, RunSettings, large_json, numbers};
 use cognitive_runtime::host::RunInput;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -80,6 +81,19 @@ impl Options {
     /// Whether the run is of other files than those that are installed.
     pub(crate) fn replaces_files(&self) -> bool {
         self.draft.is_some() || self.version.is_some()
+    }
+
+    /// The options of the run.
+    pub(crate) fn settings(&self) -> Result<RunSettings, Failure> {
+        Ok(RunSettings {
+            max_cost: self.max_cost,
+            seed: self.seed,
+            max_output_tokens: self.max_output_tokens,
+            thinking: self.thinking.map(checked_bound).transpose()?,
+            receipt: self.receipt.then_some(true),
+            no_cache: self.no_cache.then_some(true),
+            ..RunSettings::default()
+        })
     }
 
     /// The name of the conversation, if it can be one.

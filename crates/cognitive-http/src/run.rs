@@ -10,7 +10,6 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Response, StatusCode};
 use cognitive_contract::code::Blame;
 use cognitive_contract::stream::{Chunk, ChunkWriter};
-use cognitive_contract::thinking::checked_bound;
 use cognitive_contract::{Confidence, Envelope, ErrorCode, Failure, Meta, Module, Risk, Warning};
 use cognitive_runtime::host::RunInput;
 use cognitive_runtime::{Delivery, Host, ModuleRef, RunOptions, RunRequest, Stream, session_id};
@@ -106,7 +105,7 @@ async fn try_answer(
     let agreed = capabilities.agree(module.manifest.response.mode, ask.wanted, transport);
     forbidden_fallback(&ask.options, agreed.streaming)?;
     warnings.extend(agreed.warning);
-    let mut options = options(shared, client, &ask.options)?;
+    let mut options = options(client, &ask.options)?;
     options.trace_id = Some(client.trace.id.clone());
     options.spans = shared.place(&client.trace, Some(&client.trace.span));
     options.warnings = warnings;
@@ -176,23 +175,15 @@ pub(crate) fn no_such_transport(shared: &Shared) -> Failure {
         .suggest(format!("Use one of these transports: {there_is}; or ask for one envelope"))
 }
 
-/// What the client and the operator want of a run.
-pub(crate) fn options(shared: &Shared, client: &Client, asked: &Options) -> Result<RunOptions, Failure> {
+/// What the client wants of a run. The operator's options are those of the host.
+pub(crate) fn options(client: &Client, asked: &Options) -> Result<RunOptions, Failure> {
     let mut options = RunOptions::default();
     options.key = client.user().map(str::to_owned);
     options.user.clone_from(&options.key);
     options.uploads_of = Some(client.uploader().to_owned());
     options.remote = true;
     options.session = asked.session()?;
-    options.no_cache = asked.no_cache;
-    options.timeout = shared.config.call_timeout;
-    options.early_stop = shared.config.early_stop;
-    options.max_calls = shared.config.max_calls;
-    options.max_cost = asked.max_cost.into_iter().chain(shared.config.max_cost).min();
-    options.receipt = asked.receipt;
-    options.seed = asked.seed;
-    options.max_output_tokens = asked.max_output_tokens;
-    options.thinking = asked.thinking.map(checked_bound).transpose()?.or(shared.config.thinking);
+    options.settings = asked.settings()?;
     Ok(options)
 }
 
@@ -320,7 +311,7 @@ pub(crate) fn start(
         // Whoever hears the last word has the place back.
         drop(permit);
         end(&shared, &session, rest);
-        let asked = asked_model(&host, &was_asked);
+        let asked = asked_model(&host, &module, &was_asked);
         shared.metrics.ran(&module, &envelope, asked.as_deref(), started.elapsed());
     };
     if is_heavy {

@@ -310,7 +310,7 @@ impl Socket {
         self.runs.retain(|_, run| !run.task.is_finished());
         let permit = run::permit(&self.shared, &self.client)?;
         // That the answer comes whole is said by the stream itself.
-        let mut options = run::options(&self.shared, &self.client, &asked)?;
+        let mut options = run::options(&self.client, &asked)?;
         // The trace of the run, else that of the socket if the client brought one, else a new one for each run.
         let own = traceparent.as_deref().and_then(Trace::brought);
         let trace = own.as_ref().unwrap_or(&self.client.trace);

@@ -52,10 +52,10 @@ async fn comp_002_003_004_bundled_compositions_run_on_the_embedded_model() {
     ] {
         let mut traced = Traced::default();
         let mut request = RunRequest::new(name, input);
-        request.options.seed = Some(1);
-        request.options.max_output_tokens = Some(120);
+        request.options.settings.seed = Some(1);
+        request.options.settings.max_output_tokens = Some(120);
         // A busy machine is no reason to fail here.
-        request.options.timeout = Duration::from_mins(5);
+        request.options.settings.timeout = Some(Duration::from_mins(5));
         let envelope = run(&host, request, &mut traced).await;
         let value = serde_json::to_value(&envelope).unwrap();
         assert!(Envelope::from_value(value.clone()).is_ok(), "{value}");

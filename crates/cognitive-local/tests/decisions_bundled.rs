@@ -25,8 +25,8 @@ fn host() -> Option<Host> {
 async fn answer(host: &Host, module: &str, input: Value) -> Value {
     let mut request = RunRequest::new(module, input);
     // A busy machine is no reason to fail here.
-    request.options.timeout = Duration::from_mins(30);
-    request.options.receipt = true;
+    request.options.settings.timeout = Some(Duration::from_mins(30));
+    request.options.settings.receipt = Some(true);
     let envelope = serde_json::to_value(run(host, request, &mut NullSink).await).unwrap();
     assert_eq!(envelope["ok"], true, "{envelope}");
     envelope

@@ -88,9 +88,9 @@ fn request(module: &str, number: usize, texts: &[String]) -> RunRequest {
         })),
         _ => RunInput::Text(text.clone()),
     };
-    request.options.seed = Some(number as u64);
+    request.options.settings.seed = Some(number as u64);
     // A busy machine is no reason to fail here.
-    request.options.timeout = Duration::from_mins(30);
+    request.options.settings.timeout = Some(Duration::from_mins(30));
     request
 }
 
@@ -121,7 +121,7 @@ async fn runs(count: usize, budget: Option<u64>) {
         // One module after the other, so that each reads its instructions once.
         let module = MODULES[number * MODULES.len() / count];
         let mut request = request(module, number, &texts);
-        request.options.max_output_tokens = budget;
+        request.options.settings.max_output_tokens = budget;
         codes.extend(outcome(&host, request).await.map(|code| format!("{module}: {code}")));
     }
     println!("{count} runs in {:.1?}, errors of the module or the policy: {codes:?}", began.elapsed());
@@ -144,7 +144,7 @@ async fn the_real_model_repeats_itself_exactly_and_reads_instructions_once() {
     let Some(path) = weights() else { return };
     let answer = async |host: &Host, number: usize| {
         let mut request = request("text-classifier", number, &inputs());
-        request.options.max_output_tokens = Some(80);
+        request.options.settings.max_output_tokens = Some(80);
         let value = serde_json::to_value(run(host, request, &mut NullSink).await).unwrap();
         (value["data"].clone(), value["meta"]["confidence"].clone(), value["meta"]["explain"].clone())
     };
@@ -166,7 +166,7 @@ async fn eight_real_requests_at_once_all_finish() {
             let host = Arc::clone(&host);
             tokio::spawn(async move {
                 let mut request = request(MODULES[number % 2], number, &inputs());
-                request.options.max_output_tokens = Some(40);
+                request.options.settings.max_output_tokens = Some(40);
                 outcome(&host, request).await
             })
         })

@@ -119,7 +119,7 @@ fn measure(module: &Arc<Module>, bytes: usize) {
     let host = Host::new(Arc::new(LoadedModule(Arc::clone(module))), Arc::new(Deltas(deltas)));
     let request = |early_stop: bool| {
         let mut request = RunRequest::new("m", json!({}));
-        request.options.early_stop = early_stop;
+        request.options.settings.early_stop = Some(early_stop);
         request
     };
     // What a run costs without anybody who listens; the rest is the stream.

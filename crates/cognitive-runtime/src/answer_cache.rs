@@ -39,7 +39,7 @@ impl AnswerCache {
     /// can change without it, and if schemas are not enforced.
     pub(crate) fn for_question(run: &Run<'_, '_>, input: &ValidInput, media: &MediaSet) -> Option<Self> {
         let module = run.module;
-        if run.context.store.is_none() || run.options.enforcement != Enforcement::Full {
+        if run.context.store.is_none() || run.plan.settings.enforced() != Enforcement::Full {
             return None;
         }
         if !module.stands_alone() {
@@ -64,7 +64,7 @@ impl AnswerCache {
         });
         // Where nobody speaks of thoughts, questions have the key that they always had.
         if let (Some(tokens), Some(members)) =
-            (call::thinking(run.host, run.options, module), bound.as_object_mut())
+            (call::thinking(&run.plan.settings, module), bound.as_object_mut())
         {
             members.insert("thinking".to_owned(), json!(tokens));
         }
@@ -74,7 +74,7 @@ impl AnswerCache {
 
     /// The answer of an earlier run, if there is one that still holds and the caller takes it.
     pub(crate) fn lookup(&self, run: &mut Run<'_, '_>) -> Option<JudgedAnswer> {
-        if run.options.no_cache {
+        if run.plan.settings.bypasses_cache() {
             return None;
         }
         let cached = self.find(run)?;

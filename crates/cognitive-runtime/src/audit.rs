@@ -12,7 +12,7 @@ use cognitive_contract::failure::was_cancelled;
 use cognitive_contract::media::{hide_secrets, holds_secrets};
 use cognitive_contract::ports::{AuditRecord, Provider};
 use cognitive_contract::tools::ToolUse;
-use cognitive_contract::{Envelope, ErrorCode, Failure, Module, Warning};
+use cognitive_contract::{Envelope, ErrorCode, Failure, Module, RunSettings, Warning};
 use serde_json::{Map, Value, json};
 
 use crate::compose::lineage::Lineage;
@@ -160,6 +160,8 @@ pub(crate) struct RunRecord<'a> {
     /// The path of the runs above it; `None` for a run that a surface asks for.
     above: Option<String>,
     pub(crate) receipt: Receipt,
+    /// The options of the run, once they are decided.
+    pub(crate) settings: RunSettings,
     is_closed: bool,
 }
 
@@ -182,6 +184,7 @@ impl<'a> RunRecord<'a> {
             version: String::new(),
             above: lineage.span(),
             receipt: Receipt::default(),
+            settings: request.options.settings,
             is_closed: false,
         }
     }

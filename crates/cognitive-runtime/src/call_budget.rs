@@ -12,10 +12,6 @@ use serde_json::json;
 use crate::audit::RunAudit;
 use crate::compose::lineage::Lineage;
 use crate::cost::CallCost;
-use crate::host::RunOptions;
-
-/// How many model calls a run makes at most, unless the operator says otherwise.
-pub const DEFAULT_MAX_CALLS: u64 = 64;
 
 /// The calls that a run and all of its parts may make together.
 #[derive(Debug)]
@@ -28,8 +24,8 @@ pub(crate) struct CallBudget {
 
 impl CallBudget {
     /// What the operator allows.
-    pub(crate) fn of_operator(options: &RunOptions) -> Arc<Self> {
-        Arc::new(Self { limit: options.max_calls, made: AtomicU64::new(0), set_by: None })
+    pub(crate) fn of_operator(limit: u64) -> Arc<Self> {
+        Arc::new(Self { limit, made: AtomicU64::new(0), set_by: None })
     }
 
     /// What a module allows itself and its parts, if it says so.

@@ -1,26 +1,24 @@
 //! What a run needs and what it is asked: the host that a surface builds once, and the request of one run.
 //! Builds no provider itself.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use cognitive_contract::compose::CustomAggregate;
 use cognitive_contract::context::Sanitiser;
 use cognitive_contract::media::{MediaLimits, MediaSource};
-use cognitive_contract::money::Money;
 use cognitive_contract::policy::Caller;
 use cognitive_contract::ports::{AuditLog, ContextStore, ModuleSource, PartJournal, Provider, Timer};
 use cognitive_contract::prices::PriceTable;
 use cognitive_contract::spending::{DayBudget, SpendingLedger};
-use cognitive_contract::thinking::ThinkingLimits;
 use cognitive_contract::tier::Gate;
 use cognitive_contract::tools::ToolBox;
-use cognitive_contract::{Capabilities, Enforcement, Failure, Module, Warning};
+use cognitive_contract::{Capabilities, Failure, Module, RunSettings, Warning};
 use serde_json::Value;
 
-use crate::call_budget::DEFAULT_MAX_CALLS;
 use crate::clock::Clock;
-use crate::ladder::Ladder;
+use crate::ladder::{ClimbRules, Ladder};
 use crate::review::Reviewing;
 use crate::spans::SpanParent;
 use crate::stages::requirements::MEDIA;
@@ -32,14 +30,12 @@ use crate::tools::built_in;
 pub struct Host {
     /// Where modules come from.
     pub modules: Arc<dyn ModuleSource>,
-    /// The model; with a ladder, the lowest rung of it.
-    pub provider: Arc<dyn Provider>,
-    /// The models that are asked when its answer is not good enough.
-    pub ladder: Option<Ladder>,
-    /// Modules that may only ask models on this machine, and so may all that they are made of.
-    pub local_only: Vec<String>,
-    /// How long models may think before they answer, as the operator says; above what modules say themselves.
-    pub thinking: ThinkingLimits,
+    /// The models that answer for modules without models of their own.
+    pub models: ModelChain,
+    /// The operator's options for all runs.
+    pub settings: RunSettings,
+    /// What the operator configured for single modules, by name. It holds wherever the module runs, also as a part.
+    pub of_module: Arc<BTreeMap<String, ModuleSettings>>,
     /// The operator's thresholds.
     pub gate: Gate,
     /// Who keeps the audit.
@@ -78,6 +74,73 @@ pub struct Host {
     pub journal: Option<Arc<dyn PartJournal>>,
 }
 
+/// The model that is asked first and the fallback chain above it. A clone shares both.
+#[derive(Clone)]
+pub struct ModelChain {
+    /// The model that is asked first.
+    pub first: Arc<dyn Provider>,
+    /// The models that are asked when its answer is not good enough.
+    pub ladder: Option<Arc<Ladder>>,
+}
+
+impl ModelChain {
+    /// A chain of several models.
+    #[must_use]
+    pub fn with_ladder(first: Arc<dyn Provider>, ladder: Ladder) -> Self {
+        Self { first, ladder: Some(Arc::new(ladder)) }
+    }
+
+    /// All models, in the order in which they are asked.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<dyn Provider>> {
+        std::iter::once(&self.first).chain(self.ladder.iter().flat_map(|ladder| &ladder.rungs))
+    }
+
+    /// The rules for asking the next model.
+    pub(crate) fn rules(&self) -> ClimbRules {
+        self.ladder.as_ref().map(|ladder| ladder.rules).unwrap_or_default()
+    }
+
+    fn wrapped(&self, wrap: &mut impl FnMut(&Arc<dyn Provider>) -> Arc<dyn Provider>) -> Self {
+        let ladder = self.ladder.as_ref().map(|ladder| {
+            let rungs = ladder.rungs.iter().map(&mut *wrap).collect();
+            Arc::new(Ladder { rungs, rules: ladder.rules })
+        });
+        Self { first: wrap(&self.first), ladder }
+    }
+}
+
+impl From<Arc<dyn Provider>> for ModelChain {
+    fn from(first: Arc<dyn Provider>) -> Self {
+        Self { first, ladder: None }
+    }
+}
+
+impl fmt::Debug for ModelChain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ModelChain").field("first", &self.first.name()).field("ladder", &self.ladder).finish()
+    }
+}
+
+/// The operator's configuration of one module.
+#[derive(Debug, Clone, Default)]
+pub struct ModuleSettings {
+    /// The models that answer for it.
+    pub models: Option<ModelChain>,
+    /// The options of its runs.
+    pub settings: RunSettings,
+    /// Whether it may only ask models on this machine. The same then holds for its parts.
+    pub local_only: bool,
+}
+
+/// The models and options that were decided for one run.
+#[derive(Debug, Clone)]
+pub struct RunPlan {
+    /// The models.
+    pub models: ModelChain,
+    /// The options, with every source merged.
+    pub settings: RunSettings,
+}
+
 /// A budget of money, and its books.
 #[derive(Clone)]
 pub struct Spending {
@@ -95,10 +158,9 @@ impl Host {
         Self {
             tools: built_in(&clock),
             modules,
-            provider,
-            ladder: None,
-            local_only: Vec::new(),
-            thinking: ThinkingLimits::default(),
+            models: ModelChain::from(provider),
+            settings: RunSettings::default(),
+            of_module: Arc::default(),
             gate: Gate::default(),
             audit: None,
             audit_required: false,
@@ -119,18 +181,79 @@ impl Host {
         }
     }
 
-    /// The same surroundings with another model, and nobody above it. What the operator says of modules, money and records
-    /// holds there too.
+    /// The same host with one model for every module, whatever is configured for single modules.
     #[must_use]
     pub fn asking(&self, provider: Arc<dyn Provider>) -> Self {
-        Self { provider, ladder: None, ..self.clone() }
+        let mut host = Self { models: provider.into(), ..self.clone() };
+        if host.of_module.values().any(|of_module| of_module.models.is_some()) {
+            for of_module in Arc::make_mut(&mut host.of_module).values_mut() {
+                of_module.models = None;
+            }
+        }
+        host
     }
 
-    /// What this host says of itself: what the runtime offers, as far as its provider goes along. (CAP-001, CAP-002)
+    /// Configures one module, wherever it runs.
+    pub fn configure(&mut self, module: impl Into<String>, of_module: ModuleSettings) {
+        Arc::make_mut(&mut self.of_module).insert(module.into(), of_module);
+    }
+
+    /// The same host for runs of one module with a model that their caller chose. The parts of the module keep theirs.
+    #[must_use]
+    pub fn for_runs_of(&self, module: &str, provider: Arc<dyn Provider>) -> Self {
+        let mut host = Self { models: provider.into(), ..self.clone() };
+        if host.of_module.contains_key(module)
+            && let Some(own) = Arc::make_mut(&mut host.of_module).get_mut(module)
+        {
+            own.models = None;
+        }
+        host
+    }
+
+    /// The models that answer for a module, unless a caller chooses others.
+    #[must_use]
+    pub fn models_for(&self, module: &str) -> &ModelChain {
+        self.of_module.get(module).and_then(|own| own.models.as_ref()).unwrap_or(&self.models)
+    }
+
+    /// Replaces every model of this host, for wrappers that watch or limit calls.
+    pub fn wrap_models(&mut self, mut wrap: impl FnMut(&Arc<dyn Provider>) -> Arc<dyn Provider>) {
+        self.models = self.models.wrapped(&mut wrap);
+        for of_module in Arc::make_mut(&mut self.of_module).values_mut() {
+            of_module.models = of_module.models.as_ref().map(|models| models.wrapped(&mut wrap));
+        }
+    }
+
+    /// Returns whether a module may only ask models on this machine.
+    pub(crate) fn is_local_only(&self, mut concerns: impl FnMut(&str) -> bool) -> bool {
+        self.of_module.iter().any(|(name, of_module)| of_module.local_only && concerns(name))
+    }
+
+    /// Decides the models and options of a run that a surface asks for. Options of the request come first, then those of
+    /// the module, then the operator's for all runs. A remote caller cannot loosen the operator's limits. (D-33)
+    #[must_use]
+    pub fn decide(&self, module: &str, options: &RunOptions) -> RunPlan {
+        let own = self.of_module.get(module);
+        let operator = own.map_or(self.settings, |own| own.settings.over(self.settings));
+        let asked = if options.remote { options.settings.within(operator) } else { options.settings };
+        RunPlan { models: self.models_for(module).clone(), settings: asked.over(operator) }
+    }
+
+    /// Decides the same for a part: what is configured for its module comes first, then what holds for the run above it.
+    #[must_use]
+    pub fn decide_part(&self, module: &str, above: &RunPlan, is_remote: bool) -> RunPlan {
+        let Some(own) = self.of_module.get(module) else { return above.clone() };
+        let settings = if is_remote { own.settings.within(above.settings) } else { own.settings };
+        let models = own.models.as_ref().unwrap_or(&above.models);
+        RunPlan { models: models.clone(), settings: settings.over(above.settings) }
+    }
+
+    /// Describes what this host offers: the features of the runtime, as far as its models support them. (CAP-001, CAP-002)
     #[must_use]
     pub fn declared(&self) -> Capabilities {
-        let above = self.ladder.iter().flat_map(|ladder| &ladder.rungs);
-        let rungs: Vec<&Arc<dyn Provider>> = std::iter::once(&self.provider).chain(above).collect();
+        let of_modules = self.of_module.values().flat_map(|of_module| &of_module.models);
+        let chains = std::iter::once(&self.models).chain(of_modules);
+        let rungs: Vec<&Arc<dyn Provider>> = chains.flat_map(ModelChain::all).collect();
         let replays = rungs.iter().any(|rung| rung.capabilities().contains(&MEDIA));
         let takes = |category| replays || rungs.iter().any(|rung| rung.takes(category).is_some());
         let gives = |category| replays || rungs.iter().any(|rung| rung.gives(category));
@@ -185,6 +308,14 @@ impl ModuleRef {
         }
     }
 
+    /// The module's own name, as far as it is known before the module is loaded.
+    pub(crate) fn own_name(&self) -> &str {
+        match self {
+            Self::Name(name) => name,
+            Self::Loaded { module, .. } => &module.manifest.name,
+        }
+    }
+
     /// The module itself, from the source unless it is here already.
     pub(crate) fn load(&self, modules: &dyn ModuleSource) -> Result<Arc<Module>, Failure> {
         match self {
@@ -226,40 +357,20 @@ pub enum RunInput {
     Text(String),
 }
 
-/// How a caller wants a run to be done. What a run inherits from the runs above it is no option.
-#[derive(Debug, Clone)]
+/// How a caller wants a run to be done. A run inherits nothing of the runs above it through these options, except where
+/// the runtime itself starts a part.
+#[derive(Debug, Clone, Default)]
 #[non_exhaustive]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct RunOptions {
+    /// The options that the caller set for this very run.
+    pub settings: RunSettings,
+    /// The models of the run above, for a part.
+    pub(crate) models: Option<ModelChain>,
     /// Who asks.
     pub caller: Caller,
-    /// Whether schemas are enforced; the envelope contract always is.
-    pub enforcement: Enforcement,
-    /// The id under which logs and audit know the run; made up if absent.
+    /// The id under which logs and audit know the run; generated if absent.
     pub trace_id: Option<String>,
-    /// Take no liberties with the model's syntax in any tier.
-    pub strict_parse: bool,
-    /// How often the model is asked again after an answer that breaks the contract. Each costs another call.
-    pub reask: u32,
-    /// The most model calls of the run, those of its parts, repetitions and tools included (E4100).
-    pub max_calls: u64,
-    /// The most that the run may cost, with its parts and repetitions. One that could cost more does not begin (E4101).
-    pub max_cost: Option<Money>,
-    /// Put the receipt into `meta.provenance`.
-    pub receipt: bool,
-    /// The time for each call.
-    pub timeout: Duration,
-    /// Seed of the model, where the provider supports one.
-    pub seed: Option<u64>,
-    /// Maximum length of the answer, in tokens.
-    pub max_output_tokens: Option<u64>,
-    /// How long models may think before they answer, in tokens; 0 is not at all. It holds for the parts too, and stands
-    /// above what operator and module say.
-    pub thinking: Option<u32>,
-    /// Stop a call as soon as its answer cannot become valid any more, where the model is bound to one document (D-08).
-    /// Without it every call is read to its end, so that a failure holds the whole answer.
-    pub early_stop: bool,
-    /// Refuse to answer where the answer would not go out in pieces (E4010), instead of giving it whole. (CAP-013)
+    /// Refuse to answer if the answer would not be streamed (E4010), instead of sending it whole. (CAP-013)
     pub require_streaming: bool,
     /// Notices of the surface for `meta.warnings`.
     pub warnings: Vec<Warning>,
@@ -268,52 +379,20 @@ pub struct RunOptions {
     pub unprepared: Option<Failure>,
     /// The name of the key that the caller has shown, for the audit.
     pub key: Option<String>,
-    /// Whose context is read and kept. A surface takes it from whom it has recognised, never from the input.
+    /// Whose context is read and stored. A surface takes it from a caller that it has authenticated, never from the input.
     pub user: Option<String>,
-    /// Whose uploads an input may name, where that is not the user: a server may take them from callers that it does not
-    /// recognise.
+    /// Whose uploads an input may name, if not the user's: a server may take uploads from callers that it cannot
+    /// authenticate.
     pub uploads_of: Option<String>,
-    /// The tenant of the user, where there are tenants.
+    /// The tenant of the user, if the service has tenants.
     pub tenant: Option<String>,
     /// The session that context is read from and stored for.
     pub session: Option<String>,
-    /// Ask the model even if an answer to the same input is cached.
-    pub no_cache: bool,
-    /// Whether the caller is at the other end of a network: the files of this machine are not theirs. (SEC-010)
+    /// Set for a caller at the other end of a network: it has no access to files of this machine (SEC-010) and cannot loosen
+    /// the operator's limits.
     pub remote: bool,
-    /// Where the spans of this run belong. Without it the run has no spans and reads no clock for them.
+    /// The span that the spans of this run belong to. Without it the run makes no spans and reads no clock for them.
     pub spans: Option<Arc<SpanParent>>,
-}
-
-impl Default for RunOptions {
-    fn default() -> Self {
-        Self {
-            caller: Caller::User,
-            enforcement: Enforcement::Full,
-            trace_id: None,
-            strict_parse: false,
-            reask: 0,
-            max_calls: DEFAULT_MAX_CALLS,
-            max_cost: None,
-            receipt: false,
-            timeout: Duration::from_mins(1),
-            seed: None,
-            max_output_tokens: None,
-            thinking: None,
-            early_stop: false,
-            require_streaming: false,
-            warnings: Vec::new(),
-            unprepared: None,
-            key: None,
-            user: None,
-            uploads_of: None,
-            tenant: None,
-            session: None,
-            no_cache: false,
-            remote: false,
-            spans: None,
-        }
-    }
 }
 
 impl RunRequest {

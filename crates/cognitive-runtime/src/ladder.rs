@@ -152,11 +152,9 @@ pub(crate) fn rungs<'a>(
     run: &Run<'a, '_>,
     refusal: impl Fn(&dyn Provider) -> Option<Failure>,
 ) -> Result<Vec<&'a dyn Provider>, Failure> {
-    let host = run.host;
-    let all = std::iter::once(&host.provider).chain(host.ladder.iter().flat_map(|ladder| &ladder.rungs));
-    let local_only = host.local_only.iter().any(|name| run.lineage.concerns(run.module, name));
+    let local_only = run.lineage.is_local_only(run.host, run.module);
     let (mut suitable, mut refused) = (Vec::<&'a dyn Provider>::new(), None);
-    for provider in all.map(AsRef::as_ref) {
+    for provider in run.plan.models.all().map(AsRef::as_ref) {
         let no =
             if local_only && !provider.stays_here() { Some(leaves(provider)) } else { refusal(provider) };
         match no {
@@ -214,7 +212,7 @@ fn climb(
     outcome: Result<JudgedAnswer, Failure>,
     passed: &mut Vec<PassedAnswer>,
 ) -> Option<Result<JudgedAnswer, Failure>> {
-    let rules = run.host.ladder.as_ref().map(|ladder| ladder.rules).unwrap_or_default();
+    let rules = run.plan.models.rules();
     let judged = outcome.as_ref().map_or_else(Err, |answer| answer.outcome.as_ref());
     let model = run.receipt.model.as_deref();
     let agreed = judged

@@ -74,7 +74,7 @@ pub(crate) async fn ask(run: &mut Run<'_, '_>, mut prompt: Prompt) -> Result<Jud
             }
         };
         match prompt.again(&answer) {
-            Some(next) if run.receipt.reasked < run.options.reask => {
+            Some(next) if run.receipt.reasked < run.plan.settings.reasks() => {
                 prompt = next;
                 run.receipt.reasked += 1;
             }
@@ -107,7 +107,7 @@ async fn ask_once(
 
 /// Finds the answer in the model's text and holds it against the contract.
 fn judge(run: &Run<'_, '_>, reply: &Reply) -> JudgedAnswer {
-    let enforcement = run.options.enforcement;
+    let enforcement = run.plan.settings.enforced();
     let complete = |object: Map<String, Value>| call::complete(run, reply, object);
     let fits = |object| output::keeps_contract(run.module, complete(object), enforcement);
     match parse::extract(run.module, reply, run.strict(), &fits) {

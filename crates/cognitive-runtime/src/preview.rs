@@ -41,13 +41,14 @@ pub fn preview_call(
     given: &RunInput,
     options: &RunOptions,
 ) -> Result<(Preview, ModelCall), Failure> {
+    let plan = host.decide(&module.manifest.name, options);
     let context = RunContext::new(host.context.as_deref(), &host.clock, options);
     let context = context.with_sanitiser(host.sanitiser.clone());
-    let mut prompt = build(module, given, options.enforcement, Some(&context))?;
-    let provider = host.provider.as_ref();
+    let mut prompt = build(module, given, plan.settings.enforced(), Some(&context))?;
+    let provider = plan.models.first.as_ref();
     let tools = tools::offered_alone(host, provider, module);
     tools::instruct(&mut prompt, !tools.is_empty());
-    let mut call = call::unlimited_call(host, provider, module, options, &prompt);
+    let mut call = call::unlimited_call(provider, module, &plan.settings, &prompt);
     call.tools = tools;
     Ok((Preview::of(prompt), call))
 }

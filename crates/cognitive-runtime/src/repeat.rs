@@ -40,10 +40,11 @@ pub async fn repeat_until(
     let mut span = RunSpan::begin(SpanWork::Repeat, host, &request.options);
     let module = request.module.load(host.modules.as_ref()).ok();
     let mut lineage = Lineage::default();
-    // All rounds together are one run.
-    lineage.limit_by_operator(&request.options);
     lineage.rounds = until.rounds();
     if let Some(module) = &module {
+        // All rounds together are one run.
+        let plan = host.decide(&module.manifest.name, &request.options);
+        lineage.limit_by_operator(plan.settings.call_limit());
         lineage.limit_by_module(module);
         request.module = ModuleRef::loaded(request.module.name(), Arc::clone(module));
     }
@@ -92,8 +93,8 @@ fn feed(
     let given = input::read(request.input.clone()).ok()?;
     let next = until.next_input(module, given.value(), envelope);
     // A kept answer to the same question would be the same answer.
-    request.options.no_cache |= next == *given.value();
     if next == *given.value() {
+        request.options.settings.no_cache = Some(true);
         let message = "the answer of a round changes nothing in the input of the next";
         return Some(Warning::new(NOTICE, message));
     }

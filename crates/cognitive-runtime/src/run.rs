@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::audit::{RunAudit, RunRecord};
 use crate::call_budget::CallPermit;
 use crate::compose::lineage::Lineage;
-use crate::host::{Host, RunInput, RunOptions, RunRequest};
+use crate::host::{Host, RunInput, RunOptions, RunPlan, RunRequest};
 use crate::panics::{self, Panicked};
 use crate::receipt::Receipt;
 use crate::run_context::RunContext;
@@ -40,6 +40,8 @@ pub(crate) struct Run<'a, 'l> {
     pub(crate) above: Vec<&'a dyn Provider>,
     pub(crate) module: &'a Arc<Module>,
     pub(crate) options: &'a RunOptions,
+    /// The models and options that were decided for this run.
+    pub(crate) plan: &'a RunPlan,
     pub(crate) lineage: &'a Lineage,
     pub(crate) audit: &'a RunAudit<'a>,
     pub(crate) context: RunContext<'a>,
@@ -58,15 +60,16 @@ impl<'a, 'l> Run<'a, 'l> {
         module: &'a Arc<Module>,
         lineage: &'a Lineage,
         listeners: &'a mut RunListeners<'l>,
-        record: &'a mut RunRecord<'_>,
+        (record, plan): (&'a mut RunRecord<'_>, &'a RunPlan),
     ) -> Self {
         let (host, options) = (record.host(), &record.request().options);
         Self {
             host,
-            provider: host.provider.as_ref(),
+            provider: plan.models.first.as_ref(),
             above: Vec::new(),
             module,
             options,
+            plan,
             lineage,
             audit: &record.audit,
             context: RunContext::new(host.context.as_deref(), &host.clock, options),
@@ -74,7 +77,7 @@ impl<'a, 'l> Run<'a, 'l> {
             listeners,
             receipt: &mut record.receipt,
             warnings: Vec::new(),
-            call_timeout: options.timeout,
+            call_timeout: plan.settings.call_timeout(),
         }
     }
 
@@ -85,7 +88,7 @@ impl<'a, 'l> Run<'a, 'l> {
 
     /// Whether no liberty is taken with the syntax of the model's text.
     pub(crate) fn strict(&self) -> bool {
-        self.options.strict_parse || self.module.manifest.tier == Tier::Exec
+        self.plan.settings.is_strict() || self.module.manifest.tier == Tier::Exec
     }
 
     /// Whether the provider, once it is bound to the contract, writes null for a member that is absent.
@@ -145,7 +148,6 @@ pub(crate) async fn run_below(
     // The input is handed on and not copied: with media in it, it is most of what the run needs of the memory.
     let input = std::mem::replace(&mut request.input, RunInput::Json(Value::Null));
     let request = &*request;
-    lineage.limit_by_operator(&request.options);
     listeners.begin_span(RunSpan::begin(SpanWork::Run, host, &request.options));
     // Declared before the run itself, and so dropped after it: a run that is dropped before its end leaves its record.
     let mut record = RunRecord::begin(host, request, &input, lineage);
@@ -191,7 +193,10 @@ async fn load_and_answer(
         return Err(failure.clone());
     }
     let module = lineage.in_tier(request.module.load(host.modules.as_ref())?);
+    let plan = plan(host, request, lineage, &module);
+    record.settings = plan.settings;
     listeners.loaded(&module);
+    lineage.limit_by_operator(plan.settings.call_limit());
     lineage.limit_by_module(&module);
     if !module.stands_alone() {
         lineage.share_media();
@@ -202,10 +207,20 @@ async fn load_and_answer(
     record.own_name.clone_from(&module.manifest.name);
     record.version.clone_from(&module.manifest.version);
     let receipt = &mut record.receipt;
-    receipt.is_read = host.audit.is_some() || request.options.receipt;
+    receipt.is_read = host.audit.is_some() || plan.settings.wants_receipt();
     receipt.sha256.module = receipt.hash(|| module.digest.module.clone());
     receipt.sha256.schema = receipt.hash(|| module.digest.schema.clone());
-    pipeline::answer(&mut Run::new(&module, lineage, listeners, record), input).await
+    pipeline::answer(&mut Run::new(&module, lineage, listeners, (record, &plan)), input).await
+}
+
+/// Decides the models and options of a run. Those of a part were decided when its parent asked for it.
+fn plan(host: &Host, request: &RunRequest, lineage: &Lineage, module: &Module) -> RunPlan {
+    match &request.options.models {
+        Some(models) if !lineage.is_empty() => {
+            RunPlan { models: models.clone(), settings: request.options.settings }
+        }
+        _ => host.decide(&module.manifest.name, &request.options),
+    }
 }
 
 /// Says in `meta` who answered, what it took and what it cost, queues what a person has to look at, writes the record and
@@ -217,7 +232,7 @@ async fn close(
     mut record: RunRecord<'_>,
 ) -> Envelope {
     let (latency_ms, request) = (milliseconds(record.started), record.request());
-    attest(&mut envelope, &record.receipt, request.options.receipt);
+    attest(&mut envelope, &record.receipt, record.settings.wants_receipt());
     for warning in request.options.warnings.iter().chain(&listeners.warning()) {
         envelope.meta_mut().warn(warning);
     }

@@ -108,7 +108,7 @@ impl RunSpan {
             ..SpanParent::clone(above)
         });
         let started = as_parent.clock.now();
-        let provider = host.provider.name().to_owned();
+        let provider = host.models.first.name().to_owned();
         let (module, asked, over) = (None, None, false);
         Some(Box::new(Self { as_parent, trace_id, id, parent, work, provider, started, module, asked, over }))
     }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use cognitive_contract::Failure;
 use cognitive_contract::media::{AcceptedForm, Category};
 use cognitive_contract::ports::{
     Attempt, CallSink, DecodeMode, Destination, Finish, ModelCall, ModelEnd, PortFuture, Provider,
@@ -57,10 +58,8 @@ impl Host {
         let watch = |provider: &Arc<dyn Provider>| -> Arc<dyn Provider> {
             Arc::new(ReplyWitness { inner: Arc::clone(provider), seen: seen.clone() })
         };
-        let mut host = Self { provider: watch(&self.provider), ..self.clone() };
-        if let Some(ladder) = &mut host.ladder {
-            ladder.rungs = ladder.rungs.iter().map(watch).collect();
-        }
+        let mut host = self.clone();
+        host.wrap_models(watch);
         (host, seen)
     }
 }
@@ -129,6 +128,10 @@ impl Provider for ReplyWitness {
 
     fn lacks(&self) -> &[&str] {
         self.inner.lacks()
+    }
+
+    fn unavailable(&self) -> Option<&Failure> {
+        self.inner.unavailable()
     }
 
     fn takes(&self, category: Category) -> Option<AcceptedForm> {

@@ -332,7 +332,7 @@ fn s_46_the_same_input_costs_one_call_until_the_answer_expires() {
     assert_eq!(warnings(&first), Vec::<String>::new());
     world.wait(59);
     let mut again = ask("ann", "other", json!({ "q": { "b": 2, "a": 1 } }));
-    again.options.receipt = true;
+    again.options.settings.receipt = Some(true);
     let second = world.go(again);
     assert_eq!(world.calls(), 1);
     assert_eq!((&second["data"], &second["meta"]["model"]), (&first["data"], &first["meta"]["model"]));
@@ -352,9 +352,9 @@ fn s_46_another_question_is_asked() {
     let question = || ask("ann", "s", json!({ "q": "?" }));
     world.go(question());
     let mut no_cache = question();
-    no_cache.options.no_cache = true;
+    no_cache.options.settings.no_cache = Some(true);
     let mut unjudged = question();
-    unjudged.options.enforcement = Enforcement::EnvelopeOnly;
+    unjudged.options.settings.enforcement = Some(Enforcement::EnvelopeOnly);
     let profile = json!({ "q": "?", "_context": { "user_profile": "expert" } });
     let others = [
         ask("bob", "s", json!({ "q": "?" })),

@@ -10,7 +10,7 @@ use cognitive_contract::ports::{
     ProviderError,
 };
 use cognitive_contract::{Confidence, Risk};
-use cognitive_runtime::{ClimbRules, Host, Ladder, RunRequest, run, stream};
+use cognitive_runtime::{ClimbRules, Host, Ladder, ModuleSettings, RunRequest, run, stream};
 use cognitive_testkit::{FolderModule, MemoryAuditLog, NamedModules, module_folder, poll_now};
 use serde_json::{Value, json};
 
@@ -81,7 +81,7 @@ fn host(rungs: &[Arc<Rung>], rules: ClimbRules) -> Host {
     let modules = FolderModule::new(module_folder(&manifest, &schema(), "Judge."));
     let mut rungs = rungs.iter().map(|rung| Arc::clone(rung) as Arc<dyn Provider>);
     let mut host = Host::new(Arc::new(modules), rungs.next().unwrap());
-    host.ladder = Some(Ladder { rungs: rungs.collect(), rules });
+    host.models.ladder = Some(Arc::new(Ladder { rungs: rungs.collect(), rules }));
     host
 }
 
@@ -263,12 +263,12 @@ fn a_module_that_may_only_ask_here_is_asked_nowhere_else() {
     let here = Rung { is_here: true, ..Rung::new("here", answer("z", 0.9, "low")) };
     let rungs = [Rung::new("far", answer("a", 0.9, "low")), here].map(Arc::new);
     let mut ladder = host(&rungs, ClimbRules::default());
-    ladder.local_only = vec!["sample".to_owned()];
+    ladder.configure("sample", ModuleSettings { local_only: true, ..ModuleSettings::default() });
     assert_eq!(asked(&ladder)["error"]["code"], "E3001", "also where the one that is here fails");
     assert_eq!(calls(&rungs), [0, 1]);
     let rungs = [Rung::new("far", answer("a", 0.9, "low"))].map(Arc::new);
     let mut alone = host(&rungs, ClimbRules::default());
-    alone.local_only = vec!["sample".to_owned()];
+    alone.configure("sample", ModuleSettings { local_only: true, ..ModuleSettings::default() });
     assert_eq!(asked(&alone)["error"]["code"], "E4007");
     assert_eq!(calls(&rungs), [0]);
 }
@@ -295,7 +295,7 @@ fn the_parts_of_a_module_that_may_only_ask_here_stay_here_too() {
         serde_json::to_value(poll_now(run(host, RunRequest::new("whole", json!({})), &mut NullSink))).unwrap()
     };
     assert_eq!(ask(&host)["ok"], true);
-    host.local_only = vec!["whole".to_owned()];
+    host.configure("whole", ModuleSettings { local_only: true, ..ModuleSettings::default() });
     assert_eq!(ask(&host)["error"]["code"], "E4007");
     assert_eq!(far.calls.load(Ordering::Relaxed), 1, "only before it was forbidden");
 }

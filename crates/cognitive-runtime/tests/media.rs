@@ -237,7 +237,7 @@ fn prompt_002_media_that_the_prompt_does_not_place_come_after_it_and_without_any
 fn media_008_what_was_fetched_serves_every_try_of_the_run() {
     let world = world(Model { bad_first: true, ..Model::default() }, json!({}), "Look. The envelope.");
     let mut request = RunRequest::new("sample", json!({ "a": { "type": "url", "url": "https://a/b" } }));
-    request.options.reask = 1;
+    request.options.settings.reask = Some(1);
     assert_eq!(world.run_request(request)["ok"], true);
     let calls = world.calls();
     assert_eq!((calls.len(), world.shelf.loads.lock().unwrap().len()), (2, 1));
@@ -344,7 +344,7 @@ fn media_023_hashes_are_those_of_the_real_input() {
     let hashes = |input: Value| {
         let world = usual();
         let mut request = RunRequest::new("sample", input);
-        request.options.receipt = true;
+        request.options.settings.receipt = Some(true);
         world.run_request(request)["meta"]["provenance"].clone()
     };
     let input = json!({ "a": inline("image/png", "UE5H") });

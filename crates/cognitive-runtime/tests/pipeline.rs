@@ -97,7 +97,7 @@ fn prompt_006_free_text_skips_the_input_schema_and_cli_011_so_can_the_caller() {
     let text = go(&json!({ "tier": "decision" }), Arc::new(Replay::text(good().to_string())), request);
     assert_eq!(text["ok"], true);
     let mut request = RunRequest::new("sample", json!({}));
-    request.options.enforcement = Enforcement::EnvelopeOnly;
+    request.options.settings.enforcement = Some(Enforcement::EnvelopeOnly);
     let bare = json!({ "ok": true, "meta": { "confidence": 1, "risk": "low", "explain": "e" }, "data": { "rationale": "r" } });
     let loose = go(&json!({ "tier": "decision" }), Arc::new(Replay::text(bare.to_string())), request.clone());
     assert_eq!(loose["ok"], true);

@@ -178,7 +178,7 @@ fn calibrated_confidence_stands_beside_confidence_and_no_model_says_it() {
     assert_eq!((&meta["confidence"], &meta["calibrated_confidence"]), (&json!(0.4), &json!(0.2)));
     let (few, _) = host(StubDesk::default(), &[], &claims);
     assert_eq!(answer(&few, "sample")["meta"].get("calibrated_confidence"), None);
-    let without = Host::new(Arc::clone(&few.modules), Arc::clone(&few.provider));
+    let without = Host::new(Arc::clone(&few.modules), Arc::clone(&few.models.first));
     assert_eq!(answer(&without, "sample")["meta"].get("calibrated_confidence"), None);
     let ruled =
         host(StubDesk { worth: Some(0.5), ..StubDesk::default() }, &["calibrated_confidence < 0.3"], &claims);

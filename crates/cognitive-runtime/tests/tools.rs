@@ -162,7 +162,7 @@ fn s_35_asking_again_keeps_the_results_and_brings_no_new_rounds() {
     let script = vec![wants(&[("count", json!({}))]), says("x").saying("no answer"), says("at last")];
     let desk = Desk::new(lists(&["count"]), script).tool("count", &[], seven());
     let mut request = RunRequest::new("sample", json!({}));
-    request.options.reask = 1;
+    request.options.settings.reask = Some(1);
     let envelope = desk.request(request);
     assert_eq!(envelope["data"]["rationale"], "at last", "{envelope}");
     assert_eq!((desk.ran().len(), desk.told().len()), (1, 1));
@@ -265,7 +265,7 @@ fn all_rounds_share_the_time_of_the_call() {
     let desk = Desk::new(lists(&["count"]), vec![wants(&[("count", json!({}))])]);
     let desk = desk.tool("count", &[], Does::Hang);
     let mut request = RunRequest::new("sample", json!({}));
-    request.options.timeout = Duration::from_millis(5);
+    request.options.settings.timeout = Some(Duration::from_millis(5));
     let envelope = desk.request(request);
     assert_eq!(envelope["error"]["code"], "E2002", "{envelope}");
     assert_eq!(desk.offered().len(), 1, "no time was left for a second call");
@@ -337,7 +337,7 @@ fn the_receipt_lists_calls_without_values() {
     let script = vec![wants(&[("count", json!({ "n": 424_242 })), ("shell", json!({}))]), says("x")];
     let desk = Desk::new(lists(&["count"]), script).tool("count", &[], Does::Return(json!("s3cret")));
     let mut request = RunRequest::new("sample", json!({}));
-    request.options.receipt = true;
+    request.options.settings.receipt = Some(true);
     let envelope = desk.request(request);
     let tools = &envelope["meta"]["provenance"]["tools"];
     assert_eq!((&tools[0]["name"], &tools[0]["outcome"]), (&json!("count"), &json!("ok")));

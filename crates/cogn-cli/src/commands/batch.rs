@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cogn::embedded::EmbeddedUse;
 use cogn::media::MediaAccess;
-use cogn::settings::{ProviderChoice, Settings};
+use cogn::settings::{OverrideScope, ProviderChoice, Settings};
 use cogn::stores::Stores;
 use cogn::wiring::{ChosenModels, HostParts};
 use cogn::{async_runtime, planned, wiring};
@@ -15,6 +15,7 @@ use cognitive_batch::{
     AnswerTarget, BatchLimits, BatchPlan, BatchStop, BatchSummary, PostPlan, RowFile, RowFormat, RowMapping,
     StopHandle,
 };
+use cognitive_contract::money::Money;
 use cognitive_contract::ports::Provider;
 use cognitive_contract::spending::DayBudget;
 use cognitive_contract::{ErrorCode, Failure, Module};
@@ -139,7 +140,7 @@ pub fn batch(args: &BatchArgs, library: &Library, printer: &Printer) -> Exit {
 fn run(args: &BatchArgs, library: &Library, printer: &Printer) -> Result<Exit, Failure> {
     let rows = row_file(&args.rows)?;
     let target = target(args)?;
-    let (settings, limit) = settings(args)?;
+    let (settings, limit) = settings(args, library)?;
     let modules = Arc::new(ModuleCache::new(library.clone()));
     let screen = TerminalProgress::new(printer, false);
     let posts = posts(args, &settings)?;
@@ -231,7 +232,7 @@ fn dry_run(args: &BatchArgs, library: &Library, printer: &Printer) -> Result<Exi
     if args.output.is_some() {
         target(args)?;
     }
-    let (settings, limit) = settings(args)?;
+    let (settings, limit) = settings(args, library)?;
     let models = match reply(args, &settings)? {
         Some(reply) => reply,
         None => planned::models(&settings)?,
@@ -266,13 +267,15 @@ fn host(
 }
 
 /// What was decided, and what all rows together may cost. A limit of the configuration is for each run.
-fn settings(args: &BatchArgs) -> Result<(Settings, Option<cognitive_contract::money::Money>), Failure> {
+fn settings(args: &BatchArgs, library: &Library) -> Result<(Settings, Option<Money>), Failure> {
     let mut wanted = args.provider.overrides();
     let limit = wanted.max_cost.take();
     if args.reply.is_some() && wanted.provider.is_none() {
         wanted.provider = Some("replay".to_owned());
     }
-    let settings = Settings::resolve(&wanted, &project::config()?, &wiring::environment, &args.module)?;
+    let name = project::own_name(library, &args.module);
+    let scope = OverrideScope::Runs(&name);
+    let settings = Settings::resolve(&wanted, &project::config()?, &wiring::environment, scope)?;
     Ok((settings, limit))
 }
 

@@ -1,7 +1,7 @@
 //! `cogn capabilities`: what this runtime can do with the provider that is configured, as it also tells over HTTP (CAP-002,
 //! CAP-003). Asks no service and needs no key.
 
-use cogn::settings::{SettingOverrides, Settings};
+use cogn::settings::{OverrideScope, SettingOverrides, Settings};
 use cogn::{media, wiring};
 use cognitive_contract::{Capabilities, Failure};
 
@@ -38,7 +38,8 @@ fn declared(args: &CapabilitiesArgs) -> Result<Capabilities, Failure> {
         model: args.model.clone(),
         ..SettingOverrides::default()
     };
-    let settings = Settings::resolve(&wanted, &project::config()?, &wiring::environment, "")?;
+    let settings =
+        Settings::resolve(&wanted, &project::config()?, &wiring::environment, OverrideScope::Process)?;
     let mut capabilities = Capabilities::default();
     capabilities.take_media(&media::limits(&settings.media)?);
     Ok(wiring::limited_by_provider(&settings, capabilities))

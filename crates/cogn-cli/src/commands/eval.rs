@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use cogn::embedded::EmbeddedUse;
 use cogn::media::MediaAccess;
-use cogn::settings::Settings;
+use cogn::settings::{OverrideScope, Settings};
 use cogn::stores::Stores;
 use cogn::wiring::HostParts;
 use cogn::{async_runtime, out_file, wiring};
@@ -106,7 +106,9 @@ fn run(
     printer: &Printer,
 ) -> Result<Option<Evaluation>, Failure> {
     let overrides = args.provider.overrides();
-    let settings = Settings::resolve(&overrides, &project::config()?, &wiring::environment, &args.module)?;
+    let name = project::own_name(library, &args.module);
+    let scope = OverrideScope::Runs(&name);
+    let settings = Settings::resolve(&overrides, &project::config()?, &wiring::environment, scope)?;
     let screen = TerminalProgress::new(printer, false);
     let models =
         wiring::models(&settings, &wiring::environment, EmbeddedUse::OneByOne, Some(screen.fetch()))?;

@@ -5,16 +5,15 @@ use std::sync::Arc;
 
 use cogn::embedded::EmbeddedUse;
 use cogn::media::MediaAccess;
-use cogn::settings::Settings;
+use cogn::settings::{OverrideScope, Settings};
 use cogn::stores::Stores;
-use cogn::wiring::{ChosenModels, HostParts};
+use cogn::wiring::HostParts;
 use cogn::{async_runtime, wiring};
 use cognitive_contract::Failure;
-use cognitive_contract::ports::Provider;
 use cognitive_library::{Library, ModuleCache};
 use cognitive_mcp::{Admission, Extensions, McpDoor, McpServer, ToolSurface};
 use cognitive_runtime::stages::prompt::estimated_tokens;
-use cognitive_runtime::{Host, Replay, RunOptions};
+use cognitive_runtime::{Host, RunOptions};
 use serde_json::{Value, json};
 
 use super::mcp_install::{InstallArgs, install};
@@ -123,7 +122,12 @@ struct AgentDoor {
 impl AgentDoor {
     fn open(args: &McpArgs, library: &Library) -> Result<Self, Failure> {
         let file = project::config()?;
-        let mut settings = Settings::resolve(&args.provider.overrides(), &file, &wiring::environment, "")?;
+        let mut settings = Settings::resolve(
+            &args.provider.overrides(),
+            &file,
+            &wiring::environment,
+            OverrideScope::Process,
+        )?;
         if args.no_audit {
             (settings.audit_enabled, settings.store) = (false, None);
         }
@@ -131,13 +135,11 @@ impl AgentDoor {
         let (stores, warning) = Stores::open_or_warn(&settings, false)?;
         options.warnings.extend(warning);
         // Nothing is fetched here: a client gives up long before a model has arrived.
-        let models = wiring::models(&settings, &wiring::environment, EmbeddedUse::Server, None);
-        let models = models.unwrap_or_else(|failure| {
+        let models = wiring::models_or_reason(&settings, &wiring::environment, EmbeddedUse::Server, None);
+        if let Some(failure) = models.chain.first.unavailable() {
             let hint = failure.suggestion().map(|hint| format!(". {hint}")).unwrap_or_default();
             Printer.warning(&format!("runs will fail: {}{hint}", failure.message()));
-            options.unprepared = Some(failure);
-            ChosenModels::from(Arc::new(Replay::text(String::new())) as Arc<dyn Provider>)
-        });
+        }
         models.left_out.iter().for_each(|line| Printer.warning(line));
         let parts = HostParts {
             modules: Arc::new(ModuleCache::new(library.clone())),

@@ -2,7 +2,7 @@
 
 use cogn::media::MediaAccess;
 use cogn::planned;
-use cogn::settings::Settings;
+use cogn::settings::{OverrideScope, Settings};
 use cogn::stores::Stores;
 use cogn::wiring::{self, HostParts};
 use cognitive_contract::Failure;
@@ -30,8 +30,8 @@ pub(super) fn of(
     input_bytes: u64,
 ) -> Result<CostCeiling, Failure> {
     let config = project::config()?;
-    let settings =
-        Settings::resolve(&typed.overrides(), &config, &wiring::environment, &module.manifest.name)?;
+    let scope = OverrideScope::Runs(&module.manifest.name);
+    let settings = Settings::resolve(&typed.overrides(), &config, &wiring::environment, scope)?;
     let parts = HostParts {
         modules: Arc::new(library.clone()),
         models: planned::models(&settings)?,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cogn::collector::Collector;
 use cogn::embedded::{EmbeddedUse, WeightsFetch};
 use cogn::media::MediaAccess;
-use cogn::settings::{EMBEDDED, ProviderChoice, SettingOverrides, Settings};
+use cogn::settings::{OverrideScope, ProviderChoice, SettingOverrides, Settings};
 use cogn::stores::Stores;
 use cogn::wiring::{ChosenModels, HostParts};
 use cogn::{async_runtime, embedded, wiring};
@@ -238,7 +238,9 @@ fn prepare(
         wanted.provider = Some("replay".to_owned());
     }
     let config = project::config()?;
-    let resolve = |wanted| Settings::resolve(wanted, &config, &wiring::environment, &args.module);
+    let name = project::own_name(library, &args.module);
+    let scope = OverrideScope::Runs(&name);
+    let resolve = |wanted| Settings::resolve(wanted, &config, &wiring::environment, scope);
     let (settings, unresolved) = match resolve(&wanted) {
         Ok(settings) => (settings, None),
         // What was typed cannot be followed; without it is still known where records go.
@@ -312,12 +314,7 @@ fn explain_choices(args: &RunArgs, library: &Library, settings: &Settings) {
     if let Ok(found) = library.find(&args.module) {
         Printer.detail("module", found.folder.display());
     }
-    let provider = match &settings.provider {
-        ProviderChoice::Replay => "replay".to_owned(),
-        ProviderChoice::Service { kind, .. } => kind.name().to_owned(),
-        ProviderChoice::Embedded { .. } => EMBEDDED.to_owned(),
-    };
-    Printer.detail("provider", provider);
+    Printer.detail("provider", settings.provider.name());
     if let Some(model) = wiring::model(settings) {
         Printer.detail("model", model);
     }
@@ -348,14 +345,14 @@ fn enforcement(args: &RunArgs) -> Enforcement {
 
 fn options(args: &RunArgs, settings: &Settings) -> RunOptions {
     let mut options = settings.run_options();
-    options.enforcement = enforcement(args);
+    options.settings.enforcement = args.no_validate.then_some(Enforcement::EnvelopeOnly);
     options.user.clone_from(&args.user);
     options.tenant.clone_from(&args.tenant);
     options.session.clone_from(&args.session);
-    options.no_cache = args.no_cache;
+    options.settings.no_cache = args.no_cache.then_some(true);
     options.require_streaming = args.require_streaming;
-    if args.stream.is_some() && options.timeout == RunOptions::default().timeout {
-        options.timeout = stream::MAX_STREAM;
+    if args.stream.is_some() && settings.asked.over(settings.general).timeout.is_none() {
+        options.settings.timeout = Some(stream::MAX_STREAM);
     }
     options
 }

@@ -11,7 +11,7 @@ use cogn::collector::Collector;
 use cogn::embedded::EmbeddedUse;
 use cogn::media::MediaAccess;
 use cogn::serve_config::ServeConfig;
-use cogn::settings::Settings;
+use cogn::settings::{OverrideScope, Settings};
 use cogn::stores::Stores;
 use cogn::wiring::HostParts;
 use cogn::{async_runtime, media, wiring};
@@ -193,7 +193,8 @@ struct ServeParts {
 fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<ServeParts, Failure> {
     let file = project::config()?;
     let serve = ServeConfig::decide(args.typed(), &file.serve, &wiring::environment)?;
-    let mut settings = Settings::resolve(&args.provider.overrides(), &file, &wiring::environment, "")?;
+    let mut settings =
+        Settings::resolve(&args.provider.overrides(), &file, &wiring::environment, OverrideScope::Process)?;
     if args.no_audit {
         (settings.audit_enabled, settings.store) = (false, None);
     }
@@ -209,7 +210,8 @@ fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<Ser
     config.tools = serve.tools.as_deref().map_or_else(ToolSurface::default, ToolSurface::from);
     let validated = library.clone();
     config.findings = Some(Arc::new(move |name: &str| validate::findings(&validated, name)));
-    limit(&mut config, &serve, &settings, printer)?;
+    limit(&mut config, &serve, printer)?;
+    config.model = wiring::model(&settings).map(str::to_owned);
     let typed = args.provider.overrides();
     studio_parts::add(&mut config, &serve, (&settings, &typed, &file), library, printer)?;
     let uploads = media::uploads(&settings.media, wiring::home())?;
@@ -248,12 +250,7 @@ fn stores(settings: &Settings, printer: &Printer) -> Result<Stores, Failure> {
 }
 
 /// How much of everything there may be.
-fn limit(
-    config: &mut ServerConfig,
-    serve: &ServeConfig,
-    settings: &Settings,
-    printer: &Printer,
-) -> Result<(), Failure> {
+fn limit(config: &mut ServerConfig, serve: &ServeConfig, printer: &Printer) -> Result<(), Failure> {
     let origins = serve.cors.iter().flatten();
     config.cors = origins.map(|given| cognitive_http::origin(given)).collect::<Result<_, _>>()?;
     config.connections = process_limits::connections(config.connections);
@@ -272,12 +269,6 @@ fn limit(
     config.body_limit = serve.max_body_mb.map_or(config.body_limit, |size| size.saturating_mul(1 << 20));
     config.grace = serve.grace_seconds.map_or(config.grace, Duration::from_secs);
     config.drain = serve.drain_seconds.map_or(config.drain, Duration::from_secs);
-    config.call_timeout = settings.timeout;
-    config.early_stop = settings.early_stop;
-    config.max_calls = settings.max_calls;
-    config.max_cost = settings.max_cost;
-    config.thinking = settings.thinking;
-    config.model = wiring::model(settings).map(str::to_owned);
     Ok(())
 }
 

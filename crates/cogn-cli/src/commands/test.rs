@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use cogn::embedded::EmbeddedUse;
-use cogn::settings::Settings;
+use cogn::settings::{OverrideScope, Settings};
 use cogn::{async_runtime, env_vars, out_file, wiring};
 use cognitive_contract::{ErrorCode, Failure};
 use cognitive_library::{Library, ModuleOrigin};
@@ -145,13 +145,10 @@ fn run(
     if options.source == ReplySource::Recorded {
         return golden::run_recorded(subjects, &options);
     }
+    let scope = OverrideScope::Runs("");
     let settings =
-        Settings::resolve(&args.provider.overrides(), &project::config()?, &wiring::environment, "")?;
-    options.run.timeout = settings.timeout;
-    options.run.seed = settings.seed;
-    options.run.max_output_tokens = settings.max_tokens;
-    options.run.thinking = settings.thinking;
-    options.run.reask = settings.reask;
+        Settings::resolve(&args.provider.overrides(), &project::config()?, &wiring::environment, scope)?;
+    options.run.settings = settings.asked.over(settings.general);
     let provider = wiring::provider(
         &settings,
         &wiring::environment,

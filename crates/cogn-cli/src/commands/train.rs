@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cogn::settings::Settings;
+use cogn::settings::{OverrideScope, Settings};
 use cogn::training::{TrainingWish, train as train_model};
 use cogn::{async_runtime, out_file, wiring};
 use cognitive_contract::ports::Example;
@@ -185,7 +185,9 @@ fn learn(
     printer: &Printer,
 ) -> Result<TrainingReport, Failure> {
     let overrides = args.provider.overrides();
-    let settings = Settings::resolve(&overrides, &project::config()?, &wiring::environment, &args.module)?;
+    let name = module.manifest.name.clone();
+    let scope = OverrideScope::Runs(&name);
+    let settings = Settings::resolve(&overrides, &project::config()?, &wiring::environment, scope)?;
     let screen = TerminalProgress::new(printer, false);
     let bar = case_bar(printer, cases.len());
     let is_stopped = Arc::new(AtomicBool::new(false));

@@ -91,7 +91,7 @@ fn host(kind: Kind, service: &Stub) -> Host {
 
 fn request() -> RunRequest {
     let mut request = RunRequest::new("summarizer", json!({ "text": "A long text." }));
-    request.options.receipt = true;
+    request.options.settings.receipt = Some(true);
     request
 }
 

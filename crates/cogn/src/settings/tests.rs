@@ -1,6 +1,9 @@
 //! Which of flag, environment and file decides.
 
+use cognitive_contract::ErrorCode;
+
 use super::*;
+use crate::config::UntrustedAddress;
 
 fn decide(
     args: &SettingOverrides,
@@ -10,7 +13,7 @@ fn decide(
     let look_up = |name: &str| {
         environment.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
     };
-    Settings::resolve(args, config, &look_up, "m")
+    Settings::resolve(args, config, &look_up, OverrideScope::Runs("m"))
 }
 
 fn service(settings: &Settings) -> (&'static str, Option<&str>, Option<&str>) {
@@ -231,8 +234,64 @@ fn a_module_can_differ_and_the_books_can_be_closed() {
         .modules
         .insert("m".into(), ModuleConfig { reask: Some(3), receipt: Some(true), ..ModuleConfig::default() });
     let settings = decide(&SettingOverrides::default(), &config, &[("HOME", "/h")]).unwrap();
-    assert_eq!((settings.reask, settings.receipt), (3, true));
+    let own = settings.of_module["m"].settings.over(settings.general);
+    assert_eq!((own.reask, own.receipt), (Some(3), Some(true)));
     assert_eq!(settings.store, Some(PathBuf::from("/h/.cognitive/cognitive.db")));
     config.audit.enabled = Some(false);
     assert_eq!(decide(&SettingOverrides::default(), &config, &[("HOME", "/h")]).unwrap().store, None);
+}
+
+/// The provider of module `m`: as the root of a run, or wherever it runs in a process.
+fn of_m(args: &SettingOverrides, config: &str, environment: &[(&str, &str)], is_root: bool) -> String {
+    let look_up = |name: &str| {
+        environment.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+    };
+    let config = Config::parse(config).unwrap();
+    let scope = if is_root { OverrideScope::Runs("m") } else { OverrideScope::Process };
+    let settings = Settings::resolve(args, &config, &look_up, scope).unwrap();
+    let own = settings.of_module.get("m").and_then(|own| own.model.clone());
+    let choice = own.map_or(settings.provider, |choice| choice.unwrap().provider);
+    match choice {
+        ProviderChoice::Service { kind, model, .. } => {
+            format!("{}/{}", kind.name(), model.unwrap_or_default())
+        }
+        other => other.name().to_owned(),
+    }
+}
+
+// D-33: a flag of that very run, the module, a flag of the whole server, the environment, the files.
+#[test]
+fn the_configuration_of_a_module_stands_between_its_run_and_the_process() {
+    let config = "provider: gemini\nmodel: g\nmodules: {m: {provider: ollama, model: o}}\n";
+    let environment = [("LLM_PROVIDER", "anthropic"), ("LLM_MODEL", "a")];
+    let (none, flag) = (typed(None, None), typed(Some("openai"), None));
+    assert_eq!(of_m(&flag, config, &environment, true), "openai/");
+    assert_eq!(of_m(&none, config, &environment, true), "ollama/o");
+    assert_eq!(of_m(&flag, config, &environment, false), "ollama/o");
+    assert_eq!(of_m(&flag, "provider: gemini\n", &environment, false), "openai/");
+    assert_eq!(of_m(&none, "provider: gemini\n", &environment, false), "anthropic/a");
+    // Only its model differs: the provider is that of all modules.
+    let model = "modules: {m: {model: own}}\n";
+    assert_eq!(of_m(&flag, model, &environment, false), "openai/own");
+    assert_eq!(of_m(&none, model, &environment, true), "anthropic/own");
+    // A list of providers does not hold for a module with a model.
+    let list = "providers: [openai/x, gemini]\nmodules: {m: {provider: embedded}}\n";
+    assert_eq!(of_m(&none, list, &[("OPENAI_API_KEY", "k")], false), "embedded");
+}
+
+#[test]
+fn an_address_that_was_typed_for_a_server_is_not_for_the_other_provider_of_a_module() {
+    let address = |config: &str| {
+        let args =
+            SettingOverrides { base_url: Some("http://typed".to_owned()), ..typed(Some("openai"), None) };
+        let config = Config::parse(config).unwrap();
+        let settings = Settings::resolve(&args, &config, &|_| None, OverrideScope::Process).unwrap();
+        match settings.of_module["m"].model.clone().unwrap().unwrap().provider {
+            ProviderChoice::Service { base_url, .. } => base_url,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(address("modules: {m: {provider: anthropic}}\n"), None);
+    assert_eq!(address("modules: {m: {provider: openai, model: x}}\n").as_deref(), Some("http://typed"));
+    assert_eq!(address("modules: {m: {model: x}}\n").as_deref(), Some("http://typed"));
 }

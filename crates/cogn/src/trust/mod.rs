@@ -18,10 +18,11 @@ use crate::config::{
     AuditConfig, BudgetConfig, Config, ContextConfig, KeepConfig, MediaConfig, ModuleConfig, PricesConfig,
     UntrustedAddress,
 };
+use crate::env_vars;
 use crate::review_config::ReviewConfig;
 use crate::serve_config::ServeConfig;
-use crate::services::Kind;
-use crate::settings::{EMBEDDED, named, of_embedded};
+use crate::services::is_on_this_machine;
+use crate::settings::{EMBEDDED, Environment, ProviderChoice, destinations, of_embedded};
 use crate::weights::{KnownWeights, weights_file};
 
 pub use ledger::{Ledger, TrustedFile};
@@ -37,10 +38,15 @@ pub struct HeldBack {
     pub because: &'static str,
 }
 
-/// Parts what a project's file says: what counts whoever wrote it, and what counts only if it is trusted. `below` is what
-/// the user says; what changes nothing of it needs no trust.
+/// Splits the settings of a project's file into those that count in any case and those that need trust. `below` is the
+/// user's own file. A setting that changes nothing of what holds without the project's file needs no trust.
 #[must_use]
-pub fn sift(says: &Config, below: &Config, file: &Path) -> (Config, Vec<HeldBack>) {
+pub fn sift(
+    says: &Config,
+    below: &Config,
+    file: &Path,
+    environment: Environment<'_>,
+) -> (Config, Vec<HeldBack>) {
     let mut sieve = Sieve::default();
     // Without `..`: a new member has to be decided on here.
     let Config {
@@ -71,16 +77,14 @@ pub fn sift(says: &Config, below: &Config, file: &Path) -> (Config, Vec<HeldBack
         base_url_of,
         untrusted_address: _,
     } = says.clone();
-    // An address of the user's without a name beside it is meant for the service that the user has set up, and for no other
-    // that a project could name.
-    let nameless = below.base_url.as_ref().map(|_| String::new());
-    let of_user = named(below.provider.as_deref(), below.model.as_deref()).or(nameless);
-    let (provider, model) = sieve.who("", provider, model, of_user.as_deref());
+    let destinations = Destinations { below, environment };
+    let (provider, model) = sieve.provider(provider, model, &destinations);
     let untrusted_address = base_url.filter(|url| Some(url) != below.base_url.as_ref()).map(|url| {
         let shown = json!(cognitive_contract::address::bare_url(&url));
         sieve.note("base_url", shown, "the key and every input go there");
         UntrustedAddress { url, of: base_url_of, file: file.to_owned() }
     });
+    let (provider_of_all, model_of_all) = (provider.clone(), model.clone());
     let counts = Config {
         provider,
         model,
@@ -121,7 +125,8 @@ pub fn sift(says: &Config, below: &Config, file: &Path) -> (Config, Vec<HeldBack
         modules: modules
             .into_iter()
             .map(|(name, own)| {
-                let kept = sieve.module(&name, own, below, of_user.as_deref());
+                let top = (provider_of_all.as_deref(), model_of_all.as_deref());
+                let kept = sieve.module(&name, own, &destinations, top);
                 (name, kept)
             })
             .collect(),
@@ -157,24 +162,43 @@ impl Sieve {
         None
     }
 
-    /// Who answers. Among the services that the user has set up a project may choose, unless the user has chosen.
-    fn who(
+    /// The provider and model for all modules. They count if every input goes where it would go without them.
+    fn provider(
         &mut self,
-        place: &str,
         provider: Option<String>,
         model: Option<String>,
-        of_user: Option<&str>,
+        destinations: &Destinations<'_>,
     ) -> (Option<String>, Option<String>) {
-        let chosen = named(provider.as_deref(), model.as_deref());
-        if let (Some(chosen), Some(of_user)) = (&chosen, of_user)
-            && !is_same(chosen, of_user)
-        {
-            let because = "another service than the one of your own file gets every input";
-            self.note(format!("{place}provider"), json!(chosen), because);
+        let with = Config {
+            provider: provider.clone().or_else(|| destinations.below.provider.clone()),
+            model: model.clone().or_else(|| destinations.below.model.clone()),
+            ..destinations.below.clone()
+        };
+        let modules = destinations.below.modules.keys().map(|name| Some(name.as_str()));
+        let moves = std::iter::once(None).chain(modules).any(|module| destinations.moves(&with, module));
+        self.choice("", (provider, model), moves, &with)
+    }
+
+    /// The same for one module; `with` is the configuration in which the choice would hold.
+    fn choice(
+        &mut self,
+        place: &str,
+        (provider, model): (Option<String>, Option<String>),
+        moves: bool,
+        with: &Config,
+    ) -> (Option<String>, Option<String>) {
+        if moves && (provider.is_some() || model.is_some()) {
+            let because = "inputs go to another service than without this file";
+            let (setting, value) = match &provider {
+                Some(provider) => ("provider", json!(provider)),
+                None => ("model", json!(model)),
+            };
+            self.note(format!("{place}{setting}"), value, because);
             // The model belongs to the service.
             return (None, None);
         }
-        let for_embedded = chosen.as_deref().or(of_user).is_none_or(|name| name == EMBEDDED);
+        let named = provider.as_deref().or(with.provider.as_deref());
+        let for_embedded = named.is_none_or(|name| name == EMBEDDED);
         let delicate = model.as_deref().and_then(|model| danger(model, for_embedded));
         if let Some(because) = delicate {
             self.note(format!("{place}model"), json!(model), because);
@@ -196,17 +220,29 @@ impl Sieve {
         &mut self,
         name: &str,
         says: ModuleConfig,
-        below: &Config,
-        of_user: Option<&str>,
+        destinations: &Destinations<'_>,
+        (provider_of_all, model_of_all): (Option<&str>, Option<&str>),
     ) -> ModuleConfig {
         let ModuleConfig { provider, model, reask, early_stop, receipt, local_only, thinking } = says;
-        let of_module = below.modules.get(name);
-        // Whoever wants to stay on this machine does so; nobody else can undo it.
-        let bound = of_module.and_then(|own| own.local_only);
-        let local_only = local_only.filter(|only| *only || bound != Some(true));
-        let own = of_module.and_then(|own| named(own.provider.as_deref(), own.model.as_deref()));
-        let of_user = own.as_deref().or(of_user);
-        let (provider, model) = self.who(&format!("modules.{name}."), provider, model, of_user);
+        let below = destinations.below;
+        let of_module = below.modules.get(name).cloned().unwrap_or_default();
+        // A user who keeps a module on this machine cannot be overruled.
+        let local_only = local_only.filter(|only| *only || of_module.local_only != Some(true));
+        let own = ModuleConfig {
+            provider: provider.clone().or_else(|| of_module.provider.clone()),
+            model: model.clone().or_else(|| of_module.model.clone()),
+            ..of_module
+        };
+        let mut with = Config {
+            provider: provider_of_all.map(str::to_owned).or_else(|| below.provider.clone()),
+            model: model_of_all.map(str::to_owned).or_else(|| below.model.clone()),
+            ..below.clone()
+        };
+        with.modules.insert(name.to_owned(), own.clone());
+        let moves = destinations.moves(&with, Some(name));
+        let seen = Config { provider: own.provider.or_else(|| with.provider.clone()), ..Config::default() };
+        let place = format!("modules.{name}.");
+        let (provider, model) = self.choice(&place, (provider, model), moves, &seen);
         ModuleConfig { provider, model, reask, early_stop, receipt, local_only, thinking }
     }
 
@@ -389,8 +425,63 @@ fn danger(model: &str, for_embedded: bool) -> Option<&'static str> {
         .map(|_| "hundreds of megabytes are fetched, and as much memory is used")
 }
 
-/// Whether two names stand for the same provider, in whatever spelling.
-fn is_same(one: &str, other: &str) -> bool {
-    let kind = Kind::parse;
-    one == other || (kind(one).is_some() && kind(one) == kind(other))
+/// Where inputs go without the project's file.
+struct Destinations<'a> {
+    below: &'a Config,
+    environment: Environment<'a>,
+}
+
+impl Destinations<'_> {
+    /// Returns whether inputs of a module would go somewhere else with another configuration. A choice that cannot be used
+    /// reaches nothing, and the run says why.
+    fn moves(&self, with: &Config, module: Option<&str>) -> bool {
+        let Ok(now) = destinations(with, self.environment, module) else { return false };
+        let before = destinations(self.below, self.environment, module).unwrap_or_default();
+        let is_known = |choice: &ProviderChoice| before.iter().any(|known| same_place(known, choice));
+        let starts_alike = match (before.first(), now.first()) {
+            (Some(before), Some(now)) => same_place(before, now),
+            _ => false,
+        };
+        if starts_alike && now.iter().all(is_known) {
+            return false;
+        }
+        // Without a word of the user a project may keep inputs on this machine.
+        self.user_has_chosen(module) || !now.iter().all(|choice| self.stays_here(choice))
+    }
+
+    /// Returns whether the user's file or the environment names a provider or a model.
+    fn user_has_chosen(&self, module: Option<&str>) -> bool {
+        let own = module.and_then(|name| self.below.modules.get(name));
+        let named = |provider: &Option<String>, model: &Option<String>| provider.is_some() || model.is_some();
+        own.is_some_and(|own| named(&own.provider, &own.model))
+            || named(&self.below.provider, &self.below.model)
+            || self.below.providers.is_some()
+            || self.below.base_url.is_some()
+            || [env_vars::PROVIDER, env_vars::MODEL].iter().any(|name| (self.environment)(name).is_some())
+    }
+
+    /// Returns whether inputs stay on this machine and no key is sent.
+    fn stays_here(&self, choice: &ProviderChoice) -> bool {
+        match choice {
+            ProviderChoice::Embedded { .. } | ProviderChoice::Replay => true,
+            ProviderChoice::Service { kind, base_url, .. } => {
+                let has_key =
+                    kind.key_variable().is_some_and(|variable| (self.environment)(variable).is_some());
+                let address = base_url.as_deref().or_else(|| kind.default_base_url());
+                !has_key && address.is_some_and(|address| is_on_this_machine(*kind, address))
+            }
+        }
+    }
+}
+
+/// Returns whether two choices send inputs to the same place.
+fn same_place(one: &ProviderChoice, other: &ProviderChoice) -> bool {
+    match (one, other) {
+        (ProviderChoice::Embedded { .. }, ProviderChoice::Embedded { .. }) => true,
+        (
+            ProviderChoice::Service { kind, base_url, .. },
+            ProviderChoice::Service { kind: other, base_url: other_url, .. },
+        ) => kind == other && base_url == other_url,
+        (one, other) => one == other,
+    }
 }

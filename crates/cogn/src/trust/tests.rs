@@ -3,8 +3,15 @@
 use super::*;
 
 fn sifted(says: &str, below: &str) -> (Config, Vec<String>) {
+    sifted_in(says, below, &[])
+}
+
+fn sifted_in(says: &str, below: &str, environment: &[(&str, &str)]) -> (Config, Vec<String>) {
     let (says, below) = (Config::parse(says).unwrap(), Config::parse(below).unwrap());
-    let (counts, held) = sift(&says, &below, Path::new("cognitive.yaml"));
+    let look_up = |name: &str| {
+        environment.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+    };
+    let (counts, held) = sift(&says, &below, Path::new("cognitive.yaml"), &look_up);
     (counts, held.into_iter().map(|held| held.setting).collect())
 }
 
@@ -111,7 +118,7 @@ audit: {enabled: true, payloads: false}
 media: {max_size_mb: 3, shortest_side: 1}
 modules: {m: {provider: ollama, receipt: true}}
 ";
-    let (counts, held) = sifted(harmless, "");
+    let (counts, held) = sifted_in(harmless, "", &[("ANTHROPIC_API_KEY", "k")]);
     assert_eq!(held, Vec::<String>::new());
     let mut says = Config::parse(harmless).unwrap();
     says.base_url_of = None;
@@ -137,4 +144,42 @@ fn what_the_user_says_too_needs_no_trust_and_the_choice_of_the_user_stays() {
     let (_, held) =
         sifted("modules: {m: {provider: vllm}}\n", "provider: ollama\nmodules: {m: {provider: vllm}}\n");
     assert_eq!(held, Vec::<String>::new());
+}
+
+// An untrusted project cannot move the inputs of any module to another service.
+#[test]
+fn a_project_cannot_move_inputs_from_where_they_go_without_it() {
+    let key = [("OPENAI_API_KEY", "k")];
+    let local = "providers: [embedded/smollm2]\n";
+    let server = "providers: [llama-cpp/x]\n";
+    for user in [local, server, "provider: ollama\n", "modules: {m: {provider: ollama}}\n"] {
+        for (says, setting) in [
+            ("modules: {m: {provider: openai}}\n", "modules.m.provider"),
+            ("modules: {m: {provider: openai, model: x}}\n", "modules.m.provider"),
+            ("modules: {m: {model: x}}\n", "modules.m.model"),
+        ] {
+            let same_service = says.contains("{model") && !user.starts_with("providers");
+            let expected = if same_service { Vec::new() } else { vec![setting.to_owned()] };
+            assert_eq!(sifted_in(says, user, &key).1, expected, "{user} {says}");
+        }
+    }
+    assert_eq!(sifted_in("provider: openai\n", "provider: ollama\n", &key).1, ["provider"]);
+    // A list of the user's stands above it, except for a module whose model the user names.
+    for user in [local, server] {
+        assert_eq!(sifted_in("provider: openai\n", user, &key).1, Vec::<String>::new(), "{user}");
+        let named = format!("{user}modules: {{m: {{model: x}}}}\n");
+        assert_eq!(sifted_in("provider: anthropic\n", &named, &key).1, ["provider"], "{user}");
+    }
+    // The environment is the user's word too, although the configuration of a module stands above it.
+    let environment = [("LLM_PROVIDER", "ollama"), key[0]];
+    assert_eq!(sifted_in("modules: {m: {provider: openai}}\n", "", &environment).1, ["modules.m.provider"]);
+    // So is a default: without a key of another service inputs stay here.
+    assert_eq!(sifted_in("provider: mistral\n", "", &[("MISTRAL_API_KEY", "k")]).1, ["provider"]);
+    assert_eq!(sifted_in("provider: anthropic\n", "", &key).1, ["provider"]);
+    // The same service, and whatever stays on this machine where the user says nothing.
+    for says in
+        ["provider: openai\n", "modules: {m: {model: x}}\n", "provider: embedded\n", "provider: ollama\n"]
+    {
+        assert_eq!(sifted_in(says, "", &key).1, Vec::<String>::new(), "{says}");
+    }
 }

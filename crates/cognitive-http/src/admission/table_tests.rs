@@ -130,6 +130,19 @@ async fn a_listed_origin_runs_modules_and_nothing_else() {
         let own = ask(&shared, operation, &[("origin", "http://localhost")]).await;
         assert!(!lacks_role(own).await, "{} {}", operation.method, operation.path);
     }
+    // Nor does it see what others ran: those runs belong to everybody who uses this machine.
+    let mut history = Vec::new();
+    for operation in OPERATIONS.iter() {
+        if !matches!(operation.access, OperationAccess::History(_) | OperationAccess::KnownHistory) {
+            continue;
+        }
+        history.push(operation.path);
+        for (origin, may) in [("https://app.example", false), ("http://localhost", true)] {
+            let status = ask(&shared, operation, &[("origin", origin)]).await.status();
+            assert_eq!(status != StatusCode::FORBIDDEN, may, "{} from {origin}: {status}", operation.path);
+        }
+    }
+    assert_eq!(history, ["/metrics", "/v1/runs", "/v1/runs/stats", "/v1/runs/{id}"]);
     let runs = OPERATIONS.iter().find(|operation| operation.path == "/api/modules").unwrap();
     assert_eq!(ask(&shared, runs, &[("origin", "https://app.example")]).await.status(), StatusCode::OK);
     // Nor does it run anything that is for authors.

@@ -58,7 +58,10 @@ impl Shared {
             leads_nowhere_new(shared, module.as_deref(), &chosen)?;
             let host = match model {
                 None => Arc::clone(&shared.host),
-                Some(model) => shared.models.host(&shared.host, &model)?,
+                Some(model) => {
+                    let provider = shared.models.provider(&model)?;
+                    Arc::new(shared.host.for_runs_of(&chosen.manifest.name, provider))
+                }
             };
             if !is_recorded {
                 return Ok(ChosenRun { host, module: chosen, seen: None });

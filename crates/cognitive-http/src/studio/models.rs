@@ -26,43 +26,37 @@ struct ShelvedModel {
     is_default: bool,
     is_local: bool,
     make: ProviderMaker,
-    /// The surroundings of runs with it, once there was one.
-    host: OnceLock<Arc<Host>>,
+    /// The model, once it was asked for.
+    built: OnceLock<Arc<dyn Provider>>,
 }
 
 impl ModelShelf {
     /// Those of a host, then those that the operator names besides.
     pub(crate) fn new(host: &Arc<Host>, named: &[NamedModel]) -> Self {
-        let above = host.ladder.iter().flat_map(|ladder| &ladder.rungs);
-        let built =
-            std::iter::once(&host.provider).chain(above).map(|provider| NamedModel::of(Arc::clone(provider)));
+        let built = host.models.all().map(|provider| NamedModel::of(Arc::clone(provider)));
         let mut shelf: Vec<ShelvedModel> = Vec::new();
         for model in built.chain(named.iter().cloned()) {
             if shelf.iter().all(|known| known.name != model.name) {
                 let is_default = shelf.is_empty();
                 let NamedModel { name, is_local, make } = model;
-                shelf.push(ShelvedModel { name, is_default, is_local, make, host: OnceLock::new() });
+                shelf.push(ShelvedModel { name, is_default, is_local, make, built: OnceLock::new() });
             }
-        }
-        // Who is asked first without a word is the same model without those above it.
-        if let Some(first) = shelf.first().filter(|_| host.ladder.is_none()) {
-            let _ = first.host.set(Arc::clone(host));
         }
         Self(shelf)
     }
 
-    /// The surroundings of runs with a model. May take as long as it takes to load one.
-    pub(crate) fn host(&self, usual: &Host, name: &str) -> Result<Arc<Host>, Failure> {
+    /// The provider of a model. May take as long as it takes to load one.
+    pub(crate) fn provider(&self, name: &str) -> Result<Arc<dyn Provider>, Failure> {
         let Some(model) = self.0.iter().find(|model| model.name == name) else {
             let message = format!("there is no such model here: `{}`", cut(name, 128));
             return Err(Failure::new(ErrorCode::InvalidInput, message)
                 .suggest("`GET /v1/models` lists those that there are"));
         };
-        if let Some(known) = model.host.get() {
+        if let Some(known) = model.built.get() {
             return Ok(Arc::clone(known));
         }
         let provider = (model.make)()?;
-        Ok(Arc::clone(model.host.get_or_init(|| Arc::new(usual.asking(provider)))))
+        Ok(Arc::clone(model.built.get_or_init(|| provider)))
     }
 
     fn told(&self, prices: &PriceTable) -> Vec<Value> {

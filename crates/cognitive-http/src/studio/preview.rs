@@ -51,13 +51,13 @@ async fn previewed(
     let takes_input = module.as_deref().is_ok_and(run::takes_input);
     let mut ask = request::read(&HeaderMap::new(), &Query::default(), content, takes_input)?;
     let chosen = shared.choose(client, name, module, &mut ask.options).await?;
-    let options = run::options(shared, client, &ask.options)?;
+    let options = run::options(client, &ask.options)?;
     let input = ask.input;
     beside(shared, &shared.workbenches, move |_| {
         let (host, module) = (&chosen.host, &chosen.module);
         let (preview, call) = preview_call(host, module, &input, &options)?;
         let turn = |example: &Example| json!({ "input": example.input, "answer": example.answer });
-        let rendered = host.provider.rendered(&call);
+        let rendered = host.models_for(&module.manifest.name).first.rendered(&call);
         // What has no price, or no bound, has no ceiling; a run of it says so where it matters.
         let ceiling = cost::ceiling(host, module, &options, length(&input)).ok();
         Ok(json!({

@@ -77,7 +77,7 @@ async fn run_again(
     run::within_shared_rate(shared, client).await?;
     let module = shared.module(name).await;
     let ChosenRun { host, module, .. } = shared.choose(client, name, module, &mut asked).await?;
-    let mut options = run::options(shared, client, &asked)?;
+    let mut options = run::options(client, &asked)?;
     options.trace_id = Some(client.trace.id.clone());
     options.spans = shared.place(&client.trace, Some(&client.trace.span));
     let request = RunRequest { module: ModuleRef::loaded(name, module), input, options };

@@ -133,7 +133,8 @@ async fn a_module_that_stays_here_is_asked_nobody_elsewhere() {
     let away =
         cognitive_net::provider(away.with_model("m").with_base_url("https://away.example/v1")).unwrap();
     let shop = Shop::open(roomy(), |host, config| {
-        host.local_only = vec!["words".to_owned()];
+        let local = cognitive_runtime::ModuleSettings { local_only: true, ..Default::default() };
+        host.configure("words", local);
         config.models = vec![NamedModel::of(away)];
     })
     .await;

@@ -20,7 +20,7 @@ use super::journal::JournalEntry;
 use super::lineage::Lineage;
 use super::resolve::NOTICE;
 use super::signals::{PartListener, PartSignals};
-use crate::host::{Host, ModuleRef, RunInput, RunOptions, RunRequest};
+use crate::host::{Host, ModuleRef, RunInput, RunOptions, RunPlan, RunRequest};
 use crate::run::{MODEL_TIME, milliseconds, run_below};
 use crate::spans::SpanParent;
 use crate::stream::listeners::RunListeners;
@@ -32,6 +32,8 @@ pub(crate) struct ParentRun<'a> {
     pub(crate) host: &'a Host,
     pub(crate) module: &'a Module,
     pub(crate) options: &'a RunOptions,
+    /// The models and options that were decided for it.
+    pub(crate) plan: &'a RunPlan,
     pub(crate) lineage: &'a Lineage,
     /// The span that those of children belong under.
     pub(crate) span: Option<&'a Arc<SpanParent>>,
@@ -138,16 +140,19 @@ impl ParentRun<'_> {
         context: Map<String, Value>,
     ) -> Result<(RunRequest, Lineage), FailedChild> {
         let mut options = self.options.clone();
+        let RunPlan { models, mut settings } =
+            self.host.decide_part(child.own_name(), self.plan, options.remote);
         let remaining = self.deadline.saturating_duration_since(Instant::now());
-        options.timeout = options.timeout.min(remaining).min(wanted.time.unwrap_or(Duration::MAX));
-        if options.timeout.is_zero() {
+        let time = settings.call_timeout().min(remaining).min(wanted.time.unwrap_or(Duration::MAX));
+        if time.is_zero() {
             let failure = Failure::new(ErrorCode::Timeout, "there was no time left for it");
             return Err(FailedChild { name: wanted.name.to_owned(), failure });
         }
+        (settings.timeout, settings.receipt) = (Some(time), Some(false));
+        (options.models, options.settings) = (Some(models), settings);
         options.caller = Caller::Agent;
         options.require_streaming = false;
         options.warnings = Vec::new();
-        options.receipt = false;
         options.spans = self.span.cloned();
         let mut lineage = self.lineage.child_of(self.module, wanted.tier, self.references);
         lineage.context = context;
@@ -211,7 +216,7 @@ impl ChildOutcome {
         let calls = entry.as_ref().map(|_| lineage.count_calls());
         let mut listener = PartListener::new(&name, parent.signals);
         let mut listeners = RunListeners::new(&mut listener, None);
-        let stop = pin!(out_of_time(parent.host, request.options.timeout));
+        let stop = pin!(out_of_time(parent.host, request.options.settings.call_timeout()));
         let envelope = run_below(parent.host, &mut request, &mut lineage, &mut listeners, stop).await;
         if let Some(mut trace) = listener.into_trace() {
             trace.started_ms = started_ms;

@@ -12,7 +12,7 @@ use super::caller_references::CallerReferences;
 use super::resolve::MAX_DEPTH;
 use crate::call_budget::CallBudget;
 use crate::cost::CostMeter;
-use crate::host::RunOptions;
+use crate::host::Host;
 use crate::stages::media::MediaCache;
 
 /// The runs above a run. Empty for a run that a surface asks for.
@@ -42,9 +42,10 @@ pub(crate) struct Lineage {
 }
 
 impl Lineage {
-    /// Whether a module of this name runs here, or is one of those that this run is a part of.
-    pub(crate) fn concerns(&self, module: &Module, name: &str) -> bool {
-        module.manifest.name == name || self.path.iter().any(|above| above == name)
+    /// Returns whether a module that runs here may only ask models on this machine: it, or a module above it, is configured
+    /// so.
+    pub(crate) fn is_local_only(&self, host: &Host, module: &Module) -> bool {
+        host.is_local_only(|name| module.manifest.name == name || self.path.iter().any(|above| above == name))
     }
 
     /// Whether a surface asked for the run.
@@ -74,9 +75,9 @@ impl Lineage {
     }
 
     /// The operator's limit to the calls of a run and all of its parts, unless an outer run has brought it.
-    pub(crate) fn limit_by_operator(&mut self, options: &RunOptions) {
+    pub(crate) fn limit_by_operator(&mut self, limit: u64) {
         if self.budgets.is_empty() {
-            self.budgets.push(CallBudget::of_operator(options));
+            self.budgets.push(CallBudget::of_operator(limit));
         }
     }
 

@@ -99,7 +99,7 @@ pub(crate) async fn run(
     }
     let composed = Box::pin(run_parts(run, input, context)).await?;
     if composed.answer.is_none() && !composed.updates.is_empty() {
-        let (enforcement, sanitiser) = (run.options.enforcement, &run.host.sanitiser);
+        let (enforcement, sanitiser) = (run.plan.settings.enforced(), &run.host.sanitiser);
         let warnings = input.update_context(run.module, &composed.updates, enforcement, sanitiser);
         run.warnings.extend(warnings);
     }
@@ -122,7 +122,7 @@ async fn run_parts(
     }
     let Composition { plan, directives, .. } = made_of;
     // A child has no more time than it was given; the time of a surface is for each call.
-    let time = if lineage.is_empty() { plan.timeout } else { plan.timeout.min(run.options.timeout) };
+    let time = if lineage.is_empty() { plan.timeout } else { plan.timeout.min(run.call_timeout) };
     let (started, signals) = (Instant::now(), PartSignals::default());
     let (references, span) = (lineage.references.or_those_of(input.value()), run.listeners.span_parent());
     let deadline = started + time;
@@ -130,6 +130,7 @@ async fn run_parts(
         host: run.host,
         module,
         options: run.options,
+        plan: run.plan,
         lineage,
         span: span.as_ref(),
         started,
@@ -193,7 +194,7 @@ fn answer(parent: ParentRun<'_>, state: &PartsRun<'_>) -> JudgedAnswer {
     let envelope = json!({ "ok": true, "meta": meta, "data": data });
     let object = envelope.as_object().cloned().unwrap_or_default();
     let draft = Draft { object, ..Draft::default() };
-    let enforcement = parent.options.enforcement;
+    let enforcement = parent.plan.settings.enforced();
     let mut answer = output::judge(parent.module, draft, enforcement, parent.host.gate);
     // Whatever the data says, the whole is never less risky than its riskiest part.
     if let Ok(envelope) = &mut answer.outcome

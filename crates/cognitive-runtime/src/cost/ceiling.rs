@@ -17,7 +17,7 @@ use super::{
     price_of, service_tokens, thinking, thought_tokens, tool_tokens,
 };
 use crate::compose::MAX_DEPTH;
-use crate::host::{Host, RunOptions};
+use crate::host::{Host, RunOptions, RunPlan};
 use crate::stages::media::MediaNote;
 use crate::stages::{prompt, requirements};
 use crate::tools::{MAX_ROUNDS as TOOL_ROUNDS, offered_alone};
@@ -66,13 +66,14 @@ pub fn ceiling(
     options: &RunOptions,
     input_bytes: u64,
 ) -> Result<CostCeiling, Failure> {
-    Estimate::new(host, options).rounds(module, input_bytes, 1)
+    Estimate::new(host, &host.decide(&module.manifest.name, options)).rounds(module, input_bytes, 1)
 }
 
 /// A sum in the making.
 pub(crate) struct Estimate<'a> {
     host: &'a Host,
-    options: &'a RunOptions,
+    /// The models and options of the outermost module.
+    plan: &'a RunPlan,
     images: u64,
     documents: u64,
     /// What goes in, where that is known.
@@ -87,12 +88,14 @@ pub(crate) struct Estimate<'a> {
 struct CostedPlace<'p> {
     path: &'p [&'p str],
     input_bytes: u64,
+    /// The models and options of the module above, or of the module itself if it is the outermost one.
+    plan: &'p RunPlan,
 }
 
 impl<'a> Estimate<'a> {
-    pub(crate) fn new(host: &'a Host, options: &'a RunOptions) -> Self {
+    pub(crate) fn new(host: &'a Host, plan: &'a RunPlan) -> Self {
         let (text, script) = (None, WritingScript::Latin);
-        Self { host, options, images: 0, documents: 0, text, script, parts: Vec::new(), visited: 0 }
+        Self { host, plan, images: 0, documents: 0, text, script, parts: Vec::new(), visited: 0 }
     }
 
     /// With the very input.
@@ -123,9 +126,9 @@ impl<'a> Estimate<'a> {
         rounds: u32,
     ) -> Result<CostCeiling, Failure> {
         let rounds = u64::from(rounds.max(1));
-        let fed = if rounds > 1 { 2 * self.answer_bytes(module) } else { 0 };
+        let fed = if rounds > 1 { 2 * self.answer_bytes(module, self.plan) } else { 0 };
         let input_bytes = input_bytes.saturating_add(fed).saturating_add(self.documents);
-        self.add(module, CostedPlace { path: &[], input_bytes })?;
+        self.add(module, CostedPlace { path: &[], input_bytes, plan: self.plan })?;
         for part in &mut self.parts {
             part.calls = part.calls.saturating_mul(rounds);
             part.input_tokens = part.input_tokens.saturating_mul(rounds);
@@ -147,9 +150,11 @@ impl<'a> Estimate<'a> {
             let message = "the module is made of too many modules to say what it could cost";
             return Err(Failure::new(ErrorCode::CostLimitExceeded, message));
         }
+        let own = self.plan_of(module, place);
+        let place = CostedPlace { plan: &own, ..place };
         let Some(made_of) = module.composition()? else {
             self.add_own(module, place, 0)?;
-            return Ok(self.answer_bytes(module));
+            return Ok(self.answer_bytes(module, &own));
         };
         let path: Vec<&str> = place.path.iter().copied().chain([module.manifest.name.as_str()]).collect();
         let below = CostedPlace { path: &path, ..place };
@@ -159,7 +164,7 @@ impl<'a> Estimate<'a> {
         }
         let called = self.add_calls(made_of, below, results)?;
         self.add_own(module, place, results.saturating_add(called))?;
-        Ok(self.answer_bytes(module))
+        Ok(self.answer_bytes(module, &own))
     }
 
     /// The parts that run by themselves, and the dearest of those that a rule may choose. The sum of what they say.
@@ -261,9 +266,9 @@ impl<'a> Estimate<'a> {
             output_tokens: 0,
             cost: Money::ZERO,
         };
-        for provider in self.rungs(module, place.path) {
+        for provider in self.rungs(module, place) {
             let price = price_of(self.host, provider).ok_or_else(|| no_price(provider))?;
-            self.add_rung(&mut cost, module, (provider, &price), place.input_bytes, results)?;
+            self.add_rung(&mut cost, module, (provider, &price), place, results)?;
         }
         self.parts.push(cost);
         Ok(())
@@ -274,9 +279,10 @@ impl<'a> Estimate<'a> {
         cost: &mut PartCost,
         module: &Module,
         (provider, price): (&dyn Provider, &ModelPrice),
-        input_bytes: u64,
+        place: CostedPlace<'_>,
         results: u64,
     ) -> Result<(), Failure> {
+        let settings = &place.plan.settings;
         let is_free = *price == ModelPrice::FREE;
         let takes_media = module.manifest.modalities.declared && self.images > 0;
         if takes_media && price.image_tokens.is_none() {
@@ -288,13 +294,13 @@ impl<'a> Estimate<'a> {
         let images =
             if takes_media { self.images.saturating_mul(price.image_tokens.unwrap_or(0)) } else { 0 };
         let (tools, tool_rounds) = self.tools(module, provider, price.vocabulary);
-        let first = self.request(module, (provider, price), tools, input_bytes, results);
-        let written = output_limit(self.host, self.options, module, price, self.script)
-            .saturating_add(thought_tokens(thinking(self.host, self.options, module)));
-        let turn = answer_tokens(module, self.options.max_output_tokens, self.script)
+        let first = self.request(module, (provider, price), tools, place.input_bytes, results);
+        let written = output_limit(settings, module, price, self.script)
+            .saturating_add(thought_tokens(thinking(settings, module)));
+        let turn = answer_tokens(module, settings.max_output_tokens, self.script)
             .saturating_mul(BYTES_PER_TOKEN)
             .saturating_add(TOOL_ROUND_BYTES);
-        for call in 0..=tool_rounds.saturating_add(u64::from(self.options.reask)) {
+        for call in 0..=tool_rounds.saturating_add(u64::from(settings.reasks())) {
             let (rounds, reasked) = (call.min(tool_rounds), call.saturating_sub(tool_rounds));
             let more = turn.saturating_mul(rounds).saturating_add(REASK_BYTES.saturating_mul(reasked));
             let read = first.input.saturating_add(images).saturating_add(more);
@@ -338,20 +344,30 @@ impl<'a> Estimate<'a> {
     }
 
     /// The models that may be asked for a module.
-    fn rungs(&self, module: &Module, path: &[&str]) -> Vec<&'a dyn Provider> {
-        let host = self.host;
+    fn rungs<'p>(&self, module: &Module, place: CostedPlace<'p>) -> Vec<&'p dyn Provider> {
         let is_local =
-            host.local_only.iter().any(|name| *name == module.manifest.name || path.contains(&name.as_str()));
-        let all = std::iter::once(&host.provider).chain(host.ladder.iter().flat_map(|ladder| &ladder.rungs));
-        all.map(AsRef::as_ref)
+            self.host.is_local_only(|name| name == module.manifest.name || place.path.contains(&name));
+        place
+            .plan
+            .models
+            .all()
+            .map(AsRef::as_ref)
             .filter(|provider| !is_local || provider.stays_here())
             .filter(|provider| requirements::refusal(&module.manifest, *provider).is_none())
             .collect()
     }
 
+    /// The models and options of a module at a place.
+    fn plan_of(&self, module: &Module, place: CostedPlace<'_>) -> RunPlan {
+        if place.path.is_empty() {
+            return place.plan.clone();
+        }
+        self.host.decide_part(&module.manifest.name, place.plan, false)
+    }
+
     /// How long the envelope of a module is taken to be where it goes into another prompt.
-    fn answer_bytes(&self, module: &Module) -> u64 {
-        let tokens = answer_tokens(module, self.options.max_output_tokens, self.script);
+    fn answer_bytes(&self, module: &Module, plan: &RunPlan) -> u64 {
+        let tokens = answer_tokens(module, plan.settings.max_output_tokens, self.script);
         tokens.saturating_mul(BYTES_PER_TOKEN).saturating_add(META_BYTES)
     }
 }

@@ -16,18 +16,18 @@ use crate::stages::input::ValidInput;
 
 /// Begins the meter of a root run that has a limit, if the worst case has room in it. Parts and later rounds find it there.
 pub(crate) fn admit(run: &Run<'_, '_>, input: &ValidInput) -> Result<(), Failure> {
-    let (host, options) = (run.host, run.options);
+    let (host, plan) = (run.host, run.plan);
     let has_budget = host.spending.as_ref().is_some_and(|spending| spending.budget.is_set());
-    if run.lineage.meter().is_some() || (options.max_cost.is_none() && !has_budget) {
+    if run.lineage.meter().is_some() || (plan.settings.max_cost.is_none() && !has_budget) {
         return Ok(());
     }
     let given = [serde_json::to_string(input.value()), serde_json::to_string(input.context())];
     let given = given.into_iter().map(Result::unwrap_or_default).collect::<String>();
     let script = WritingScript::of([given.as_str()]);
-    let estimate = Estimate::new(host, options).with_media(&run.receipt.media)?.with_text(&given);
+    let estimate = Estimate::new(host, plan).with_media(&run.receipt.media)?.with_text(&given);
     let ceiling = estimate.rounds(run.module, given.len() as u64, run.lineage.rounds)?;
     let cost = ceiling.cost;
-    if let Some(limit) = options.max_cost.filter(|limit| cost > *limit) {
+    if let Some(limit) = plan.settings.max_cost.filter(|limit| cost > *limit) {
         return Err(too_dear(cost, limit, MAX_COST)
             .with_detail("calls", json!(ceiling.calls))
             .suggest(format!(
@@ -35,7 +35,7 @@ pub(crate) fn admit(run: &Run<'_, '_>, input: &ValidInput) -> Result<(), Failure
             ))
             .suggest_remotely("Send less, or ask for a cheaper model"));
     }
-    let meter = CostMeter::begin(host, options, cost, script).map_err(|error| match error {
+    let meter = CostMeter::begin(run, cost, script).map_err(|error| match error {
         Err(failure) => failure,
         // Runs that share a limit, such as those of an evaluation.
         Ok(short) if short.budget == MAX_COST => {

@@ -13,7 +13,7 @@ use cognitive_contract::spending::{BudgetShort, DayBudget, MAX_COST, SpendingEnt
 use super::WritingScript;
 use super::limit::{no_books, too_dear_now};
 use crate::clock::Clock;
-use crate::host::{Host, RunOptions};
+use crate::run::Run;
 
 /// How long a run that is silent holds what it has not sent, beyond the time of a call.
 const LEASE: Duration = Duration::from_mins(5);
@@ -68,12 +68,12 @@ impl Books {
 impl CostMeter {
     /// For a run that can cost so much; the error is that a budget has no room for it.
     pub(crate) fn begin(
-        host: &Host,
-        options: &RunOptions,
+        run: &Run<'_, '_>,
         ceiling: Money,
         script: WritingScript,
     ) -> Result<Self, Result<BudgetShort, Failure>> {
-        let mut meter = Self { limit: options.max_cost, script, state: Mutex::default(), books: None };
+        let (host, settings) = (run.host, &run.plan.settings);
+        let mut meter = Self { limit: settings.max_cost, script, state: Mutex::default(), books: None };
         let Some(spending) = host.spending.as_ref().filter(|spending| spending.budget.is_set()) else {
             return Ok(meter);
         };
@@ -83,8 +83,8 @@ impl CostMeter {
             clock: host.clock.clone(),
             id: uuid::Uuid::new_v4().simple().to_string(),
             day: day_of(host.clock.now()),
-            key: options.key.clone().unwrap_or_default(),
-            lease: options.timeout.saturating_add(LEASE),
+            key: run.options.key.clone().unwrap_or_default(),
+            lease: settings.call_timeout().saturating_add(LEASE),
         };
         match books.cover(ceiling, Money::ZERO) {
             Ok(Ok(())) => {

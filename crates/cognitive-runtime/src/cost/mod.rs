@@ -20,18 +20,18 @@ mod limit;
 mod meter;
 mod text_tokens;
 
-use cognitive_contract::Module;
 use cognitive_contract::ports::{ModelCall, Provider, Usage};
 use cognitive_contract::prices::{BilledVocabulary, ModelPrice};
 use cognitive_contract::thinking::LEAST_THOUGHT;
 use cognitive_contract::tools::{ToolRound, ToolSpec};
+use cognitive_contract::{Module, RunSettings};
 
 pub(crate) use self::answer_size::{WritingScript, answer_tokens};
 pub use self::ceiling::{CostCeiling, PartCost, ceiling};
 pub(crate) use self::limit::admit;
 pub(crate) use self::meter::{CallCost, CostMeter};
 pub use self::text_tokens::most_tokens;
-use crate::host::{Host, RunOptions};
+use crate::host::Host;
 use crate::run::Run;
 use crate::stages::call::thinking;
 
@@ -68,15 +68,9 @@ fn thought_tokens(wanted: Option<u32>) -> u64 {
 }
 
 /// The limit of output that goes with each request of a run under a limit. A model that thinks unasked needs room for it.
-fn output_limit(
-    host: &Host,
-    options: &RunOptions,
-    module: &Module,
-    price: &ModelPrice,
-    script: WritingScript,
-) -> u64 {
-    let answer = answer_tokens(module, options.max_output_tokens, script);
-    let unasked = if thinking(host, options, module).is_none() { price.thinking_tokens } else { 0 };
+fn output_limit(settings: &RunSettings, module: &Module, price: &ModelPrice, script: WritingScript) -> u64 {
+    let answer = answer_tokens(module, settings.max_output_tokens, script);
+    let unasked = if thinking(settings, module).is_none() { price.thinking_tokens } else { 0 };
     answer.saturating_add(unasked)
 }
 
@@ -86,7 +80,7 @@ pub(crate) fn hold_to_limit(run: &Run<'_, '_>, call: &mut ModelCall) {
     let Some(price) = price_of(run.host, run.provider).filter(|price| *price != ModelPrice::FREE) else {
         return;
     };
-    call.max_output_tokens = Some(output_limit(run.host, run.options, run.module, &price, meter.script));
+    call.max_output_tokens = Some(output_limit(&run.plan.settings, run.module, &price, meter.script));
     call.keeps_limit = true;
 }
 

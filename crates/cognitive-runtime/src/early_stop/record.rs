@@ -46,7 +46,7 @@ pub(crate) fn failure(run: &mut Run<'_, '_>) -> Failure {
     let Some(cut) = run.listeners.stopped() else {
         return Failure::new(ErrorCode::InternalError, "a call was stopped for an unknown reason");
     };
-    run.receipt.cut(&cut, run.options.max_output_tokens);
+    run.receipt.cut(&cut, run.plan.settings.max_output_tokens);
     let found = std::slice::from_ref(&cut.verdict.violation);
     let read = cut.text.get(..cut.verdict.at).unwrap_or(&cut.text);
     let allowed = run.module.manifest.failure.partial_allowed;

@@ -12,7 +12,7 @@ use cognitive_contract::ports::{
     PortFuture, Provider, ProviderError, Stage,
 };
 use cognitive_contract::thinking::{MAX_THINKING_TOKENS, ThoughtOutcome};
-use cognitive_contract::{Enforcement, ErrorCode, Failure, Module, Warning, text};
+use cognitive_contract::{Enforcement, ErrorCode, Failure, Module, RunSettings, Warning, text};
 use cognitive_schema::{accepts, drop_stand_ins};
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
@@ -23,7 +23,7 @@ use super::{media, parse};
 use crate::call_budget::CallPermit;
 use crate::cost;
 use crate::early_stop::EarlyStop;
-use crate::host::{Host, RunOptions};
+use crate::host::Host;
 use crate::receipt::{Receipt, ThoughtRecord};
 use crate::run::Run;
 use crate::stream::listeners::unless_stopped_early;
@@ -65,9 +65,9 @@ pub(crate) async fn reply(
     tools: &mut ToolLoop,
 ) -> Result<Option<Reply>, Failure> {
     run.receipt.sha256.prompt = run.receipt.hash(|| prompt.sha256());
-    let may_stop = run.options.early_stop && !tools.has_tools() && !prompt.wants_media;
+    let may_stop = run.plan.settings.stops_early() && !tools.has_tools() && !prompt.wants_media;
     // Without enforcement there is no contract to break.
-    let early_stop = (may_stop && run.options.enforcement == Enforcement::Full)
+    let early_stop = (may_stop && run.plan.settings.enforced() == Enforcement::Full)
         .then(|| EarlyStop::new(Arc::clone(run.module), run.null_means_absent()));
     run.listeners.begin_call(run.strict(), early_stop);
     run.listeners.event(Event::Stage(Stage::Call));
@@ -93,7 +93,7 @@ async fn answer(run: &mut Run<'_, '_>, prompt: &Prompt, tools: &mut ToolLoop) ->
 
 /// What the model is asked: the prompt, bound to the contract in the provider's words.
 pub(crate) fn model_call(run: &Run<'_, '_>, prompt: &Prompt) -> ModelCall {
-    let mut call = unlimited_call(run.host, run.provider, run.module, run.options, prompt);
+    let mut call = unlimited_call(run.provider, run.module, &run.plan.settings, prompt);
     call.timeout = run.call_timeout;
     cost::hold_to_limit(run, &mut call);
     call
@@ -101,10 +101,9 @@ pub(crate) fn model_call(run: &Run<'_, '_>, prompt: &Prompt) -> ModelCall {
 
 /// The same without what other runs and budgets leave of time and money.
 pub(crate) fn unlimited_call(
-    host: &Host,
     provider: &dyn Provider,
     module: &Module,
-    options: &RunOptions,
+    settings: &RunSettings,
     prompt: &Prompt,
 ) -> ModelCall {
     let mut call =
@@ -114,11 +113,11 @@ pub(crate) fn unlimited_call(
     call.trained = Arc::clone(&module.trained);
     call.media.clone_from(&prompt.media.parts);
     call.wants_media = prompt.wants_media;
-    call.seed = options.seed;
-    call.timeout = options.timeout;
-    call.max_output_tokens = options.max_output_tokens;
+    call.seed = settings.seed;
+    call.timeout = settings.call_timeout();
+    call.max_output_tokens = settings.max_output_tokens;
     call.has_stable_prefix = prompt.is_stable;
-    call.thinking = thinking(host, options, module);
+    call.thinking = thinking(settings, module);
     call.schema = provider.target().map(|target| module.provider_schema(target));
     call
 }
@@ -218,13 +217,10 @@ pub(crate) fn lost_characters(reply: &str) -> Option<Warning> {
     Some(Warning::new("ENCODING", message))
 }
 
-/// How long the model may think. The caller knows this input, the operator pays for all of them, and the author knows what
-/// helps: they are heard in this order. (A part is a run of its own, with its own author.)
-pub(crate) fn thinking(host: &Host, options: &RunOptions, module: &Module) -> Option<u32> {
-    let manifest = &module.manifest;
-    let said = options.thinking.or_else(|| host.thinking.of(&manifest.name));
-    let said = said.or_else(|| manifest.thinking.map(|rule| rule.max_tokens));
-    said.map(|tokens| tokens.min(MAX_THINKING_TOKENS))
+/// How long the model may think: as the options say, else as the author of the module says.
+pub(crate) fn thinking(settings: &RunSettings, module: &Module) -> Option<u32> {
+    let tokens = settings.thinking.or_else(|| module.manifest.thinking.map(|rule| rule.max_tokens));
+    tokens.map(|tokens| tokens.min(MAX_THINKING_TOKENS))
 }
 
 /// Says that a model was asked to think, or not to, and cannot be.
@@ -232,7 +228,7 @@ pub(crate) fn ignored_thinking(run: &Run<'_, '_>, reply: &Reply) -> Option<Warni
     if reply.end.thinking != Some(ThoughtOutcome::Ignored) {
         return None;
     }
-    let message = match thinking(run.host, run.options, run.module)? {
+    let message = match thinking(&run.plan.settings, run.module)? {
         0 => "the model cannot be told not to think before it answers".to_owned(),
         tokens => format!("the model cannot be asked to think before it answers; asked for: {tokens} tokens"),
     };

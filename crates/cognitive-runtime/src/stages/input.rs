@@ -216,7 +216,7 @@ pub(crate) fn accept(
     let (recalled, warnings) = run.context.recall(run.module, &given);
     run.warnings.extend(warnings);
     let context = if run.module.stands_alone() { Map::new() } else { given_to_parts(&given, &recalled) };
-    let enforcement = run.options.enforcement;
+    let enforcement = run.plan.settings.enforced();
     let input = validate(run.module, given, &recalled, enforcement, &run.host.sanitiser)?;
     run.receipt.sha256.input = run.receipt.hash(|| input.sha256());
     run.warnings.extend_from_slice(input.warnings());

@@ -27,6 +27,9 @@ pub(crate) fn check(run: &mut Run<'_, '_>) -> Result<(), Failure> {
 
 /// Why a model cannot serve the module at all.
 pub(crate) fn refusal(manifest: &Manifest, provider: &dyn Provider) -> Option<Failure> {
+    if let Some(failure) = provider.unavailable() {
+        return Some(failure.clone());
+    }
     if manifest.runtime_requirements.structured_output && !provider.structured_output() {
         let message =
             format!("provider `{}` cannot answer in JSON, which the module requires", provider.name());

@@ -141,7 +141,7 @@ fn every_answer_that_was_asked_for_is_a_span_and_nothing_else_is() {
         .module("words", json!({}), "")
         .reply("words", Reply::Turns(vec![Reply::Raw("secret prose"), says("r")]));
     let mut again = request("words");
-    again.options.reask = 1;
+    again.options.settings.reask = Some(1);
     let asked_twice = ["run words 0-5 10+2", "  chat wanted 1-2", "  chat wanted 3-4 10+2"];
     assert_eq!(drawn(&world, again, &[]).tree(), asked_twice);
     let mut own = World::new();

@@ -62,7 +62,7 @@ fn answer(world: &World, journal: &Arc<Remembered>, max_calls: u64) -> Value {
     let mut host = world.host();
     host.journal = Some(Arc::clone(journal) as Arc<dyn PartJournal>);
     let mut request = RunRequest::new("whole", json!({ "q": 1 }));
-    request.options.max_calls = max_calls;
+    request.options.settings.max_calls = Some(max_calls);
     let (_, envelope) = world.poll_all(run(&host, request, &mut NullSink), &[]);
     serde_json::to_value(&envelope).unwrap()
 }
@@ -117,7 +117,7 @@ fn calls_of_a_part_that_is_remembered_count_against_the_limit() {
     let mut host = world.host();
     host.journal = Some(Arc::clone(&journal) as Arc<dyn PartJournal>);
     let mut request = RunRequest::new("whole", json!({ "q": 1 }));
-    (request.options.reask, request.options.max_calls) = (1, 3);
+    (request.options.settings.reask, request.options.settings.max_calls) = (Some(1), Some(3));
     for _ in 0..2 {
         journal.reopen();
         let (_, envelope) = world.poll_all(run(&host, request.clone(), &mut NullSink), &[]);

@@ -106,13 +106,13 @@ fn ceilings_are_near_what_recorded_runs_cost() {
             let host = Host::new(Arc::new(Library::default()), Arc::clone(&provider) as Arc<dyn Provider>);
             // A limit of nothing tells the ceiling; with it the run goes through.
             let mut request = RunRequest::new(module.as_str(), input.clone());
-            request.options.max_cost = Some(Money::ZERO);
+            request.options.settings.max_cost = Some(Money::ZERO);
             let refused = poll_now(run(&host, request.clone(), &mut NullSink));
             let refused = serde_json::to_value(&refused).unwrap();
             let Some(ceiling) = refused.pointer("/error/details/ceiling").and_then(Money::from_value) else {
                 continue;
             };
-            request.options.max_cost = Some(ceiling);
+            request.options.settings.max_cost = Some(ceiling);
             let envelope = poll_now(run(&host, request, &mut NullSink));
             let cost = envelope.meta().usage().and_then(|usage| usage.cost);
             let seen = provider.seen.lock().unwrap();

@@ -48,18 +48,18 @@ fn draw(pool: &BTreeMap<String, Arc<Module>>, habit: Habit, seed: u64) -> Drawn 
     if rungs.len() > 1 {
         let rungs = rungs[1..].iter().map(|rung| Arc::clone(rung) as Arc<dyn Provider>).collect();
         let rules = ClimbRules::default().with_confidence(Confidence::new(0.95).unwrap());
-        host.ladder = Some(Ladder { rungs, rules });
+        host.models.ladder = Some(Arc::new(Ladder { rungs, rules }));
     }
     let input = json!({ "text": "w ".repeat(random.index(2000)) });
     let mut request = RunRequest::new(name, input.clone());
-    request.options.reask = u32::try_from(random.below(3)).unwrap();
-    request.options.max_calls = 10_000;
+    request.options.settings.reask = Some(u32::try_from(random.below(3)).unwrap());
+    request.options.settings.max_calls = Some(10_000);
     if random.below(4) == 0 {
-        request.options.thinking = Some(u32::try_from(random.below(2000)).unwrap());
+        request.options.settings.thinking = Some(u32::try_from(random.below(2000)).unwrap());
     }
     let bytes = input.to_string().len() as u64 + 2;
     let ceiling = ceiling(&host, &root, &request.options, bytes).unwrap().cost;
-    request.options.max_cost = Some(ceiling);
+    request.options.settings.max_cost = Some(ceiling);
     let envelope = poll_now(run(&host, request, &mut NullSink));
     let billed = rungs.iter().map(|rung| rung.billed()).sum();
     let calls = rungs.iter().map(|rung| rung.calls()).sum();

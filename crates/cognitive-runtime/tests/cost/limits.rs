@@ -75,7 +75,7 @@ fn host(provider: &Arc<Service>) -> Host {
 
 fn go(host: &Host, limit: Option<&str>) -> Value {
     let mut request = RunRequest::new("bound-one", json!({ "text": "x" }));
-    request.options.max_cost = limit.map(|limit| Money::parse(limit).unwrap());
+    request.options.settings.max_cost = limit.map(|limit| Money::parse(limit).unwrap());
     serde_json::to_value(poll_now(run(host, request, &mut NullSink))).unwrap()
 }
 

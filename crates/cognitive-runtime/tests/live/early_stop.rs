@@ -42,7 +42,7 @@ fn bound(pieces: &[&str]) -> Pieces {
 
 fn early() -> RunRequest {
     let mut asked = request(false);
-    asked.options.early_stop = true;
+    asked.options.settings.early_stop = Some(true);
     asked
 }
 
@@ -183,7 +183,7 @@ fn s_11_d_08_a_member_that_is_written_twice_counts_as_written_last() {
         let mut provider = bound(&[&twice]);
         provider.decode = decode;
         let mut asked = request(false);
-        asked.options.early_stop = early;
+        asked.options.settings.early_stop = Some(early);
         let value =
             serde_json::to_value(now(run(&host(&module, Arc::new(provider)), asked, &mut NullSink))).unwrap();
         assert_eq!(value["data"]["answer"], "42", "{value}");
@@ -199,7 +199,7 @@ fn d_08_a_stopped_call_is_dropped_and_the_failure_has_what_was_complete() {
     let letters: Vec<&str> = letters.iter().map(String::as_str).collect();
     let provider = || Arc::new(bound(&letters));
     let mut asked = early();
-    asked.options.max_output_tokens = Some(1_000);
+    asked.options.settings.max_output_tokens = Some(1_000);
     let cut = provider();
     let envelope = now(run(&host(&module, Arc::clone(&cut)), asked.clone(), &mut NullSink));
     let value = serde_json::to_value(&envelope).unwrap();
@@ -212,7 +212,7 @@ fn d_08_a_stopped_call_is_dropped_and_the_failure_has_what_was_complete() {
     let (log, _) = chunks(&host(&module, provider()), asked.clone());
     assert_eq!(log.last().unwrap()["error"]["details"]["stopped_at"], at);
     assert_eq!(log.last().unwrap()["partial_data"], value["partial_data"]);
-    asked.options.early_stop = false;
+    asked.options.settings.early_stop = Some(false);
     let whole = provider();
     let envelope = now(run(&host(&module, Arc::clone(&whole)), asked, &mut NullSink));
     assert_eq!(whole.given.load(Ordering::Relaxed), letters.len());
@@ -249,8 +249,8 @@ fn a_cut_call_stands_in_the_books_and_may_be_asked_again() {
     let mut host = host(&typed(), Arc::clone(&provider));
     host.audit = Some(Arc::clone(&books) as Arc<dyn AuditLog>);
     let mut asked = early();
-    asked.options.reask = 1;
-    asked.options.max_output_tokens = Some(100);
+    asked.options.settings.reask = Some(1);
+    asked.options.settings.max_output_tokens = Some(100);
     assert!(!now(run(&host, asked, &mut NullSink)).ok());
     assert_eq!(provider.given.load(Ordering::Relaxed), 2, "one piece for each of two calls");
     let receipt = books.0.lock().unwrap().last().unwrap().clone();
@@ -266,7 +266,7 @@ fn a_cut_call_is_drawn_as_far_as_it_came() {
     let provider = bound(&[&reply(r#"{"answer": 7"#), "}}"]);
     let (board, mut asked) = (Arc::new(Board::default()), early());
     asked.options.spans = Some(board.place());
-    asked.options.reask = 1;
+    asked.options.settings.reask = Some(1);
     now(run(&host(&module, Arc::new(provider)), asked, &mut NullSink));
     assert_eq!(board.tree(), ["run sample 0-5 E3001", "  chat wanted 1-2 cut", "  chat wanted 3-4 cut"]);
     let spans = board.spans();
@@ -379,7 +379,7 @@ proptest! {
             let mut provider = Pieces::new(&[&text], Ok(Finish::Complete));
             provider.waits = true;
             let mut asked = request(false);
-            asked.options.early_stop = early;
+            asked.options.settings.early_stop = Some(early);
             super::harness::stable(
                 serde_json::to_value(now(run(&host(&module, Arc::new(provider)), asked, &mut NullSink))).unwrap(),
             )

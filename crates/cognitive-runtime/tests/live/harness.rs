@@ -165,8 +165,8 @@ pub fn host(module: &Arc<Module>, provider: Arc<impl Provider + 'static>) -> Hos
 
 pub fn request(strict: bool) -> RunRequest {
     let mut request = RunRequest::new("sample", json!({}));
-    request.options.strict_parse = strict;
-    request.options.receipt = true;
+    request.options.settings.strict_parse = Some(strict);
+    request.options.settings.receipt = Some(true);
     request
 }
 

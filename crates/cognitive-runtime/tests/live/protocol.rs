@@ -269,7 +269,7 @@ fn stream_008_a_second_call_starts_anew() {
     let text = reply(r#"{"rationale": "r"}"#);
     let provider = Arc::new(Pieces::new(&[&text], Ok(Finish::Complete)));
     let mut again = request(false);
-    again.options.reask = 1;
+    again.options.settings.reask = Some(1);
     let (log, _) = chunks(&host(&module, provider), again);
     assert_eq!(gathered(&log), json!({ "rationale": "r" }));
     assert_eq!(deltas(&log).len(), 2);

@@ -101,8 +101,8 @@ pub fn answer_in_pieces(module: &Arc<Module>, pieces: Vec<String>) -> Value {
 fn go(module: &Arc<Module>, provider: Arc<dyn Provider>, how: How) -> Value {
     let host = Host::new(Arc::new(LoadedModule(module.clone())), provider);
     let mut request = RunRequest::new("sample", json!({}));
-    request.options.strict_parse = how.strict;
-    request.options.receipt = how.receipt;
+    request.options.settings.strict_parse = Some(how.strict);
+    request.options.settings.receipt = Some(how.receipt);
     let envelope = poll_now(run(&host, request, &mut NullSink));
     let value = serde_json::to_value(&envelope).unwrap();
     assert!(Envelope::from_value(value.clone()).is_ok(), "every exit is a valid envelope: {value}");

@@ -36,7 +36,7 @@ pub async fn run(
 ) -> Result<Evaluation, Failure> {
     let started = Instant::now();
     let mut plan = plan;
-    if let Some(limit) = plan.options.max_cost {
+    if let Some(limit) = plan.options.settings.max_cost {
         total_limit::hold(&mut plan.host, limit);
     }
     let module = plan.host.modules.module(&plan.module)?;

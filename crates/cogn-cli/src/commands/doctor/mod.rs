@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use cogn::config::Config;
 use cogn::embedded::{self, WeightsAtHand};
 use cogn::layers::{Layers, USER_FILE};
-use cogn::settings::{EMBEDDED, ProviderChoice, SettingOverrides, Settings, store_path};
+use cogn::settings::{EMBEDDED, OverrideScope, ProviderChoice, SettingOverrides, Settings, store_path};
 use cogn::stores::existing_store;
 use cogn::weights::{BUILT_IN, KnownWeights, WeightsChoice, hash_of};
 use cogn::{async_runtime, env_vars, wiring};
@@ -153,11 +153,17 @@ fn examine(args: &DoctorArgs, library: &Library) -> Health {
     let (layers, mut problems) = project::usable_layers();
     let config = layers.config();
     let overrides = args.provider.overrides();
-    let settings = Settings::resolve(&overrides, &config, &wiring::environment, "").or_else(|failure| {
-        problems.push(failure.message().to_owned());
-        // Nothing of this can be wrong.
-        Settings::resolve(&SettingOverrides::default(), &Config::default(), &|_| None, "")
-    });
+    let settings = Settings::resolve(&overrides, &config, &wiring::environment, OverrideScope::Process)
+        .or_else(|failure| {
+            problems.push(failure.message().to_owned());
+            // Nothing of this can be wrong.
+            Settings::resolve(
+                &SettingOverrides::default(),
+                &Config::default(),
+                &|_| None,
+                OverrideScope::Process,
+            )
+        });
     let (modules, own_modules, broken_modules) = modules(library);
     let chosen = settings.as_ref().ok().and_then(|settings| match &settings.provider {
         ProviderChoice::Service { kind, .. } => Some(*kind),

@@ -54,7 +54,7 @@ impl<'a> MediaIntake<'a> {
             offered: &host.capabilities.multimodal.input,
             taken: &module.manifest.modalities.input,
             keep_metadata: host.keep_metadata,
-            hash_all: run.options.receipt,
+            hash_all: run.plan.settings.wants_receipt(),
             module,
             options: run.options,
             cache: run.lineage.media.as_deref(),

@@ -1,0 +1,336 @@
+//! Chooses who answers: the provider, its model and its address, for all modules and for single ones. The sources are asked
+//! in the order of D-33. Reads no environment itself and builds no provider.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use cognitive_contract::address::bare_url;
+use cognitive_contract::{ErrorCode, Failure};
+
+use super::{
+    EMBEDDED, Environment, ModuleDecision, OverrideScope, ProviderChoice, RungChoice, SettingOverrides,
+    of_module,
+};
+use crate::config::{Config, ModuleConfig, UntrustedAddress};
+use crate::env_vars;
+use crate::services::{Kind, is_on_this_machine};
+use crate::weights::{KNOWN_WEIGHTS, WeightsChoice};
+
+/// A provider, and why the address in the project's file cannot be used for it, if that is so.
+type Chosen = (ProviderChoice, Option<Failure>);
+
+/// Everything that can name a model.
+#[derive(Clone, Copy)]
+pub(super) struct ModelSources<'a> {
+    pub(super) args: &'a SettingOverrides,
+    pub(super) config: &'a Config,
+    pub(super) environment: Environment<'a>,
+    pub(super) scope: OverrideScope<'a>,
+}
+
+/// A place that can name a provider, a model or both.
+struct ModelSource {
+    origin: Origin,
+    provider: Option<String>,
+    model: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    Flag,
+    Module,
+    Environment,
+    File,
+}
+
+impl ModelSource {
+    /// The provider that it names, if it names one.
+    fn named(&self) -> Option<String> {
+        named(self.provider.as_deref(), self.model.as_deref())
+    }
+
+    /// Its model, if that can be meant for this provider. The model beside another provider is that provider's.
+    fn model_for(&self, kind: Kind) -> Option<&String> {
+        let is_meant = self.named().is_none_or(|name| Kind::parse(&name) == Some(kind));
+        self.model.as_ref().filter(|_| is_meant)
+    }
+
+    /// The same for the embedded model. A model that was typed is always meant for the provider that was typed.
+    fn embedded_model(&self) -> Option<&String> {
+        let is_meant = |model: &&String| {
+            self.origin == Origin::Flag
+                || of_embedded(model).is_some()
+                || self.provider.as_deref().is_none_or(|name| name == EMBEDDED)
+        };
+        self.model.as_ref().filter(is_meant)
+    }
+}
+
+impl<'a> ModelSources<'a> {
+    /// The sources from the most specific one down.
+    fn of(&self, own: Option<&ModuleConfig>, with_flags: bool) -> Vec<ModelSource> {
+        let environment = |name: &str| (self.environment)(name);
+        let flag = with_flags.then(|| ModelSource {
+            origin: Origin::Flag,
+            provider: self.args.provider.clone(),
+            model: self.args.model.clone(),
+        });
+        let module = own.map(|own| ModelSource {
+            origin: Origin::Module,
+            provider: own.provider.clone(),
+            model: own.model.clone(),
+        });
+        let (first, second) = match self.scope {
+            OverrideScope::Runs(_) => (flag, module),
+            OverrideScope::Process => (module, flag),
+        };
+        let general = [
+            ModelSource {
+                origin: Origin::Environment,
+                provider: environment(env_vars::PROVIDER),
+                model: environment(env_vars::MODEL),
+            },
+            ModelSource {
+                origin: Origin::File,
+                provider: self.config.provider.clone(),
+                model: self.config.model.clone(),
+            },
+        ];
+        first.into_iter().chain(second).chain(general).collect()
+    }
+
+    /// The models of `providers`, unless a flag, the environment or the module names one: that one is asked alone.
+    pub(super) fn rungs(&self, own: Option<&ModuleConfig>) -> Result<Vec<RungChoice>, Failure> {
+        let Self { args, config, environment, .. } = *self;
+        let typed = args.provider.is_some() || args.model.is_some() || args.base_url.is_some();
+        let set = [env_vars::PROVIDER, env_vars::MODEL].iter().any(|name| environment(name).is_some());
+        if typed || set || own.is_some_and(names_model) {
+            return Ok(Vec::new());
+        }
+        config.providers.iter().flatten().map(|name| named_rung(name, args, config, environment)).collect()
+    }
+
+    /// The provider of a run whose overrides were typed for it, or of all modules without a provider of their own.
+    pub(super) fn choose(&self, own: Option<&ModuleConfig>) -> Result<Chosen, Failure> {
+        self.choose_from(&self.of(own, true))
+    }
+
+    /// The decisions about single modules. A model that was typed for one run is not the model of its parts.
+    pub(super) fn of_modules(&self) -> Result<BTreeMap<String, ModuleDecision>, Failure> {
+        let decide = |(name, own): (&String, &ModuleConfig)| {
+            let (is_root, with_flags) = match self.scope {
+                OverrideScope::Runs(module) => (module == name, false),
+                OverrideScope::Process => (false, true),
+            };
+            let choose = || {
+                let chosen = self.choose_from(&self.of(Some(own), with_flags));
+                chosen.map(|(provider, refused_address)| RungChoice {
+                    name: name.clone(),
+                    provider,
+                    refused_address,
+                })
+            };
+            let decision = ModuleDecision {
+                model: (names_model(own) && !is_root).then(choose),
+                settings: of_module(name, own)?,
+                local_only: own.local_only == Some(true),
+            };
+            Ok((name.clone(), decision))
+        };
+        self.config.modules.iter().map(decide).collect()
+    }
+
+    fn choose_from(&self, sources: &[ModelSource]) -> Result<Chosen, Failure> {
+        let named = sources.iter().find_map(ModelSource::named);
+        let service = |kind: Kind| {
+            let (base_url, refused) = match self.address(kind, sources) {
+                Ok(address) => (address, None),
+                Err(refused) => (None, Some(refused)),
+            };
+            let model = sources.iter().find_map(|source| source.model_for(kind)).cloned();
+            (ProviderChoice::Service { kind, model, base_url }, refused)
+        };
+        let alone = |choice: ProviderChoice| (choice, None);
+        match named.as_deref() {
+            Some("replay") => Ok(alone(ProviderChoice::Replay)),
+            // A model of the environment or the configuration may be meant for the service that is usually asked.
+            Some(EMBEDDED) => self.embedded(sources, false).map(alone),
+            Some(name) => Kind::parse(name).map(service).ok_or_else(|| unknown(name)),
+            None => match first_with_credentials(self.environment) {
+                Some(kind) => Ok(service(kind)),
+                None => self.embedded(sources, true).map(alone),
+            },
+        }
+    }
+
+    /// The address of a service; `None` for the default one. An address in an untrusted file is used only where no key can
+    /// go there and the input stays on this machine; otherwise the failure says how to go on.
+    fn address(&self, kind: Kind, sources: &[ModelSource]) -> Result<Option<String>, Failure> {
+        let Self { config, environment, .. } = *self;
+        let typed = || self.args.base_url.clone().filter(|_| typed_address_is_for(kind, sources));
+        if let Some(address) = typed().or_else(|| environment(kind.base_url_variable())) {
+            return Ok(Some(address));
+        }
+        let in_files = |source: &&ModelSource| matches!(source.origin, Origin::Module | Origin::File);
+        let configured = sources.iter().filter(in_files).find_map(ModelSource::named);
+        // An address in a file belongs to the provider that stands beside it.
+        let own = |beside: Option<&str>| {
+            beside.or(configured.as_deref()).is_none_or(|name| Kind::parse(name) == Some(kind))
+        };
+        if let Some(untrusted) =
+            config.untrusted_address.as_ref().filter(|address| own(address.of.as_deref()))
+        {
+            let key = kind.key_variable().filter(|variable| environment(variable).is_some());
+            return match key {
+                None if is_on_this_machine(kind, &untrusted.url) => Ok(Some(untrusted.url.clone())),
+                key => Err(distrusted(kind, untrusted, key)),
+            };
+        }
+        Ok(config.base_url.clone().filter(|_| own(config.base_url_of.as_deref())))
+    }
+
+    /// The embedded model with the weights that the first source names. A name that is no embedded model is an error if it
+    /// was meant for it, as it is where no other provider could be meant (`alone`): an answer of another model than the one
+    /// asked for would be worse than none.
+    fn embedded(&self, sources: &[ModelSource], alone: bool) -> Result<ProviderChoice, Failure> {
+        let choice =
+            |model: &str| WeightsChoice::named(of_embedded(model).unwrap_or(model), self.environment);
+        let named = || sources.iter().filter_map(|source| Some((source.origin, source.embedded_model()?)));
+        if let Some((origin, model)) = named().next()
+            && choice(model).is_none()
+            && (alone || origin == Origin::Flag || of_embedded(model).is_some())
+        {
+            return Err(no_such_model(of_embedded(model).unwrap_or(model)));
+        }
+        let by_name = |in_file: bool| {
+            named()
+                .filter(|(origin, _)| (*origin == Origin::File) == in_file)
+                .find_map(|(_, model)| choice(model))
+        };
+        let by_variable =
+            || (self.environment)(env_vars::WEIGHTS).map(|file| WeightsChoice::File(PathBuf::from(file)));
+        if let Some(weights) = by_name(false).or_else(by_variable).or_else(|| by_name(true)) {
+            return Ok(ProviderChoice::Embedded { weights });
+        }
+        let Some(usual) = &self.config.default_model else {
+            return Ok(ProviderChoice::Embedded { weights: WeightsChoice::Usual });
+        };
+        choice(usual).map(|weights| ProviderChoice::Embedded { weights }).ok_or_else(|| {
+            Failure::misconfigured(format!("`default_model` names no embedded model: `{usual}`"))
+                .suggest(format!("Use one of: {}", embedded_names()))
+        })
+    }
+}
+
+/// The providers that a module would ask without any flag, in the order in which they are asked. `None` stands for modules
+/// without settings.
+pub(crate) fn destinations(
+    config: &Config,
+    environment: Environment<'_>,
+    module: Option<&str>,
+) -> Result<Vec<ProviderChoice>, Failure> {
+    let args = &SettingOverrides::default();
+    let sources = ModelSources { args, config, environment, scope: OverrideScope::Process };
+    let own = module.and_then(|name| config.modules.get(name));
+    let rungs = sources.rungs(own)?;
+    if rungs.is_empty() {
+        return sources.choose(own).map(|(provider, _)| vec![provider]);
+    }
+    Ok(rungs.into_iter().map(|rung| rung.provider).collect())
+}
+
+fn names_model(own: &ModuleConfig) -> bool {
+    own.provider.is_some() || own.model.is_some()
+}
+
+/// Returns whether an address that was typed is meant for this service. It belongs to the provider that all sources but the
+/// configuration of the module lead to.
+fn typed_address_is_for(kind: Kind, sources: &[ModelSource]) -> bool {
+    let Some(first) = sources.first().filter(|source| source.origin == Origin::Module) else {
+        return sources.iter().any(|source| source.origin == Origin::Flag);
+    };
+    let general = sources.get(1..).unwrap_or_default();
+    let has_flags = general.iter().any(|source| source.origin == Origin::Flag);
+    let named = general.iter().find_map(ModelSource::named);
+    has_flags && (first.named().is_none() || named.is_some_and(|name| Kind::parse(&name) == Some(kind)))
+}
+
+/// A model by its name, `provider/model` or a provider alone, as if it had been typed: every rule about names and addresses
+/// holds.
+pub(crate) fn named_rung(
+    name: &str,
+    args: &SettingOverrides,
+    config: &Config,
+    environment: Environment<'_>,
+) -> Result<RungChoice, Failure> {
+    let (provider, model) = name.split_once('/').map_or((name, None), |(who, model)| (who, Some(model)));
+    let typed = SettingOverrides {
+        provider: Some(provider.to_owned()),
+        model: model.map(str::to_owned),
+        ..args.clone()
+    };
+    let bare = Config { provider: None, model: None, ..config.clone() };
+    let scope = OverrideScope::Process;
+    let sources = ModelSources { args: &typed, config: &bare, environment, scope };
+    let (provider, refused_address) = sources.choose(None)?;
+    Ok(RungChoice { name: name.to_owned(), provider, refused_address })
+}
+
+/// `embedded/qwen-0.5b` → `qwen-0.5b`, `embedded//path/x.gguf` → `/path/x.gguf`.
+pub(crate) fn of_embedded(model: &str) -> Option<&str> {
+    model.strip_prefix(EMBEDDED)?.strip_prefix('/')
+}
+
+/// The provider that is named: by its name, or by the name of an embedded model as `meta.model` has it.
+pub(crate) fn named(provider: Option<&str>, model: Option<&str>) -> Option<String> {
+    let by_model = || model.filter(|model| of_embedded(model).is_some()).map(|_| EMBEDDED.to_owned());
+    provider.map(str::to_owned).or_else(by_model)
+}
+
+/// The first service with credentials, in a fixed order. An address alone is enough for a service that needs no key.
+fn first_with_credentials(environment: Environment<'_>) -> Option<Kind> {
+    let order = ["openai", "anthropic", "gemini", "ollama"];
+    order.iter().filter_map(|name| Kind::parse(name)).find(|kind| {
+        let key = kind.key_variable().and_then(environment).is_some();
+        let address = environment(kind.base_url_variable()).is_some();
+        if kind.needs_key() { key } else { key || address }
+    })
+}
+
+fn unknown(name: &str) -> Failure {
+    let names: Vec<&str> = Kind::all().map(Kind::name).collect();
+    Failure::new(ErrorCode::ProviderUnavailable, format!("unknown provider: `{name}`"))
+        .suggest(format!("Use one of: {EMBEDDED}, {}, replay", names.join(", ")))
+}
+
+fn distrusted(kind: Kind, address: &UntrustedAddress, key: Option<&str>) -> Failure {
+    let what = key.map_or_else(|| "the input".to_owned(), |variable| format!("your key (`{variable}`)"));
+    let (file, place) = (address.file.display(), bare_url(&address.url));
+    let message =
+        format!("`base_url` of `{file}` would send {what} to an address that is not trusted: `{place}`");
+    Failure::misconfigured(message)
+        .with_detail("provider", serde_json::json!(kind.name()))
+        .with_detail("setting", serde_json::json!("base_url"))
+        .with_recoverable(false)
+        .suggest(format!(
+            "Look at the file, then trust it with `cogn trust`; or name the address yourself with `--base-url` or `{}`. \
+             In scripts, set `{}` to the sha256 of the file",
+            kind.base_url_variable(),
+            env_vars::TRUST_PROJECT
+        ))
+}
+
+fn no_such_model(name: &str) -> Failure {
+    let message = format!("no configured provider has the model: `{name}`");
+    Failure::new(ErrorCode::ProviderUnavailable, message).suggest(format!(
+        "Set `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or `GEMINI_API_KEY`, or name the provider with `--provider`; the \
+         embedded models are: {}",
+        embedded_names()
+    ))
+}
+
+/// The names of embedded models, for a hint.
+fn embedded_names() -> String {
+    let names: Vec<String> = KNOWN_WEIGHTS.iter().map(|known| format!("`{}`", known.short())).collect();
+    format!("{}, those of `cogn model list`, or a file that ends in `.gguf`", names.join(", "))
+}

@@ -1,0 +1,195 @@
+//! The options of a run that callers, module configurations and operators can all set, and the one rule that merges them.
+//! Chooses no model and reads no file: surfaces read the options in their own form and hand them over as this type.
+
+use std::time::Duration;
+
+use crate::module::Enforcement;
+use crate::money::Money;
+
+/// The model calls of one run, unless something else is set.
+pub const DEFAULT_MAX_CALLS: u64 = 64;
+
+/// The time for each model call, unless something else is set.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// The options of a run. A member that is absent is decided by the next, less specific source.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct RunSettings {
+    /// The time for each model call.
+    pub timeout: Option<Duration>,
+    /// How often the model is asked again after an answer that breaks the contract. Each costs another call.
+    pub reask: Option<u32>,
+    /// The most model calls of the run, including its parts, repetitions and tools (E4100).
+    pub max_calls: Option<u64>,
+    /// The most that the run may cost, including its parts and repetitions. A run that could cost more does not start
+    /// (E4101).
+    pub max_cost: Option<Money>,
+    /// The seed of the model, where the provider supports one.
+    pub seed: Option<u64>,
+    /// The maximum length of the answer, in tokens.
+    pub max_output_tokens: Option<u64>,
+    /// The longest thought before each answer, in tokens; 0 is none.
+    pub thinking: Option<u32>,
+    /// Put the receipt into `meta.provenance`.
+    pub receipt: Option<bool>,
+    /// Accept only valid JSON from the model in every tier.
+    pub strict_parse: Option<bool>,
+    /// Stop a call as soon as its answer cannot become valid, where the model is bound to one document (D-08). Otherwise
+    /// every call is read to its end, so that a failure holds the whole answer.
+    pub early_stop: Option<bool>,
+    /// Ask the model even if an answer to the same input is cached.
+    pub no_cache: Option<bool>,
+    /// Which schemas are enforced. The envelope contract always is.
+    pub enforcement: Option<Enforcement>,
+}
+
+impl RunSettings {
+    /// Returns these options, with `below` for the members that are absent. The more specific source is `self`. (D-33)
+    #[must_use]
+    pub fn over(self, below: Self) -> Self {
+        // Without `..`: a new option does not compile until it is merged here.
+        let Self {
+            timeout,
+            reask,
+            max_calls,
+            max_cost,
+            seed,
+            max_output_tokens,
+            thinking,
+            receipt,
+            strict_parse,
+            early_stop,
+            no_cache,
+            enforcement,
+        } = self;
+        Self {
+            timeout: timeout.or(below.timeout),
+            reask: reask.or(below.reask),
+            max_calls: max_calls.or(below.max_calls),
+            max_cost: max_cost.or(below.max_cost),
+            seed: seed.or(below.seed),
+            max_output_tokens: max_output_tokens.or(below.max_output_tokens),
+            thinking: thinking.or(below.thinking),
+            receipt: receipt.or(below.receipt),
+            strict_parse: strict_parse.or(below.strict_parse),
+            early_stop: early_stop.or(below.early_stop),
+            no_cache: no_cache.or(below.no_cache),
+            enforcement: enforcement.or(below.enforcement),
+        }
+    }
+
+    /// Returns these options as another party may set them: a limit of `operator` can be tightened and not loosened. (D-33)
+    #[must_use]
+    pub fn within(self, operator: Self) -> Self {
+        let operator_timeout = operator.timeout.unwrap_or(DEFAULT_TIMEOUT);
+        let operator_calls = operator.max_calls.unwrap_or(DEFAULT_MAX_CALLS);
+        Self {
+            timeout: self.timeout.map(|asked| asked.min(operator_timeout)),
+            max_calls: self.max_calls.map(|asked| asked.min(operator_calls)),
+            max_cost: least(self.max_cost, operator.max_cost),
+            max_output_tokens: least(self.max_output_tokens, operator.max_output_tokens),
+            strict_parse: operator.strict_parse.filter(|strict| *strict).or(self.strict_parse),
+            enforcement: operator.enforcement,
+            ..self
+        }
+    }
+
+    /// The time for each model call.
+    #[must_use]
+    pub fn call_timeout(&self) -> Duration {
+        self.timeout.unwrap_or(DEFAULT_TIMEOUT)
+    }
+
+    /// The most model calls of the run.
+    #[must_use]
+    pub fn call_limit(&self) -> u64 {
+        self.max_calls.unwrap_or(DEFAULT_MAX_CALLS)
+    }
+
+    /// How often the model is asked again.
+    #[must_use]
+    pub fn reasks(&self) -> u32 {
+        self.reask.unwrap_or(0)
+    }
+
+    /// Returns whether the receipt goes into `meta.provenance`.
+    #[must_use]
+    pub fn wants_receipt(&self) -> bool {
+        self.receipt == Some(true)
+    }
+
+    /// Returns whether only valid JSON is accepted.
+    #[must_use]
+    pub fn is_strict(&self) -> bool {
+        self.strict_parse == Some(true)
+    }
+
+    /// Returns whether a call stops as soon as its answer cannot become valid.
+    #[must_use]
+    pub fn stops_early(&self) -> bool {
+        self.early_stop == Some(true)
+    }
+
+    /// Returns whether cached answers are passed over.
+    #[must_use]
+    pub fn bypasses_cache(&self) -> bool {
+        self.no_cache == Some(true)
+    }
+
+    /// Which schemas are enforced.
+    #[must_use]
+    pub fn enforced(&self) -> Enforcement {
+        self.enforcement.unwrap_or_default()
+    }
+}
+
+/// The smaller of two limits. A limit that is absent does not limit.
+fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn money(text: &str) -> Option<Money> {
+        Money::parse(text)
+    }
+
+    #[test]
+    fn the_more_specific_source_wins_member_by_member() {
+        let request = RunSettings { reask: Some(0), receipt: Some(false), ..RunSettings::default() };
+        let module = RunSettings { reask: Some(2), seed: Some(7), ..RunSettings::default() };
+        let decided = request.over(module);
+        assert_eq!((decided.reask, decided.receipt, decided.seed), (Some(0), Some(false), Some(7)));
+        assert_eq!(decided.call_timeout(), DEFAULT_TIMEOUT);
+    }
+
+    #[test]
+    fn a_caller_tightens_the_limits_of_an_operator_and_loosens_none() {
+        let operator = RunSettings {
+            max_cost: money("1"),
+            max_output_tokens: Some(100),
+            strict_parse: Some(true),
+            ..RunSettings::default()
+        };
+        let asked = RunSettings {
+            timeout: Some(Duration::from_hours(1)),
+            max_calls: Some(1_000),
+            max_cost: money("2"),
+            max_output_tokens: Some(50),
+            strict_parse: Some(false),
+            enforcement: Some(Enforcement::EnvelopeOnly),
+            reask: Some(3),
+            ..RunSettings::default()
+        };
+        let decided = asked.within(operator).over(operator);
+        assert_eq!((decided.call_timeout(), decided.call_limit()), (DEFAULT_TIMEOUT, DEFAULT_MAX_CALLS));
+        assert_eq!((decided.max_cost, decided.max_output_tokens), (money("1"), Some(50)));
+        assert!(decided.is_strict() && decided.enforced() == Enforcement::Full);
+        assert_eq!(decided.reasks(), 3, "no limit, so the request decides");
+    }
+}
