@@ -1,13 +1,13 @@
-//! How fast the engine is, and how large: load, prompt and generation, beside llama.cpp on the same file. Weights are packed
-//! into a file and mapped, as `cogn` does it; generation is measured with weights in memory too.
+//! Measures the speed and size of the engine: load, prompt and generation, compared with llama.cpp on the same file.
+//! Weights are packed into a file and mapped, as `cogn` does; generation is also measured with weights in memory.
 //!
 //! ```sh
 //! cargo bench -p cognitive-llama
 //! COGN_MODEL=path/to/weights.gguf COGN_BENCH_PYTHON=python3 cargo bench -p cognitive-llama   # with xllamacpp installed there
 //! ```
 //!
-//! Compare figures of one run only; machines differ, and so do hours. Both engines take turns, so that a disturbance meets
-//! both; the best run of each counts. Needs the weights.
+//! Compare figures of one run only; they vary between machines and over time. Both engines alternate, so that a
+//! disturbance affects both, and the best run of each counts. Needs the weights.
 
 #![expect(clippy::print_stdout, reason = "a bench reports to people")]
 #![expect(clippy::unwrap_used, reason = "a bench that cannot run should stop")]
@@ -21,12 +21,12 @@ use std::time::Instant;
 
 use cognitive_llama::{Ensemble, Model, TokenSession};
 
-/// The best of this many runs counts: the others were disturbed.
+/// The number of runs; the best one counts, because the others were disturbed.
 const RUNS: usize = 3;
 const GENERATED: usize = 32;
 
 fn main() {
-    // `cargo test --benches` only wants to see that it starts.
+    // `cargo test --benches` only checks that it starts.
     if std::env::args().any(|argument| argument == "--test") {
         return;
     }
@@ -87,7 +87,7 @@ fn open_packed(path: &Path) -> Model {
     model
 }
 
-/// Weights in the memory of this process, beside those that are mapped.
+/// Measures weights in the memory of this process, compared with mapped ones.
 fn in_memory(path: &Path, mapped: &Arc<Model>, tokens: &[u32]) {
     let memory = Arc::new(timed("load, memory", || Model::open(path).unwrap()));
     println!("tokens/s            mapped     memory   ratio");
@@ -109,7 +109,7 @@ fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Runs both in turn, and prints the best of each.
+/// Runs both alternately, and prints the best of each.
 fn report(what: &str, mut ours: impl FnMut() -> f64, other: &mut Option<LlamaCpp>, order: &str) {
     let (mut best, mut best_of_other) = (0.0_f64, 0.0_f64);
     for _ in 0..RUNS {
@@ -133,7 +133,7 @@ fn prompt(model: &Arc<Model>, threads: usize, tokens: &[u32]) -> f64 {
     tokens.len() as f64 / start.elapsed().as_secs_f64()
 }
 
-/// Greedy, after a prompt of 100 tokens; reading the best logit off is part of it.
+/// Greedy, after a prompt of 100 tokens; includes the search for the best logit.
 #[expect(clippy::cast_precision_loss, reason = "32")]
 fn generate(model: &Arc<Model>, threads: usize, tokens: &[u32]) -> f64 {
     let mut session = TokenSession::new(Arc::clone(model), threads);
@@ -145,7 +145,7 @@ fn generate(model: &Arc<Model>, threads: usize, tokens: &[u32]) -> f64 {
     GENERATED as f64 / start.elapsed().as_secs_f64()
 }
 
-/// The same for texts that are read at the same time, with two threads for all of them.
+/// Like [`generate`], for texts that are read in batches, with two threads for all of them.
 #[expect(clippy::cast_precision_loss, reason = "some hundreds")]
 fn generate_together(model: &Arc<Model>, texts: usize, tokens: &[u32]) -> f64 {
     let ensemble = Arc::new(Ensemble::new(Arc::clone(model), 2));
@@ -180,7 +180,7 @@ fn weights_path() -> Option<PathBuf> {
     Some(cache.join("cogn/models/smollm2-135m-instruct-q4_1.gguf")).filter(|path| path.exists())
 }
 
-/// Resident memory in MB, where the system tells.
+/// The resident memory in MB, if the system reports it.
 fn resident() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -193,7 +193,7 @@ fn report_memory(when: &str) {
     }
 }
 
-/// llama.cpp in a process of its own, which ends with this value.
+/// llama.cpp in a separate process, which ends when this value is dropped.
 struct LlamaCpp {
     child: Child,
     orders: Option<ChildStdin>,

@@ -1,5 +1,5 @@
-//! The other side of a product: activations as signed bytes, 32 to a block with one scale. Eight tokens lie side by side,
-//! because the kernels take weights apart once for eight tokens.
+//! The activation side of a product: signed bytes in blocks of 32 with one scale each. Eight tokens are interleaved,
+//! because the kernels unpack weights once for eight tokens.
 
 #![expect(
     clippy::indexing_slicing,
@@ -14,7 +14,7 @@
 use super::raw::{Kernel, Work};
 use super::tiles::COLUMNS;
 
-/// How many tokens lie side by side.
+/// The number of interleaved tokens.
 pub(super) const LANES: usize = 8;
 
 /// 32 activations of one token.
@@ -23,13 +23,13 @@ pub(super) const LANES: usize = 8;
 pub(super) struct Quantised {
     /// Four signed bytes each, the first in the lowest place.
     pub(super) bytes: [i32; 8],
-    /// What a byte is worth.
+    /// The value of one step of a byte.
     pub(super) scale: f32,
-    /// The sum of the bytes times their worth.
+    /// The sum of the bytes, times the scale.
     pub(super) scaled_sum: f32,
     /// The sum of the bytes.
     pub(super) sum: i32,
-    /// The sum of the first 16 of them.
+    /// The sum of the first 16 bytes.
     pub(super) first_sum: i32,
 }
 
@@ -51,7 +51,7 @@ impl Activations {
         kernel.run(Quantise { x, columns, to: self });
     }
 
-    /// Brings each row of `x` to the length one, weighs it and quantises it.
+    /// RMS-normalises each row of `x`, multiplies it with the weights and quantises it.
     pub(super) fn normalise(&mut self, kernel: Kernel, x: &[f32], weights: &[f32], epsilon: f32) {
         self.resize(x.len() / weights.len(), weights.len());
         kernel.run(Normalise { x, weights, epsilon, to: self });
@@ -63,12 +63,12 @@ impl Activations {
         self.groups.resize(self.blocks * tokens.div_ceil(LANES), Group::default());
     }
 
-    /// How many tokens there are.
+    /// The number of tokens.
     pub(super) fn tokens(&self) -> usize {
         self.tokens
     }
 
-    /// The blocks of every eight tokens, and how many tokens they are.
+    /// The blocks of every eight tokens, with the number of tokens in them.
     pub(super) fn groups(&self) -> impl Iterator<Item = (usize, &[Group])> {
         let counts = (0..self.tokens).step_by(LANES).map(|first| (self.tokens - first).min(LANES));
         counts.zip(self.groups.chunks_exact(self.blocks))
@@ -160,16 +160,16 @@ fn quantised(x: &[f32; COLUMNS]) -> Quantised {
     Quantised { bytes, scale, scaled_sum, sum, first_sum }
 }
 
-/// The sum of a block, always in the same order.
+/// The sum of a block, always in the same order, so that every kernel returns the same bits.
 #[inline(always)]
 pub(super) fn sum(x: [f32; COLUMNS]) -> f32 {
     fold(x, |one, other| one + other)
 }
 
-/// Halves a block until one number is left: an order that every instruction set can keep.
+/// Halves a block until one number is left. Every instruction set can add in this order.
 #[inline(always)]
 pub(super) fn fold(mut x: [f32; COLUMNS], with: impl Fn(f32, f32) -> f32) -> f32 {
-    // Unrolled by hand, because a closure in a closure would not be compiled for the kernel that this runs under.
+    // Unrolled by hand: a nested closure would not be compiled for the instructions of the kernel.
     for i in 0..16 {
         x[i] = with(x[i], x[i + 16]);
     }

@@ -1,6 +1,6 @@
-//! Looks back: keys and values in pages of 32 positions, and the weighted sum over them. Pages are taken one after the
-//! other with a running maximum, so that a page is read once for all tokens of a block and nothing grows with the
-//! square of the prompt. What a token gets does not depend on the tokens computed beside it.
+//! Attention: keys and values in pages of 32 positions, and the weighted sum over them. Pages are read one after the
+//! other with a running maximum. So a page is read once for all tokens of a block, and memory does not grow with the
+//! square of the prompt. The result of a token does not depend on the tokens computed with it.
 
 #![expect(
     clippy::indexing_slicing,
@@ -17,17 +17,17 @@ use super::activations::{fold, sum};
 use super::exp::exp;
 use super::raw::{Kernel, Work, fused};
 
-/// How many positions a page has, and how many numbers are computed side by side.
+/// The number of positions in a page, and of numbers that are computed in parallel.
 pub(super) const PAGE: usize = 32;
 
-/// How the heads of a layer are laid out.
+/// The layout of the heads of a layer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Heads {
-    /// How many heads ask.
+    /// The number of query heads.
     pub(super) queries: usize,
-    /// How many heads answer; each serves the same number of the others.
+    /// The number of key-value heads; each serves the same number of query heads.
     pub(super) keys: usize,
-    /// How wide a head is; a multiple of 32.
+    /// The width of a head; a multiple of 32.
     pub(super) width: usize,
 }
 
@@ -40,17 +40,16 @@ struct CachePage {
     values: Box<[f32]>,
 }
 
-/// The keys and values of one layer. The locks are never waited for in earnest: a page is written for a moment, and the
-/// positions that others read in it are complete by then. Texts that begin alike share the pages of their beginning, and
-/// nobody writes into a page that is shared.
+/// The keys and values of one layer. The locks are practically uncontended: writes to a page are short, and the
+/// positions that other threads read in it are complete by then. Texts with a common prefix share its pages; shared
+/// pages are never written.
 #[derive(Debug, Default)]
 pub(super) struct LayerCache {
     pages: Vec<Arc<RwLock<CachePage>>>,
 }
 
 impl LayerCache {
-    /// Makes room for positions from `first` on, up to this many in all. A page that they lie in and that is shared is
-    /// copied.
+    /// Allocates pages up to `positions` in all, for writing from `first` on. Copies shared pages in that range.
     pub(super) fn reserve(&mut self, first: usize, positions: usize, heads: Heads) {
         for page in self.pages.iter_mut().skip(first / PAGE) {
             if Arc::get_mut(page).is_none() {
@@ -64,12 +63,12 @@ impl LayerCache {
         self.pages.resize_with(count, || Arc::new(RwLock::new(page())));
     }
 
-    /// The same keys and values up to this many positions.
+    /// Returns a cache that shares the keys and values up to this many positions.
     pub(super) fn share(&self, positions: usize) -> Self {
         Self { pages: self.pages.iter().take(positions.div_ceil(PAGE)).map(Arc::clone).collect() }
     }
 
-    /// Gives back the room beyond this many positions.
+    /// Frees the pages beyond this many positions.
     pub(super) fn shrink(&mut self, positions: usize) {
         self.pages.truncate(positions.div_ceil(PAGE));
     }
@@ -92,21 +91,21 @@ impl LayerCache {
     }
 }
 
-/// The room that looking back needs.
+/// The buffers of attention.
 #[derive(Debug, Default)]
 pub(super) struct Looks {
-    /// Per token and head.
+    /// The largest score per token and head.
     largest: Vec<f32>,
-    /// Per token and head.
+    /// The sum of the weights per token and head.
     total: Vec<f32>,
 }
 
-/// What a block of tokens looks at.
+/// The positions that a block of tokens attends to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PositionView {
     /// The position of the first token.
     pub(super) first: usize,
-    /// How far each token looks back, itself included; nothing if it sees everything.
+    /// The number of positions that each token sees, itself included; `None` if it sees everything.
     pub(super) window: Option<usize>,
     pub(super) heads: Heads,
 }
@@ -122,7 +121,7 @@ impl PositionView {
     }
 }
 
-/// What each head of the tokens sees of itself and of what is before it, into `out`.
+/// Writes the attention output of each head of the tokens into `out`.
 pub(super) fn attend(
     kernel: Kernel,
     memory: &LayerCache,
@@ -139,7 +138,7 @@ pub(super) fn attend(
     looks.total.resize(tokens * heads.queries, 0.0);
     out.fill(0.0);
     let pages = (first + tokens).div_ceil(PAGE);
-    // Pages that lie before the window of every token are not even opened.
+    // Pages before the window of every token are not even locked.
     let skipped = view.begins(0) / PAGE;
     for (at, page) in memory.pages[..pages].iter().enumerate().skip(skipped) {
         let page = page.read().unwrap_or_else(PoisonError::into_inner);
@@ -153,7 +152,7 @@ pub(super) fn attend(
     }
 }
 
-/// One page, seen by all tokens of a block.
+/// One page, attended to by all tokens of a block.
 struct PageLook<'a> {
     kernel: Kernel,
     page: &'a CachePage,
@@ -165,7 +164,7 @@ struct PageLook<'a> {
     looks: &'a mut Looks,
 }
 
-/// The positions of a page that a token sees, from the first on and up to the last.
+/// The positions of a page that a token sees, as a half-open range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct VisibleSlots {
     from: usize,
@@ -179,17 +178,17 @@ impl Work for PageLook<'_> {
         let shared = queries / keys;
         let mut tokens = self.queries.len() / (queries * width);
         if let Some(window) = self.view.window {
-            // Nor do tokens whose window begins behind it.
+            // Tokens whose window starts after the page do not see it.
             tokens = tokens.min((self.start + PAGE + window - 1).saturating_sub(self.view.first));
         }
         let rows = tokens * shared;
         for head in 0..keys {
-            // Tokens before the page do not see it.
+            // Neither do tokens before the page.
             let mut row = self.start.saturating_sub(self.view.first) * shared;
             while row < rows {
                 let visible = self.visible(row / shared);
                 let count = (rows - row).min(4);
-                // Rows that see different parts of the page take it alone.
+                // Rows that see different parts of the page are computed one by one.
                 let together = visible == self.visible((row + count - 1) / shared);
                 let mut indices = [0; 4];
                 for (at, index) in indices.iter_mut().enumerate() {
@@ -217,7 +216,7 @@ impl PageLook<'_> {
         VisibleSlots { from, to: (self.view.first + token + 1 - self.start).min(PAGE) }
     }
 
-    /// `R` heads of `queries`, which share a head of the page.
+    /// Computes `R` heads of `queries` that share a head of the page.
     #[inline(always)]
     fn look<const FUSED: bool, const R: usize>(
         &mut self,
@@ -261,7 +260,7 @@ impl PageLook<'_> {
 }
 
 impl Looks {
-    /// Turns the scores of a page into weights; returns what everything before is to be multiplied with.
+    /// Turns the scores of a page into weights. Returns the factor for the sums of all earlier pages.
     #[inline(always)]
     fn weigh<const FUSED: bool>(
         &mut self,

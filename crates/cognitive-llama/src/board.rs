@@ -1,12 +1,12 @@
-//! Where the threads of a prompt see how far the others are. Whoever has to wait sleeps: threads that spin take the
-//! processor from the very thread that they wait for.
+//! The progress board of the threads that compute a prompt. Waiting threads sleep; spinning would take the processor
+//! from the very thread that they wait for.
 
 #![expect(clippy::indexing_slicing, reason = "a block knows its own number")]
 
 use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// How many layers of each block have their keys and values stored.
+/// The number of layers of each block whose keys and values are stored.
 #[derive(Debug)]
 pub(super) struct Board {
     state: Mutex<BoardState>,
@@ -15,9 +15,9 @@ pub(super) struct Board {
 
 #[derive(Debug)]
 struct BoardState {
-    /// Per block, the layers whose keys and values are there.
+    /// Per block, the number of layers whose keys and values are stored.
     stored: Vec<usize>,
-    /// Blocks that are done.
+    /// The number of finished blocks.
     done: usize,
     stopped: bool,
 }
@@ -32,25 +32,25 @@ impl Board {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One more layer of this block has its keys and values stored.
+    /// Records that one more layer of this block has stored its keys and values.
     pub(super) fn publish(&self, block: usize) {
         self.state().stored[block] += 1;
         self.changed.notify_all();
     }
 
-    /// A block is done.
+    /// Records that a block is finished.
     pub(super) fn finish(&self) {
         self.state().done += 1;
         self.changed.notify_all();
     }
 
-    /// Ends the waiting of all.
+    /// Wakes all waiting threads and makes them stop.
     pub(super) fn stop(&self) {
         self.state().stopped = true;
         self.changed.notify_all();
     }
 
-    /// Sleeps until these blocks have stored that many layers. Nothing if everything stops.
+    /// Sleeps until these blocks have stored that many layers. Returns `None` if the computation stops.
     pub(super) fn wait_for(
         &self,
         blocks: Range<usize>,
@@ -63,12 +63,13 @@ impl Board {
         self.wait(cancelled, |state| state.stored[blocks.clone()].iter().all(|stored| *stored >= layers))
     }
 
-    /// Sleeps until all blocks are done. Nothing if everything stops.
+    /// Sleeps until all blocks are finished. Returns `None` if the computation stops.
     pub(super) fn wait_for_all(&self, cancelled: &dyn Fn() -> bool) -> Option<()> {
         self.wait(cancelled, |state| state.done == state.stored.len())
     }
 
-    /// Each step of another thread wakes us, so `cancelled` is asked while we wait, too.
+    /// Waits until `ready`. Each step of another thread wakes this one, so `cancelled` is checked during the wait as
+    /// well.
     fn wait(&self, cancelled: &dyn Fn() -> bool, ready: impl Fn(&BoardState) -> bool) -> Option<()> {
         let mut state = self.state();
         loop {
@@ -86,7 +87,7 @@ impl Board {
     }
 }
 
-/// Stops everything if its thread dies, so that the others do not wait for it forever.
+/// Stops the computation if its thread panics, so that the others do not wait for it forever.
 pub(super) struct StopOnPanic<'a>(pub(super) &'a Board);
 
 impl Drop for StopOnPanic<'_> {

@@ -1,5 +1,5 @@
-//! Text to tokens by merging pairs, from single bytes up and in the order in which the file lists the merges. Refuses ways
-//! of cutting text that it does not know, and merges of tokens that are not there.
+//! Tokenizes text by merging pairs, starting with single bytes, in the order of the merges in the file. Refuses unknown
+//! rules for cutting text, and merges of tokens that do not exist.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -9,24 +9,23 @@ use super::gguf::{Gguf, damaged, unsupported};
 use super::merger::{Merger, PairHasher, pair};
 use super::pieces::{Cut, cut};
 
-/// The texts of tokens in the file, and their numbers.
+/// The texts of the tokens in the file, and their numbers.
 pub(super) type TokenNumbers<'a> = HashMap<&'a str, u32, BuildHasherDefault<PairHasher>>;
 
 /// A vocabulary of byte-level pairs.
 #[derive(Debug)]
 pub(super) struct BytePairs {
     cut: Cut,
-    /// The pieces that are tokens as they are, whatever the merges would make of them; only for vocabularies that want
-    /// it so.
+    /// Pieces that are tokens themselves and skip the merges; only for vocabularies that work this way.
     whole: HashMap<Box<[u8]>, u32>,
     /// The token of each single byte, if the vocabulary has one.
     single: [Option<u32>; 256],
-    /// Two neighbours to their rank and what they become.
+    /// Two neighbours, mapped to the rank of their merge and the resulting token.
     merges: HashMap<u64, (u32, u32), BuildHasherDefault<PairHasher>>,
 }
 
 impl BytePairs {
-    /// An empty one that cuts text like the file wants it.
+    /// Creates an empty vocabulary that cuts text by the rule of the file.
     pub(super) fn read(gguf: &Gguf) -> Result<Self, WeightsError> {
         let cut = match gguf.text("tokenizer.ggml.pre") {
             Some("smollm") => Cut::DigitsApart,
@@ -41,7 +40,7 @@ impl BytePairs {
         Ok(Self { cut, whole: HashMap::new(), single: [None; 256], merges: HashMap::default() })
     }
 
-    /// Learns what a token stands for.
+    /// Adds the bytes of a token.
     pub(super) fn add(&mut self, token: u32, bytes: &[u8]) {
         if self.cut.takes_whole_tokens() {
             self.whole.insert(bytes.into(), token);
@@ -51,7 +50,7 @@ impl BytePairs {
         }
     }
 
-    /// Learns the merges, the first in rank first.
+    /// Adds the merges, the highest priority first.
     pub(super) fn add_merges<'a>(
         &mut self,
         merges: impl Iterator<Item = &'a str>,
@@ -87,7 +86,7 @@ impl BytePairs {
     }
 }
 
-/// The byte that a character stands for: printable Latin-1 is itself, the other 68 bytes follow from U+0100 on.
+/// The byte that a character represents: printable Latin-1 is itself, the other 68 bytes follow from U+0100 on.
 pub(super) fn byte_of(c: char) -> Option<u8> {
     let point = u32::from(c);
     match point {

@@ -1,6 +1,6 @@
-//! Helpers for the products of a single token, which one thread alone reads from memory more slowly than two. Work is taken
-//! in small chunks by whoever is free, and nobody waits for a helper that has not begun: on a machine that has other things
-//! to do, the thread that asked does all of it. Which thread computes a number does not change it.
+//! A thread pool for the products of a single token, because several threads read weights from memory faster than one.
+//! Free threads claim small chunks of work. The calling thread never waits for a helper that has not started; on a busy
+//! machine it does all the work itself. The result does not depend on which thread computes a number.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -11,24 +11,25 @@ use super::product::multiply_tiles;
 use super::raw::Kernel;
 use super::tiles::{Matrix, ROWS};
 
-/// About so many blocks of weights make a chunk: some ten microseconds of work.
+/// The approximate number of weight blocks per chunk: some ten microseconds of work.
 const CHUNK_BLOCKS: usize = 512;
-/// How often a helper looks for work before it sleeps. Between two products lie a few microseconds; waking takes more.
+/// The number of times a helper polls for work before it sleeps. Two products are a few microseconds apart, and waking
+/// a thread takes longer.
 const MAX_SPINS: usize = 2_000;
-/// The bits of a ticket that number its chunks, and those that count them; the others number the job.
+/// The number of ticket bits for the next chunk. The chunk count has as many, and the remaining bits number the job.
 const CHUNK_BITS: u32 = 20;
 const CHUNK_MASK: u64 = (1 << CHUNK_BITS) - 1;
 
-/// What helpers and the thread that they help share.
+/// The state shared by the helpers and the calling thread.
 #[derive(Debug)]
 pub(super) struct Crew<'m> {
     kernel: Kernel,
     job: RwLock<CrewJob<'m>>,
-    /// The number of the job, how many chunks it has, and the next of them.
+    /// The number of the job, its chunk count, and the next chunk.
     ticket: AtomicU64,
-    /// How many chunks helpers have finished.
+    /// The number of chunks that helpers have finished.
     finished: AtomicUsize,
-    /// One for each helper.
+    /// One entry per helper.
     results: Vec<Mutex<CrewResults>>,
     sleepers: AtomicUsize,
     bed: Mutex<()>,
@@ -49,11 +50,11 @@ struct CrewJob<'m> {
 struct ProductChunk<'m> {
     matrix: &'m Matrix,
     tiles: Range<usize>,
-    /// Which of the results it belongs to.
+    /// The index of the result that it belongs to.
     target: usize,
 }
 
-/// What a helper has computed.
+/// The results of a helper.
 #[derive(Debug, Default)]
 struct CrewResults {
     chunks: Vec<usize>,
@@ -98,7 +99,7 @@ impl<'m> Crew<'m> {
         }
         self.wait_for(total.saturating_sub(mine));
         if self.broken.load(Ordering::Acquire) {
-            // A helper died; what it had taken is unknown.
+            // A helper panicked; its claimed chunks are unknown, so everything is computed again.
             job.chunks.iter().for_each(|chunk| self.compute_into(chunk, &job.x, products));
         } else {
             self.gather(&job.chunks, products);
@@ -107,7 +108,7 @@ impl<'m> Crew<'m> {
         std::mem::swap(x, &mut self.job.write().unwrap_or_else(PoisonError::into_inner).x);
     }
 
-    /// Lays the work out; returns how many chunks there are.
+    /// Publishes the work; returns the number of chunks.
     fn begin(&self, x: &mut Activations, products: &[(&'m Matrix, &mut [f32])]) -> usize {
         let mut job = self.job.write().unwrap_or_else(PoisonError::into_inner);
         std::mem::swap(x, &mut job.x);
@@ -130,7 +131,7 @@ impl<'m> Crew<'m> {
         total
     }
 
-    /// The next chunk that nobody has taken.
+    /// Claims the next free chunk.
     fn claim(&self) -> Option<usize> {
         let next = |ticket: u64| {
             let (next, count) = (ticket & CHUNK_MASK, ticket >> CHUNK_BITS & CHUNK_MASK);
@@ -147,7 +148,8 @@ impl<'m> Crew<'m> {
         }
     }
 
-    /// What was taken by helpers is nearly done: they compute a chunk in microseconds, unless the system has put one aside.
+    /// Waits for the chunks that helpers have claimed. A chunk takes microseconds, unless the system has preempted its
+    /// thread.
     fn wait_for(&self, chunks: usize) {
         let mut spins = 0;
         while self.finished.load(Ordering::Acquire) < chunks && !self.broken.load(Ordering::Acquire) {
@@ -156,7 +158,7 @@ impl<'m> Crew<'m> {
         }
     }
 
-    /// Copies what helpers have computed.
+    /// Copies the results of the helpers.
     fn gather(&self, chunks: &[ProductChunk], products: &mut [(&Matrix, &mut [f32])]) {
         for results in &self.results {
             let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
@@ -176,7 +178,7 @@ impl<'m> Crew<'m> {
         self.bed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a helper does until the crew is closed.
+    /// Runs a helper until the crew is closed.
     pub(super) fn help(&self, helper: usize) {
         let _guard = BreakOnPanic(self);
         let Some(results) = self.results.get(helper) else { return };
@@ -208,8 +210,8 @@ impl<'m> Crew<'m> {
         }
     }
 
-    /// Sleeps until there is work. Whoever lays work out looks for sleepers afterwards, and whoever lies down looks for
-    /// work afterwards: one of the two sees the other.
+    /// Sleeps until there is work. The caller checks for sleepers after it publishes work, and a helper checks for work
+    /// after it registers as a sleeper. So one of the two always sees the other.
     fn sleep(&self) {
         let bed = self.bed();
         self.sleepers.fetch_add(1, Ordering::SeqCst);
@@ -221,7 +223,7 @@ impl<'m> Crew<'m> {
         self.sleepers.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Sends the helpers home.
+    /// Ends the helpers.
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
         let _bed = self.bed();
@@ -229,7 +231,7 @@ impl<'m> Crew<'m> {
     }
 }
 
-/// Tells the others if its thread dies.
+/// Marks the crew as broken if its thread panics.
 struct BreakOnPanic<'a, 'm>(&'a Crew<'m>);
 
 impl Drop for BreakOnPanic<'_, '_> {
@@ -240,7 +242,7 @@ impl Drop for BreakOnPanic<'_, '_> {
     }
 }
 
-/// Closes a crew, also if its thread dies: a scope would wait for the helpers forever.
+/// Closes a crew, also on panic: the thread scope would otherwise wait for the helpers forever.
 pub(super) struct CloseCrew<'a, 'm>(pub(super) &'a Crew<'m>);
 
 impl Drop for CloseCrew<'_, '_> {
@@ -306,7 +308,7 @@ mod tests {
         let (mut expected, mut out) = (vec![0.0; 3_000], vec![0.0; 3_000]);
         multiply(kernel, &matrix, &x, &mut expected);
         let crew = Crew::new(kernel, 1);
-        // It took a chunk and never came back.
+        // A helper that claimed a chunk and never finished it.
         crew.begin(&mut Activations::default(), &[(&matrix, &mut [])]);
         crew.broken.store(true, std::sync::atomic::Ordering::Release);
         crew.multiply(&mut x, &mut [(&matrix, &mut out)]);

@@ -1,9 +1,10 @@
-//! Texts that are read at the same time. Each belongs to a thread that feeds it and waits; whoever finds nobody computing
-//! computes one step for all that wait, so that every weight is read once for all of them, and those who are done go on.
-//! Texts come and go between any two steps. Nobody's logits depend on who else is there. A long text is read in parts, so
-//! that others get their tokens in between.
+//! Batched reading of several texts. A thread feeds each text and waits. If no step is running, a waiting thread
+//! computes one step for all waiting texts. So every weight is read once for all of them. Texts join and leave between
+//! steps. The logits of a text do not depend on the batch. Long texts are read in parts, so that other texts get their
+//! tokens in between.
 //!
-//! There is no thread that plans: who is alone computes at once, on its own thread, with the help of all cores.
+//! There is no scheduler thread: a single text is computed immediately, on the calling thread and with the help of all
+//! cores.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -15,15 +16,15 @@ use super::forward::WantedVectors;
 use super::session::FeedError;
 use super::together::{BLOCK, ReadText, TextFeed, Workroom};
 
-/// A text that has no more than this to read is never read in parts.
+/// Texts with at most this many tokens left are never read in parts.
 const SHORT: usize = 16;
-/// How much of long texts is read per thread in a step that others wait for as well: half of a whole block, so that they
-/// wait no longer than they must.
+/// The number of tokens of long texts per thread in a step that short texts share. It is half of a block, so that short
+/// texts wait less.
 const BESIDE_OTHERS: usize = BLOCK / 2;
-/// How long a step waits at most for those who have got their logits and will be back in a moment, in steps.
+/// The longest wait for texts that are about to return with their next token, as a fraction of a step.
 const PATIENCE: f64 = 0.5;
 
-/// A model that reads many texts at the same time.
+/// A model that reads several texts in batches.
 #[derive(Debug)]
 pub struct Ensemble {
     model: Arc<Model>,
@@ -33,38 +34,38 @@ pub struct Ensemble {
     changed: Condvar,
 }
 
-/// Who waits for what.
+/// The waiting and finished texts.
 #[derive(Debug, Default)]
 struct Stand {
-    /// What is to be read, in the order in which it came.
+    /// The texts to be read, in order of arrival.
     waiting: Vec<ReadTicket>,
-    /// What was read, and nobody has fetched yet; nothing where the computation broke.
+    /// Finished texts that have not been fetched yet; `None` if the computation panicked.
     done: HashMap<u64, Option<ReadTicket>>,
-    /// Those who want to stop.
+    /// Texts to be cancelled after the current step.
     leaving: Vec<u64>,
     is_computing: bool,
-    /// How many have got what they wanted in this round and have not come back yet.
+    /// The number of texts that were answered in this round and have not returned yet.
     away: usize,
-    /// Until when the next step waits for them.
+    /// The end of the wait for them.
     patience: Option<Instant>,
-    /// Counts how often that was in vain. Nobody waits for those who went away in an earlier round: a text may live on in a
-    /// cache and never be fed again.
+    /// Counts the waits that timed out. Texts from earlier rounds are not waited for: a text may stay in a cache and
+    /// never be fed again.
     round: u64,
     next_number: u64,
 }
 
-/// A text and what is to be read next.
+/// A text and the tokens that it reads next.
 #[derive(Debug)]
 struct ReadTicket {
     number: u64,
     text: ReadText,
     tokens: Vec<u32>,
-    /// How many of them have been read.
+    /// The number of tokens that have been read.
     read: usize,
     wanted: WantedVectors,
     /// Likelihoods or states, see [`TextFeed`].
     found: Vec<f32>,
-    /// The round in which it was done, if it is waited for since then.
+    /// The round in which it finished, if others wait for its return.
     away_since: Option<u64>,
 }
 
@@ -73,7 +74,7 @@ impl ReadTicket {
         self.tokens.len() - self.read
     }
 
-    /// What it reads in the next step.
+    /// Returns its part of the next step.
     fn feed(&mut self, count: usize) -> TextFeed<'_> {
         let is_end = count == self.left();
         let wanted = if is_end { self.wanted } else { self.wanted.before_the_end() };
@@ -83,7 +84,7 @@ impl ReadTicket {
 }
 
 impl Ensemble {
-    /// Reads with up to `threads` threads, however many texts there are.
+    /// Creates an ensemble that computes with up to `threads` threads, regardless of the number of texts.
     #[must_use]
     pub fn new(model: Arc<Model>, threads: usize) -> Self {
         let room = Workroom::new(threads);
@@ -96,24 +97,24 @@ impl Ensemble {
         }
     }
 
-    /// An empty text.
+    /// Creates an empty text.
     #[must_use]
     pub fn session(self: &Arc<Self>) -> EnsembleSession {
         EnsembleSession { ensemble: Arc::clone(self), text: ReadText::new(&self.model), away_since: None }
     }
 
-    /// What it computes with.
+    /// The model of the ensemble.
     #[must_use]
     pub fn model(&self) -> &Model {
         &self.model
     }
 
     fn stand(&self) -> MutexGuard<'_, Stand> {
-        // What is in there is whole whatever happened: nothing is computed while it is held.
+        // The state is consistent even after a panic: nothing is computed while the lock is held.
         self.stand.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until a text was read to its end or given up, and computes for all whenever nobody else does.
+    /// Waits until a text is read to its end or cancelled. Computes steps for all texts whenever no other thread does.
     fn serve(&self, number: u64, cancelled: &dyn Fn() -> bool) -> ReadTicket {
         let mut stand = self.stand();
         loop {
@@ -143,7 +144,7 @@ impl Ensemble {
         }
     }
 
-    /// Computes one step for those who wait.
+    /// Computes one step for all waiting texts.
     fn lead<'a>(
         &'a self,
         mut stand: MutexGuard<'a, Stand>,
@@ -155,7 +156,7 @@ impl Ensemble {
         drop(stand);
         let began = Instant::now();
         let is_alone = drawn.iter().all(|(ticket, _)| ticket.number == number);
-        // Who is alone may stop in the middle of a step. Others would lose what is computed for them.
+        // A single text may be cancelled within a step. With several, the others would lose their results.
         let stop: &dyn Fn() -> bool = if is_alone { cancelled } else { &|| false };
         let read = catch_unwind(AssertUnwindSafe(|| self.compute(&mut drawn, stop)));
         let mut stand = self.stand();
@@ -184,7 +185,7 @@ impl Ensemble {
 }
 
 impl Stand {
-    /// Puts a text behind those that wait, and says by which number it will be found.
+    /// Appends a text to the queue and returns its number.
     fn submit(&mut self, text: ReadText, tokens: Vec<u32>, wanted: WantedVectors) -> u64 {
         let number = self.next_number;
         self.next_number += 1;
@@ -193,7 +194,7 @@ impl Stand {
         number
     }
 
-    /// Somebody wants to stop. What waits goes at once; what is being computed, after this step.
+    /// Cancels a text: a waiting one at once, one in a running step after that step.
     fn leave(&mut self, number: u64) {
         match self.waiting.iter().position(|ticket| ticket.number == number) {
             Some(at) => {
@@ -206,7 +207,7 @@ impl Stand {
     }
 
     fn finish(&mut self, mut ticket: ReadTicket) {
-        // Who did not want to know what may follow has nothing to choose, and may not be back for long.
+        // Texts that requested no vectors have nothing to choose from, so they may not return soon.
         if ticket.wanted != WantedVectors::Nothing {
             self.away += 1;
             ticket.away_since = Some(self.round);
@@ -214,14 +215,14 @@ impl Stand {
         self.done.insert(ticket.number, Some(ticket));
     }
 
-    /// Somebody who went away in this round is back, or gone for good.
+    /// Records that a text of this round has returned or will not return.
     fn welcome(&mut self, away_since: Option<u64>) {
         if away_since == Some(self.round) {
             self.away = self.away.saturating_sub(1);
         }
     }
 
-    /// How long to wait for those who will be back in a moment; nothing if there is nobody to wait for any more.
+    /// Returns the time left to wait for returning texts; `None` if there are none left.
     fn patience_left(&mut self, now: Instant) -> Option<Duration> {
         if self.away == 0 {
             return None;
@@ -235,7 +236,8 @@ impl Stand {
         left
     }
 
-    /// Takes what the next step reads, and how much of it: everything short, and of long texts as much as there is room.
+    /// Takes the texts of the next step, each with its number of tokens. Short texts are read completely, long texts as
+    /// far as there is room.
     fn draw(&mut self, threads: usize) -> Vec<(ReadTicket, usize)> {
         let is_short = |ticket: &ReadTicket| ticket.left() <= SHORT;
         let per_thread = if self.waiting.iter().any(is_short) { BESIDE_OTHERS } else { BLOCK };
@@ -255,7 +257,7 @@ impl Stand {
         drawn
     }
 
-    /// Puts back what was drawn: what is read to its end is done, and the rest goes before those who came later.
+    /// Puts the texts of a step back. Finished texts are done; the others go before texts that arrived later.
     fn put(&mut self, drawn: Vec<(ReadTicket, usize)>) {
         let later = std::mem::take(&mut self.waiting);
         for (ticket, _) in drawn {
@@ -273,17 +275,17 @@ impl Stand {
     }
 }
 
-/// A text that is read beside others. Fed like a [`TokenSession`](super::TokenSession), with the same results.
+/// A text that is read in a batch. It is fed like a [`TokenSession`](super::TokenSession), with the same results.
 #[derive(Debug)]
 pub struct EnsembleSession {
     ensemble: Arc<Ensemble>,
     text: ReadText,
-    /// The round since which others wait for it, because it has got something and will be back in a moment.
+    /// The round since which others wait for its return.
     away_since: Option<u64>,
 }
 
 impl EnsembleSession {
-    /// What it has read.
+    /// The tokens that it has read.
     #[must_use]
     pub fn tokens(&self) -> &[u32] {
         &self.text.tokens
@@ -294,14 +296,14 @@ impl EnsembleSession {
         self.text.truncate(length);
     }
 
-    /// Another text that begins with the first `length` tokens of this one. What was computed of them is shared, not
-    /// copied.
+    /// Creates another text that starts with the first `length` tokens of this one. Their keys and values are shared,
+    /// not copied.
     #[must_use]
     pub fn fork(&self, length: usize) -> Self {
         Self { ensemble: Arc::clone(&self.ensemble), text: self.text.fork(length), away_since: None }
     }
 
-    /// Says that it will not be fed for a while, so nobody waits for it.
+    /// Announces that this text will not be fed for a while, so that no step waits for it.
     pub fn rest(&mut self) {
         if let Some(since) = self.away_since.take() {
             self.ensemble.stand().welcome(Some(since));
@@ -309,14 +311,14 @@ impl EnsembleSession {
         }
     }
 
-    /// Reads on and returns the logits after the last token. `cancelled` is asked between steps, and before each layer
-    /// while nobody else is there.
+    /// Reads the tokens and returns the logits after the last one. `cancelled` is checked between steps, and before
+    /// each layer if this is the only text.
     pub fn feed(&mut self, tokens: &[u32], cancelled: &dyn Fn() -> bool) -> Result<&[f32], FeedError> {
         self.advance(tokens, WantedVectors::Last, cancelled)?;
         Ok(self.text.logits(&self.ensemble.model))
     }
 
-    /// Reads on and returns how likely each token but the first was after those before it, as a logarithm.
+    /// Reads the tokens and returns the log-likelihood of each token but the first, given those before it.
     pub fn likelihoods(
         &mut self,
         tokens: &[u32],
@@ -325,8 +327,8 @@ impl EnsembleSession {
         self.advance(tokens, WantedVectors::All, cancelled)
     }
 
-    /// How likely each token but the first of each of these texts would be behind what was read, each text by itself. All of
-    /// them are read at the same time, so that the weights are fetched once; what was read stays as it is.
+    /// Returns the log-likelihood of each token but the first of each of these texts, as separate continuations of this
+    /// one. All are read in one batch, so that the weights are read once. This text does not change.
     pub fn likelihoods_of_each(
         &mut self,
         texts: &[Vec<u32>],
@@ -352,7 +354,7 @@ impl EnsembleSession {
             };
             let ticket = self.ensemble.serve(number, cancelled);
             is_whole &= ticket.left() == 0;
-            // One of them stands for all that were read: only this session will be back.
+            // One of them represents all that were read: only this session will return.
             let before = std::mem::replace(&mut self.away_since, ticket.away_since);
             self.ensemble.stand().welcome(before);
             found.push(ticket.found);
@@ -360,8 +362,8 @@ impl EnsembleSession {
         if is_whole { Ok(found) } else { Err(FeedError::Cancelled) }
     }
 
-    /// Reads on and returns the vector of the last token as it is after each layer: what the model makes of the text up to
-    /// there, before any word follows from it. Without tokens there is none.
+    /// Reads the tokens and returns the hidden state of the last one after each layer. It represents the text before
+    /// any next token is predicted. Returns nothing if there are no tokens.
     pub fn states(
         &mut self,
         tokens: &[u32],
@@ -371,8 +373,8 @@ impl EnsembleSession {
         Ok(found.chunks_exact(self.ensemble.model.shape.width).map(<[f32]>::to_vec).collect())
     }
 
-    /// Reads on, for somebody who does not want to know what may follow. The logits of [`feed`](Self::feed) stay those of
-    /// its last time.
+    /// Reads the tokens without computing logits. [`feed`](Self::feed) without tokens still returns the logits of the
+    /// last call.
     pub fn read(&mut self, tokens: &[u32], cancelled: &dyn Fn() -> bool) -> Result<(), FeedError> {
         self.advance(tokens, WantedVectors::Nothing, cancelled).map(drop)
     }
@@ -415,7 +417,7 @@ impl Drop for EnsembleSession {
 mod tests {
     use super::*;
 
-    // A text that stays in a cache after it was read would otherwise cost everybody half a step, each time.
+    // Otherwise a text that stays in a cache after it was read would cost all others half a step, each time.
     #[test]
     fn nobody_waits_twice_for_a_text_that_does_not_come_back() {
         let now = Instant::now();

@@ -1,5 +1,5 @@
-//! The exponential function, written so that the compiler can compute many at once: no branch, no table, no call. The
-//! only one of this crate.
+//! The exponential function, without branches, tables or calls, so that the compiler can vectorise it. The only one of
+//! this crate.
 
 #![expect(
     clippy::inline_always,
@@ -8,7 +8,7 @@
 
 use super::raw::{Kernel, Work, fused};
 
-/// `e` to the power of `x`, to seven digits. Saturates below -87 and above 88 instead of vanishing or overflowing.
+/// `e` to the power of `x`, to seven digits. Saturates below -87 and above 88, so it neither underflows nor overflows.
 #[inline(always)]
 pub(super) fn exp<const FUSED: bool>(x: f32) -> f32 {
     // Adding this leaves the nearest whole number in the lowest bits.
@@ -25,16 +25,15 @@ pub(super) fn exp<const FUSED: bool>(x: f32) -> f32 {
     for factor in [1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0] {
         sum = fused::<FUSED>(sum, rest, factor);
     }
-    // The lowest bits of `shifted`, moved into the place of the exponent, multiply with a power of two.
+    // The lowest bits of `shifted`, moved into the exponent, multiply by a power of two.
     f32::from_bits(sum.to_bits().wrapping_add(shifted.to_bits() << 23))
 }
 
-/// How many sums are kept side by side: as many as the widest vectors have room for, on every processor, so that all
-/// add up in the same order.
+/// The number of parallel sums. It is the width of the widest vectors, on every processor, so that all add up in the
+/// same order.
 const SUMS: usize = 16;
 
-/// The sum of `e` to the power of each number less `highest`, which is the largest of them. What is no number is as good
-/// as nothing.
+/// The sum of `e` to the power of each number less `highest`, the largest of them. A NaN adds almost nothing.
 #[must_use]
 pub fn sum_of_powers(kernel: Kernel, numbers: &[f32], highest: f32) -> f32 {
     let mut sums = [0.0; SUMS];

@@ -1,6 +1,6 @@
-//! One block of tokens through all layers: stretches of one or more texts, each with keys and values of its own. Blocks are
-//! computed at the same time, each by one thread; a block waits, layer by layer, only for the keys and values of blocks
-//! that hold what comes before it in the same text.
+//! The forward pass of one block of tokens through all layers. A block contains stretches of one or more texts, each
+//! with its own keys and values. Blocks run in parallel, one thread each. Per layer, a block waits only for the keys
+//! and values of earlier blocks of the same text.
 
 #![expect(
     clippy::indexing_slicing,
@@ -22,10 +22,10 @@ use super::shape::ModelShape;
 use super::tiles::Matrix;
 use super::weights::{LayerWeights, Projection};
 
-/// The room that a block of tokens needs on its way; kept, because asking for it anew costs more than a token.
+/// The buffers of a forward pass. They are reused, because allocating them costs more than a token.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
-    /// One vector per token: what comes out in the end.
+    /// One vector per token; the result at the end.
     pub(super) x: Vec<f32>,
     pub(super) packed: Activations,
     query: Vec<f32>,
@@ -36,28 +36,28 @@ pub(super) struct Scratch {
     gate: Vec<f32>,
     up: Vec<f32>,
     turns: TurnTable,
-    /// Those of layers with a window, where they differ.
+    /// The rotations of layers with a window, where they differ.
     local_turns: TurnTable,
     looks: Looks,
-    /// The vectors of last tokens whose states are wanted, layer after layer; within a layer text after text.
+    /// The states of last tokens that were requested, layer by layer, and within a layer text by text.
     pub(super) states: Vec<f32>,
 }
 
-/// Tokens of one text that follow each other.
+/// Consecutive tokens of one text.
 #[derive(Debug, Clone)]
 pub(super) struct Stretch<'a> {
     pub(super) memory: &'a [LayerCache],
     pub(super) tokens: &'a [u32],
     /// The position of the first token.
     pub(super) first: usize,
-    /// What is wanted of it besides its keys and values.
+    /// The requested vectors, in addition to its keys and values.
     pub(super) wanted: WantedVectors,
-    /// Which of the texts that are read together it belongs to.
+    /// The index of its text in the step.
     pub(super) text: usize,
 }
 
 impl Stretch<'_> {
-    /// How many vectors are wanted of it.
+    /// The number of requested vectors.
     pub(super) fn kept(&self) -> usize {
         match self.wanted {
             WantedVectors::Nothing => 0,
@@ -67,33 +67,33 @@ impl Stretch<'_> {
     }
 }
 
-/// A block of tokens on its way.
+/// A block of tokens in computation.
 pub(super) struct Block<'a> {
     pub(super) model: &'a Model,
     pub(super) stretches: &'a [Stretch<'a>],
-    /// The number of the block on the board.
+    /// The index of the block on the board.
     pub(super) index: usize,
-    /// The blocks that hold what comes before it.
+    /// The blocks that contain the text before it.
     pub(super) after: Range<usize>,
-    /// Who helps with its products.
+    /// The helpers for its products.
     pub(super) crew: Option<&'a Crew<'a>>,
 }
 
-/// Which vectors of a stretch somebody will look at.
+/// The vectors of a stretch that the caller needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WantedVectors {
-    /// None: it only stands before another.
+    /// None: only its keys and values are needed.
     Nothing,
-    /// That of the last token.
+    /// The vector of the last token.
     Last,
-    /// That of every token.
+    /// The vector of every token.
     All,
-    /// That of the last token, as it is after each layer.
+    /// The vector of the last token after each layer.
     States,
 }
 
 impl WantedVectors {
-    /// What is wanted of a part of a text that is not its end.
+    /// Returns the vectors needed of a part before the end of a text.
     pub(super) fn before_the_end(self) -> Self {
         match self {
             Self::Nothing | Self::Last | Self::States => Self::Nothing,
@@ -103,8 +103,8 @@ impl WantedVectors {
 }
 
 impl<'a> Block<'a> {
-    /// Computes the block. Afterwards `scratch.x` has the vectors that are wanted. Asks `cancelled` before each layer;
-    /// returns nothing if it, or the board, said stop.
+    /// Computes the block and leaves the requested vectors in `scratch.x`. Checks `cancelled` before each layer.
+    /// Returns `None` if it, or the board, stops the computation.
     pub(super) fn run(
         &self,
         scratch: &mut Scratch,
@@ -132,7 +132,7 @@ impl<'a> Block<'a> {
             self.look_up(layer, scratch, index);
             self.store(scratch, index);
             board.publish(self.index);
-            // Nothing comes after the last layer but the logits of tokens that are wanted.
+            // After the last layer only the requested tokens are needed, for their logits.
             let is_last = index + 1 == layers.len();
             if is_last {
                 self.keep_wanted(scratch);
@@ -148,7 +148,7 @@ impl<'a> Block<'a> {
         Some(())
     }
 
-    /// Notes how the last tokens are after a layer, where somebody wants to know.
+    /// Records the state of last tokens after a layer, where requested.
     fn note_states(&self, scratch: &mut Scratch, only_wanted: bool) {
         let (width, mut end) = (self.model.shape.width, 0);
         let Scratch { x, states, .. } = scratch;
@@ -173,7 +173,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Keeps keys and values, those of each text with it.
+    /// Stores keys and values in the cache of each text.
     fn store(&self, scratch: &Scratch, index: usize) {
         let shape = &self.model.shape;
         let mut from = 0;
@@ -185,7 +185,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Drops the tokens of which nothing is wanted.
+    /// Drops the tokens without requested vectors.
     fn keep_wanted(&self, scratch: &mut Scratch) {
         let shape = &self.model.shape;
         let (mut from, mut kept) = (0, 0);
@@ -203,7 +203,7 @@ impl<'a> Block<'a> {
         scratch.resize(kept, shape);
     }
 
-    /// Queries, keys and values, turned by their positions.
+    /// Computes queries, keys and values, rotated by their positions.
     fn look_up(&self, layer: &'a LayerWeights, scratch: &mut Scratch, index: usize) {
         let (kernel, shape) = (self.model.kernel, &self.model.shape);
         let Scratch { x, packed, query, key, value, turns, local_turns, .. } = scratch;
@@ -234,7 +234,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Adds the bias of queries or keys, and brings their heads to the length one, where the model wants it.
+    /// Adds the bias of queries or keys and normalises their heads, if the model has these.
     fn complete(&self, projection: &Projection, out: &mut [f32]) {
         add_bias(out, projection.bias.as_deref());
         if let Some(norm) = &projection.norm {
@@ -272,7 +272,7 @@ impl<'a> Block<'a> {
         self.add(x, delta, layer.feed_outer_norm.as_deref());
     }
 
-    /// Adds what a part of a layer has computed.
+    /// Adds the output of a part of a layer.
     fn add(&self, x: &mut [f32], delta: &mut [f32], norm: Option<&[f32]>) {
         if let Some(norm) = norm {
             normalise(self.model.kernel, delta, norm, self.model.shape.epsilon);

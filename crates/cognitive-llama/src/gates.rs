@@ -1,4 +1,4 @@
-//! The gates of the feed-forward part: how much of each number is let through.
+//! The gates of the feed-forward part.
 
 #![expect(
     clippy::inline_always,
@@ -39,7 +39,7 @@ struct GeluGate<'a> {
 impl Work for GeluGate<'_> {
     #[inline(always)]
     fn run<const FUSED: bool>(self) {
-        // The approximation that models are trained with, by the hyperbolic tangent, which is a sigmoid of twice as much.
+        // The tanh approximation that models are trained with; a tanh is a sigmoid of twice its argument.
         const TWICE_ROOT: f32 = 1.595_769_2;
         for (gate, up) in self.gate.iter_mut().zip(self.up) {
             let x = *gate;

@@ -1,6 +1,6 @@
-//! Reads the header of the GGUF container, version 3: named values, and where the named tensors lie. Every count, length
-//! and offset is checked against the length of the file, so a damaged or hostile file ends in a [`WeightsError`], never in a
-//! panic or in an allocation larger than the file. It copies nothing and knows no model.
+//! Reads the header of the GGUF container, version 3: named values, and the positions of named tensors. Every count,
+//! length and offset is checked against the length of the file. So a damaged or hostile file causes a [`WeightsError`],
+//! never a panic or an allocation larger than the file. Copies nothing and knows no model.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -8,23 +8,23 @@ use std::io;
 use super::blocks::Encoding;
 use super::{ELSEWHERE, WeightsError};
 
-/// The header of a file: its values, and where its tensors are.
+/// The header of a file: its values, and the positions of its tensors.
 #[derive(Debug)]
 pub(super) struct Gguf<'a> {
     values: HashMap<&'a str, Value<'a>>,
     infos: Vec<Info<'a>>,
-    /// How long the header is, with what fills it up. The offsets of the tensors count from here.
+    /// The length of the header with its padding. The offsets of the tensors count from here.
     pub(super) end: usize,
-    /// How many bytes follow it.
+    /// The number of bytes after the header.
     left: usize,
 }
 
-/// Why there is no header yet.
+/// The reason why no header was read.
 #[derive(Debug)]
 pub(super) enum Unread {
-    /// It goes on in bytes of the file that have not been read.
+    /// The header continues in bytes of the file that have not been read.
     GoesOn,
-    /// It is none.
+    /// The bytes are not a valid header.
     Refused(WeightsError),
 }
 
@@ -39,7 +39,7 @@ pub(super) enum Value<'a> {
     List(List<'a>),
 }
 
-/// A list of values, checked but not taken apart.
+/// A list of values, checked but not decoded.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct List<'a> {
     kind: u32,
@@ -47,7 +47,7 @@ pub(super) struct List<'a> {
     bytes: &'a [u8],
 }
 
-/// What the header says about a tensor.
+/// The header entry of a tensor.
 #[derive(Debug)]
 struct Info<'a> {
     name: &'a str,
@@ -57,14 +57,14 @@ struct Info<'a> {
     offset: usize,
 }
 
-/// Where a tensor lies, and what it is. Its bytes are in the file, and belong to it alone.
+/// The position and type of a tensor. Its bytes are within the file and overlap no other tensor.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Extent<'a> {
     pub(super) name: &'a str,
     pub(super) encoding: Encoding,
     pub(super) columns: usize,
     pub(super) rows: usize,
-    /// From the end of the header.
+    /// Counted from the end of the header.
     pub(super) offset: usize,
     pub(super) length: usize,
 }
@@ -81,7 +81,7 @@ pub(super) struct Tensor<'a> {
 }
 
 impl<'a> Gguf<'a> {
-    /// Reads the header out of the beginning of a file of `length` bytes.
+    /// Reads the header from the first bytes of a file of `length` bytes.
     pub(super) fn read(bytes: &'a [u8], length: usize) -> Result<Self, Unread> {
         let mut reader = GgufReader { bytes, length: length.max(bytes.len()), at: 0, goes_on: false };
         let read = Self::parse(&mut reader);
@@ -121,12 +121,12 @@ impl<'a> Gguf<'a> {
         Ok(Self { values, infos, end, left: reader.length.saturating_sub(end) })
     }
 
-    /// A value by its name.
+    /// Returns a value by its name.
     pub(super) fn value(&self, name: &str) -> Option<Value<'a>> {
         self.values.get(name).copied()
     }
 
-    /// A text by its name, if there is one.
+    /// Returns a text by its name, if it exists.
     pub(super) fn text(&self, name: &str) -> Option<&'a str> {
         match self.value(name) {
             Some(Value::Text(text)) => Some(text),
@@ -134,7 +134,7 @@ impl<'a> Gguf<'a> {
         }
     }
 
-    /// A whole number by its name, if there is one that is not negative.
+    /// Returns a whole number by its name, if it exists and is not negative.
     pub(super) fn whole(&self, name: &str) -> Option<usize> {
         match self.value(name)? {
             Value::Unsigned(n) => usize::try_from(n).ok(),
@@ -143,7 +143,7 @@ impl<'a> Gguf<'a> {
         }
     }
 
-    /// A list by its name.
+    /// Returns a list by its name.
     pub(super) fn list(&self, name: &str) -> Option<List<'a>> {
         match self.value(name) {
             Some(Value::List(list)) => Some(list),
@@ -151,8 +151,8 @@ impl<'a> Gguf<'a> {
         }
     }
 
-    /// The tensors in the order in which they lie in the file. Refuses encodings that this engine does not compute, and
-    /// tensors that overlap or lie outside the file.
+    /// Returns the tensors in file order. Refuses encodings that this engine does not compute, and tensors that overlap
+    /// or exceed the file.
     pub(super) fn extents(&self) -> Result<Vec<Extent<'a>>, WeightsError> {
         let mut names = HashSet::new();
         let mut extents = Vec::new();
@@ -187,18 +187,18 @@ impl<'a> Gguf<'a> {
 }
 
 impl<'a> List<'a> {
-    /// How many values there are.
+    /// The number of values.
     pub(super) fn len(&self) -> usize {
         self.count
     }
 
-    /// The texts, if it is a list of texts.
+    /// Returns the texts, if it is a list of texts.
     pub(super) fn texts(&self) -> Option<impl Iterator<Item = &'a str>> {
         let mut reader = GgufReader::over(self.bytes);
         (self.kind == TEXT).then(|| (0..self.count).map_while(move |_| reader.text().ok()))
     }
 
-    /// The whole numbers, if it is a list of 32-bit ones.
+    /// Returns the whole numbers, if it is a list of 32-bit integers.
     pub(super) fn whole_numbers(&self) -> Option<impl Iterator<Item = i64>> {
         let mut reader = GgufReader::over(self.bytes);
         let kind = self.kind;
@@ -211,7 +211,7 @@ impl<'a> List<'a> {
         })
     }
 
-    /// The numbers, if it is a list of 32-bit floats.
+    /// Returns the numbers, if it is a list of 32-bit floats.
     pub(super) fn numbers(&self) -> Option<impl Iterator<Item = f32> + use<'a>> {
         let numbers = self.bytes.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes));
         (self.kind == FLOAT).then_some(numbers)
@@ -225,13 +225,13 @@ const TEXT: u32 = 8;
 /// The kind of a list.
 const LIST: u32 = 9;
 
-/// Takes values off the front of the bytes.
+/// Reads values from the front of the bytes.
 struct GgufReader<'a> {
     bytes: &'a [u8],
-    /// How many bytes there will be.
+    /// The number of bytes in the file.
     length: usize,
     at: usize,
-    /// Whether something was asked for that is in the file, but not here yet.
+    /// Set if a read needed bytes of the file that are not loaded yet.
     goes_on: bool,
 }
 
@@ -261,7 +261,7 @@ impl<'a> GgufReader<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// A count of things of at least one byte each, so no more than there are bytes left.
+    /// Reads a count of items of at least one byte each, so at most the number of bytes left.
     fn count(&mut self) -> Result<usize, WeightsError> {
         let count = usize::try_from(self.u64()?).unwrap_or(usize::MAX);
         if count > self.length - self.at {
@@ -299,7 +299,7 @@ impl<'a> GgufReader<'a> {
         let count = self.count()?;
         let start = self.at;
         match kind {
-            // No model needs lists in lists, and refusing them keeps the reader from recursing as deep as a file likes.
+            // No model needs nested lists, and refusing them keeps a file from causing deep recursion.
             LIST => return Err(damaged("a list holds lists")),
             TEXT => {
                 for _ in 0..count {

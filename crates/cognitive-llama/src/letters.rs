@@ -1,7 +1,7 @@
-//! Which characters count as letters for the pre-tokenizer: the general category `L` of Unicode, which the standard
-//! library does not expose. It refuses nothing; a character that it does not know is no letter.
+//! The letters for the pre-tokenizer: the general category `L` of Unicode, which the standard library does not expose.
+//! Refuses nothing; an unknown character is not a letter.
 
-/// Whether a character is of the general category `L`.
+/// Returns whether a character has the general category `L`.
 pub(super) fn is_letter(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_alphabetic();
@@ -9,7 +9,7 @@ pub(super) fn is_letter(c: char) -> bool {
     c.is_alphabetic() && !c.is_numeric() && !is_alphabetic_mark(u32::from(c))
 }
 
-/// Whether a character is alphabetic without being a letter: vowel signs, other marks and enclosed letters.
+/// Returns whether a character is alphabetic but not a letter: vowel signs, other marks and enclosed letters.
 fn is_alphabetic_mark(point: u32) -> bool {
     let next = ALPHABETIC_MARKS.partition_point(|&(first, _)| first <= point);
     next.checked_sub(1).and_then(|at| ALPHABETIC_MARKS.get(at)).is_some_and(|&(_, last)| point <= last)

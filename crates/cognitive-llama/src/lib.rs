@@ -1,14 +1,15 @@
-//! From a GGUF file to the probabilities of the next token. Knows nothing of JSON, prompts or contracts.
+//! Computes the probabilities of the next token from a GGUF file. Knows nothing of JSON, prompts or contracts.
 //!
-//! It computes the architectures in `architectures` with weights in the block types of `blocks`, and refuses the rest by
-//! name. What a token's logits are does not depend on how the text before it was cut, nor on the texts that are read beside
-//! it, nor on the number of threads: bit by bit the same. It does depend on the processor in the last digits, see [`Kernel`].
+//! Computes the architectures in `architectures` with weights in the block types of `blocks`, and refuses all others by
+//! name. The logits of a token are the same bits for every split of the text before it, every batch and every number of
+//! threads. Their last digits do depend on the processor, see [`Kernel`].
 //!
-//! Read the files in this order: `gguf`, `architectures`, `shape` and `weights` (what is in a file), `blocks`, `tiles` and
-//! `activations` (how numbers lie in memory), `packed_file` (how processes share them), `raw` (the vector instructions), `product`, `rope`,
-//! `attention` and `forward` (the computation), `together`, `board` and `crew` (who computes what), `session` and `ensemble`
-//! (texts that are read alone, and beside others), `tokenizer`,
-//! `byte_pairs` with `pieces` and `merger`, and `scored_pieces`.
+//! Read the files in this order:
+//! 1. `gguf`, `architectures`, `shape` and `weights`: the contents of a file.
+//! 2. `blocks`, `tiles` and `activations`: the layout in memory; `packed_file`: sharing between processes.
+//! 3. `raw` (the vector instructions), `product`, `rope`, `attention` and `forward`: the computation.
+//! 4. `together`, `board` and `crew`: the threads; `session` and `ensemble`: single texts and batches.
+//! 5. `tokenizer`, `byte_pairs` with `pieces` and `merger`, and `scored_pieces`.
 
 mod activations;
 mod architectures;
@@ -55,14 +56,15 @@ pub use raw::Kernel;
 pub use session::{FeedError, TokenSession};
 pub use tokenizer::Tokenizer;
 
-/// Where to take a model that is refused here.
+/// The alternative for models that are refused here.
 const ELSEWHERE: &str = "other models go through an OpenAI-compatible server with `--base-url`";
 
-/// How much of a file is read to find its header; usually that is all of it. A header longer than any vocabulary is none.
+/// The number of bytes read first to find the header; usually enough for all of it. Headers beyond the maximum are
+/// refused, because no vocabulary needs that much.
 const HEADER: u64 = 4 << 20;
 const MAX_HEADER_LENGTH: u64 = 512 << 20;
 
-/// Weights and vocabulary, ready to compute with. Immutable; shared between sessions.
+/// Weights and vocabulary, ready for computation. Immutable; shared between sessions.
 #[derive(Debug)]
 pub struct Model {
     shape: ModelShape,
@@ -74,15 +76,15 @@ pub struct Model {
     sha256: Option<Box<str>>,
 }
 
-/// Why a file cannot serve as a model.
+/// The reason why a file cannot be used as a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WeightsError {
     /// The file cannot be read.
     Unreadable(String),
-    /// It is not GGUF, or it is damaged.
+    /// The file is not GGUF, or it is damaged.
     Damaged(String),
-    /// It is a model of a kind that this engine does not compute; says which and where to take it instead.
+    /// This engine does not compute this kind of model. The text names the kind and an alternative.
     Unsupported(String),
 }
 
@@ -103,7 +105,8 @@ impl From<WeightsError> for Unread {
 }
 
 impl Model {
-    /// How many numbers the model in a file has learned, as [`Self::parameters`] counts them. Reads only the header.
+    /// Returns the number of parameters of the model in a file, as [`Self::parameters`] counts them. Reads only the
+    /// header.
     pub fn parameters_in(path: &Path) -> Result<u64, WeightsError> {
         let unreadable =
             |error: io::Error| WeightsError::Unreadable(format!("cannot read `{}`: {error}", path.display()));
@@ -124,14 +127,14 @@ impl Model {
         Self::read(file, length)
     }
 
-    /// The same for weights that are in memory already. They are copied.
+    /// Like [`Self::open`], for weights that are already in memory. They are copied.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, WeightsError> {
         Self::read(bytes, bytes.len() as u64)
     }
 
-    /// The same for weights that come from anywhere, `length` bytes in all. They are read once, from front to back, and into
-    /// the buffers that they are repacked from: not mapped, so that a file that somebody shortens in the meantime is damaged
-    /// and no more. What follows the last tensor is not read.
+    /// Like [`Self::open`], for weights from any reader, `length` bytes in all. Reads them once, from front to back,
+    /// into buffers. The file is not mapped, so a file that is shortened meanwhile is only reported as damaged. Bytes
+    /// after the last tensor are not read.
     pub fn read(from: impl Read, length: u64) -> Result<Self, WeightsError> {
         with_header(from, length, &mut |header, data| {
             let parts = ModelParts::of(&header.gguf)?;
@@ -140,37 +143,38 @@ impl Model {
         })
     }
 
-    /// Packs such weights into an empty file that can be read and written, for [`Self::map`]. `sha256` names them there.
+    /// Packs weights for [`Self::map`] into an empty file that is readable and writable. `sha256` identifies them
+    /// there.
     pub fn pack(from: impl Read, length: u64, sha256: &str, to: &File) -> Result<(), WeightsError> {
         with_header(from, length, &mut |header, data| packed_file::write(header, data, sha256, to))
     }
 
-    /// Opens weights that [`Self::pack`] has packed, by mapping the file: all processes that do so compute with one copy in
-    /// memory. The caller sees to it that nobody shortens the file, which would end this process. Refuses a file of another
-    /// version of this engine, of other weights, or one that is not as it was written.
+    /// Opens weights that [`Self::pack`] has packed, by mapping the file. All processes that map it share one copy in
+    /// memory. The caller ensures that the file is not shortened, which would end this process. Refuses packed files of
+    /// another engine version, of other weights, or with a wrong checksum.
     pub fn map(packed: &File, sha256: &str) -> Result<Self, WeightsError> {
         packed_file::open(packed, sha256)
     }
 
-    /// The same with the hash of its file.
+    /// Returns the model with the hash of its file.
     #[must_use]
     pub fn with_sha256(self, sha256: &str) -> Self {
         Self { sha256: Some(sha256.into()), ..self }
     }
 
-    /// The hash of its file, if somebody has made it.
+    /// The hash of its file, if it is known.
     #[must_use]
     pub fn sha256(&self) -> Option<&str> {
         self.sha256.as_deref()
     }
 
-    /// The same model computed with other instructions, to compare them.
+    /// Returns the model with other vector instructions, to compare them.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         Self { kernel, ..self }
     }
 
-    /// What it computes with.
+    /// The vector instructions of this model.
     #[must_use]
     pub fn kernel(&self) -> Kernel {
         self.kernel
@@ -182,26 +186,26 @@ impl Model {
         &self.tokenizer
     }
 
-    /// How many tokens fit.
+    /// The largest number of tokens in a text.
     #[must_use]
     pub fn context_length(&self) -> usize {
         self.shape.context
     }
 
-    /// The memory that each token of a text takes, in bytes: the keys and values of all layers.
+    /// The memory per token of a text, in bytes: the keys and values of all layers.
     #[must_use]
     pub fn bytes_per_token(&self) -> u64 {
         let ModelShape { layers, heads, .. } = &self.shape;
         (layers * heads.keys * heads.width * 2 * size_of::<f32>()) as u64
     }
 
-    /// How many numbers it has learned: those of its matrices, the one of its vocabulary counted once.
+    /// The number of parameters: those of its matrices, with the matrix of the vocabulary counted once.
     #[must_use]
     pub fn parameters(&self) -> u64 {
         self.shape.parameters(self.tokenizer.len())
     }
 
-    /// The template of its conversations, as the file has it; it is not run here.
+    /// The chat template of the file. It is not executed here.
     #[must_use]
     pub fn chat_template(&self) -> Option<&str> {
         self.chat_template.as_deref()
@@ -214,16 +218,16 @@ impl Model {
     }
 }
 
-/// The beginning of a file of weights.
+/// The header of a file of weights.
 struct FileHeader<'a> {
     gguf: Gguf<'a>,
-    /// Its bytes, as far as they say something.
+    /// The bytes of the header that were read.
     bytes: &'a [u8],
-    /// How long the file is.
+    /// The length of the file.
     length: u64,
 }
 
-/// Reads the header of weights, and hands it on with what follows it.
+/// Reads the header of weights and passes it on with the data after it.
 fn with_header<T>(
     mut from: impl Read,
     length: u64,
@@ -244,7 +248,7 @@ fn with_header<T>(
             }
             Err(Unread::GoesOn) => wanted = wanted.saturating_mul(4).min(length),
             Ok(gguf) => {
-                // The header is filled up to a round number, which may lie beyond what is here.
+                // The header is padded to a round number, which may be beyond the bytes that were read.
                 let (bytes, rest) = beginning.split_at(gguf.end.min(beginning.len()));
                 let gap = (gguf.end - bytes.len()) as u64;
                 io::copy(&mut from.by_ref().take(gap), &mut io::sink()).map_err(gguf::unreadable)?;
@@ -254,7 +258,7 @@ fn with_header<T>(
     }
 }
 
-/// Everything about a model but the numbers of its tensors.
+/// Everything about a model except the numbers of its tensors.
 struct ModelParts<'a> {
     shape: ModelShape,
     tokenizer: Tokenizer,
@@ -264,7 +268,7 @@ struct ModelParts<'a> {
 }
 
 impl<'a> ModelParts<'a> {
-    /// What a header says, if its tensors are those of the architecture.
+    /// Reads the parts from a header. Fails if its tensors do not match the architecture.
     fn of(gguf: &Gguf<'a>) -> Result<Self, WeightsError> {
         let shape = ModelShape::read(gguf)?;
         let tokenizer = Tokenizer::read(gguf)?;
@@ -274,7 +278,7 @@ impl<'a> ModelParts<'a> {
         Ok(Self { shape, tokenizer, extents, name, chat_template })
     }
 
-    /// The model with these tensors.
+    /// Creates the model with these tensors.
     fn with(self, tensors: PackedTensors) -> Result<Model, WeightsError> {
         let Self { shape, tokenizer, name, chat_template, .. } = self;
         let weights = ModelWeights::of(tensors, &shape, tokenizer.len())?;

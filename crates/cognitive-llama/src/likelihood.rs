@@ -1,15 +1,15 @@
-//! How likely tokens are that are known already: the logits of every token of a block, a few at a time, and of each only
-//! one number is kept.
+//! The likelihood of known tokens. Logits are computed for a few tokens at a time, and only one number per token is
+//! kept.
 
 use super::Model;
 use super::activations::Activations;
 use super::exp::sum_of_powers;
 use super::product::multiply;
 
-/// How many tokens have their logits in memory at once: as many as the head is multiplied with in one go.
+/// The number of tokens whose logits are in memory at once: as many as one product with the head computes together.
 const AT_ONCE: usize = 8;
 
-/// The logarithm of the probability of each token of `next` after the text that ends with its vector.
+/// Returns the log-probability of each token of `next` after the text that ends with its vector.
 pub(super) fn of(model: &Model, packed: &mut Activations, vectors: &[f32], next: &[u32]) -> Vec<f32> {
     let (head, width) = (model.weights.head(), model.shape.width);
     let rows = model.tokenizer.len();

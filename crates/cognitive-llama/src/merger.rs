@@ -1,15 +1,16 @@
-//! Merges the tokens of a piece: what byte-level pair encoding does once a text is cut. Knows no text.
+//! Merges the tokens of a piece: the second step of byte-level pair encoding, after the text is cut. Knows no text.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::hash::Hasher;
 
-/// Two neighbours as one key.
+/// Combines two neighbours into one key.
 pub(super) fn pair(one: u32, other: u32) -> u64 {
     (u64::from(one) << 32) | u64::from(other)
 }
 
-/// Merges the tokens of a piece, the lowest rank first and the leftmost of equals. Kept between pieces for its memory.
+/// Merges the tokens of a piece, the lowest rank first and the leftmost of equals. Reused between pieces to keep its
+/// buffers.
 #[derive(Debug, Default)]
 pub(super) struct Merger {
     parts: Vec<LinkedToken>,
@@ -19,14 +20,14 @@ pub(super) struct Merger {
 /// A token in a linked list of tokens.
 #[derive(Debug, Clone, Copy)]
 struct LinkedToken {
-    /// Nothing once it is part of its left neighbour.
+    /// `None` once it is part of its left neighbour.
     token: Option<u32>,
     before: usize,
     after: usize,
 }
 
 impl Merger {
-    /// Appends what becomes of the tokens. `look_up` says the rank of two neighbours and what they become.
+    /// Appends the merged tokens. `look_up` returns the rank of the merge of two neighbours and the resulting token.
     pub(super) fn merge(
         &mut self,
         tokens: impl Iterator<Item = u32>,
@@ -52,7 +53,7 @@ impl Merger {
         self.parts.get(at).and_then(|part| part.token)
     }
 
-    /// Queues the merge of a part with the one after it, if there is one.
+    /// Queues the merge of a part with the next one, if that merge exists.
     fn consider(&mut self, at: usize, look_up: &impl Fn(u32, u32) -> Option<(u32, u32)>) {
         let Some(part) = self.parts.get(at) else { return };
         let (Some(one), Some(other)) = (part.token, self.token(part.after)) else { return };
@@ -61,7 +62,7 @@ impl Merger {
         }
     }
 
-    /// Merges a part with the one after it, unless one of them has changed since the merge was queued.
+    /// Merges a part with the next one, unless one of them has changed since the merge was queued.
     fn join(&mut self, at: usize, one: u32, other: u32, look_up: &impl Fn(u32, u32) -> Option<(u32, u32)>) {
         let Some(&part) = self.parts.get(at) else { return };
         if part.token != Some(one) || self.token(part.after) != Some(other) {
@@ -82,8 +83,8 @@ impl Merger {
     }
 }
 
-/// A multiplication per word. The keys come from the vocabulary and not from a caller, so nobody can choose collisions
-/// that were not in the file already.
+/// A hasher with one multiplication per word. Keys come from the vocabulary and not from callers, so a caller cannot
+/// create collisions beyond those in the file.
 #[derive(Debug, Default)]
 pub(super) struct PairHasher(u64);
 

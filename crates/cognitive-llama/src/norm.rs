@@ -1,5 +1,5 @@
-//! Brings rows of plain numbers to the length one and weighs them, in place: the norms of heads and of what is added.
-//! The norms before products are in `activations`, where they save a pass.
+//! RMS-normalises rows of plain numbers and multiplies them with weights, in place: the norms of heads and of layer
+//! outputs. The norms before products are in `activations`, where they save a pass.
 
 #![expect(
     clippy::inline_always,
@@ -10,7 +10,7 @@ use super::activations::sum;
 use super::raw::{Kernel, Work, fused};
 use super::tiles::COLUMNS;
 
-/// Normalises each row of `x`, a row being as long as the weights are, which is a multiple of 32.
+/// Normalises each row of `x`. A row has the length of `weights`, a multiple of 32.
 pub(super) fn normalise(kernel: Kernel, x: &mut [f32], weights: &[f32], epsilon: f32) {
     kernel.run(RmsNorm { x, weights, epsilon });
 }

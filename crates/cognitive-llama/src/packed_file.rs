@@ -1,9 +1,9 @@
-//! Weights packed into a file, so that any number of processes compute with one copy of them: written once, mapped by
-//! everybody. It begins with a preamble; then come the header of the weights as it is, and each tensor as it is computed
-//! with. Where a tensor lies follows from the header, by the same checks as in a file of weights.
+//! Weights packed into a file, which is written once and mapped by any number of processes, so that they share one
+//! copy. The file contains a preamble, the unchanged header of the weights, and each tensor in the layout of the
+//! computation. The positions of the tensors follow from the header, with the same checks as in a file of weights.
 //!
-//! Opening one goes through all of it, with a sum that a power cut, a full disk or a tired one would change; it does not
-//! withstand somebody who wants to deceive it. Refuses what another version has packed.
+//! Opening a file reads all of it and verifies a checksum that detects power cuts, full disks and failing disks. The
+//! checksum does not protect against deliberate changes. Refuses files packed by another version.
 
 use std::fs::File;
 use std::io::{Read, Seek as _, SeekFrom, Write};
@@ -16,15 +16,15 @@ use super::tiles::Matrix;
 use super::weights::{PackedTensor, PackedTensors, numbers, read_each};
 use super::{FileHeader, MAX_HEADER_LENGTH, Model, ModelParts, WeightsError};
 
-/// What the file begins with.
+/// The first bytes of the file.
 const MAGIC: &[u8; 8] = b"COGNTILE";
-/// Changes with whatever changes the tiles, their order or the preamble.
+/// Changes with every change of the tiles, their order or the preamble.
 const VERSION: u32 = 1;
-/// Tells processors apart that write numbers the other way round.
+/// Detects files from processors with another byte order.
 const ORDER: u32 = 0x0102_0304;
-/// How long the preamble is, with zeros at its end.
+/// The length of the preamble, including zeros at its end.
 const PREAMBLE: usize = 128;
-/// What lies in the file begins at multiples of so many bytes.
+/// Every part of the file starts at a multiple of this many bytes.
 const ALIGNMENT: usize = 64;
 
 /// The first bytes of the file.
@@ -34,9 +34,9 @@ struct Preamble {
     source_length: u64,
     /// The length of the header.
     header_length: u64,
-    /// The length of everything behind the preamble.
+    /// The length of everything after the preamble.
     body_length: u64,
-    /// The sum of all that and of the length of the source.
+    /// The checksum of the body and of the length of the source.
     sum: u64,
     /// The hash of the file that was packed.
     sha256: String,
@@ -55,7 +55,7 @@ impl Preamble {
         bytes
     }
 
-    /// The preamble of a file, if it is ours and of this version.
+    /// Reads the preamble of a file, if it has this format and version.
     fn read(bytes: &[u8]) -> Option<Self> {
         let (magic, rest) = bytes.split_first_chunk::<8>()?;
         let (marks, rest) = rest.split_first_chunk::<8>()?;
@@ -74,7 +74,7 @@ impl Preamble {
     }
 }
 
-/// Packs weights into an empty file. The preamble comes last: without it the file is none.
+/// Packs weights into an empty file. The preamble is written last; without it the file is invalid.
 pub(super) fn write(
     header: &FileHeader,
     data: &mut dyn Read,
@@ -107,7 +107,7 @@ pub(super) fn write(
     file.write_all(&preamble.bytes()).map_err(unreadable)
 }
 
-/// Writes bytes and the zeros behind them; returns how many those are together.
+/// Writes bytes and their padding; returns the length of both.
 fn put(mut to: &File, bytes: &[u8]) -> Result<u64, WeightsError> {
     let length = bytes.len().next_multiple_of(ALIGNMENT);
     to.write_all(bytes).map_err(unreadable)?;
@@ -116,7 +116,7 @@ fn put(mut to: &File, bytes: &[u8]) -> Result<u64, WeightsError> {
     Ok(length as u64)
 }
 
-/// Opens what [`write`] has written.
+/// Opens a file written by [`write`].
 pub(super) fn open(file: &File, sha256: &str) -> Result<Model, WeightsError> {
     let mapped = Arc::new(platform::map(file).map_err(unreadable)?);
     let preamble =
@@ -125,7 +125,7 @@ pub(super) fn open(file: &File, sha256: &str) -> Result<Model, WeightsError> {
     if preamble.sha256 != sha256 || preamble.body_length != body.len() as u64 {
         return Err(damaged("packed weights of another file, or of another length"));
     }
-    // The header is copied: what was checked of it is what counts, whatever becomes of the file.
+    // The header is copied, so that later changes of the file cannot invalidate the checks.
     let header = usize::try_from(preamble.header_length.min(MAX_HEADER_LENGTH)).unwrap_or(usize::MAX);
     let header = body.get(..header).ok_or_else(|| damaged("packed weights end early"))?.to_vec();
     if sum(preamble.source_length, body) != preamble.sum {
@@ -141,7 +141,7 @@ pub(super) fn open(file: &File, sha256: &str) -> Result<Model, WeightsError> {
     parts.with(tensors)
 }
 
-/// The tensors that lie in a file one after the other, from this byte on.
+/// Returns the tensors that follow each other in a file from this offset on.
 fn tensors<'a>(
     extents: &[Extent<'a>],
     file: &Arc<MappedFile>,
@@ -164,12 +164,13 @@ fn tensors<'a>(
     Ok(tensors)
 }
 
-/// What is summed up at once.
+/// The number of bytes that are summed together.
 const STRETCH: usize = 1 << 20;
 /// More threads would only wait for memory.
 const MAX_THREADS: usize = 4;
 
-/// A sum of a number and bytes, in which their places count. Several threads share the work; the result does not depend on how many.
+/// Returns a checksum of a number and bytes that depends on their positions. Several threads share the work; the result
+/// does not depend on how many.
 fn sum(number: u64, bytes: &[u8]) -> u64 {
     let cores = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
     let stretches: Vec<&[u8]> = bytes.chunks(STRETCH).collect();
@@ -182,7 +183,7 @@ fn sum(number: u64, bytes: &[u8]) -> u64 {
     sums.into_iter().flatten().fold(number, mix)
 }
 
-/// Eight sums beside each other, and the sums of those sums: in the latter, places count.
+/// Eight parallel sums, and the sums of those sums: the latter depend on positions.
 fn sum_of_stretch(bytes: &[u8]) -> u64 {
     let (rows, rest) = bytes.as_chunks::<64>();
     let (mut once, mut twice) = ([0_u64; 8], [0_u64; 8]);

@@ -1,28 +1,29 @@
-//! Cuts text into the pieces that the merges of a vocabulary work in: words with the blank before them, runs of other
-//! signs, runs of white space. It cuts only; nothing is lost, and bytes that are no UTF-8 count as other signs.
+//! Cuts text into the pieces within which a vocabulary merges: words with the blank before them, runs of other
+//! characters, runs of white space. It only cuts: nothing is lost, and bytes that are not UTF-8 count as other
+//! characters.
 
 use super::letters::is_letter;
 
-/// How a vocabulary wants its text cut.
+/// The rule by which a vocabulary cuts text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cut {
-    /// As GPT-2 does.
+    /// The rule of GPT-2.
     Gpt2,
-    /// Every digit on its own, and what lies between them as GPT-2 does.
+    /// Every digit separately, and the text between digits as GPT-2 does.
     DigitsApart,
-    /// Every digit on its own; a word takes any sign before it, and line ends stay with the signs before them.
+    /// Every digit separately; a word includes one character before it, and other characters the line ends after them.
     Qwen2,
-    /// The same with up to three digits together.
+    /// Like `Qwen2`, with up to three digits together.
     Llama3,
 }
 
 impl Cut {
-    /// Whether a piece that is a token is that token, whatever merges would make of it.
+    /// Returns whether a piece that is itself a token skips the merges.
     pub(super) fn takes_whole_tokens(self) -> bool {
         self == Self::Llama3
     }
 
-    /// How many signs the first piece takes; at least one. `rest` is not empty.
+    /// Returns the number of characters in the first piece, at least one. `rest` is not empty.
     fn piece(self, rest: &[Sign]) -> usize {
         match self {
             Self::Gpt2 | Self::DigitsApart => gpt2_piece(rest),
@@ -32,7 +33,7 @@ impl Cut {
     }
 }
 
-/// What matters about a character.
+/// The class of a character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CharClass {
     Letter,
@@ -41,11 +42,11 @@ enum CharClass {
     Other,
 }
 
-/// A character or a stray byte: what it is, and where it ends.
+/// A character or a stray byte: its class and its end.
 #[derive(Debug, Clone, Copy)]
 struct Sign {
     class: CharClass,
-    /// The character, or NUL for what only its class matters of.
+    /// The character, or NUL for a stray byte.
     c: char,
     end: usize,
 }
@@ -64,7 +65,7 @@ pub(super) fn cut<'a>(bytes: &'a [u8], how: Cut, mut piece: impl FnMut(&'a [u8])
         piece(bytes.get(start..last.end).unwrap_or_default());
         start = last.end;
     };
-    // What lies between two digits is cut as if it were all there is: that is how the vocabulary was made.
+    // The text between two digits is cut as if it were the whole text, because the vocabulary was trained that way.
     let apart = |sign: &Sign| how == Cut::DigitsApart && sign.class == CharClass::Number;
     for stretch in signs.chunk_by(|one, next| !apart(one) && !apart(next)) {
         let mut rest = stretch;
@@ -103,7 +104,7 @@ fn class_of(c: char) -> CharClass {
     }
 }
 
-/// How many signs the first piece takes; at least one. `rest` is not empty.
+/// Returns the number of characters in the first piece, at least one. `rest` is not empty.
 fn gpt2_piece(rest: &[Sign]) -> usize {
     if let Some(length) = contraction(rest) {
         return length;
@@ -117,7 +118,8 @@ fn gpt2_piece(rest: &[Sign]) -> usize {
     if spaces > 1 && spaces < rest.len() { spaces - 1 } else { spaces.max(1) }
 }
 
-/// The same where a word takes any sign before it that is no line end, and signs take the line ends behind them.
+/// Like [`gpt2_piece`], with two differences. A word includes one character before it that is neither a digit nor a
+/// line end. Other characters include the line ends after them.
 fn line_piece(rest: &[Sign], digits: usize) -> usize {
     if let Some(length) = contraction_of_any_case(rest) {
         return length;
@@ -144,17 +146,17 @@ fn line_piece(rest: &[Sign], digits: usize) -> usize {
     if spaces > 1 && spaces < rest.len() { spaces - 1 } else { spaces.max(1) }
 }
 
-/// How many signs of one class follow each other from a place on.
+/// Returns the number of consecutive characters of one class from a position on.
 fn run(rest: &[Sign], from: usize, class: CharClass) -> usize {
     rest.iter().skip(from).take_while(|sign| sign.class == class).count()
 }
 
-/// The length of `'s`, `'t`, `'m`, `'d`, `'re`, `'ve` or `'ll` at the front.
+/// Returns the length of `'s`, `'t`, `'m`, `'d`, `'re`, `'ve` or `'ll` at the front.
 fn contraction(rest: &[Sign]) -> Option<usize> {
     contraction_of(|at| rest.get(at).map(|sign| sign.c))
 }
 
-/// The same in letters of any case.
+/// Like [`contraction`], in letters of any case.
 fn contraction_of_any_case(rest: &[Sign]) -> Option<usize> {
     contraction_of(|at| rest.get(at).map(|sign| sign.c.to_ascii_lowercase()))
 }

@@ -1,5 +1,5 @@
-//! Weights times activations. Each number of the result is computed in one fixed order, whatever else is computed beside
-//! it, so that neither the length of a prompt's blocks nor the number of threads can change an answer.
+//! Multiplies weights with activations. Each number of the result is computed in one fixed order, regardless of the
+//! rest of the batch. So neither the block size of a prompt nor the number of threads can change an answer.
 
 #![expect(
     clippy::indexing_slicing,
@@ -18,7 +18,8 @@ pub(super) fn multiply(kernel: Kernel, matrix: &Matrix, x: &Activations, out: &m
     multiply_tiles(kernel, matrix, 0..matrix.tile_count(), x, &mut out[..x.tokens() * rows], rows);
 }
 
-/// The rows of some tiles only; `out` starts with the first of them, and a token's numbers are `stride` apart.
+/// Multiplies the rows of some tiles only. `out` starts with the first of them, and the numbers of two tokens are
+/// `stride` apart.
 pub(super) fn multiply_tiles(
     kernel: Kernel,
     matrix: &Matrix,
@@ -33,8 +34,8 @@ pub(super) fn multiply_tiles(
     });
 }
 
-/// The same for whoever has a place for each token: `put` gets a token, a row counted from the first tile on, and the
-/// numbers of that row and those behind it.
+/// Like [`multiply_tiles`], with a callback. `put` gets a token, a row counted from the first tile on, and the numbers
+/// of that row and the rows after it.
 pub(super) fn multiply_tiles_to(
     kernel: Kernel,
     matrix: &Matrix,
@@ -58,7 +59,7 @@ struct ProductPart<'a> {
 }
 
 impl ProductPart<'_> {
-    /// One tile with all tokens: its weights stay in the nearest cache meanwhile.
+    /// Multiplies one tile with all tokens, so that its weights stay in the first-level cache.
     fn tile(&self, tile: usize, put: &mut impl FnMut(usize, &[f32; ROWS])) {
         let mut token = 0;
         for (count, group) in self.x.groups() {

@@ -1,5 +1,5 @@
-//! Turns queries and keys by their positions: pairs of columns, each by an angle that grows with the position, the slower
-//! the further to the right the pair is.
+//! Rotary position embedding: rotates pairs of columns of queries and keys by an angle that grows with the position.
+//! Pairs further to the right rotate more slowly.
 
 use super::architectures::RopePairs;
 use super::shape::ModelShape;
@@ -8,18 +8,18 @@ use super::shape::ModelShape;
 #[derive(Debug, Default)]
 pub(super) struct TurnTable(Vec<(f32, f32)>);
 
-/// What the angles of a layer follow from.
+/// The parameters of the angles of a layer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Angles<'a> {
     pub(super) base: f32,
-    /// What positions are multiplied with.
+    /// The factor for positions.
     pub(super) scale: f32,
-    /// What the angle of each pair is divided by, if the model brings that.
+    /// The divisor for the angle of each pair, if the model has these.
     pub(super) factors: Option<&'a [f32]>,
 }
 
 impl TurnTable {
-    /// The angles of tokens at these positions.
+    /// Computes the angles of tokens at these positions.
     #[expect(clippy::cast_precision_loss, reason = "positions and columns are far below 2^24")]
     pub(super) fn fill(&mut self, positions: impl Iterator<Item = usize>, head: usize, angles: Angles) {
         let step = angles.base.powf(-2.0 / head as f32);
@@ -35,7 +35,7 @@ impl TurnTable {
         }
     }
 
-    /// Turns the heads of rows of `row` numbers, and scales them.
+    /// Rotates the heads of rows of `row` numbers, and scales them.
     pub(super) fn turn(&self, x: &mut [f32], row: usize, shape: &ModelShape, scale: f32) {
         let head = shape.heads.width;
         for (row, turns) in x.chunks_exact_mut(row).zip(self.0.chunks_exact(head / 2)) {

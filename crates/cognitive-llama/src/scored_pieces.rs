@@ -1,6 +1,7 @@
-//! Text to tokens by scores, as `SentencePiece` merges: from single characters up, the neighbours first that become the token
-//! with the highest score. A character without a token becomes the tokens of its bytes. Refuses vocabularies that lack
-//! tokens for bytes, and those that put a blank before every text, because what is written would not be what is read.
+//! Tokenizes text by scores, like `SentencePiece`: starting with single characters, it merges the neighbours whose
+//! token has the highest score. A character without a token becomes the tokens of its bytes. Refuses vocabularies
+//! without tokens for bytes, and those that put a blank before every text, because decoding would not return the same
+//! text.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -10,16 +11,16 @@ use super::WeightsError;
 use super::gguf::{Gguf, Value, damaged, unsupported};
 use super::merger::PairHasher;
 
-/// What stands for a blank in the texts of tokens. In a text it is a character like others and becomes bytes: taken for a
-/// blank, as `SentencePiece` takes it, it would come back as one.
+/// Represents a blank in the texts of tokens. In an input text it is an ordinary character and becomes bytes.
+/// `SentencePiece` treats it as a blank, but then it would be decoded as one.
 pub(super) const BLANK: &str = "\u{2581}";
 
 /// A vocabulary whose tokens have scores.
 #[derive(Debug)]
 pub(super) struct ScoredPieces {
-    /// The tokens that text may become, by their bytes.
+    /// The tokens that text can become, by their bytes.
     numbers: HashMap<Box<[u8]>, u32, BuildHasherDefault<PairHasher>>,
-    /// Per token, the higher the earlier.
+    /// Per token; the highest rank is merged first.
     ranks: Vec<i32>,
     /// The tokens of the bytes.
     single: [Option<u32>; 256],
@@ -27,9 +28,9 @@ pub(super) struct ScoredPieces {
 }
 
 impl ScoredPieces {
-    /// An empty one with the scores of the file.
+    /// Creates an empty vocabulary with the scores of the file.
     pub(super) fn read(gguf: &Gguf, tokens: usize) -> Result<Self, WeightsError> {
-        // A file that does not say means that there is one.
+        // The blank is the default, so a file without the setting has it.
         if gguf.value("tokenizer.ggml.add_space_prefix") != Some(Value::Bool(false)) {
             return Err(unsupported("the vocabulary puts a blank before every text"));
         }
@@ -43,16 +44,16 @@ impl ScoredPieces {
         Ok(Self { numbers: HashMap::default(), ranks, single: [None; 256], longest: 0 })
     }
 
-    /// Learns what a token stands for.
+    /// Adds the bytes of a token.
     pub(super) fn add(&mut self, token: u32, bytes: &[u8]) {
         self.longest = self.longest.max(bytes.len());
         self.numbers.entry(bytes.into()).or_insert(token);
     }
 
-    /// Learns the token of a byte; returns the byte. Nothing if the text names none.
+    /// Adds the token of a byte and returns the byte. Returns `None` if the text names none.
     pub(super) fn add_byte(&mut self, token: u32, text: &str) -> Option<u8> {
         let digits = text.strip_prefix("<0x")?.strip_suffix('>')?;
-        // A sign would be read as part of the number.
+        // A sign would be parsed as part of the number.
         if digits.len() != 2 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
             return None;
         }
@@ -61,7 +62,7 @@ impl ScoredPieces {
         Some(byte)
     }
 
-    /// Refuses a vocabulary that could not write every text.
+    /// Refuses a vocabulary that cannot encode every text.
     pub(super) fn check(&self) -> Result<(), WeightsError> {
         match self.single.iter().position(Option::is_none) {
             None => Ok(()),
@@ -87,18 +88,18 @@ impl ScoredPieces {
     }
 }
 
-/// A number that rises with the score. Both zeros are one.
+/// Returns a number that rises with the score. Both zeros have the same rank.
 fn rank(score: f32) -> i32 {
     let bits = (score + 0.0).to_bits().cast_signed();
     if bits < 0 { bits ^ i32::MAX } else { bits }
 }
 
-/// Pieces of a text on their way to tokens.
+/// The pieces of a text during tokenization.
 struct LinkedPieces<'a> {
     vocabulary: &'a ScoredPieces,
     bytes: &'a [u8],
     parts: Vec<LinkedPiece>,
-    /// The rank of what two neighbours become, the place of the left one, and how long both are.
+    /// The rank of the merge of two neighbours, the position of the left one, and the length of both.
     queue: BinaryHeap<(i32, Reverse<usize>, usize)>,
 }
 
@@ -119,7 +120,7 @@ impl LinkedPiece {
 }
 
 impl LinkedPieces<'_> {
-    /// Characters, and single bytes where there are none.
+    /// Splits the text into characters, and into single bytes where it is not UTF-8.
     fn split(&mut self) {
         let mut start = 0;
         let mut push = |length: usize| {
@@ -142,7 +143,7 @@ impl LinkedPieces<'_> {
         }
     }
 
-    /// Queues the merge of a piece with the one after it, if they become a token.
+    /// Queues the merge of a piece with the next one, if both together are a token.
     fn consider(&mut self, at: usize) {
         let Some(part) = self.parts.get(at) else { return };
         let Some(next) = self.parts.get(part.after) else { return };
@@ -157,7 +158,7 @@ impl LinkedPieces<'_> {
         }
     }
 
-    /// Merges a piece with the one after it, unless one of them has changed since the merge was queued.
+    /// Merges a piece with the next one, unless one of them has changed since the merge was queued.
     fn join(&mut self, at: usize, length: usize) {
         let Some(&part) = self.parts.get(at) else { return };
         let Some(next) = self.parts.get_mut(part.after) else { return };

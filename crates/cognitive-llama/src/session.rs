@@ -1,4 +1,4 @@
-//! A text that is read alone: the thread that feeds it computes, and others help. Texts that are read together are in
+//! A text that is read alone: the calling thread computes, and helper threads take part. Batches of texts are in
 //! `ensemble`; the computation of both is in `together`.
 
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::Model;
 use super::forward::WantedVectors;
 use super::together::{ReadText, TextFeed, Workroom};
 
-/// What has been read so far: the keys and values of every layer.
+/// A text that was read, with the keys and values of every layer.
 #[derive(Debug)]
 pub struct TokenSession {
     model: Arc<Model>,
@@ -15,24 +15,24 @@ pub struct TokenSession {
     room: Workroom,
 }
 
-/// Why a session could not read on. It is as it was before.
+/// The reason why a session could not read on. The session is unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FeedError {
     /// The context is full.
     Full,
-    /// Somebody asked to stop.
+    /// The caller cancelled the call.
     Cancelled,
 }
 
 impl TokenSession {
-    /// An empty session. Computes with up to `threads` threads.
+    /// Creates an empty session that computes with up to `threads` threads.
     #[must_use]
     pub fn new(model: Arc<Model>, threads: usize) -> Self {
         let text = ReadText::new(&model);
         Self { model, text, room: Workroom::new(threads) }
     }
 
-    /// What it has read.
+    /// The tokens that it has read.
     #[must_use]
     pub fn tokens(&self) -> &[u32] {
         &self.text.tokens
@@ -43,25 +43,24 @@ impl TokenSession {
         self.text.truncate(length);
     }
 
-    /// Another session that has read the first `length` tokens of this one. What was computed of them is shared, not
-    /// copied.
+    /// Creates another session that has read the first `length` tokens of this one. Their keys and values are shared,
+    /// not copied.
     #[must_use]
     pub fn fork(&self, length: usize) -> Self {
         let room = Workroom::new(self.room.threads());
         Self { model: Arc::clone(&self.model), text: self.text.fork(length), room }
     }
 
-    /// Reads on and returns the logits after the last token, one per token of the vocabulary. `cancelled` is asked before
-    /// each layer of each block of at most 64 tokens. A token that the vocabulary does not have reads as an empty one.
-    /// Without tokens, the logits are those of the last time.
+    /// Reads the tokens and returns the logits after the last one, one per token of the vocabulary. `cancelled` is
+    /// checked before each layer of each block of at most 64 tokens. An unknown token is read as an empty one. Without
+    /// tokens, it returns the logits of the last call.
     pub fn feed(&mut self, tokens: &[u32], cancelled: &dyn Fn() -> bool) -> Result<&[f32], FeedError> {
         self.read(tokens, WantedVectors::Last, cancelled)?;
         Ok(self.text.logits(&self.model))
     }
 
-    /// Reads on and returns how likely each token was after those before it, as a logarithm: one number less than there
-    /// are tokens, because the first only stands before the others. The logits of [`feed`](Self::feed) stay those of its
-    /// last time.
+    /// Reads the tokens and returns the log-likelihood of each but the first, given those before it. The first one has
+    /// no prediction in this call. [`feed`](Self::feed) without tokens still returns the logits of its last call.
     pub fn likelihoods(
         &mut self,
         tokens: &[u32],

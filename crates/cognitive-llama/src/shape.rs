@@ -1,5 +1,5 @@
-//! The numbers that describe a model: how many layers, how wide, how its heads lie and how they are turned. Refuses what
-//! makes no sense, and variants that would be computed wrongly.
+//! The dimensions of a model: layers, widths, heads and rotation. Refuses impossible values, and variants that would be
+//! computed wrongly.
 
 use super::WeightsError;
 use super::architectures::{self, Architecture};
@@ -7,15 +7,15 @@ use super::attention::Heads;
 use super::gguf::{Gguf, Value, damaged, unsupported};
 use super::tiles::COLUMNS;
 
-/// A context longer than this is cut: no model of a size that this engine computes was trained for more.
+/// The limit for the context length. No model of a size that this engine computes was trained for more.
 const MAX_CONTEXT_LENGTH: usize = 1 << 20;
 
-/// The numbers that describe the model.
+/// The dimensions of a model.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ModelShape {
     pub(super) architecture: &'static Architecture,
     pub(super) layers: usize,
-    /// The length of a token's vector.
+    /// The length of the vector of a token.
     pub(super) width: usize,
     /// The length inside the feed-forward part.
     pub(super) hidden: usize,
@@ -23,9 +23,9 @@ pub(super) struct ModelShape {
     pub(super) context: usize,
     /// The base of the rotation frequencies.
     pub(super) rope_base: f32,
-    /// What positions are multiplied with before they become angles.
+    /// The factor for positions before they become angles.
     pub(super) rope_scale: f32,
-    /// How far layers with a window look back, themselves included; nothing if none has one.
+    /// The number of positions that layers with a window see, the token itself included; `None` without such layers.
     window: Option<usize>,
     /// Keeps the norm from dividing by zero.
     pub(super) epsilon: f32,
@@ -53,37 +53,37 @@ impl ModelShape {
         })
     }
 
-    /// How far a layer looks back, itself included; nothing for a layer that sees everything.
+    /// Returns the number of positions that a layer sees, the token itself included; `None` if it sees everything.
     pub(super) fn window(&self, layer: usize) -> Option<usize> {
         let local = self.architecture.local?;
         self.window.filter(|_| layer % local.period + 1 < local.period)
     }
 
-    /// How many numbers the matrices of all layers have, with a vocabulary of so many tokens.
+    /// Returns the number of values in the matrices of all layers and of a vocabulary with this many tokens.
     pub(super) fn parameters(&self, tokens: usize) -> u64 {
         let attention = 2 * self.width * (self.query_width() + self.key_width());
         let layer = attention + 3 * self.width * self.hidden;
         (self.width * tokens + self.layers * layer) as u64
     }
 
-    /// How long the queries of a token are.
+    /// The length of the queries of a token.
     pub(super) fn query_width(&self) -> usize {
         self.heads.queries * self.heads.width
     }
 
-    /// How long the keys of a token are, and its values.
+    /// The length of the keys of a token, and of its values.
     pub(super) fn key_width(&self) -> usize {
         self.heads.keys * self.heads.width
     }
 
-    /// What queries are multiplied with.
+    /// The factor for queries.
     #[expect(clippy::cast_precision_loss, reason = "no head is wide enough to lose a digit")]
     pub(super) fn query_scale(&self) -> f32 {
         1.0 / ((self.architecture.attention_width)(self.layers, self.width, self.heads) as f32).sqrt()
     }
 }
 
-/// The settings of a file that begin with the name of its architecture.
+/// The settings of a file whose names start with the architecture.
 struct ShapeSettings<'a> {
     gguf: &'a Gguf<'a>,
     architecture: &'static Architecture,
@@ -134,7 +134,7 @@ impl ShapeSettings<'_> {
         Ok(Heads { queries, keys, width: head })
     }
 
-    /// Positions may be drawn together evenly; every other way of stretching a context would be computed wrongly.
+    /// Returns the factor for positions. Only linear scaling is supported; every other kind would be computed wrongly.
     fn rope_scale(&self) -> Result<f32, WeightsError> {
         match self.gguf.text(&self.key("rope.scaling.type")) {
             None | Some("none") => Ok(1.0),
@@ -151,7 +151,7 @@ impl ShapeSettings<'_> {
         }
     }
 
-    /// Variants of the architecture that would be computed wrongly.
+    /// Refuses variants of the architecture that would be computed wrongly.
     fn refuse_variants(&self) -> Result<(), WeightsError> {
         if self.gguf.whole(&self.key("expert_count")).is_some_and(|count| count > 0) {
             return Err(unsupported("the model is a mixture of experts"));

@@ -1,6 +1,6 @@
-//! Weights as the kernels want them: tiles of 16 rows, so that one vector register holds one column group of 16 rows and
-//! a product needs no sum across a register. There are four kinds, of four, five, six and eight bits; which one takes
-//! what a file has is decided in `blocks`.
+//! Weights in the layout of the kernels: tiles of 16 rows. One vector register holds one column group of 16 rows, so a
+//! product needs no sum across a register. There are tiles of four, five, six and eight bits; `blocks` selects the tile
+//! for each file type.
 
 #![expect(
     clippy::indexing_slicing,
@@ -15,9 +15,9 @@ use super::gguf::{Extent, Tensor};
 use super::platform::MappedFile;
 use super::raw::TileStore;
 
-/// How many rows a tile has.
+/// The number of rows in a tile.
 pub(super) const ROWS: usize = 16;
-/// How many columns a block has.
+/// The number of columns in a block.
 pub(super) const COLUMNS: usize = 32;
 
 /// 32 columns of 16 rows: `scale * nibble + min`.
@@ -32,7 +32,7 @@ pub(super) struct Q4Block {
     pub(super) nibbles: [[u8; 64]; 4],
 }
 
-/// 32 columns of 16 rows: `scale * number + min`, the numbers having five bits.
+/// 32 columns of 16 rows: `scale * number + min`, with 5-bit numbers.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 pub(super) struct Q5Block {
@@ -42,24 +42,24 @@ pub(super) struct Q5Block {
     pub(super) min: [u16; ROWS],
     /// As in [`Q4Block`].
     pub(super) nibbles: [[u8; 64]; 4],
-    /// Bit `k` of byte `4 * row + c` is the fifth of column `4 * k + c`.
+    /// Bit `k` of byte `4 * row + c` is the fifth bit of column `4 * k + c`.
     pub(super) fifth: [u8; 64],
 }
 
-/// 32 columns of 16 rows: `scale * (number - 32)`, the numbers having six bits.
+/// 32 columns of 16 rows: `scale * (number - 32)`, with 6-bit numbers.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 pub(super) struct Q6Block {
-    /// Per row, as IEEE half: of the first 16 columns, and of the others.
+    /// Per row, as IEEE half: one for the first 16 columns, one for the others.
     pub(super) scales: [[u16; ROWS]; 2],
     /// As in [`Q4Block`].
     pub(super) nibbles: [[u8; 64]; 4],
-    /// Bits `2 * k` and `2 * k + 1` of byte `4 * row + c` are the upper two of column `4 * k + c`, and in the second
-    /// array of column `16 + 4 * k + c`.
+    /// Bits `2 * k` and `2 * k + 1` of byte `4 * row + c` are the upper two bits of a column. In the first array it is
+    /// column `4 * k + c`, in the second column `16 + 4 * k + c`.
     pub(super) upper: [[u8; 64]; 2],
 }
 
-/// 32 columns of 16 rows: `scale * byte`, the bytes being signed.
+/// 32 columns of 16 rows: `scale * byte`, with signed bytes.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(32))]
 pub(super) struct Q8Block {
@@ -69,7 +69,7 @@ pub(super) struct Q8Block {
     pub(super) bytes: [[u8; 64]; 8],
 }
 
-/// A matrix of packed weights. The last tile is filled up with zeros.
+/// A matrix of packed weights. The last tile is padded with zeros.
 #[derive(Debug)]
 pub(super) struct Matrix {
     pub(super) rows: usize,
@@ -92,13 +92,13 @@ impl Matrix {
         Ok(Self { rows: tensor.rows, columns: tensor.columns, tiles: blocks::tiles(tensor, name)? })
     }
 
-    /// The tiles of a tensor that lie in a file, from this byte on.
+    /// Returns the matrix whose tiles start at this offset of a file.
     pub(super) fn in_file(extent: &Extent, file: &Arc<MappedFile>, at: usize) -> Result<Self, WeightsError> {
         let Extent { rows, columns, .. } = *extent;
         Ok(Self { rows, columns, tiles: blocks::tiles_in_file(extent, file, at)? })
     }
 
-    /// Its tiles as a file has them.
+    /// Returns its tiles as stored in a file.
     pub(super) fn bytes(&self) -> &[u8] {
         match &self.tiles {
             Tiles::Q4(tiles) => tiles.bytes(),
@@ -108,17 +108,17 @@ impl Matrix {
         }
     }
 
-    /// How many blocks a row crosses.
+    /// The number of blocks in a row.
     pub(super) fn blocks(&self) -> usize {
         self.columns / COLUMNS
     }
 
-    /// How many tiles there are.
+    /// The number of tiles.
     pub(super) fn tile_count(&self) -> usize {
         self.rows.div_ceil(ROWS)
     }
 
-    /// Writes out the numbers of one row; zeros for a row that is not there.
+    /// Writes the numbers of one row to `out`; zeros if the row does not exist.
     pub(super) fn row(&self, row: usize, out: &mut [f32]) {
         if row >= self.rows {
             out.fill(0.0);
@@ -136,7 +136,7 @@ impl Matrix {
     }
 }
 
-/// The low four bits of a column.
+/// Returns the low four bits of a column.
 fn nibble(nibbles: &[[u8; 64]; 4], lane: usize, column: usize) -> u8 {
     nibbles[column % 16 / 4][4 * lane + column % 4] >> (column / 16 * 4) & 15
 }
@@ -169,7 +169,7 @@ impl Q5Block {
     pub(super) const EMPTY: Self =
         Self { scale: [0; ROWS], min: [0; ROWS], nibbles: [[0; 64]; 4], fifth: [0; 64] };
 
-    /// Sets a row. The nibbles lie as in [`Q4Block::put`], bit `c` of `fifth` belongs to column `c`.
+    /// Sets a row. The nibbles are ordered as in [`Q4Block::put`]; bit `c` of `fifth` belongs to column `c`.
     pub(super) fn put(&mut self, row: usize, scale: u16, min: u16, nibbles: &[u8; 16], fifth: u32) {
         self.scale[row] = scale;
         self.min[row] = min;
@@ -192,7 +192,7 @@ impl Q6Block {
     pub(super) const EMPTY: Self =
         Self { scales: [[0; ROWS]; 2], nibbles: [[0; 64]; 4], upper: [[0; 64]; 2] };
 
-    /// Sets a row to numbers of six bits.
+    /// Sets a row to 6-bit numbers.
     pub(super) fn put(&mut self, row: usize, scales: [u16; 2], numbers: &[u8; COLUMNS]) {
         let (near, far) = numbers.split_at(16);
         let mut nibbles = [0; 16];
@@ -231,7 +231,7 @@ impl Q8Block {
         }
     }
 
-    /// Rounds 32 numbers to eight bits each, of which the largest uses all.
+    /// Rounds 32 numbers to eight bits each, scaled so that the largest uses the full range.
     pub(super) fn put_rounded(&mut self, row: usize, numbers: &[f32; COLUMNS]) {
         let largest = numbers.iter().fold(0.0, |largest: f32, number| largest.max(number.abs()));
         let exact = largest / 127.0;
@@ -259,7 +259,7 @@ impl Q8Block {
     }
 }
 
-/// An IEEE half as a number. Exact.
+/// Converts an IEEE half to a float, exactly.
 pub(super) fn half(bits: u16) -> f32 {
     const REBIAS: f32 = f32::from_bits(0x7780_0000); // 2^112
     const INFINITE: u32 = 0x0f80_0000;
@@ -273,12 +273,12 @@ pub(super) fn half(bits: u16) -> f32 {
     f32::from_bits(value.to_bits() | sign)
 }
 
-/// The IEEE half nearest to a number; infinite beyond its range.
+/// Returns the nearest IEEE half; infinity beyond its range.
 pub(super) fn to_half(value: f32) -> u16 {
     const REBIAS: f32 = f32::from_bits(0x0780_0000); // 2^-112
     let sign = if value.is_sign_negative() { 0x8000 } else { 0 };
     let bits = (value.abs() * REBIAS).to_bits();
-    // Half of the last place that is kept; of two that are as near, the even one.
+    // Adds half of the last kept place; ties round to even.
     let rounded = bits.saturating_add(0xfff + (bits >> 13 & 1)) >> 13;
     sign | u16::try_from(rounded).unwrap_or(u16::MAX).min(0x7c00)
 }

@@ -1,6 +1,6 @@
-//! A step that texts take together: each reads some tokens, and every weight is read from memory once for all of them.
-//! Decides how the tokens are cut into blocks and who computes them; a single token is computed by the calling thread, and
-//! others help with its products. What a text gets does not depend on who is read beside it, bit by bit.
+//! One batched step: each text reads some tokens, and every weight is read from memory once for all of them. Cuts the
+//! tokens into blocks and assigns them to threads. A single token is computed by the calling thread, and helpers share
+//! its products. The result of a text does not depend on the rest of the batch, bit by bit.
 
 use std::ops::Range;
 
@@ -15,13 +15,13 @@ use super::product::multiply_tiles_to;
 use super::session::FeedError;
 use super::tiles::ROWS;
 
-/// A block has no more tokens than this: large enough to use each weight often, small enough to stay in the second cache
-/// and to be asked in time whether to go on.
+/// The largest number of tokens in a block. It is large enough to use each weight often, and small enough to stay in
+/// the second-level cache and to notice a cancellation in time.
 pub(super) const BLOCK: usize = 64;
 /// More threads than this only wait for memory.
 const MAX_THREADS: usize = 64;
 
-/// What has been read of a text: its tokens, the keys and values of every layer, and the logits after it.
+/// The state of a text that was read: its tokens, the keys and values of every layer, and its last logits.
 #[derive(Debug)]
 pub(super) struct ReadText {
     pub(super) tokens: Vec<u32>,
@@ -42,37 +42,37 @@ impl ReadText {
         self.memory.iter_mut().for_each(|memory| memory.shrink(kept));
     }
 
-    /// Another text that begins with the first `length` tokens of this one. They share what was computed of them.
+    /// Creates another text that starts with the first `length` tokens of this one and shares their keys and values.
     pub(super) fn fork(&self, length: usize) -> Self {
         let tokens: Vec<u32> = self.tokens.iter().copied().take(length).collect();
         let memory = self.memory.iter().map(|memory| memory.share(tokens.len())).collect();
         Self { tokens, memory, logits: Vec::new() }
     }
 
-    /// The logits of the last time; of an empty text, zeros.
+    /// Returns the logits of the last call; zeros for an empty text.
     pub(super) fn logits(&mut self, model: &Model) -> &[f32] {
         self.logits.resize(model.tokenizer.len(), 0.0);
         &self.logits
     }
 
-    /// Whether so many more tokens fit.
+    /// Checks that this many more tokens fit.
     pub(super) fn check_room(&self, model: &Model, tokens: usize) -> Result<(), FeedError> {
         let left = model.shape.context - self.tokens.len();
         if tokens > left { Err(FeedError::Full) } else { Ok(()) }
     }
 }
 
-/// What one text reads in a step.
+/// The part of one text in a step.
 #[derive(Debug)]
 pub(super) struct TextFeed<'a> {
     pub(super) text: &'a mut ReadText,
-    /// What is to be read, and possibly what follows it later.
+    /// The tokens to be read, and possibly later ones.
     pub(super) tokens: &'a [u32],
-    /// How many of them are read now.
+    /// The number of tokens that are read in this step.
     pub(super) count: usize,
     pub(super) wanted: WantedVectors,
-    /// How likely the tokens behind the first were, if all vectors are wanted; the states of the last one, layer after
-    /// layer, if those are.
+    /// The log-likelihoods of all tokens but the first, if all vectors are wanted. The states of the last token, layer
+    /// by layer, if states are wanted.
     pub(super) found: Vec<f32>,
 }
 
@@ -82,7 +82,7 @@ impl<'a> TextFeed<'a> {
     }
 }
 
-/// The threads of a step, and the room that each needs.
+/// The threads of a step, and their buffers.
 #[derive(Debug)]
 pub(super) struct Workroom {
     scratch: Vec<Scratch>,
@@ -99,8 +99,8 @@ impl Workroom {
         self.scratch.len()
     }
 
-    /// Reads on in all texts, whose room was checked. Returns nothing, and leaves them as they were, if `cancelled` says
-    /// so; it is asked before each layer of each block of at most 64 tokens.
+    /// Reads tokens of all texts, whose room was checked. If `cancelled` returns true, it returns `None` and leaves the
+    /// texts unchanged. `cancelled` is checked before each layer of each block of at most 64 tokens.
     pub(super) fn read(
         &mut self,
         model: &Model,
@@ -127,7 +127,8 @@ impl Workroom {
         Some(())
     }
 
-    /// Computes one token and its logits. The helpers stay for all layers of it: calling them costs as much as a layer.
+    /// Computes one token and its logits. The helpers stay for all its layers, because starting them costs as much as a
+    /// layer.
     fn step(&mut self, model: &Model, feed: &mut TextFeed<'_>, cancelled: &dyn Fn() -> bool) -> Option<()> {
         let helpers = self.threads() - 1;
         let scratch = self.scratch.first_mut()?;
@@ -151,7 +152,7 @@ impl Workroom {
         })
     }
 
-    /// Computes all tokens in blocks, and returns what was found in each.
+    /// Computes all tokens in blocks, and returns the results of each.
     fn compute(
         &mut self,
         model: &Model,
@@ -161,8 +162,8 @@ impl Workroom {
         let plan = plan(feeds, self.threads());
         let threads = self.threads().min(plan.len());
         let board = Board::new(plan.len());
-        // Blocks are dealt in turn: those of one text follow each other through the layers anyway, and this thread, the
-        // only one that may ask whether to go on, is sure to get its share.
+        // Blocks are assigned round-robin: the blocks of one text follow each other through the layers anyway. This
+        // thread, the only one that may call `cancelled`, always gets some of them.
         let work = |thread: usize, scratch: &mut Scratch, cancelled: &dyn Fn() -> bool| {
             let _guard = StopOnPanic(&board);
             let mut found = Vec::new();
@@ -194,7 +195,7 @@ impl Workroom {
         })
     }
 
-    /// Hands out what was found.
+    /// Distributes the results to the texts.
     fn deliver(&mut self, model: &Model, feeds: &mut [TextFeed<'_>], mut found: Vec<Found>) {
         found.sort_by_key(|found| (found.text, found.first));
         let mut vectors = Vec::new();
@@ -215,7 +216,7 @@ impl Workroom {
         }
     }
 
-    /// The logits of some vectors. The rows of the head are shared out between the threads.
+    /// Computes the logits of some vectors. The threads share the rows of the head.
     fn logits(&mut self, model: &Model, vectors: &[f32], outs: Vec<&mut [f32]>) {
         let threads = self.threads();
         let packed = &mut self.packed;
@@ -247,18 +248,18 @@ impl Workroom {
     }
 }
 
-/// Something that a block found about a text.
+/// The result of a block for one text.
 struct Found {
     text: usize,
-    /// The position it belongs to.
+    /// The position of the first token of its stretch.
     first: usize,
-    /// The vector of its last token.
+    /// The vector of the last token, if wanted.
     vector: Vec<f32>,
     /// Likelihoods or states, see [`TextFeed`].
     numbers: Vec<f32>,
 }
 
-/// What is wanted of a block that was computed.
+/// Collects the wanted results of a computed block.
 fn take(
     model: &Model,
     feeds: &[TextFeed<'_>],
@@ -297,10 +298,10 @@ fn take(
     found
 }
 
-/// The stretches of a block, and the blocks that it has to come after.
+/// The stretches of a block, and the blocks that it must follow.
 type PlannedBlock<'a> = (Vec<Stretch<'a>>, Range<usize>);
 
-/// Cuts what is read into blocks that the threads share evenly.
+/// Cuts the tokens into blocks that the threads share evenly.
 fn plan<'a>(feeds: &'a [TextFeed<'_>], threads: usize) -> Vec<PlannedBlock<'a>> {
     let tokens = feeds.iter().map(|feed| feed.count).sum::<usize>();
     let size = block_size(tokens, threads.min(tokens));
@@ -317,7 +318,7 @@ fn plan<'a>(feeds: &'a [TextFeed<'_>], threads: usize) -> Vec<PlannedBlock<'a>> 
                 room = size;
             }
             let (tokens, later) = rest.split_at(rest.len().min(room));
-            // Somewhere in the middle of a text nobody looks for its last token.
+            // The last token is only needed at the end of a text.
             let wanted = if later.is_empty() { feed.wanted } else { feed.wanted.before_the_end() };
             before = before.or(Some(blocks.len() - 1));
             if let Some((stretches, _)) = blocks.last_mut() {
@@ -331,7 +332,7 @@ fn plan<'a>(feeds: &'a [TextFeed<'_>], threads: usize) -> Vec<PlannedBlock<'a>> 
     blocks
 }
 
-/// As many blocks as threads can share evenly, none longer than [`BLOCK`].
+/// Returns the block size for a number of blocks that the threads share evenly, at most [`BLOCK`].
 fn block_size(tokens: usize, threads: usize) -> usize {
     let blocks = tokens.div_ceil(BLOCK).next_multiple_of(threads.max(1));
     tokens.div_ceil(blocks.max(1))

@@ -1,5 +1,5 @@
-//! Text to tokens and back, as the file defines it: by merging pairs of bytes, or by scores. A control token never comes
-//! out of text, whatever the text looks like. Refuses vocabularies of other kinds.
+//! Converts text to tokens and back, as the file defines it: by merging pairs of bytes, or by scores. Text never
+//! becomes a control token, regardless of its contents. Refuses vocabularies of other kinds.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -10,45 +10,44 @@ use super::gguf::{Gguf, List, damaged, unsupported};
 use super::merger::Merger;
 use super::scored_pieces::{BLANK, ScoredPieces};
 
-/// Text to tokens and back, as the file defines it.
+/// Converts text to tokens and back, as the file defines it.
 #[derive(Debug)]
 pub struct Tokenizer {
     /// The bytes of all tokens, one after the other.
     text: Vec<u8>,
-    /// Where each token ends in `text`.
+    /// The end of each token in `text`.
     ends: Vec<u32>,
     control: Vec<bool>,
     names: HashMap<Box<str>, u32>,
     end_of_turn: u32,
-    /// Tokens that are looked for before anything else happens to a text, the longest first. They stand for text and do
-    /// not steer.
+    /// Text tokens that are matched before the text is cut, the longest first. They are not control tokens.
     sought: Vec<u32>,
     method: SplitMethod,
 }
 
-/// How the text between the tokens that are looked for becomes tokens.
+/// The method for the text between these tokens.
 #[derive(Debug)]
 enum SplitMethod {
     Pairs(BytePairs),
     Scores(ScoredPieces),
 }
 
-/// A text on its way: what is still to be encoded, and what is a token already.
+/// A part of a text during tokenization: text to be encoded, or a token.
 #[derive(Debug, Clone, Copy)]
 enum TextPart<'a> {
     Text(&'a [u8]),
     Token(u32),
 }
 
-/// `token_type` of a token that stands for what no other token does.
+/// `token_type` of the token for unknown text.
 const UNKNOWN: i64 = 2;
-/// `token_type` of a token that steers.
+/// `token_type` of a control token.
 const CONTROL: i64 = 3;
-/// `token_type` of a token that is looked for before the text is cut.
+/// `token_type` of a token that is matched before the text is cut.
 const USER_DEFINED: i64 = 4;
-/// `token_type` of a row of the matrices that stands for nothing.
+/// `token_type` of an unused row of the matrices.
 const UNUSED: i64 = 5;
-/// `token_type` of a token that stands for one byte, which its text names.
+/// `token_type` of a token for one byte, named by its text.
 const BYTE: i64 = 6;
 
 impl Tokenizer {
@@ -91,7 +90,7 @@ impl Tokenizer {
         Ok(tokenizer)
     }
 
-    /// Adds all tokens; returns the numbers of those that text may become.
+    /// Adds all tokens; returns the numbers of those that text can become.
     fn add_all<'a>(&mut self, tokens: List<'a>, kinds: List) -> Result<TokenNumbers<'a>, WeightsError> {
         let texts = tokens.texts().ok_or_else(|| damaged("the vocabulary is no list of texts"))?;
         let kinds = kinds.whole_numbers().ok_or_else(|| damaged("the token types are no numbers"))?;
@@ -109,13 +108,13 @@ impl Tokenizer {
         Ok(numbers)
     }
 
-    /// Whether tokens of this type never come out of text.
+    /// Returns whether tokens of this type never come from text.
     fn steers(&self, kind: i64) -> bool {
         let unknown = kind == UNKNOWN && matches!(self.method, SplitMethod::Scores(_));
         kind == CONTROL || kind == UNUSED || unknown
     }
 
-    /// Learns what a token stands for; nothing if that cannot be said.
+    /// Adds the bytes of a token; returns `None` if they cannot be determined.
     fn add(&mut self, id: u32, text: &str, kind: i64) -> Option<()> {
         let start = self.text.len();
         if kind == CONTROL {
@@ -148,8 +147,8 @@ impl Tokenizer {
         Some(())
     }
 
-    /// The token that ends a turn: the one that the file calls so, or the one that ends a text. Files of Gemma name only
-    /// the second, which no turn of it ends with.
+    /// Returns the token that ends a turn: the one that the file declares, or the one that ends a text. Files of Gemma
+    /// declare only the second, which does not end its turns, so `<end_of_turn>` is looked up by name before it.
     fn find_end_of_turn(&self, gguf: &Gguf) -> Result<u32, WeightsError> {
         let number = |name: &str| gguf.whole(name).and_then(|id| u32::try_from(id).ok());
         let scored = matches!(self.method, SplitMethod::Scores(_));
@@ -163,13 +162,13 @@ impl Tokenizer {
         Ok(token)
     }
 
-    /// The tokens of a text. Never a control token, whatever the text looks like.
+    /// Returns the tokens of a text. Never a control token, regardless of the text.
     #[must_use]
     pub fn encode(&self, text: &str) -> Vec<u32> {
         self.encode_bytes(text.as_bytes())
     }
 
-    /// The tokens of bytes that need not be UTF-8. A byte that the vocabulary has no token for is left out.
+    /// Returns the tokens of bytes that need not be UTF-8. A byte without a token in the vocabulary is left out.
     #[must_use]
     pub fn encode_bytes(&self, bytes: &[u8]) -> Vec<u32> {
         let mut tokens = Vec::with_capacity(bytes.len() / 3);
@@ -186,12 +185,12 @@ impl Tokenizer {
         tokens
     }
 
-    /// Cuts at the tokens that are looked for: everywhere at the longest first, and what is between at the others.
+    /// Cuts the bytes at the `sought` tokens: first everywhere at the longest, then the remaining text at the others.
     fn seek<'a>(&self, bytes: &'a [u8]) -> Vec<TextPart<'a>> {
         let mut parts = vec![TextPart::Text(bytes)];
         for token in &self.sought {
             let sought = self.bytes(*token);
-            // Most of them are in no text at all.
+            // Most of these tokens do not occur in a text.
             if !contains(bytes, sought) {
                 continue;
             }
@@ -212,7 +211,7 @@ impl Tokenizer {
         parts
     }
 
-    /// The bytes of a token; the name of a control token. Nothing for a token that does not exist.
+    /// Returns the bytes of a token; the name of a control token. Returns nothing for a token that does not exist.
     #[must_use]
     pub fn bytes(&self, token: u32) -> &[u8] {
         let token = token as usize;
@@ -221,13 +220,13 @@ impl Tokenizer {
         self.ends.get(token).and_then(|end| self.text.get(start..*end as usize)).unwrap_or_default()
     }
 
-    /// Whether a token steers instead of standing for text.
+    /// Returns whether a token is a control token, which represents no text.
     #[must_use]
     pub fn is_control(&self, token: u32) -> bool {
         self.control.get(token as usize).copied().unwrap_or_default()
     }
 
-    /// The control token of this name.
+    /// Returns the control token of this name.
     #[must_use]
     pub fn control(&self, name: &str) -> Option<u32> {
         self.names.get(name).copied()
@@ -239,13 +238,13 @@ impl Tokenizer {
         self.end_of_turn
     }
 
-    /// How many tokens there are.
+    /// The number of tokens.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is none, which no model has.
+    /// Returns whether the vocabulary is empty, which no model allows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -260,7 +259,7 @@ fn contains(bytes: &[u8], part: &[u8]) -> bool {
     split_once(bytes, part).is_some()
 }
 
-/// What is before and after the first occurrence.
+/// Returns the bytes before and after the first occurrence.
 fn split_once<'a>(bytes: &'a [u8], part: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     let at = bytes.windows(part.len().max(1)).position(|window| window == part)?;
     Some((bytes.get(..at)?, bytes.get(at + part.len()..)?))

@@ -1,5 +1,5 @@
-//! The weights of a model out of a GGUF file. Checks that the tensors are those of the architecture and have its
-//! shapes, so that the computation can rely on every length. Refuses tensors that it would not use.
+//! Reads the weights of a model from a GGUF file. Checks that the tensors and their shapes match the architecture, so
+//! that the computation can rely on every length. Refuses tensors that it would not use.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -16,9 +16,9 @@ pub(super) struct ModelWeights {
     pub(super) embedding: Matrix,
     pub(super) layers: Vec<LayerWeights>,
     pub(super) norm: Box<[f32]>,
-    /// What the angles of rotation are divided by, if the model says.
+    /// The divisors of the rotation angles, if the model has them.
     pub(super) rope_factors: Option<Box<[f32]>>,
-    /// Nothing if the embedding serves for both.
+    /// `None` if the embedding serves for both.
     output: Option<Matrix>,
 }
 
@@ -31,17 +31,17 @@ pub(super) struct LayerWeights {
     pub(super) value: Matrix,
     pub(super) value_bias: Option<Box<[f32]>>,
     pub(super) attention_output: Matrix,
-    /// The norm of what attention adds.
+    /// The norm of the output of attention.
     pub(super) attention_outer_norm: Option<Box<[f32]>>,
     pub(super) feed_norm: Box<[f32]>,
     pub(super) gate: Matrix,
     pub(super) up: Matrix,
     pub(super) down: Matrix,
-    /// The norm of what the feed-forward part adds.
+    /// The norm of the output of the feed-forward part.
     pub(super) feed_outer_norm: Option<Box<[f32]>>,
 }
 
-/// What makes queries or keys of a vector.
+/// The projection of a vector to queries or keys.
 #[derive(Debug)]
 pub(super) struct Projection {
     pub(super) matrix: Matrix,
@@ -51,7 +51,7 @@ pub(super) struct Projection {
 }
 
 impl ModelWeights {
-    /// Where the tensors lie. All of them are known to be in their places and in their shapes, before any is read.
+    /// Returns the positions of the tensors. All positions and shapes are checked before any tensor is read.
     pub(super) fn extents<'a>(
         gguf: &Gguf<'a>,
         shape: &ModelShape,
@@ -69,7 +69,7 @@ impl ModelWeights {
         Ok(extents)
     }
 
-    /// The weights of tensors that were found to be in their shapes.
+    /// Creates the weights from tensors whose shapes were checked.
     pub(super) fn of(
         mut tensors: PackedTensors,
         shape: &ModelShape,
@@ -101,7 +101,7 @@ impl ModelWeights {
     }
 }
 
-/// Tensors that can be taken by their names, each once.
+/// Tensors that can be taken by name, each once.
 trait Tensors {
     fn has(&self, name: &str) -> bool;
     fn matrix(&mut self, name: &str, rows: usize, columns: usize) -> Result<Matrix, WeightsError>;
@@ -145,7 +145,7 @@ fn projection(
     Ok(Projection { matrix, bias, norm })
 }
 
-/// A vector that not every model of an architecture has.
+/// Returns a vector that not every model of an architecture has.
 fn optional(
     tensors: &mut impl Tensors,
     name: &str,
@@ -154,7 +154,7 @@ fn optional(
     tensors.has(name).then(|| tensors.vector(name, length)).transpose()
 }
 
-/// What the header says is there. What is taken is empty; only whether it has the right shape counts.
+/// The tensors declared by the header. It returns empty tensors; only their shapes are checked.
 struct Expected<'a>(HashMap<&'a str, Extent<'a>>);
 
 impl Expected<'_> {
@@ -188,21 +188,21 @@ impl Tensors for Expected<'_> {
     }
 }
 
-/// Tensors in the form in which they are computed with.
+/// Tensors in the layout of the computation.
 #[derive(Debug, Default)]
 pub(super) struct PackedTensors<'a> {
     matrices: HashMap<&'a str, Matrix>,
     vectors: HashMap<&'a str, Box<[f32]>>,
 }
 
-/// One of them.
+/// One packed tensor.
 pub(super) enum PackedTensor {
     Matrix(Matrix),
     Vector(Box<[f32]>),
 }
 
 impl<'a> PackedTensors<'a> {
-    /// Reads tensors whose places and shapes were found right.
+    /// Reads tensors whose positions and shapes were checked.
     pub(super) fn read(extents: &[Extent<'a>], data: &mut dyn Read) -> Result<Self, WeightsError> {
         let mut tensors = Self::default();
         read_each(extents, data, &mut |extent, tensor| {
@@ -220,14 +220,14 @@ impl<'a> PackedTensors<'a> {
     }
 }
 
-/// Reads the bytes that follow the header, once, in the order in which the tensors lie in the file, and hands each tensor on. A
-/// file that was shortened in the meantime ends early, like one that always was too short.
+/// Reads the bytes after the header once, in file order, and passes each tensor on. A file that was shortened meanwhile
+/// is refused, like one that was always too short.
 pub(super) fn read_each<'a>(
     extents: &[Extent<'a>],
     data: &mut dyn Read,
     to: &mut dyn FnMut(&Extent<'a>, PackedTensor) -> Result<(), WeightsError>,
 ) -> Result<(), WeightsError> {
-    // One buffer for all: its pages stay warm.
+    // One buffer for all tensors keeps its pages in the cache.
     let longest = extents.iter().map(|extent| extent.length).max().unwrap_or(0);
     let mut buffer = Vec::new();
     buffer.try_reserve_exact(longest).map_err(|error| WeightsError::Unreadable(error.to_string()))?;

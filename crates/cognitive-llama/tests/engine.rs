@@ -1,4 +1,4 @@
-//! The engine against llama.cpp, against itself and against damaged files. Tests that need the weights are skipped
+//! Compares the engine with llama.cpp and with itself, and reads damaged files. Tests that need the weights are skipped
 //! without them; the others build a toy model.
 
 #![expect(
@@ -34,7 +34,7 @@ fn weights() -> Option<Arc<Model>> {
     Some(Arc::clone(MODEL.get_or_init(|| Arc::new(Model::open(&path).unwrap()))))
 }
 
-/// The logits after some tokens, in one go.
+/// The logits after some tokens, in one call.
 fn logits(model: &Arc<Model>, threads: usize, tokens: &[u32]) -> Vec<f32> {
     TokenSession::new(Arc::clone(model), threads).feed(tokens, &|| false).unwrap().to_vec()
 }

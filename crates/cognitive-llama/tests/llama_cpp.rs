@@ -1,5 +1,5 @@
-//! The engine beside llama.cpp, which the Python package `xllamacpp` brings: every architecture and every block type with
-//! random weights, and a real model if its file is here. Skipped without the package.
+//! Compares the engine with llama.cpp from the Python package `xllamacpp`. Covers every architecture and block type
+//! with random weights, and real models if their files are available. Skipped without the package.
 
 #![expect(
     clippy::unwrap_used,
@@ -32,7 +32,7 @@ use serde_json::{Value, json};
 
 use zoo::{LLAMA, Species};
 
-/// A Python with llama.cpp. `None`, after `skip`, if there is none.
+/// A Python with llama.cpp. If there is none, calls `skip` and returns `None`.
 fn python() -> Option<PathBuf> {
     let named = env::var_os("COGN_TEST_PYTHON").unwrap_or_else(|| "python3".into());
     let has_it = |python: &PathBuf| {
@@ -40,7 +40,7 @@ fn python() -> Option<PathBuf> {
         command.args(["-c", "import xllamacpp, numpy"]).stdout(Stdio::null()).stderr(Stdio::null());
         command.status().is_ok_and(|status| status.success())
     };
-    // The script knows how this system hands structures over, and no other.
+    // The script uses the calling convention for structures of this system only.
     let known = cfg!(all(target_os = "linux", target_arch = "x86_64"));
     let found = env::split_paths(&named).find(has_it).filter(|_| known);
     if found.is_none() {
@@ -49,7 +49,7 @@ fn python() -> Option<PathBuf> {
     found
 }
 
-/// What llama.cpp answers about a file.
+/// Returns the answers of llama.cpp about a file.
 fn ask(python: &Path, weights: &Path, questions: &Value) -> Value {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/llama_cpp/answer.py");
     let mut child = Command::new(python)
@@ -70,17 +70,17 @@ fn log_sum_exp(logits: &[f32]) -> f64 {
     top + logits.iter().map(|x| (f64::from(*x) - top).exp()).sum::<f64>().ln()
 }
 
-/// What llama.cpp says of the token after a prompt, and what we say.
+/// The predictions of llama.cpp and of this engine for the token after a prompt.
 struct NextToken<'a> {
-    /// Each with the logarithm of its probability, the likeliest first.
+    /// Tokens with their log-probabilities, the likeliest first.
     theirs: Vec<(usize, f64)>,
-    /// How far llama.cpp is from itself when it reads the prompt in another way.
+    /// The divergence of llama.cpp from itself when it reads the prompt in another way.
     own: f64,
     ours: &'a [f32],
 }
 
 impl<'a> NextToken<'a> {
-    /// After the prompt with this number.
+    /// Reads the answer for the prompt with this number.
     fn new(answer: &Value, prompt: usize, ours: &'a [f32]) -> Self {
         let pair = |pair: &Value| {
             let token = usize::try_from(pair[0].as_u64().unwrap()).unwrap();
@@ -90,7 +90,7 @@ impl<'a> NextToken<'a> {
         Self { theirs, own: answer["own"][prompt].as_f64().unwrap(), ours }
     }
 
-    /// How far our probabilities are from theirs, by Kullback and Leibler, what they did not list taken together.
+    /// The Kullback-Leibler divergence of our probabilities from theirs, with all unlisted tokens as one group.
     fn divergence(&self) -> f64 {
         let total = log_sum_exp(self.ours);
         let (mut sum, mut their_rest, mut our_rest) = (0.0, 1.0_f64, 1.0_f64);
@@ -106,18 +106,18 @@ impl<'a> NextToken<'a> {
         sum
     }
 
-    /// The five likeliest of both.
+    /// The five likeliest tokens of both.
     fn fives(&self) -> [Vec<usize>; 2] {
         let mut best: Vec<usize> = (0..self.ours.len()).collect();
         best.sort_by(|a, b| self.ours[*b].total_cmp(&self.ours[*a]));
         [self.theirs[..5].iter().map(|(token, _)| *token).collect(), best[..5].to_vec()]
     }
 
-    /// Holds both against each other: the probabilities, and the five likeliest tokens. Those are the same, but for tokens
-    /// that rounding cannot tell apart: two may change places across the border of the first, or of the first five, if
-    /// llama.cpp's own values of them are nearer to each other than the noise. The noise is measured after each prompt, between
-    /// both engines and between llama.cpp and itself: a divergence is half of the variance of the differences between
-    /// logarithms, the difference between two of them has twice that variance, and beyond twice its root lies nothing.
+    /// Compares the probabilities and the five likeliest tokens. These must be equal, except for tokens that rounding
+    /// cannot separate. Two tokens may swap across the border of the first or of the first five. Then llama.cpp's own
+    /// values for them must be closer than the noise. The noise is measured after each prompt, between both engines and
+    /// between llama.cpp and itself. A divergence is half of the variance of the differences between log-probabilities.
+    /// The difference between two of them has twice that variance, and twice its root is the limit.
     fn assert_alike(&self, name: &str) {
         let divergence = self.divergence();
         let noise = 2.0 * (2.0 * 2.0 * divergence.max(self.own)).sqrt();
@@ -142,7 +142,7 @@ impl<'a> NextToken<'a> {
     }
 }
 
-/// Holds a random model against llama.cpp, after prompts of a few lengths.
+/// Compares a random model with llama.cpp, after prompts of a few lengths.
 fn assert_alike(name: &str, species: Species) {
     let Some(python) = python() else { return };
     let path = env::temp_dir().join(format!("cogn-zoo-{name}-{}.gguf", std::process::id()));

@@ -1,6 +1,6 @@
-//! What texts begin with. A module's instructions and examples are the same in every prompt, so they are read once and
-//! shared by all requests, also by those that come while they are being read. Keeps few beginnings, and none that is
-//! larger than all of them may be together.
+//! The prefix cache. A module's instructions and examples are the same in every prompt, so they are read once. All
+//! requests share them, including requests that arrive during the read. Keeps few prefixes, and none that is larger
+//! than the limit for all of them together.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,14 +8,14 @@ use std::time::Duration;
 use crate::model::{LanguageModel, ModelState, SharedReading};
 use cognitive_llama::FeedError;
 
-/// How many beginnings are kept; the one that was not used for longest goes first.
+/// The largest number of cached prefixes; the least recently used one is evicted first.
 const MAX_KEPT: usize = 16;
-/// How many tokens they have together. A token takes 25 to 57 kB.
+/// The largest number of cached tokens in all. A token takes 25 to 57 kB.
 const MAX_TOKENS: usize = 8_192;
-/// How often somebody who waits for another to read a beginning looks whether to stop.
+/// The polling interval for cancellation while a request waits for another to read a prefix.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The beginnings that have been read.
+/// The prefixes that have been read.
 #[derive(Default)]
 pub(crate) struct Beginnings {
     known: Mutex<KnownBeginnings>,
@@ -24,20 +24,20 @@ pub(crate) struct Beginnings {
 
 #[derive(Default)]
 struct KnownBeginnings {
-    /// The latest last.
+    /// The most recently used one is last.
     read: Vec<Box<dyn SharedReading>>,
-    /// Those that somebody is reading.
+    /// The prefixes that are being read.
     being_read: Vec<Vec<u32>>,
 }
 
 impl Beginnings {
-    /// A text that begins with these tokens, the `fixed` part of a prompt. Nothing is read before somebody asks for logits:
-    /// what an answer is may be known without.
+    /// Returns a text that starts with these tokens, the `fixed` part of a prompt. Nothing is read before the first
+    /// request for logits, because an answer may not need the model.
     pub(crate) fn text(&self, fixed: &[u32], weights: &Arc<dyn LanguageModel>) -> PromptText<'_> {
         PromptText { beginnings: self, weights: Arc::clone(weights), fixed: fixed.to_vec(), read: None }
     }
 
-    /// A text that has read exactly these tokens.
+    /// Returns a text that has read exactly these tokens.
     fn begin(
         &self,
         fixed: &[u32],
@@ -80,13 +80,13 @@ impl Beginnings {
     }
 
     fn known(&self) -> MutexGuard<'_, KnownBeginnings> {
-        // Whatever panicked, what is in the list is whole.
+        // The list is consistent even after a panic.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl KnownBeginnings {
-    /// The one that has most in common with these tokens, and how many that is.
+    /// Returns the text with the longest common prefix with these tokens, and the length of that prefix.
     fn longest(&self, tokens: &[u32]) -> Option<(usize, usize)> {
         let lengths = self.read.iter().map(|text| common(text.tokens(), tokens)).enumerate();
         lengths.max_by_key(|(_, length)| *length).filter(|(_, length)| *length > 0)
@@ -112,7 +112,7 @@ impl KnownBeginnings {
     }
 }
 
-/// Tells the others that somebody reads no longer, whatever came of it.
+/// Notifies waiting requests that a read has ended, successfully or not.
 struct BeingRead<'a> {
     beginnings: &'a Beginnings,
     fixed: &'a [u32],
@@ -127,18 +127,18 @@ impl Drop for BeingRead<'_> {
     }
 }
 
-/// A text that begins with the fixed part of a prompt.
+/// A text that starts with the fixed part of a prompt.
 pub(crate) struct PromptText<'a> {
     beginnings: &'a Beginnings,
     weights: Arc<dyn LanguageModel>,
     fixed: Vec<u32>,
-    /// Nothing as long as nobody has asked for logits.
+    /// `None` until logits are requested.
     read: Option<Box<dyn SharedReading>>,
 }
 
 impl PromptText<'_> {
-    /// Forgets what is not the beginning of these tokens. The last of them is forgotten in any case, because its logits
-    /// are wanted.
+    /// Forgets all tokens after the common prefix with these tokens. The last token is always forgotten, because its
+    /// logits are needed.
     pub(crate) fn go_back_to(&mut self, tokens: &[u32]) {
         let keep = common(self.tokens(), tokens).min(tokens.len().saturating_sub(1));
         self.truncate(keep);
@@ -186,7 +186,7 @@ impl ModelState for PromptText<'_> {
     }
 }
 
-/// How many tokens two texts begin with alike.
+/// Returns the length of the common prefix of two texts.
 fn common(read: &[u32], prompt: &[u32]) -> usize {
     read.iter().zip(prompt).take_while(|(a, b)| a == b).count()
 }
@@ -208,7 +208,7 @@ mod tests {
         Arc::<Toy>::clone(toy)
     }
 
-    /// How many tokens are computed to begin with a text.
+    /// The number of tokens computed to start a text.
     fn cost(beginnings: &Beginnings, toy: &Arc<Toy>, fixed: &str) -> usize {
         let before = toy.computed.load(Ordering::SeqCst);
         let mut text = beginnings.text(&tokens(fixed), &weights(toy));

@@ -1,44 +1,44 @@
-//! The conversation as tokens, in the form that the model learned. Which one that is, is read off the template in its file;
-//! the templates themselves are not run, and a form that is not among the known ones is refused. Text is only ever encoded
-//! as text, so whoever writes a mark into an input has written letters.
+//! The conversation as tokens, in the chat form that the model learned. The form is detected from the template in its
+//! file. Templates are not executed, and unknown forms are refused. Text is only ever encoded as text, so a mark in an
+//! input becomes plain letters.
 
 use cognitive_contract::ports::{ModelCall, ProviderError};
 
 use crate::model::Vocabulary;
 use crate::thought::{self, ThoughtForm};
 
-/// The least room for an answer that is worth beginning.
+/// The least room for an answer, in tokens.
 pub(crate) const MIN_ROOM: usize = 128;
 
-/// What the model reads.
+/// The prompt of the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ChatPrompt {
     pub tokens: Vec<u32>,
-    /// How many of them are the same for every input: the instructions and the examples.
+    /// The number of tokens that are the same for every input: the instructions and the examples.
     pub fixed: usize,
 }
 
-/// How turns are told apart.
+/// The markup of turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChatForm {
     /// `<|im_start|>role`, a line end, the text, `<|im_end|>` and a line end: `SmolLM2`, Qwen and many others.
     ChatMl {
-        /// Whether the model thinks aloud unless it is told that it has.
+        /// True if the model writes a thought unless the prompt already contains one.
         thinks: bool,
     },
     /// `<|start_header_id|>role<|end_header_id|>`, two line ends, the text and `<|eot_id|>`: Llama 3.
     Llama3,
-    /// `<start_of_turn>role`, a line end, the text, `<end_of_turn>` and a line end; the model is called `model`, and what
-    /// it is told beforehand stands in the first turn of the user: Gemma.
+    /// `<start_of_turn>role`, a line end, the text, `<end_of_turn>` and a line end: Gemma. The role of the model is
+    /// `model`. Instructions are part of the first user turn.
     Gemma,
 }
 
-/// What an answer begins with if a model that thinks aloud shall not: an answer is bound to its contract from the first
+/// The opening of an answer that keeps a thinking model from thinking: the contract binds an answer from its first
 /// token on.
 const THOUGHT: &str = "<think>\n\n</think>\n\n";
 
 impl ChatForm {
-    /// The form that a template describes. A file without one is taken by the marks in its vocabulary.
+    /// Returns the form that a template describes. Without a template, the marks in the vocabulary decide.
     pub(crate) fn of(template: Option<&str>, vocabulary: &dyn Vocabulary) -> Result<Self, ProviderError> {
         let Some(template) = template else {
             let has = |mark| vocabulary.control(mark).is_some();
@@ -49,7 +49,7 @@ impl ChatForm {
             });
         };
         let has = |mark: &str| template.contains(mark);
-        // A third mark within a turn makes another form of it, whatever the rest looks like.
+        // A third mark within a turn means a different form.
         if has("<|im_start|>") && has("<|im_end|>") && !has("<|im_sep|>") {
             return Ok(Self::ChatMl { thinks: has("enable_thinking") });
         }
@@ -65,7 +65,7 @@ impl ChatForm {
         )))
     }
 
-    /// How a model of this form is brought to think.
+    /// Returns the thinking markup for models of this form.
     pub(crate) fn thought(self) -> ThoughtForm {
         match self {
             Self::ChatMl { thinks: true } => thought::MARKED,
@@ -73,7 +73,7 @@ impl ChatForm {
         }
     }
 
-    /// The tokens that tell turns apart.
+    /// Returns the tokens that separate turns.
     pub(crate) fn marks(self, vocabulary: &dyn Vocabulary) -> Result<TurnMarks<'_>, ProviderError> {
         let mark = |name| mark(vocabulary, name);
         let (start, after_role, end, opening) = match self {
@@ -97,35 +97,35 @@ impl ChatForm {
     }
 }
 
-/// The tokens that tell turns apart, and how they are used.
+/// The tokens that separate turns, and their use.
 pub(crate) struct TurnMarks<'a> {
     vocabulary: &'a dyn Vocabulary,
-    /// What a conversation begins with.
+    /// The first token of a conversation.
     first: Option<u32>,
     start: u32,
-    /// What ends the name of a role, if not a line end.
+    /// The token that ends the name of a role, if it is not a line end.
     after_role: Option<u32>,
     end: u32,
-    /// What the model itself is called.
+    /// The role name of the model.
     model: &'static str,
-    /// Whether there is a turn for what the model is told beforehand.
+    /// True if the form has a turn for instructions.
     has_system: bool,
-    /// What an answer begins with.
+    /// The opening of an answer.
     opening: &'static str,
 }
 
 impl TurnMarks<'_> {
-    /// The same for an answer that begins otherwise.
+    /// Returns the marks with another opening of the answer.
     pub(crate) fn with_opening(self, opening: &'static str) -> Self {
         Self { opening, ..self }
     }
 
-    /// The beginning of a conversation.
+    /// Returns the start of a conversation.
     pub(crate) fn begin(&self) -> Vec<u32> {
         self.first.into_iter().collect()
     }
 
-    /// A turn that goes on.
+    /// Appends a turn without its end.
     pub(crate) fn open(&self, tokens: &mut Vec<u32>, role: &str, text: &str) {
         tokens.push(self.start);
         match self.after_role {
@@ -138,7 +138,7 @@ impl TurnMarks<'_> {
         }
     }
 
-    /// A turn that is over.
+    /// Appends a complete turn.
     pub(crate) fn turn(&self, tokens: &mut Vec<u32>, role: &str, text: &str) {
         self.open(tokens, role, text);
         tokens.push(self.end);
@@ -148,7 +148,7 @@ impl TurnMarks<'_> {
     }
 }
 
-/// Puts the conversation together.
+/// Builds the tokens of a conversation.
 pub(crate) fn prompt(call: &ModelCall, marks: &TurnMarks<'_>) -> ChatPrompt {
     let mut tokens = marks.begin();
     let mut before = Some(&*call.instructions).filter(|told| !told.is_empty());
@@ -171,7 +171,7 @@ pub(crate) fn prompt(call: &ModelCall, marks: &TurnMarks<'_>) -> ChatPrompt {
     ChatPrompt { tokens, fixed }
 }
 
-/// How many tokens an answer may have: what was asked for, as far as the context reaches.
+/// Returns the token limit of an answer: the requested one, limited by the context.
 pub(crate) fn room(
     prompt: &ChatPrompt,
     context: usize,

@@ -1,40 +1,40 @@
-//! How sure the model was, measured while it wrote: a small model that is asked for a number makes one up.
-//! Says nothing where nothing was chosen.
+//! The confidence of the model, measured while it writes, because a small model invents any number that it is asked
+//! for. Returns nothing if the model made no choice.
 
 use crate::json_cursor::JsonCursor;
 
-/// No measurement gives certainty, and none its opposite.
+/// No measurement proves certainty or its opposite.
 const RANGE: (f64, f64) = (0.01, 0.99);
 
-/// What was measured from, in the words of the receipt.
+/// The source of a measurement, as shown in the receipt.
 pub(crate) const LABELS: &str = "label_probability";
-/// See [`LABELS`]. How often decisions like these were right.
+/// See [`LABELS`]. The share of similar decisions that were right.
 pub(crate) const DECISIONS: &str = "calibrated_decisions";
-/// See [`LABELS`]. The odds that the model gives its decisions, where nobody has measured what they are worth.
+/// See [`LABELS`]. The model's own probability for its decisions, without a measurement of its accuracy.
 pub(crate) const PLAIN_DECISIONS: &str = "decision_probability";
 /// See [`LABELS`].
 pub(crate) const TOKENS: &str = "token_probability";
 
-/// Gathers the probabilities of choices in `data`.
+/// Collects the probabilities of choices in `data`.
 #[derive(Debug, Default)]
 pub(crate) struct ChoiceConfidence {
-    /// What is known from decisions that were made beforehand, and whether it was measured.
+    /// The probability of decisions that were made beforehand, and whether it was measured.
     decided: Option<(f64, bool)>,
-    /// The least probable of the finished labels.
+    /// The lowest probability of the finished labels.
     weakest: Option<f64>,
-    /// The label that is being written: which value it is, and the product so far.
+    /// The label that is being written: the number of its value, and the product so far.
     label: Option<(u32, f64)>,
     logarithms: f64,
     choices: u32,
 }
 
 impl ChoiceConfidence {
-    /// With what is known from decisions that were made beforehand; then nothing else counts.
+    /// Starts with the probability of decisions that were made beforehand; if there is one, no other source counts.
     pub(crate) fn new(decided: Option<(f64, bool)>) -> Self {
         Self { decided, ..Self::default() }
     }
 
-    /// Notes a choice of the model at a place.
+    /// Records a choice of the model at a place.
     pub(crate) fn note(&mut self, place: &JsonCursor, is_label: bool, probability: f32) {
         if !place.is_below("data") {
             return;
@@ -59,7 +59,7 @@ impl ChoiceConfidence {
         [self.weakest, current].into_iter().flatten().min_by(f64::total_cmp)
     }
 
-    /// The number to write, with two decimals, and where it comes from.
+    /// Returns the number to write, with two decimals, and its source.
     pub(crate) fn measured(&self) -> Option<(String, &'static str)> {
         let (value, source) = match (self.decided, self.least()) {
             (Some((decided, true)), _) => (decided, DECISIONS),
@@ -69,7 +69,7 @@ impl ChoiceConfidence {
             (None, None) => return None,
         };
         let text = format!("{:.2}", value.clamp(RANGE.0, RANGE.1));
-        // A step of 0.01 is one way of writing each number: the short one.
+        // With a step of 0.01 each number must have one notation: the short one.
         Some((text.trim_end_matches('0').to_owned(), source))
     }
 }

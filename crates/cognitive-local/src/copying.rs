@@ -1,6 +1,6 @@
-//! Values that are pieces of the input: which tokens go on with such a piece, and which end it. A small model that is
-//! told to copy invents endings and years; held to the text it cannot. Knows nothing of schemas and grammars, and never
-//! takes away the last token.
+//! Values that are pieces of the input: selects the tokens that continue such a piece, and those that end it. A small
+//! model that is instructed to copy invents endings and years; this constraint prevents that. Knows nothing of schemas
+//! and grammars, and always leaves at least one token.
 
 use serde_json::Value;
 use toktrie::SimpleVob;
@@ -17,15 +17,15 @@ pub(crate) struct Copies {
 }
 
 impl Copies {
-    /// `input` as it was sent. What is no JSON is one text.
+    /// Creates the copies from the `input` as sent. An input that is not JSON is one text.
     pub(crate) fn new(input: &str) -> Self {
         let input = serde_json::from_str(input).unwrap_or_else(|_| Value::from(input));
         Self { input, sources: Vec::new() }
     }
 
-    /// What leads from here to the next of the members that the input asks for, or to the end of the object. `known` are
-    /// the members in their order, each with the list in the input that has to name it; those of which `is_left_out` says
-    /// so are passed over. `None` if nothing was asked for.
+    /// Returns the text from here to the next member that the input requests, or to the end of the object. `known` are
+    /// the members in order, each with the list in the input that has to name it. Members for which `is_left_out`
+    /// returns true are skipped. Returns `None` if the input requests no members.
     pub(crate) fn next_name(
         &self,
         known: &[(&str, &str)],
@@ -60,7 +60,7 @@ impl Copies {
         Some(format!("{comma}{}:", Value::from(*next)))
     }
 
-    /// The texts of a member of the input; of the whole input if it has no such member.
+    /// Returns the texts of a member of the input; of the whole input if there is no such member.
     pub(crate) fn of(&mut self, member: &str) -> Option<&CopySource> {
         let at = match self.sources.iter().position(|(name, _)| name == member) {
             Some(at) => at,
@@ -74,7 +74,7 @@ impl Copies {
     }
 }
 
-/// Texts as they look inside of JSON strings, with the places where a piece may begin and end.
+/// Texts in the form of JSON strings, with the places where a piece may start and end.
 #[derive(Debug, Default)]
 pub(crate) struct CopySource {
     bytes: Vec<u8>,
@@ -92,7 +92,7 @@ impl CopySource {
     fn gather(&mut self, value: &Value) {
         match value {
             Value::String(text) => self.add(text, false),
-            // Of a list of texts, each is a piece as a whole.
+            // Each text of a list is a single piece.
             Value::Array(items) => items.iter().for_each(|item| match item {
                 Value::String(text) => self.add(text, true),
                 other => self.gather(other),
@@ -110,7 +110,7 @@ impl CopySource {
                 if whole { before.is_none() } else { between_words && letter.is_some_and(may_begin) };
             let is_after_text = before.is_some_and(|before: char| !before.is_whitespace());
             let ends = if whole { letter.is_none() } else { between_words && is_after_text };
-            // A line break cannot stand in a JSON string, so no piece reaches from one text into the next.
+            // A JSON string cannot contain a raw line break, so no piece spans two texts.
             let written = letter.map_or_else(|| b"\n".to_vec(), escaped);
             for (index, byte) in written.into_iter().enumerate() {
                 self.bytes.push(byte);
@@ -121,14 +121,14 @@ impl CopySource {
         }
     }
 
-    /// Where one stands after `written`: once for each piece that begins with it.
+    /// Returns the positions after `written`, one for each piece that starts with it.
     fn ways(&self, written: &[u8]) -> Vec<usize> {
         let begins = self.begins.iter().enumerate().filter(|(_, begins)| **begins).map(|(at, _)| at);
         let fits = |at: &usize| self.bytes.get(*at..).is_some_and(|rest| rest.starts_with(written));
         begins.filter(fits).map(|at| at + written.len()).collect()
     }
 
-    /// Whether `bytes` go on with the piece from here, or end it with a quote.
+    /// Returns whether `bytes` continue the piece from here, or end it with a quote.
     fn goes_on(&self, from: usize, bytes: &[u8], mut is_empty: bool) -> bool {
         for (at, byte) in (from..).zip(bytes) {
             match self.bytes.get(at) {
@@ -139,8 +139,9 @@ impl CopySource {
         true
     }
 
-    /// The tokens that go on with a piece, and those that end it. `written` is the value so far with what is pending,
-    /// and `pending` what each token begins with. `None` if there are none: then the value is no copy.
+    /// Returns the tokens that continue a piece, and those that end it. `written` is the value so far including pending
+    /// bytes; `pending` is the required prefix of each token. Returns `None` if there are none: then the value is not a
+    /// copy.
     pub(crate) fn parts(
         &self,
         mask: &SimpleVob,
@@ -150,7 +151,7 @@ impl CopySource {
     ) -> Option<CopyTokens> {
         let ways = self.ways(written);
         let (mut on, mut end) = (SimpleVob::alloc(mask.len()), SimpleVob::alloc(mask.len()));
-        // Most tokens fall at their first byte.
+        // The first byte rules out most tokens.
         let mut firsts: Vec<u8> = ways.iter().filter_map(|at| self.bytes.get(*at).copied()).collect();
         firsts.push(b'"');
         firsts.sort_unstable();
@@ -183,15 +184,16 @@ pub(crate) struct CopyTokens {
 }
 
 impl CopyTokens {
-    /// The tokens that go on; or how likely the end is, if it is likelier. The end is spread over many tokens, with and
-    /// without what follows the quote, so they count together.
+    /// Returns the tokens that continue, or the probability of the end if that is higher. The end is spread over many
+    /// tokens, with and without text after the quote, so they count together.
     pub(crate) fn likelier(self, logits: &[f32]) -> Result<SimpleVob, f32> {
         let (on, end) = (mass(logits, &self.on), mass(logits, &self.end));
         if end > on || self.on.is_zero() { Err(end / (on + end)) } else { Ok(self.on) }
     }
 }
 
-/// Letters that make up words. Scripts without spaces between words have none: there a piece is any run of letters.
+/// Returns whether a character belongs to words. Scripts without spaces have no words: there, a piece is any run of
+/// letters.
 fn is_word(letter: char) -> bool {
     letter.is_alphanumeric() && letter < '\u{2E80}'
 }
@@ -200,7 +202,7 @@ fn may_begin(letter: char) -> bool {
     letter.is_alphanumeric() || "$#@+-(/".contains(letter) || !(letter.is_ascii() || letter.is_whitespace())
 }
 
-/// A letter as it is written in a JSON string.
+/// Returns a character as written in a JSON string.
 fn escaped(letter: char) -> Vec<u8> {
     let quoted = Value::from(letter.to_string()).to_string();
     quoted.get(1..quoted.len() - 1).unwrap_or_default().as_bytes().to_vec()
@@ -217,7 +219,7 @@ mod tests {
         place
     }
 
-    /// The words, of those given, that may come next after `written`.
+    /// Returns those of the given words that may come next after `written`.
     fn next<'a>(input: &str, member: &str, written: &str, words: &[&'a str]) -> Vec<&'a str> {
         let mut toy = Toy::default();
         let first = toy.words.len();

@@ -1,9 +1,10 @@
-//! One answer, token by token: what the grammar forces is written without asking, the rest is chosen by the model among
-//! what the grammar allows, and near the limit the document is brought to its end. Knows no queue and no provider.
+//! Writes one answer, token by token. Text forced by the grammar is written without the model. Otherwise the model
+//! chooses among the tokens that the grammar allows, and near the limit the document is closed. Knows no queue and no
+//! provider.
 //!
-//! A label is a decision, not prose: at listed values, tags, and yes and no, the likeliest choice is taken whatever the
-//! temperature, so that dice never turn an answer into another. And a small model gives up too easily: that it failed
-//! (`"ok": false`) counts only if it is nearly sure of it.
+//! A label is a decision, not prose. For listed values, tags and booleans the likeliest choice is taken at any
+//! temperature, so that sampling never changes an answer. A small model also reports failure too often: `"ok": false`
+//! counts only if the model is nearly sure of it.
 
 use std::cell::RefCell;
 
@@ -21,48 +22,48 @@ use crate::shape::SchemaParts;
 use crate::shortest_ending::{self, ClosingTarget, Labels};
 use cognitive_llama::FeedError;
 
-/// Tokens for `meta.explain` when a document is closed: one short sentence.
+/// The token limit for `meta.explain` when a document is closed: one short sentence.
 const MAX_WORDS: usize = 24;
-/// Tokens that the model may need for this and for labels that are not the shortest.
+/// The tokens that the model may need for this and for labels that are not the shortest.
 const MARGIN: usize = 12 + MAX_WORDS;
-/// How probable `"ok": false` has to be. A model of this size says it far too often: in 83 of 200 random runs of bundled
-/// modules. The number is a judgement, not a measurement.
+/// The minimum probability of `"ok": false`. A model of this size reports failure far too often: in 83 of 200 random
+/// runs of bundled modules. The number is a judgement, not a measurement.
 const SURE_OF_FAILURE: f32 = 0.9;
 
-/// What to write.
+/// The input of a generation.
 pub(crate) struct GenerateRequest<'a> {
     pub grammar: &'a Grammar,
     pub vocabulary: &'a dyn Vocabulary,
-    /// The whole prompt; what the session has read of it already is not read again.
+    /// The whole prompt; tokens that the session has already read are not read again.
     pub prompt: &'a [u32],
-    /// What the answer is about, as it was sent: values that are copies are copied from here.
+    /// The input as sent: values that are copies are copied from here.
     pub input: &'a str,
-    /// What was decided before anything is written.
+    /// The decisions made before anything is written.
     pub decisions: &'a Decisions,
-    /// How many tokens the answer may have. A document that cannot be shorter is longer.
+    /// The token limit of the answer. If the shortest document is longer, the limit is exceeded.
     pub budget: usize,
     pub temperature: f64,
     pub seed: u64,
 }
 
-/// What was written.
+/// The result of a generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Generated {
     pub tokens: usize,
-    /// Whether the limit cut it short.
+    /// True if the limit cut it short.
     pub closed: bool,
-    /// Whether the model was asked for any token, so that it had to read the prompt.
+    /// True if the model chose any token, so that it had to read the prompt.
     pub asked: bool,
-    /// What its confidence was measured from.
+    /// The source of its confidence.
     pub confidence_from: Option<&'static str>,
 }
 
-/// Why there is no whole document.
+/// The reason why a document is incomplete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Halt {
-    /// Somebody asked to stop.
+    /// The caller cancelled.
     Stopped,
-    /// The grammar gave up, or no end was found.
+    /// The grammar failed, or no end was found.
     Lost(String),
 }
 
@@ -72,7 +73,7 @@ impl From<GrammarLost> for Halt {
     }
 }
 
-/// Writes a document. `stop` is asked at least once per token; `out` gets the bytes as they are decided.
+/// Writes a document. `stop` is checked at least once per token; `out` gets the bytes as they are decided.
 pub(crate) fn compose(
     reading: &mut dyn ModelState,
     order: &GenerateRequest<'_>,
@@ -113,16 +114,16 @@ struct Composer<'a> {
     unread: Vec<u32>,
     sampler: Sampler,
     confidence: ChoiceConfidence,
-    /// A value and whether it is a label.
+    /// A value, and whether it is a label.
     label: (u32, bool),
     copies: Copies,
-    /// After how many tokens to see again whether it is time to close.
+    /// The number of tokens after which to check again whether the document must be closed.
     look_at: usize,
     can_ask: bool,
-    /// How many tokens of an explanation were asked for while closing.
+    /// The number of tokens of an explanation that the model has written during closing.
     words: usize,
     offered_confidence: bool,
-    /// The last value for which something decided was offered.
+    /// The last value for which a decision was tried.
     offered: Option<u32>,
     written: Generated,
 }
@@ -158,7 +159,7 @@ impl Composer<'_> {
         }
     }
 
-    /// The place behind what the grammar has pending.
+    /// Returns the place after the pending bytes of the grammar.
     fn here(&mut self) -> JsonCursor {
         let mut here = self.place.clone();
         here.advance(self.walk.pending());
@@ -177,7 +178,7 @@ impl Composer<'_> {
         self.written.tokens += tokens.len();
     }
 
-    /// Writes the measured confidence where it belongs, if the grammar takes it.
+    /// Writes the measured confidence at its place, if the grammar allows it.
     fn write_confidence(&mut self, here: &JsonCursor) -> Result<bool, Halt> {
         if self.offered_confidence || !shortest_ending::is_at_confidence(here) {
             return Ok(false);
@@ -194,7 +195,7 @@ impl Composer<'_> {
         Ok(fits)
     }
 
-    /// Writes the next name where the input lists those that it wants, or the end behind the last; if the grammar takes it.
+    /// Writes the next name if the input lists the wanted ones, or the end after the last; if the grammar allows it.
     fn write_name(&mut self, here: &JsonCursor) -> Result<bool, Halt> {
         if !matches!(here.now(), Now::Member | Now::Next) {
             return Ok(false);
@@ -218,7 +219,7 @@ impl Composer<'_> {
         Ok(fits == Some(true))
     }
 
-    /// Goes on with a list or ends it, as the items that were decided say; if the grammar takes it.
+    /// Continues or ends a list according to the decided items, if the grammar allows it.
     fn write_list(&mut self, here: &JsonCursor) -> Result<bool, Halt> {
         let Some(item) = here.item() else { return Ok(false) };
         let above = here.path().count().saturating_sub(1);
@@ -240,7 +241,7 @@ impl Composer<'_> {
         Ok(fits == Some(true))
     }
 
-    /// Writes what was decided, or what there is to say about it, where it belongs and the grammar takes it.
+    /// Writes a decided value, or the text about decisions, if it belongs here and the grammar allows it.
     fn write_decided(&mut self, here: &JsonCursor) -> Result<bool, Halt> {
         let is_new = here.in_value() && self.offered != Some(here.values());
         if self.order.decisions.is_empty() || !is_new {
@@ -248,7 +249,7 @@ impl Composer<'_> {
         }
         self.offered = Some(here.values());
         let Some(value) = self.decided(here) else { return Ok(false) };
-        // Some of it may be pending already.
+        // Some of it may already be pending.
         let written = here.written();
         let rest = match here.now() {
             Now::String => value.strip_prefix('"').and_then(|text| text.as_bytes().strip_prefix(written)),
@@ -266,7 +267,8 @@ impl Composer<'_> {
         Ok(fits == Some(true))
     }
 
-    /// The value at this place as JSON, if it is decided. What can be decided can be done, so the answer is a success.
+    /// Returns the value at this place as JSON, if it is decided. If decisions were made, the module succeeded, so `ok`
+    /// is true.
     fn decided(&self, here: &JsonCursor) -> Option<String> {
         if is_ok(here) {
             return Some("true".to_owned());
@@ -279,7 +281,7 @@ impl Composer<'_> {
         Some(serde_json::Value::from(value).to_string())
     }
 
-    /// Writes text behind what is pending.
+    /// Writes text after the pending bytes.
     fn write(&mut self, text: &str) -> Result<(), Halt> {
         let bytes = [self.walk.pending(), text.as_bytes()].concat();
         let tokens = self.walk.write(&bytes)?;
@@ -287,7 +289,7 @@ impl Composer<'_> {
         Ok(())
     }
 
-    /// Sees how long the shortest end is, and whether it is time for it.
+    /// Checks the length of the shortest end, and whether the document must be closed now.
     fn look_ahead(&mut self) -> Result<(), Halt> {
         let plan =
             shortest_ending::plan(&mut self.walk.fork(), &self.place, self.shape, None, Labels::Shortest);
@@ -298,13 +300,13 @@ impl Composer<'_> {
         }
         let end = self.order.vocabulary.encode(&plan.bytes).len() + MARGIN;
         let slack = left.saturating_sub(end);
-        // A new list or object makes the end longer, so the closer it is, the more often to look.
+        // A new list or object makes the end longer, so checks are more frequent near the limit.
         self.look_at = self.written.tokens + (slack / 4).max(1);
         self.written.closed = slack == 0;
         Ok(())
     }
 
-    /// Writes the end, or up to the next label; `false` if it is the model's turn.
+    /// Writes the end, or the text up to the next label. Returns `false` if the model has to write.
     fn close(&mut self, here: &JsonCursor) -> Result<bool, Halt> {
         if self.can_ask && shortest_ending::is_explain(here) && self.words < MAX_WORDS {
             self.words += 1;
@@ -348,7 +350,7 @@ impl Composer<'_> {
             Ok(logits) => logits,
             Err(FeedError::Cancelled) => return Err(Halt::Stopped),
             Err(FeedError::Full) => {
-                // Nothing more can be read; so nothing more is asked.
+                // The context is full, so the model cannot be asked any more.
                 self.can_ask = false;
                 self.written.closed = true;
                 return Ok(());
@@ -377,7 +379,7 @@ impl Composer<'_> {
         self.take(choice.token, manner)
     }
 
-    /// Lets the model choose a token of free text, where the grammar seldom has anything against it.
+    /// Lets the model choose a token of free text, where the grammar allows nearly everything.
     fn write_freely(&mut self, logits: &[f32], here: &JsonCursor) -> Result<(), Halt> {
         let walk = RefCell::new(&mut self.walk);
         let choice = self.sampler.choose_freely(
@@ -399,14 +401,15 @@ impl Composer<'_> {
         Ok(())
     }
 
-    /// The tokens that go on with a copy and those that end it, if the value here is one and there are any.
+    /// Returns the tokens that continue a copy and those that end it, if the value here is a copy and there are such
+    /// tokens.
     fn parts(&mut self, mask: &SimpleVob, here: &JsonCursor) -> Option<CopyTokens> {
         let member = self.shape.copied_from(here)?;
         let pending = self.walk.pending();
         self.copies.of(member)?.parts(mask, here.written(), pending, self.order.vocabulary)
     }
 
-    /// Writes `true` instead of a token that begins another word, if the grammar takes it.
+    /// Writes `true` instead of a token that starts another word, if the grammar allows it.
     fn write_success(&mut self, instead_of: u32) -> Result<bool, Halt> {
         let whole = [self.walk.pending(), b"true"].concat();
         if whole.starts_with(self.order.vocabulary.bytes(instead_of)) {
@@ -432,7 +435,7 @@ fn no_opinion() -> Halt {
     Halt::Lost("the model has no opinion".to_owned())
 }
 
-/// Whether the document is about to say whether it is a success.
+/// Returns whether the next value is the `ok` of the document.
 fn is_ok(place: &JsonCursor) -> bool {
     place.now() == Now::Value && place.path().eq([Some(b"ok".as_slice())])
 }

@@ -1,6 +1,6 @@
-//! A file of weights that is hashed before it is computed with, so that what was judged is what is computed with. Somebody may
-//! remember the hash of a file that has not changed, which saves the time, and may keep the weights in packed form, which all
-//! processes share; who that is, and what a file should be, is not known here.
+//! Hashes a file of weights before it is used, so that the verified bytes are the bytes that are computed with. A
+//! [`KnownHashes`] may remember the hash of an unchanged file, which saves time. It may also provide packed weights
+//! that all processes share. Does not know the expected hash of a file.
 
 use std::fs::File;
 use std::io::{self, Read, Seek as _};
@@ -11,34 +11,34 @@ use sha2::{Digest, Sha256};
 
 use cognitive_llama::{Model, WeightsError};
 
-/// Someone who knows what a file of weights should be.
+/// Knows the expected hashes of files of weights.
 pub trait KnownHashes: Send + Sync {
-    /// The hash of a file that is about to be read, if it is remembered and the file has not changed since.
+    /// Returns the hash of a file that is about to be read, if it is stored and the file has not changed since.
     fn recall(&self, file: &File) -> Option<String>;
 
-    /// Takes note of the hash of a file that was read just now. The error refuses it and says why.
+    /// Records the hash of a file that was just read. An error refuses the file and gives the reason.
     fn confirm(&self, file: &File, sha256: &str) -> Result<(), String>;
 
-    /// Where the weights are kept in packed form; nowhere if every process is to have a copy of its own.
+    /// Returns the store of packed weights; `None` if every process uses its own copy.
     fn packed(&self) -> Option<&dyn PackedWeights> {
         None
     }
 }
 
-/// Someone who keeps a file of weights in packed form. Whatever goes wrong there costs time and memory, and no answer.
+/// A store of packed weights. Errors in it cost time and memory, but never an answer.
 pub trait PackedWeights {
-    /// The packed form, if there is one.
+    /// Returns the packed weights, if they exist.
     fn find(&self) -> Option<File>;
 
-    /// Takes back what [`Self::find`] gave: nothing can be done with it.
+    /// Discards the result of [`Self::find`], which is unusable.
     fn discard(&self);
 
-    /// Lets an empty file be written and keeps it, unless another process has done so in the meantime. At least so many bytes
-    /// are needed.
+    /// Has `write` fill an empty file and keeps it, unless another process has stored one in the meantime. At least
+    /// `length` bytes are needed.
     fn keep(&self, length: u64, write: &mut dyn FnMut(&File) -> io::Result<()>) -> Option<File>;
 }
 
-/// Remembers nothing and lets everything pass.
+/// Remembers nothing and accepts every file.
 pub(crate) struct Nobody;
 
 impl KnownHashes for Nobody {
@@ -79,12 +79,12 @@ pub(crate) fn open(path: &Path, witness: &dyn KnownHashes) -> Result<Model, Weig
             hex(&hashed.hash.unwrap_or_default().finalize())
         }
     };
-    // Whoever knows better what is wrong with a file says it first.
+    // If `confirm` fails, its error is more precise than that of the reader, so it is returned first.
     witness.confirm(&file, &sha256).map_err(WeightsError::Damaged)?;
     Ok(model?.with_sha256(&sha256))
 }
 
-/// The model in packed form, which other processes compute with as well. Packs it if nobody has yet.
+/// Returns the model from packed weights that other processes also use. Packs them if they do not exist yet.
 fn shared(
     mut file: &File,
     length: u64,
@@ -102,7 +102,7 @@ fn shared(
     let kept = packed.keep(length, &mut |to| {
         file.rewind()?;
         Model::pack(file, length, sha256, to).map_err(io::Error::other)?;
-        // Nobody may have changed it while it was packed.
+        // Checks that the file did not change while it was packed.
         witness.confirm(file, sha256).map_err(io::Error::other)
     });
     kept.and_then(open)
@@ -114,7 +114,7 @@ fn digest(file: &File) -> io::Result<String> {
     Ok(hex(&hashed.hash.unwrap_or_default().finalize()))
 }
 
-/// Hashes what passes, if somebody wants that.
+/// Hashes the bytes that are read, if requested.
 struct Hashed<'a> {
     file: &'a File,
     hash: Option<Sha256>,
@@ -136,7 +136,7 @@ mod tests {
 
     use super::*;
 
-    /// Remembers one hash, refuses another, and notes what it is told.
+    /// Remembers one hash, refuses another, and records its calls.
     #[derive(Default)]
     struct Remembers {
         known: Option<String>,

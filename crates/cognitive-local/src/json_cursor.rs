@@ -1,31 +1,31 @@
-//! Where in a JSON document a writer stands, byte by byte. Believes that the bytes are JSON, because a grammar let
-//! them through; it checks nothing.
+//! Tracks the position of a writer in a JSON document, byte by byte. Assumes that the bytes are valid JSON, because a
+//! grammar has allowed them; checks nothing.
 
 use std::borrow::Cow;
 
-/// A place in a document that is being written.
+/// A position in a document that is being written.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct JsonCursor {
     steps: Vec<CursorStep>,
     now: Now,
-    /// Bytes that still belong to an escape sequence.
+    /// The missing bytes of an escape sequence.
     escape: u8,
-    /// Bytes that still belong to a character.
+    /// The missing bytes of a character.
     tail: u8,
     values: u32,
-    /// The string so far, as it was written.
+    /// The raw bytes of the current string.
     text: Vec<u8>,
 }
 
 #[derive(Debug, Clone)]
 enum CursorStep {
-    /// The name of the member, as it was written.
+    /// The raw name of the member.
     Member(Vec<u8>),
-    /// Which item of the list it is, from 0.
+    /// The index of the item in the list, from 0.
     Item(usize),
 }
 
-/// What may come next.
+/// The possible next text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Now {
     /// A value, or the end of an empty list.
@@ -39,7 +39,7 @@ pub(crate) enum Now {
     Colon,
     /// More of a string.
     String,
-    /// More of a number or a word, or what follows it.
+    /// More of a number or a word, or the text after it.
     Scalar,
     /// A comma or an end.
     Next,
@@ -52,27 +52,27 @@ impl JsonCursor {
         self.now
     }
 
-    /// Bytes that still belong to an escape sequence, and to a character.
+    /// The missing bytes of an escape sequence, and of a character.
     pub(crate) fn unfinished(&self) -> (u8, u8) {
         (self.escape, self.tail)
     }
 
-    /// Whether a value starts here or goes on here.
+    /// Returns whether a value starts or continues here.
     pub(crate) fn in_value(&self) -> bool {
         matches!(self.now, Now::Value | Now::String | Now::Scalar)
     }
 
-    /// How many values have begun, so that one value can be told from the next.
+    /// The number of values that have started, which identifies the current value.
     pub(crate) fn values(&self) -> u32 {
         self.values
     }
 
-    /// The string so far, without its quotes and as it was written; only while it is being written.
+    /// The raw string so far, without its quotes; only while it is being written.
     pub(crate) fn written(&self) -> &[u8] {
         &self.text
     }
 
-    /// The way from the top: names of members, `None` for an item of a list.
+    /// The path from the root: names of members, `None` for an item of a list.
     pub(crate) fn path(&self) -> impl Iterator<Item = Option<&[u8]>> {
         self.steps.iter().map(|step| match step {
             CursorStep::Member(name) => Some(name.as_slice()),
@@ -80,7 +80,7 @@ impl JsonCursor {
         })
     }
 
-    /// The way from the top in words: names of members as they were written, numbers of items.
+    /// The path from the root as text: raw names of members, numbers of items.
     pub(crate) fn words(&self) -> impl Iterator<Item = Cow<'_, str>> {
         self.steps.iter().map(|step| match step {
             CursorStep::Member(name) => String::from_utf8_lossy(name),
@@ -88,7 +88,7 @@ impl JsonCursor {
         })
     }
 
-    /// The number of the item that was just written, if a list goes on or ends here.
+    /// The number of the item that was just written, if the next text continues or ends its list.
     pub(crate) fn item(&self) -> Option<usize> {
         match self.steps.last() {
             Some(CursorStep::Item(number)) if self.now == Now::Next => Some(*number),
@@ -96,7 +96,7 @@ impl JsonCursor {
         }
     }
 
-    /// Whether this is at or below a member of the document itself.
+    /// Returns whether this is at or below a member of the root object.
     pub(crate) fn is_below(&self, name: &str) -> bool {
         self.path().next() == Some(Some(name.as_bytes()))
     }
@@ -192,7 +192,7 @@ impl JsonCursor {
     }
 }
 
-/// How many bytes of a character are missing after `byte`.
+/// Returns the number of bytes of a character that are missing after `byte`.
 fn tail_after(byte: u8, missing: u8) -> u8 {
     match byte {
         0x80..=0xBF => missing.saturating_sub(1),

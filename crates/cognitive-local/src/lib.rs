@@ -1,10 +1,12 @@
-//! The embedded model: a small Llama (`cognitive_llama`), bound to a module's contract token by token.
-//! It fetches nothing, writes nothing and reads one file: the weights that it is handed.
+//! The embedded model: a small language model (`cognitive_llama`), bound to a module's contract token by token. It
+//! fetches nothing and reads one file: the weights that it is given. It writes only packed weights, into a file that
+//! the caller provides.
 //!
-//! From below: `cognitive_llama` computes, `guide` knows what may come next, `sample` chooses, `compose` writes one document with
-//! both, `decide` settles beforehand what the contract wants decided, `closing` ends it in time and `confidence` measures how sure the model was. `chat` makes the prompt, `thought` lets the model think before it answers; `queue`,
-//! `text_room`, `beginnings` and `worker` serve many requests at the same time; `provider` is what the runtime sees. `trainer` lets
-//! a model learn from labelled cases how it decides best.
+//! From the bottom up: `cognitive_llama` computes, `grammar` knows the allowed tokens, `sample` chooses one, and
+//! `generate` writes a document with both. `decide` makes the decisions of the contract beforehand, `shortest_ending`
+//! closes a document in time, and `confidence` measures how sure the model was. `chat` builds the prompt, and `thought`
+//! lets the model think before it answers. `queue`, `text_room`, `beginnings` and `worker` serve parallel requests; the
+//! runtime calls `provider`. `trainer` trains decisions on labelled cases.
 
 mod beginnings;
 mod chat;

@@ -1,57 +1,57 @@
-//! What writing needs of a model: a vocabulary, a context and texts that are read. The engine has all of it, and reads the
-//! texts of all requests together; tests bring a toy. Computes nothing itself.
+//! The interface of a model for writing: a vocabulary, a context and texts. The engine implements it and reads the
+//! texts of all requests in batches; tests use a toy model. Computes nothing itself.
 
 use std::sync::Arc;
 
 use cognitive_llama::{Ensemble, EnsembleSession, FeedError, Tokenizer};
 
-/// Text to tokens and back.
+/// Converts text to tokens and back.
 pub(crate) trait Vocabulary: Send + Sync {
-    /// How many tokens there are.
+    /// The number of tokens.
     fn len(&self) -> usize;
     /// The bytes of a token; the name of a control token.
     fn bytes(&self, token: u32) -> &[u8];
-    /// Whether a token steers instead of standing for text.
+    /// Returns whether a token is a control token, which represents no text.
     fn is_control(&self, token: u32) -> bool;
-    /// The control token of this name.
+    /// Returns the control token of this name.
     fn control(&self, name: &str) -> Option<u32>;
     /// The token that ends a turn.
     fn end_of_turn(&self) -> u32;
-    /// The tokens of bytes, never a control token.
+    /// Returns the tokens of bytes, never a control token.
     fn encode(&self, bytes: &[u8]) -> Vec<u32>;
 }
 
-/// Something that can be asked for the next token.
+/// A model that predicts the next token.
 pub(crate) trait LanguageModel: Send + Sync {
     fn vocabulary(&self) -> &dyn Vocabulary;
-    /// How many tokens fit.
+    /// The largest number of tokens in a text.
     fn context_length(&self) -> usize;
-    /// The template of its conversations, if its file has one.
+    /// The chat template, if its file has one.
     fn chat_template(&self) -> Option<&str> {
         None
     }
-    /// The hash of the file that they came from, if somebody has made it.
+    /// The hash of the file of the weights, if it is known.
     fn sha256(&self) -> Option<&str> {
         None
     }
-    /// How many numbers it has learned, or near to it; nothing is known of a model that does not say.
+    /// The approximate number of parameters; 0 if it is unknown.
     fn parameters(&self) -> u64 {
         0
     }
-    /// The memory that each token of a text takes, in bytes.
+    /// The memory per token of a text, in bytes.
     fn bytes_per_token(&self) -> u64;
-    /// An empty text.
+    /// Creates an empty text.
     fn session(self: Arc<Self>) -> Box<dyn SharedReading>;
 }
 
-/// What has been read so far.
+/// The text that a model has read so far.
 pub(crate) trait ModelState: Send {
     fn tokens(&self) -> &[u32];
     /// Forgets everything after the first `length` tokens.
     fn truncate(&mut self, length: usize);
-    /// Reads on and returns the logits after the last token.
+    /// Reads the tokens and returns the logits after the last one.
     fn feed(&mut self, tokens: &[u32], cancelled: &dyn Fn() -> bool) -> Result<&[f32], FeedError>;
-    /// Reads on and returns how likely each token but the first was after those before it, as a logarithm.
+    /// Reads the tokens and returns the log-likelihood of each but the first, given those before it.
     fn likelihoods(&mut self, tokens: &[u32], cancelled: &dyn Fn() -> bool) -> Result<Vec<f32>, FeedError> {
         let mut found = Vec::new();
         for (index, token) in tokens.iter().enumerate() {
@@ -65,11 +65,12 @@ pub(crate) trait ModelState: Send {
         }
         Ok(found)
     }
-    /// Reads on and returns the vector of the last token after each layer; none if the model keeps them to itself.
+    /// Reads the tokens and returns the state of the last one after each layer; empty if the model does not expose
+    /// states.
     fn states(&mut self, tokens: &[u32], cancelled: &dyn Fn() -> bool) -> Result<Vec<Vec<f32>>, FeedError> {
         self.feed(tokens, cancelled).map(|_| Vec::new())
     }
-    /// The same as [`Self::likelihoods`] for each of these texts by itself; what was read stays as it is.
+    /// Like [`Self::likelihoods`], for each of these texts as a separate continuation; this text does not change.
     fn likelihoods_of_each(
         &mut self,
         texts: &[Vec<u32>],
@@ -85,11 +86,11 @@ pub(crate) trait ModelState: Send {
     }
 }
 
-/// A text whose beginning others may share.
+/// A text that can share its start with others.
 pub(crate) trait SharedReading: ModelState {
-    /// Reads on, for somebody who does not want to know what may follow.
+    /// Reads the tokens without computing logits.
     fn read(&mut self, tokens: &[u32], cancelled: &dyn Fn() -> bool) -> Result<(), FeedError>;
-    /// Another text that begins with the first `length` tokens of this one. What was computed of them is shared.
+    /// Creates another text that starts with the first `length` tokens of this one. Their computation is shared.
     fn fork(&self, length: usize) -> Box<dyn SharedReading>;
 }
 

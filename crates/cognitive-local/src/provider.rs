@@ -1,4 +1,4 @@
-//! The embedded model as a provider. Loads its weights when they are first needed, and says clearly when it cannot.
+//! The embedded model as a provider. Loads its weights at the first call, and reports clearly if that fails.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -20,19 +20,19 @@ use crate::queue::{Job, Queue, QueueLimits, Work, WorkerReport};
 use crate::worker::LocalWorker;
 use cognitive_llama::{Ensemble, Model, WeightsError};
 
-/// What to do about weights that are missing or damaged.
+/// The hint for missing or damaged weights.
 const HINT: &str = "`cogn model pull [NAME]` fetches them";
 
-/// How many requests are worked on at once where nobody said, for each core and at least. More would hardly be answered
-/// sooner, and each holds its keys and values in memory.
+/// The default number of parallel requests per core, and its minimum. More would hardly finish sooner, and each holds
+/// its keys and values in memory.
 const AT_ONCE_PER_CORE: usize = 4;
 const LEAST_AT_ONCE: usize = 16;
-/// What no embedded model offers, and what a small one does not offer either.
+/// The capabilities that no embedded model offers, and those that a small one does not offer.
 const LACKED: [&str; 3] = ["long_context", "function_calling", "vision"];
 const LACKED_BY_SMALL: [&str; 4] = ["reasoning", "long_context", "function_calling", "vision"];
-/// A shorter file, in bytes, has no model that reasons, whatever its block types.
+/// The least file size, in bytes, of a model that reasons, with any block types.
 const LEAST_THAT_REASONS: u64 = 300_000_000;
-/// How many wait besides where nobody said.
+/// The default number of waiting requests.
 const DEFAULT_WAITING: usize = 256;
 
 /// The model inside this process: no key, no network, answers bound to the contract token by token.
@@ -42,21 +42,21 @@ pub struct EmbeddedProvider {
     file: String,
     desk: Arc<LocalWorker>,
     queue: Arc<Queue>,
-    /// The file itself.
+    /// The path of the file.
     path: Option<PathBuf>,
-    /// Whether the model in it weighs and orders, once somebody has asked.
+    /// True if the model can compare and order; computed at the first use.
     reasons: OnceLock<bool>,
 }
 
-/// Why there is no embedded model.
+/// The reason why the embedded model is unavailable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// There is no such file.
+    /// The file does not exist.
     Missing(PathBuf),
-    /// The file cannot serve as a model.
+    /// The file cannot be used as a model.
     Load(WeightsError),
-    /// The vocabulary cannot be bound to a grammar.
+    /// The vocabulary cannot be used with a grammar.
     Vocabulary(String),
 }
 
@@ -74,12 +74,13 @@ impl fmt::Display for OpenError {
 impl std::error::Error for OpenError {}
 
 impl EmbeddedProvider {
-    /// The model in a file, under the name of the file. Looks whether it is there; the rest waits for the first call.
+    /// Creates the provider for a file, named after the file. Only checks that the file exists; the first call loads
+    /// it.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
         Self::open_before(path, Arc::new(Nobody))
     }
 
-    /// The same, where somebody knows what the file should be.
+    /// Like [`Self::open`], with a `witness` that knows the expected hash of the file.
     pub fn open_before(path: &Path, witness: Arc<dyn KnownHashes>) -> Result<Self, OpenError> {
         if !path.is_file() {
             return Err(OpenError::Missing(path.to_owned()));
@@ -93,7 +94,7 @@ impl EmbeddedProvider {
         Ok(model)
     }
 
-    /// The model whose weights are part of the program, and what they hash to.
+    /// Creates the provider for weights that are part of the program, with their hash.
     #[must_use]
     pub fn from_static(name: &str, bytes: &'static [u8], sha256: &'static str) -> Self {
         Self::new(name, move || {
@@ -117,7 +118,8 @@ impl EmbeddedProvider {
         }
     }
 
-    /// Whether the model is large enough to weigh and order. Asked once; of a large file the header is read for it.
+    /// Returns whether the model is large enough to compare and order. Computed once; for a large file, its header is
+    /// read.
     fn reasons(&self) -> bool {
         let look = || {
             let path = self.path.as_deref()?;
@@ -127,7 +129,7 @@ impl EmbeddedProvider {
         *self.reasons.get_or_init(|| look().is_some_and(|parameters| parameters >= REASONS))
     }
 
-    /// The same, under another name.
+    /// Returns the provider with another name.
     #[must_use]
     pub fn named(mut self, name: &str) -> Self {
         name.clone_into(&mut self.model);
@@ -135,23 +137,23 @@ impl EmbeddedProvider {
         self
     }
 
-    /// The same, for a process that answers many requests: 60 ms more at the start for cheaper tokens.
+    /// Returns the provider for a process that answers many requests: 60 ms more at the start, for cheaper tokens.
     #[must_use]
     pub fn for_server(mut self) -> Self {
         Arc::make_mut(&mut self.desk).serve_many();
         self
     }
 
-    /// The same with other bounds: how many requests are worked on at once, which is at least one, and how many wait
-    /// besides. Whoever comes then is told to come back later.
+    /// Returns the provider with other limits: the number of parallel requests, at least one, and of waiting requests.
+    /// Further requests get a rate-limit error with a retry time.
     #[must_use]
     pub fn with_places(mut self, at_once: usize, waiting: usize) -> Self {
         self.queue = Arc::new(Queue::new(QueueLimits { at_once, waiting }));
         self
     }
 
-    /// The same with so many bytes of memory for keys and values of all requests that are worked on at once. Those that do
-    /// not fit wait. A request that is larger than all of it is answered alone.
+    /// Returns the provider with this memory limit, in bytes, for the keys and values of all parallel requests.
+    /// Requests that do not fit wait. A request that exceeds the limit runs alone.
     #[must_use]
     pub fn with_text_memory(mut self, bytes: u64) -> Self {
         Arc::make_mut(&mut self.desk).limit_room(bytes);
@@ -191,7 +193,7 @@ impl EmbeddedProvider {
     }
 }
 
-/// A model that reads the texts of all requests together, with all cores.
+/// Creates a model that reads the texts of all requests in batches, with all cores.
 fn together(model: Model) -> Arc<dyn LanguageModel> {
     Arc::new(Ensemble::new(Arc::new(model), cores()))
 }
@@ -200,7 +202,7 @@ fn cores() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// What tells one file of weights from another without reading it.
+/// Identifies a file of weights without reading it.
 fn stamp(path: &Path) -> String {
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let meta = path.metadata().ok();
@@ -238,7 +240,7 @@ impl Provider for EmbeddedProvider {
         &["json_mode", "seed", "offline"]
     }
 
-    /// A small model labels and copies. Asked for more it repeats its examples, which is worse than no answer.
+    /// A small model labels and copies. For other tasks it repeats its examples, which is worse than no answer.
     fn lacks(&self) -> &[&str] {
         if self.reasons() { &LACKED } else { &LACKED_BY_SMALL }
     }
@@ -260,7 +262,7 @@ impl Provider for EmbeddedProvider {
     }
 }
 
-/// Tells the worker when nobody waits any more.
+/// Notifies the worker when the caller is gone.
 struct Departure(Arc<AtomicBool>);
 
 impl Drop for Departure {

@@ -1,9 +1,8 @@
-//! Requests in the order in which they came, and the threads that work on them. Never runs on the async runtime, whose
-//! threads must not compute.
+//! The request queue and its worker threads. Never runs on the async runtime, whose threads must not compute.
 //!
-//! A bounded number is worked on at once; each of them has a thread, which the queue starts when it is first needed. All of
-//! them read together, so none waits for the end of another. Those who come later wait in a line of bounded length, first
-//! come, first served; whoever finds it full is told when to come back.
+//! A bounded number of requests runs in parallel, each on a thread that the queue starts on first need. All of them
+//! read in batches, so none waits for the end of another. Further requests wait in a bounded queue, first come, first
+//! served. If it is full, a request gets a rate-limit error with a retry time.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,11 +14,11 @@ use std::time::{Duration, Instant};
 use cognitive_contract::ports::{Attempt, ModelCall, ModelEnd, ProviderError};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// The least and the longest time after which somebody is told to come back.
+/// The shortest and the longest retry time in a rate-limit error.
 const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
-/// What a worker tells the one who asked.
+/// A message of a worker to the caller.
 #[derive(Debug)]
 pub(crate) enum WorkerReport {
     Piece(String),
@@ -31,7 +30,7 @@ pub(crate) enum WorkerReport {
 pub(crate) struct Job {
     pub call: ModelCall,
     pub deadline: Option<Instant>,
-    /// Nobody waits for the answer any more.
+    /// Set if the caller is gone.
     pub cancelled: Arc<AtomicBool>,
     pub reports: UnboundedSender<WorkerReport>,
 }
@@ -45,22 +44,22 @@ impl Job {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// Reports something. Whoever no longer listens has cancelled; that is noticed elsewhere.
+    /// Sends a report. A closed channel is ignored: the caller has cancelled, which is detected elsewhere.
     pub(crate) fn report(&self, report: WorkerReport) {
         let _ = self.reports.send(report);
     }
 }
 
-/// How many requests there may be.
+/// The limits of the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct QueueLimits {
-    /// Those that are worked on.
+    /// The number of parallel requests.
     pub at_once: usize,
-    /// Those that wait besides.
+    /// The number of waiting requests.
     pub waiting: usize,
 }
 
-/// Requests that wait, and who works.
+/// Waiting requests, and the workers.
 pub(crate) struct Queue {
     limits: QueueLimits,
     line: Mutex<WorkLine>,
@@ -71,18 +70,18 @@ pub(crate) struct Queue {
 struct WorkLine {
     jobs: VecDeque<Job>,
     workers: usize,
-    /// How many of them have no request yet, those included that are being started or woken.
+    /// The number of workers without a request, including those that are being started or woken.
     idle: usize,
-    /// Of each request that is worked on, whether its caller is gone.
+    /// For each running request, whether its caller is gone.
     running: Vec<Arc<AtomicBool>>,
-    /// How long the last answer took.
+    /// The duration of the last answer.
     last: Duration,
     is_closed: bool,
 }
 
 impl WorkLine {
-    /// How many are worked on that somebody waits for. The place of a caller who is gone is free at once, although it takes
-    /// its worker a token to notice.
+    /// Returns the number of running requests with a caller. The place of a gone caller is free at once, although its
+    /// worker notices only at the next token.
     fn busy(&self) -> usize {
         self.running.iter().filter(|gone| !gone.load(Ordering::Relaxed)).count()
     }
@@ -93,7 +92,7 @@ impl Queue {
         Self { limits, line: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// Puts a request at the end, and starts a worker for it if all are busy and there may be one more.
+    /// Appends a request. Starts a worker for it if all are busy and the limit allows another one.
     pub(crate) fn push(self: &Arc<Self>, job: Job, work: &Arc<Work>) -> Result<(), ProviderError> {
         let room = self.limits.at_once.max(1).saturating_add(self.limits.waiting);
         let is_full = |line: &WorkLine| line.jobs.len() + line.busy() >= room;
@@ -110,7 +109,7 @@ impl Queue {
         if line.jobs.len() > line.idle && line.workers < self.limits.at_once.max(1) {
             match start(Arc::clone(self), Arc::clone(work)) {
                 Ok(()) => (line.workers, line.idle) = (line.workers + 1, line.idle + 1),
-                // Somebody else will take it.
+                // Another worker will take it.
                 Err(_) if line.workers > 0 => {}
                 Err(error) => {
                     line.jobs.pop_back();
@@ -123,19 +122,19 @@ impl Queue {
         Ok(())
     }
 
-    /// Lets the workers go home.
+    /// Ends the workers.
     pub(crate) fn close(&self) {
         self.line().is_closed = true;
         self.changed.notify_all();
     }
 
-    /// Sends away those who have waited too long or are gone. Whoever works calls it now and then, so no clock is
-    /// needed: while nobody works, nobody waits.
+    /// Removes requests that have timed out or are cancelled. Busy workers call this regularly, so no timer is needed:
+    /// without busy workers, no request waits.
     pub(crate) fn sweep(&self) {
         self.line().sweep();
     }
 
-    /// The next request; `None` when the queue is closed. Waits for either.
+    /// Waits for the next request; returns `None` when the queue is closed.
     fn next(&self) -> Option<Job> {
         let mut line = self.line();
         loop {
@@ -151,7 +150,7 @@ impl Queue {
         }
     }
 
-    /// Takes a worker back from a request, and notes how long the answer took if there was one.
+    /// Returns a worker to the queue, and records the duration of the answer if there was one.
     fn take_back(&self, job: &Job, took: Option<Duration>) {
         let mut line = self.line();
         line.idle += 1;
@@ -160,7 +159,7 @@ impl Queue {
     }
 
     fn line(&self) -> MutexGuard<'_, WorkLine> {
-        // A list of jobs is whole whatever happened while it was held.
+        // The list of jobs is consistent even after a panic.
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -177,10 +176,10 @@ impl WorkLine {
     }
 }
 
-/// How a request is answered.
+/// The function that answers a request.
 pub(crate) type Work = dyn Fn(&Job, &Queue) -> Result<ModelEnd, ProviderError> + Send + Sync;
 
-/// Starts a worker. A panic while it works ends that request with an error, and no other.
+/// Starts a worker. A panic during a request ends only that request, with an error.
 fn start(queue: Arc<Queue>, work: Arc<Work>) -> Result<(), ProviderError> {
     let body = move || {
         while let Some(job) = queue.next() {
@@ -193,7 +192,7 @@ fn start(queue: Arc<Queue>, work: Arc<Work>) -> Result<(), ProviderError> {
             let broken =
                 || Err(ProviderError::Unexpected("the embedded model failed unexpectedly".to_owned()));
             let is_answer = outcome.as_ref().is_ok_and(Result::is_ok);
-            // Before the end is told: whoever hears it finds the place free.
+            // Before the end is reported, so that the place is free when the caller receives it.
             queue.take_back(&job, is_answer.then(|| began.elapsed()));
             job.report(WorkerReport::End(outcome.unwrap_or_else(|_| broken())));
         }

@@ -1,24 +1,24 @@
-//! The next token, from what the model finds likely and the grammar allows. The same seed gives the same tokens.
-//! Allocates nothing per token.
+//! Samples the next token from the logits of the model and the tokens that the grammar allows. The same seed gives the
+//! same tokens. Allocates nothing per token.
 //!
-//! In free text the grammar allows nearly everything, and to list all that it allows would cost more than to ask about
-//! one token. So there the sampler first proposes a token without knowing what is allowed. Only if that one is refused
-//! the list is made, and another is drawn so that every token is as likely as if the list had been known from the start.
+//! In free text the grammar allows nearly every token, and listing the allowed tokens costs more than checking a single
+//! one. So the sampler first proposes a token without the list. Only if that token is refused, the list is computed and
+//! another token is drawn. The distribution is the same as if the list had been known from the start.
 
 use toktrie::SimpleVob;
 
 use cognitive_llama::{Kernel, sum_of_powers};
 
-/// How many of the likeliest tokens take part when there is a temperature.
+/// The number of likeliest tokens that take part in sampling with a temperature.
 const MAX_CANDIDATES: usize = 40;
-/// Small models repeat themselves for ever without it; 1.3 begins to damage copied dates.
+/// Without it small models repeat themselves endlessly; 1.3 starts to damage copied dates.
 const REPETITION_PENALTY: f32 = 1.1;
-/// How far back a repetition counts.
+/// The number of tokens within which a repetition is penalised.
 const WINDOW: usize = 64;
-/// How many logits are handled at once: as many as a word of the mask has bits.
+/// The number of logits in a block: the number of bits in a word of the mask.
 const LANES: usize = 32;
 
-/// A small generator of numbers (splitmix64): the same seed always gives the same numbers.
+/// A small random number generator (splitmix64): the same seed always gives the same numbers.
 #[derive(Debug, Clone)]
 pub(crate) struct Dice(u64);
 
@@ -42,12 +42,12 @@ impl Dice {
     }
 }
 
-/// What is being written decides how a token is chosen.
+/// The method of choosing a token, depending on the kind of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SamplingMode {
-    /// One of a few values: the likeliest, whatever the temperature. No dice are thrown.
+    /// One of a few values: the likeliest at any temperature, without randomness.
     Decision,
-    /// Free text: by temperature, and what was said before is less likely.
+    /// Free text: by temperature, with a penalty for repetition.
     Prose,
     /// Numbers, names and signs: by temperature.
     Structure,
@@ -57,8 +57,8 @@ pub(crate) enum SamplingMode {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ChosenToken {
     pub token: u32,
-    /// How likely the model found it, before temperature and penalty: among the tokens that were allowed if there was a
-    /// list of them, else among all.
+    /// Its probability before temperature and penalty: among the allowed tokens after [`Sampler::choose`], among all
+    /// tokens after [`Sampler::choose_freely`].
     pub probability: f32,
 }
 
@@ -83,7 +83,8 @@ impl Best {
         self.candidates().iter().any(|(_, candidate)| *candidate == token)
     }
 
-    /// The logit and the weights of the candidates together at a temperature, where the likeliest weighs one.
+    /// Returns the highest logit, and the sum of the candidates' weights at a temperature, where the likeliest has
+    /// weight one.
     fn sum(&self, temperature: f32) -> (f32, f32) {
         let top = self.candidates().first().map_or(f32::NEG_INFINITY, |(logit, _)| *logit);
         (top, self.candidates().iter().map(|(logit, _)| ((logit - top) / temperature).exp()).sum())
@@ -96,10 +97,10 @@ pub(crate) struct Sampler {
     temperature: f32,
     dice: Dice,
     kernel: Kernel,
-    /// The last tokens of free text, in a ring.
+    /// The last tokens of free text, in a ring buffer.
     recent: [u32; WINDOW],
     written: usize,
-    /// How often each token is in the ring.
+    /// The number of occurrences of each token in the ring buffer.
     counts: Vec<u8>,
     best: Best,
 }
@@ -134,14 +135,15 @@ impl Sampler {
         self.choice(logits, token, highest, sum)
     }
 
-    /// Chooses a token of free text. `allows` is asked about one token, and `allowed` lists all that may come, which is
-    /// asked for only if the first token may not. An error of theirs ends the choice.
+    /// Chooses a token of free text. `allows` checks one token. `allowed` lists all allowed tokens and is called only
+    /// if the first proposal is refused. An error of `allowed` ends the choice.
     ///
-    /// Without temperature the best of all tokens is the best of the allowed ones, if it is one of them. With one, let
-    /// `U` be the best of all, `M` the best of the allowed ones, and each token's weight `w`; the aim is to draw `t` from
-    /// `M` with probability `w(t) / M`. The first draw yields a token that is in both with `w(t) / U`, which is less. So
-    /// the second draw gives it what is missing, `w(t) / M - w(t) / U`, and a token of `M` alone `w(t) / M`. These are
-    /// together what the first draw had left over. `M` is never heavier than `U`, so nothing is negative.
+    /// Without temperature, the best token is taken if it is allowed; otherwise the best allowed one. With temperature,
+    /// let `U` be the best of all tokens, `M` the best of the allowed ones, and `w` the weight of a token. The aim is
+    /// to draw `t` from `M` with probability `w(t) / M`. The first draw yields a token that is in both with `w(t) / U`,
+    /// which is less. So the second draw adds the missing `w(t) / M - w(t) / U`, and a token of `M` alone gets
+    /// `w(t) / M`. Their sum is exactly the probability that the first draw left over. `M` is never heavier than `U`,
+    /// so nothing is negative.
     pub(crate) fn choose_freely<E>(
         &mut self,
         logits: &[f32],
@@ -180,10 +182,10 @@ impl Sampler {
             let top =
                 block.iter().fold(f32::NEG_INFINITY, |top, logit| if *logit > top { *logit } else { top });
             best.highest = best.highest.max(top);
-            // A penalty only lowers, so whoever is below the bar without one is below it with one.
+            // A penalty only lowers a logit, so a logit below the bar without it stays below with it.
             if top > bar {
                 for (token, logit) in (first..).zip(block) {
-                    // What is no number is above no bar.
+                    // A NaN is never above the bar.
                     if *logit > bar {
                         let is_repeated = manner == SamplingMode::Prose
                             && counts.get(token as usize).is_some_and(|count| *count > 0);
@@ -202,7 +204,7 @@ impl Sampler {
         }
     }
 
-    /// Remembers a token of free text. One that holds a quote ends the text, and ends may repeat.
+    /// Remembers a token of free text. A token with a quote ends the text, and ends may repeat.
     pub(crate) fn remember(&mut self, token: u32, bytes: &[u8]) {
         if bytes.contains(&b'"') {
             return;
@@ -240,7 +242,7 @@ impl Sampler {
     }
 }
 
-/// How likely all allowed tokens are together. Comparable only between calls with the same logits.
+/// Returns the total weight of all allowed tokens. Comparable only between calls with the same logits.
 pub(crate) fn mass(logits: &[f32], allowed: &SimpleVob) -> f32 {
     let finite = logits.iter().copied().filter(|logit| logit.is_finite());
     let highest = finite.fold(f32::NEG_INFINITY, f32::max);
@@ -254,8 +256,8 @@ fn penalised(logit: f32) -> f32 {
     if logit > 0.0 { logit / REPETITION_PENALTY } else { logit * REPETITION_PENALTY }
 }
 
-/// Keeps the list of the best sorted, best first, and returns the worst of them once the list is full. Of equals the
-/// first stays first, so the order is always the same.
+/// Inserts into the sorted list, best first, and returns the worst entry once the list is full. Ties keep their order,
+/// so the result is deterministic.
 fn insert(best: &mut [(f32, u32); MAX_CANDIDATES], count: &mut usize, new: (f32, u32)) -> f32 {
     let worst = |best: &[(f32, u32)], count: usize| match best.last() {
         Some((logit, _)) if count == MAX_CANDIDATES => *logit,
@@ -277,8 +279,8 @@ fn insert(best: &mut [(f32, u32); MAX_CANDIDATES], count: &mut usize, new: (f32,
     worst(best, *count)
 }
 
-/// The logits in blocks; what is not allowed, or no number, is as unlikely as can be. Blocks without anything allowed
-/// are passed over. Written without branches, so that many numbers are handled at once.
+/// Visits the logits in blocks; tokens that are not allowed, and NaNs, become negative infinity. Blocks without an
+/// allowed token are skipped. Written without branches, so that the compiler can vectorise it.
 fn each_block(logits: &[f32], allowed: &SimpleVob, mut visit: impl FnMut(u32, &[f32])) {
     let mut first = 0;
     for (word, chunk) in allowed.as_slice().iter().zip(logits.chunks(LANES)) {
@@ -369,7 +371,7 @@ mod tests {
         assert_eq!(sampler.choose(&logits, &allow(&[10, 11]), SamplingMode::Prose).unwrap().token, 10);
     }
 
-    /// A choice of free text where only these tokens are allowed, and whether the list of them was needed.
+    /// A choice of free text with only these tokens allowed, and whether the list was needed.
     fn freely(sampler: &mut Sampler, logits: &[f32], tokens: &[u32]) -> (Option<ChosenToken>, bool) {
         let mut listed = false;
         let choice = sampler.choose_freely(
@@ -394,7 +396,7 @@ mod tests {
         assert_eq!(freely(&mut sampler, &logits, &[]), (None, true));
     }
 
-    /// Each token is drawn as often as if the list had been known, also where a refusal lets tokens in that were not among
+    /// Each token is drawn as often as with a known list. This includes refusals that admit tokens that were not among
     /// the best before.
     #[test]
     fn free_text_is_drawn_as_if_all_allowed_tokens_had_been_listed() {
@@ -416,7 +418,7 @@ mod tests {
         let chosen = known.iter().filter(|count| **count > 0).count();
         assert_eq!(chosen, MAX_CANDIDATES);
         for (token, (known, proposed)) in known.iter().zip(proposed).enumerate() {
-            // Some 5,000 each; five standard deviations of the difference.
+            // About 5,000 each; five standard deviations of the difference.
             let spread = 5.0 * f64::from(known + proposed).sqrt();
             assert!(f64::from(known - proposed).abs() <= spread, "{token}: {known} {proposed}");
         }

@@ -1,17 +1,17 @@
-//! Sentences about what was decided: the keyword `x-say` has forms with names in braces. A name that was not decided
-//! spoils its form, and the next one is tried; without a form that fits, the model writes. Invents nothing.
+//! Sentences about decisions: the keyword `x-say` has templates with names in braces. If a name was not decided, the
+//! next template is tried; if none fits, the model writes the text. Invents nothing.
 //!
-//! `{mood}` is the value that was decided, `{mood.next}` the candidate that came second and `{mood.lead}` how far it is
-//! behind; `{found}` lists the members of an object that were found and `{found.missing}` those that were not.
+//! `{mood}` is the decided value, `{mood.next}` the second candidate, and `{mood.lead}` is `clearly` or `narrowly`.
+//! `{found}` lists the members of an object that were found, and `{found.missing}` the others.
 
 use serde_json::Value;
 
 use crate::decide::Decisions;
 
-/// From here on a lead is clear.
+/// The probability from which a lead is called clear.
 const CLEAR: f64 = 0.8;
 
-/// The first form that fits. `forms` is one text or a list of them.
+/// Returns the first template that can be filled. `forms` is one text or a list of texts.
 pub(crate) fn sentence(forms: &Value, decisions: &Decisions) -> Option<String> {
     match forms {
         Value::String(form) => filled(form, decisions),

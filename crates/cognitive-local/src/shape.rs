@@ -1,4 +1,4 @@
-//! What the lowered contract says about a place in the document. Reads the schema only; it judges no value.
+//! Looks up the lowered contract at a place in the document. Reads the schema only; judges no value.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::json_cursor::JsonCursor;
 const COPY: &str = "x-copy-from";
 /// The keyword of members whose names are listed in the input; its value names the member of the input.
 const NAMES: &str = "x-name-from";
-/// The keyword of strings that are said about what was decided; its value is the form, or a list of forms.
+/// The keyword of strings about decisions; its value is a template, or a list of templates.
 const SAY: &str = "x-say";
 
 /// The parts of a lowered schema, found by place.
@@ -22,7 +22,7 @@ impl<'a> SchemaParts<'a> {
         Self { schema }
     }
 
-    /// Whether the value at this place is a choice among a few: listed values, tags, or yes and no.
+    /// Returns whether the value at this place is one of a few: listed values, tags or booleans.
     pub(crate) fn is_label(self, place: &JsonCursor) -> bool {
         let nodes = self.at(place);
         let mut values: Vec<String> = Vec::new();
@@ -35,13 +35,13 @@ impl<'a> SchemaParts<'a> {
         values.len() > 1
     }
 
-    /// The member of the input that the value at this place is a piece of, if it has to be one.
+    /// Returns the member of the input from which the value at this place must be copied, if there is one.
     pub(crate) fn copied_from(self, place: &JsonCursor) -> Option<&'a str> {
         self.origin(place, COPY)
     }
 
-    /// The members of the object at this place whose names are listed in the input, in the order of the grammar, each
-    /// with the member of the input that lists it.
+    /// Returns the members of the object at this place whose names are listed in the input, in the order of the
+    /// grammar. Each comes with the member of the input that lists it.
     pub(crate) fn named(self, place: &JsonCursor) -> Vec<(&'a str, &'a str)> {
         let above = place.path().count().saturating_sub(1);
         let objects =
@@ -51,7 +51,7 @@ impl<'a> SchemaParts<'a> {
         objects.flatten().filter_map(origin).collect()
     }
 
-    /// The forms of the sentence at this place, if it is one about what was decided.
+    /// Returns the templates of the sentence at this place, if it is about decisions.
     pub(crate) fn said(self, place: &JsonCursor) -> Option<&'a Value> {
         self.common(place, SAY)
     }
@@ -60,14 +60,14 @@ impl<'a> SchemaParts<'a> {
         self.common(place, keyword)?.as_str()
     }
 
-    /// What a keyword says at this place, if all that may stand there say the same.
+    /// Returns the value of a keyword at this place, if all schemas that apply here agree.
     fn common(self, place: &JsonCursor, keyword: &str) -> Option<&'a Value> {
         let nodes = self.at(place);
         let first = nodes.first()?.get(keyword)?;
         nodes.iter().all(|node| node.get(keyword) == Some(first)).then_some(first)
     }
 
-    /// The names of the members that an object at this place must have, in the order of the grammar.
+    /// Returns the required members of an object at this place, in the order of the grammar.
     pub(crate) fn required(self, place: &JsonCursor) -> Vec<&'a str> {
         let above = place.path().count().saturating_sub(1);
         let lists = self.along(place, above).into_iter().filter_map(|node| node.get("required"));
@@ -78,7 +78,7 @@ impl<'a> SchemaParts<'a> {
         self.along(place, usize::MAX)
     }
 
-    /// The schemas at the end of the first `steps` steps: several where there is a choice.
+    /// Returns the schemas at the end of the first `steps` steps: several if there is a choice.
     fn along(self, place: &JsonCursor, steps: usize) -> Vec<&'a Value> {
         let mut nodes = branches(self.schema);
         for step in place.path().take(steps) {
@@ -99,7 +99,7 @@ fn member<'a>(node: &'a Value, name: &str) -> Option<&'a Value> {
     named.or_else(|| node.get("additionalProperties").filter(|others| others.is_object())).or_else(by_pattern)
 }
 
-/// The schemas that an item may have, at whichever place.
+/// Returns the schemas that an item may have, at any index.
 fn items(node: &Value) -> Vec<&Value> {
     match node.get("items") {
         Some(Value::Array(places)) => {
@@ -110,7 +110,7 @@ fn items(node: &Value) -> Vec<&Value> {
     }
 }
 
-/// A schema, or the branches of a choice, all the way down.
+/// Returns a schema, or the branches of a choice, recursively.
 fn branches(schema: &Value) -> Vec<&Value> {
     match schema.get("anyOf").and_then(Value::as_array) {
         Some(list) => list.iter().flat_map(branches).collect(),
@@ -118,7 +118,7 @@ fn branches(schema: &Value) -> Vec<&Value> {
     }
 }
 
-/// The values that a schema lists; `None` if it is open. A `null` beside them is no further choice.
+/// Returns the values that a schema lists; `None` if it is open. `null` does not count as a choice.
 fn listed(node: &Value) -> Option<Vec<String>> {
     if let Some(values) = node.get("enum").and_then(Value::as_array) {
         return Some(values.iter().map(Value::to_string).collect());

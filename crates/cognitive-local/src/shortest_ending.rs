@@ -1,11 +1,10 @@
-//! How a document ends when there is no room for more: the shortest text that makes it whole, found by search in the
-//! grammar. The model is asked for labels only, and for a few words in `meta.explain`. Never writes a byte that the grammar does not allow; when it
-//! finds no end within its limits, it says so.
+//! Closes a document at the token limit with the shortest text that completes it, found by search in the grammar. The
+//! model chooses only labels, and writes a few words for `meta.explain`. Never writes a byte that the grammar does not
+//! allow; if it finds no end within its limits, it returns `Stuck`.
 //!
-//! The search goes word by word. Inside a string or a number it is a breadth-first search over the states of the
-//! lexer, so it finds the shortest end of this word if there is one. Between words the choice is small: an end wherever
-//! one is allowed, then the members that the schema requires, then the shortest value. Since a lowered contract is
-//! finite, this ends.
+//! The search works word by word. Within a string or a number it is a breadth-first search over lexer states, so it
+//! finds the shortest end of this word. Between words there are few choices: an end if one is allowed, then the
+//! required members, then the shortest value. A lowered contract is finite, so the search ends.
 
 use std::collections::HashSet;
 
@@ -15,38 +14,39 @@ use crate::grammar::{GrammarWalk, Steps};
 use crate::json_cursor::{JsonCursor, Now};
 use crate::shape::SchemaParts;
 
-/// The longest end of a document. Contracts with long `minLength` come near it, others use a few hundred.
+/// The length limit for the end of a document. Contracts with long `minLength` come close to it, others use a few
+/// hundred bytes.
 const MAX_BYTES: usize = 32_768;
-/// The most states that are looked at for the end of one word.
+/// The largest number of states searched for the end of one word.
 const MAX_STATES: usize = 20_000;
 
-/// Who chooses labels.
+/// The source of labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Labels {
-    /// The model, and it explains itself, too: the text stops before each.
+    /// The model, which also writes the explanation: the plan stops before each.
     Model,
-    /// Nobody: the shortest will do.
+    /// The search: it takes the shortest label.
     Shortest,
 }
 
-/// The end of a document, or the way to the next label.
+/// The end of a document, or the text up to the next label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ClosingBytes {
-    /// What to write, beginning with what the grammar had pending.
+    /// The bytes to write, starting with the pending bytes of the grammar.
     pub bytes: Vec<u8>,
     pub end: ClosingTarget,
-    /// Whether the given confidence is part of it.
+    /// True if the given confidence is part of it.
     pub has_confidence: bool,
 }
 
-/// Where a plan leads.
+/// The target of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClosingTarget {
-    /// To the end of the document.
+    /// The end of the document.
     Whole,
-    /// To something that the model is to write.
+    /// A value that the model has to write.
     Label,
-    /// Nowhere.
+    /// None: no end was found.
     Stuck,
 }
 
@@ -56,7 +56,7 @@ impl ClosingBytes {
     }
 }
 
-/// Plans the end of a document from where a walk is. `confidence` is what to write for `meta.confidence`.
+/// Plans the end of a document from the position of a walk. `confidence` is the text for `meta.confidence`.
 pub(crate) fn plan(
     walk: &mut GrammarWalk,
     place: &JsonCursor,
@@ -84,12 +84,12 @@ pub(crate) fn plan(
     ClosingBytes { bytes: [pending, bytes].concat(), end, has_confidence }
 }
 
-/// Whether the document stands directly before `meta.confidence`.
+/// Returns whether the next value is `meta.confidence`.
 pub(crate) fn is_at_confidence(place: &JsonCursor) -> bool {
     place.now() == Now::Value && place.path().eq([Some(b"meta".as_slice()), Some(b"confidence".as_slice())])
 }
 
-/// Whether the document is at `meta.explain`, or in it.
+/// Returns whether the document is at or in `meta.explain`.
 pub(crate) fn is_explain(place: &JsonCursor) -> bool {
     place.in_value() && place.path().eq([Some(b"meta".as_slice()), Some(b"explain".as_slice())])
 }
@@ -152,13 +152,13 @@ impl ClosingWriter<'_, '_, '_> {
         self.has_confidence
     }
 
-    /// The next member that may not be missing.
+    /// Writes the next required member.
     fn member(&mut self) -> bool {
         let required = self.shape.required(&self.place);
         required.into_iter().any(|name| self.put(format!("{}:", serde_json::Value::from(name)).as_bytes()))
     }
 
-    /// The shortest string, number or word; a list or an object if there is none.
+    /// Writes the shortest string, number or word; a list or an object if there is none.
     fn value(&mut self) -> bool {
         let mut best: Option<Vec<u8>> = None;
         for first in *b"\"0123456789-tfn" {
@@ -186,7 +186,7 @@ impl ClosingWriter<'_, '_, '_> {
     }
 }
 
-/// Whether a number fits here and can be followed by something.
+/// Returns whether a number fits here and can be followed by something.
 pub(crate) fn fits(steps: &mut Steps<'_, '_>, number: &str) -> bool {
     if !steps.push_all(number.as_bytes()) {
         return false;
@@ -196,16 +196,16 @@ pub(crate) fn fits(steps: &mut Steps<'_, '_>, number: &str) -> bool {
     is_whole
 }
 
-/// What is being ended.
+/// The kind of word that is being ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Word {
-    /// A string or a name, up to and with its quote.
+    /// A string or a name, including its closing quote.
     Text,
     /// A number, or `true`, `false`, `null`.
     Scalar,
 }
 
-/// A state of a word and how it was reached.
+/// A state of a word, and the byte that led to it.
 #[derive(Debug, Clone, Copy)]
 struct WordNode {
     parent: usize,
@@ -221,7 +221,7 @@ impl WordNode {
     const ROOT: Self = Self { parent: usize::MAX, byte: 0, depth: 0, escape: 0, tail: 0 };
 }
 
-/// The shortest end of a word from here.
+/// Returns the shortest end of a word from here.
 fn search(steps: &mut Steps<'_, '_>, word: Word, root: WordNode) -> Option<Vec<u8>> {
     let mut nodes = vec![root];
     let mut seen: HashSet<StateID> = HashSet::from([steps.state()]);
@@ -264,7 +264,7 @@ fn way_to(nodes: &[WordNode], index: usize, path: &mut Vec<u8>) {
     path.reverse();
 }
 
-/// What ends the word here, if anything does.
+/// Returns the text that ends the word here, if it can end here.
 fn ending(steps: &mut Steps<'_, '_>, word: Word, node: WordNode) -> Option<&'static [u8]> {
     let is_between = node.escape == 0 && node.tail == 0;
     match word {
@@ -273,7 +273,7 @@ fn ending(steps: &mut Steps<'_, '_>, word: Word, node: WordNode) -> Option<&'sta
     }
 }
 
-/// The bytes that can go on with a word, plain ones first; with what each leaves open.
+/// Visits the bytes that can continue a word, plain ones first, each with the bytes that are missing after it.
 fn each_follower(word: Word, node: WordNode, mut visit: impl FnMut(u8, u8, u8)) {
     match (word, node.escape, node.tail) {
         (Word::Scalar, _, _) => {

@@ -1,15 +1,15 @@
-//! The memory for keys and values, counted in tokens. A request takes the room that its text may come to need before
-//! anything of it is read, so that all texts together stay within a bound. First come, first served: a long text is not
-//! kept waiting by short ones that come later. A text that is longer than the whole room is read while no other is.
+//! The memory budget for keys and values, in tokens. A request reserves the room that its text may need before it reads
+//! anything, so all texts together stay within the limit. First come, first served: short texts do not overtake a long
+//! one. A text that exceeds the whole budget is read while no other is.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How often somebody who waits looks whether to stop.
+/// The polling interval for cancellation of waiting requests.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Room for texts.
+/// The room for texts.
 pub(crate) struct TextRoom {
     tokens: usize,
     taken: Mutex<TakenRoom>,
@@ -20,18 +20,18 @@ pub(crate) struct TextRoom {
 struct TakenRoom {
     tokens: usize,
     texts: usize,
-    /// Those who wait, in their order.
+    /// The waiting requests, in order.
     line: VecDeque<u64>,
     next: u64,
 }
 
 impl TextRoom {
-    /// Room for so many tokens.
+    /// Creates room for this many tokens.
     pub(crate) fn new(tokens: usize) -> Self {
         Self { tokens, taken: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// Takes room for a text, and waits until there is some. Nothing if `stop` says so before.
+    /// Waits for room for a text and reserves it. Returns `None` if `stop` returns true before.
     pub(crate) fn take(&self, tokens: usize, stop: &dyn Fn() -> bool) -> Option<TextShare<'_>> {
         let mut taken = self.taken();
         let number = taken.next;
@@ -47,7 +47,7 @@ impl TextRoom {
                     taken.tokens = taken.tokens.saturating_add(tokens);
                 }
                 drop(taken);
-                // Another is first now.
+                // Another request is first now.
                 self.changed.notify_all();
                 return is_granted.then(|| TextShare { room: self, tokens });
             }
@@ -55,19 +55,19 @@ impl TextRoom {
         }
     }
 
-    /// How many wait.
+    /// The number of waiting requests.
     #[cfg(test)]
     pub(crate) fn waiting(&self) -> usize {
         self.taken().line.len()
     }
 
     fn taken(&self) -> MutexGuard<'_, TakenRoom> {
-        // Numbers are whole whatever happened while they were held.
+        // The counters are consistent even after a panic.
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The room of one text. It is free again when this value is dropped.
+/// The room of one text. It is freed when this value is dropped.
 pub(crate) struct TextShare<'a> {
     room: &'a TextRoom,
     tokens: usize,
@@ -130,7 +130,7 @@ mod tests {
             let (waits, waiting) = mpsc::channel();
             let (go, stop) = mpsc::channel::<()>();
             let (room, stop) = (&room, Mutex::new(stop));
-            // A long text waits, and a short one behind it that would fit.
+            // A long text waits, and a short one after it that would fit.
             let long = scope.spawn(move || {
                 let asked = || {
                     let _ = waits.send(());

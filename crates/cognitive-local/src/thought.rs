@@ -1,6 +1,6 @@
-//! A bounded thought before the answer: free text, bound by no grammar and heard by nobody. It ends where the model ends it,
-//! and at its limit whatever the model does; then the mark that closes it is written for the model, and the contract binds
-//! what follows in the same context. Turn marks end a thought and never become part of one.
+//! A bounded thought before the answer: free text, bound by no grammar and never returned. It ends when the model ends
+//! it, or at its limit. Then the closing mark is added to the context, and the contract binds the text after it. Turn
+//! marks end a thought and never become part of it.
 
 use crate::generate::Halt;
 use crate::model::{ModelState, Vocabulary};
@@ -8,14 +8,14 @@ use crate::sample::Sampler;
 use cognitive_llama::FeedError;
 use toktrie::SimpleVob;
 
-/// How a model is brought to think, and back.
+/// The markup that starts and ends thinking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ThoughtForm {
-    /// What its turn begins with.
+    /// The start of the turn.
     pub opening: &'static str,
-    /// The texts at which the thought is over. They are no part of it.
+    /// The texts that end the thought. They are not part of it.
     pub ends: &'static [&'static str],
-    /// What stands between the thought and the answer.
+    /// The text between the thought and the answer.
     pub closing: &'static str,
 }
 
@@ -23,41 +23,41 @@ pub(crate) struct ThoughtForm {
 pub(crate) const MARKED: ThoughtForm =
     ThoughtForm { opening: "<think>\n", ends: &["</think>"], closing: "\n</think>\n\n" };
 
-/// Models that never learned it. They reason in prose if their turn begins so, and when they have done so they begin to
-/// write the answer, which is where the contract takes over.
+/// Models that never learned it. They reason in prose if their turn starts like this. After that they start to write
+/// the answer, and the contract applies from there.
 pub(crate) const PROSE: ThoughtForm = ThoughtForm {
     opening: "Before I answer, I think about it step by step:\n",
     ends: &["```", "\n{", "{\"", "</think>"],
     closing: "\n\nThe answer as JSON:\n",
 };
 
-/// The room that opening and closing need, in tokens; a token has at least a byte.
+/// The room for opening and closing, in tokens; a token has at least one byte.
 pub(crate) const MAX_MARKS: usize = 96;
 
-/// What a thought needs.
+/// The input of a thought.
 pub(crate) struct ThoughtRequest<'a> {
     pub vocabulary: &'a dyn Vocabulary,
-    /// The whole prompt with the opening; what the session has read of it already is not read again.
+    /// The whole prompt with the opening; tokens that the session has already read are not read again.
     pub prompt: &'a [u32],
     pub form: ThoughtForm,
-    /// The most tokens.
+    /// The token limit.
     pub limit: usize,
     pub temperature: f64,
     pub seed: u64,
 }
 
-/// A thought that is over.
+/// A finished thought.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Thought {
-    /// The thought and what closes it, to be read before the answer.
+    /// The thought and its closing, to be read before the answer.
     pub tokens: Vec<u32>,
-    /// How many tokens the model wrote for it.
+    /// The number of tokens that the model wrote.
     pub written: usize,
-    /// Whether the limit ended it.
+    /// True if the limit ended it.
     pub closed: bool,
 }
 
-/// Lets the model think. `stop` is asked once per token.
+/// Lets the model think. `stop` is checked once per token.
 pub(crate) fn think(
     reading: &mut dyn ModelState,
     request: &ThoughtRequest<'_>,
@@ -81,7 +81,7 @@ pub(crate) fn think(
             Err(FeedError::Cancelled) => return Err(Halt::Stopped),
             Err(FeedError::Full) => break true,
         };
-        // Nothing is forbidden here; only logits that are no numbers leave no choice.
+        // All tokens are allowed; there is no choice only if all logits are NaN.
         let chosen = sampler.choose_freely(logits, |_| true, || Err::<SimpleVob, _>(()));
         let Ok(Some(chosen)) = chosen else { break true };
         written += 1;
@@ -99,11 +99,11 @@ pub(crate) fn think(
     Ok(Thought { tokens: text.finish(vocabulary, request.form.closing), written, closed })
 }
 
-/// The text of a thought, and which token wrote how much of it.
+/// The text of a thought, with the token of each part.
 #[derive(Debug, Default)]
 struct ThoughtText {
     tokens: Vec<u32>,
-    /// Where each token ends in the text.
+    /// The end of each token in the text.
     until: Vec<usize>,
     bytes: Vec<u8>,
 }
@@ -115,11 +115,11 @@ impl ThoughtText {
         self.until.push(self.bytes.len());
     }
 
-    /// Whether the last token has completed one of these texts; if so, all from there on goes.
+    /// Returns whether the last token has completed one of these texts; if so, removes the text from there on.
     fn end_at(&mut self, ends: &[&str]) -> bool {
         let before = self.until.iter().rev().nth(1).copied().unwrap_or_default();
         let found = ends.iter().filter_map(|end| {
-            // The text can begin in an earlier token, but it ends in this one.
+            // The match can start in an earlier token, but it ends in this one.
             let from = before.saturating_sub(end.len().saturating_sub(1));
             let tail = self.bytes.get(from..).unwrap_or_default();
             tail.windows(end.len()).position(|window| window == end.as_bytes()).map(|at| from + at)
@@ -129,8 +129,8 @@ impl ThoughtText {
         true
     }
 
-    /// Whole characters, without blanks at the end, and what closes them. Tokens that are whole stay as they are: what was
-    /// read need not be read again.
+    /// Returns the tokens of whole characters, without trailing blanks, and of the closing. Complete tokens are kept,
+    /// so that they are not read again.
     fn finish(mut self, vocabulary: &dyn Vocabulary, closing: &str) -> Vec<u32> {
         let whole = match std::str::from_utf8(&self.bytes) {
             Err(error) if error.error_len().is_none() => error.valid_up_to(),

@@ -1,5 +1,5 @@
-//! A model for tests that has learned nothing: a small vocabulary, and opinions that follow from what it has read by
-//! arithmetic. Whatever holds with it holds for every opinion a real model could have.
+//! An untrained model for tests: a small vocabulary, and logits computed from the tokens it has read. Properties that
+//! hold with it hold for all logits that a real model could have.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,18 +10,18 @@ use cognitive_llama::FeedError;
 pub(crate) const START: u32 = 256;
 pub(crate) const END: u32 = 257;
 
-/// Every byte is a token; then the two marks; then some words that cross the borders between JSON's own words.
+/// Every byte is a token, followed by the two marks and some words that cross the boundaries of JSON tokens.
 pub(crate) struct Toy {
     pub words: Vec<Vec<u8>>,
     pub context: usize,
-    /// How many tokens were computed.
+    /// The number of computed tokens.
     pub computed: AtomicUsize,
     /// Panics when it reads this byte.
     pub poison: Option<u8>,
-    /// Called before each computation, with the number of those before it.
+    /// Called before each computation, with the number of earlier ones.
     pub gate: Option<Box<dyn Fn(usize) + Send + Sync>>,
     pub feeds: AtomicUsize,
-    /// Control tokens besides the two.
+    /// Additional control tokens.
     pub marks: Vec<u32>,
 }
 
@@ -42,7 +42,7 @@ impl Default for Toy {
 }
 
 impl Toy {
-    /// With other control tokens.
+    /// Creates a toy with other control tokens.
     pub(crate) fn with_marks<const N: usize>(names: [&str; N]) -> Self {
         let mut toy = Self::default();
         for name in names {
@@ -194,7 +194,7 @@ impl ModelState for ToyText {
         Ok(&self.logits)
     }
 
-    /// After the first layer how often it has read words that begin with each letter, after the second nothing but ones.
+    /// After the first layer, the counts of read words by first letter; after the second, only ones.
     fn states(&mut self, tokens: &[u32], cancelled: &dyn Fn() -> bool) -> Result<Vec<Vec<f32>>, FeedError> {
         self.feed(tokens, cancelled)?;
         let mut counts = vec![0.5; 26];

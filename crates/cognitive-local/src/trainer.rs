@@ -1,5 +1,5 @@
-//! Where a model learns from labelled cases of a module. Loads the weights, puts the decisions of the contract to them case by
-//! case, and hands over what was learned; it writes no file. Refuses a contract in which nothing is decided.
+//! Trains decisions on labelled cases of a module. Loads the weights, runs the decisions of the contract on each case,
+//! and returns the result; writes no file. Refuses a contract without decisions.
 
 use cognitive_contract::ports::{Example, ProviderError};
 use cognitive_contract::trained::{TrainingCase, TrainingProgress, TrainingReport};
@@ -10,22 +10,22 @@ use crate::chat::ChatForm;
 use crate::decide::{DecisionRequest, Decisions, JudgeProfile, LessonPlan, Training};
 use crate::provider::EmbeddedProvider;
 
-/// What a model is to learn from.
+/// The input of a training.
 pub struct TrainingPlan<'a> {
-    /// The contract, as the grammar has it.
+    /// The contract in the form for the grammar.
     pub contract: &'a ProviderSchema,
     /// The worked examples of the module.
     pub examples: &'a [Example],
     /// The labelled cases.
     pub cases: &'a [TrainingCase],
-    /// Hears how it goes on.
+    /// Receives the progress.
     pub progress: &'a (dyn Fn(TrainingProgress) + Sync),
-    /// Asked whether to stop.
+    /// Returns whether to stop.
     pub stop: &'a (dyn Fn() -> bool + Sync),
 }
 
 impl EmbeddedProvider {
-    /// Lets the model learn from labelled cases. It takes as long as a run for each of them, and some seconds for each decision.
+    /// Trains on labelled cases. Takes about as long as one run per case, and some seconds per decision.
     pub fn train(&self, plan: &TrainingPlan<'_>) -> Result<TrainingReport, ProviderError> {
         let desk = self.desk();
         let tools = desk.tools().map_err(|error| ProviderError::Unavailable(error.to_string()))?;

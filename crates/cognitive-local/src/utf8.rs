@@ -1,18 +1,18 @@
-//! Text out of tokens. A token may end in the middle of a character; only whole characters leave.
+//! Converts tokens to text. A token may end within a character; only whole characters are returned.
 
-/// Bytes that wait for the rest of their character.
+/// Bytes of an incomplete character.
 #[derive(Debug, Default)]
 pub(crate) struct Characters {
     held: Vec<u8>,
 }
 
 impl Characters {
-    /// Adds bytes and returns the characters that are now whole.
+    /// Adds bytes and returns the characters that are now complete.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> String {
         self.held.extend_from_slice(bytes);
         let whole = match std::str::from_utf8(&self.held) {
             Ok(_) => self.held.len(),
-            // A byte that can never become a character is replaced, so that it does not hold up the rest.
+            // Bytes that can never become a character are replaced, so that they do not block the rest.
             Err(error) if error.error_len().is_some() => self.held.len(),
             Err(error) => error.valid_up_to(),
         };

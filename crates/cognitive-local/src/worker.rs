@@ -1,6 +1,6 @@
-//! Where a worker answers a request: prompt, grammar, room, text, report. Many workers do so at the same time, and the model
-//! reads their texts together. One try, unless the grammar is such that its end is not certain; then nothing is said before
-//! it is known. Refuses a contract that no grammar can keep: every answer from here is lawful.
+//! Answers one request in a worker: prompt, grammar, memory, text, report. Many workers run in parallel, and the model
+//! reads their texts in batches. There is one try, unless the grammar has no certain end; then nothing is reported
+//! before the answer is complete. Refuses a contract that no grammar can enforce, so every answer is valid.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -25,18 +25,18 @@ use crate::thought::{self, Thought, ThoughtForm, ThoughtRequest};
 use crate::utf8::Characters;
 use cognitive_llama::FeedError;
 
-/// The longest answer where nobody said.
+/// The default token limit of an answer.
 const DEFAULT_BUDGET: u64 = 512;
-/// The seed where nobody said. Any number will do, as long as it is always the same.
+/// The default seed. Any constant is fine.
 const DEFAULT_SEED: u64 = 2_718_281_828;
-/// How often an answer without a certain end is tried.
+/// The number of tries for an answer without a certain end.
 const MAX_TRIES: u64 = 3;
-/// The memory for keys and values where nobody said, in bytes.
+/// The default memory for keys and values, in bytes.
 const DEFAULT_ROOM: u64 = 1 << 30;
 
 type Load = dyn Fn() -> Result<Arc<dyn LanguageModel>, OpenError> + Send + Sync;
 
-/// Everything that workers share.
+/// The state shared by all workers.
 #[derive(Clone)]
 pub(crate) struct LocalWorker {
     pub(crate) model: String,
@@ -47,7 +47,7 @@ pub(crate) struct LocalWorker {
     tools: OnceLock<Result<Arc<LoadedModel>, OpenError>>,
 }
 
-/// What there is once the weights are loaded.
+/// The loaded weights, and the state that depends on them.
 pub(crate) struct LoadedModel {
     pub(crate) weights: Arc<dyn LanguageModel>,
     pub(crate) guide: Guide,
@@ -57,7 +57,7 @@ pub(crate) struct LoadedModel {
 
 #[cfg(test)]
 impl LoadedModel {
-    /// How many requests wait for memory.
+    /// The number of requests that wait for memory.
     pub(crate) fn waiting_for_room(&self) -> usize {
         self.room.waiting()
     }
@@ -76,17 +76,17 @@ impl LocalWorker {
         name.clone_into(&mut self.model);
     }
 
-    /// From now on cheap tokens are worth a longer start.
+    /// Optimises for cheap tokens at the cost of a longer start.
     pub(crate) fn serve_many(&mut self) {
         (self.slices, self.tools) = (true, OnceLock::new());
     }
 
-    /// From now on texts have so many bytes for keys and values.
+    /// Sets the memory limit for keys and values, in bytes.
     pub(crate) fn limit_room(&mut self, bytes: u64) {
         (self.room, self.tools) = (bytes, OnceLock::new());
     }
 
-    /// The weights and what belongs to them, loaded at the first call.
+    /// Returns the loaded model; loads it at the first call.
     pub(crate) fn tools(&self) -> Result<&Arc<LoadedModel>, OpenError> {
         let load = || {
             let weights = (self.load)()?;
@@ -105,7 +105,7 @@ impl LocalWorker {
             return Err(ProviderError::Timeout);
         }
         let answer = match job.call.schema.as_deref().and_then(broken_promise) {
-            // Known before the weights are, and whatever they are.
+            // Checked before the weights are loaded, because it does not depend on them.
             Some(why) => Err(ProviderError::Unsupported(why)),
             None => {
                 let tools = self.tools().map_err(|error| ProviderError::Unavailable(error.to_string()))?;
@@ -114,7 +114,7 @@ impl LocalWorker {
         };
         answer.inspect_err(|error| {
             let mut attempt = Attempt::new(DecodeMode::Grammar, error.to_string(), began.elapsed());
-            // There is no key here that could be wrong: it is the file that will not do.
+            // There is no key that could be wrong: the file itself is unsuitable.
             let unfit = matches!(error, ProviderError::Misconfigured(_) | ProviderError::Unavailable(_));
             attempt.failed = unfit.then(|| FailedTry::new(FailureKind::Unsuitable));
             job.report(WorkerReport::Attempt(attempt));
@@ -122,7 +122,7 @@ impl LocalWorker {
     }
 }
 
-/// What is to be written, whatever the dice.
+/// The document to write, independent of the seed.
 struct Task<'a> {
     grammar: &'a Grammar,
     prompt: &'a ChatPrompt,
@@ -130,7 +130,7 @@ struct Task<'a> {
     budget: usize,
 }
 
-/// One request at the desk.
+/// One request in a worker.
 struct JobRun<'a> {
     desk: &'a LocalWorker,
     tools: &'a LoadedModel,
@@ -153,7 +153,7 @@ impl JobRun<'_> {
         let shortest = grammar.shortest.unwrap_or(0);
         let budget = chat::room(&prompt, self.tools.weights.context_length(), shortest, wanted)?;
         let thought = self.thought_limit(&prompt, budget);
-        // What is decided and what is thought is read in texts that are no longer than this.
+        // The texts of decisions and thoughts are never longer than this.
         let needed = prompt.tokens.len() + budget + thought.map_or(0, |limit| limit + thought::MAX_MARKS);
         let share = self.tools.room.take(needed, &|| self.must_stop());
         let _share = share.ok_or_else(|| self.failure(Halt::Stopped))?;
@@ -173,7 +173,7 @@ impl JobRun<'_> {
             None => self.try_again(&mut text, &task),
         };
         let written = written.map_err(|halt| self.failure(halt))?;
-        // What the model wrote itself is counted as written.
+        // Tokens that the model wrote itself are counted as output.
         let own = thought.as_ref().map_or(0, |thought| thought.written);
         let asked = written.asked || thought.is_some();
         let read = read + if asked { prompt.tokens.len().saturating_sub(own) } else { 0 };
@@ -184,7 +184,7 @@ impl JobRun<'_> {
         self.job.call.seed.unwrap_or(DEFAULT_SEED)
     }
 
-    /// How long the model thinks first at most, if it shall and there is room: the answer comes before the thought in that.
+    /// Returns the token limit of the thought, if one is requested and fits. The answer has priority over the thought.
     fn thought_limit(&self, prompt: &ChatPrompt, budget: usize) -> Option<usize> {
         let wanted = self.job.call.thinking.map_or(0, |tokens| tokens as usize);
         let taken = prompt.tokens.len().saturating_add(budget).saturating_add(thought::MAX_MARKS);
@@ -192,7 +192,7 @@ impl JobRun<'_> {
         Some(limit).filter(|limit| *limit > 0)
     }
 
-    /// Lets the model think first. What it thought becomes a part of the prompt.
+    /// Lets the model think first. The thought becomes part of the prompt.
     fn think(
         &self,
         text: &mut PromptText<'_>,
@@ -215,8 +215,8 @@ impl JobRun<'_> {
         Ok(thought)
     }
 
-    /// What the contract wants decided, and how many tokens were read for it. A text that does not fit is left to the
-    /// writer.
+    /// Makes the decisions of the contract, and returns them with the number of tokens read. If the text does not fit,
+    /// the decisions are left to the writer.
     fn decide(&self, grammar: &Grammar, marks: &TurnMarks<'_>) -> Result<(Decisions, usize), Halt> {
         if !Decisions::are_wanted(&grammar.schema) {
             return Ok((Decisions::default(), 0));
@@ -244,7 +244,7 @@ impl JobRun<'_> {
         self.job.is_cancelled() || self.job.is_late()
     }
 
-    /// An answer that is heard while it is written.
+    /// Writes an answer that is streamed.
     fn stream(&self, reading: &mut PromptText<'_>, task: &Task<'_>) -> Result<Generated, Halt> {
         let mut characters = Characters::default();
         self.write(reading, task, self.seed(), &mut |bytes| {
@@ -255,7 +255,7 @@ impl JobRun<'_> {
         })
     }
 
-    /// An answer that is heard when it is whole, since it may not get there: then other dice are tried.
+    /// Writes an answer that is reported when complete, because a try may fail: then another seed is used.
     fn try_again(&self, reading: &mut PromptText<'_>, task: &Task<'_>) -> Result<Generated, Halt> {
         let mut last = Halt::Stopped;
         for again in 0..MAX_TRIES {
@@ -328,7 +328,7 @@ impl JobRun<'_> {
     }
 }
 
-/// What of a contract the grammar does not know, if an answer could break it.
+/// Describes the parts of a contract that the grammar cannot enforce, if there are any.
 fn broken_promise(lowered: &ProviderSchema) -> Option<String> {
     let first = lowered.gaps().next()?;
     let path = if first.path.is_empty() { "/" } else { &first.path };

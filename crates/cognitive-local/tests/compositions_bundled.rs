@@ -1,5 +1,5 @@
-//! The bundled compositions with the real model: every part is asked, and a valid envelope comes back.
-//! Needs the weights; skipped where there are none.
+//! Runs the bundled compositions with the real model: every part is called, and a valid envelope is returned. Needs the
+//! weights; skipped without them.
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
@@ -15,7 +15,7 @@ use cognitive_runtime::{Host, RunRequest, run};
 use cognitive_testkit::weights;
 use serde_json::{Value, json};
 
-/// The bundled modules as if they needed nothing of a model: whatever they are worth, the contract is kept.
+/// The bundled modules without required capabilities: the contract is enforced regardless of their quality.
 struct Undemanding(ModuleCache);
 
 impl ModuleSource for Undemanding {

@@ -1,5 +1,5 @@
-//! What the real model decides about labels, sentiments and pieces, through whole runs of the bundled modules.
-//! Needs the weights; says so where there are none.
+//! The decisions of the real model about labels, sentiments and pieces, in whole runs of the bundled modules. Needs the
+//! weights; skipped without them.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
 
@@ -60,7 +60,8 @@ async fn d1_the_label_is_one_of_the_list_and_its_place_there_does_not_matter() {
     }
 }
 
-/// The reason names what was decided, on the set itself; a sentiment that was not chosen only ever comes second in it.
+/// The rationale names the decided values, on the evaluation set itself. A sentiment that was not chosen appears only
+/// as the second one.
 #[tokio::test]
 async fn d2_the_rationale_never_contradicts_the_answer() {
     let Some(host) = host() else { return };
@@ -93,7 +94,7 @@ async fn d4_what_a_text_does_not_have_is_not_found_in_it() {
     assert!(there.get("organisation").is_none(), "{there}");
 }
 
-/// The figures of `docs/examples-and-evaluation.md`, as floors: the half that nothing was chosen by.
+/// The figures of `docs/examples-and-evaluation.md`, as lower bounds, on the half that was not used for tuning.
 #[tokio::test]
 #[ignore = "takes minutes; `cogn eval --half held-out` prints the same figures"]
 async fn d1_held_out_labels_are_right_in_85_of_100_cases() {

@@ -1,5 +1,5 @@
-//! The real model through whole runs of the bundled modules: whatever is sent, a valid envelope comes back.
-//! Needs the weights; skipped where there are none.
+//! The real model in whole runs of the bundled modules: every input returns a valid envelope. Needs the weights;
+//! skipped without them.
 
 #![expect(
     clippy::unwrap_used,
@@ -33,7 +33,7 @@ const MODULES: [&str; 8] = [
     "interactive-reviewer",
 ];
 
-/// The bundled modules as if they needed nothing of a model: whatever they are worth, the contract is kept.
+/// The bundled modules without required capabilities: the contract is enforced regardless of their quality.
 struct Undemanding(ModuleCache);
 
 impl ModuleSource for Undemanding {
@@ -49,7 +49,7 @@ fn host(embedded: EmbeddedProvider) -> Host {
     Host::new(Arc::new(Undemanding(shelf)), Arc::new(embedded))
 }
 
-/// Inputs that people send, and inputs that they should not.
+/// Ordinary inputs, and hostile ones.
 fn inputs() -> Vec<String> {
     let long =
         "The committee met on 3 May 2021 in Geneva and Ms Okafor spoke about water prices. ".repeat(36);
@@ -81,7 +81,7 @@ fn request(module: &str, number: usize, texts: &[String]) -> RunRequest {
             RunInput::Json(json!({ "tasks": ["sleep", "eat"], "goal": "rest" }))
         }
         "code-reviewer" | "code-simplifier" if !is_empty => RunInput::Json(json!({ "code": text })),
-        // The module wants to know who reads; an empty text is no code, so some code stands in its place.
+        // The module needs a reader profile; an empty text is not code, so a line of code replaces it.
         "adaptive-explainer" => RunInput::Json(json!({
             "code": if is_empty { "x = 1" } else { text },
             "_context": { "user_profile": { "expertise_level": "beginner" } },
@@ -94,7 +94,7 @@ fn request(module: &str, number: usize, texts: &[String]) -> RunRequest {
     request
 }
 
-/// The code of the error, or nothing, of a run; and that it is a valid envelope of a model that was asked.
+/// Returns the error code of a run, if there is one. Checks that the result is a valid envelope from the model.
 async fn outcome(host: &Host, request: RunRequest) -> Option<String> {
     let shown = format!("{:?}", request.input);
     let envelope = run(host, request, &mut NullSink).await;
@@ -127,7 +127,7 @@ async fn runs(count: usize, budget: Option<u64>) {
     println!("{count} runs in {:.1?}, errors of the module or the policy: {codes:?}", began.elapsed());
 }
 
-/// EMBEDDED: a sample of what the ignored test below does at length.
+/// EMBEDDED: a sample of the longer, ignored test below.
 #[tokio::test]
 async fn every_run_of_a_bundled_module_is_a_valid_envelope() {
     runs(16, Some(60)).await;

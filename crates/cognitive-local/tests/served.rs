@@ -1,5 +1,5 @@
-//! The embedded model behind the real server, with a tiny model that is made here: many clients at once, each with the answer
-//! that it gets alone; a full house; a client that goes.
+//! The embedded model behind the real server, with a tiny model that is built here. Tests many parallel clients that
+//! each get the same answer as alone, a full queue, and a client that disconnects.
 
 #![expect(
     clippy::unwrap_used,
@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// A model with a long context that never ends a string by itself where it is not drawn by lot.
+/// A model with a long context that never ends a string by greedy choice.
 fn weights(folder: &Path) -> EmbeddedProvider {
     let mut tokens = toy::vocabulary();
     let count = tokens.len();
@@ -33,7 +33,7 @@ fn weights(folder: &Path) -> EmbeddedProvider {
     let quote = tokens.iter().position(|token| token == "\"").unwrap();
     let silent = |tensor: &mut toy::Tensor| {
         let row = tensor.bytes.len() / count;
-        // A logit of nothing; some other letter always has more.
+        // A logit of zero; some other letter always has more.
         tensor.bytes[quote * row..(quote + 1) * row].fill(0);
     };
     let file = toy::Toy::default()
@@ -45,7 +45,7 @@ fn weights(folder: &Path) -> EmbeddedProvider {
     EmbeddedProvider::open(&path).unwrap().for_server()
 }
 
-/// A module with a label and a text of at most so many letters.
+/// A module with a label and a text of at most `letters` characters.
 fn write_module(folder: &Path, name: &str, tier: &str, letters: usize) {
     let module = folder.join("cognitive/modules").join(name);
     fs::create_dir_all(&module).unwrap();
@@ -65,7 +65,7 @@ fn write_module(folder: &Path, name: &str, tier: &str, letters: usize) {
     fs::write(module.join("schema.json"), schema.to_string()).unwrap();
 }
 
-/// A server with a model that works on so many requests at once, while so many wait.
+/// A server with a model that runs `at_once` requests in parallel and queues `waiting` more.
 async fn server(at_once: usize, waiting: usize) -> (tempfile::TempDir, SocketAddr) {
     let folder = tempfile::tempdir().unwrap();
     write_module(folder.path(), "remark", "exploration", 80);
@@ -81,7 +81,7 @@ async fn server(at_once: usize, waiting: usize) -> (tempfile::TempDir, SocketAdd
     (folder, address)
 }
 
-/// Sends a request and leaves the rest to the reader.
+/// Sends a request; the caller reads the answer.
 async fn send(address: SocketAddr, first_line: &str, accept: &str, body: &Value) -> TcpStream {
     let body = body.to_string();
     let head =
@@ -92,7 +92,7 @@ async fn send(address: SocketAddr, first_line: &str, accept: &str, body: &Value)
     stream
 }
 
-/// The head of an answer in small letters, and its envelope.
+/// Returns the head of an answer in lower case, and its envelope.
 async fn ask(address: SocketAddr, module: &str, body: &Value) -> (String, Value) {
     let line = format!("POST /api/run/{module}");
     let mut answer = String::new();
@@ -101,7 +101,7 @@ async fn ask(address: SocketAddr, module: &str, body: &Value) -> (String, Value)
     (head.to_ascii_lowercase(), serde_json::from_str(body).unwrap())
 }
 
-/// Reads on until a word has come.
+/// Reads until a word has arrived.
 async fn read_until(stream: &mut TcpStream, word: &str) -> String {
     let (mut read, mut buffer) = (String::new(), [0; 4 << 10]);
     while !read.contains(word) {
@@ -116,13 +116,13 @@ fn remark(number: usize) -> Value {
     json!({ "text": format!("Number {number} came late."), "_options": { "seed": number } })
 }
 
-/// What is the same in two answers to the same question.
+/// The parts that are equal in two answers to the same question.
 fn said(envelope: &Value) -> [&Value; 4] {
     let usage = &envelope["meta"]["usage"];
     [&envelope["ok"], &envelope["data"], &envelope["meta"]["confidence"], usage]
 }
 
-// D-05: every answer keeps the contract, however many there are at once.
+// D-05: every answer obeys the contract, for any number of parallel requests.
 #[tokio::test]
 async fn d_05_sixteen_clients_at_once_get_the_answers_that_each_gets_alone() {
     let (_folder, address) = server(16, 16).await;
@@ -148,7 +148,7 @@ async fn d_05_sixteen_clients_at_once_get_the_answers_that_each_gets_alone() {
 #[tokio::test]
 async fn api_004_a_full_house_is_429_with_a_time_and_who_goes_leaves_a_place() {
     let (_folder, address) = server(1, 0).await;
-    // An answer that takes minutes, if nobody ends it.
+    // An answer that takes minutes unless it is cancelled.
     let long = json!({ "text": "Tell it all.", "_options": { "max_output_tokens": 500_000 } });
     let begin = || send(address, "POST /api/run/novel", "text/event-stream", &long);
     let mut first = begin().await;
@@ -164,7 +164,7 @@ async fn api_004_a_full_house_is_429_with_a_time_and_who_goes_leaves_a_place() {
     let none = json!({});
     send(address, &line, "application/json", &none).await.read_to_string(&mut ended).await.unwrap();
     assert!(ended.starts_with("HTTP/1.1 2"), "{ended}");
-    // The last word of the stream: by now the model knows that nobody waits.
+    // The last event of the stream: by now the model has noticed the disconnect.
     let mut rest = Vec::new();
     first.read_to_end(&mut rest).await.unwrap();
     assert!(String::from_utf8_lossy(&rest).contains("E2010"));

@@ -1,9 +1,10 @@
-//! Types of modules for programs in other languages: what goes in, what comes out, and the envelope around it, made of the
-//! contracts that the runtime enforces.
+//! Generates types of modules for programs in other languages: input, output and the envelope, from the contracts that
+//! the runtime enforces.
 //!
 //! [`TypeSet::new`] reads the contracts of modules into one small model of types, and [`TypeSet::print`] writes it in a
-//! [`TypeLanguage`]. The same modules always give the same text, so that `--check` can compare. Does no I/O. What no type
-//! system here can say (lengths, patterns, ranges) is left to the runtime, which checks every answer in full.
+//! [`TypeLanguage`]. The same modules always give the same text, so that `--check` can compare. Does no I/O. Rules that
+//! no type system here can express (lengths, patterns, ranges) are left to the runtime, which checks every answer in
+//! full.
 
 mod model;
 mod naming;
@@ -18,7 +19,7 @@ use cognitive_contract::Module;
 
 pub use model::{ObjectField, ObjectType, TypeDefinition, TypeExpr};
 
-/// A language that types are written in.
+/// A language for generated types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TypeLanguage {
@@ -35,7 +36,7 @@ pub enum TypeLanguage {
 /// The types of one or more modules.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TypeSet {
-    /// The types that all modules share: `Meta`, `ErrorInfo`, `Failure`, `Custom`.
+    /// The types that all modules share: `Meta`, `ErrorInfo`, `Custom` and the types of their members.
     pub shared: Vec<TypeDefinition>,
     /// The types of each module, by name of the module.
     pub modules: Vec<ModuleTypes>,
@@ -48,14 +49,14 @@ pub struct ModuleTypes {
     pub module: String,
     /// The version of the module.
     pub version: String,
-    /// What its type names begin with.
+    /// The prefix of its type names.
     pub prefix: String,
-    /// The types; `…Input` and `…Data` are among them.
+    /// The types, including `…Input` and `…Data`.
     pub types: Vec<TypeDefinition>,
 }
 
 impl TypeSet {
-    /// The types of modules, in the order of their names.
+    /// Creates the types of modules, sorted by module name.
     #[must_use]
     pub fn new(modules: &[Arc<Module>]) -> Self {
         let mut modules: Vec<&Module> = modules.iter().map(AsRef::as_ref).collect();
@@ -67,7 +68,7 @@ impl TypeSet {
         Self { shared, modules }
     }
 
-    /// The text of a file with all of these types.
+    /// Returns the text of a file with all of these types.
     #[must_use]
     pub fn print(&self, language: TypeLanguage) -> String {
         match language {

@@ -1,9 +1,9 @@
-//! A small model of types that Python, TypeScript and Rust all have: objects with fields, lists, maps, unions and listed
-//! values. Keeps no rule that a type cannot express.
+//! A small model of types that Python, TypeScript and Rust all have: objects with fields, lists, maps, unions and
+//! listed values. Drops every rule that a type cannot express.
 
 use serde_json::Value;
 
-/// What a value may be.
+/// The type of a value.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum TypeExpr {
@@ -23,16 +23,16 @@ pub enum TypeExpr {
     Listed(Vec<Value>),
     /// A list.
     List(Box<TypeExpr>),
-    /// An object whose member names are not known before.
+    /// An object with arbitrary member names.
     Map(Box<TypeExpr>),
-    /// One of several; never fewer than two, and none of them a union.
+    /// One of several; at least two, and none of them a union.
     Union(Vec<TypeExpr>),
     /// A type with a name.
     Named(String),
 }
 
 impl TypeExpr {
-    /// One of several, without repetition.
+    /// Returns the union of types, without repetition.
     pub(crate) fn union(parts: impl IntoIterator<Item = Self>) -> Self {
         let mut flat: Vec<Self> = Vec::new();
         for part in parts {
@@ -43,7 +43,7 @@ impl TypeExpr {
             };
             for part in parts {
                 match part {
-                    // Two lists of values are one.
+                    // Two lists of values are merged.
                     Self::Listed(values) if flat.iter().any(|known| matches!(known, Self::Listed(_))) => {
                         let known = flat.iter_mut().find_map(Self::listed).into_iter();
                         for known in known {
@@ -70,7 +70,7 @@ impl TypeExpr {
         if let Self::Listed(values) = self { Some(values) } else { None }
     }
 
-    /// The type without `null`, and whether `null` was one of its values.
+    /// Returns the type without `null`, and whether it contained `null`.
     pub(crate) fn without_null(&self) -> (Self, bool) {
         match self {
             Self::Union(parts) if parts.contains(&Self::Null) => {
@@ -91,7 +91,7 @@ pub enum TypeDefinition {
     Alias {
         /// The name.
         name: String,
-        /// What it is for.
+        /// The description from the schema.
         description: Option<String>,
         /// The type.
         target: TypeExpr,
@@ -103,11 +103,11 @@ pub enum TypeDefinition {
 pub struct ObjectType {
     /// The name of the type.
     pub name: String,
-    /// What it is for.
+    /// The description from the schema.
     pub description: Option<String>,
     /// The members, in the order of the schema.
     pub fields: Vec<ObjectField>,
-    /// Whether there are no members besides these.
+    /// True if there are no other members.
     pub is_closed: bool,
 }
 
@@ -116,11 +116,11 @@ pub struct ObjectType {
 pub struct ObjectField {
     /// The name in JSON.
     pub name: String,
-    /// What it is for.
+    /// The description from the schema.
     pub description: Option<String>,
-    /// What its value may be.
+    /// The type of its value.
     pub value: TypeExpr,
-    /// Whether it is always there.
+    /// True if it is always present.
     pub is_required: bool,
 }
 

@@ -1,13 +1,13 @@
-//! Names for types and members: `text-classifier` becomes `TextClassifier`, and no type name is given twice.
+//! Names for types and members: `text-classifier` becomes `TextClassifier`. No type name is used twice.
 
 use std::collections::BTreeSet;
 
-/// The names of types that are taken.
+/// The type names that are already used.
 #[derive(Debug, Default)]
 pub(crate) struct TypeNames(BTreeSet<String>);
 
 impl TypeNames {
-    /// A name like the wanted one that no other type has.
+    /// Returns the wanted name, with a number if another type already has it.
     pub(crate) fn claim(&mut self, wanted: &str) -> String {
         let mut name = wanted.to_owned();
         let mut number = 2;
@@ -19,7 +19,7 @@ impl TypeNames {
     }
 }
 
-/// A name for a type: words begin with capitals, and nothing else than letters and digits is left.
+/// Returns a name for a type: capitalised words with only letters and digits.
 pub(crate) fn pascal_case(text: &str) -> String {
     let mut name = String::new();
     for word in text.split(|letter: char| !is_in_name(letter)).filter(|word| !word.is_empty()) {
@@ -30,7 +30,7 @@ pub(crate) fn pascal_case(text: &str) -> String {
     if name.starts_with(|letter: char| !letter.is_alphabetic()) { format!("T{name}") } else { name }
 }
 
-/// A name for a member in the style of Rust and Python; empty where nothing is left of it.
+/// Returns a name for a member in the style of Rust and Python; empty if no letter or digit is left.
 pub(crate) fn snake_case(text: &str) -> String {
     let mut name = String::new();
     for letter in text.chars() {
@@ -49,20 +49,21 @@ pub(crate) fn snake_case(text: &str) -> String {
     if name.starts_with(|letter: char| letter.is_numeric()) { format!("n{name}") } else { name.to_owned() }
 }
 
-/// Whether all three languages take a letter within a name. Digits of other scripts and fractions are none to them.
+/// Returns whether all three languages allow a character within a name. They allow neither digits of other scripts nor
+/// fractions.
 fn is_in_name(letter: char) -> bool {
     letter.is_alphabetic() || letter.is_ascii_digit()
 }
 
-/// Whether a name can be written as it is in all three languages, keywords aside.
+/// Returns whether a name is valid in all three languages, except for keywords.
 pub(crate) fn is_identifier(name: &str) -> bool {
     let mut letters = name.chars();
     letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
         && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
-/// A description on one line per paragraph, safe within a comment of the three languages: a module may be a stranger's, and
-/// no text of it may end the comment that it is in. To Python a lone carriage return is the end of a line.
+/// Returns a description with one line per paragraph, safe within a comment of the three languages. A module may be
+/// untrusted, so its text must not end the comment. Python treats a lone carriage return as the end of a line.
 pub(crate) fn comment_lines(description: &str) -> Vec<String> {
     let visible = |letter: char| if letter.is_control() && letter != '\n' { ' ' } else { letter };
     let safe: String = description.chars().map(visible).collect();
@@ -70,7 +71,7 @@ pub(crate) fn comment_lines(description: &str) -> Vec<String> {
     safe.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 
-/// The lines of a description, each behind a prefix.
+/// Returns the lines of a description, each with a prefix.
 pub(crate) fn prefixed_lines(description: Option<&str>, prefix: &str) -> String {
     let mut text = String::new();
     for line in description.map(comment_lines).unwrap_or_default() {

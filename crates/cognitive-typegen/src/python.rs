@@ -1,5 +1,5 @@
-//! Types as Python: `TypedDict` for programs that want plain dictionaries, classes of pydantic for those that want objects.
-//! Both need Python 3.11. An envelope is a union that `if answer["ok"]` or `isinstance` narrows.
+//! Writes types as Python: `TypedDict` for programs that use plain dictionaries, classes of pydantic for those that use
+//! objects. Both need Python 3.11. An envelope is a union that `if answer["ok"]` or `isinstance` narrows.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::model::{ObjectField, ObjectType, TypeDefinition, TypeExpr};
 use crate::naming::{comment_lines, is_identifier, prefixed_lines, snake_case};
 use crate::{HEADING, ModuleTypes, TypeSet};
 
-/// How objects are written.
+/// The style of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PythonStyle {
     TypedDict,
@@ -42,7 +42,7 @@ pub(crate) fn print(set: &TypeSet, style: PythonStyle) -> String {
     file.push_str(&outcome("Failure", "A run that did not meet its contract.", style, false, None));
     for ModuleTypes { module, version, prefix, types } in &set.modules {
         let _ = write!(file, "\n\n# {}\n", comment_lines(&format!("{module} {version}")).join(" "));
-        // An alias is evaluated when it is read, so what it names comes first.
+        // An alias is evaluated when it is read, so the types that it names come first.
         let (objects, aliases): (Vec<_>, Vec<_>) =
             types.iter().partition(|each| matches!(each, TypeDefinition::Object(_)));
         for definition in objects.into_iter().chain(aliases) {
@@ -55,7 +55,7 @@ pub(crate) fn print(set: &TypeSet, style: PythonStyle) -> String {
     file
 }
 
-/// One of the two forms of an envelope.
+/// Returns one of the two forms of an envelope.
 fn outcome(name: &str, what: &str, style: PythonStyle, ok: bool, data: Option<&str>) -> String {
     let field = |name: &str, value: TypeExpr, is_required: bool| ObjectField {
         name: name.to_owned(),
@@ -98,7 +98,7 @@ fn typed_dict(object: &ObjectType) -> String {
         }
         return if object.fields.is_empty() { text + "    pass\n" } else { text };
     }
-    // Names that are no identifiers need the other way of writing; there, types are values, so they are quoted.
+    // Names that are not identifiers need the functional syntax, where types are values and must be quoted.
     let mut text = format!("\n\n{0} = TypedDict(\n    \"{0}\",\n    {{\n", object.name);
     for field in &object.fields {
         let _ = writeln!(
@@ -111,7 +111,7 @@ fn typed_dict(object: &ObjectType) -> String {
     text + "    },\n)\n"
 }
 
-/// A type as a text that is read later, since it may name what comes behind it.
+/// Returns a type as a string for deferred evaluation, because it may name a later type.
 fn quoted(value: &str) -> String {
     match value.strip_prefix("NotRequired[").and_then(|inner| inner.strip_suffix(']')) {
         Some(inner) => format!("NotRequired[{}]", quoted(inner)),
@@ -144,7 +144,7 @@ fn pydantic(object: &ObjectType) -> String {
     text
 }
 
-/// A name that pydantic takes: no keyword, no underscore in front, nothing that its classes have themselves.
+/// Returns a name that pydantic accepts: no keyword, no leading underscore, no member of its base class.
 fn attribute(name: &str, index: usize) -> String {
     let is_free = |name: &str| {
         let of_pydantic = ["copy", "json", "dict", "schema", "validate", "construct"].contains(&name);
@@ -168,7 +168,7 @@ fn docstring(object: &ObjectType) -> String {
     let lines = object.description.as_deref().map(comment_lines).unwrap_or_default();
     match lines.as_slice() {
         [] => String::new(),
-        // A quote at the end would run into those that close the text.
+        // A quote at the end would merge with the closing quotes.
         lines => format!("    \"\"\"{}\"\"\"\n\n", lines.join("\n    ").trim_end_matches('"')),
     }
 }
@@ -199,8 +199,8 @@ fn expr(value: &TypeExpr) -> String {
     }
 }
 
-/// A value as Python writes it. JSON strings are Python strings, except for how characters beyond the first 65,536 would be
-/// escaped, and `serde_json` escapes none of them.
+/// Returns a value in Python syntax. JSON strings are valid Python strings, except for escapes of characters beyond
+/// U+FFFF, and `serde_json` does not escape these.
 fn literal(value: &Value) -> String {
     match value {
         Value::Bool(true) => "True".to_owned(),

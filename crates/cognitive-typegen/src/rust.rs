@@ -1,5 +1,5 @@
-//! Types as Rust: structs and enums for serde. Listed texts become enums, unions become untagged ones; a type that contains
-//! itself is boxed.
+//! Writes types as Rust: structs and enums for serde. Listed texts become enums, and unions become untagged enums. A
+//! type that contains itself is boxed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -79,7 +79,7 @@ impl RustWriter {
         let _ = write!(self.text, "\n{comment}{DERIVES}pub struct {} {{\n{fields}}}\n", object.name);
     }
 
-    /// The type of a value; enums that it needs are written on the way.
+    /// Returns the type of a value; writes the enums that it needs.
     fn expr(&mut self, value: &TypeExpr, hint: &str) -> String {
         match value {
             TypeExpr::Any => "Value".to_owned(),
@@ -156,7 +156,7 @@ fn variant_name(part: &TypeExpr) -> &str {
     }
 }
 
-/// A name that was not taken; where nothing is left of the wanted one, a word and a number.
+/// Returns an unused name; a word and a number if the wanted name is empty.
 fn unique(wanted: &str, word: &str, index: usize, taken: &mut BTreeSet<String>) -> String {
     let wanted = if wanted.is_empty() || wanted == "Self" {
         format!("{word}{}", index + 1)
@@ -176,7 +176,7 @@ fn field_name(name: &str, index: usize, taken: &mut BTreeSet<String>) -> String 
     };
     let plain = unique(&plain, "field_", index, taken);
     match plain.as_str() {
-        // These cannot be made identifiers by `r#`.
+        // These cannot become identifiers with `r#`.
         "self" | "super" | "crate" | "_" => format!("{plain}_"),
         keyword if KEYWORDS.split_whitespace().any(|each| each == keyword) => format!("r#{keyword}"),
         _ => plain,
@@ -187,7 +187,7 @@ fn comment(description: Option<&str>, indent: &str) -> String {
     prefixed_lines(description, &format!("{indent}/// "))
 }
 
-/// The names of types from which a chain of members that are neither lists nor maps leads back to them.
+/// Returns the names of types that contain themselves, directly or through members that are neither lists nor maps.
 fn recursive_names<'a>(types: impl Iterator<Item = &'a TypeDefinition>) -> BTreeSet<String> {
     let mut direct: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for definition in types {

@@ -1,5 +1,5 @@
-//! From the contract of a module to types. Reads the plain form that `cognitive-schema` writes: references are followed
-//! there, `allOf` is joined, and recursive types are in `$defs`. Refuses nothing: what has no type becomes "any".
+//! Reads types from the contract of a module. The input is the plain form that `cognitive-schema` writes: with resolved
+//! references, merged `allOf` and recursive types in `$defs`. Refuses nothing: a schema without a type becomes "any".
 
 use cognitive_contract::{Module, envelope_schema};
 use cognitive_schema::PlainSections;
@@ -12,9 +12,9 @@ use crate::naming::{TypeNames, pascal_case};
 /// The name of the type for values outside of a list.
 pub(crate) const CUSTOM: &str = "Custom";
 
-/// The types that all envelopes share.
+/// Returns the types that all envelopes share.
 pub(crate) fn shared_types(names: &mut TypeNames) -> Vec<TypeDefinition> {
-    // Programs say what they mean by these names, so no module may take them.
+    // These names have a fixed meaning, so no module may use them.
     for name in ["Success", "Envelope"] {
         names.claim(name);
     }
@@ -33,7 +33,7 @@ pub(crate) fn shared_types(names: &mut TypeNames) -> Vec<TypeDefinition> {
     reader.types
 }
 
-/// The types of one module.
+/// Returns the types of one module.
 pub(crate) fn module_types(module: &Module, names: &mut TypeNames) -> ModuleTypes {
     let prefix = names.claim(&pascal_case(&module.manifest.name));
     let PlainSections { input, data, defs, .. } = module.plain_sections();
@@ -58,11 +58,11 @@ struct TypeReader<'a> {
 }
 
 impl TypeReader<'_> {
-    /// Defines a type of exactly this name: an object if the schema is one, else another name for what it is.
+    /// Defines a type of this name: an object if the schema is one, else an alias.
     fn object_named(&mut self, name: &str, schema: Option<&Value>) {
         let name = self.names.claim(name);
         let schema = schema.unwrap_or(&Value::Null);
-        // A type comes before the types of its members, so its place is taken first.
+        // A type comes before the types of its members, so its position is reserved first.
         let place = self.types.len();
         let description = text(schema, "description");
         self.types.push(TypeDefinition::Alias { name: name.clone(), description, target: TypeExpr::Any });
@@ -97,7 +97,7 @@ impl TypeReader<'_> {
         ObjectType { name: name.to_owned(), description: text(schema, "description"), fields, is_closed }
     }
 
-    /// The type of a value. `hint` is a good name for it, should it need one.
+    /// Returns the type of a value. `hint` is the name for it, if it needs one.
     fn expr(&mut self, schema: &Value, hint: &str) -> TypeExpr {
         let Value::Object(members) = schema else { return TypeExpr::Any };
         if let Some(reference) = members.get("$ref").and_then(Value::as_str) {
@@ -140,7 +140,7 @@ impl TypeReader<'_> {
                 if is_list && self.is_custom(branch) {
                     return TypeExpr::Named(CUSTOM.to_owned());
                 }
-                // One object among other types is the thing itself; several need a number.
+                // A single object among other types gets the name itself; several get numbers.
                 let hint = if objects > 1 { format!("{hint}Form{}", index + 1) } else { hint.to_owned() };
                 self.expr(branch, &hint)
             })
@@ -148,7 +148,7 @@ impl TypeReader<'_> {
         TypeExpr::union(parts)
     }
 
-    /// Whether this is the branch `{custom, reason}` under its usual name, so that all modules share its type.
+    /// Returns whether this is the branch `{custom, reason}` with its usual tag, so that all modules share its type.
     fn is_custom(&self, branch: &Value) -> bool {
         let properties = branch.get("properties").and_then(Value::as_object);
         self.tag == "custom"
@@ -192,7 +192,7 @@ impl TypeReader<'_> {
         }
     }
 
-    /// A recursive type; defined when it is met first.
+    /// Returns a recursive type; defines it at its first use.
     fn reference(&mut self, reference: &str) -> TypeExpr {
         let Some(token) = reference.strip_prefix("#/$defs/") else { return TypeExpr::Any };
         let name = format!("{}{}", self.prefix, pascal_case(token));
@@ -209,13 +209,13 @@ fn text(schema: &Value, member: &str) -> Option<String> {
     schema.get(member).and_then(Value::as_str).filter(|text| !text.trim().is_empty()).map(str::to_owned)
 }
 
-/// Listed values; lists and objects among them have no literal form.
+/// Returns the type of listed values; `Any` if lists or objects are among them, because these have no literal form.
 fn listed(values: &[Value]) -> TypeExpr {
     let (plain, null): (Vec<&Value>, Vec<&Value>) = values.iter().partition(|value| !value.is_null());
     if plain.iter().any(|value| value.is_object() || value.is_array()) {
         return TypeExpr::Any;
     }
-    // No type of Python lists fractions.
+    // No Python type can list fractions.
     if plain.iter().any(|value| value.is_f64()) {
         return TypeExpr::Number;
     }

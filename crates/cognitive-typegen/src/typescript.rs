@@ -1,4 +1,4 @@
-//! Types as TypeScript: interfaces, unions of literals, and an envelope that `if (answer.ok)` narrows.
+//! Writes types as TypeScript: interfaces, unions of literals, and an envelope that `if (answer.ok)` narrows.
 
 use std::fmt::Write as _;
 

@@ -1,5 +1,5 @@
-//! A contract with every shape that types have to express, in each language, compared with a file; the Rust one is compiled here
-//! and reads a real envelope. `UPDATE_TYPES=1` writes the files anew.
+//! Compares the types of a contract with every shape, in each language, with a file. The Rust file is compiled here and
+//! reads a real envelope. `UPDATE_TYPES=1` rewrites the files.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -13,7 +13,7 @@ use cognitive_library::{Folder, load};
 use cognitive_typegen::{TypeDefinition, TypeLanguage, TypeSet};
 use serde_json::json;
 
-// The text has to stay as it was written.
+// The generated text must not be reformatted.
 #[rustfmt::skip]
 #[path = "expected/types.rs"]
 mod types;

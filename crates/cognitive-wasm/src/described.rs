@@ -1,6 +1,6 @@
-//! A module as a server describes it at `GET /api/modules/{name}`, made into one that can judge. The last few are kept, since a
-//! caller asks about the same module again and again and compiling a contract takes longer than judging by it.
-//! Knows `schema.json` alone: a module whose contract is spread over more files is refused.
+//! Builds a module that can judge from its description at `GET /api/modules/{name}`. The most recently used modules are
+//! cached, because compiling a contract takes longer than judging with it. Knows only `schema.json`: a module whose
+//! contract is spread over more files is refused.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -9,7 +9,7 @@ use cognitive_contract::{Format, Manifest, Module};
 use cognitive_schema::{Contract, SCHEMA_FILE, SchemaFiles};
 use serde_json::Value;
 
-/// What the law of a module is made of. A server shows more, some of it in a form that only people read.
+/// The keys of a manifest that define the contract. A server returns more keys, some only for display.
 pub(crate) const JUDGING: [&str; 12] = [
     "name",
     "version",
@@ -25,15 +25,15 @@ pub(crate) const JUDGING: [&str; 12] = [
     "context",
 ];
 
-/// Modules that are kept.
+/// The largest number of cached modules.
 const KEPT: usize = 32;
 
 thread_local! {
-    /// The newest last.
+    /// The most recently used one is last.
     static MODULES: RefCell<Vec<(String, Rc<Module>)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The module of a description. The error says what is wrong with it.
+/// Returns the module of a description. The error explains why it is invalid.
 pub(crate) fn module(description: &str) -> Result<Rc<Module>, String> {
     if let Some(known) = recall(description) {
         return Ok(known);

@@ -1,6 +1,6 @@
-//! What a host calls. It writes a question to where [`cogn_question`] says, calls [`cogn_answer`], and reads as many bytes as
-//! that returns from where [`cogn_text`] says. Three functions and two buffers: nothing is handed over, so that nothing has to be
-//! given back. An instance answers one question at a time.
+//! The functions for a WebAssembly host. The host writes a question to the address from [`cogn_question`] and calls
+//! [`cogn_answer`], which returns a length. Then it reads that many bytes at the address from [`cogn_text`]. The module
+//! owns both buffers, so the host frees nothing. An instance answers one question at a time.
 #![expect(unsafe_code, reason = "a function that a host can find by its name, and memory that it fills")]
 
 use std::cell::RefCell;
@@ -12,11 +12,11 @@ thread_local! {
 
 #[link(wasm_import_module = "host")]
 unsafe extern "C" {
-    /// Fills memory with bytes that nobody can guess.
+    /// Fills memory with unpredictable bytes.
     fn random(place: *mut u8, length: usize);
 }
 
-/// Makes room for a question of so many bytes, and says where.
+/// Allocates a question of `length` bytes and returns its address.
 #[unsafe(no_mangle)]
 pub extern "C" fn cogn_question(length: usize) -> *mut u8 {
     QUESTION.with_borrow_mut(|question| {
@@ -26,7 +26,7 @@ pub extern "C" fn cogn_question(length: usize) -> *mut u8 {
     })
 }
 
-/// Answers the question, and says how many bytes the answer has.
+/// Answers the question and returns the length of the answer in bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn cogn_answer() -> usize {
     let question = QUESTION.take();
@@ -37,19 +37,19 @@ pub extern "C" fn cogn_answer() -> usize {
     })
 }
 
-/// Says where the answer is, until the next question.
+/// Returns the address of the answer, which is valid until the next question.
 #[unsafe(no_mangle)]
 pub extern "C" fn cogn_text() -> *const u8 {
     TEXT.with_borrow(|text| text.as_ptr())
 }
 
-/// Where the seeds of hash maps come from.
+/// The source of the seeds of hash maps.
 #[unsafe(no_mangle)]
 unsafe extern "Rust" fn __getrandom_v03_custom(
     place: *mut u8,
     length: usize,
 ) -> Result<(), getrandom::Error> {
-    // SAFETY: getrandom hands over memory of its own of exactly this length; the host fills it and keeps nothing.
+    // SAFETY: getrandom passes its own memory of exactly this length; the host fills it and keeps no reference.
     unsafe { random(place, length) };
     Ok(())
 }

@@ -1,26 +1,26 @@
-//! The contract for programs that are not written in Rust, as one function from text to text. It is the same code that the
-//! runtime judges by: nothing here decides anything about envelopes, streams or inputs.
+//! The contract for programs in other languages, as one function from text to text. It runs the same code as the
+//! runtime; this crate itself has no rules about envelopes, streams or inputs.
 //!
-//! A question has three parts, each on a line of its own: what is asked, the module in the form of `GET /api/modules/{name}`
-//! (or nothing), and a JSON text, which may go on for more lines. The answer is `{"result": …}`, or `{"error": "…"}` if the
-//! question itself cannot be understood.
+//! A question has three parts, each on a separate line. The first is the operation. The second is the module in the
+//! form of `GET /api/modules/{name}`, or nothing. The third is a JSON text, which may span several lines. The answer is
+//! `{"result": …}`, or `{"error": "…"}` if the question is invalid.
 //!
-//! | Asked | JSON text | Result |
+//! | Operation | JSON text | Result |
 //! |---|---|---|
-//! | `envelope` | an envelope | the list of violations, by the law of the module if there is one |
+//! | `envelope` | an envelope | the list of violations, by the contract of the module if there is one |
 //! | `stream` | the list of all chunks | the list of violations |
-//! | `assemble` | a list of chunks | the envelope that they add up to |
-//! | `input` | an input | `null`, or the envelope that the runtime would refuse it with |
+//! | `assemble` | a list of chunks | the assembled envelope |
+//! | `input` | an input | `null`, or the envelope with which the runtime would refuse it |
 //! | `data` | the data of an answer | the list of violations |
-//! | `module` | – | `null` once the module is understood |
+//! | `module` | – | `null` if the module is valid |
 //!
 //! ```
 //! let answer = cognitive_wasm::answer("envelope\n\n{\"ok\": 1}");
 //! assert!(answer.starts_with(r#"{"result":[{"path":"/ok","#), "{answer}");
 //! ```
 //!
-//! `exports` is how a host calls it from WebAssembly; it is compiled for that target alone. Does no I/O, keeps no state but
-//! the last few modules, and never panics on anything that is sent.
+//! `exports` is the interface for WebAssembly hosts; it is compiled for that target only. Does no I/O, keeps no state
+//! except the most recent modules, and never panics on any question.
 
 #[cfg(target_arch = "wasm32")]
 mod exports;
@@ -84,7 +84,7 @@ fn assembled(module: Option<&Module>, chunks: Vec<Value>) -> Result<Value, Strin
     serde_json::to_value(assembler.finish()).map_err(|error| error.to_string())
 }
 
-/// What the runtime would answer to an input that it does not take; `null` if it would take it.
+/// Returns the runtime's answer to an input that it refuses; `null` if it accepts the input.
 fn refusal(module: &Rc<Module>, text: &str) -> Value {
     let judged = match (numbers::refusal(text), json::parse(text)) {
         (Some(inexact), _) => Err(inexact),

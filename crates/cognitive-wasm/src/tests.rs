@@ -1,4 +1,4 @@
-//! Questions as a program in another language asks them, about all bundled modules.
+//! Questions of a program in another language, about all bundled modules.
 
 use cognitive_library::Library;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ fn ask(asked: &str, module: &str, value: &Value) -> Value {
     answer.get("result").cloned().unwrap_or_else(|| panic!("{asked}: {answer}"))
 }
 
-/// A module as `GET /api/modules/{name}` describes it.
+/// A module as described by `GET /api/modules/{name}`.
 fn description(module: &Module) -> String {
     let (manifest, schema) = (module.manifest.effective(), module.contract.root());
     json!({ "format": module.format, "manifest": manifest, "schema": schema }).to_string()
@@ -73,7 +73,7 @@ fn stream_005_chunks_add_up_in_any_order() {
     assert_eq!(ask("stream", "", &json!([delta(2, "b")]))[0]["code"], "E3001");
 }
 
-// PIPE-002: what the runtime would say, said before anything is sent.
+// PIPE-002: the refusal of the runtime, before anything is sent.
 #[test]
 fn an_input_is_refused_as_the_runtime_refuses_it() {
     let (_, text) = text_classifier();

@@ -1,5 +1,6 @@
-//! `gemma3`: the text part of Gemma 3. Five layers of six look back over a window and are turned faster; everything that
-//! is added has a norm of its own. The weights of its norms are one too small in training and have been raised in files.
+//! `gemma3`: the text part of Gemma 3. Five of six layers use a sliding window and a smaller rotation base. The outputs
+//! of attention and feed-forward have their own norms. Training stores norm weights reduced by one; GGUF files already
+//! contain the full weights.
 
 use super::{Architecture, GateCurve, LocalLayers, RopePairs};
 use crate::attention::Heads;
@@ -15,7 +16,8 @@ pub(super) static GEMMA3: Architecture = Architecture {
     attention_width,
 };
 
-/// The largest of the family, which nothing but its 62 layers tells, divides the width evenly instead.
+/// The head width, except for the largest model, which divides the width by its number of heads. Only its 62 layers
+/// identify it.
 fn attention_width(layers: usize, width: usize, heads: Heads) -> usize {
     if layers == 62 { width / heads.queries } else { heads.width }
 }

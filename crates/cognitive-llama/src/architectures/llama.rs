@@ -1,4 +1,5 @@
-//! `llama`: Llama 1 to 3, `SmolLM`, Mistral and their kin. Llama 3 brings its stretched rotation as a tensor of factors.
+//! `llama`: Llama 1 to 3, `SmolLM`, Mistral and related models. Llama 3 stores its rotation scaling as a tensor of
+//! factors.
 
 use super::{Architecture, GateCurve, RopePairs, head_width};
 

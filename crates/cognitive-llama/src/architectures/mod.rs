@@ -1,4 +1,4 @@
-//! In what the architectures differ, one file each. The computation is one for all: it asks the fields of
+//! The differences between the architectures, one file each. All share one computation, which reads the fields of
 //! [`Architecture`]. Refuses every architecture that is not listed here, by its name.
 
 mod gemma3;
@@ -10,47 +10,47 @@ use super::WeightsError;
 use super::attention::Heads;
 use super::gguf::{Gguf, damaged, unsupported};
 
-/// What distinguishes an architecture from the others.
+/// The properties that distinguish an architecture from the others.
 #[derive(Debug)]
 pub(super) struct Architecture {
-    /// Its name in files, and the beginning of the names of its settings.
+    /// The name in files, which is also the prefix of its settings.
     pub(super) name: &'static str,
-    /// Which columns of a head are turned together.
+    /// The columns of a head that are rotated together.
     pub(super) pairs: RopePairs,
-    /// Whether queries and keys are brought to the length one, head by head, before they are turned.
+    /// True if queries and keys are normalised per head before the rotation.
     pub(super) head_norms: bool,
-    /// Whether what attention and feed-forward add is brought to the length one first.
+    /// True if the outputs of attention and feed-forward are normalised before they are added.
     pub(super) outer_norms: bool,
-    /// What opens the gate of the feed-forward part.
+    /// The activation function of the gate in the feed-forward part.
     pub(super) gate: GateCurve,
-    /// Whether the vectors of tokens are multiplied with the root of their length.
+    /// True if the embeddings are multiplied with the square root of their length.
     pub(super) scales_embedding: bool,
-    /// Which layers look back over a window only.
+    /// The layers with a sliding window, if there are any.
     pub(super) local: Option<LocalLayers>,
-    /// The number whose root scales are divided by, of layers, width and heads.
+    /// Returns, from layers, width and heads, the number by whose root attention scores are divided.
     pub(super) attention_width: fn(usize, usize, Heads) -> usize,
 }
 
-/// Which columns of a head are turned together.
+/// The columns of a head that are rotated together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RopePairs {
-    /// Each with its neighbour.
+    /// Each column with its neighbour.
     Neighbours,
-    /// Each of the first half with the one as far into the second.
+    /// Each column of the first half with the same column of the second half.
     Halves,
 }
 
-/// The curve of a gate.
+/// The activation function of a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum GateCurve {
     Silu,
     Gelu,
 }
 
-/// Layers with a window, and how those are turned.
+/// Layers with a sliding window, and their rotation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LocalLayers {
-    /// The last of so many looks back over everything.
+    /// The last layer of each group of this size sees the whole context.
     pub(super) period: usize,
     /// The base of their rotation frequencies.
     pub(super) rope_base: f32,
@@ -66,7 +66,7 @@ pub(super) fn of(gguf: &Gguf) -> Result<&'static Architecture, WeightsError> {
         .ok_or_else(|| unsupported(&format!("the architecture is `{name}`, none of {}", known.join(", "))))
 }
 
-/// The usual one: a head's own width.
+/// The usual divisor: the width of a head.
 fn head_width(_: usize, _: usize, heads: Heads) -> usize {
     heads.width
 }

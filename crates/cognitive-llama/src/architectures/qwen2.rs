@@ -1,4 +1,4 @@
-//! `qwen2`: Qwen 2 and 2.5. Queries, keys and values have a bias, and the halves of a head are turned together.
+//! `qwen2`: Qwen 2 and 2.5. Queries, keys and values have a bias, and the two halves of a head are rotated together.
 
 use super::{Architecture, GateCurve, RopePairs, head_width};
 

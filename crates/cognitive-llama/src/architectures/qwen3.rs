@@ -1,5 +1,4 @@
-//! `qwen3`: the dense models of Qwen 3. Like `qwen2` without biases, with a norm for each head and heads of a width of
-//! their own.
+//! `qwen3`: the dense models of Qwen 3. Like `qwen2` without biases, with a norm per head and a separate head width.
 
 use super::{Architecture, GateCurve, RopePairs, head_width};
 

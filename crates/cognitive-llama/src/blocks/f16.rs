@@ -1,4 +1,4 @@
-//! `F16`: plain numbers in halves. Rounded to eight bits, which costs next to no quality and half the memory.
+//! `F16`: plain half-precision numbers. Rounded to eight bits, which halves the memory at almost no loss of quality.
 
 use super::FileBlock;
 use crate::tiles::{COLUMNS, Q8Block, half};

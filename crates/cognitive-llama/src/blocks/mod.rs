@@ -1,6 +1,6 @@
-//! The block types of GGUF files, one file each, and how a tensor of one becomes a [`Matrix`](super::tiles::Matrix). Four
-//! kinds of tiles take all of them: what a tile cannot hold as it is, is rounded to eight bits per 32 columns. Refuses
-//! the types that it does not know, by name where they have one.
+//! The block types of GGUF files, one file each, and their conversion to a [`Matrix`](super::tiles::Matrix). Four kinds
+//! of tiles hold all of them; types that fit no tile exactly are rounded to eight bits per 32 columns. Refuses unknown
+//! types, by name if they have one.
 
 mod bf16;
 mod f16;
@@ -25,7 +25,7 @@ use super::platform::{self, MappedFile};
 use super::raw::{PlainBlock, TileStore};
 use super::tiles::{COLUMNS, ROWS, Tiles};
 
-/// How the numbers of a tensor are written.
+/// The encoding of the numbers of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(non_camel_case_types, reason = "these are the names that everybody knows them by")]
 pub(super) enum Encoding {
@@ -44,7 +44,7 @@ pub(super) enum Encoding {
 }
 
 impl Encoding {
-    /// All that a matrix may have.
+    /// All encodings that a matrix may have.
     #[cfg(test)]
     pub(super) const OF_MATRICES: [Self; 11] = [
         Self::F16,
@@ -60,7 +60,7 @@ impl Encoding {
         Self::Q8_0,
     ];
 
-    /// The encoding with this number in the file of a tensor.
+    /// Returns the encoding with this number in the file; `tensor` names the tensor in errors.
     pub(super) fn of(kind: u32, tensor: &str) -> Result<Self, WeightsError> {
         let name = match kind {
             0 => return Ok(Self::F32),
@@ -91,7 +91,7 @@ impl Encoding {
         Err(unsupported(&format!("tensor `{tensor}` has type {name}")))
     }
 
-    /// How many numbers a block holds, and in how many bytes.
+    /// The number of values in a block, and its length in bytes.
     pub(super) const fn block(self) -> (usize, usize) {
         match self {
             Self::F32 => (1, 4),
@@ -109,24 +109,24 @@ impl Encoding {
     }
 }
 
-/// A type of blocks, and the tiles that take it.
+/// A type of blocks, and the tiles that hold it.
 trait FileBlock {
-    /// Its length in a file; for plain numbers, that of 32 of them.
+    /// The length of a block in a file; for plain numbers, that of 32 of them.
     const BYTES: usize;
-    /// How many numbers it holds: 32 for each tile that one block goes into.
+    /// The number of values per block: 32 for each tile that a block is written to.
     const NUMBERS: usize;
-    /// What it becomes.
+    /// The tile type that a block becomes.
     type Tile: PlainBlock + Send;
     /// A tile of zeros.
     const EMPTY: Self::Tile;
 
-    /// Writes a block into one row of its tiles. Of a block that is too short nothing is written.
+    /// Writes a block into one row of its tiles. Writes nothing if the block is too short.
     fn put(from: &[u8], tiles: &mut [Self::Tile], row: usize);
 }
 
-/// Where the tiles of a tensor come from.
+/// The source of the tiles of a tensor.
 trait TileSource {
-    /// Those that blocks of one type become.
+    /// Returns the tiles for blocks of one type.
     fn take<B: FileBlock>(self) -> Option<TileStore<B::Tile>>;
 }
 
@@ -138,7 +138,7 @@ pub(super) fn tiles(tensor: &Tensor, name: &str) -> Result<Tiles, WeightsError> 
     }
 }
 
-/// The tiles of a tensor that were packed earlier, in a file from this byte on.
+/// Returns the tiles of a tensor that was packed earlier, at this offset of a file.
 pub(super) fn tiles_in_file(
     extent: &Extent,
     file: &Arc<MappedFile>,
@@ -152,7 +152,7 @@ fn missing(name: &str) -> WeightsError {
     damaged(&format!("the tiles of tensor `{name}` are missing"))
 }
 
-/// Which tiles take which blocks.
+/// Selects the tile type for each block type.
 fn tiles_from(encoding: Encoding, source: impl TileSource) -> Option<Tiles> {
     Some(match encoding {
         Encoding::F32 => return None,
@@ -170,7 +170,7 @@ fn tiles_from(encoding: Encoding, source: impl TileSource) -> Option<Tiles> {
     })
 }
 
-/// A tensor as a file of weights has it.
+/// A tensor as stored in a file of weights.
 struct Packing<'a>(&'a Tensor<'a>);
 
 impl TileSource for Packing<'_> {
@@ -179,7 +179,7 @@ impl TileSource for Packing<'_> {
     }
 }
 
-/// So many tiles in a file.
+/// A number of tiles in a packed file.
 struct InFile<'a> {
     file: &'a Arc<MappedFile>,
     at: usize,
@@ -192,13 +192,13 @@ impl TileSource for InFile<'_> {
     }
 }
 
-/// A tensor of so many bytes is worth a second thread.
+/// Tensors of at least this many bytes are packed by several threads.
 const MIN_SHARED: usize = 1 << 20;
 /// More threads would only wait for memory.
 const MAX_THREADS: usize = 4;
 
-/// Each 16 rows become a strip of tiles. Strips are shared out between threads: half of the time it takes to open a file
-/// goes here.
+/// Packs each 16 rows into a strip of tiles. Threads share the strips, because packing takes half of the time to open a
+/// file.
 fn pack<B: FileBlock>(tensor: &Tensor) -> Vec<B::Tile> {
     let row_length = tensor.columns / B::NUMBERS * B::BYTES;
     let blocks = tensor.columns / COLUMNS;

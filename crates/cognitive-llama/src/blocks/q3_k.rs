@@ -1,5 +1,5 @@
-//! `Q3_K`: 256 numbers of three bits, each less four; for each 16 a scale in six bits. Kept, in tiles of six bits: files
-//! of this type are made to be small on disk, and none of the bundled modules is better off with one.
+//! `Q3_K`: 256 numbers of three bits, each less four; one 6-bit scale per 16 numbers. Kept exactly, in 6-bit tiles:
+//! files of this type are made to be small on disk, and no bundled module gains from one.
 
 use super::FileBlock;
 use crate::tiles::{COLUMNS, Q6Block, half, to_half};
@@ -30,7 +30,7 @@ impl FileBlock for Q3K {
     }
 }
 
-/// The scales as halves. Of each, the four low bits are in the first eight bytes and the two high bits in the last four.
+/// The scales as halves. The four low bits of each are in the first eight bytes, the two high bits in the last four.
 fn scales(unit: f32, packed: &[u8; 12]) -> [u16; 16] {
     let mut scales = [0; 16];
     let (low, high) = packed.split_at(8);

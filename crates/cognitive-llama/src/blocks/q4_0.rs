@@ -1,4 +1,4 @@
-//! `Q4_0`: 32 nibbles, each less eight, and their scale. Kept as it is, eight scales being the minimum.
+//! `Q4_0`: 32 nibbles, each less eight, and their scale. Kept exactly; the minimum is -8 times the scale.
 
 use super::FileBlock;
 use crate::tiles::{COLUMNS, Q4Block, half, to_half};
@@ -15,7 +15,7 @@ impl FileBlock for Q4 {
         let Some((scale, nibbles)) = from.split_first_chunk() else { return };
         let (Some(tile), Some(nibbles)) = (tiles.first_mut(), nibbles.first_chunk()) else { return };
         let scale = u16::from_le_bytes(*scale);
-        // Eight times a half is a half again.
+        // Eight times a half is exactly representable as a half.
         tile.put(row, scale, to_half(-8.0 * half(scale)), nibbles);
     }
 }

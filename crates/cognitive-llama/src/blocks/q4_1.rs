@@ -1,4 +1,4 @@
-//! `Q4_1`: 32 nibbles, their scale and their minimum. Kept as it is.
+//! `Q4_1`: 32 nibbles, their scale and their minimum. Kept exactly.
 
 use super::FileBlock;
 use crate::tiles::{COLUMNS, Q4Block};

@@ -1,4 +1,4 @@
-//! `Q4_K`: 256 nibbles; for each 32 a scale and a minimum in six bits. The nibbles are kept, scales become halves.
+//! `Q4_K`: 256 nibbles; a 6-bit scale and a 6-bit minimum per 32 nibbles. Nibbles are kept, scales become halves.
 
 use super::{FileBlock, scales};
 use crate::tiles::Q4Block;

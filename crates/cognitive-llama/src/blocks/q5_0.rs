@@ -1,4 +1,5 @@
-//! `Q5_0`: 32 numbers of five bits, each less sixteen, and their scale. Kept as it is, sixteen scales being the minimum.
+//! `Q5_0`: 32 numbers of five bits, each less sixteen, and their scale. Kept exactly; the minimum is -16 times the
+//! scale.
 
 use super::FileBlock;
 use crate::tiles::{COLUMNS, Q5Block, half, to_half};
@@ -16,7 +17,7 @@ impl FileBlock for Q5 {
         let Some((fifth, nibbles)) = rest.split_first_chunk() else { return };
         let (Some(tile), Some(nibbles)) = (tiles.first_mut(), nibbles.first_chunk()) else { return };
         let scale = u16::from_le_bytes(*scale);
-        // Sixteen times a half is a half again.
+        // Sixteen times a half is exactly representable as a half.
         tile.put(row, scale, to_half(-16.0 * half(scale)), nibbles, u32::from_le_bytes(*fifth));
     }
 }

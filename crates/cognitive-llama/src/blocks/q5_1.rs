@@ -1,4 +1,4 @@
-//! `Q5_1`: 32 numbers of five bits, their scale and their minimum. Kept as it is.
+//! `Q5_1`: 32 numbers of five bits, their scale and their minimum. Kept exactly.
 
 use super::FileBlock;
 use crate::tiles::{COLUMNS, Q5Block};

@@ -24,7 +24,7 @@ impl FileBlock for Q5K {
     }
 }
 
-/// One bit of each byte, the first lowest.
+/// One bit of each byte, the first byte in the lowest bit.
 fn bits(bytes: &[u8; 32], bit: usize) -> u32 {
     bytes.iter().rev().fold(0, |bits, byte| bits << 1 | u32::from(byte >> bit & 1))
 }

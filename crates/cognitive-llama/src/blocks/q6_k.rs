@@ -1,4 +1,4 @@
-//! `Q6_K`: 256 numbers of six bits, each less 32; for each 16 a scale in eight bits. The numbers are kept, scales become
+//! `Q6_K`: 256 numbers of six bits, each less 32; one 8-bit scale per 16 numbers. The numbers are kept, scales become
 //! halves.
 
 use super::FileBlock;

@@ -1,4 +1,4 @@
-//! `Q8_0`: 32 signed bytes and their scale. Kept as it is.
+//! `Q8_0`: 32 signed bytes and their scale. Kept exactly.
 
 use super::FileBlock;
 use crate::tiles::{COLUMNS, Q8Block};

@@ -1,10 +1,10 @@
-//! What `Q4_K` and `Q5_K` share: for each 32 of their 256 numbers a scale and a minimum of six bits, which count in units
-//! that the block has in halves.
+//! The scales of `Q4_K` and `Q5_K`: a 6-bit scale and a 6-bit minimum per 32 of the 256 numbers. Their units are stored
+//! in the block as halves.
 
 use crate::tiles::{half, to_half};
 
-/// The scale and the minimum of each 32 numbers, as halves. A product with a six-bit number needs up to six bits more
-/// than a half has, so it is rounded: by a 4,096th at most, where the weights themselves have 16 or 32 steps.
+/// Returns the scale and the minimum of each 32 numbers, as halves. The product with a 6-bit number needs up to six
+/// bits more than a half has. It is rounded by 1/4,096 at most, while the weights themselves have 16 or 32 steps.
 pub(super) fn of(units: [u8; 4], packed: &[u8; 12]) -> [(u16, u16); 8] {
     let [a, b, c, d] = units;
     let (unit, min_unit) = (half(u16::from_le_bytes([a, b])), half(u16::from_le_bytes([c, d])));
@@ -21,8 +21,8 @@ pub(super) fn of(units: [u8; 4], packed: &[u8; 12]) -> [(u16, u16); 8] {
     scales
 }
 
-/// Nibbles as tiles have them: the low halves are the first 16 columns, the high halves the others. In a file, the 32
-/// bytes at hand have 32 columns in their low halves and the next 32 in their high.
+/// Returns nibbles in the order of tiles: the low halves are the first 16 columns, the high halves the others. In a
+/// file, the low halves of these 32 bytes are 32 columns and the high halves the next 32.
 pub(super) fn nibbles(bytes: &[u8; 32], high: bool) -> [u8; 16] {
     let shift = if high { 4 } else { 0 };
     let (near, far) = bytes.split_at(16);

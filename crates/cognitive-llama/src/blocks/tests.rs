@@ -1,4 +1,4 @@
-//! Every type of blocks against the numbers that the Python package `gguf` reads out of it (`tests/data/blocks.py`).
+//! Compares every block type with the numbers that the Python package `gguf` reads from it (`tests/data/blocks.py`).
 
 use serde_json::Value;
 
@@ -35,10 +35,10 @@ fn blocks_hold_the_numbers_that_others_read_out_of_them() {
             case["numbers"].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect();
         let encoding = encoding(name);
         let (numbers, _) = encoding.block();
-        // In one row and in two, so that a second block goes to a second tile and to a second row.
+        // One row and two rows: a second block is written to a second tile and to a second row.
         for count in [1, 2] {
             let ours = rows(encoding, theirs.len() / count, count, &bytes);
-            // A scale of six bits times its unit is rounded to a half: a 2,048th of the largest number at most.
+            // The product of a 6-bit scale and its unit is rounded to a half: by 1/2,048 of the largest number at most.
             let largest = theirs.iter().fold(0.0, |largest: f64, x| largest.max(x.abs()));
             let allowed = if numbers == 256 { largest / 2_048.0 } else { largest * 1e-6 };
             for (at, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {

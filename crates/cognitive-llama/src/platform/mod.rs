@@ -1,5 +1,5 @@
-//! What this crate asks of one kind of operating system: files that are mapped, and large pages. `unix.rs` and `other.rs` have
-//! the same functions; nothing outside this folder asks which system it runs on.
+//! The parts of this crate that depend on the operating system: mapped files and large pages. `unix.rs` and `other.rs`
+//! have the same functions; no code outside this folder checks the system.
 
 #[cfg(not(unix))]
 mod other;

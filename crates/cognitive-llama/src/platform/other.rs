@@ -1,24 +1,24 @@
-//! The fallback for systems that are no Unix, such as Windows: no file is mapped, so that every process packs weights into
-//! memory of its own.
+//! The fallback for systems other than Unix, such as Windows: no file is mapped, so every process packs weights into
+//! its own memory.
 
 use std::fs::File;
 use std::io;
 
-/// There is none.
+/// A mapped file, which does not exist on these systems.
 #[derive(Debug)]
 pub(crate) enum UnmappedFile {}
 
 impl UnmappedFile {
-    /// Everything that it holds.
+    /// Returns the whole file.
     pub(crate) fn bytes(&self) -> &[u8] {
         match *self {}
     }
 }
 
-/// Refuses.
+/// Always fails, because these systems map no files.
 pub(crate) fn map(_: &File) -> io::Result<UnmappedFile> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Nobody is asked.
+/// Does nothing on these systems.
 pub(crate) fn prefer_large_pages<T>(_: &mut Vec<T>) {}

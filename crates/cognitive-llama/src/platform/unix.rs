@@ -1,4 +1,4 @@
-//! Linux, macOS and other Unix systems: files in memory, one copy for all processes that map them.
+//! Linux, macOS and other Unix systems: mapped files, one copy for all processes that map them.
 
 #![expect(unsafe_code, reason = "mapped memory has no safe interface")]
 
@@ -12,39 +12,39 @@ use std::slice;
 use rustix::mm::{Advice, madvise};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-/// A file in memory, to be read. It must not become shorter meanwhile: whoever reads what is gone is ended by the system, with
-/// `SIGBUS`. Whoever maps a file sees to it that nobody but its owner can do that.
+/// A mapped file for reading. It must not be shortened meanwhile: the system ends a process that reads a missing page,
+/// with `SIGBUS`. The caller ensures that only the owner of the file can do that.
 #[derive(Debug)]
 pub(crate) struct MappedFile {
     start: NonNull<c_void>,
     length: usize,
 }
 
-// SAFETY: the memory can only be read, and belongs to the value until it is dropped, on whichever thread.
+// SAFETY: the memory can only be read, and belongs to the value until it is dropped, on any thread.
 unsafe impl Send for MappedFile {}
 // SAFETY: the memory can only be read.
 unsafe impl Sync for MappedFile {}
 
 impl MappedFile {
-    /// Everything that it holds.
+    /// Returns the whole file.
     pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: so many bytes were mapped there, and they stay until `self` is dropped. Somebody with the rights of this user
-        // could write to the file; every bit pattern is a byte, and nothing is concluded from one that is read twice.
+        // SAFETY: this many bytes were mapped there, and they stay until `self` is dropped. Another process of this
+        // user could write to the file. Every bit pattern is a byte, and no code relies on reading the same byte twice.
         unsafe { slice::from_raw_parts(self.start.as_ptr().cast(), self.length) }
     }
 }
 
 impl Drop for MappedFile {
     fn drop(&mut self) {
-        // SAFETY: `map` mapped exactly this, and whatever was borrowed from it is gone.
+        // SAFETY: `map` mapped exactly this, and no borrow of it is left.
         let _nothing_else_can_be_done = unsafe { munmap(self.start.as_ptr(), self.length) };
     }
 }
 
-/// Maps all of a file.
+/// Maps a whole file.
 pub(crate) fn map(file: &File) -> io::Result<MappedFile> {
     let length = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
-    // SAFETY: the system chooses a place that nothing else has.
+    // SAFETY: the system chooses an address that nothing else uses.
     let start = unsafe { mmap(ptr::null_mut(), length, ProtFlags::READ, MapFlags::SHARED, file, 0) }?;
     let start = NonNull::new(start).ok_or(io::ErrorKind::OutOfMemory)?;
     let mapped = MappedFile { start, length };
@@ -52,7 +52,7 @@ pub(crate) fn map(file: &File) -> io::Result<MappedFile> {
     Ok(mapped)
 }
 
-/// Asks for large pages under a vector that is still empty: going through many small ones takes a tenth longer.
+/// Requests large pages for a vector that is still empty: with small pages, reading it takes a tenth longer.
 pub(crate) fn prefer_large_pages<T>(room: &mut Vec<T>) {
     const PAGE: usize = 4096;
     let room = room.spare_capacity_mut();
@@ -65,10 +65,10 @@ pub(crate) fn prefer_large_pages<T>(room: &mut Vec<T>) {
     }
 }
 
-/// Only Linux can be asked for large pages. Where it has none, small ones do.
+/// Requests large pages, which only Linux supports. If none are available, small ones are used.
 #[cfg(target_os = "linux")]
 fn advise(start: *mut c_void, length: usize) {
-    // SAFETY: the advice changes how memory is kept, and nothing that can be read from it.
+    // SAFETY: the advice changes how memory is stored, but not its contents.
     let _only_slower = unsafe { madvise(start, length, Advice::LinuxHugepage) };
 }
 

@@ -1,5 +1,5 @@
-//! The kernels for AVX2 with FMA and F16C: the rows of a tile in two halves of eight. The sums come out as those of
-//! AVX-512 do, bit by bit, because whole numbers are exact and everything else happens in the same order.
+//! The kernels for AVX2 with FMA and F16C: the rows of a tile in two halves of eight. The sums equal those of AVX-512
+//! bit by bit: integers are exact, and everything else is computed in the same order.
 
 #![expect(clippy::indexing_slicing, reason = "every index is below a constant length")]
 
@@ -15,7 +15,7 @@ use super::super::activations::Group;
 use super::super::tiles::{Q4Block, Q5Block, Q6Block, Q8Block, ROWS};
 use super::{SIDE_BY_SIDE, Sums, Work};
 
-/// How many rows a register holds.
+/// The number of rows in a register.
 const HALF: usize = 8;
 
 #[target_feature(enable = "avx2,fma,f16c")]
@@ -121,7 +121,7 @@ fn q6_half<const N: usize, const SIDE: usize>(tile: &[Q6Block], x: &[Group], sto
             side[3] = with_bits::<48>(side[3], _mm256_srli_epi16::<2>(upper));
         }
         for n in 0..N {
-            // Each number is 32 too high, so 32 times the sum of the activations goes off.
+            // Each number is 32 too high, so 32 times the sum of the activations is subtracted.
             let (near, far) = x[n].bytes.split_at(4);
             let one = sixteen(&low, near, 32 * x[n].first_sum);
             let other = sixteen(&high, far, 32 * (x[n].sum - x[n].first_sum));
@@ -133,7 +133,7 @@ fn q6_half<const N: usize, const SIDE: usize>(tile: &[Q6Block], x: &[Group], sto
     store::<N, SIDE>(sums, stored);
 }
 
-/// Sixteen columns of six bits with their activations, less an offset.
+/// Multiplies sixteen columns of six bits with their activations and subtracts an offset.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn sixteen(numbers: &[__m256i; 4], x: &[i32], off: i32) -> __m256i {
@@ -145,7 +145,7 @@ fn sixteen(numbers: &[__m256i; 4], x: &[i32], off: i32) -> __m256i {
     _mm256_sub_epi32(dots, _mm256_set1_epi32(off))
 }
 
-/// The low and the high halves of bytes.
+/// Returns the low and the high halves of bytes.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn split<const SIDE: usize>(nibbles: &[[u8; 64]; 4]) -> ([__m256i; 4], [__m256i; 4]) {
@@ -160,7 +160,7 @@ fn split<const SIDE: usize>(nibbles: &[[u8; 64]; 4]) -> ([__m256i; 4], [__m256i;
     (low, high)
 }
 
-/// Nibbles with those of the bits above them that the mask lets through.
+/// Adds the bits selected by the mask to nibbles.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn with_bits<const MASK: i8>(nibbles: __m256i, bits: __m256i) -> __m256i {
@@ -185,7 +185,8 @@ fn q8_half<const N: usize, const SIDE: usize>(tile: &[Q8Block], x: &[Group], sto
         for n in 0..N {
             let mut dots = _mm256_setzero_si256();
             for k in 0..8 {
-                // One side must be unsigned, so the sign moves over. Two products of 128 * 127 stay below 32,768.
+                // One operand must be unsigned, so the sign moves to the other. Two products of 128 * 127 stay below
+                // 32,768.
                 let bytes = load::<SIDE>(&weights.bytes[k]);
                 let x = _mm256_sign_epi8(_mm256_set1_epi32(x[n].bytes[k]), bytes);
                 let pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(bytes), x);
@@ -205,7 +206,7 @@ pub(super) fn blend<const R: usize>(
     values: &[f32],
     stride: usize,
 ) {
-    // Two registers per sum at a time: with all four there would not be enough of them.
+    // Two registers per sum at a time: with all four there would not be enough registers.
     blend_half::<R, 0>(sums, weights, values, stride);
     blend_half::<R, 1>(sums, weights, values, stride);
 }

@@ -1,6 +1,7 @@
-//! Vector instructions that a processor may not have, and blocks that lie in a file: all `unsafe` code of the engine but that
-//! which maps files (`platform`). The rest reaches it through the safe functions of this module; [`Kernel`] is the proof that
-//! the processor was asked first. Every kernel has a portable twin in [`portable`] that the tests hold it against.
+//! Vector instructions that a processor may not have, and blocks in mapped files. This is all `unsafe` code of the
+//! engine, except for mapping files (`platform`). Other code calls the safe functions of this module; a [`Kernel`]
+//! proves that the processor supports its instructions. Tests compare every kernel with the portable version in
+//! [`portable`].
 
 #![expect(unsafe_code, reason = "vector instructions and bytes of files have no safe interface")]
 #![expect(
@@ -27,20 +28,21 @@ pub(super) use tile_store::{PlainBlock, TileStore};
 /// Sixteen rows of a product, for each of a few tokens.
 pub(super) type Sums<const N: usize> = [[f32; ROWS]; N];
 
-/// Arithmetic on plain arrays that the compiler turns into the vector instructions of the kernel it runs under.
+/// Arithmetic on plain arrays that the compiler turns into the vector instructions of the current kernel.
 pub(super) trait Work {
-    /// Does the work; must be `#[inline(always)]`, and so must all that it calls. Closures are inlined only where they
-    /// are called directly: handed to `map` or `from_fn`, they would be compiled without the instructions. `FUSED` says whether a product and a sum may be rounded once.
+    /// Does the work. It and all functions that it calls must be `#[inline(always)]`. Closures are inlined only where
+    /// they are called directly: passed to `map` or `from_fn`, they would be compiled without the instructions. `FUSED`
+    /// is true if a product and a sum may be rounded once.
     fn run<const FUSED: bool>(self);
 }
 
-/// `a * b + c`, rounded once where the processor can.
+/// `a * b + c`, rounded once if the processor can.
 #[inline(always)]
 pub(super) fn fused<const FUSED: bool>(a: f32, b: f32, c: f32) -> f32 {
     if FUSED { a.mul_add(b, c) } else { a * b + c }
 }
 
-/// The instructions to compute with. A value exists only for instructions that this processor has.
+/// The vector instructions of a computation. A value exists only for instructions that this processor has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kernel(Set);
 
@@ -56,7 +58,7 @@ enum Set {
 }
 
 impl Kernel {
-    /// All that this processor can run, the fastest first; the portable one is always there and always last.
+    /// Returns all kernels that this processor can run, the fastest first; the portable one is always the last.
     #[must_use]
     pub fn available() -> Vec<Self> {
         let mut kernels = Vec::new();
@@ -84,13 +86,13 @@ impl Kernel {
         kernels
     }
 
-    /// The fastest that this processor can run.
+    /// Returns the fastest kernel that this processor can run.
     #[must_use]
     pub fn best() -> Self {
         Self::available().first().copied().unwrap_or(Self(Set::Portable))
     }
 
-    /// A name for people.
+    /// The display name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self.0 {
@@ -113,15 +115,15 @@ impl Kernel {
             // SAFETY: this value exists, so `available` found AVX2, FMA and F16C.
             Set::Avx2 => unsafe { avx2::run(work) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: this value exists, so `available` found AVX-512 F, BW and VNNI, and what AVX2 needs.
+            // SAFETY: this value exists, so `available` found AVX-512 F, BW and VNNI, and the features of AVX2.
             Set::Vnni => unsafe { vnni::run(work) },
-            // Every aarch64 processor fuses; the compiler needs no permission.
+            // Every aarch64 processor has fused instructions; the compiler needs no target feature.
             #[cfg(target_arch = "aarch64")]
             Set::Neon => work.run::<true>(),
         }
     }
 
-    /// The product of a tile of 4-bit weights with the first `N` tokens of a group.
+    /// Multiplies a tile of 4-bit weights with the first `N` tokens of a group.
     #[inline]
     pub(super) fn q4<const N: usize>(self, tile: &[Q4Block], x: &[Group]) -> Sums<N> {
         match self.0 {
@@ -130,7 +132,7 @@ impl Kernel {
             // SAFETY: this value exists, so `available` found AVX2, FMA and F16C.
             Set::Avx2 => unsafe { avx2::q4(tile, x) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: this value exists, so `available` found AVX-512 F, BW and VNNI, and what AVX2 needs.
+            // SAFETY: this value exists, so `available` found AVX-512 F, BW and VNNI, and the features of AVX2.
             Set::Vnni => unsafe { vnni::q4(tile, x) },
             #[cfg(target_arch = "aarch64")]
             // SAFETY: this value exists, so `available` found NEON.
@@ -138,7 +140,7 @@ impl Kernel {
         }
     }
 
-    /// The product of a tile of 5-bit weights with the first `N` tokens of a group.
+    /// Multiplies a tile of 5-bit weights with the first `N` tokens of a group.
     #[inline]
     pub(super) fn q5<const N: usize>(self, tile: &[Q5Block], x: &[Group]) -> Sums<N> {
         match self.0 {
@@ -147,7 +149,7 @@ impl Kernel {
             // SAFETY: this value exists, so `available` found AVX2, FMA and F16C.
             Set::Avx2 => unsafe { avx2::q5(tile, x) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: this value exists, so `available` found AVX-512 F, BW and VNNI, and what AVX2 needs.
+            // SAFETY: this value exists, so `available` found AVX-512 F, BW and VNNI, and the features of AVX2.
             Set::Vnni => unsafe { vnni::q5(tile, x) },
             #[cfg(target_arch = "aarch64")]
             // SAFETY: this value exists, so `available` found NEON.
@@ -155,7 +157,7 @@ impl Kernel {
         }
     }
 
-    /// The product of a tile of 6-bit weights with the first `N` tokens of a group.
+    /// Multiplies a tile of 6-bit weights with the first `N` tokens of a group.
     #[inline]
     pub(super) fn q6<const N: usize>(self, tile: &[Q6Block], x: &[Group]) -> Sums<N> {
         match self.0 {
@@ -164,7 +166,7 @@ impl Kernel {
             // SAFETY: this value exists, so `available` found AVX2, FMA and F16C.
             Set::Avx2 => unsafe { avx2::q6(tile, x) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: this value exists, so `available` found AVX-512 F, BW and VNNI, and what AVX2 needs.
+            // SAFETY: this value exists, so `available` found AVX-512 F, BW and VNNI, and the features of AVX2.
             Set::Vnni => unsafe { vnni::q6(tile, x) },
             #[cfg(target_arch = "aarch64")]
             // SAFETY: this value exists, so `available` found NEON.
@@ -172,7 +174,7 @@ impl Kernel {
         }
     }
 
-    /// The product of a tile of 8-bit weights with the first `N` tokens of a group.
+    /// Multiplies a tile of 8-bit weights with the first `N` tokens of a group.
     #[inline]
     pub(super) fn q8<const N: usize>(self, tile: &[Q8Block], x: &[Group]) -> Sums<N> {
         match self.0 {
@@ -181,7 +183,7 @@ impl Kernel {
             // SAFETY: this value exists, so `available` found AVX2, FMA and F16C.
             Set::Avx2 => unsafe { avx2::q8(tile, x) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: this value exists, so `available` found AVX-512 F, BW and VNNI, and what AVX2 needs.
+            // SAFETY: this value exists, so `available` found AVX-512 F, BW and VNNI, and the features of AVX2.
             Set::Vnni => unsafe { vnni::q8(tile, x) },
             #[cfg(target_arch = "aarch64")]
             // SAFETY: this value exists, so `available` found NEON.
@@ -190,12 +192,12 @@ impl Kernel {
     }
 }
 
-/// How many columns of a blend are computed side by side.
+/// The number of columns of a blend that are computed in parallel.
 pub(super) const SIDE_BY_SIDE: usize = 32;
 
 impl Kernel {
     /// Adds rows of `values`, which are `stride` apart, to each of the sums: row `k` times `weights[r][k]` to sum `r`.
-    /// All `R` lists of weights are of one length; values that are missing are left out.
+    /// All `R` lists of weights have one length; missing values are skipped.
     #[inline]
     pub(super) fn blend<const R: usize>(
         self,
@@ -210,7 +212,7 @@ impl Kernel {
             // SAFETY: this value exists, so `available` found AVX2, FMA and F16C.
             Set::Avx2 => unsafe { avx2::blend(sums, weights, values, stride) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: this value exists, so `available` found AVX-512 F, BW and VNNI, and what AVX2 needs.
+            // SAFETY: this value exists, so `available` found AVX-512 F, BW and VNNI, and the features of AVX2.
             Set::Vnni => unsafe { vnni::blend(sums, weights, values, stride) },
             #[cfg(target_arch = "aarch64")]
             Set::Neon => portable::blend::<R, true>(sums, weights, values, stride),

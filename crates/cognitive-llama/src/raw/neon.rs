@@ -1,5 +1,5 @@
-//! The kernels for NEON: four rows of four columns in a register. Everything but the whole-number products is left to the
-//! compiler, which vectorises it for this processor anyway. Elsewhere its tests run under qemu:
+//! The kernels for NEON: four rows of four columns in a register. Only the integer products are written by hand; the
+//! compiler vectorises the rest for this processor anyway. On other machines the tests run under qemu:
 //!
 //! ```sh
 //! rustup target add aarch64-unknown-linux-gnu   # and Debian's gcc-aarch64-linux-gnu, libc6-dev-arm64-cross, qemu-user-static
@@ -103,7 +103,7 @@ pub(super) fn q6<const N: usize>(tile: &[Q6Block], x: &[Group]) -> Sums<N> {
             }
             for (sums, x) in sums.iter_mut().zip(x) {
                 let (one, other) = (sixteen(&low, x, 0), sixteen(&high, x, 4));
-                // Each number is 32 too high, so 32 times the sum of the activations goes off.
+                // Each number is 32 too high, so 32 times the sum of the activations is subtracted.
                 let (one_off, other_off) = (32 * x.first_sum, 32 * (x.sum - x.first_sum));
                 for at in 0..4 {
                     let row = 4 * quarter + at;
@@ -116,7 +116,7 @@ pub(super) fn q6<const N: usize>(tile: &[Q6Block], x: &[Group]) -> Sums<N> {
     sums
 }
 
-/// Sixteen columns of six bits of four rows with the activations from group `first` on.
+/// Multiplies sixteen columns of six bits of four rows with the activations from group `first` on.
 #[inline]
 #[target_feature(enable = "neon")]
 fn sixteen(numbers: &[uint8x16_t; 4], x: &Quantised, first: usize) -> [i32; 4] {
@@ -130,7 +130,7 @@ fn sixteen(numbers: &[uint8x16_t; 4], x: &Quantised, first: usize) -> [i32; 4] {
     dots
 }
 
-/// The low and the high halves of the bytes of four rows.
+/// Returns the low and the high halves of the bytes of four rows.
 #[inline]
 #[target_feature(enable = "neon")]
 fn split(nibbles: &[[u8; 64]; 4], quarter: usize) -> ([uint8x16_t; 4], [uint8x16_t; 4]) {
@@ -144,7 +144,7 @@ fn split(nibbles: &[[u8; 64]; 4], quarter: usize) -> ([uint8x16_t; 4], [uint8x16
     (low, high)
 }
 
-/// Nibbles with those of the bits above them that the mask lets through.
+/// Adds the bits selected by the mask to nibbles.
 #[inline]
 #[target_feature(enable = "neon")]
 fn with_bits<const MASK: u8>(nibbles: uint8x16_t, bits: uint8x16_t) -> uint8x16_t {
@@ -178,7 +178,7 @@ pub(super) fn q8<const N: usize>(tile: &[Q8Block], x: &[Group]) -> Sums<N> {
     sums
 }
 
-/// The same four activations for each of four rows.
+/// Repeats the same four activations for each of four rows.
 #[inline]
 #[target_feature(enable = "neon")]
 fn four(x: &Quantised, k: usize) -> int8x16_t {

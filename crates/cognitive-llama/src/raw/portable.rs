@@ -1,4 +1,4 @@
-//! The kernels without vector instructions: what the others are held against, and what runs everywhere.
+//! The kernels without vector instructions: the reference for the others, and the fallback on every processor.
 
 #![expect(clippy::indexing_slicing, reason = "every index is below a constant length")]
 
@@ -78,7 +78,7 @@ pub(super) fn q6<const N: usize>(tile: &[Q6Block], x: &[Group]) -> Sums<N> {
     sums
 }
 
-/// The products of groups of four columns with the activations from group `first` on.
+/// Multiplies groups of four columns with the activations from group `first` on.
 fn dots(groups: &[[u8; 64]], x: &Quantised, first: usize) -> [i32; ROWS] {
     let mut dots = [0; ROWS];
     for (k, bytes) in groups.iter().enumerate() {
@@ -131,7 +131,7 @@ pub(super) fn blend<const R: usize, const FUSED: bool>(
     }
 }
 
-/// Four activations.
+/// Returns four activations.
 fn signed(x: &Quantised, k: usize) -> [i32; 4] {
     x.bytes[k].to_le_bytes().map(|byte| byte.cast_signed().into())
 }

@@ -1,4 +1,4 @@
-//! Every kernel of this processor against the portable one, on random weights and activations.
+//! Compares every kernel of this processor with the portable one, on random weights and activations.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -15,7 +15,7 @@ use super::super::product::multiply;
 use super::super::tiles::Matrix;
 use super::{Kernel, SIDE_BY_SIDE};
 
-/// Where a block has its halves.
+/// The offsets of the halves in a block.
 fn halves(encoding: Encoding) -> &'static [usize] {
     match encoding {
         Encoding::Q4_1 | Encoding::Q5_1 | Encoding::Q4_K | Encoding::Q5_K => &[0, 2],
@@ -25,7 +25,7 @@ fn halves(encoding: Encoding) -> &'static [usize] {
     }
 }
 
-/// A tensor with scales of ordinary size and everything else at random.
+/// Creates a tensor with scales of ordinary size and random bytes elsewhere.
 fn tensor_bytes(encoding: Encoding, rows: usize, columns: usize, seed: u64) -> Vec<u8> {
     let (numbers, size) = encoding.block();
     let mut random = Random(seed);
@@ -33,7 +33,7 @@ fn tensor_bytes(encoding: Encoding, rows: usize, columns: usize, seed: u64) -> V
     for _ in 0..rows * columns / numbers {
         let mut block: Vec<u8> = (0..size).map(|_| random.next() as u8).collect();
         for place in halves(encoding) {
-            // The same bits are larger numbers in a half than in the upper half of a float.
+            // The same bits mean a larger number in a half than in the upper half of a float.
             let smallest = if encoding == Encoding::BF16 { 0x3c00 } else { 0x2000 };
             let half = smallest + (random.next() % 0x400) as u16 + ((random.next() % 2) as u16) * 0x8000;
             block[*place..place + 2].copy_from_slice(&half.to_le_bytes());
@@ -56,7 +56,7 @@ impl Random {
     }
 }
 
-/// The product in double precision, from the rows as the matrix reads them back.
+/// The product in double precision, from the rows as the matrix returns them.
 fn exact(matrix: &Matrix, x: &[f32]) -> Vec<f64> {
     let mut row = vec![0.0; matrix.columns];
     let mut out = Vec::new();
@@ -77,7 +77,7 @@ fn product(kernel: Kernel, matrix: &Matrix, x: &[f32]) -> Vec<f32> {
     out
 }
 
-/// How large each product could be at most: the weights of its row against the largest activation there is.
+/// The largest possible size of each product: the weights of its row times the largest activation.
 fn reach(matrix: &Matrix, tokens: usize) -> Vec<f64> {
     let mut row = vec![0.0; matrix.columns];
     let of_rows: Vec<f64> = (0..matrix.rows)
@@ -115,14 +115,14 @@ proptest! {
         for (kernel, result) in kernels.iter().zip(&results) {
             for (index, value) in result.iter().enumerate() {
                 let (value, other) = (f64::from(*value), f64::from(portable[index]));
-                // Activations have seven bits and a sign, so each is off by half a step at most. Products that cancel
-                // out are off by as much as any other, which is why the bound is of what they could have been.
+                // Activations have seven bits and a sign, so the error of each is at most half a step. Products that
+                // cancel out have the same error as others, so the bound is relative to the largest possible product.
                 let off = (value - definition[index]).abs();
                 prop_assert!(off <= reach[index] / 127.0 + 1e-3, "{}: {off}", kernel.name());
                 prop_assert!((value - other).abs() <= 1e-5 * reach[index] + 1e-4, "{}: {value} {other}", kernel.name());
             }
         }
-        // The vector kernels round alike.
+        // The vector kernels round identically.
         for pair in results[..results.len() - 1].windows(2) {
             prop_assert_eq!(bits(&pair[0]), bits(&pair[1]));
         }

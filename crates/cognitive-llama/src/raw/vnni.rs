@@ -86,7 +86,7 @@ pub(super) fn q6<const N: usize>(tile: &[Q6Block], x: &[Group]) -> Sums<N> {
             side[3] = with_bits::<48>(side[3], _mm512_srli_epi16::<2>(upper));
         }
         for n in 0..N {
-            // Each number is 32 too high, so 32 times the sum of the activations goes off.
+            // Each number is 32 too high, so 32 times the sum of the activations is subtracted.
             let mut one = _mm512_set1_epi32(-32 * x[n].first_sum);
             let mut other = _mm512_set1_epi32(-32 * (x[n].sum - x[n].first_sum));
             for k in 0..4 {
@@ -101,7 +101,7 @@ pub(super) fn q6<const N: usize>(tile: &[Q6Block], x: &[Group]) -> Sums<N> {
     store(sums)
 }
 
-/// The low and the high halves of bytes.
+/// Returns the low and the high halves of bytes.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn split(nibbles: &[[u8; 64]; 4]) -> ([__m512i; 4], [__m512i; 4]) {
@@ -116,7 +116,7 @@ fn split(nibbles: &[[u8; 64]; 4]) -> ([__m512i; 4], [__m512i; 4]) {
     (low, high)
 }
 
-/// Nibbles with those of the bits above them that the mask lets through.
+/// Adds the bits selected by the mask to nibbles.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn with_bits<const MASK: i8>(nibbles: __m512i, bits: __m512i) -> __m512i {
@@ -126,7 +126,8 @@ fn with_bits<const MASK: i8>(nibbles: __m512i, bits: __m512i) -> __m512i {
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 pub(super) fn q8<const N: usize>(tile: &[Q8Block], x: &[Group]) -> Sums<N> {
-    // The instruction wants the weights unsigned: they are raised by 128, and 128 times the sum of the rest goes off.
+    // The instruction needs unsigned weights: they are raised by 128, and 128 times the sum of the activations is
+    // subtracted.
     let raise = _mm512_set1_epi8(-128);
     let mut sums = [_mm512_setzero_ps(); N];
     for (weights, x) in tile.iter().zip(x) {

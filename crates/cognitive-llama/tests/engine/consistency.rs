@@ -1,4 +1,4 @@
-//! The engine against itself: however a text is fed, whoever computes it, and whatever was read before.
+//! Compares the engine with itself: different splits of a text, different threads, and different earlier texts.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use cognitive_llama::{FeedError, Kernel, Model, TokenSession};
 
 use super::{bits, log_sum_exp, logits, ranking, toy, weights};
 
-/// The toy model always, the weights if they are here.
+/// The toy model, and the weights if they are available.
 pub(super) fn models() -> Vec<(Arc<Model>, Vec<u32>)> {
     let toy = Arc::new(toy::open(&toy::Toy::default().bytes()).unwrap());
     let text: Vec<u32> = (0..200_u32).map(|i| i * 37 % 256).collect();
@@ -40,7 +40,7 @@ fn how_a_text_is_cut_and_who_computes_it_does_not_change_a_bit() {
     }
 }
 
-/// What is known already is judged like what is asked for, however many compute it and wherever the blocks are cut.
+/// The likelihood of known tokens equals that from their logits, for every number of threads and every block boundary.
 #[test]
 fn the_likelihood_of_a_text_is_that_of_each_token_after_those_before_it() {
     for (model, text) in models() {
@@ -69,7 +69,7 @@ fn the_likelihood_of_a_text_is_that_of_each_token_after_those_before_it() {
     }
 }
 
-/// Weights in halves are rounded to eight bits, so they compute nearly what the same weights in `Q8_0` do.
+/// Half-precision weights are rounded to eight bits, so their results are close to those of the same weights in `Q8_0`.
 #[test]
 fn halves_compute_what_eight_bits_do() {
     let toy = toy::Toy::default();
@@ -78,7 +78,7 @@ fn halves_compute_what_eight_bits_do() {
         let scale = 2.0_f32.powi(-9);
         let numbers = tensor.bytes.chunks(34).flat_map(|block| &block[2..]);
         let numbers = numbers.map(|byte| scale * f32::from(byte.cast_signed()));
-        // The upper half of a float that needs no more than ten bits, with the exponent of a half.
+        // The upper half of a float that needs at most ten bits, with the exponent of a half.
         let half = |number: f32| {
             let (sign, magnitude) =
                 (if number < 0.0 { 0x8000 } else { 0 }, number.abs() * 2.0_f32.powi(-112));
@@ -116,7 +116,7 @@ fn a_cancelled_session_is_as_it_was_before() {
         for threads in [1, 2] {
             let mut session = TokenSession::new(Arc::clone(&model), threads);
             session.feed(&text[..50], &|| false).unwrap();
-            // Asked before each layer: the second time is in the middle of the first block.
+            // Checked before each layer: the second check is within the first block.
             let asked = Cell::new(0);
             let cancelled = || {
                 asked.set(asked.get() + 1);
@@ -169,8 +169,8 @@ fn tokens_that_do_not_exist_and_no_tokens_at_all_do_no_harm() {
     assert_eq!(session.tokens(), [u32::MAX, 5]);
 }
 
-/// What differs is the order of sums and whether a product is rounded before it is added. That tips the rounding of an
-/// activation now and then, so logits differ in the third digit; the probabilities do not differ to speak of.
+/// The kernels differ in the order of sums, and in whether a product is rounded before it is added. That sometimes
+/// changes the rounding of an activation, so logits differ in the third digit; the probabilities are almost equal.
 #[test]
 fn the_kernels_agree_on_the_probabilities() {
     let Some(model) = weights() else { return };

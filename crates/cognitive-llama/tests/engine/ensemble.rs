@@ -1,4 +1,4 @@
-//! Texts that are read at the same time: what each gets is what it would get alone, bit by bit, whoever comes and goes.
+//! Batched texts: each gets the same results as alone, bit by bit, while others join and leave.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
@@ -8,7 +8,7 @@ use cognitive_llama::{Ensemble, EnsembleSession, FeedError, TokenSession};
 
 use super::{bits, consistency::models, logits};
 
-/// How many tokens each of the sixteen reads at once before it goes on token by token: all of them differ.
+/// The number of tokens that each of the sixteen reads first, before it continues token by token; all of them differ.
 fn beginning(reader: usize) -> usize {
     3 + reader * 11 % 80
 }
@@ -68,7 +68,7 @@ fn what_is_weighed_beside_others_weighs_the_same() {
     });
 }
 
-/// Answers that are weighed together weigh what each weighs alone, and leave the text before them as it was.
+/// Answers that are weighed in one batch get the same weights as alone, and the text before them does not change.
 #[test]
 fn several_endings_of_a_text_are_weighed_in_one_step() {
     for (model, text) in models() {
@@ -90,8 +90,8 @@ fn several_endings_of_a_text_are_weighed_in_one_step() {
     }
 }
 
-/// The state of the last token after each layer is the same however the text was cut and whoever was read beside it, and reading
-/// it changes nothing of what follows.
+/// The state of the last token after each layer depends neither on the split of the text nor on the batch. Reading it
+/// does not change later results.
 #[test]
 fn the_states_of_a_text_depend_on_nothing_but_the_text() {
     for (model, text) in models() {
@@ -130,7 +130,7 @@ fn the_states_of_a_text_depend_on_nothing_but_the_text() {
     }
 }
 
-/// Texts that begin alike share what was computed of their beginning, and never see each other's ends.
+/// Texts with a common prefix share its computation, and never affect each other's later tokens.
 #[test]
 fn a_shared_beginning_is_nobodys_to_change() {
     for (model, text) in models() {
@@ -146,14 +146,14 @@ fn a_shared_beginning_is_nobodys_to_change() {
             let expected = |end: &[u32]| bits(&logits(&model, 1, &[&text[..shared], end].concat()));
             assert_eq!(with_end(one, &text[100..120]), expected(&text[100..120]), "{shared}");
             assert_eq!(with_end(other, &text[130..190]), expected(&text[130..190]), "{shared}");
-            // The one that they were taken of goes on as if there had been nobody.
+            // The original text continues as if it had no forks.
             let expected = bits(&logits(&model, 1, &text[..95]));
             assert_eq!(bits(first.feed(&text[80..95], &|| false).unwrap()), expected, "{shared}");
         }
     }
 }
 
-/// One that stops is as it was before, frees its place, and the others get what they would have got.
+/// A cancelled text is unchanged and frees its place, and the others get the same results.
 #[test]
 fn who_stops_takes_nothing_from_the_others() {
     let (model, text) = models().swap_remove(0);

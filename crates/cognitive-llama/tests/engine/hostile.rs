@@ -1,4 +1,4 @@
-//! Damaged, lying and foreign files: every one ends in an error that says what is wrong, none in a panic.
+//! Damaged, inconsistent and unsupported files: each one causes an error that names the problem, never a panic.
 
 use std::sync::Arc;
 
@@ -172,7 +172,7 @@ fn vocabularies_that_make_no_sense_are_damage() {
         |merge: &str| Toy::default().with("tokenizer.ggml.merges", Value::Texts(vec![merge.to_owned()]));
     assert_damaged(&merges("th"), "no two parts");
     assert_damaged(&merges("q q"), "not there");
-    // A merge must not be a way from text to a control token.
+    // A merge must not produce a control token from text.
     assert_damaged(&merges("<|star t|>"), "not there");
     assert_damaged(&Toy::default().with("tokenizer.ggml.eos_token_id", Value::U32(999)), "ends a turn");
     assert_damaged(&Toy::default().with("tokenizer.ggml.eos_token_id", Value::U32(65)), "ends a turn");
@@ -183,7 +183,7 @@ fn vocabularies_that_make_no_sense_are_damage() {
     assert_damaged(&Toy::default().without("tokenizer.ggml.tokens"), "tokenizer.ggml.tokens");
 }
 
-// Tokens that steer are not text; tokens that a vocabulary looks for are, and rows that stand for nothing are neither.
+// Control tokens are not text. User-defined tokens are matched as text, and unused rows are neither.
 #[test]
 fn tokens_that_are_looked_for_come_before_the_merges_and_unused_ones_never() {
     let mut kinds = vec![1; 262];
@@ -194,7 +194,7 @@ fn tokens_that_are_looked_for_come_before_the_merges_and_unused_ones_never() {
         .with("tokenizer.ggml.merges", Value::Texts(vec!["t h".to_owned(), "th e".to_owned()]));
     let model = open(&toy.bytes()).unwrap();
     let tokenizer = model.tokenizer();
-    // The text of a token that is looked for is meant as it is, not byte by byte.
+    // The text of a user-defined token is literal, not byte by byte.
     assert_eq!(tokenizer.bytes(258), "Ġthe".as_bytes());
     assert_eq!(tokenizer.encode("theĠthe1"), [257, 258, u32::from(b'1')]);
     assert!(tokenizer.is_control(259) && !tokenizer.is_control(258));
@@ -224,7 +224,7 @@ fn models_of_other_kinds_are_sent_elsewhere() {
     assert_unsupported(&extra, "`blk.0.attn_q_bias.weight`");
 }
 
-// Whoever copies or downloads into a file shortens it first.
+// Copies and downloads truncate the target file first.
 #[test]
 fn s05_a_file_that_is_shortened_while_it_is_read_is_damaged_and_no_more() {
     let bytes = Toy::default().bytes();

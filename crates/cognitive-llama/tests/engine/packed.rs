@@ -1,5 +1,5 @@
-//! Weights that were packed into a file: mapped, they give the bits that packing in memory gives, and nothing but what was
-//! packed is ever opened.
+//! Packed weights: mapped, they give the same bits as weights packed in memory, and only unchanged packed files are
+//! opened.
 
 use std::fs::{self, File, OpenOptions};
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use super::{bits, logits};
 
 const HASH: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
-/// A file that goes away with the test.
+/// A file that is deleted with the test.
 struct Scrap(PathBuf);
 
 impl Scrap {
@@ -55,7 +55,7 @@ fn packed_weights_give_the_bits_of_those_in_memory() {
         assert_eq!(mapped.tokenizer().encode("the the12"), memory.tokenizer().encode("the the12"));
         let expected = bits(&logits(&memory, 2, &text));
         assert_eq!(bits(&logits(&mapped, 2, &text)), expected);
-        // Whoever has it open keeps it, also when its name is gone.
+        // An open mapping stays valid after the file is deleted.
         drop(scrap);
         assert_eq!(bits(&logits(&other, 1, &text)), expected);
     }
@@ -76,7 +76,7 @@ fn nothing_but_what_was_packed_is_opened() {
         refused(&right[..end], &format!("cut at {end}"));
     }
     refused(&[&right[..], &[0; 64]].concat(), "longer");
-    // Magic, order, version, lengths, sum, hash; the header; tensors; what fills them up.
+    // Magic, order, version, lengths, checksum, hash; the header; tensors; padding.
     let places =
         (0..112).step_by(3).chain((128..right.len()).step_by(right.len() / 50)).chain([right.len() - 1]);
     for place in places {

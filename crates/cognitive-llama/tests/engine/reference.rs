@@ -1,4 +1,4 @@
-//! Against values that llama.cpp computed; `tests/data/README.md` says how.
+//! Compares the engine with values that llama.cpp computed; `tests/data/README.md` describes how.
 
 use serde_json::Value;
 
@@ -24,7 +24,7 @@ fn text_becomes_the_same_tokens_as_in_llama_cpp_and_comes_back() {
         assert_eq!(ours, tokens(&case["tokens"]), "{text:?}");
         assert!(ours.iter().all(|token| !tokenizer.is_control(*token)), "{text:?}");
         let back: Vec<u8> = ours.iter().flat_map(|token| tokenizer.bytes(*token).to_vec()).collect();
-        // The vocabulary has no token for a few bytes that text hardly ever has.
+        // The vocabulary has no token for a few bytes that rarely occur in text.
         let expected: Vec<u8> =
             text.bytes().filter(|byte| !tokenizer.encode_bytes(&[*byte]).is_empty()).collect();
         assert_eq!(back, expected, "{text:?}");
@@ -62,7 +62,7 @@ fn logits_are_those_of_llama_cpp() {
     }
 }
 
-/// Kullback-Leibler, with all but the 64 likeliest tokens taken together.
+/// The Kullback-Leibler divergence, with all tokens except the 64 likeliest as one group.
 fn divergence(top: &[(usize, f64)], their_total: f64, ours: &[f32]) -> f64 {
     let our_total = log_sum_exp(ours);
     let (mut sum, mut their_rest, mut our_rest) = (0.0, 1.0, 1.0);

@@ -1,16 +1,16 @@
-//! Vocabularies whose tokens have scores: what text becomes, and what is refused.
+//! Vocabularies with scores: the tokens of text, and the vocabularies that are refused.
 
 use cognitive_llama::{Model, WeightsError};
 
 use super::toy::{Toy, Value, open};
 
-/// Where the bytes begin.
+/// The token of the first byte.
 const BYTES: u32 = 3;
 /// Pieces with falling scores.
 const PIECES: [&str; 8] = ["\u{2581}t", "he", "\u{2581}the", "\u{2581}", "t", "h", "e", "th"];
 const FIRST_PIECE: u32 = BYTES + 256 + 2;
 
-/// The type of each token beside its text.
+/// The text and the type of each token.
 fn vocabulary() -> Vec<(String, i32)> {
     let mut tokens = vec![("<eos>".to_owned(), 3), ("<end_of_turn>".to_owned(), 3), ("<unk>".to_owned(), 2)];
     tokens.extend((0..256).map(|byte| (format!("<0x{byte:02X}>"), 6)));
@@ -47,7 +47,7 @@ fn model() -> Model {
     open(&toy(&vocabulary()).bytes()).unwrap()
 }
 
-/// The place of a piece.
+/// The token of a piece.
 fn piece(text: &str) -> u32 {
     FIRST_PIECE + u32::try_from(PIECES.iter().position(|piece| *piece == text).unwrap()).unwrap()
 }
@@ -57,7 +57,7 @@ fn the_highest_score_is_merged_first() {
     let model = model();
     let encode = |text: &str| model.tokenizer().encode(text);
     assert_eq!(encode(" the"), [piece("\u{2581}the")]);
-    // `he` before `th`, which only letters without a better neighbour become.
+    // `he` is merged before `th`, so `th` is merged only if its `h` has no better neighbour.
     assert_eq!(encode("the"), [piece("t"), piece("he")]);
     assert_eq!(encode("th"), [piece("th")]);
     assert_eq!(encode("hehe"), [piece("he"), piece("he")]);
@@ -73,7 +73,7 @@ fn what_is_looked_for_comes_first_and_what_has_no_token_becomes_bytes() {
     let byte = |byte: u8| BYTES + u32::from(byte);
     assert_eq!(tokenizer.encode("é"), [byte(0xc3), byte(0xa9)]);
     assert_eq!(tokenizer.encode_bytes(&[0xff, b'h', b'e', 0xc0]), [byte(0xff), piece("he"), byte(0xc0)]);
-    // The sign that stands for a blank in files is no blank in a text.
+    // The character that represents a blank in files is not a blank in a text.
     assert_eq!(tokenizer.encode("\u{2581}t"), [byte(0xe2), byte(0x96), byte(0x81), piece("t")]);
     for text in ["<eos>", "<end_of_turn>", "<unk>", "<0x41>", " the  he\n\n", "\u{2581}"] {
         let tokens = tokenizer.encode(text);

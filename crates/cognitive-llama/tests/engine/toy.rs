@@ -1,4 +1,4 @@
-//! A toy model and the writer of its file, so that tests need no weights and can damage whatever they like.
+//! A toy model and the writer of its file, so that tests need no weights and can damage any part of it.
 
 use cognitive_llama::{Model, WeightsError};
 
@@ -16,7 +16,7 @@ pub enum Value {
     Text(String),
     Texts(Vec<String>),
     Numbers(Vec<i32>),
-    /// The kind and the bytes, as they are.
+    /// The kind and the raw bytes.
     Raw(u32, Vec<u8>),
 }
 
@@ -27,11 +27,11 @@ pub struct Tensor {
     pub lengths: Vec<u64>,
     pub kind: u32,
     pub bytes: Vec<u8>,
-    /// Where the header says it is, if it lies.
+    /// The offset in the header, if it is wrong on purpose.
     pub claimed_offset: Option<u64>,
 }
 
-/// Everything in the file, to be changed before it is written.
+/// The contents of the file, which can be changed before it is written.
 #[derive(Clone)]
 pub struct Toy {
     pub values: Vec<(String, Value)>,
@@ -70,7 +70,7 @@ impl Default for Toy {
     }
 }
 
-/// The 256 bytes in their printable form, the merged ones, and two that steer.
+/// The 256 bytes in their printable form, the merged ones, and two control tokens.
 pub fn vocabulary() -> Vec<String> {
     let mut next = 0x100;
     let mut tokens: Vec<String> = (0..=255_u32)
@@ -117,7 +117,7 @@ fn vector(name: &str) -> Tensor {
     Tensor { name, lengths: vec![WIDTH as u64], kind: 0, bytes, claimed_offset: None }
 }
 
-/// Small scales, and the rest from a fixed sequence.
+/// A matrix with small scales, and other bytes from a fixed sequence.
 pub fn matrix(name: &str, kind: u32, rows: usize, columns: usize) -> Tensor {
     let size = match kind {
         2 => 18,
@@ -159,7 +159,7 @@ impl Toy {
         self
     }
 
-    /// The file up to the first tensor.
+    /// Returns the file up to the first tensor.
     pub fn header(&self) -> Vec<u8> {
         let mut out = b"GGUF".to_vec();
         out.extend(self.version.to_le_bytes());

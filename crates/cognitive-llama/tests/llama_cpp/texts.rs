@@ -1,9 +1,9 @@
-//! Ten thousand texts that tokenisers disagree about, if they do: scripts, signs, white space, contractions, digits, look-
-//! alikes of control tokens, and what people keep in lists of naughty strings.
+//! Ten thousand texts on which tokenizers are likely to disagree. They contain scripts, signs, white space,
+//! contractions, digits, imitations of control tokens, and entries of lists of naughty strings.
 
 use cognitive_testkit::SeededRandom;
 
-/// What texts are put together from.
+/// The parts of texts.
 const PARTS: &[&str] = &[
     "the",
     "The",
@@ -179,7 +179,7 @@ pub fn texts() -> Vec<String> {
         let mut text = String::new();
         for _ in 0..=random.index(12) {
             match random.index(12) {
-                // Any character at all.
+                // Any character.
                 0 => text.extend(char::from_u32(u32::try_from(random.below(0x11_0000)).unwrap())),
                 1 => text.extend(char::from_u32(u32::try_from(random.below(0x3000)).unwrap())),
                 _ => text.push_str(PARTS[random.index(PARTS.len())]),

@@ -1,5 +1,5 @@
-//! Tokens beside llama.cpp: small vocabularies of our own, that of Llama 3, and those of real models if their files are
-//! here. Ten thousand texts each.
+//! Compares tokens with llama.cpp: for small vocabularies built here, for that of Llama 3, and for those of real
+//! models, if their files are available. Ten thousand texts each.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -12,7 +12,8 @@ use super::toy::{Toy, Value};
 use super::zoo::{self, LLAMA, Species};
 use super::{ask, python, texts};
 
-/// Holds the tokens of all texts against those of llama.cpp. Each of them must come back as it was, and none may steer.
+/// Compares the tokens of all texts with those of llama.cpp. Each text must be restored exactly, without control
+/// tokens.
 fn assert_same_tokens(path: &Path, tokenizer: &Tokenizer) {
     let Some(python) = python() else { return };
     let texts = texts::texts();
@@ -22,7 +23,7 @@ fn assert_same_tokens(path: &Path, tokenizer: &Tokenizer) {
     let mut wrong = Vec::new();
     for (text, theirs) in texts.iter().zip(answers) {
         let ours = tokenizer.encode(text);
-        // The sign that files write for a blank: there it becomes one, here it stays itself.
+        // The character that represents a blank in files: llama.cpp turns it into a blank, this engine keeps it.
         if json!(ours) != *theirs && !text.contains('\u{2581}') {
             wrong.push(format!("{text:?}: {ours:?} {theirs}"));
         }
@@ -33,7 +34,7 @@ fn assert_same_tokens(path: &Path, tokenizer: &Tokenizer) {
     assert!(wrong.is_empty(), "{} texts differ, such as {:#?}", wrong.len(), &wrong[..wrong.len().min(20)]);
 }
 
-/// The same for a random model with this vocabulary.
+/// Like [`assert_same_tokens`], for a random model with this vocabulary.
 fn assert_vocabulary(name: &str, vocabulary: &[(&str, Value)], tokens: usize) {
     let path = std::env::temp_dir().join(format!("cogn-vocabulary-{name}-{}.gguf", std::process::id()));
     let add =
@@ -46,7 +47,7 @@ fn assert_vocabulary(name: &str, vocabulary: &[(&str, Value)], tokens: usize) {
     std::fs::remove_file(&path).unwrap();
 }
 
-/// What single letters of a text grow into, the commonest neighbours first.
+/// Returns merges of the characters of a text, the most frequent neighbours first.
 fn grow(text: &str, letters: impl Fn(char) -> Vec<String>, count: usize) -> Vec<(String, String)> {
     let mut parts: Vec<String> = text.chars().flat_map(letters).collect();
     let mut merges = Vec::new();
@@ -87,7 +88,7 @@ fn pairs_in_the_manner_of_llama_3_become_the_same_tokens() {
             tokens.push(both);
         }
     }
-    // No merge makes these, but a piece of a text that is one becomes it.
+    // No merge produces these, but a piece of a text that equals one becomes that token.
     tokens.extend(["supercalifragilistic", "ĠÃ©", "987"].map(str::to_owned));
     let plain = tokens.len();
     tokens.extend(["<|begin_of_text|>", "<|eot_id|>"].map(str::to_owned));
@@ -107,7 +108,7 @@ fn pairs_in_the_manner_of_llama_3_become_the_same_tokens() {
 fn pieces_with_scores_become_the_same_tokens() {
     let written = |c: char| vec![if c == ' ' { "\u{2581}".to_owned() } else { c.to_string() }];
     let merges = grow(&sample(), written, 900);
-    // As Gemma has them: what steers, what is looked for, bytes, pieces by falling scores, and letters behind them.
+    // In the order of Gemma: control tokens, user-defined tokens, bytes, pieces by falling scores, and then letters.
     let mut tokens: Vec<(String, i32)> = ["<pad>", "<eos>", "<bos>", "<start_of_turn>", "<end_of_turn>"]
         .map(|name| (name.to_owned(), 3))
         .to_vec();

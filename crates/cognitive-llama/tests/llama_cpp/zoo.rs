@@ -7,7 +7,7 @@ const HIDDEN: usize = 512;
 const QUERIES: usize = 4;
 const KEYS: usize = 2;
 
-/// What a model of the zoo is made of.
+/// The properties of a model of the zoo.
 #[derive(Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "what a model may have, each independent of the others")]
 pub struct Species {
@@ -20,10 +20,10 @@ pub struct Species {
     pub head_norms: bool,
     pub outer_norms: bool,
     pub rope_factors: bool,
-    /// Whether the matrix of the logits is one of its own.
+    /// True if the logits have a separate matrix.
     pub output: bool,
     pub window: Option<u32>,
-    /// How many tokens the vocabulary has.
+    /// The number of tokens in the vocabulary.
     pub tokens: usize,
 }
 
@@ -38,18 +38,18 @@ pub const LLAMA: Species = Species {
     rope_factors: false,
     output: false,
     window: None,
-    // Those of the toy.
+    // The number of tokens of the toy.
     tokens: 262,
 };
 
-/// The 256 bytes as files write them.
+/// The 256 bytes in the form of files.
 pub fn byte_letters() -> Vec<String> {
     let mut letters = super::toy::vocabulary();
     letters.truncate(256);
     letters
 }
 
-/// Such a model.
+/// Creates a model with these properties.
 pub fn model(species: Species) -> Toy {
     let name = |name: &str| format!("{}.{name}", species.architecture);
     let number = |n: usize| Value::U32(u32::try_from(n).unwrap());
@@ -80,7 +80,7 @@ pub fn model(species: Species) -> Toy {
 fn tensors(species: Species) -> Vec<Tensor> {
     let Species { kind, head, .. } = species;
     let (queries, keys) = (QUERIES * head, KEYS * head);
-    // The vectors of tokens are exact in both engines, so that what differs comes from the matrices.
+    // The embeddings are exact in both engines, so differences come from the matrices.
     let mut tensors =
         vec![matrix("token_embd.weight", 8, species.tokens, WIDTH), vector("output_norm.weight", WIDTH)];
     if species.output {
@@ -139,15 +139,15 @@ fn tensor(name: &str, lengths: Vec<u64>, kind: u32, bytes: Vec<u8>) -> Tensor {
     Tensor { name: name.to_owned(), lengths, kind, bytes, claimed_offset: None }
 }
 
-/// Numbers from a half to three halves.
+/// Numbers from 0.5 to 1.5.
 fn vector(name: &str, length: usize) -> Tensor {
     let mut random = Sequence::of(name);
     let numbers = (0..length).flat_map(|_| (0.5 + f32::from(random.next()) / 256.0).to_le_bytes());
     tensor(name, vec![length as u64], 0, numbers.collect())
 }
 
-/// The length of a block in numbers and bytes, and its halves: where they are and what makes weights of ordinary size with
-/// a mean of about zero.
+/// The length of a block in numbers and bytes, and the offsets and values of its halves. The values give weights of
+/// ordinary size with a mean of about zero.
 fn layout(kind: u32) -> (usize, usize, &'static [(usize, u16)]) {
     match kind {
         2 => (32, 18, &[(0, 0x2000)]),
@@ -172,7 +172,7 @@ fn matrix(name: &str, kind: u32, rows: usize, columns: usize) -> Tensor {
         for (place, half) in halves {
             block[*place..place + 2].copy_from_slice(&half.to_le_bytes());
         }
-        // Plain numbers: a sign and a mantissa at random, and an exponent of ordinary size.
+        // Plain numbers: a random sign and mantissa, and an exponent of ordinary size.
         match kind {
             1 => block[1] = 0x28 | block[1] & 0x83,
             30 => block = vec![block[0], 0x3d | block[1] & 0x80],

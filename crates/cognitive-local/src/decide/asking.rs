@@ -1,5 +1,6 @@
-//! Questions as a conversation: what the contract tells, the questions that its examples answer, and the real one. All
-//! questions of a contract begin with the same turns, so a model reads those once. Judges nothing itself.
+//! Questions in the form of a conversation: the instructions of the contract, the questions that its examples answer,
+//! and the real question. All questions of a contract start with the same turns, so a model reads those once. Judges
+//! nothing itself.
 
 use cognitive_contract::ports::{Example, ModelCall};
 use serde_json::Value;
@@ -10,12 +11,12 @@ use super::scale::{Scale, beginning};
 use crate::chat::{self, ChatPrompt, TurnMarks};
 use cognitive_llama::FeedError;
 
-/// The answer where a text has nothing of the kind.
+/// The answer if a text contains nothing of the kind.
 pub(super) const NONE: &str = "none";
-/// A choice is judged by the beginning of a long text.
+/// A choice is judged by the first characters of a long text.
 const MAX_CHARACTERS: usize = 2_000;
 
-/// The turns that all questions begin with.
+/// The turns that all questions start with.
 pub(super) struct Asking<'a> {
     told: String,
     turns: Vec<Example>,
@@ -30,7 +31,7 @@ impl<'a> Asking<'a> {
         Self { told, turns, marks: request.marks, end: request.vocabulary.end_of_turn() }
     }
 
-    /// The tokens that all questions begin with.
+    /// Returns the tokens that all questions start with.
     pub(super) fn fixed(&self) -> Vec<u32> {
         let mut prompt = self.prompt(String::new());
         prompt.tokens.truncate(prompt.fixed);
@@ -43,13 +44,13 @@ impl<'a> Asking<'a> {
         chat::prompt(&call, self.marks)
     }
 
-    /// What is read before the answer to a question, and the mark that ends it.
+    /// Returns the tokens before the answer to a question, and the mark that ends the answer.
     pub(super) fn before(&self, question: String) -> (Vec<u32>, u32) {
         (self.prompt(question).tokens, self.end)
     }
 
-    /// How likely each candidate is as the whole answer to a question about a text. Where the question lists them, they are
-    /// listed forwards and backwards: a model likes some places better than others.
+    /// Returns the log-likelihood of each candidate as the whole answer to a question about a text. If the question
+    /// lists them, it is asked in both orders, because a model prefers some positions.
     pub(super) fn weigh(
         &self,
         scale: &mut Scale<'_>,
@@ -76,21 +77,21 @@ impl<'a> Asking<'a> {
 }
 
 impl Scale<'_> {
-    /// A text as the whole answer.
+    /// Returns the tokens of a text as the whole answer.
     fn whole(&self, text: &str, end: u32) -> Vec<u32> {
         let mut tokens = self.vocabulary.encode(text.as_bytes());
         tokens.push(end);
         tokens
     }
 
-    /// The logarithm of the probability of a text as the whole answer.
+    /// Returns the log-probability of a text as the whole answer.
     pub(super) fn answer(&mut self, before: &[u32], text: &str, end: u32) -> Result<f64, FeedError> {
         let tokens = self.whole(text, end);
         Ok(self.likelihoods(before, &tokens)?.into_iter().map(f64::from).sum())
     }
 }
 
-/// The questions that an example answers, with their answers.
+/// Returns the questions that an example answers, with their answers.
 fn turns(schema: &Value, example: &Example) -> Vec<Example> {
     let (Ok(input), Ok(answer)) =
         (serde_json::from_str::<Value>(&example.input), serde_json::from_str::<Value>(&example.answer))

@@ -1,29 +1,29 @@
-//! How a model judges, and how often its judgements are right. Both depend on the model: a small one is at its best when it
-//! weighs each candidate by sentences that it completes; a larger one understands a question and may be asked. Which way a
-//! model goes follows from its size alone. The curves were fitted to the tuning half of the sets in `eval/`, never to the
-//! other half, one set of them for each model in the table below. A model that is not in it gets no promise: its curves
-//! are the plain odds that it gives itself. The ignored test in `tests.rs` fits the curves anew.
+//! The judging method of a model, and the accuracy of its judgements. Both depend on the model. A small model judges
+//! best by weighing candidates in sentences; a larger one understands a question and can be asked. The size alone
+//! selects the method. The curves were fitted to the tuning half of the sets in `eval/`, never to the other half. The
+//! table below has one set of curves per model. Models outside the table have no accuracy promise: their curves are the
+//! model's own odds. The ignored test in `tests.rs` fits the curves again.
 
-/// From here on a question is understood: the number of parameters.
+/// The number of parameters from which a model understands questions.
 const CAN_BE_ASKED: u64 = 300_000_000;
-/// From here on a model weighs and orders as well as it labels and copies.
+/// The number of parameters from which a model compares and orders as well as it labels and copies.
 pub(crate) const REASONS: u64 = 1_000_000_000;
 
-/// How a model judges.
+/// The judging method of a model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct JudgeProfile {
-    /// Whether it is asked questions that the contract has for it.
+    /// True if it is asked the questions of the contract.
     pub(super) is_asked: bool,
-    /// What counts where the question names its candidates itself.
+    /// The shares if the question names its candidates itself.
     pub(super) fixed: Shares,
-    /// What counts where they are listed in the input, so that a question has to list them.
+    /// The shares if the input lists the candidates, so that a question has to list them.
     pub(super) listed: Shares,
-    /// Whether the curves were fitted to this model.
+    /// True if the curves were fitted to this model.
     pub(super) is_fitted: bool,
     pub(super) curves: Curves,
 }
 
-/// How much the answer to a question counts, and how much each sentence that weighs.
+/// The shares of the answer to a question and of each weighing sentence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Shares {
     pub asked: f64,
@@ -33,20 +33,20 @@ pub(super) struct Shares {
 const ONLY_WEIGHED: Shares = Shares { asked: 0.0, weighed: 1.0 };
 const ONLY_ASKED: Shares = Shares { asked: 1.0, weighed: 0.0 };
 
-/// One curve for each kind of judgement.
+/// One curve per kind of judgement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Curves {
-    /// Of choices that a question names: how far the first is ahead of the second, per share.
+    /// For choices that a question names: the lead of the first over the second, per share.
     pub fixed: Curve,
-    /// Of choices that the input lists.
+    /// For choices that the input lists.
     pub listed: Curve,
-    /// Of both where the contract has no question for the model.
+    /// For both, if the contract has no question for the model.
     pub weighed: Curve,
-    /// Of pieces: the logarithm of the probability of the likeliest.
+    /// For pieces: the log-probability of the likeliest.
     pub piece: Curve,
-    /// Of pieces that were asked for: how far the likeliest is ahead of none.
+    /// For pieces that were asked for: the lead of the likeliest over none.
     pub asked_piece: Curve,
-    /// Of orders: how far the first is ahead of the second.
+    /// For orders: the lead of the first over the second.
     pub order: Curve,
 }
 
@@ -56,9 +56,9 @@ pub(super) struct Curve {
     pub offset: f64,
 }
 
-/// The odds that the model gives itself.
+/// The model's own odds.
 const PLAIN: Curve = Curve { slope: 1.0, offset: 0.0 };
-/// A piece of a model that nobody has fitted counts if it is likelier than one in a hundred.
+/// For models without fitted curves, a piece counts if its probability exceeds one in a hundred.
 const PLAIN_PIECE: Curve = Curve { slope: 1.0, offset: 4.6 };
 
 const UNFITTED: Curves = Curves {
@@ -70,8 +70,8 @@ const UNFITTED: Curves = Curves {
     order: PLAIN,
 };
 
-/// The models that curves were fitted to, by the number of their parameters: `SmolLM2-135M-Instruct` and
-/// `Qwen2.5-Coder-Instruct` with 0.5 and 1.5 billion. What a model is never asked has no curve of its own.
+/// The models with fitted curves, by their number of parameters: `SmolLM2-135M-Instruct` and `Qwen2.5-Coder-Instruct`
+/// with 0.5 and 1.5 billion. Kinds of questions that a model is never asked have no fitted curve.
 const FITTED: [(u64, Curves); 3] = [
     (
         134_479_872,
@@ -106,7 +106,7 @@ const FITTED: [(u64, Curves); 3] = [
 ];
 
 impl JudgeProfile {
-    /// How a model of so many parameters judges.
+    /// Returns the judging method of a model with this many parameters.
     pub(crate) fn of(parameters: u64) -> Self {
         let curves = FITTED.iter().find(|(of, _)| *of == parameters).map(|(_, curves)| *curves);
         let (fixed, listed) = match parameters {
@@ -125,9 +125,10 @@ impl JudgeProfile {
 }
 
 impl Curve {
-    /// The curve that says best of weights whether they were right, by Newton's method; a step that would make it worse is
-    /// halved. The slope is kept from growing without bound where every lead is right, and from falling: more weight never
-    /// says less. One case more, half right, keeps a few cases from promising certainty.
+    /// Fits the curve that best predicts from weights whether decisions were right, by Newton's method; a step that
+    /// increases the cost is halved. A penalty limits the slope if every lead is right, and the slope is never
+    /// negative: more weight never means less confidence. One extra case, half right, keeps a few cases from promising
+    /// certainty.
     pub(super) fn fitted(rows: &[(f64, bool)]) -> Self {
         let count: f64 = rows.iter().map(|_| 1.0).sum();
         let mean = rows.iter().map(|(weight, _)| weight).sum::<f64>() / count.max(1.0);
@@ -143,7 +144,7 @@ impl Curve {
                 slope: curve.slope - share * step.slope,
                 offset: curve.offset - share * step.offset,
             };
-            // Where nothing is better, this is the best.
+            // If no step is better, this is the best.
             let Some(better) = shares.map(moved).find(|moved| moved.cost(&outcomes, keep) < cost) else {
                 break;
             };
@@ -156,7 +157,7 @@ impl Curve {
         curve
     }
 
-    /// Where the next step of Newton's method leads from.
+    /// Returns the step of Newton's method, to be subtracted.
     fn newton_step(&self, outcomes: &[(f64, f64)], keep: f64) -> Self {
         let (mut slope, mut offset) = (keep * self.slope, 0.0);
         let (mut steep, mut mixed, mut flat) = (keep, 0.0, 1e-9);
@@ -176,7 +177,7 @@ impl Curve {
         }
     }
 
-    /// How badly the curve says what came out; less is better.
+    /// Returns the cost of the curve as a predictor of the outcomes; lower is better.
     fn cost(&self, outcomes: &[(f64, f64)], keep: f64) -> f64 {
         let one = |(weight, right): &(f64, f64)| {
             let odds = self.slope * weight + self.offset;
@@ -193,8 +194,8 @@ impl Curve {
     }
 }
 
-/// How often an answer is right as a whole, as if its decisions went wrong independently of each other: on the tuning half
-/// that is nearer to the truth than the weakest of them, or anything between.
+/// Returns the probability that a whole answer is right, assuming independent errors. On the tuning half this is closer
+/// to the truth than the weakest decision, or any value between.
 pub(super) fn of_all(probabilities: impl Iterator<Item = f64>) -> Option<f64> {
     probabilities.reduce(|all, each| all * each)
 }
@@ -203,7 +204,7 @@ pub(super) fn of_all(probabilities: impl Iterator<Item = f64>) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// Likelihoods of pieces are far from zero, where slope and offset pull at each other.
+    /// Log-likelihoods of pieces are far from zero, where slope and offset are correlated.
     #[test]
     fn a_curve_is_found_however_far_the_weights_are_from_zero() {
         let rows = |shift: f64| -> Vec<(f64, bool)> {
@@ -213,7 +214,7 @@ mod tests {
         assert!(near.slope > 0.5, "{near:?}");
         for shift in [-9.0, -40.0, 30.0] {
             let far = Curve::fitted(&rows(shift));
-            // The slope costs a little, so that the offset is not quite free to follow.
+            // The slope has a small penalty, so the offset cannot follow completely.
             assert!((far.slope - near.slope).abs() < 0.02, "{far:?} {near:?}");
             let middle = |curve: &Curve, shift: f64| curve.at(3.0 + shift);
             assert!((middle(&far, shift) - middle(&near, -2.0)).abs() < 0.01, "{far:?} {near:?}");

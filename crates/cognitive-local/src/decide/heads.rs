@@ -1,5 +1,5 @@
-//! What a model has learned about a decision, applied: the state in which it is after the question, and the class that this
-//! points to. A head counts only for the weights and the question that it was trained with. Trains nothing.
+//! Applies trained heads: reads the state of the model after a question and returns the class that it indicates. A head
+//! is valid only for the weights and the question that it was trained with. Trains nothing.
 
 use cognitive_contract::trained::{self, FOUND, StateReader, TrainedCurve, TrainedHead, TrainedModel};
 
@@ -12,12 +12,12 @@ impl From<TrainedCurve> for Curve {
     }
 }
 
-/// What these weights have learned, if anybody has trained them.
+/// Returns the trained heads for these weights, if there are any.
 pub(crate) fn of<'a>(trained: &'a [TrainedModel], weights: Option<&str>) -> Option<&'a TrainedModel> {
     trained.iter().find(|model| Some(model.weights_sha256.as_str()) == weights)
 }
 
-/// The head of a question, if it was trained for this one.
+/// Returns the head of a question, if it was trained for exactly this question.
 pub(super) fn head<'a>(
     trained: Option<&'a TrainedModel>,
     question: &DecisionQuestion<'_>,
@@ -33,7 +33,7 @@ pub(super) fn head<'a>(
     (fits && *question.wish == head.decide).then_some(head)
 }
 
-/// The weight of each class, the last of which has none; nothing if the states are those of another model.
+/// Returns the weight of each class; the last class has weight zero. Returns `None` if the states do not fit the head.
 pub(super) fn read(reads: &StateReader, states: &[Vec<f32>]) -> Option<Vec<f64>> {
     let state = normalised(states.get(reads.layer.checked_sub(1)?)?);
     let weigh = |row: &trained::StateRow| {
@@ -45,7 +45,7 @@ pub(super) fn read(reads: &StateReader, states: &[Vec<f32>]) -> Option<Vec<f64>>
     Some(weights)
 }
 
-/// A state with the mean square 1: how long it is says more about the length of the text than about its meaning.
+/// Scales a state to the mean square 1, because its length depends more on the length of the text than on its meaning.
 pub(super) fn normalised(state: &[f32]) -> Vec<f32> {
     let count = f64::from(u32::try_from(state.len()).unwrap_or(u32::MAX));
     let squares = state.iter().map(|number| f64::from(*number).powi(2)).sum::<f64>();

@@ -1,5 +1,5 @@
-//! One decision after the other: weighed by sentences, asked as a question, or both, as the model's profile says. Knows
-//! no document; what becomes of a decision is not its concern.
+//! Makes one decision after the other: by weighing sentences, by asking a question, or both, according to the profile
+//! of the model. Knows no document and does not use the decisions.
 
 use super::Decision;
 use super::asking::{Asking, NONE};
@@ -19,12 +19,12 @@ pub(super) struct DecisionJudge<'a> {
     /// Answers questions.
     pub asked: Scale<'a>,
     pub asking: &'a Asking<'a>,
-    /// What the model has learned.
+    /// The trained heads of the model.
     pub trained: Option<&'a TrainedModel>,
 }
 
 impl<'a> DecisionJudge<'a> {
-    /// What is decided about one question: usually one value, of an order the members of all items.
+    /// Decides one question. The result is usually one value; for an order, it is the members of all items.
     pub(super) fn decide(&mut self, question: &DecisionQuestion<'_>) -> Result<Vec<Decision>, FeedError> {
         let path: Vec<String> = question.path.iter().map(|name| (*name).to_owned()).collect();
         let ask = question.ask.as_ref().filter(|_| self.profile.is_asked);
@@ -45,7 +45,7 @@ impl<'a> DecisionJudge<'a> {
             (DecisionKind::Topic { most }, _) => {
                 let found = self.look(question, *most, f64::NEG_INFINITY)?;
                 let FoundPieces { piece, weight } = found;
-                // Nobody asked for one of a list, so there is none that would be right.
+                // A topic is not chosen from a list, so no choice can be wrong.
                 Ok(vec![Decision { path, value: piece, weight, probability: 1.0, ..Decision::default() }])
             }
             (DecisionKind::Piece { .. }, _) => {
@@ -65,12 +65,12 @@ impl<'a> DecisionJudge<'a> {
         }
     }
 
-    /// What was learned about a question.
+    /// Returns the trained head of a question.
     pub(super) fn head(&self, question: &DecisionQuestion<'_>) -> Option<&'a TrainedHead> {
         heads::head(self.trained, question)
     }
 
-    /// How the model is after each layer when it has read the question and is about to answer.
+    /// Returns the states of the model after each layer, when it has read the question and is about to answer.
     pub(super) fn states(&mut self, question: &DecisionQuestion<'_>) -> Result<Vec<Vec<f32>>, FeedError> {
         let (text, options): (&str, &[String]) = match &question.kind {
             DecisionKind::Choice(candidates) => (beginning(question.text, MAX_BEFORE), candidates),
@@ -85,7 +85,7 @@ impl<'a> DecisionJudge<'a> {
         self.asked.states(&before)
     }
 
-    /// The weight of each class that was learned about a question; nothing if nothing was.
+    /// Returns the trained weight of each class of a question; `None` without a trained head.
     fn learned(
         &mut self,
         question: &DecisionQuestion<'_>,
@@ -96,7 +96,8 @@ impl<'a> DecisionJudge<'a> {
         Ok(heads::read(reads, &states).map(|weights| (weights, head)))
     }
 
-    /// Whether the text has something of the kind, as it was learned, and if so what. A piece is looked for only then.
+    /// Decides with a trained head whether the text contains something of the kind, and if so, finds it. A piece is
+    /// searched only then.
     fn recognise(
         &mut self,
         path: &[String],
@@ -120,7 +121,7 @@ impl<'a> DecisionJudge<'a> {
         Ok(Some(Decision { path, value: piece, next: None, weight, probability, nothing, is_learned: true }))
     }
 
-    /// The likeliest piece of the text that a question asks for.
+    /// Returns the likeliest piece of the text that a question asks for.
     pub(super) fn find(&mut self, question: &DecisionQuestion<'_>) -> Result<FoundPieces, FeedError> {
         let DecisionKind::Piece { most, .. } = question.kind else {
             return Ok(FoundPieces { piece: None, weight: pieces::MIN_SCORE });
@@ -131,21 +132,22 @@ impl<'a> DecisionJudge<'a> {
         }
     }
 
-    /// The curve that pieces lie on which a question asks for.
+    /// Returns the curve for pieces of this question.
     fn piece_curve(&self, question: &DecisionQuestion<'_>) -> Curve {
         let is_asked = self.profile.is_asked && question.ask.is_some();
         let curves = self.profile.curves;
         if is_asked { curves.asked_piece } else { curves.piece }
     }
 
-    /// How likely it is that there is nothing of the kind, if the piece that was found belongs to another question.
+    /// Returns the probability that nothing of the kind exists, given that another question keeps the piece that was
+    /// found.
     pub(super) fn without_its_piece(&self, question: &DecisionQuestion<'_>, decision: &Decision) -> f64 {
         let untaught = || piece(Vec::new(), None, pieces::MIN_SCORE, self.piece_curve(question)).probability;
         decision.nothing.unwrap_or_else(untaught)
     }
 
-    /// The weight of each candidate, and the curve that leads lie on: the learned one, if one was learned for such weights. A
-    /// curve that was learned for states says nothing about them.
+    /// Returns the weight of each candidate, and the curve for leads: the trained one, if it was trained for such
+    /// weights. A curve that was trained for states does not apply to them.
     fn weigh_as_learned(
         &mut self,
         question: &DecisionQuestion<'_>,
@@ -157,7 +159,7 @@ impl<'a> DecisionJudge<'a> {
         Ok((weights, learned.map_or(usual, |head| head.curve.into()), learned.is_some()))
     }
 
-    /// The weight of each candidate, per way of judging, and the curve that leads of such weights lie on.
+    /// Returns the weight of each candidate, per way of judging, and the curve for leads of such weights.
     fn weigh_up(
         &mut self,
         question: &DecisionQuestion<'_>,
@@ -188,7 +190,7 @@ impl<'a> DecisionJudge<'a> {
         Ok((per_way, curve))
     }
 
-    /// The likeliest piece as the end of the first sentence.
+    /// Returns the likeliest piece as the end of the first sentence.
     fn look(
         &mut self,
         question: &DecisionQuestion<'_>,
@@ -202,7 +204,7 @@ impl<'a> DecisionJudge<'a> {
         pieces::likeliest(&mut self.weighing, &frame, text, most, least)
     }
 
-    /// The likeliest piece as the answer, and how far it is ahead of none.
+    /// Returns the likeliest piece as the answer, and its lead over none.
     fn ask_for(
         &mut self,
         ask: &AskedQuestion<'_>,
@@ -217,8 +219,8 @@ impl<'a> DecisionJudge<'a> {
         Ok(FoundPieces { weight: found.weight - none, ..found })
     }
 
-    /// Every entry with its level, those of the highest level first. How far the first is ahead of the second says how
-    /// sure the order is; levels never rise from one to the next.
+    /// Returns every entry with its level, the highest level first. The lead of the first entry over the second
+    /// determines the probability of the order. Levels never rise from one entry to the next.
     fn order(
         &mut self,
         path: &[String],
@@ -254,14 +256,14 @@ impl<'a> DecisionJudge<'a> {
     }
 }
 
-/// The candidate with the most weight.
+/// Returns the candidate with the most weight.
 fn choice(
     path: Vec<String>,
     candidates: &[String],
     (weights, curve, is_learned): (Vec<f64>, Curve, bool),
 ) -> Decision {
     let mut ranked: Vec<(f64, &String)> = weights.into_iter().zip(candidates).collect();
-    // Equals in the order of their letters, so that the order of the list cannot matter.
+    // Ties are in alphabetical order, so the order of the list has no influence.
     ranked.sort_by(|one, other| other.0.total_cmp(&one.0).then_with(|| one.1.cmp(other.1)));
     let (first, second) = (ranked.first(), ranked.get(1));
     let lead = lead(first, second);
@@ -280,7 +282,7 @@ fn lead(first: Option<&(f64, &String)>, second: Option<&(f64, &String)>) -> f64 
     first.zip(second).map_or(f64::INFINITY, |(first, second)| first.0 - second.0)
 }
 
-/// A piece, unless it is likelier that there is none.
+/// Returns the piece, unless it is more likely that none exists.
 pub(super) fn piece(path: Vec<String>, piece: Option<String>, weight: f64, curve: Curve) -> Decision {
     let probability = curve.at(weight);
     let is_there = probability >= 0.5 && piece.is_some();

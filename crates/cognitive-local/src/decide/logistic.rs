@@ -1,19 +1,19 @@
-//! Logistic regression: which class a row of numbers points to, learned from rows whose class is known. Small and exact enough
-//! for some thousand rows of some thousand numbers; the same rows always give the same weights. Knows no model.
+//! Logistic regression: learns from labelled rows of numbers to which class a row belongs. Small and exact enough for
+//! some thousand rows of some thousand numbers; the same rows always give the same weights. Knows no model.
 
 #![expect(
     clippy::indexing_slicing,
     reason = "every row has the width of the first, which is checked on entry"
 )]
 
-/// How often the weights are corrected. The slope is steep enough that more changes nothing in the third digit.
+/// The number of gradient steps. Further steps change nothing in the third digit.
 const STEPS: usize = 150;
-/// How many numbers are multiplied at once.
+/// The number of products that are computed in parallel.
 const LANES: usize = 16;
-/// A number that hardly differs from row to row is not blown up.
+/// The least deviation: a number that is almost constant is not amplified.
 const MIN_SPREAD: f32 = 1e-4;
 
-/// Weights of classes: of each class one number for each number of a row, and one for itself.
+/// The weights of classes: per class, one weight for each number of a row, and an offset.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct LogisticModel {
     pub rows: Vec<Vec<f32>>,
@@ -21,15 +21,15 @@ pub(super) struct LogisticModel {
 }
 
 impl LogisticModel {
-    /// Learns from rows and their classes, numbered from 0 to `count`. `penalty` keeps the weights small: the larger, the less
-    /// a single row counts.
+    /// Learns from rows and their classes, numbered from 0 to `count`. `penalty` keeps the weights small: with a larger
+    /// penalty, a single row has less influence.
     pub(super) fn fit(rows: &[&[f32]], classes: &[usize], count: usize, penalty: f32) -> Self {
         let width = rows.first().map_or(0, |row| row.len());
         if !rows.iter().all(|row| row.len() == width) || rows.len() != classes.len() {
             return Self { rows: vec![vec![0.0; width]; count], offsets: vec![0.0; count] };
         }
         let Spread { means, deviations } = Spread::of(rows, width);
-        // One number more, always 1, stands for the class itself.
+        // An additional number, always 1, carries the offset of the class.
         let standard = |row: &&[f32]| {
             let numbers =
                 row.iter().zip(&means).zip(&deviations).map(|((x, mean), spread)| (x - mean) / spread);
@@ -48,14 +48,14 @@ impl LogisticModel {
         model
     }
 
-    /// The weight of each class for a row.
+    /// Returns the weight of each class for a row.
     pub(super) fn weigh(&self, row: &[f32]) -> Vec<f64> {
         let weigh = |(weights, offset): (&Vec<f32>, &f64)| offset + f64::from(dot(weights, row));
         self.rows.iter().zip(&self.offsets).map(weigh).collect()
     }
 }
 
-/// How the numbers of rows are spread.
+/// The means and deviations of the numbers of rows.
 struct Spread {
     means: Vec<f32>,
     deviations: Vec<f32>,
@@ -79,7 +79,7 @@ impl Spread {
     }
 }
 
-/// Goes down the slope of the penalised likelihood with momentum (Nesterov), in steps that cannot overshoot.
+/// Minimises the penalised loss by gradient descent with momentum (Nesterov), with steps that cannot overshoot.
 fn descend(rows: &[Vec<f32>], classes: &[usize], count: usize, penalty: f32) -> Vec<Vec<f32>> {
     let width = rows.first().map_or(0, Vec::len);
     let step = 1.0 / (0.5 * largest_curvature(rows) + penalty);
@@ -102,7 +102,7 @@ fn descend(rows: &[Vec<f32>], classes: &[usize], count: usize, penalty: f32) -> 
     weights
 }
 
-/// The slope of the penalised likelihood at these weights.
+/// Returns the gradient of the penalised loss at these weights.
 fn slope(rows: &[Vec<f32>], classes: &[usize], weights: &[Vec<f32>], penalty: f32) -> Vec<Vec<f32>> {
     let mut slope: Vec<Vec<f32>> = weights.iter().map(|of_class| penalised(of_class, penalty)).collect();
     for (row, class) in rows.iter().zip(classes) {
@@ -118,13 +118,13 @@ fn slope(rows: &[Vec<f32>], classes: &[usize], weights: &[Vec<f32>], penalty: f3
     slope
 }
 
-/// Every weight costs, but not that of the class itself: how frequent a class is may be learned for free.
+/// Penalises every weight except the offset of the class: the frequency of a class may be learned without a penalty.
 fn penalised(of_class: &[f32], penalty: f32) -> Vec<f32> {
     let last = of_class.len().saturating_sub(1);
     of_class.iter().enumerate().map(|(at, weight)| if at == last { 0.0 } else { penalty * weight }).collect()
 }
 
-/// How much the sum of squares grows in its steepest direction, found by following it.
+/// Returns the largest curvature of the sum of squares, by power iteration.
 fn largest_curvature(rows: &[Vec<f32>]) -> f32 {
     let width = rows.first().map_or(0, Vec::len);
     let mut direction = vec![1.0_f32; width];
@@ -142,7 +142,7 @@ fn largest_curvature(rows: &[Vec<f32>]) -> f32 {
         curvature = dot(&next, &next).sqrt();
         direction = next;
     }
-    // It is approached from below.
+    // The iteration approaches it from below.
     1.1 * curvature
 }
 

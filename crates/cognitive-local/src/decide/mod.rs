@@ -1,6 +1,6 @@
-//! Decisions that the contract asks for by name: the keyword `x-decide` says what a value is judged by. Each candidate is
-//! weighed on its own, so the order of a list plays no part; a piece of the text has to be likelier than none. They are
-//! made before anything is written, so that what is written about them can be true. Writes nothing itself.
+//! Decisions that the contract requests: the keyword `x-decide` specifies how a value is judged. Each candidate is
+//! weighed separately, so the order of a list has no influence. A piece of the text must be likelier than none.
+//! Decisions are made before anything is written, so that the text about them can be true. Writes nothing itself.
 
 mod asking;
 mod calibration;
@@ -27,52 +27,52 @@ use judge::DecisionJudge;
 use scale::Scale;
 pub(crate) use training::{LessonPlan, Training};
 
-/// What was decided about one value.
+/// The decision about one value.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Decision {
-    /// The names of the members that lead to it from `data`.
+    /// The names of the members that lead to the value from `data`.
     pub path: Vec<String>,
-    /// The value; `None` if there is nothing of the kind.
+    /// The value; `None` if the text has nothing of the kind.
     pub value: Option<String>,
-    /// The candidate that came second; where nothing was found, what was not likely enough.
+    /// The second candidate; if nothing was found, the piece that was not likely enough.
     pub next: Option<String>,
-    /// What that was decided by: how far it is ahead per way of judging, or how likely the piece is.
+    /// The basis of the decision: the lead per way of judging, or the log-likelihood of the piece.
     pub weight: f64,
-    /// How often decisions like this one were right, from 0 to 1.
+    /// The share of similar decisions that were right, from 0 to 1.
     pub probability: f64,
-    /// How likely it is that there is nothing of the kind, where that was learned and something was found.
+    /// The probability that nothing of the kind exists, if a trained head gives it and a piece was found.
     pub nothing: Option<f64>,
-    /// Whether training has measured how often decisions like this one are right.
+    /// True if training has measured the accuracy of such decisions.
     pub is_learned: bool,
 }
 
-/// Everything that was decided about one answer.
+/// All decisions about one answer.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Decisions {
     made: Vec<Decision>,
-    /// Whether it was measured how often decisions like these are right.
+    /// True if the accuracy of such decisions was measured.
     is_fitted: bool,
 }
 
-/// What decisions are made of.
+/// The basis of decisions.
 pub(crate) struct DecisionRequest<'a> {
     /// The lowered contract.
     pub schema: &'a serde_json::Value,
-    /// What is judged, as it was sent.
+    /// The input that is judged, as sent.
     pub input: &'a str,
-    /// Answers of the same contract, to show a model how its questions are answered.
+    /// Examples of the contract, which show a model how its questions are answered.
     pub examples: &'a [Example],
     pub marks: &'a TurnMarks<'a>,
     pub vocabulary: &'a dyn Vocabulary,
     pub profile: JudgeProfile,
-    /// What the model has learned from labelled cases of the module.
+    /// The heads trained on labelled cases of the module.
     pub trained: Option<&'a TrainedModel>,
 }
 
 impl Decisions {
-    /// Decides what the contract asks for about the input, and says how many tokens it took. `begin` gives a text that
-    /// begins with the given tokens and has read nothing else. What cannot be decided, because the input lacks what is
-    /// judged or the model is not of the kind that could, is left to the writer.
+    /// Makes the decisions of the contract about the input, and returns the number of tokens that were read. `begin`
+    /// returns a text that starts with the given tokens and has read nothing else. Decisions that cannot be made are
+    /// left to the writer: the input lacks the text, or the model cannot judge it.
     pub(crate) fn make<T: ModelState>(
         request: &DecisionRequest<'_>,
         begin: impl Fn(&[u32]) -> T,
@@ -105,7 +105,7 @@ impl Decisions {
         Ok((Self { made, is_fitted: request.profile.is_fitted || is_learned }, read))
     }
 
-    /// Whether a lowered contract wants anything decided.
+    /// Returns whether a lowered contract requests any decision.
     pub(crate) fn are_wanted(schema: &serde_json::Value) -> bool {
         question::any(schema)
     }
@@ -119,7 +119,7 @@ impl Decisions {
         self.made.is_empty()
     }
 
-    /// The decision about the value at a place, if there was one; the way leads from the document itself.
+    /// Returns the decision about the value at a place, if there is one. The path starts at the document root.
     pub(crate) fn at<T: AsRef<str>>(&self, mut path: impl Iterator<Item = T>) -> Option<&Decision> {
         path.next().filter(|first| first.as_ref() == "data")?;
         let path: Vec<T> = path.collect();
@@ -128,7 +128,7 @@ impl Decisions {
             .find(|decision| decision.path.iter().map(String::as_str).eq(path.iter().map(AsRef::as_ref)))
     }
 
-    /// Whether anything was decided about an item of a list; the way leads from the document itself to the item.
+    /// Returns whether anything was decided about an item of a list. The path leads from the document root to the item.
     pub(crate) fn has_below<T: AsRef<str>>(&self, mut path: impl Iterator<Item = T>) -> bool {
         let is_data = path.next().is_some_and(|first| first.as_ref() == "data");
         let path: Vec<T> = path.collect();
@@ -139,12 +139,12 @@ impl Decisions {
             })
     }
 
-    /// The decision at a dotted path below `data`.
+    /// Returns the decision at a dotted path below `data`.
     pub(crate) fn named(&self, path: &str) -> Option<&Decision> {
         self.made.iter().find(|decision| decision.path.iter().map(String::as_str).eq(path.split('.')))
     }
 
-    /// The decisions about the members of an object at a dotted path below `data`.
+    /// Returns the decisions about the members of an object at a dotted path below `data`.
     pub(crate) fn below(&self, path: &str) -> impl Iterator<Item = &Decision> {
         self.made.iter().filter(move |decision| {
             let above = decision.path.split_last().map(|(_, above)| above).unwrap_or_default();
@@ -152,15 +152,15 @@ impl Decisions {
         })
     }
 
-    /// How often answers like this one are right as a whole, and whether that was measured.
+    /// Returns the probability that the whole answer is right, and whether it was measured.
     pub(crate) fn probability(&self) -> Option<(f64, bool)> {
         let all = calibration::of_all(self.made.iter().map(|decision| decision.probability))?;
         Some((all, self.is_fitted))
     }
 }
 
-/// Where the contract says that a piece can be only one of several things, the likeliest of them keeps it. Those that can be
-/// only one thing come with the probability that they are nothing if another one keeps it.
+/// If the contract allows a piece for one value only, the decision with the highest weight keeps it. Decisions about
+/// such values come with the probability that they have no value if another one keeps the piece.
 fn give_each_piece_to_one(made: &mut [(Option<f64>, Decision)]) {
     let claims: Vec<(bool, Option<String>, f64)> =
         made.iter().map(|(alone, each)| (alone.is_some(), each.value.clone(), each.weight)).collect();

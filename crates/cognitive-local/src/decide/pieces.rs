@@ -1,43 +1,44 @@
-//! The likeliest piece of a text as the answer to a question about it. A piece is a run of whole words within a sentence.
-//! Looks at the likeliest beginnings first and stops where no other piece can be likelier.
+//! Finds the likeliest piece of a text as the answer to a question about it. A piece is a run of whole words within a
+//! sentence. Tries the likeliest first words first and stops when no other piece can be likelier.
 
 use super::scale::{Scale, beginning};
 use cognitive_llama::FeedError;
 
-/// Words of a piece at most.
+/// The largest number of words in a piece.
 const MAX_WORDS: usize = 5;
-/// Beginnings that are tried at most.
+/// The largest number of first words that are tried.
 const MAX_BEGINNINGS: usize = 12;
-/// Nothing less likely is looked at: the logarithm of a probability. Far below where a piece counts, see `calibration`.
+/// The lowest log-probability of a piece that is considered. It is far below the point where a piece counts, see
+/// `calibration`.
 pub(super) const MIN_SCORE: f64 = -10.0;
-/// Pieces are looked for in the beginning of a long text.
+/// Pieces are searched in the first characters of a long text.
 const MAX_CHARACTERS: usize = 6_000;
 
-/// What was found.
+/// The result of a search.
 pub(super) struct FoundPieces {
     pub piece: Option<String>,
-    /// The logarithm of its probability, at least what was asked for.
+    /// The log-probability of the piece, at least the requested minimum.
     pub weight: f64,
 }
 
-/// What a piece stands between.
+/// The text around a piece.
 pub(super) struct PieceFrame {
-    /// What is read before it.
+    /// The tokens before it.
     pub before: Vec<u32>,
-    /// What is written right before it.
+    /// The text directly before it.
     pub lead: &'static str,
-    /// What is written right behind it, if not a mark.
+    /// The text directly after it, if no mark ends it.
     pub tail: &'static str,
     /// The mark that ends it.
     pub end: Option<u32>,
 }
 
-/// The part of a text that pieces are looked for in.
+/// Returns the part of a text in which pieces are searched.
 pub(super) fn searched(text: &str) -> &str {
     beginning(text, MAX_CHARACTERS)
 }
 
-/// The likeliest piece of at most `most` characters that is likelier than `least`.
+/// Returns the likeliest piece of at most `most` characters that is likelier than `least`.
 pub(super) fn likeliest(
     scale: &mut Scale<'_>,
     frame: &PieceFrame,
@@ -47,7 +48,7 @@ pub(super) fn likeliest(
 ) -> Result<FoundPieces, FeedError> {
     let mut found = FoundPieces { piece: None, weight: least };
     for (likelihood, pieces) in beginnings(scale, frame, text, most)? {
-        // The whole is never likelier than its first token.
+        // The whole piece is never likelier than its first token.
         if likelihood <= found.weight {
             break;
         }
@@ -69,7 +70,7 @@ pub(super) fn likeliest(
     Ok(found)
 }
 
-/// The pieces by the word that they begin with, shortest first, likeliest beginning first.
+/// Returns the pieces grouped by their first word, each group shortest first, the likeliest first word first.
 fn beginnings<'t>(
     scale: &mut Scale<'_>,
     frame: &PieceFrame,
@@ -95,13 +96,13 @@ fn beginnings<'t>(
     };
     let judged = |pieces: Vec<&'t str>| Some((likelihood(pieces.first()?)?, pieces));
     let mut all: Vec<_> = all.into_iter().filter_map(judged).collect();
-    // Stable, so of equals the first in the text comes first.
+    // The sort is stable, so ties stay in text order.
     all.sort_by(|one, other| other.0.total_cmp(&one.0));
     all.truncate(MAX_BEGINNINGS);
     Ok(all)
 }
 
-/// For each word of a text the pieces that begin with it, shortest first.
+/// Returns for each word of a text the pieces that start with it, shortest first.
 fn pieces(text: &str, most: usize) -> Vec<Vec<&str>> {
     let words = words(text);
     let from = |first: usize| {
@@ -124,7 +125,7 @@ fn pieces(text: &str, most: usize) -> Vec<Vec<&str>> {
     (0..words.len()).map(from).collect()
 }
 
-/// Whether a point behind a piece belongs to its last word, as in `Dr.` and `3.`.
+/// Returns whether a period after a piece belongs to its last word, as in `Dr.` and `3.`.
 fn is_short(piece: &str) -> bool {
     let word = piece.rsplit(' ').next().unwrap_or(piece);
     let is_title =
@@ -136,7 +137,8 @@ fn ends_sentence(gap: &str) -> bool {
     gap.contains('\n') || gap.contains(['.', ';', '!', '?'])
 }
 
-/// Where words begin and end: letters and digits, with signs of money before them and points, commas and the like within.
+/// Returns the start and end of each word: letters and digits, with currency signs before them and periods, commas and
+/// similar signs within.
 fn words(text: &str) -> Vec<(usize, usize)> {
     let letters: Vec<(usize, char)> = text.char_indices().collect();
     let at = |index: usize| letters.get(index).map(|(_, letter)| *letter);
@@ -154,7 +156,7 @@ fn words(text: &str) -> Vec<(usize, usize)> {
         {
             index += 1;
         }
-        // Signs of money may also follow.
+        // Currency and percent signs may also follow.
         if at(index).is_some_and(|sign| "$£€%".contains(sign)) {
             index += 1;
         }

@@ -1,61 +1,61 @@
-//! What the contract wants decided: read from the keyword `x-decide` and the input. Judges nothing.
+//! The decisions that the contract requests, read from the keyword `x-decide` and the input. Judges nothing.
 //!
-//! `{"about": "text", "by": [{"ask": "…", "say": "…"}, {"say": "…"}, {"given": "… {} …"}]}`: `about` names the member of
-//! the input that is judged, and each entry of `by` is one way to judge it. The candidates are the listed values; with
-//! `x-copy-from` the entries of that list in the input, or the pieces of the text itself. Where there is no list, the piece
-//! that says best what the text is about stands in, by the way in `else`. `"alone": true` says that a piece can be only
-//! one of several things. `"ask"` is the question for a model that understands one, with `{options}` for the candidates,
-//! and `"told"` is what it is told before all questions.
+//! `{"about": "text", "by": [{"ask": "…", "say": "…"}, {"say": "…"}, {"given": "… {} …"}]}`: `about` names the member
+//! of the input that is judged, and each entry of `by` is one way to judge it. The candidates are the listed values.
+//! With `x-copy-from`, they are the entries of that list in the input, or the pieces of the text itself. Without a list
+//! in the input, the value is the piece that best describes the text, found by the way in `else`. `"alone": true` says
+//! that a piece can be the value of one member only. `"ask"` is the question for a model that understands questions,
+//! with `{options}` for the candidates; `"told"` is the instruction before all questions.
 //!
-//! `"order": "priority"` at a member of the items of a list: the list has every entry of the input's list once, in the
-//! order of the level that the model gives each, which is the member of this name; `"with"` names members of the input that
-//! matter for it.
+//! `"order": "priority"` at a member of the items of a list: the list contains every entry of the input's list once.
+//! Entries are ordered by the level that the model gives each, which is written to the member of this name. `"with"`
+//! names members of the input that are relevant.
 
 use serde_json::Value;
 
-/// The keyword of values that are decided.
+/// The keyword of decided values.
 const DECIDE: &str = "x-decide";
 /// See `shape`.
 const COPY: &str = "x-copy-from";
 /// See `shape`.
 const NAMES: &str = "x-name-from";
-/// Free text stands in this member when nobody named one.
+/// The member that holds free text if the contract names no other.
 const FREE_TEXT: &str = "query";
-/// The longest piece where the schema sets no limit.
+/// The longest piece if the schema sets no limit.
 const MAX_LENGTH: usize = 200;
-/// The place of the candidates in a question.
+/// The placeholder for the candidates in a question.
 const OPTIONS: &str = "{options}";
 
 /// One value to decide.
 #[derive(Debug, PartialEq)]
 pub(super) struct DecisionQuestion<'a> {
-    /// The names of the members that lead to it from `data`.
+    /// The names of the members that lead to the value from `data`.
     pub path: Vec<&'a str>,
     /// The text that is judged.
     pub text: &'a str,
     /// The ways to judge it.
     pub ways: Vec<WeighingWay<'a>>,
-    /// The question for a model that understands one.
+    /// The question for a model that understands questions.
     pub ask: Option<AskedQuestion<'a>>,
     pub kind: DecisionKind,
-    /// The keyword that it was read from.
+    /// The value of the keyword it was read from.
     pub wish: &'a Value,
-    /// Whether the candidates are the same for every input.
+    /// True if the candidates are the same for every input.
     pub is_fixed: bool,
 }
 
-/// A question as a person would put it.
+/// A question in natural language.
 #[derive(Debug, PartialEq)]
 pub(super) struct AskedQuestion<'a> {
     ask: &'a str,
-    /// What else matters, with its name.
+    /// Other relevant texts, with their names.
     with: Vec<(&'a str, &'a str)>,
-    /// What the thing that is judged is called.
+    /// The name of the text that is judged.
     about: &'a str,
 }
 
 impl AskedQuestion<'_> {
-    /// The question about a text, with these candidates.
+    /// Returns the question about a text, with these candidates.
     pub(super) fn about<'o>(&self, text: &str, options: impl Iterator<Item = &'o String>) -> String {
         let named = |name: &str, text: &str| {
             let mut letters = name.chars();
@@ -72,7 +72,7 @@ impl AskedQuestion<'_> {
         format!("{with}{}\n{ask}", named(self.about, text))
     }
 
-    /// Whether the order of the candidates could matter.
+    /// Returns whether the order of the candidates could influence the answer.
     pub(super) fn lists_options(&self) -> bool {
         self.ask.contains(OPTIONS)
     }
@@ -81,34 +81,35 @@ impl AskedQuestion<'_> {
 /// A way to weigh a candidate.
 #[derive(Debug, PartialEq)]
 pub(super) enum WeighingWay<'a> {
-    /// How likely the candidate is as an answer to a question about the text.
+    /// The likelihood of the candidate as an answer to a question about the text.
     Ask { ask: &'a str, say: &'a str },
-    /// How likely it is as the end of a sentence after the text.
+    /// The likelihood of the candidate as the end of a sentence after the text.
     Say(&'a str),
-    /// How likely the text is after a sentence with the candidate in it, at `{}`.
+    /// The likelihood of the text after a sentence with the candidate at `{}`.
     Given(&'a str),
 }
 
 #[derive(Debug, PartialEq)]
 pub(super) enum DecisionKind {
-    /// One of these, in the order of their letters.
+    /// One of these, in alphabetical order.
     Choice(Vec<String>),
-    /// A piece of the text, of so many characters at most, or nothing; `alone` if no other value is the same piece.
+    /// A piece of the text with at most `most` characters, or nothing; `alone` if no other value is the same piece.
     Piece { most: usize, alone: bool },
-    /// The piece of the text that says best what it is about.
+    /// The piece of the text that best describes it.
     Topic { most: usize },
-    /// An order of these, each as the member `entry` of an item; the member `level` has one of `levels`, highest first.
+    /// An order of these entries, each as the member `entry` of an item; the member `level` is one of `levels`, highest
+    /// first.
     Order { entries: Vec<String>, entry: String, level: String, levels: Vec<String> },
 }
 
 impl DecisionKind {
-    /// Whether it is a piece that no other value may be.
+    /// Returns whether it is a piece that no other value may be.
     pub(super) fn is_alone(&self) -> bool {
         matches!(self, Self::Piece { alone: true, .. })
     }
 }
 
-/// Whether a lowered contract has any question.
+/// Returns whether a lowered contract has any question.
 pub(super) fn any(schema: &Value) -> bool {
     match schema {
         Value::Object(members) => members.contains_key(DECIDE) || members.values().any(any),
@@ -117,7 +118,7 @@ pub(super) fn any(schema: &Value) -> bool {
     }
 }
 
-/// What a model is told before all questions of a lowered contract, whichever of them an input asks for.
+/// Returns the instruction before all questions of a lowered contract, independent of the input.
 pub(super) fn told(schema: &Value) -> Option<&str> {
     match schema {
         Value::Object(members) => {
@@ -129,7 +130,7 @@ pub(super) fn told(schema: &Value) -> Option<&str> {
     }
 }
 
-/// All questions of a lowered contract about an input, in the order of the document.
+/// Returns all questions of a lowered contract about an input, in document order.
 pub(super) fn all<'a>(schema: &'a Value, input: &'a Value) -> Vec<DecisionQuestion<'a>> {
     let mut found = Vec::new();
     let outcomes = schema.get("anyOf").and_then(Value::as_array);
@@ -161,7 +162,7 @@ fn gather<'a>(
     }));
 }
 
-/// The question about the order of a list, if this member of its items asks for one.
+/// Returns the question about the order of a list, if this member of its items has one.
 fn order<'a>(
     name: &'a str,
     member: &'a Value,
@@ -198,7 +199,7 @@ fn texts(list: &Value) -> Option<Vec<String>> {
     list.as_array()?.iter().map(|value| value.as_str().map(str::to_owned)).collect()
 }
 
-/// Whether the input asks for a member that has to be asked for.
+/// Returns whether the input requests a member, for members that must be requested.
 fn is_wanted(name: &str, member: &Value, input: &Value) -> bool {
     let listed =
         member.get(NAMES).and_then(Value::as_str).map(|list| input.get(list).and_then(Value::as_array));

@@ -1,15 +1,16 @@
-//! Weighs candidates with a model: how likely each is after a text, less how likely it is anyway; or how likely the text
-//! is after it. Keeps what the model has read as long as the next sentence begins the same way.
+//! Weighs candidates with a model. The weight is the likelihood of a candidate after a text, less its likelihood
+//! without the text. Or it is the likelihood of the text after the candidate. Reuses the tokens that the model has read
+//! if the next sentence starts with them.
 
 use super::question::WeighingWay;
 use crate::model::{ModelState, Vocabulary};
 use cognitive_llama::FeedError;
 
-/// Stands for the text where only the candidate itself is to be weighed.
+/// Replaces the text when only the candidate itself is weighed.
 const NO_TEXT: &str = "...";
-/// A candidate is judged by the beginning of a long text.
+/// A candidate is judged by the first characters of a long text.
 pub(super) const MAX_BEFORE: usize = 2_000;
-/// A text that is itself weighed once for every candidate is cut sooner.
+/// The limit for a text that is weighed once per candidate; it is shorter, because the model reads it each time.
 const MAX_AFTER: usize = 600;
 
 /// A model that weighs.
@@ -17,9 +18,9 @@ pub(super) struct Scale<'a> {
     pub(super) reading: &'a mut dyn ModelState,
     pub(super) vocabulary: &'a dyn Vocabulary,
     pub(super) stop: &'a dyn Fn() -> bool,
-    /// How many tokens were read.
+    /// The number of tokens that were read.
     pub(super) read: usize,
-    /// The marks of turns, for sentences that are put together here. None if the vocabulary has others.
+    /// The turn marks for sentences that are built here. `None` if the vocabulary has others.
     marks: Option<(u32, u32)>,
 }
 
@@ -33,12 +34,12 @@ impl<'a> Scale<'a> {
         Self { reading, vocabulary, stop, read: 0, marks }
     }
 
-    /// Whether sentences can be put together for this model.
+    /// Returns whether sentences can be built for this model.
     pub(super) fn can_weigh(&self) -> bool {
         self.marks.is_some()
     }
 
-    /// The weight of each candidate, all ways together. Of two candidates the heavier one fits better.
+    /// Returns the weight of each candidate, summed over all ways. A candidate with more weight fits better.
     pub(super) fn weigh(
         &mut self,
         ways: &[WeighingWay<'_>],
@@ -74,11 +75,11 @@ impl<'a> Scale<'a> {
         Ok(with.into_iter().zip(without).map(|(with, without)| with - without).collect())
     }
 
-    /// How likely a text is behind each of these beginnings, which start alike.
+    /// Returns the log-likelihood of a text after each of these prefixes, which have a common start.
     fn text_after_each(&mut self, given: Vec<Vec<u32>>, text: &[u32]) -> Result<Vec<f64>, FeedError> {
         let Some(first) = given.first() else { return Ok(Vec::new()) };
         let alike = |other: &Vec<u32>| first.iter().zip(other).take_while(|(a, b)| a == b).count();
-        // The last token of each has to be read anew, for what follows it is wanted.
+        // The last token of each must be read again, because the likelihood of the text after it is needed.
         let shortest = given.iter().map(Vec::len).min().unwrap_or_default().saturating_sub(1);
         let known = given.iter().map(alike).min().unwrap_or_default().min(shortest);
         let texts: Vec<Vec<u32>> =
@@ -89,7 +90,7 @@ impl<'a> Scale<'a> {
         Ok(found.iter().map(|found| sum(found.iter().rev().take(text.len()))).collect())
     }
 
-    /// What is read before a candidate.
+    /// Returns the tokens before a candidate.
     pub(super) fn before(&self, way: &WeighingWay<'_>, text: &str) -> Vec<u32> {
         match way {
             WeighingWay::Ask { ask, say } if ask.contains("{}") => self.turns(&ask.replace("{}", text), say),
@@ -112,7 +113,7 @@ impl<'a> Scale<'a> {
         tokens
     }
 
-    /// The logarithm of the probability of each of these texts after some tokens.
+    /// Returns the log-probability of each of these texts after some tokens.
     pub(super) fn each_after(&mut self, before: &[u32], texts: &[Vec<u32>]) -> Result<Vec<f64>, FeedError> {
         let Some((last, before)) = before.split_last() else { return Ok(vec![0.0; texts.len()]) };
         self.go_to(before)?;
@@ -122,7 +123,7 @@ impl<'a> Scale<'a> {
         Ok(found.iter().map(|found| sum(found.iter())).collect())
     }
 
-    /// The same of one text, token by token.
+    /// Returns the log-likelihoods of one text, token by token.
     pub(super) fn likelihoods(&mut self, before: &[u32], tokens: &[u32]) -> Result<Vec<f32>, FeedError> {
         let Some((last, before)) = before.split_last() else { return Ok(Vec::new()) };
         self.go_to(before)?;
@@ -133,7 +134,7 @@ impl<'a> Scale<'a> {
         found
     }
 
-    /// The vector of the last of these tokens after each layer, the others before it.
+    /// Returns the state of the last of these tokens after each layer.
     pub(super) fn states(&mut self, tokens: &[u32]) -> Result<Vec<Vec<f32>>, FeedError> {
         let Some((last, before)) = tokens.split_last() else { return Ok(Vec::new()) };
         let known = self.reading.tokens().iter().zip(before).take_while(|(one, other)| one == other).count();
@@ -161,12 +162,12 @@ fn sum<'f>(likelihoods: impl Iterator<Item = &'f f32>) -> f64 {
     likelihoods.copied().map(f64::from).sum()
 }
 
-/// A label as people say it.
+/// Returns a label in natural language.
 fn spoken(label: &str) -> String {
     label.replace('_', " ")
 }
 
-/// The first characters of a text.
+/// Returns the first characters of a text.
 pub(super) fn beginning(text: &str, most: usize) -> &str {
     text.char_indices().nth(most).map_or(text, |(end, _)| text.get(..end).unwrap_or(text))
 }

@@ -1,4 +1,4 @@
-//! Decisions with a toy, and the constants with the real model.
+//! Decisions with a toy model, and the calibration constants with the real model.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,7 +29,7 @@ fn contract(data: Value) -> Value {
     ] })
 }
 
-/// What a model of so many parameters decides.
+/// The decisions of a model with this many parameters.
 fn made_by(parameters: u64, schema: &Value, input: &Value, examples: &[Example]) -> Decisions {
     let toy = Arc::new(Toy::wordy());
     let marks = ChatForm::of(None, &*toy).unwrap().marks(&*toy).unwrap();
@@ -203,7 +203,7 @@ fn d4_a_piece_that_is_not_likely_is_no_piece_and_that_is_sure() {
     assert!(sure.value.is_some() && sure.probability > 0.9, "{sure:?}");
 }
 
-/// The curve that a decision of a bundled module lies on.
+/// The curve for a decision of a bundled module.
 fn curve_of(path: &[String], input: &Value, curves: &Curves, is_asked: bool) -> (&'static str, Curve) {
     match (path[0].as_str(), is_asked) {
         ("ranked", _) => ("order", curves.order),
@@ -218,8 +218,8 @@ fn curve_of(path: &[String], input: &Value, curves: &Curves, is_asked: bool) -> 
     }
 }
 
-/// Fits the curves to the tuning half of the sets and compares. The other half is never looked at here. `COGN_TEST_FIT` names
-/// the file of another model than the small one.
+/// Fits the curves to the tuning half of the sets and compares them. The other half is never read here. `COGN_TEST_FIT`
+/// names the weights of another model.
 #[test]
 #[ignore = "takes minutes; run it when the ways of judging, the sets or the weights change"]
 fn the_constants_are_those_that_the_tuning_half_gives() {
@@ -254,7 +254,7 @@ fn the_constants_are_those_that_the_tuning_half_gives() {
             for decision in &made.made {
                 let expected = &case["expect"][decision.path.join(".")];
                 let (kind, _) = curve_of(&decision.path, &case["input"], &profile.curves, profile.is_asked);
-                // A piece counts here also if it was not likely enough: where that begins is what is fitted.
+                // A piece counts here even if it was not likely enough, because that threshold is being fitted.
                 let is_piece = kind.ends_with("piece");
                 let found = decision.value.as_deref().or(decision.next.as_deref().filter(|_| is_piece));
                 let listed = expected["$in"].as_array();

@@ -1,6 +1,6 @@
-//! Learns from labelled cases how a model's decisions about a module are made best: the state of the model after each question,
-//! and which answer it points to. The weights of the model stay as they are; what is learned are a few rows of numbers for each
-//! decision. How good they are is always said of cases that they were not trained on.
+//! Trains heads for the decisions of a module from labelled cases: on the state of the model after each question and
+//! the right answer. The weights of the model do not change; a head is a few rows of numbers per decision. Its accuracy
+//! is always measured on cases that it was not trained on.
 
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
@@ -25,65 +25,65 @@ use super::question::{self, DecisionKind, DecisionQuestion};
 use super::scale::Scale;
 use crate::model::ModelState;
 
-/// Fewer cases of a decision say nothing about the next one.
+/// The least number of cases of a decision; fewer say nothing about the next one.
 const MIN_CASES: usize = 40;
-/// Nor do fewer cases of one of its answers.
+/// The least number of cases of each answer.
 const MIN_OF_CLASS: usize = 5;
-/// The cases are cut into so many parts, each of which is judged by what was learned from the others.
+/// The number of folds; each is judged by a model that was trained on the others.
 const PARTS: usize = 5;
-/// What is tried against learning single cases by heart, for each case; see [`LogisticModel::fit`].
+/// The penalties that are tried against overfitting, per case; see [`LogisticModel::fit`].
 const PENALTIES: [f32; 4] = [0.15, 0.5, 1.7, 5.0];
 /// States are tried from the middle of the model to its end, in eighths of its layers.
 const EIGHTHS: [usize; 5] = [4, 5, 6, 7, 8];
-/// So many cases are read at the same time.
+/// The number of cases that are read in parallel.
 const AT_ONCE: usize = 8;
 
-/// What is learned from.
+/// The input of a training.
 pub(crate) struct LessonPlan<'a> {
-    /// What the model is called, and the hash of its weights.
+    /// The name of the model, and the hash of its weights.
     pub model: (&'a str, &'a str),
     pub cases: &'a [TrainingCase],
     pub progress: &'a (dyn Fn(TrainingProgress) + Sync),
     pub stop: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// Everything that cases say about one decision.
+/// All training data of one decision.
 #[derive(Default)]
 struct Lesson {
     /// The keyword `x-decide`.
     decide: Value,
     kind: LessonKind,
-    /// After how many layers the states are read that are tried.
+    /// The layers after which states are tried.
     layers: Vec<usize>,
     rows: Vec<LessonRow>,
 }
 
 #[derive(Default, PartialEq)]
 enum LessonKind {
-    /// The candidates are those of the input: only what a lead is worth can be learned.
+    /// The candidates come from the input: only the curve for leads can be learned.
     #[default]
     Listed,
     /// One of these classes.
     Fixed(Vec<String>),
-    /// Whether there is a piece, and whether the likeliest is the right one.
+    /// The existence of a piece, and the accuracy of the likeliest one.
     Piece,
 }
 
 struct LessonRow {
     /// The number of the case.
     case: usize,
-    /// Which part of the cases it belongs to.
+    /// The fold of the case.
     part: usize,
-    /// The states that are tried, each of length one.
+    /// The states that are tried, each normalised to mean square 1.
     states: Vec<Vec<f32>>,
     class: usize,
-    /// How heavy the judgement of the model itself was, and whether it was right.
+    /// The weight of the model's own judgement, and whether it was right.
     judged: Option<(f64, bool)>,
 }
 
 /// A training of one model.
 pub(crate) struct Training<'a, 'r, B> {
-    /// What decisions are made of; its input plays no part.
+    /// The basis of decisions; its input is ignored.
     pub request: &'a DecisionRequest<'r>,
     /// See [`Decisions::make`](super::Decisions::make).
     pub begin: B,
@@ -106,7 +106,7 @@ impl<T: ModelState, B: Fn(&[u32]) -> T + Sync> Training<'_, '_, B> {
         Ok(report)
     }
 
-    /// Reads the cases, several at the same time: every weight of the model is then fetched once for all of them.
+    /// Reads several cases in parallel, so that every weight of the model is read once for all of them.
     fn read(&self, plan: &LessonPlan<'_>) -> Result<(BTreeMap<String, Lesson>, usize), FeedError> {
         let (next, done, too_long) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
         let lessons: Mutex<BTreeMap<String, Lesson>> = Mutex::default();
@@ -134,21 +134,21 @@ impl<T: ModelState, B: Fn(&[u32]) -> T + Sync> Training<'_, '_, B> {
         let ended = std::thread::scope(|scope| {
             let others: Vec<_> = (1..AT_ONCE).map(|_| scope.spawn(work)).collect();
             let mine = work();
-            // A thread that broke has lost its case, and whoever learned from the others would not know.
+            // A panicked thread has lost its case, so the training must not continue silently without it.
             let ended =
                 |thread: ScopedJoinHandle<'_, _>| thread.join().unwrap_or_else(|panic| resume_unwind(panic));
             others.into_iter().map(ended).fold(mine, Result::and)
         });
         ended?;
         let mut lessons = lessons.into_inner().unwrap_or_else(PoisonError::into_inner);
-        // Whoever was faster: the same cases teach the same.
+        // Sorted, so that the same cases give the same result regardless of thread timing.
         for lesson in lessons.values_mut() {
             lesson.rows.sort_by_key(|row| row.case);
         }
         Ok((lessons, too_long.into_inner()))
     }
 
-    /// What one case says about each decision that it knows the answer to.
+    /// Returns the training data of one case for each decision with a known answer.
     fn read_case(
         &self,
         number: usize,
@@ -193,8 +193,8 @@ impl<T: ModelState, B: Fn(&[u32]) -> T + Sync> Training<'_, '_, B> {
 /// See [`judged`].
 type JudgedCase = (LessonKind, usize, Option<(f64, bool)>);
 
-/// What kind of decision it is, which class is right, and how the model itself judges where that matters. Nothing is learned of
-/// a case that has no right answer of the kind.
+/// Returns the kind of decision, the right class, and the model's own judgement if needed. Cases without a right answer
+/// of that kind are skipped.
 fn judged(
     judge: &mut DecisionJudge<'_>,
     question: &DecisionQuestion<'_>,
@@ -225,7 +225,8 @@ fn judged(
     }
 }
 
-/// Which part of the cases an input belongs to. Its letters decide (by FNV-1a), so the same text twice is never seen and unseen.
+/// Returns the fold of an input. It depends on a hash of the text (FNV-1a), so the same text is never in training and
+/// test data.
 fn part_of(input: &str) -> usize {
     let letters = input.trim().to_lowercase();
     let hash = letters.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -234,7 +235,7 @@ fn part_of(input: &str) -> usize {
     usize::try_from((hash >> 32) % PARTS as u64).unwrap_or_default()
 }
 
-/// After how many of so many layers states are tried.
+/// Returns the layers after which states are tried, for a model with this many layers.
 fn layers(count: usize) -> Vec<usize> {
     let mut layers: Vec<usize> = EIGHTHS.iter().map(|eighth| (count * eighth).div_ceil(8)).collect();
     layers.retain(|layer| *layer > 0);
@@ -243,7 +244,7 @@ fn layers(count: usize) -> Vec<usize> {
 }
 
 impl Lesson {
-    /// What is learned, or why nothing is.
+    /// Returns the trained head, or the reason why there is none.
     fn learn(&self, stop: &dyn Fn() -> bool) -> Result<Result<TrainedHead, String>, FeedError> {
         let classes = match &self.kind {
             LessonKind::Listed => Vec::new(),
@@ -265,7 +266,7 @@ impl Lesson {
         Ok(Ok(self.head(right, Some(reads), &best.outcomes, piece_curve)))
     }
 
-    /// Why nothing can be learned from these cases.
+    /// Returns why nothing can be learned from these cases.
     fn lacks(&self, classes: &[String]) -> Option<String> {
         let cases = self.rows.len();
         if cases < MIN_CASES {
@@ -281,7 +282,7 @@ impl Lesson {
             .map(|(class, count)| format!("{count} cases of `{class}` are fewer than {MIN_OF_CLASS}"))
     }
 
-    /// What the model itself judged. Nothing is learned of a choice between one.
+    /// Returns the model's own judgements. A choice with a single candidate teaches nothing.
     fn judged(&self) -> Vec<(f64, bool)> {
         self.rows.iter().filter_map(|row| row.judged).filter(|(weight, _)| weight.is_finite()).collect()
     }
@@ -307,7 +308,7 @@ impl Lesson {
         }
     }
 
-    /// The state and the penalty with which cases that were not learned from are judged best.
+    /// Finds the layer and the penalty with the best result on cases outside of the training data.
     fn best(&self, classes: usize, stop: &dyn Fn() -> bool) -> Result<FoldTrial, FeedError> {
         let mut best: Option<FoldTrial> = None;
         #[expect(clippy::cast_precision_loss, reason = "there are not that many cases")]
@@ -326,7 +327,7 @@ impl Lesson {
         Ok(best.unwrap_or_default())
     }
 
-    /// Judges every part of the cases by what is learned from the others.
+    /// Judges every fold with a model that was trained on the others.
     fn trial(&self, classes: usize, layer: usize, penalty: f32) -> FoldTrial {
         let mut trial = FoldTrial { layer, penalty, ..FoldTrial::default() };
         for part in 0..PARTS {
@@ -349,7 +350,7 @@ impl Lesson {
         trial
     }
 
-    /// What is learned from all cases. The last class has no row: only differences count.
+    /// Trains on all cases. The last class has no row, because only differences count.
     fn reader(&self, classes: Vec<String>, layer: usize, penalty: f32) -> StateReader {
         let rows: Vec<&[f32]> = self.rows.iter().filter_map(|row| row.state(layer)).collect();
         let right: Vec<usize> = self.rows.iter().map(|row| row.class).collect();
@@ -371,14 +372,14 @@ impl LessonRow {
     }
 }
 
-/// One way to learn, and how well it judged what it had not learned from.
+/// A layer and a penalty, with their result on cases outside of the training data.
 #[derive(Default)]
 struct FoldTrial {
     layer: usize,
     penalty: f32,
-    /// The logarithms of what right classes were given, summed up; less is better.
+    /// The sum of the negative log-probabilities of right classes; lower is better.
     loss: f64,
-    /// How far the first class was ahead, and whether it was right.
+    /// The lead of the first class, and whether it was right.
     outcomes: Vec<(f64, bool)>,
 }
 

@@ -1,5 +1,5 @@
-//! Our vocabulary in the form in which the grammar engine wants it. Forced text is split into tokens as the model's own
-//! tokenizer would, because a model that reads other tokens than it learned from writes worse.
+//! Adapts the vocabulary to the grammar engine. Forced text is split into tokens by the model's own tokenizer, because
+//! a model writes worse after unfamiliar tokens.
 
 use std::sync::Arc;
 
@@ -23,7 +23,8 @@ impl TokenizerEnv for Env {
     }
 }
 
-/// The vocabulary as a tree. Control tokens get a mark that no text has, so no grammar of text lets one through.
+/// Returns the vocabulary as a tree. Control tokens get a mark that no text contains, so no grammar of text allows
+/// them.
 pub(super) fn env(weights: Arc<dyn LanguageModel>) -> TokEnv {
     let vocabulary = weights.vocabulary();
     let count = u32::try_from(vocabulary.len()).unwrap_or(u32::MAX);

@@ -1,6 +1,6 @@
-//! The contract as a grammar: which tokens may come next. Grammars are compiled once per schema and kept; a schema that
-//! does not compile is refused with the keyword that is to blame. Nothing is read leniently: what a grammar lets through
-//! obeys its schema.
+//! Compiles the contract to a grammar: the set of tokens that may come next. Grammars are compiled once per schema and
+//! cached. A schema that does not compile is refused, and the error names the keyword. Nothing is read leniently: all
+//! text that a grammar allows obeys its schema.
 
 mod env;
 mod refusal;
@@ -26,34 +26,34 @@ use crate::shortest_ending::{self, Labels};
 pub(crate) use refusal::KeywordRefusal;
 pub(crate) use walk::{GrammarLost, GrammarWalk, Steps};
 
-/// More grammars than this are not kept; the next one starts anew.
+/// The largest number of cached grammars; when it is reached, the cache is cleared.
 const MAX_GRAMMARS: usize = 64;
-/// Work that one mask or one search may cost, in units of the grammar engine: about 70 ms at the very worst.
+/// The work limit of one mask or one search, in units of the grammar engine: about 70 ms in the worst case.
 const MAX_FUEL: u64 = 1_000_000;
-/// The same for its items: about 25 ms.
+/// The same limit for its items: about 25 ms.
 const MAX_ITEMS: usize = 500_000;
 
-/// Turns schemas into grammars over one vocabulary.
+/// Compiles schemas to grammars over one vocabulary.
 pub(crate) struct Guide {
     weights: Arc<dyn LanguageModel>,
     factory: ParserFactory,
     grammars: Mutex<HashMap<String, Arc<Grammar>>>,
 }
 
-/// A schema, ready to bind a writer.
+/// A compiled schema.
 pub(crate) struct Grammar {
-    /// Nobody has walked this one; walks are copies.
+    /// The initial state; walks are copies of it.
     pristine: Mutex<TokenParser>,
     weights: Arc<dyn LanguageModel>,
     /// The schema as it was compiled.
     pub schema: Value,
-    /// How many tokens the shortest document has; `None` if none was found.
+    /// The number of tokens in the shortest document; `None` if none was found.
     pub shortest: Option<usize>,
 }
 
 impl Guide {
-    /// Prepares the vocabulary. `slices` cost 60 ms now and make every mask four times cheaper: worth it from about 200
-    /// tokens on, so for servers.
+    /// Prepares the vocabulary. `slices` cost 60 ms once and make every mask four times cheaper. They pay off from
+    /// about 200 tokens on, so servers use them.
     pub(crate) fn new(weights: Arc<dyn LanguageModel>, slices: bool) -> Result<Self, String> {
         let env = env::env(Arc::clone(&weights));
         let capabilities = InferenceCapabilities { ff_tokens: true, ..InferenceCapabilities::default() };
@@ -64,12 +64,12 @@ impl Guide {
         let limits = factory.limits_mut();
         limits.step_lexer_fuel = MAX_FUEL;
         limits.step_max_items = MAX_ITEMS;
-        // An error must not quote what was written.
+        // Error messages must not quote the output.
         limits.verbose_errors = false;
         Ok(Self { weights, factory, grammars: Mutex::default() })
     }
 
-    /// The grammar of a schema.
+    /// Returns the grammar of a schema.
     pub(crate) fn grammar(&self, schema: &Value) -> Result<Arc<Grammar>, KeywordRefusal> {
         let key = schema.to_string();
         if let Some(known) = self.lock().get(&key) {
@@ -112,7 +112,7 @@ impl Guide {
 }
 
 impl Grammar {
-    /// A walk from the beginning.
+    /// Starts a walk from the initial state.
     pub(crate) fn walk(&self) -> GrammarWalk {
         let pristine = self.pristine.lock().unwrap_or_else(PoisonError::into_inner);
         GrammarWalk::new(pristine.deep_clone(), Arc::clone(&self.weights))

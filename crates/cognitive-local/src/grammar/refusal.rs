@@ -1,5 +1,5 @@
-//! Why a schema is no grammar. The engine's own message does not always say where; so the place is found by trial,
-//! which costs time only when something is wrong.
+//! Explains why a schema cannot be compiled. The message of the engine does not always name the place, so it is found
+//! by trial compilation, which costs time only on errors.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub(crate) struct KeywordRefusal {
     pub keyword: String,
     /// JSON pointer into the lowered schema.
     pub path: String,
-    /// What the grammar engine said, in one line.
+    /// The message of the grammar engine, in one line.
     pub message: String,
 }
 
@@ -25,7 +25,7 @@ impl fmt::Display for KeywordRefusal {
 }
 
 impl KeywordRefusal {
-    /// Finds out who is to blame; `compiles` tries a part of the schema.
+    /// Finds the keyword that causes the error; `compiles` tries a part of the schema.
     pub(super) fn of(schema: &Value, message: &str, compiles: &dyn Fn(&Value) -> bool) -> Self {
         let (mut node, mut path) = (schema, String::new());
         while let Some((step, child)) = children(node).into_iter().find(|(_, child)| !compiles(child)) {
@@ -38,7 +38,7 @@ impl KeywordRefusal {
     }
 }
 
-/// The schemas directly below a schema, with the way there.
+/// Returns the schemas directly below a schema, each with its path.
 fn children(node: &Value) -> Vec<(String, &Value)> {
     let mut found = Vec::new();
     let named = node.get("properties").and_then(Value::as_object).into_iter().flatten();
@@ -56,7 +56,7 @@ fn children(node: &Value) -> Vec<(String, &Value)> {
     found
 }
 
-/// The keyword without which the schema compiles.
+/// Returns the keyword without which the schema compiles.
 fn guilty(node: &Value, compiles: &dyn Fn(&Value) -> bool) -> Option<String> {
     let members = node.as_object()?;
     let without = |keyword: &str| {
@@ -64,7 +64,7 @@ fn guilty(node: &Value, compiles: &dyn Fn(&Value) -> bool) -> Option<String> {
         rest.shift_remove(keyword);
         compiles(&Value::Object(rest))
     };
-    // The type decides how all others are read, so it is the last suspect.
+    // The type determines how all other keywords are read, so it is tried last.
     let others = members.keys().map(String::as_str).filter(|keyword| *keyword != "type");
     others.chain(["type"]).find(|keyword| without(keyword)).map(str::to_owned)
 }

@@ -1,4 +1,4 @@
-//! One document on its way through a grammar. A token that the grammar did not offer ends the walk with an error.
+//! The path of one document through a grammar. A token that the grammar does not allow ends it with an error.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,11 +9,11 @@ use toktrie::{Recognizer, SimpleVob, TokEnv, TokTrie};
 
 use crate::model::LanguageModel;
 
-/// A walk that cannot go on; says why.
+/// The reason why a walk cannot continue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct GrammarLost(pub String);
 
-/// A document on its way through a grammar.
+/// The path of a document through a grammar.
 pub(crate) struct GrammarWalk {
     parser: TokenParser,
     weights: Arc<dyn LanguageModel>,
@@ -24,17 +24,17 @@ impl GrammarWalk {
         Self { parser, weights }
     }
 
-    /// A walk of its own from here.
+    /// Returns a separate walk that starts here.
     pub(crate) fn fork(&self) -> Self {
         Self { parser: self.parser.deep_clone(), weights: Arc::clone(&self.weights) }
     }
 
-    /// Whether the document is whole.
+    /// Returns whether the document is complete.
     pub(crate) fn is_over(&self) -> bool {
         self.parser.stopped()
     }
 
-    /// Takes the tokens that nothing else can be put in place of.
+    /// Consumes and returns the tokens that are the only possible continuation.
     pub(crate) fn forced(&mut self) -> Result<Vec<u32>, GrammarLost> {
         if self.is_over() {
             return Ok(Vec::new());
@@ -44,29 +44,29 @@ impl GrammarWalk {
         Ok(tokens)
     }
 
-    /// Bytes that must come next but are not yet a token, because the token may be longer than they are.
+    /// Returns bytes that must come next but do not form a token yet, because the token may be longer.
     pub(crate) fn pending(&mut self) -> &[u8] {
         self.parser.parser.force_bytes()
     }
 
-    /// The tokens that may come next.
+    /// Returns the tokens that may come next.
     pub(crate) fn mask(&mut self) -> Result<SimpleVob, GrammarLost> {
         self.parser.compute_mask().map_err(lost)
     }
 
-    /// Whether a token may come next: the same as to find it in the mask, at a small part of the cost.
+    /// Returns whether a token may come next. Equivalent to a lookup in the mask, at a small part of the cost.
     pub(crate) fn allows(&mut self, token: u32) -> bool {
         self.parser.validate_token(token).unwrap_or(false)
     }
 
-    /// Takes a token.
+    /// Consumes a token.
     pub(crate) fn take(&mut self, token: u32) -> Result<(), GrammarLost> {
         self.parser.consume_token(token).map_err(lost)?;
         self.parser.check_stop().map_err(lost)?;
         Ok(())
     }
 
-    /// Takes text and says which tokens it is. The text begins with what is pending.
+    /// Consumes text and returns its tokens. The text starts with the pending bytes.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<Vec<u32>, GrammarLost> {
         let vocabulary = self.weights.vocabulary();
         let tokens = vocabulary.encode(bytes);
@@ -81,7 +81,7 @@ impl GrammarWalk {
         Ok(tokens)
     }
 
-    /// Tries bytes from here without taking them. The walk is afterwards where it was.
+    /// Tries bytes from here without consuming them. Afterwards the walk is unchanged.
     pub(crate) fn explore<T: Send>(
         &mut self,
         task: impl FnOnce(&mut Steps<'_, '_>) -> T + Send,
@@ -90,7 +90,7 @@ impl GrammarWalk {
             return None;
         }
         let scout = Scout { env: self.parser.token_env.clone(), task: Mutex::new((Some(task), None)) };
-        // A mask that starts with a byte is never kept for later, so what the scout returns cannot be taken for one.
+        // A mask with a start byte is never cached, so the result of the scout cannot be used as one.
         self.parser.parser.compute_bias(&scout, &[0]);
         scout.task.into_inner().unwrap_or_else(PoisonError::into_inner).1
     }
@@ -101,7 +101,7 @@ fn lost(error: impl std::fmt::Display) -> GrammarLost {
     GrammarLost(text.lines().next().unwrap_or_default().to_owned())
 }
 
-/// Uses the place where masks are computed, because only there work is limited.
+/// Runs a task where masks are computed, because only there the engine limits the work.
 struct Scout<T, F> {
     env: TokEnv,
     task: Mutex<(Option<F>, Option<T>)>,
@@ -123,18 +123,18 @@ impl<T: Send, F: FnOnce(&mut Steps<'_, '_>) -> T + Send> BiasComputer for Scout<
     }
 }
 
-/// Bytes to try, with a way back.
+/// Bytes to try, which can be undone.
 pub(crate) struct Steps<'a, 'b> {
     recognizer: &'a mut ParserRecognizer<'b>,
 }
 
 impl Steps<'_, '_> {
-    /// Goes one byte further if the grammar allows it.
+    /// Advances by one byte if the grammar allows it.
     pub(crate) fn push(&mut self, byte: u8) -> bool {
         self.recognizer.try_push_byte(byte)
     }
 
-    /// Goes all the way or not at all.
+    /// Advances by all bytes, or by none.
     pub(crate) fn push_all(&mut self, bytes: &[u8]) -> bool {
         for (count, byte) in bytes.iter().enumerate() {
             if !self.push(*byte) {
@@ -145,17 +145,17 @@ impl Steps<'_, '_> {
         true
     }
 
-    /// Goes back.
+    /// Goes back by `count` bytes.
     pub(crate) fn pop(&mut self, count: usize) {
         self.recognizer.pop_bytes(count);
     }
 
-    /// Whether a byte could come next.
+    /// Returns whether a byte may come next.
     pub(crate) fn allows(&mut self, byte: u8) -> bool {
         self.recognizer.byte_allowed(byte)
     }
 
-    /// Which state the current word is in. Two ways to the same state of one word have the same future.
+    /// Returns the lexer state of the current word. Equal states of one word have the same continuations.
     pub(crate) fn state(&self) -> StateID {
         self.recognizer.lexer_state()
     }

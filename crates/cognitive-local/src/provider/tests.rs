@@ -1,4 +1,4 @@
-//! The provider with a toy instead of a model: order, cancellation, panics and what is reported.
+//! The provider with a toy model: order, cancellation, panics and reports.
 
 use std::sync::mpsc as threads;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -52,7 +52,7 @@ async fn ask(embedded: &EmbeddedProvider, call: &ModelCall) -> (Result<ModelEnd,
     (end, heard)
 }
 
-/// A gate at the computations: says when one is reached, and lets it through when told to.
+/// A gate before computations: reports each one, and lets it continue on request.
 struct Gate {
     reached: threads::Receiver<usize>,
     open: threads::Sender<()>,
@@ -63,7 +63,7 @@ fn gated(mut toy: Toy) -> (Arc<Toy>, Gate) {
     let (open, wait) = threads::channel();
     let (tell, wait) = (Mutex::new(tell), Mutex::new(wait));
     toy.gate = Some(Box::new(move |count| {
-        // Whoever does not listen any more does not mind either.
+        // If the receiver is gone, the computation continues.
         let _ = tell.lock().unwrap_or_else(PoisonError::into_inner).send(count);
         let _ = wait.lock().unwrap_or_else(PoisonError::into_inner).recv();
     }));
@@ -120,7 +120,7 @@ async fn eight_requests_at_once_all_finish() {
     }
 }
 
-/// Asks in a task of its own.
+/// Asks in a separate task.
 fn spawned(
     embedded: &Arc<EmbeddedProvider>,
     call: ModelCall,
@@ -131,7 +131,7 @@ fn spawned(
 
 #[tokio::test]
 async fn sixteen_requests_are_worked_on_at_the_same_time_and_each_gets_the_answer_that_it_gets_alone() {
-    // The first computation reads what all begin with; the next sixteen wait until all of them are there.
+    // The first computation reads the common prefix; the next sixteen wait until all of them have started.
     let (here, all_here) = (Mutex::new(0), Condvar::new());
     let gate = move |count: usize| {
         if (1..=16).contains(&count) {
@@ -169,7 +169,7 @@ async fn dropping_the_future_stops_the_model_within_one_token() {
     assert!(task.await.unwrap_err().is_cancelled());
     gate.open.send(()).unwrap();
     drop(gate.open);
-    // The next one is served, and begins with the very next computation.
+    // The next request is served, and starts with the very next computation.
     let (end, _) = ask(&embedded, &call("next")).await;
     assert!(end.is_ok());
     assert_eq!(gate.reached.recv().unwrap(), 5);
@@ -192,7 +192,7 @@ async fn pipe_010_who_finds_every_place_taken_is_told_when_to_come_back() {
         Err(ProviderError::RateLimited { retry_after: told }),
         "one is worked on and one waits"
     );
-    // Who goes leaves its place to the next at once, whether it waits or is worked on.
+    // A cancelled request frees its place at once, both waiting and running ones.
     for gone in [second, first] {
         gone.abort();
         assert!(gone.await.unwrap_err().is_cancelled());
@@ -208,7 +208,7 @@ async fn pipe_010_who_finds_every_place_taken_is_told_when_to_come_back() {
 #[tokio::test]
 async fn texts_that_do_not_fit_into_the_memory_wait_for_each_other() {
     let (toy, gate) = gated(Toy::wordy());
-    // The toy takes a byte for each token: there is room for one text and not for two.
+    // The toy needs one byte per token: there is room for one text, but not for two.
     let embedded = Arc::new(embedded(&toy).with_places(2, 0).with_text_memory(1_200));
     let first = spawned(&embedded, call("one"));
     tokio::task::yield_now().await;
@@ -280,7 +280,8 @@ async fn a_schema_that_cannot_be_enforced_is_refused_by_its_keyword() {
     }
 }
 
-/// D-05: what the lowering could not say is no matter of luck here. A rule by which nothing is judged may be missing.
+/// D-05: constraints that the lowering cannot express are refused. A missing keyword that never rejects a value is
+/// allowed.
 #[tokio::test]
 async fn d_05_a_contract_with_a_gap_is_refused_before_anything_is_written() {
     let toy = Arc::new(Toy::wordy());
@@ -329,7 +330,7 @@ async fn missing_or_broken_weights_are_said_with_the_remedy() {
     assert!(matches!(end, Err(ProviderError::Unavailable(_))), "{end:?}");
 }
 
-/// What is decided stands in the answer, whatever the order of the list, and what is said about it names it.
+/// The answer contains the decided values, for every order of the list, and the text about them names them.
 #[tokio::test]
 async fn d2_what_is_written_about_a_decision_is_what_was_decided() {
     let decide = json!({ "about": "text", "by": [{ "ask": "What?", "say": "It is" }] });

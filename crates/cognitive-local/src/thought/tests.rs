@@ -1,9 +1,9 @@
-//! Thoughts of a model that says what a script says: where they end, what is kept of them, and that marks stay outside.
+//! Thoughts of a scripted model: their end, their text, and that marks are not part of them.
 
 use super::*;
 use crate::toy::{END, START, Toy};
 
-/// Says the tokens of a script, one after the other, whatever it reads; then an endless `x`.
+/// Returns the tokens of a script in order, regardless of the input; then an endless `x`.
 struct Scripted {
     script: Vec<u32>,
     read: Vec<u32>,

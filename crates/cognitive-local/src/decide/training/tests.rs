@@ -1,4 +1,4 @@
-//! Training with a toy whose states say which letters its words begin with.
+//! Training with a toy model whose states count the first letters of its words.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,12 +23,12 @@ fn schema() -> Value {
     } } } }] })
 }
 
-/// A text is loud if there are more `z` than `k` in it, and has a name if there is a `q`.
+/// A text is loud if it has more `z` than `k`, and has a name if it contains a `q`.
 fn text(number: usize) -> String {
     let is_loud = number.is_multiple_of(2);
     let (more, less) = if is_loud { ("z", "k") } else { ("k", "z") };
     let name = if number.is_multiple_of(3) { " qqqq" } else { " wwww" };
-    // No text twice: what was seen would say something about it.
+    // No text occurs twice: a text in the training data would reveal its answer.
     format!("{}{}{name} {number}", more.repeat(3 + number % 4), less.repeat(number % 2))
 }
 
@@ -45,7 +45,7 @@ fn case(number: usize) -> TrainingCase {
     TrainingCase { input, wanted }
 }
 
-/// Works with the decisions of a toy.
+/// Runs work on the decisions of a toy model.
 fn with_toy<R>(
     trained: Option<&TrainedModel>,
     input: &str,
@@ -97,7 +97,7 @@ fn what_the_state_tells_apart_is_learned_and_carries_over() {
         assert_eq!(mood.value.as_deref() == Some("loud"), number.is_multiple_of(2), "{text}");
         assert!(mood.probability > 0.5, "{mood:?}");
         let name = decisions.named("name").unwrap();
-        // The toy finds pieces so unlikely that it finds none: that there is nothing is then less than likely.
+        // The toy rates pieces so low that it finds none: "nothing" then has a probability below one half.
         assert_eq!(
             name.value.is_some() || name.probability < 0.5,
             number.is_multiple_of(3),
@@ -135,8 +135,8 @@ fn what_was_learned_for_another_question_or_other_candidates_does_not_count() {
     assert!(super::super::trained_for(&[trained], Some("00")).is_some());
 }
 
-/// Two kinds cannot be the same piece. The one that loses it was taught that there is something, so it is not sure; nor is one of
-/// which nothing can be found.
+/// Two values cannot be the same piece. The one that loses it has a head that says that it exists, so its probability
+/// is low. The same applies to a value for which no piece can be found.
 #[test]
 fn d4_a_kind_that_is_there_and_has_no_piece_is_unsure() {
     let cases: Vec<TrainingCase> = (0..60).map(case).collect();
@@ -148,7 +148,7 @@ fn d4_a_kind_that_is_there_and_has_no_piece_is_unsure() {
     let schema = schema();
     let questions = question::all(&schema, &input);
     let question = questions.iter().find(|question| question.path == ["name"]).unwrap();
-    // There is something of the kind, almost surely; the piece that was found may well be another's.
+    // The value exists almost certainly; the piece that was found may belong to another value.
     let unsure = |nothing| {
         let found = super::super::Decision { probability: 0.3, nothing, ..name.clone() };
         with_judge(None, |judge| judge.without_its_piece(question, &found))
@@ -188,7 +188,7 @@ fn a_model_without_states_learns_nothing_that_could_not_be_read_again() {
     let row = |case| LessonRow { case, part: 0, states: Vec::new(), class: case % 2, judged: None };
     let lesson = Lesson { kind: LessonKind::Piece, rows: (0..60).map(row).collect(), ..Lesson::default() };
     assert_eq!(lesson.learn(&|| false).unwrap().unwrap_err(), "the model cannot be asked this question");
-    // A choice between one has no lead that would say anything.
+    // A choice with a single candidate has no meaningful lead.
     let row = |case| LessonRow { judged: Some((f64::INFINITY, true)), ..row(case) };
     let lesson = Lesson { rows: (0..60).map(row).collect(), ..Lesson::default() };
     let curve = lesson.learn(&|| false).unwrap().unwrap().curve;
@@ -212,7 +212,7 @@ fn it_can_be_stopped_and_says_how_far_it_is() {
     assert_eq!((read.into_inner(), learned.into_inner()), (60, 303));
 }
 
-/// With thousands of cases a single decision takes minutes.
+/// With thousands of cases, a single decision takes minutes.
 #[test]
 fn it_can_be_stopped_in_the_middle_of_a_decision() {
     let cases: Vec<TrainingCase> = (0..60).map(case).collect();
@@ -226,6 +226,6 @@ fn it_can_be_stopped_in_the_middle_of_a_decision() {
         let plan = LessonPlan { model: ("toy", "00"), cases: &cases, progress: &progress, stop: &stop };
         Training { request, begin }.run(&plan)
     });
-    // The first is `label`, of which nothing is tried; the second has two layers with four penalties each.
+    // The first is `label`, for which nothing is tried; the second has two layers with four penalties each.
     assert_eq!((ended, learned.into_inner()), (Err(FeedError::Cancelled), 1));
 }

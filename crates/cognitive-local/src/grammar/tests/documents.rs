@@ -1,4 +1,4 @@
-//! Single documents: where they are cut, what their confidence says, and that they come back the same.
+//! Single documents: cut at limits, with measured confidence, and reproducible.
 
 use serde_json::Map;
 
@@ -32,7 +32,7 @@ fn rich() -> Module {
     .unwrap()
 }
 
-/// EMBEDDED: wherever the limit falls, what is there becomes a whole envelope, and nearly within the limit.
+/// EMBEDDED: at every limit the document is completed to a whole envelope, close to the limit.
 #[test]
 fn an_envelope_is_whole_at_every_limit() {
     let (module, (guide, weights)) = (rich(), guide());
@@ -41,14 +41,14 @@ fn an_envelope_is_whole_at_every_limit() {
     for budget in 1..=400 {
         let (text, written) = document(&weights, &grammar, budget, 77).unwrap();
         assert_eq!(complaints(&module, &text), None, "{budget}");
-        // A label that the model wants may be longer than the shortest one, it explains itself in a few words, and a
-        // new item is longer than none.
+        // A label that the model wants may be longer than the shortest one. The explanation has a few words, and a new
+        // item is longer than none.
         let most = budget.max(shortest) + 80;
         assert!(written.tokens <= most, "{budget}: {} tokens, shortest {shortest}: {text}", written.tokens);
     }
 }
 
-/// EMBEDDED: ends that a greedy rule misses: a pattern without anchors, and a long way to go.
+/// EMBEDDED: ends that a greedy rule misses: a pattern without anchors, and a long required text.
 #[test]
 fn the_search_finds_ends_that_are_far_or_hidden() {
     let (guide, weights) = guide();
@@ -96,7 +96,7 @@ fn confidence_is_measured_from_labels_or_else_from_tokens() {
     }
 }
 
-/// A contract that does not take the measured number gets the model's own, and nobody claims to have measured it.
+/// A contract that does not allow the measured number gets the model's own, which is not reported as measured.
 #[test]
 fn a_confidence_that_does_not_fit_is_left_to_the_model() {
     let (guide, weights) = guide();
@@ -111,7 +111,7 @@ fn a_confidence_that_does_not_fit_is_left_to_the_model() {
     assert_eq!(written.confidence_from, None);
 }
 
-/// Asking about one token gives the same answer as the list of all, at every place of a document.
+/// Checking one token gives the same answer as the mask, at every place of a document.
 #[test]
 fn a_token_is_allowed_alone_if_and_only_if_it_is_in_the_mask() {
     for weights in toys() {
@@ -161,7 +161,7 @@ fn the_same_seed_gives_the_same_bytes() {
     assert_ne!(write(1), write(2));
 }
 
-/// A document that is cut short still says something for itself, where the model can be asked.
+/// A document that is cut short still contains an explanation by the model.
 #[test]
 fn a_closed_document_explains_itself_in_the_words_of_the_model() {
     let (module, (guide, weights)) = (rich(), guide());
@@ -174,7 +174,7 @@ fn a_closed_document_explains_itself_in_the_words_of_the_model() {
     assert!((0..10).any(|seed| explain(seed).len() > 10));
 }
 
-/// The context ends before the document does: what is left is written without the model.
+/// The context ends before the document does: the rest is written without the model.
 #[test]
 fn a_full_context_still_gives_a_whole_envelope() {
     let module = rich();
@@ -186,7 +186,7 @@ fn a_full_context_still_gives_a_whole_envelope() {
     assert!(written.closed);
 }
 
-/// A reader that finds everything equally likely, except one word.
+/// A reader that rates all tokens equally, except one word.
 struct Fixed {
     word: (usize, f32),
     tokens: Vec<u32>,
@@ -234,17 +234,17 @@ fn written(module: &Module, word: (&str, f32), input: &str, seed: u64) -> Value 
     serde_json::from_str(&text).unwrap()
 }
 
-/// EMBEDDED: a small model gives up too easily, so that it failed counts only if it is nearly sure.
+/// EMBEDDED: a small model reports failure too often, so a failure counts only if it is nearly sure.
 #[test]
 fn a_failure_needs_a_model_that_is_nearly_sure() {
     let module = rich();
-    // Beside `false` there are `f`, `t`, `tru` and `true`.
+    // Next to `false`, the candidates are `f`, `t`, `tru` and `true`.
     assert_eq!(written(&module, ("false", 3.0), "", 1)["ok"], json!(true), "0.83");
     assert_eq!(written(&module, ("false", 6.0), "", 1)["ok"], json!(false), "0.99");
     assert_eq!(written(&module, ("true", 0.1), "", 1)["ok"], json!(true));
 }
 
-/// EMBEDDED: a label is a decision, so the dice have no part in it.
+/// EMBEDDED: a label is a decision, so sampling does not affect it.
 #[test]
 fn labels_are_the_likeliest_at_any_temperature_and_seed() {
     let data =

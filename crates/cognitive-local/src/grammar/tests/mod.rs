@@ -1,4 +1,4 @@
-//! Random documents through random grammars: whatever a model would choose, the result obeys the contract.
+//! Random documents through random grammars: for every choice of a model, the result obeys the contract.
 
 mod documents;
 mod real;
@@ -17,7 +17,7 @@ use crate::generate::{GenerateRequest, Generated, Halt, compose};
 use crate::sample::Dice;
 use crate::toy::Toy;
 
-/// A module with this data schema; `None` if it is no contract.
+/// A module with this data schema; `None` if it is not a valid contract.
 pub(crate) fn module(data: &Value) -> Option<Module> {
     let manifest = Manifest::from_value(&json!({ "name": "sample" }), Format::V22).unwrap();
     let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), json!({ "input": {}, "data": data }))]);
@@ -25,12 +25,12 @@ pub(crate) fn module(data: &Value) -> Option<Module> {
     Some(Module::new(manifest, contract, String::new(), Format::V22))
 }
 
-/// Vocabularies that everybody has. The real one needs its weights.
+/// Vocabularies that need no weights.
 fn toys() -> [Arc<dyn LanguageModel>; 2] {
     [Arc::new(Toy::default()), Arc::new(Toy::wordy())]
 }
 
-/// A document that nobody meant: every choice falls at random.
+/// A random document: every choice is random.
 fn document(
     weights: &Arc<dyn LanguageModel>,
     grammar: &Grammar,
@@ -56,7 +56,7 @@ fn document(
     Ok((String::from_utf8(text).unwrap(), written))
 }
 
-/// What the contract holds against a document.
+/// The violations of the contract in a document.
 fn complaints(module: &Module, text: &str) -> Option<String> {
     let value: Value = match serde_json::from_str(text) {
         Ok(value) => value,

@@ -1,4 +1,4 @@
-//! The vocabulary of the real model, where its weights are there: random documents over it, and what the grammar costs.
+//! The vocabulary of the real model, if its weights are available: random documents, and the cost of the grammar.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ fn model() -> Option<Arc<Model>> {
     Some(Arc::new(Model::open(&cognitive_testkit::weights()?).unwrap()))
 }
 
-/// The real vocabulary with opinions that fall at random.
+/// The real vocabulary with random logits.
 struct Random(Arc<Model>);
 
 impl LanguageModel for Random {
@@ -96,7 +96,7 @@ fn d_05_documents_in_the_words_of_the_real_model_obey_their_contracts() {
     }
 }
 
-/// Times the model, so that the rest is what grammar and choice cost.
+/// Measures the time of the model; the rest is the cost of grammar and sampling.
 struct Timed(Box<dyn SharedReading>, Duration);
 
 impl ModelState for Timed {
@@ -116,7 +116,7 @@ impl ModelState for Timed {
     }
 }
 
-/// Masks and choices are to cost less than a twentieth of the time.
+/// Masks and sampling must cost less than a twentieth of the time.
 #[test]
 #[ignore = "a figure for quiet machines: cargo test -p cognitive-local --lib share -- --ignored --nocapture"]
 fn the_share_of_the_grammar_in_the_time_of_an_answer() {

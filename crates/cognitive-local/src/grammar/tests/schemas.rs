@@ -1,5 +1,5 @@
-//! Thousands of data schemas from a generator whose dice always fall the same way. What compiles writes only what the
-//! contract accepts; what does not is refused by a keyword that is there.
+//! Thousands of data schemas from a generator with fixed seeds. Compiled grammars write only documents that the
+//! contract accepts; other schemas are refused with a keyword that they contain.
 
 use std::collections::BTreeMap;
 
@@ -145,7 +145,7 @@ impl Dice {
         json!({ "oneOf": [branch(self, "a"), branch(self, "b")] })
     }
 
-    /// What a grammar has no words of its own for.
+    /// Schemas that a grammar cannot express directly.
     fn rare(&mut self, depth: u64) -> Value {
         match self.roll(5) {
             0 => self.conditional(depth),
@@ -156,7 +156,7 @@ impl Dice {
         }
     }
 
-    /// Keywords that nobody would put together.
+    /// Unusual combinations of keywords.
     fn soup(&mut self, depth: u64) -> Value {
         let mut node = Map::new();
         for _ in 0..=self.roll(4) {
@@ -294,7 +294,7 @@ impl Dice {
     }
 }
 
-/// The data schema of a module, from a number.
+/// The data schema of a module, from a seed.
 pub(super) fn random_data(seed: u64) -> Value {
     Dice::new(seed).data()
 }
@@ -317,13 +317,13 @@ const FORMATS: [&str; 12] = [
 #[derive(Debug, Default)]
 struct Count {
     schemas: usize,
-    /// How many were refused, by keyword.
+    /// The number of refused schemas, by keyword.
     refused: BTreeMap<String, usize>,
     documents: usize,
     closed: usize,
-    /// What only the grammar engine refused, and why.
+    /// Refusals by the grammar engine only, with the reason.
     engine: Vec<String>,
-    /// What is wrong with documents.
+    /// The violations found in documents.
     broken: Vec<String>,
 }
 
@@ -333,7 +333,7 @@ fn d_05_every_document_of_a_few_hundred_schemas_obeys_its_contract() {
     judge(300);
 }
 
-/// The same with as many schemas as were promised, or as `COGN_SCHEMAS` says.
+/// The same test with the required number of schemas, or with `COGN_SCHEMAS`.
 #[test]
 #[ignore = "a minute: cargo test --release -p cognitive-local --lib two_thousand -- --ignored --nocapture"]
 fn d_05_every_document_of_two_thousand_schemas_obeys_its_contract() {
@@ -369,7 +369,7 @@ fn half_of_them(half: u64, schemas: usize) -> Count {
         let Some(module) = module(&data) else { continue };
         count.schemas += 1;
         if let Some(keyword) = one_schema(&module, &guide, &weights, seed, &mut count) {
-            // Dice contradict themselves now and then; then all keywords are to blame together.
+            // Random schemas sometimes contradict themselves; then all keywords together are the cause.
             assert!(data.to_string().contains(&format!("\"{keyword}\"")), "{seed}: {keyword}: {data}");
             *count.refused.entry(keyword).or_default() += 1;
         }
@@ -397,7 +397,7 @@ fn one_schema(
         }
     };
     assert!(grammar.shortest.is_some(), "{seed}: {}", lowered.schema);
-    // Dice seldom end a string; now and then they get the room to.
+    // Random choices rarely end a string; some schemas get enough room for that.
     let most = if seed % 8 < 2 { 700 } else { 100 };
     for (budget, dice) in [(1, 1), (60, 2), (most, 3)] {
         let written = document(weights, &grammar, budget, seed * 100 + dice);
@@ -412,7 +412,7 @@ fn one_schema(
     None
 }
 
-/// Schemas that no lowering would write: the keyword is named.
+/// Schemas that no lowering produces: the refusal names the keyword.
 #[test]
 fn what_is_no_grammar_is_refused_by_its_keyword() {
     let guide = Guide::new(Arc::new(Toy::default()), false).unwrap();
