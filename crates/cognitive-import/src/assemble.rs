@@ -1,5 +1,5 @@
-//! From the parts of a module to its files. The module is loaded and validated here, and its golden test is tried against the
-//! contract: whatever would not pass `cogn validate` is refused, and nothing is written.
+//! Turns a draft into the files of a module. Loads and validates the module, and checks its golden test against the
+//! contract. A module that would not pass `cogn validate` is refused, and nothing is written.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,16 +19,16 @@ use crate::prompt_text::{OwnPlaceholders, quiet};
 use crate::source::{bare, quote, refuse};
 use crate::{ImportOptions, ImportedModule};
 
-/// The most golden tests that one file gives.
+/// The maximum number of golden tests from one file.
 const MAX_TESTS: usize = 20;
-/// The longest responsibility, in characters.
+/// The maximum length of a responsibility, in characters.
 const MAX_RESPONSIBILITY: usize = 200;
-/// What a reply says that no model gave.
+/// The text of a generated reply, where a model's explanation would be.
 const MADE_UP: &str = "Made up by cogn import; no model said this. `cogn test --record` asks one.";
 
 type ModuleFiles = BTreeMap<String, Vec<u8>>;
 
-/// Makes the files of a draft, or says why there can be none.
+/// Builds the files of a draft. The error says why no module is possible.
 pub(crate) fn assemble(mut draft: ImportDraft, options: &ImportOptions) -> Result<ImportedModule, Failure> {
     let name = module_name(options.name.as_deref(), &draft.name, &draft.source, &mut draft.losses)?;
     let schema = schema_file(&mut draft);
@@ -50,7 +50,7 @@ pub(crate) fn assemble(mut draft: ImportDraft, options: &ImportOptions) -> Resul
     Ok(ImportedModule { name, form, files, losses, restored: false })
 }
 
-/// The module as it would be found on disk.
+/// Loads the module as if from disk.
 fn loaded(name: &str, files: &ModuleFiles) -> Result<Module, Failure> {
     let folder = Folder::memory(name, files.clone());
     let report = validate(&folder, Mode::Standard);
@@ -71,7 +71,7 @@ fn prompt(draft: &mut ImportDraft) -> String {
         _ if takes_query => OwnPlaceholders::None,
         _ => OwnPlaceholders::Numbers,
     };
-    // The one placeholder that an import writes itself is left out of what is broken up.
+    // `$SCHEMA` is the only placeholder that an import itself writes, so it is not escaped.
     let pieces: Vec<String> = draft
         .prompt
         .split("$SCHEMA")
@@ -103,7 +103,7 @@ fn prompt(draft: &mut ImportDraft) -> String {
     text
 }
 
-/// What the module is responsible for, and its version.
+/// The responsibility of the module, and its version.
 fn identity(draft: &mut ImportDraft) -> (String, String) {
     let written =
         draft.responsibility.take().map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
@@ -141,7 +141,7 @@ fn identity(draft: &mut ImportDraft) -> (String, String) {
     (responsibility, version)
 }
 
-/// Every text is JSON, which YAML reads: no text of the file can become a key.
+/// Writes every text as JSON, which YAML can read, so that no text of the file can become a key.
 fn manifest(draft: &ImportDraft, name: &str, responsibility: &str, version: &str) -> String {
     let mut text = format!(
         "# Imported from {} ({}) by `cogn import`. README.md lists what is not as it was.\nname: {}\nversion: {}\n\
@@ -169,7 +169,7 @@ fn kind_word(kind: InputModality) -> &'static str {
     }
 }
 
-/// Adds golden tests: the examples of the file that satisfy the contract, else one that was made up.
+/// Adds golden tests: the examples that satisfy the contract, otherwise one generated example.
 fn add_tests(draft: &mut ImportDraft, module: &Module, schema: &Value, files: &mut ModuleFiles) {
     let contract = &module.contract;
     let made = value_for(schema, "/input").map(|input| with_media(input, draft, schema));
@@ -226,14 +226,14 @@ fn no_test(draft: &mut ImportDraft, what: &str) {
     draft.losses.lost(format!("the golden test, for want of an {what}"), &draft.source, why);
 }
 
-/// An example, with made up values for what it leaves out.
+/// An example whose missing members are filled with generated values.
 fn completed(example: &Value, made: Option<&Value>) -> Option<Value> {
     let (Value::Object(given), Value::Object(mut all)) = (example, made?.clone()) else { return None };
     all.extend(given.clone());
     Some(Value::Object(all))
 }
 
-/// Says in the reply itself that no model gave it.
+/// Marks the rationale of a reply as generated.
 fn marked(mut data: Value) -> Value {
     if let Some(rationale) = data.get_mut("rationale").filter(|rationale| rationale.is_string()) {
         *rationale = Value::from(MADE_UP);
@@ -241,7 +241,7 @@ fn marked(mut data: Value) -> Value {
     data
 }
 
-/// Puts an item of the right kind where the input takes one.
+/// Adds a media item of the right kind where the input expects one.
 fn with_media(mut input: Value, draft: &ImportDraft, schema: &Value) -> Value {
     let item = draft.input.media.first().and_then(|kind| media_item(*kind)).map(|(_, item)| item);
     let (Some(item), Value::Object(members)) = (item, &mut input) else { return input };

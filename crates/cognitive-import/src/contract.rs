@@ -1,5 +1,5 @@
-//! The sections of `schema.json`: the input as it was drafted, and data that says why. An answer that is no object, or whose
-//! form has no room for a rationale, becomes the member `result` of one.
+//! Builds the sections of `schema.json`: the drafted input, and the data with a rationale. An answer that is not an
+//! object, or whose schema has no room for a rationale, becomes the member `result` of one.
 
 use cognitive_contract::manifest::{InputModality, Tier};
 use cognitive_library::init::{Feature, Template, files};
@@ -9,10 +9,10 @@ use crate::draft::{DraftOutput, ImportDraft, as_map};
 use crate::foreign_schema::{is_recursive, moved};
 use crate::loss::LossList;
 
-/// Where an answer stands that is wrapped.
+/// The location of a wrapped answer.
 const RESULT: &str = "/data/properties/result";
 
-/// The whole of `schema.json`.
+/// The complete `schema.json`.
 pub(crate) fn schema_file(draft: &mut ImportDraft) -> Value {
     let data = data_section(draft);
     let mut definitions = draft.definitions.clone();
@@ -51,7 +51,7 @@ fn data_section(draft: &mut ImportDraft) -> Value {
         DraftOutput::Defined(schema) => (schema, draft.source.as_str(), true),
     };
     let base = |place: &'static str| if defined { "" } else { place };
-    // Tried without listing anything, to see whether it has room for a rationale.
+    // First without recording losses, to see whether the schema has room for a rationale.
     let mut members = as_map(moved(schema, base("/data"), file, &mut LossList::default()));
     if has_room(&members) && (defined || !is_recursive(schema)) {
         moved(schema, base("/data"), file, losses);
@@ -66,7 +66,7 @@ fn data_section(draft: &mut ImportDraft) -> Value {
     wrapped(inner)
 }
 
-/// Whether it is an object with named members, whose `rationale`, if there is one, is a text.
+/// Returns whether the schema is an object with named members, in which a `rationale`, if declared, is a string.
 fn has_room(members: &Map<String, Value>) -> bool {
     let plain = ["oneOf", "anyOf", "allOf", "not", "if", "$ref", "patternProperties", "maxProperties"]
         .iter()
@@ -78,7 +78,7 @@ fn has_room(members: &Map<String, Value>) -> bool {
         && rationale.is_none_or(|schema| schema.get("type").is_some_and(|kind| kind == "string"))
 }
 
-/// Puts the rationale first; says whether it was missing.
+/// Puts the rationale first. Returns whether it was missing.
 fn add_rationale(members: &mut Map<String, Value>) -> bool {
     let mut properties = members.shift_remove("properties").map(as_map).unwrap_or_default();
     let own = properties.shift_remove("rationale");
@@ -106,7 +106,7 @@ fn wrapped(result: Value) -> Value {
     })
 }
 
-/// The schema of an item of media, and an item of that kind, as `cogn init` writes them.
+/// The schema of a media item and an example item of that kind, as `cogn init` writes them.
 pub(crate) fn media_item(kind: InputModality) -> Option<(Value, Value)> {
     let template = Template::new("m", Tier::Decision).written_out().with(Feature::Media(kind));
     let files = files(&template).ok()?;

@@ -1,5 +1,5 @@
-//! A file of dotprompt as a module: its schemas (Picoschema or JSON Schema) are the contract, its template the prompt. Refuses
-//! tools, histories, partials and answers that are media.
+//! Imports a dotprompt file: its schemas (Picoschema or JSON Schema) become the contract, its template the prompt.
+//! Refuses tools, histories, partials and media output.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -78,7 +78,7 @@ fn keys(draft: &mut ImportDraft, keys: &Map<String, Value>) -> Result<(), Failur
     Ok(())
 }
 
-/// Reads the input; says whether the file declares it.
+/// Reads the input. Returns whether the file declares a schema for it.
 fn input(draft: &mut ImportDraft, written: Option<&Value>) -> Result<bool, Failure> {
     let source = draft.source.clone();
     let Some(written) = written else { return Ok(false) };

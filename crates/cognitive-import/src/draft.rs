@@ -1,4 +1,5 @@
-//! What every form is read into: the parts of a module before they are files. Holds no rule of any single form.
+//! The common intermediate form of all imports: the parts of a module before they become files. Contains no rules for a
+//! single source form.
 
 use std::collections::BTreeMap;
 
@@ -11,39 +12,39 @@ use crate::loss::LossList;
 use crate::prompt_text::OwnPlaceholders;
 use crate::template::rephrase::VariableUse;
 
-/// A module in parts.
+/// The parts of a module.
 #[derive(Debug)]
 pub(crate) struct ImportDraft {
-    /// Where it comes from.
+    /// The source form.
     pub(crate) form: ImportForm,
-    /// The file, as shown.
+    /// The source file, for messages.
     pub(crate) source: String,
-    /// What the file calls itself.
+    /// The name in the file.
     pub(crate) name: String,
-    /// Its version, if it has one.
+    /// The version in the file, if any.
     pub(crate) version: Option<String>,
-    /// What it is for, if it says so.
+    /// The description in the file, if any.
     pub(crate) responsibility: Option<String>,
-    /// What the model reads.
+    /// The prompt for the model.
     pub(crate) prompt: String,
-    /// Placeholders in it that are meant as they stand.
+    /// The placeholders in the prompt that keep their meaning.
     pub(crate) own: OwnPlaceholders,
-    /// What goes in.
+    /// The input.
     pub(crate) input: DraftInput,
-    /// What comes out.
+    /// The output.
     pub(crate) output: DraftOutput,
-    /// Definitions that both refer to.
+    /// Definitions that input and output refer to.
     pub(crate) definitions: Map<String, Value>,
-    /// Files that come along unchanged.
+    /// Files that are copied unchanged.
     pub(crate) extra: BTreeMap<String, Vec<u8>>,
-    /// Inputs by the names of their tests.
+    /// Example inputs with the names of their tests.
     pub(crate) examples: Vec<(String, Value)>,
-    /// What is not as it was.
+    /// The losses so far.
     pub(crate) losses: LossList,
 }
 
 impl ImportDraft {
-    /// A draft of which only the source is known.
+    /// Creates a draft from its source alone.
     pub(crate) fn new(form: ImportForm, source: &str, name: &str) -> Self {
         Self {
             form,
@@ -63,30 +64,30 @@ impl ImportDraft {
     }
 }
 
-/// What goes in: an object.
+/// The input, an object.
 #[derive(Debug, Default)]
 pub(crate) struct DraftInput {
-    /// Its schema, as it will stand in `schema.json`.
+    /// The schema, as it will be in `schema.json`.
     pub(crate) schema: Map<String, Value>,
-    /// Kinds of media that are among it.
+    /// The kinds of media in the input.
     pub(crate) media: Vec<InputModality>,
 }
 
-/// What comes out.
+/// The output.
 #[derive(Debug)]
 pub(crate) enum DraftOutput {
-    /// Text without a form.
+    /// Plain text.
     Text,
-    /// The member `result` has this schema.
+    /// The schema of the member `result`.
     Result(Value),
-    /// Something with a schema, from this file. Its references lead into itself.
+    /// A schema from a file. Its references point into itself.
     Schema {
         /// The schema as written.
         schema: Value,
-        /// Where it stands.
+        /// The file of the schema.
         file: String,
     },
-    /// The same, and its references lead to the definitions of the draft.
+    /// A schema whose references point to the definitions of the draft.
     Defined(Value),
 }
 
@@ -96,7 +97,7 @@ impl DraftInput {
         Self { schema: as_map(json!({ "type": "object", "properties": {} })), media: Vec::new() }
     }
 
-    /// An input by the JSON Schema of a file. What is no object becomes the member `input` of one.
+    /// Creates an input from a JSON Schema. A schema for a non-object becomes the member `input` of an object.
     pub(crate) fn of_schema(schema: &Value, file: &str, losses: &mut LossList) -> Self {
         let mut moved = as_map(foreign_schema::moved(schema, "/input", file, losses));
         let is_object = moved.get("type").is_none_or(|kind| kind == "object");
@@ -125,7 +126,7 @@ impl DraftInput {
             .flat_map(|members| members.keys())
     }
 
-    /// Whether there is such a member.
+    /// Returns whether the input has this member.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.schema.get("properties").is_some_and(|members| members.get(name).is_some())
     }
@@ -143,7 +144,8 @@ impl DraftInput {
         }
     }
 
-    /// Adds what a template uses and the file does not declare. `is_closed`: the file declares all that there is.
+    /// Adds the variables that a template uses but the file does not declare. With `is_closed`, the file declares all
+    /// members, and other variables are recorded as lost.
     pub(crate) fn add_used(
         &mut self,
         used: &[(String, VariableUse)],
@@ -179,7 +181,7 @@ impl DraftInput {
         }
     }
 
-    /// Adds a member that holds one item of media, or several.
+    /// Adds a member for one or several media items.
     pub(crate) fn add_media(&mut self, name: &str, kind: InputModality, several: bool, required: bool) {
         let item = json!({ "$ref": "#/$defs/MediaInput" });
         let schema = if several { json!({ "type": "array", "items": item }) } else { item };
@@ -189,7 +191,7 @@ impl DraftInput {
         }
     }
 
-    /// Sets the value that stands in for a member that is left out.
+    /// Sets the default value of a member, and makes it optional.
     pub(crate) fn set_default(&mut self, name: &str, value: &Value) {
         let member = self.schema.get_mut("properties").and_then(|members| members.get_mut(name));
         if let Some(Value::Object(member)) = member {
@@ -204,7 +206,7 @@ impl DraftInput {
     }
 }
 
-/// The type of a variable, as far as its use tells.
+/// The type of a variable, as far as its use shows it.
 fn guessed(used: &VariableUse) -> Value {
     let members: Map<String, Value> = used.members.iter().map(|name| (name.clone(), json!({}))).collect();
     match (used.as_list, members.is_empty()) {
@@ -214,7 +216,7 @@ fn guessed(used: &VariableUse) -> Value {
     }
 }
 
-/// The members of an object; none if it is something else.
+/// The members of an object; an empty map for other values.
 pub(crate) fn as_map(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(members) => members,

@@ -1,14 +1,15 @@
-//! JSON Schema of other tools, moved into a section of `schema.json`: references follow, and what Draft-07 does not judge is taken
-//! out and listed. Fetches nothing; a reference to another file or address means anything from then on.
+//! Moves a JSON Schema of another tool into a section of `schema.json`. Adjusts references, and removes and records
+//! keywords that Draft-07 does not validate. Fetches nothing: a reference to another file or address then allows any
+//! value.
 
 use serde_json::{Map, Value};
 
 use crate::loss::LossList;
 
-/// The deepest schema in a schema. The contract itself is stricter.
+/// The maximum nesting of schemas. The contract itself is stricter.
 const MAX_DEPTH: usize = 60;
 
-/// Keywords that came after Draft-07, and would not be judged.
+/// Keywords introduced after Draft-07, which would not be validated.
 const LATER: [&str; 12] = [
     "$anchor",
     "$dynamicAnchor",
@@ -23,17 +24,17 @@ const LATER: [&str; 12] = [
     "unevaluatedProperties",
     "contentSchema",
 ];
-/// Keywords whose value is data, not a schema.
+/// Keywords whose value is data and not a schema.
 const DATA: [&str; 4] = ["const", "default", "enum", "examples"];
 /// Keywords whose value is a map from names to schemas.
 const MAPS: [&str; 4] = ["properties", "patternProperties", "$defs", "definitions"];
 
-/// Moves a schema to the place `base` of `schema.json`. `file` is where it comes from.
+/// Moves a schema to the location `base` of `schema.json`. `file` is its source, for messages.
 pub(crate) fn moved(schema: &Value, base: &str, file: &str, losses: &mut LossList) -> Value {
     SchemaMove { base, file, losses }.schema(&at_root(schema), 0)
 }
 
-/// A schema that is only a reference into itself, as what it refers to: a section begins with its members.
+/// Replaces a root that is only a reference by its target, since a section must start with its members.
 fn at_root(schema: &Value) -> Value {
     let mut root = schema.clone();
     for _ in 0..8 {
@@ -53,7 +54,7 @@ fn at_root(schema: &Value) -> Value {
     root
 }
 
-/// Whether the whole schema is referred to from inside itself.
+/// Returns whether the schema refers to its own root.
 pub(crate) fn is_recursive(schema: &Value) -> bool {
     match schema {
         Value::Object(members) => members.iter().any(|(name, value)| {
@@ -145,7 +146,7 @@ impl SchemaMove<'_> {
     }
 }
 
-/// Lets a schema take null as well.
+/// Makes a schema accept null as well.
 pub(crate) fn or_null(schema: &mut Map<String, Value>) {
     let kind = schema.get("type").cloned();
     match kind {

@@ -1,4 +1,4 @@
-//! The forms that can be imported, and how one is told from the path.
+//! The supported source forms, and their detection from a path.
 
 use std::path::Path;
 
@@ -6,26 +6,26 @@ use cognitive_contract::Failure;
 
 use crate::source::refuse;
 
-/// A form of another tool.
+/// A file form of another tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ImportForm {
     /// A folder with `SKILL.md`.
     Skill,
-    /// A file of Prompty, `*.prompty`.
+    /// A Prompty file, `*.prompty`.
     Prompty,
-    /// A file of dotprompt, `*.prompt`.
+    /// A dotprompt file, `*.prompt`.
     Dotprompt,
-    /// A function of BAML, in `*.baml`.
+    /// A BAML function, in `*.baml`.
     Baml,
-    /// A function of `TensorZero`, in `tensorzero.toml`.
+    /// A `TensorZero` function, in `tensorzero.toml`.
     TensorZero,
 }
 
 impl ImportForm {
-    /// All of them.
+    /// All forms.
     pub const ALL: [Self; 5] = [Self::Skill, Self::Prompty, Self::Dotprompt, Self::Baml, Self::TensorZero];
 
-    /// The word that is typed.
+    /// The name on the command line.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -37,7 +37,7 @@ impl ImportForm {
         }
     }
 
-    /// The form of what lies at a path, by its name and by what is in the folder. Reads no file.
+    /// Guesses the form from the name of a path and from the names in its folder. Reads no file content.
     pub fn guess(path: &Path) -> Result<Self, Failure> {
         let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
         let ends = |ending: &str| name.ends_with(ending);

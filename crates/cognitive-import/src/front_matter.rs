@@ -1,5 +1,5 @@
-//! YAML between two lines of hyphens, and the text below. Read with the budget of manifests, so that aliases and depth cost
-//! nothing; a text without front matter has none.
+//! Splits a file into YAML front matter, between two lines of hyphens, and the text below. The YAML is parsed with the
+//! limits of manifests, which bound aliases and depth. A text without front matter has no keys.
 
 use cognitive_contract::Failure;
 use cognitive_library::yaml;
@@ -7,18 +7,18 @@ use serde_json::{Map, Value};
 
 use crate::source::{bare, quote, refuse};
 
-/// A file in its two parts.
+/// The two parts of a file.
 #[derive(Debug)]
 pub(crate) struct FrontMatter<'t> {
-    /// What stands above.
+    /// The keys of the front matter.
     pub(crate) keys: Map<String, Value>,
-    /// What stands below.
+    /// The text below it.
     pub(crate) body: &'t str,
-    /// The line on which the body begins, from 1.
+    /// The line on which the body starts, from 1.
     pub(crate) line: usize,
 }
 
-/// Splits a text. Lines of comments and empty lines may stand above the front matter.
+/// Splits a text. Comment lines and empty lines may precede the front matter.
 pub(crate) fn split<'t>(text: &'t str, file: &str) -> Result<FrontMatter<'t>, Failure> {
     let mut at = 0;
     let mut start = None;
@@ -70,7 +70,7 @@ fn keys(text: &str, file: &str, first: usize) -> Result<Map<String, Value>, Fail
     }
 }
 
-/// A text at a key; nothing else counts.
+/// The text at a key; `None` for other values.
 pub(crate) fn text_of<'v>(keys: &'v Map<String, Value>, key: &str) -> Option<&'v str> {
     keys.get(key).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty())
 }

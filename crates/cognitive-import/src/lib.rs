@@ -1,10 +1,11 @@
-//! Prompts of other tools as Cognitive Modules: Agent Skills, Prompty, dotprompt, BAML and `TensorZero`.
+//! Imports prompts of other tools as Cognitive Modules: Agent Skills, Prompty, dotprompt, BAML and `TensorZero`.
 //!
-//! One file, or one function of it, becomes one module: its schema, its prompt and its examples, a golden test, and the list of
-//! everything that is not as it was. [`import`] reads and returns files; whoever calls it writes them.
+//! One file, or one function in it, becomes one module: its schema, prompt and examples, a golden test, and a list of
+//! all losses. [`import`] reads and returns files; the caller writes them.
 //!
-//! Runs nothing, evaluates no template, opens no connection, and reads nothing outside the folder of the file that was named. What
-//! is no single judgement (a procedure of an agent, a conversation, a loop of tools) is refused with the reason.
+//! Runs nothing, evaluates no template, opens no connection, and reads nothing outside the folder of the named file.
+//! Refuses sources that are not a single judgement (an agent procedure, a conversation, a tool loop), and gives the
+//! reason.
 
 mod assemble;
 mod baml;
@@ -34,34 +35,34 @@ use serde_json::{Value, json};
 pub use form::ImportForm;
 pub use loss::{ImportLoss, LossKind};
 
-/// How a file is imported.
+/// The options of an import.
 #[derive(Debug, Clone, Default)]
 pub struct ImportOptions {
-    /// The name of the module, in place of what the file says.
+    /// The name of the module. It overrides the name in the file.
     pub name: Option<String>,
-    /// The function that is meant, where a file has several.
+    /// The function to import, if a file has several.
     pub function: Option<String>,
-    /// Imports a skill although it has scripts, which are left out.
+    /// Imports a skill even if it has scripts, and leaves them out.
     pub without_scripts: bool,
 }
 
-/// A module that is not written yet.
+/// A module that is not yet written to disk.
 #[derive(Debug, Clone)]
 pub struct ImportedModule {
-    /// Its name, which is also that of its folder.
+    /// The name of the module and of its folder.
     pub name: String,
-    /// What it was.
+    /// The original form.
     pub form: ImportForm,
     /// Path inside its folder → content.
     pub files: BTreeMap<String, Vec<u8>>,
-    /// Everything that is not as it was.
+    /// All losses and changes.
     pub losses: Vec<ImportLoss>,
-    /// Whether it is a module of ours that came back unchanged.
+    /// True if the source was an exported Cognitive Module and was restored unchanged.
     pub restored: bool,
 }
 
 impl ImportedModule {
-    /// The same for programs, without the content of the files.
+    /// The result as JSON, without the content of the files.
     #[must_use]
     pub fn to_value(&self) -> Value {
         json!({
@@ -74,7 +75,7 @@ impl ImportedModule {
     }
 }
 
-/// Reads what lies at a path as a module, or says why it cannot be one. Writes nothing.
+/// Reads the file or folder at a path as a module. The error says why it cannot be imported. Writes nothing.
 pub fn import(path: &Path, form: ImportForm, options: &ImportOptions) -> Result<ImportedModule, Failure> {
     let has_functions = matches!(form, ImportForm::Baml | ImportForm::TensorZero);
     if options.function.is_some() && !has_functions {

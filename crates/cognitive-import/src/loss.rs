@@ -1,27 +1,27 @@
-//! What an import could not take over as it was, said so that an author can decide what to do about it: what, where, and why it
-//! matters. Bounded: a file of a thousand tags gives no page of a thousand lines.
+//! The list of changes and losses of an import, with location and reason, so that an author can decide what to do.
+//! The list is bounded: a file with a thousand tags does not produce a thousand lines.
 
 use cognitive_contract::text::{cut, written_out};
 use serde_json::{Value, json};
 
-/// The most losses that are listed one by one.
+/// The maximum number of listed losses.
 const MAX_LOSSES: usize = 200;
-/// The longest quotation of what was lost.
+/// The maximum length of a quoted text.
 const MAX_WHAT: usize = 200;
 
-/// What became of something.
+/// The kind of a loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LossKind {
-    /// It is not in the module.
+    /// The module does not contain it.
     Lost,
-    /// It is there in another form, which a model may read otherwise.
+    /// The module contains it in another form, which a model may read differently.
     Changed,
-    /// The file did not say it, and a module cannot do without it.
+    /// A module needs it, but the file did not define it, so it was generated.
     MadeUp,
 }
 
 impl LossKind {
-    /// The word for people and programs.
+    /// The name for people and programs.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -32,28 +32,28 @@ impl LossKind {
     }
 }
 
-/// One thing that is not as it was.
+/// One difference between the source and the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportLoss {
-    /// What became of it.
+    /// The kind of the difference.
     pub kind: LossKind,
-    /// What it is, with literals in back quotes.
+    /// The affected part, with literals in back quotes.
     pub what: String,
-    /// Where it stands: a file, and a line or key in it.
+    /// The location: a file, and a line or key in it.
     pub place: String,
-    /// Why it matters.
+    /// The reason, or the consequence.
     pub why: String,
 }
 
 impl ImportLoss {
-    /// The same for programs.
+    /// The loss as JSON.
     #[must_use]
     pub fn to_value(&self) -> Value {
         json!({ "kind": self.kind.word(), "what": self.what, "where": self.place, "why": self.why })
     }
 }
 
-/// The losses of one import, each once, in the order in which they were found.
+/// The losses of one import, without duplicates, in the order of discovery.
 #[derive(Debug, Default)]
 pub(crate) struct LossList {
     list: Vec<ImportLoss>,
@@ -89,7 +89,7 @@ impl LossList {
         }
     }
 
-    /// All of them. What went beyond the limit is counted.
+    /// Returns all losses. The number beyond the limit is added as the last entry.
     pub(crate) fn finish(mut self) -> Vec<ImportLoss> {
         if self.left_out > 0 {
             self.list.push(ImportLoss {

@@ -1,16 +1,16 @@
-//! A value that satisfies a schema, made up for a golden test where the file has no example. Tries the values that the schema
-//! itself names first. Bounded in depth and size; gives nothing rather than a value that the contract refuses.
+//! Generates a value that satisfies a schema, for a golden test without an example in the file. Prefers values that the
+//! schema itself names. Bounded in depth and size; returns nothing if no suitable value is found.
 
 mod pattern;
 
 use serde_json::{Map, Number, Value, json};
 
-/// The deepest value in a value.
+/// The maximum nesting of a value.
 const MAX_DEPTH: usize = 24;
-/// The longest text or list that is made up.
+/// The maximum length of a generated string or array.
 const MAX_LENGTH: u64 = 4_000;
 
-/// The value for the section at `pointer` of a `schema.json`. Whether the section accepts it is for the contract to say.
+/// A value for the section at `pointer` of a `schema.json`. The caller must check it against the contract.
 pub(crate) fn value_for(root: &Value, pointer: &str) -> Option<Value> {
     Inventor { root }.value(root.pointer(pointer)?, "", 0)
 }
@@ -69,7 +69,7 @@ impl Inventor<'_> {
         }
     }
 
-    /// What a reference leads to, through a few others.
+    /// Follows a reference through a limited number of steps.
     fn resolved(&self, schema: &Value) -> Value {
         let mut schema = schema;
         for _ in 0..8 {
@@ -141,7 +141,7 @@ impl Inventor<'_> {
             };
             match self.value(schema, name, depth + 1) {
                 Some(value) => items.push(value),
-                // A list that may be empty ends what would have no end.
+                // An array that may be empty ends an endless recursion.
                 None if bound("minItems").unwrap_or(0) == 0 => return Some(json!([])),
                 None => return None,
             }
@@ -153,7 +153,7 @@ impl Inventor<'_> {
     }
 }
 
-/// The items with each a value of its own, as far as the schema lists them or they are texts and numbers.
+/// Makes the items distinct where the schema lists values or where they are strings or integers.
 fn distinct(items: Vec<Value>, schema: Option<&Value>) -> Vec<Value> {
     let listed = schema.and_then(|schema| schema.get("enum")).and_then(Value::as_array);
     let each =
@@ -181,7 +181,7 @@ fn given(members: &Map<String, Value>) -> Option<Value> {
         .or_else(|| listed("examples"))
 }
 
-/// Two schemas at once, as far as that is a union of their members.
+/// Merges two schemas, as far as a union of their members allows.
 fn merged(one: &Map<String, Value>, other: &Value) -> Value {
     let Value::Object(other) = other else { return Value::Object(one.clone()) };
     let mut both = one.clone();

@@ -1,5 +1,5 @@
-//! The name of the module: what `--name` says, else what the file says. A name that is no path and only spelt otherwise is
-//! respelt; one that could lead somewhere else is refused.
+//! Determines the name of the module: the value of `--name`, otherwise the name in the file. A name that is only spelt
+//! differently is normalised; a name that could be a path is refused.
 
 use cognitive_contract::Failure;
 use cognitive_library::init::{check_new_name, suggested_name};
@@ -7,14 +7,14 @@ use cognitive_library::init::{check_new_name, suggested_name};
 use crate::loss::LossList;
 use crate::source::{quote, refuse};
 
-/// The longest name that is looked at.
+/// The maximum length of a name.
 const MAX_LENGTH: usize = 64;
-/// Names that are devices on some systems, whatever their folder.
+/// Device names on some systems, in any folder.
 const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
 
 const HINT: &str = "Give it a name with `--name my-module`";
 
-/// The name of the new module. `written` is what the file calls itself, `place` where it does.
+/// The name of the new module. `written` is the name in the file, `place` its location.
 pub(crate) fn module_name(
     asked: Option<&str>,
     written: &str,
@@ -47,7 +47,7 @@ pub(crate) fn module_name(
     not_reserved(&near)
 }
 
-/// Refuses names that some systems do not take for names of folders.
+/// Refuses folder names that some systems treat as devices.
 pub(crate) fn not_reserved(name: &str) -> Result<String, Failure> {
     let numbered = |stem: &str| {
         name.strip_prefix(stem)

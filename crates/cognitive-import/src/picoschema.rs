@@ -1,5 +1,5 @@
-//! Picoschema, the short way of dotprompt to write a schema, as JSON Schema: `name?: type, description`, `list(array, …)`,
-//! `part(object)`, `kind(enum, …)` and `(*)` for all other names. Refuses types that it does not have.
+//! Converts Picoschema, the compact schema notation of dotprompt, to JSON Schema: `name?: type, description`,
+//! `list(array, …)`, `part(object)`, `kind(enum, …)` and `(*)` for all other names. Refuses unknown types.
 
 use cognitive_contract::Failure;
 use serde_json::{Map, Value, json};
@@ -7,12 +7,12 @@ use serde_json::{Map, Value, json};
 use crate::foreign_schema::or_null;
 use crate::source::{quote, refuse};
 
-/// The deepest schema in a schema.
+/// The maximum nesting of schemas.
 const MAX_DEPTH: usize = 40;
-/// Types of single values. `any` takes all of them.
+/// The scalar types. `any` accepts every value.
 const SCALARS: [&str; 6] = ["string", "number", "integer", "boolean", "null", "any"];
 
-/// Reads a schema that may be Picoschema or JSON Schema.
+/// Reads a schema in Picoschema or JSON Schema.
 pub(crate) fn read(schema: &Value, key: &str) -> Result<Value, Failure> {
     let kind = schema.get("type").and_then(Value::as_str);
     if kind.is_some_and(|kind| SCALARS.contains(&kind) || matches!(kind, "object" | "array")) {
@@ -45,7 +45,7 @@ fn pico(schema: &Value, key: &str, depth: usize) -> Result<Value, Failure> {
 
 fn scalar(written: &str, key: &str) -> Result<Value, Failure> {
     let (kind, description) = described(written);
-    // Not in the specification, but in many files.
+    // Not in the specification, but common.
     if let Some(item) = kind.strip_suffix("[]").filter(|item| item.len() < MAX_DEPTH) {
         let mut schema = as_members(json!({ "type": "array", "items": scalar(item, key)? }))?;
         schema.extend(description.map(|text| ("description".to_owned(), Value::from(text))));
@@ -66,7 +66,7 @@ fn scalar(written: &str, key: &str) -> Result<Value, Failure> {
     Ok(Value::Object(schema))
 }
 
-/// A type and what stands behind its first comma.
+/// A type, and the description after its first comma.
 fn described(written: &str) -> (&str, Option<&str>) {
     match written.split_once(',') {
         Some((kind, text)) => (kind.trim(), Some(text.trim()).filter(|text| !text.is_empty())),

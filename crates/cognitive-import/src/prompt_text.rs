@@ -1,5 +1,5 @@
-//! A foreign text as `prompt.md`: what would be a placeholder or a call of ours is broken up, so that it stays the text that it
-//! was. A stranger's file cannot place the input, and cannot call a module.
+//! Escapes an untrusted text for `prompt.md`: breaks up placeholders and call directives, so that they stay plain text.
+//! An imported file can neither place the input nor call a module.
 
 use cognitive_contract::compose::calls::directives;
 
@@ -8,18 +8,18 @@ use crate::loss::LossList;
 const NAMES: [&str; 5] = ["MEDIA_INPUTS", "ENVELOPE", "ARGUMENTS", "SCHEMA", "INPUT"];
 const WHY: &str = "it would be replaced in a prompt of ours";
 
-/// What of it is meant as it stands.
+/// The placeholders that keep their meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OwnPlaceholders {
-    /// Nothing: all of it is text.
+    /// None: everything is plain text.
     None,
-    /// `$ARGUMENTS` and `$1`, which Agent Skills write as we do.
+    /// `$ARGUMENTS` and `$1`, which Agent Skills and prompts of this project write alike.
     Arguments,
-    /// `$1` is text, and no run could replace it.
+    /// `$1` stays unchanged, because no run could replace it.
     Numbers,
 }
 
-/// The text with everything broken up that is not meant.
+/// Breaks up all placeholders and calls except the ones in `own`.
 pub(crate) fn quiet(text: &str, own: OwnPlaceholders, file: &str, losses: &mut LossList) -> String {
     let mut quiet = String::with_capacity(text.len());
     let mut rest = text;
@@ -38,7 +38,7 @@ pub(crate) fn quiet(text: &str, own: OwnPlaceholders, file: &str, losses: &mut L
     without_calls(quiet, file, losses)
 }
 
-/// The name of the placeholder that stands behind a `$`, if it is to be broken up.
+/// The name of the placeholder after a `$`, if it must be broken up.
 fn placeholder(behind: &str, own: OwnPlaceholders) -> Option<&str> {
     if behind.starts_with(|first: char| first.is_ascii_digit()) {
         let is_text = own == OwnPlaceholders::None;

@@ -1,5 +1,5 @@
-//! A file of Prompty as a module, of its first version (`model.api`, `sample`) and of its second (`model.apiType`, lists of
-//! inputs). Refuses threads, tools and everything that is no chat: they have no single answer.
+//! Imports a Prompty file of version 1 (`model.api`, `sample`) or version 2 (`model.apiType`, lists of inputs). Refuses
+//! threads, tools and everything that is not a chat, because they have no single answer.
 
 mod properties;
 
@@ -155,7 +155,7 @@ fn options(draft: &mut ImportDraft, key: &str, value: &Value) -> Result<(), Fail
     Ok(())
 }
 
-/// A value of the front matter, or of the file that it names as `${file:path}`.
+/// The value itself, or the content of the file that it names as `${file:path}`.
 fn resolved(value: &Value, source: &SourceFile) -> Result<Value, Failure> {
     let Some(text) = value.as_str() else { return Ok(value.clone()) };
     let path = text.strip_prefix("${file:").and_then(|rest| rest.strip_suffix('}'));
@@ -172,7 +172,7 @@ fn resolved(value: &Value, source: &SourceFile) -> Result<Value, Failure> {
     parsed.map_err(|error| refuse(format!("{} cannot be read: {error}", quote(path)), "Correct the file"))
 }
 
-/// Reads the declared inputs; says whether there are any.
+/// Reads the declared inputs. Returns whether the file declares any.
 fn inputs(draft: &mut ImportDraft, source: &SourceFile, keys: &Map<String, Value>) -> Result<bool, Failure> {
     let written = keys.get("inputs").or_else(|| keys.get("inputSchema"));
     let mut example = Map::new();
@@ -260,7 +260,7 @@ fn engine(parts: &FrontMatter<'_>, file: &str) -> Result<Option<BraceEngine>, Fa
     }
 }
 
-/// The marks of the body, with its lines such as `system:` as roles.
+/// The marks of the body; lines such as `system:` become roles.
 fn marks(
     parts: &FrontMatter<'_>,
     file: &str,
@@ -299,7 +299,7 @@ fn chunk_marks(
     }
 }
 
-/// The role that a line of its own names.
+/// The role that a separate line names.
 fn role_of(line: &str) -> Option<String> {
     let bare = line.trim().trim_start_matches('#').trim().strip_suffix(':')?.trim_end();
     let name = match bare.split_once('[') {
@@ -311,7 +311,7 @@ fn role_of(line: &str) -> Option<String> {
     ["system", "user", "assistant", "developer", "function", "tool"].contains(&name.as_str()).then_some(name)
 }
 
-/// Losses of a file that was read from memory, for tests.
+/// The losses of a file in memory, for tests.
 #[cfg(test)]
 fn losses_of(text: &str) -> Vec<String> {
     let draft = of_source(&SourceFile::memory("a.prompty", text)).unwrap();

@@ -1,6 +1,6 @@
-//! An Agent Skill as a module. A skill that `cogn export skill` wrote gives its module back, byte for byte. Of any other the page
-//! becomes the prompt, and what the page refers to is appended; a skill with scripts is a procedure for an agent, not a
-//! judgement, and is refused unless its scripts may be left out.
+//! Imports an Agent Skill. A skill that `cogn export skill` wrote is restored byte for byte. For any other skill, the
+//! page becomes the prompt, and its reference files are appended. A skill with scripts is a procedure for an agent and
+//! not a judgement, so it is refused unless the scripts may be left out.
 
 mod proposal;
 
@@ -24,15 +24,15 @@ use crate::source::{quote, refuse};
 use crate::{ImportOptions, ImportedModule};
 
 const PAGE: &str = "SKILL.md";
-/// The most text of references that is appended to the prompt.
+/// The maximum length of the references that are appended to the prompt.
 const MAX_REFERENCES: usize = 64 << 10;
-/// Endings of files that something could run.
+/// Extensions of executable files.
 const SCRIPTS: [&str; 20] = [
     "bash", "bat", "cjs", "cmd", "exe", "fish", "go", "jar", "js", "lua", "mjs", "php", "pl", "ps1", "py",
     "rb", "rs", "sh", "ts", "zsh",
 ];
 
-/// Imports the folder of a skill, or the folder of its page.
+/// Imports the folder of a skill. The path names the folder or its `SKILL.md`.
 pub(crate) fn import(path: &Path, options: &ImportOptions) -> Result<ImportedModule, Failure> {
     let folder = folder_of(path)?;
     let files = files_of(&Folder::Disk(folder.clone()))?;
@@ -83,7 +83,7 @@ fn text(bytes: &[u8]) -> Option<String> {
     Some(text.strip_prefix('\u{feff}').unwrap_or(text).to_owned())
 }
 
-/// The module inside, if it is still the one that was exported.
+/// Restores the exported module, if its digest is unchanged.
 fn restore(
     parts: &FrontMatter<'_>,
     files: &BTreeMap<String, Vec<u8>>,
@@ -266,7 +266,7 @@ fn is_script(path: &str) -> bool {
     path.starts_with("scripts/") || ending.is_some_and(|ending| SCRIPTS.contains(&ending.as_str()))
 }
 
-/// Texts that the page refers to follow it; a licence comes along; everything else is listed.
+/// Appends referenced texts to the prompt, copies licence files, and records all other files as lost.
 fn append_references(draft: &mut ImportDraft, files: &BTreeMap<String, Vec<u8>>) {
     let mut room = MAX_REFERENCES;
     for (path, bytes) in files.iter().filter(|(path, _)| *path != PAGE && !is_script(path)) {

@@ -1,5 +1,5 @@
-//! The files that are imported, read with the limits of module files. Refuses links, binary files and whatever lies outside the
-//! folder of the file that was named.
+//! Reads the files to import, with the limits of module files. Refuses links, binary files and paths outside the folder
+//! of the named file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,35 +9,35 @@ use cognitive_contract::{ErrorCode, Failure};
 use cognitive_library::Folder;
 use cognitive_library::folder::{ReadError, TEXT_LIMIT};
 
-/// A refusal: what is wrong with the file, and what to do about it.
+/// A refusal: the problem with the file, and a hint.
 pub(crate) fn refuse(message: impl Into<String>, hint: &str) -> Failure {
     Failure::new(ErrorCode::InvalidInput, message).suggest(hint)
 }
 
-/// A literal of the file for a message, in back quotes.
+/// Quotes a literal of the file for a message, in back quotes.
 pub(crate) fn quote(literal: &str) -> String {
     format!("`{}`", bare(literal))
 }
 
-/// The same without back quotes: on one line, and not longer than a reader can use.
+/// The same without back quotes: on one line, truncated and escaped.
 pub(crate) fn bare(literal: &str) -> String {
     let shown = cut(literal, 80);
     let more = if shown.len() < literal.len() { "…" } else { "" };
     format!("{}{more}", written_out(shown))
 }
 
-/// One text file, and the folder that it may refer to.
+/// One text file, and the folder to which it may refer.
 #[derive(Debug)]
 pub(crate) struct SourceFile {
-    /// The name to show.
+    /// The file name for messages.
     pub(crate) name: String,
-    /// Its text, without a byte order mark.
+    /// The text, without a byte order mark.
     pub(crate) text: String,
     folder: Folder,
 }
 
 impl SourceFile {
-    /// Reads a file that was named by its path.
+    /// Reads the file at a path.
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
         let shown = path.display().to_string();
         let kind = fs::symlink_metadata(path)
@@ -59,19 +59,19 @@ impl SourceFile {
         Ok(Self { name, text, folder })
     }
 
-    /// Text that is here already.
+    /// Creates a file from text in memory.
     #[cfg(test)]
     pub(crate) fn memory(name: &str, text: &str) -> Self {
         let folder = Folder::memory("memory", std::collections::BTreeMap::new());
         Self { name: name.to_owned(), text: text.to_owned(), folder }
     }
 
-    /// A file that this one refers to. It has to lie in the same folder or below.
+    /// Reads a file that this one refers to. It must be in the same folder or below.
     pub(crate) fn beside(&self, path: &str) -> Result<String, Failure> {
         read(&self.folder, path, &written_out(cut(path, 200)))
     }
 
-    /// The name without its ending.
+    /// The name up to its first dot.
     pub(crate) fn stem(&self) -> &str {
         self.name.split_once('.').map_or(self.name.as_str(), |(stem, _)| stem)
     }

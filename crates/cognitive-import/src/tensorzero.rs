@@ -1,5 +1,5 @@
-//! A function of `TensorZero` as a module: its schemas are the contract, the templates of one variant the prompt. Refuses functions
-//! with tools, and variants that are no single call of a model.
+//! Imports a `TensorZero` function: its schemas become the contract, the templates of one variant the prompt. Refuses
+//! functions with tools, and variants that are not a single model call.
 
 mod variant;
 
@@ -21,7 +21,7 @@ use crate::template::rephrase::rephrase;
 use crate::template::turns::{PromptTurn, as_one_prompt};
 use variant::{FunctionVariant, chosen};
 
-/// Tables of the file that are about other things than functions.
+/// Tables of the file that do not describe functions.
 const OTHER_TABLES: [(&str, &str); 8] = [
     ("gateway", "`cogn serve` has its own configuration"),
     ("models", "whoever runs a module chooses the model"),
@@ -33,7 +33,7 @@ const OTHER_TABLES: [(&str, &str); 8] = [
     ("rate_limiting", "`cogn serve` has its own limits"),
 ];
 
-/// Reads a configuration file, or the one in a folder.
+/// Reads a configuration file, or `tensorzero.toml` in a folder.
 pub(crate) fn read(path: &Path, options: &ImportOptions) -> Result<ImportDraft, Failure> {
     let file = if path.is_dir() { path.join("tensorzero.toml") } else { path.to_path_buf() };
     of_source(&SourceFile::open(&file)?, options)
@@ -93,7 +93,7 @@ fn table(source: &SourceFile) -> Result<Table, Failure> {
     })
 }
 
-/// The function that is meant.
+/// The function to import.
 fn function<'t>(
     table: &'t Table,
     source: &SourceFile,
@@ -138,7 +138,7 @@ fn function<'t>(
     }
 }
 
-/// A JSON Schema beside the file.
+/// Reads a JSON Schema from a file in the same folder.
 fn schema(source: &SourceFile, path: &str) -> Result<Value, Failure> {
     let text = source.beside(path)?;
     let value: Value = serde_json::from_str(&text)
@@ -220,7 +220,8 @@ fn templates(
     Ok(())
 }
 
-/// The input of all roles: their members together, or, where two have the same name, one object for each role.
+/// Builds one input for all roles from their members. If member names clash, or a schema has definitions, each role
+/// becomes one object member. Returns whether it did.
 fn input(draft: &mut ImportDraft, declared: &[(String, Value, String)]) -> bool {
     let names = |schema: &Value| -> BTreeSet<String> {
         schema
@@ -249,7 +250,7 @@ fn input(draft: &mut ImportDraft, declared: &[(String, Value, String)]) -> bool 
             continue;
         }
         let part = DraftInput::of_schema(schema, file, &mut LossList::default());
-        // Each member once more, so that what is lost is listed.
+        // Run only to record the losses; the result is not needed.
         foreign_schema::moved(schema, "/input", file, &mut draft.losses);
         let required = part.schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
         for (name, member) in part.schema.get("properties").and_then(Value::as_object).into_iter().flatten() {

@@ -1,8 +1,9 @@
-//! Files of every form, each with what has to become of it: a module with this prompt, contract and these losses, or a refusal
-//! with this reason. Every module that comes out passes what `cogn validate` and `cogn test` ask for.
+//! Test files of every form with their expected results: a module with its prompt, contract and losses, or a refusal
+//! with its reason. Every imported module must pass `cogn validate` and `cogn test`.
 //!
-//! `tests/inputs/FORM/…` are the files, written for these tests; `tests/expected/FORM/NAME.json` is what is expected.
-//! `UPDATE_IMPORTS=1` writes the latter anew; look at the difference before you commit it.
+//! The inputs are `tests/inputs/FORM/…`, written for these tests; the expected results are
+//! `tests/expected/FORM/NAME.json`. `UPDATE_IMPORTS=1` regenerates the expected results; review the diff before you
+//! commit it.
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
@@ -25,7 +26,7 @@ struct ImportCase {
     options: ImportOptions,
 }
 
-/// Inputs that are read once more with an option.
+/// Inputs that are imported again with an option.
 fn with_options() -> Vec<(ImportForm, &'static str, &'static str, ImportOptions)> {
     let function = |name: &str| ImportOptions { function: Some(name.to_owned()), ..ImportOptions::default() };
     let named = |name: &str| ImportOptions { name: Some(name.to_owned()), ..ImportOptions::default() };
@@ -74,7 +75,7 @@ fn text(module: &ImportedModule, file: &str) -> String {
     String::from_utf8(module.files.get(file).unwrap().clone()).unwrap()
 }
 
-/// What became of a case, in the form of its file.
+/// The result of a case, in the format of the expected file.
 fn outcome(result: &Result<ImportedModule, cognitive_contract::Failure>) -> Value {
     let module = match result {
         Ok(module) => module,
@@ -101,7 +102,7 @@ fn outcome(result: &Result<ImportedModule, cognitive_contract::Failure>) -> Valu
     })
 }
 
-/// What `cogn validate` and `cogn test` say about it.
+/// Runs the checks of `cogn validate` and `cogn test`.
 fn passes(module: &ImportedModule) -> Result<(), String> {
     let folder = Folder::memory(&module.name, module.files.clone());
     let library = Library::default();
@@ -157,7 +158,7 @@ fn every_input_becomes_what_is_expected() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
-/// Types of one file are found in the others of its folder.
+/// Types are found across all files of a folder.
 #[test]
 fn a_folder_of_baml_is_read_as_a_whole() {
     let folder = tempfile::tempdir().unwrap();
@@ -174,7 +175,7 @@ fn a_folder_of_baml_is_read_as_a_whole() {
     assert_eq!(alone.suggestion(), Some("Import the folder with all its files"));
 }
 
-/// Nothing is taken over in silence: what is not in the module is in the list.
+/// Nothing is dropped or generated silently: every difference is in the list.
 #[test]
 fn what_is_made_up_says_so() {
     for form in ImportForm::ALL {

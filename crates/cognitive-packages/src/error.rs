@@ -1,11 +1,11 @@
-//! Why something was not packed, installed or removed: what happened, and what can be done. Never carries a key.
+//! The error of packing, installing and removing: the cause, and a hint for the user. Never carries a key.
 
 use std::fmt;
 use std::path::Path;
 
 use cognitive_contract::Failure;
 
-/// A refusal. Nothing was changed.
+/// A refused operation. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackageError {
     message: String,
@@ -13,30 +13,30 @@ pub struct PackageError {
 }
 
 impl PackageError {
-    /// What happened; values in back quotes, the last one after a colon.
+    /// Creates an error from its cause. Values are in back quotes, the last one after a colon.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), hint: None }
     }
 
-    /// Says what can be done about it.
+    /// Adds a hint for the user.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// A file or folder that the system does not let us use.
+    /// Maps an I/O error on a file or folder.
     pub fn io(verb: &str, path: &Path) -> impl Fn(std::io::Error) -> Self {
         move |error| Self::new(format!("cannot {verb} `{}`: {error}", path.display()))
     }
 
-    /// What happened.
+    /// The cause of the error.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// What can be done, if anything is known.
+    /// The hint, if there is one.
     #[must_use]
     pub fn suggestion(&self) -> Option<&str> {
         self.hint.as_deref()

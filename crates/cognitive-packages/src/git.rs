@@ -1,6 +1,7 @@
-//! A folder of a git repository, by the program `git`. It gets no hooks, no submodules, no filters, no helpers and no protocol but
-//! the one of the address; it asks nobody for a password. The repository is kept without its files, and the files of the one
-//! folder are taken out as an archive: nothing of a stranger is ever checked out.
+//! Fetches a folder of a git repository with the program `git`. Disables hooks, submodules, symlinks, password prompts
+//! and every protocol except the one of the address. Filters and credential helpers come only from the user's own git
+//! configuration. The repository is bare, and the files of the one folder are read as an archive, so no untrusted
+//! content is ever checked out.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,7 +11,7 @@ use cognitive_contract::text::{cut, written_out};
 use crate::PackageError;
 use crate::archive::{self, ArchiveForm, Files};
 
-/// What git is told before the command itself.
+/// Git configuration for every command.
 const SETTINGS: [&str; 8] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -22,12 +23,12 @@ const SETTINGS: [&str; 8] = [
     "gc.auto=0",
 ];
 
-/// The files of a folder, and the commit that they are of.
+/// The files of a folder, and their commit.
 #[derive(Debug)]
 pub struct GitFolder {
     /// The files.
     pub files: Files,
-    /// 40 hexadecimal digits.
+    /// The commit hash, 40 hexadecimal digits.
     pub commit: String,
 }
 
@@ -53,7 +54,7 @@ pub fn fetch(url: &str, path: &str, reference: Option<&str>) -> Result<GitFolder
     })?;
     let commit = run(&["rev-parse", "--verify", "FETCH_HEAD^{commit}"])?;
     let commit = String::from_utf8_lossy(&commit).trim().to_owned();
-    // The archive of one folder has its files at the top; the prefix puts them where every other package has them.
+    // The archive of one folder has its files at the top. The prefix adds the top folder that every other package has.
     let tree = if path.is_empty() { commit.clone() } else { format!("{commit}:{path}") };
     let archive = run(&["archive", "--format=tar.gz", "--prefix=repository/", &tree])
         .map_err(|error| error.hint("Is there such a folder in the repository?"))?;
@@ -84,7 +85,7 @@ fn git(place: &Path, url: &str, arguments: &[&str]) -> Result<Vec<u8>, PackageEr
         return Ok(output.stdout);
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    // The first complaint is the reason; what follows it is what became impossible then.
+    // The first error is the cause; later ones only follow from it.
     let is_complaint = |line: &&str| line.starts_with("error: ") || line.starts_with("fatal: ");
     let first = said.lines().find(is_complaint).or_else(|| said.lines().next_back());
     let said = first.unwrap_or("it gives no reason");

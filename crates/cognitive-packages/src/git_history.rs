@@ -1,6 +1,6 @@
-//! What a folder was before, by the program `git`: the commits that changed it, and its files in each. Reads only, asks no network,
-//! and starts nothing that a repository may name: no hook, no filter, no signature check. A folder without a past has none, and
-//! no error says so.
+//! Reads the history of a folder with the program `git`: the commits that changed it, and its files in each. Only
+//! reads, uses no network, and runs nothing that a repository may configure: no hook, no filter, no signature check. A
+//! folder without history yields an empty result, not an error.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use cognitive_contract::text::{cut, written_out};
 
-/// What git is told before the command itself.
+/// Git configuration for every command.
 const SETTINGS: [&str; 5] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -17,9 +17,9 @@ const SETTINGS: [&str; 5] = [
     "protocol.allow=never",
     "gc.auto=0",
 ];
-/// How many digits of a commit are told.
+/// The number of digits of a commit hash in results.
 const DIGITS: usize = 12;
-/// The most files of a folder, and the most bytes of all of them.
+/// The maximum number of files in a folder, and of bytes in all of them.
 const MAX_FILES: usize = 1_000;
 const MAX_BYTES: u64 = 16 << 20;
 
@@ -28,13 +28,13 @@ const MAX_BYTES: u64 = 16 << 20;
 pub struct FolderCommit {
     /// The first digits of its hash.
     pub id: String,
-    /// When it was made, in RFC 3339.
+    /// The commit time, in RFC 3339.
     pub at: String,
-    /// The first line of what was said of it.
+    /// The first line of the commit message.
     pub subject: String,
 }
 
-/// The commits that changed a folder, the newest first.
+/// The commits that changed a folder, newest first.
 #[must_use]
 pub fn commits(folder: &Path, most: usize) -> Vec<FolderCommit> {
     let most = format!("--max-count={most}");
@@ -54,8 +54,8 @@ pub fn commits(folder: &Path, most: usize) -> Vec<FolderCommit> {
     said.lines().filter_map(commit).collect()
 }
 
-/// The files of a folder in a commit, by path; nothing if it has none there, or more than a module may have. Links, submodules
-/// and hidden files are left out.
+/// The files of a folder in a commit, by path; `None` if there are none or more than a module may have. Omits links,
+/// submodules and hidden files.
 #[must_use]
 pub fn files_at(folder: &Path, commit: &str) -> Option<BTreeMap<String, Vec<u8>>> {
     if commit.len() != DIGITS || !is_hexadecimal(commit) {
@@ -96,7 +96,7 @@ fn is_hexadecimal(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// What git prints; nothing if it cannot do it.
+/// The output of git; `None` if it fails.
 fn git(folder: &Path, arguments: &[&str], input: &str) -> Option<Vec<u8>> {
     let mut command = Command::new("git");
     for setting in SETTINGS {
@@ -117,7 +117,7 @@ fn git(folder: &Path, arguments: &[&str], input: &str) -> Option<Vec<u8>> {
     let mut child = command.spawn().ok()?;
     let mut pipe = child.stdin.take()?;
     let input = input.to_owned();
-    // Written beside: git answers while it reads, and neither may wait for the other.
+    // Written in a separate thread: git answers while it reads, so sequential I/O could deadlock.
     let writer = std::thread::spawn(move || pipe.write_all(input.as_bytes()));
     let output = child.wait_with_output().ok()?;
     let _git_may_have_read_enough = writer.join();

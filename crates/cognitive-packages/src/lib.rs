@@ -1,14 +1,14 @@
-//! Cognitive Modules as packages: from a folder to an archive that is the same on every machine, and from an archive to a folder
-//! that holds nothing else.
+//! Cognitive Modules as packages: packs a folder into a reproducible archive, and unpacks an archive into a folder with
+//! exactly its files.
 //!
-//! - [`Package`] is a module that loads, with its [`archive`] and the hashes of both forms.
-//! - [`PackageSource`] reads where a package comes from; [`oci`] is its form in a registry, [`git`] takes it out of a repository,
-//!   [`index`] is a list of packages that any web server can serve.
-//! - [`ModuleFolder`] installs and removes, with the [`lock`] file that says what is there.
+//! - [`Package`] is a loadable module with its [`archive`] and the hashes of both forms.
+//! - [`PackageSource`] parses the address of a package. [`oci`] is the form in a registry, [`git`] fetches a folder
+//!   from a repository, and [`index`] is a list of packages that any web server can serve.
+//! - [`ModuleFolder`] installs and removes packages, and records them in the [`lock`] file.
 //! - [`signature`] signs and verifies.
 //!
-//! The door to the folders that modules are installed into, and to the program `git`. Opens no socket, reads no environment
-//! variable, prints nothing. Whatever a package claims, nothing outside of the folder of modules is written or removed.
+//! Accesses the module folders and runs the program `git`. Opens no socket, reads no environment variable, prints
+//! nothing. No package can make it write or remove anything outside the module folder.
 
 pub mod archive;
 mod error;

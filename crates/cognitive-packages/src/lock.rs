@@ -1,6 +1,5 @@
-//! `cognitive.lock`: which packages are installed, in which version, from where, and what they hold. (S-27)
-//! One file per folder of modules, for people to read in a diff. A file that this program does not understand is refused, never
-//! written over.
+//! `cognitive.lock`: the installed packages with version, origin and content hashes. (S-27)
+//! One readable, diffable file per module folder. An unknown or damaged file is refused and never overwritten.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -14,35 +13,35 @@ use crate::name::check_name;
 
 /// The name of the file.
 pub const LOCK_FILE: &str = "cognitive.lock";
-/// The form of the file.
+/// The version of the file format.
 const FORM: u32 = 1;
-/// The name under which it is written.
+/// The name of the temporary file.
 const DRAFT: &str = ".cognitive.lock.part";
-/// The largest file that is read.
+/// The maximum size of the file.
 const MAX_LENGTH: u64 = 8 << 20;
 
-/// The file.
+/// The content of the lock file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockFile {
     lockfile: u32,
-    /// By name.
+    /// The packages by name.
     pub modules: BTreeMap<String, LockedModule>,
 }
 
-/// One package.
+/// One installed package.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockedModule {
     /// Its version.
     pub version: String,
-    /// Where it came from, as it was asked for.
+    /// The source as the user requested it.
     pub source: String,
-    /// Where exactly this package is: a digest, a commit, an archive.
+    /// The exact origin: a digest, a commit or an archive.
     pub resolved: String,
-    /// The hash of its archive.
+    /// The hash of the archive.
     pub sha256: String,
-    /// The hash of its files.
+    /// The hash of the files.
     pub tree: String,
-    /// The key that signed it.
+    /// The key that signed the package.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signed_by: Option<String>,
 }
@@ -54,12 +53,12 @@ impl Default for LockFile {
 }
 
 impl LockFile {
-    /// A file with one package.
+    /// Creates a lock file with one package.
     pub(crate) fn of(name: &str, module: &LockedModule) -> Self {
         Self { lockfile: FORM, modules: BTreeMap::from([(name.to_owned(), module.clone())]) }
     }
 
-    /// Reads the file; an empty one if there is none.
+    /// Reads the file. A missing file counts as empty.
     pub fn read(path: &Path) -> Result<Self, PackageError> {
         let text = match read_bounded(path) {
             Ok(text) => text,
@@ -87,12 +86,12 @@ impl LockFile {
         Ok(file)
     }
 
-    /// Writes the file as a whole or not at all. Only for whoever holds the folder of modules.
+    /// Writes the file atomically. The caller must hold the lock on the module folder.
     pub(crate) fn write(&self, path: &Path) -> Result<(), PackageError> {
         let draft = path.with_file_name(DRAFT);
         let written = serde_json::to_string_pretty(self).map_err(io::Error::from).and_then(|text| {
             fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
-            // What a killed process left; or a link that somebody put there, which goes and is not followed.
+            // A leftover of a killed process, or a planted link, which is removed and not followed.
             remove_draft(path);
             let mut file = OpenOptions::new().write(true).create_new(true).open(&draft)?;
             writeln!(file, "{text}")?;
@@ -103,7 +102,7 @@ impl LockFile {
     }
 }
 
-/// Removes what a killed process left of the file that it was writing.
+/// Removes the temporary file of a killed process.
 pub(crate) fn remove_draft(path: &Path) {
     let _mostly_not_there = fs::remove_file(path.with_file_name(DRAFT));
 }

@@ -1,9 +1,10 @@
-//! The folder that packages are installed into, and its lock file. Only folders that the lock file names are replaced or removed,
-//! and only while they are as they were installed: what somebody wrote or changed stays.
+//! The folder of installed packages, and its lock file. Replaces or removes only folders that the lock file names, and
+//! only while they are unchanged; content that a user wrote or changed stays.
 //!
-//! A kill at any moment leaves every module as it was or as it should be. The folder changes first and the lock file after it, so
-//! that the file never promises what is not there. What is about to change is written down before; the next command that changes
-//! something finishes what a killed one had begun.
+//! A kill at any moment leaves every module in its old or its new state. The folder changes before the lock file, so an
+//! installation never records a package that does not exist. A pending file records the package first, and the next
+//! command that changes the folder completes an interrupted installation. An interrupted removal leaves a lock entry
+//! whose state is [`InstalledState::Missing`].
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use crate::name::check_name;
 use crate::package::{Package, tree_digest};
 use crate::{PackageError, platform, signature};
 
-/// What is being installed, as long as it is not in the lock file.
+/// The pending file: the package that is being installed, until it is in the lock file.
 const PENDING: &str = ".cogn-pending.json";
 
 /// A folder of modules with its lock file.
@@ -25,45 +26,45 @@ pub struct ModuleFolder {
     lock: PathBuf,
 }
 
-/// Where a package came from.
+/// The origin of a package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackageOrigin {
-    /// As it was asked for.
+    /// The source as the user requested it.
     pub source: String,
-    /// Where exactly this package is.
+    /// The exact origin of this package.
     pub resolved: String,
-    /// The key that signed it.
+    /// The key that signed the package.
     pub signed_by: Option<String>,
 }
 
-/// How an installed package is on disk.
+/// The state of an installed package on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InstalledState {
-    /// As it was installed.
+    /// Unchanged since its installation.
     Intact,
-    /// Somebody changed it.
+    /// Changed by a user or program.
     Changed,
-    /// It is not there.
+    /// Not on disk.
     Missing,
 }
 
-/// What an installation did.
+/// The result of an installation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InstallOutcome {
-    /// It was not there before.
+    /// The package is new.
     Added,
-    /// It took the place of this version.
+    /// The package replaced this version.
     Replaced(String),
-    /// The same package was there already.
+    /// The same package was already installed.
     Unchanged,
 }
 
-/// What may be replaced or removed.
+/// The content that may be replaced or removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overwrite {
-    /// Only what is as it was installed.
+    /// Only unchanged packages.
     Intact,
-    /// Also what somebody changed or wrote there.
+    /// Also changed packages and other content.
     Anything,
 }
 
@@ -74,14 +75,14 @@ impl ModuleFolder {
         Self { folder: root.join("cognitive/modules"), lock: root.join(LOCK_FILE) }
     }
 
-    /// The folder of a user, below the home directory.
+    /// The module folder of a user, in the home directory.
     #[must_use]
     pub fn of_user(home: &Path) -> Self {
         let place = home.join(".cognitive");
         Self { folder: place.join("modules"), lock: place.join(LOCK_FILE) }
     }
 
-    /// The folder.
+    /// The path of the module folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.folder
@@ -93,12 +94,12 @@ impl ModuleFolder {
         &self.lock
     }
 
-    /// What is installed, by the lock file.
+    /// The installed packages according to the lock file.
     pub fn locked(&self) -> Result<LockFile, PackageError> {
         LockFile::read(&self.lock)
     }
 
-    /// How a package of the lock file is on disk.
+    /// The state on disk of a package in the lock file.
     #[must_use]
     pub fn state(&self, name: &str, locked: &LockedModule) -> InstalledState {
         match self.tree(name) {
@@ -108,7 +109,7 @@ impl ModuleFolder {
         }
     }
 
-    /// Puts a package in its place and into the lock file.
+    /// Installs a package and records it in the lock file.
     pub fn install(
         &self,
         package: &Package,
@@ -151,7 +152,7 @@ impl ModuleFolder {
         Ok(outcome)
     }
 
-    /// Removes a package from the lock file and from the folder.
+    /// Removes a package from the folder and from the lock file.
     pub fn remove(&self, name: &str, overwrite: Overwrite) -> Result<LockedModule, PackageError> {
         check_name(name)?;
         let _guard = self.guard()?;
@@ -198,8 +199,8 @@ impl ModuleFolder {
         }
     }
 
-    /// The hash of what is in the place of a module; nothing, if nothing is there. What cannot be read is something else than any
-    /// package, so it is not written over.
+    /// The hash of the content at a module's location; `None` if nothing exists there. Unreadable content matches no
+    /// package, so it is not overwritten.
     fn tree(&self, name: &str) -> Option<String> {
         let path = self.folder.join(name);
         fs::symlink_metadata(&path).ok()?;
@@ -207,9 +208,9 @@ impl ModuleFolder {
         Some(files.map_or_else(|| "unreadable".to_owned(), |files| tree_digest(&files)))
     }
 
-    /// Waits until nobody else changes the folder, and removes what a killed process left.
+    /// Waits until no other process changes the folder, and cleans up after a killed process.
     fn guard(&self) -> Result<File, PackageError> {
-        // Held for moments only: what is installed was fetched before.
+        // Held only for moments, because the package was fetched before.
         let held = fs::create_dir_all(&self.folder).and_then(|()| platform::hold(&self.folder));
         let held = held.map_err(PackageError::io("write to", &self.folder))?;
         remove_staged(&self.folder);
@@ -220,7 +221,7 @@ impl ModuleFolder {
         Ok(held)
     }
 
-    /// Writes down what is about to be installed.
+    /// Records the package that is about to be installed.
     fn begin(&self, name: &str, locked: &LockedModule) -> Result<(), PackageError> {
         let path = self.folder.join(PENDING);
         let pending = LockFile::of(name, locked);
@@ -228,17 +229,17 @@ impl ModuleFolder {
     }
 
     fn end(&self) {
-        // One that stays says what is in the lock file already.
+        // If the pending file remains, it only repeats an entry of the lock file.
         let _said_twice = fs::remove_file(self.folder.join(PENDING));
     }
 
-    /// Takes into the lock file what a killed process had installed and not yet written down there.
+    /// Adds a package to the lock file that a killed process had installed but not recorded.
     fn finish_pending(&self) -> Result<(), PackageError> {
         let path = self.folder.join(PENDING);
         if fs::symlink_metadata(&path).is_err() {
             return Ok(());
         }
-        // A draft that cannot be read was never in force.
+        // An unreadable pending file was never complete.
         for (name, pending) in LockFile::read(&path).map(|file| file.modules).unwrap_or_default() {
             if self.tree(&name).as_deref() == Some(&pending.tree) {
                 let mut lock = self.locked()?;
@@ -359,7 +360,7 @@ mod tests {
         );
     }
 
-    // A kill while one of the two files is written; the next installation of the same package writes neither.
+    // A kill during the write of one of the two files; the next installation of the same package writes neither.
     #[test]
     fn a_half_written_file_goes_with_the_next_command() {
         let dir = tempfile::tempdir().unwrap();

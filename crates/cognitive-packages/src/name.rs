@@ -1,24 +1,24 @@
-//! Names of packages and of files inside of them. A name is refused when any usual file system would refuse it or read it as
-//! something else, so that what one machine packs every other can unpack. (REG-005)
+//! Validates names of packages and of the files in them. Refuses a name that any common file system would reject or
+//! interpret differently, so that every machine can unpack what another one packs. (REG-005)
 
 use cognitive_contract::text::cut;
 
 use crate::PackageError;
 
-/// The longest name of a package.
+/// The maximum length of a package name.
 const MAX_NAME: usize = 64;
-/// The longest path of a file inside of a package.
+/// The maximum length of a file path in a package.
 const MAX_PATH: usize = 240;
-/// The deepest folder inside of a package.
+/// The maximum folder depth in a package.
 const MAX_DEPTH: usize = 8;
-/// Kept for those who run a registry.
+/// Prefixes reserved for registry operators.
 const RESERVED_PREFIXES: [&str; 3] = ["cognitive-", "cm-", "core-"];
-/// Namespaces that nobody can give themselves.
+/// Namespaces that publishers cannot choose.
 const RESERVED_NAMESPACES: [&str; 3] = ["official", "community", "verified"];
-/// Windows opens a device for these, with any extension.
+/// Windows opens a device for these names, with any extension.
 const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
 
-/// Refuses a name that is no name of a package.
+/// Refuses an invalid package name.
 pub fn check_name(name: &str) -> Result<(), PackageError> {
     let begins = name.starts_with(|first: char| first.is_ascii_lowercase());
     let is_taken = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
@@ -29,7 +29,7 @@ pub fn check_name(name: &str) -> Result<(), PackageError> {
         .hint("Use lower-case letters, digits and hyphens, a letter first, at most 64 of them"))
 }
 
-/// Refuses a name that is kept for others. Only for those who publish: what others published can be installed.
+/// Refuses reserved names. Applies only to publishing; packages with reserved names can be installed.
 pub fn check_publishable(name: &str, namespace: Option<&str>) -> Result<(), PackageError> {
     check_name(name)?;
     if let Some(prefix) = RESERVED_PREFIXES.iter().find(|prefix| name.starts_with(**prefix)) {
@@ -43,7 +43,7 @@ pub fn check_publishable(name: &str, namespace: Option<&str>) -> Result<(), Pack
     }
 }
 
-/// Why a path cannot be that of a file in a package; `None` if it can. Paths have `/` between their parts.
+/// The reason why a path is invalid for a file in a package; `None` if it is valid. Path parts are separated by `/`.
 pub(crate) fn path_fault(path: &str) -> Option<&'static str> {
     if path.len() > MAX_PATH {
         return Some("its path is longer than 240 bytes");

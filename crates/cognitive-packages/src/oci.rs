@@ -1,6 +1,6 @@
-//! A package in an OCI registry: one manifest with one layer, the archive itself. No artefact type and the usual type of the
-//! configuration, because some registries refuse what they do not know; the signature is an annotation, because many registries
-//! have no list of referrers. Opens no connection.
+//! A package in an OCI registry: one manifest with one layer, the archive itself. It has no artifact type and the usual
+//! configuration type, because some registries refuse unknown types. The signature is an annotation, because many
+//! registries have no referrers list. Opens no connection.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,33 +12,33 @@ use crate::PackageError;
 use crate::archive::MAX_BYTES;
 use crate::package::{Package, sha256};
 
-/// The type of a manifest.
+/// The media type of a manifest.
 pub const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
-/// The type of a package.
+/// The media type of a package.
 pub const LAYER_TYPE: &str = "application/vnd.cognitive.module.v1.tar+gzip";
-/// The type of the configuration, which every registry knows.
+/// The media type of the configuration. Every registry supports it.
 const CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
-/// Where the signature is.
+/// The annotation with the signature.
 const SIGNATURE: &str = "dev.cognitive-modules.signature.minisign";
 const TITLE: &str = "org.opencontainers.image.title";
 const VERSION: &str = "org.opencontainers.image.version";
 const DESCRIPTION: &str = "org.opencontainers.image.description";
 
-/// A place in a registry: `host[:port]/repository[:tag][@sha256:…]`.
+/// A location in a registry: `host[:port]/repository[:tag][@sha256:…]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OciReference {
-    /// With the port, if there is one.
+    /// The host, with the port if there is one.
     pub host: String,
-    /// Such as `acme/text-classifier`.
+    /// The repository, such as `acme/text-classifier`.
     pub repository: String,
-    /// A name that can be moved.
+    /// A tag, which can be moved.
     pub tag: Option<String>,
-    /// `sha256:…` of the manifest, which cannot.
+    /// The digest of the manifest, `sha256:…`, which cannot be moved.
     pub digest: Option<String>,
 }
 
 impl OciReference {
-    /// Reads a reference, without `oci://`.
+    /// Parses a reference, without `oci://`.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (text, digest) = match text.split_once('@') {
             None => (text, None),
@@ -69,13 +69,13 @@ impl OciReference {
         })
     }
 
-    /// What is asked for: the digest, else the tag, else `latest`.
+    /// The requested version: the digest, else the tag, else `latest`.
     #[must_use]
     pub fn target(&self) -> &str {
         self.digest.as_deref().or(self.tag.as_deref()).unwrap_or("latest")
     }
 
-    /// The same place by its digest alone.
+    /// The same location, identified only by its digest.
     #[must_use]
     pub fn pinned(&self, digest: &str) -> Self {
         Self { tag: None, digest: Some(digest.to_owned()), ..self.clone() }
@@ -101,7 +101,7 @@ fn is_component(part: &str) -> bool {
         && !part.contains("..")
 }
 
-/// Whether a text can be a tag. A version with `+` cannot.
+/// Returns whether a text is a valid tag. A version with `+` is not.
 #[must_use]
 pub fn is_tag(text: &str) -> bool {
     let is_taken = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
@@ -119,12 +119,12 @@ fn checked_digest(digest: &str) -> Result<String, String> {
     }
 }
 
-/// What a package becomes in a registry: blobs to be sent first, then the manifest.
+/// A package for upload: the blobs are sent first, then the manifest.
 #[derive(Debug)]
 pub struct OciUpload {
     /// The manifest.
     pub manifest: Vec<u8>,
-    /// The configuration, which says nothing.
+    /// The configuration, which is empty.
     pub config: Vec<u8>,
 }
 
@@ -153,12 +153,12 @@ pub fn upload_of(package: &Package, signature: Option<&str>) -> OciUpload {
     OciUpload { manifest: manifest.to_string().into_bytes(), config }
 }
 
-/// Where the archive is, by the manifest.
+/// The location of the archive, according to the manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OciLayer {
     /// `sha256:…` of the archive.
     pub digest: String,
-    /// Its length.
+    /// The size of the archive.
     pub size: u64,
     /// The signature of the archive.
     pub signature: Option<String>,
@@ -180,7 +180,7 @@ struct LayerFile {
     size: u64,
 }
 
-/// Reads a manifest: the one layer that is a package. Whatever else a registry holds is refused.
+/// Reads a manifest and returns the one layer that is a package. Refuses any other content.
 pub fn layer_of(manifest: &[u8]) -> Result<OciLayer, PackageError> {
     let refused = |reason: &str| {
         PackageError::new(format!("the registry holds no package of a module there: {reason}"))

@@ -1,5 +1,5 @@
-//! A package: the files of one module that loads, under its own name and version. What cannot be run is neither packed nor
-//! installed. (REG-002, REG-003)
+//! A package: the files of one loadable module, under its own name and version. Refuses to pack or install a module
+//! that cannot be run. (REG-002, REG-003)
 
 use cognitive_contract::Module;
 use cognitive_contract::text::hex;
@@ -13,18 +13,18 @@ use crate::{PackageError, path_fault};
 /// The files that every package has.
 const REQUIRED: [&str; 3] = ["module.yaml", "prompt.md", "schema.json"];
 
-/// A module as it is handed from one machine to another.
+/// A module in its distributable form.
 #[derive(Debug)]
 pub struct Package {
-    /// The module, loaded.
+    /// The loaded module.
     pub module: Module,
     /// Its files.
     pub files: Files,
     /// The archive.
     pub archive: Vec<u8>,
-    /// Of the archive, 64 hexadecimal digits.
+    /// The hash of the archive, 64 hexadecimal digits.
     pub sha256: String,
-    /// Of the files, however they are packed.
+    /// The hash of the files, independent of their packing.
     pub tree: String,
 }
 
@@ -35,7 +35,7 @@ impl Package {
         Self::of_files(files)
     }
 
-    /// Packs files that came from anywhere.
+    /// Packs files from any source.
     pub fn of_files(files: Files) -> Result<Self, PackageError> {
         if let Some((path, fault)) = files.keys().find_map(|path| Some((path, path_fault(path)?))) {
             return Err(PackageError::new(format!("a file cannot be packed: {fault}: `{path}`")));
@@ -43,13 +43,13 @@ impl Package {
         let module = checked(&files)?;
         let archive = archive::write(&module.manifest.name, &files)
             .map_err(|error| PackageError::new(format!("the module cannot be packed: {error}")))?;
-        // Nothing is handed out that this very program would refuse.
+        // This program must be able to read the result.
         archive::read(&archive, &ArchiveForm::Package)?;
         let sha256 = sha256(&archive);
         Ok(Self { module, tree: tree_digest(&files), files, archive, sha256 })
     }
 
-    /// Reads an archive. With `expected` its hash is compared before anything is unpacked. (SEC-025)
+    /// Reads an archive. With `expected`, the hash is compared before anything is unpacked. (SEC-025)
     pub fn of_archive(bytes: Vec<u8>, expected: Option<&str>) -> Result<Self, PackageError> {
         let sha256 = sha256(&bytes);
         if let Some(expected) = expected.map(|text| text.strip_prefix("sha256:").unwrap_or(text))
@@ -78,13 +78,13 @@ impl Package {
         &self.module.manifest.name
     }
 
-    /// Its version.
+    /// The version of the module.
     #[must_use]
     pub fn version(&self) -> &str {
         &self.module.manifest.version
     }
 
-    /// What the archive is called as a file. (REG-002)
+    /// The file name of the archive. (REG-002)
     #[must_use]
     pub fn file_name(&self) -> String {
         format!("{}-{}.tar.gz", self.name(), self.version())
@@ -97,7 +97,7 @@ pub fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// The hash of files: of each its path, its length and its bytes. No two trees give the same text to hash.
+/// The hash of files: the path, length and bytes of each. Different trees never produce the same hash input.
 #[must_use]
 pub fn tree_digest(files: &Files) -> String {
     let mut hash = Sha256::new();
@@ -108,7 +108,7 @@ pub fn tree_digest(files: &Files) -> String {
     hex(&hash.finalize())
 }
 
-/// Loads the module of these files.
+/// Loads the module from its files.
 fn checked(files: &Files) -> Result<Module, PackageError> {
     if let Some(missing) = REQUIRED.iter().find(|name| !files.contains_key(**name)) {
         return Err(PackageError::new(format!(

@@ -1,5 +1,6 @@
-//! Signatures by minisign: a key pair of the publisher, a small text beside the package. Whoever installs names the keys that they
-//! trust, or sticks to the key of the first installation. Keys and signatures are those of the program `minisign`.
+//! Minisign signatures: the publisher has a key pair and puts a small signature file next to the package. The
+//! installing user lists trusted keys, or stays with the key of the first installation. Keys and signatures are
+//! compatible with the program `minisign`.
 
 use std::io::Cursor;
 
@@ -10,21 +11,21 @@ use crate::PackageError;
 use crate::lock::LockedModule;
 use crate::module_folder::Overwrite;
 
-/// A key that packages are verified with.
+/// A key to verify packages with.
 #[derive(Debug, Clone)]
 pub struct TrustedKey(PublicKey);
 
-/// A new pair: what is kept and what is given out, each as the text of a file.
+/// A new key pair, each key as the text of a file.
 #[derive(Debug)]
 pub struct NewKeys {
-    /// Encrypted with the password, if there is one.
+    /// The secret key, encrypted if a password was given.
     pub secret: String,
-    /// For everybody.
+    /// The public key.
     pub public: String,
 }
 
 impl TrustedKey {
-    /// Reads a key: its base64 line, or the whole file.
+    /// Parses a key: its base64 line, or the whole file.
     pub fn parse(text: &str) -> Result<Self, PackageError> {
         let text = text.trim();
         let key = if text.contains('\n') {
@@ -38,14 +39,14 @@ impl TrustedKey {
         })
     }
 
-    /// The line that people exchange.
+    /// The base64 line of the key, for exchange with others.
     #[must_use]
     pub fn text(&self) -> String {
         self.0.to_base64()
     }
 }
 
-/// Makes a pair of keys. Without a password the secret one is usable by whoever reads the file.
+/// Creates a key pair. Without a password, every reader of the file can use the secret key.
 pub fn generate(password: Option<String>) -> Result<NewKeys, PackageError> {
     let failed = |error: minisign::PError| PackageError::new(format!("keys cannot be made: {error}"));
     let pair = match password {
@@ -57,13 +58,13 @@ pub fn generate(password: Option<String>) -> Result<NewKeys, PackageError> {
     Ok(NewKeys { secret, public: pair.pk.to_box().map_err(failed)?.into_string() })
 }
 
-/// Whether the secret key of this file is encrypted.
+/// Returns whether the secret key in this file is encrypted.
 pub fn needs_password(secret: &str) -> Result<bool, PackageError> {
     let unencrypted = secret_box(secret)?.into_unencrypted_secret_key();
     Ok(unencrypted.is_err())
 }
 
-/// Signs an archive; the comment is signed along with it.
+/// Signs an archive. The comment is part of the signature.
 pub fn sign(
     secret: &str,
     password: Option<String>,
@@ -94,8 +95,8 @@ fn secret_box(text: &str) -> Result<SecretKeyBox, PackageError> {
     SecretKeyBox::from_string(text).map_err(bad)
 }
 
-/// Looks which of these keys signed an archive. A signature that fits none of them is refused; so is none at all, where keys are
-/// given.
+/// Returns the key that signed an archive. Refuses a signature by none of the given keys, and a missing signature if
+/// keys are given.
 pub fn verify(
     archive: &[u8],
     signature: Option<&str>,
@@ -124,7 +125,7 @@ pub fn verify(
     })
 }
 
-/// Refuses a package whose signer is another than that of the installed one, or that lost its signature.
+/// Refuses a package whose signer differs from that of the installed one, or whose signature is missing.
 pub(crate) fn check_same_signer(
     name: &str,
     known: Option<&LockedModule>,

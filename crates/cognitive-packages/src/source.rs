@@ -1,6 +1,6 @@
-//! Where a package can come from, as people type it (REG-004):
+//! Parses the address of a package, as users type it (REG-004):
 //!
-//! | form | what it is |
+//! | form | source |
 //! |---|---|
 //! | `./folder`, `/folder`, `m-1.0.0.tar.gz` | a folder or an archive on this machine |
 //! | `https://…/m-1.0.0.tar.gz[#sha256:…]` | an archive on the web |
@@ -9,8 +9,8 @@
 //! | `oci://host/repository[:tag][@sha256:…]` | an OCI registry |
 //! | `registry:name[@range]`, `name[@range]` | a name of the configured index |
 //!
-//! Reading is all that is done here. Nothing that could become an option of another program, another protocol of git or a way out
-//! of a folder passes.
+//! Only parses. Refuses any text that another program could read as an option, other git protocols, and paths that
+//! leave a folder.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -22,16 +22,16 @@ use cognitive_contract::text::{cut, written_out};
 use crate::name::{check_name, path_fault};
 use crate::{OciReference, PackageError};
 
-/// The longest source.
+/// The maximum length of an address.
 const MAX_LENGTH: usize = 2_048;
 
-/// Where a package comes from.
+/// The source of a package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PackageSource {
     /// A folder or an archive on this machine.
     Path(PathBuf),
-    /// An archive on the web, and the hash that it must have.
+    /// An archive on the web, with its expected hash.
     Web {
         /// The address.
         url: String,
@@ -42,33 +42,33 @@ pub enum PackageSource {
     GitHub {
         /// `owner/repo`.
         repository: String,
-        /// The folder; empty for the top.
+        /// The folder; empty for the root of the repository.
         path: String,
         /// Branch, tag or commit.
         reference: Option<String>,
     },
     /// A folder of any git repository.
     Git {
-        /// What `git` gets.
+        /// The address for `git`.
         url: String,
-        /// The folder; empty for the top.
+        /// The folder; empty for the root of the repository.
         path: String,
         /// Branch, tag or commit.
         reference: Option<String>,
     },
-    /// An artefact in an OCI registry.
+    /// An artifact in an OCI registry.
     Oci(OciReference),
-    /// A name of the index.
+    /// A name in the index.
     Registry {
         /// The name.
         name: String,
-        /// The versions that fit, as they were written.
+        /// The accepted versions, as written.
         range: String,
     },
 }
 
 impl PackageSource {
-    /// Reads what was typed.
+    /// Parses an address.
     pub fn parse(text: &str) -> Result<Self, PackageError> {
         let text = text.trim();
         if text.is_empty() || text.len() > MAX_LENGTH || text.chars().any(char::is_control) {
@@ -99,7 +99,7 @@ impl PackageSource {
     }
 }
 
-/// As with `cogn run`: what has a separator or names an archive is a path, the rest is a name.
+/// Returns whether a text is a path and not a name, as in `cogn run`: it has a separator or names an archive.
 fn is_path(text: &str) -> bool {
     let is_archive = [".tar.gz", ".tgz"].iter().any(|end| text.ends_with(end));
     let has_scheme = text.contains("://") || text.contains("::");
@@ -122,19 +122,19 @@ fn web(text: &str) -> Result<PackageSource, String> {
         }
     };
     check_no_password(url)?;
-    // Nobody can see that a package over an open connection is the right one, unless they know its hash.
+    // Without TLS, a package can be replaced in transit, unless its hash is known.
     if url.starts_with("http://") && sha256.is_none() && !is_loopback(url) {
         return Err("without TLS it needs a hash: add `#sha256:…`, or use `https://`".to_owned());
     }
     Ok(PackageSource::Web { url: url.to_owned(), sha256 })
 }
 
-/// What is typed here is written into the lock file, which everybody who has the project can read.
+/// Refuses secrets in an address, because the lock file shows it to every reader of the project.
 fn check_no_password(url: &str) -> Result<(), String> {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let user = authority.rsplit_once('@').map(|(user, _)| user);
-    // Over ssh the name before the `@` opens nothing; a password does, and over https a name alone may be a token.
+    // Over ssh, a user name alone gives no access, but a password does. Over https, a name alone may be a token.
     let is_secret = |user: &str| user.contains(':') || url.starts_with("http");
     if user.is_some_and(is_secret) {
         return Err("it has a password or a token in it, which the lock file would show".to_owned());
@@ -165,7 +165,8 @@ fn github(rest: &str) -> Result<PackageSource, String> {
     Ok(PackageSource::GitHub { repository: format!("{owner}/{repository}"), path, reference })
 }
 
-/// `git+https://host/repo.git#path=modules/m@v1`, or with the reference alone. Only the transports that people use for code.
+/// `git+https://host/repo.git#path=modules/m@v1`, or with only the reference. Accepts only the common transports for
+/// code.
 fn git(text: &str) -> Result<PackageSource, String> {
     let url = text.strip_prefix("git+").unwrap_or(text);
     let (url, fragment) = url.split_once('#').unwrap_or((url, ""));
@@ -174,7 +175,7 @@ fn git(text: &str) -> Result<PackageSource, String> {
         None if fragment.is_empty() => ("", None),
         None => with_reference(fragment.strip_prefix('@').map_or(fragment, |_| fragment)).map(
             |(rest, reference)| {
-                // `#v1` and `#@v1` are the reference alone.
+                // `#v1` and `#@v1` contain only the reference.
                 ("", reference.or_else(|| Some(rest.to_owned()).filter(|rest| !rest.is_empty())))
             },
         )?,
@@ -186,7 +187,7 @@ fn git(text: &str) -> Result<PackageSource, String> {
         || url.starts_with("ssh://")
         || url.starts_with("git@")
         || url.starts_with("file:///");
-    // `ext::` and its like run programs; a leading hyphen would be an option.
+    // `ext::` and similar transports run programs; a leading hyphen would be an option.
     if !is_usual || url.contains("::") || url.contains(char::is_whitespace) || host_begins_with_hyphen(url) {
         return Err(
             "a git address is `git+https://…`, `git+ssh://…`, `git@host:…` or `git+file:///…`".to_owned()
@@ -218,7 +219,7 @@ fn with_reference(text: &str) -> Result<(&str, Option<String>), String> {
     Ok((place, Some(reference.to_owned())))
 }
 
-/// What git takes as the name of a branch, a tag or a commit, and no option.
+/// Refuses texts that git would not accept as a branch, tag or commit, or would read as an option.
 fn check_reference(reference: &str) -> Result<(), String> {
     let is_taken =
         |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'/' | b'+');
@@ -241,7 +242,7 @@ fn folder(path: &str) -> Result<String, String> {
 }
 
 fn unknown(text: &str, reason: &str) -> PackageError {
-    // A message goes into logs, and a secret in an address does not.
+    // Messages go into logs, so they must not contain a secret from an address.
     let has_user = text.split_once("://").is_some_and(|(_, rest)| rest.contains('@'));
     let shown = if has_user { bare_url(text) } else { text.to_owned() };
     PackageError::new(format!("this is no source of a package: `{}`: {reason}", written_out(cut(&shown, 120)))).hint(

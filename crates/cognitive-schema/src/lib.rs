@@ -1,14 +1,15 @@
-//! JSON Schema for contracts between programs and models: Draft-07 validation whose cost is bounded, and the same
-//! contract in the dialects that model providers understand.
+//! JSON Schema for contracts between programs and models: Draft-07 validation with bounded cost, and the same contract
+//! in the dialects that model providers understand.
 //!
-//! 1. Validation. [`Contract::compile`] reads the files of a module and refuses schemas that could hold up the validator.
-//!    A [`Section`] judges values and lists every [`SchemaViolation`]; [`prefix`] says what can be judged of a value that
-//!    is still being written.
-//! 2. Provider schemas. [`provider_schema()`] writes the whole envelope of a module for one [`SchemaTarget`], with a list of
-//!    every rule that the target cannot express. [`drop_stand_ins`] takes back what a target made a model write.
+//! 1. Validation. [`Contract::compile`] reads the files of a module and refuses schemas that could stall the validator.
+//!    A [`Section`] validates values and lists every [`SchemaViolation`]. [`prefix`] has the rules that apply while a
+//!    value is still being written.
+//! 2. Provider schemas. [`provider_schema()`] writes the whole envelope of a module for one [`SchemaTarget`], with a
+//!    list of every rule that the target cannot express. [`drop_stand_ins`] removes the placeholders that a target made
+//!    a model write.
 //!
-//! Does no I/O: `$ref` reaches the files that the caller hands in, and nothing is fetched. Knows no manifests and no error
-//! codes; the rules of the envelope are handed in as [`EnvelopeRules`].
+//! Does no I/O: `$ref` reaches only the files that the caller passes in, and nothing is fetched. Knows no manifests and
+//! no error codes; the caller passes the rules of the envelope as [`EnvelopeRules`].
 
 mod provider_schema;
 pub mod text;

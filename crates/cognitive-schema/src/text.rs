@@ -1,9 +1,9 @@
-//! Small rules about text: lengths in Unicode code points, JSON pointers, and the words for types.
-//! Normalises nothing: user text stays as it is.
+//! Small helpers for text: lengths in Unicode code points, JSON pointers, and names of types.
+//! Normalises nothing: user text is never changed.
 
 use serde_json::Value;
 
-/// The word that JSON Schema has for the type of a value. A number that is written whole is an `integer`.
+/// The JSON Schema name for the type of a value. A number written without a fraction is an `integer`.
 #[must_use]
 pub fn type_word(value: &Value) -> &'static str {
     match value {
@@ -26,19 +26,19 @@ pub fn cut(text: &str, limit: usize) -> &str {
     }
 }
 
-/// Whether `text` has at most `limit` code points. Looks at bytes first, since most texts are short.
+/// Returns whether `text` has at most `limit` code points. Compares bytes first, since most texts are short.
 #[must_use]
 pub fn fits(text: &str, limit: usize) -> bool {
     text.len() <= limit || text.chars().nth(limit).is_none()
 }
 
-/// Appends one member name or index to a JSON pointer, escaped as RFC 6901 asks.
+/// Appends one member name or index to a JSON pointer, escaped per RFC 6901.
 #[must_use]
 pub fn pointer(parent: &str, token: &str) -> String {
     format!("{parent}/{}", escaped(token))
 }
 
-/// One member name as it is written in a JSON pointer. Most names need no change.
+/// One member name, escaped for a JSON pointer. Most names need no change.
 #[must_use]
 pub fn escaped(token: &str) -> std::borrow::Cow<'_, str> {
     if token.contains(['~', '/']) { token.replace('~', "~0").replace('/', "~1").into() } else { token.into() }

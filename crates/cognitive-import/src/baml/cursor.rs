@@ -1,5 +1,5 @@
-//! Reads BAML letter by letter: words, quoted texts, raw texts with their marks, comments, balanced braces. Never looks back, and
-//! never goes deeper than a limit.
+//! Reads BAML character by character: words, quoted strings, raw strings, comments and balanced braces. Never moves
+//! back, and limits the nesting depth.
 
 use std::cell::Cell;
 
@@ -8,20 +8,20 @@ use serde_json::{Map, Number, Value};
 
 use crate::source::refuse;
 
-/// The deepest value in a value.
+/// The maximum nesting of values.
 const MAX_DEPTH: usize = 40;
 
-/// A place in a file.
+/// A position in a file.
 #[derive(Debug)]
 pub(super) struct BamlCursor<'t> {
     text: &'t str,
     at: usize,
     file: &'t str,
-    /// How far lines were counted, and how many.
+    /// The position up to which lines were counted, and their number.
     counted: Cell<(usize, usize)>,
-    /// Comments that were passed.
+    /// The number of comments so far.
     pub(super) comments: usize,
-    /// What the last comments before this place say, for the declaration that follows.
+    /// The text of the comments directly before this position, for the next declaration.
     pub(super) note: String,
 }
 
@@ -38,7 +38,7 @@ impl<'t> BamlCursor<'t> {
         self.rest().is_empty()
     }
 
-    /// The line of this place, from 1.
+    /// The line of this position, from 1.
     pub(super) fn line(&self) -> usize {
         let (from, lines) = self.counted.get();
         let between = self.text.get(from..self.at).unwrap_or_default();
@@ -58,7 +58,7 @@ impl<'t> BamlCursor<'t> {
         format!("{}:{}", self.file, self.line())
     }
 
-    /// Passes space and comments.
+    /// Skips whitespace and comments.
     pub(super) fn skip(&mut self) {
         self.note.clear();
         loop {
@@ -85,19 +85,19 @@ impl<'t> BamlCursor<'t> {
         }
     }
 
-    /// Passes space on this line only.
+    /// Skips whitespace within the line.
     fn skip_on_line(&mut self) {
         let rest = self.rest();
         self.at += rest.len() - rest.trim_start_matches([' ', '\t']).len();
     }
 
-    /// Whether this stands here, after space.
+    /// Returns whether `text` comes next, after whitespace.
     pub(super) fn sees(&mut self, text: &str) -> bool {
         self.skip();
         self.rest().starts_with(text)
     }
 
-    /// Takes this if it stands here, after space.
+    /// Consumes `text` if it comes next, after whitespace.
     pub(super) fn takes(&mut self, text: &str) -> bool {
         let sees = self.sees(text);
         if sees {
@@ -106,7 +106,7 @@ impl<'t> BamlCursor<'t> {
         sees
     }
 
-    /// Takes this if it stands exactly here.
+    /// Consumes `text` if it comes next without whitespace.
     pub(super) fn takes_at_once(&mut self, text: &str) -> bool {
         let sees = self.rest().starts_with(text);
         if sees {
@@ -119,7 +119,7 @@ impl<'t> BamlCursor<'t> {
         if self.takes(text) { Ok(()) } else { Err(self.error(&format!("expected `{text}`"))) }
     }
 
-    /// A word, after space: letters, digits, `_`, `-` and dots between them.
+    /// Reads a word, after whitespace: letters, digits, `_`, `-` and dots between them.
     pub(super) fn word(&mut self) -> Option<&'t str> {
         self.skip();
         let rest = self.rest();
@@ -139,7 +139,7 @@ impl<'t> BamlCursor<'t> {
         self.word().ok_or_else(|| self.error(&format!("expected {what}")))
     }
 
-    /// A quoted or raw text, after space, and the line on which it begins.
+    /// Reads a quoted or raw string, after whitespace, with the line on which it starts.
     pub(super) fn text(&mut self) -> Result<Option<(String, usize)>, Failure> {
         self.skip();
         let rest = self.rest();
@@ -174,7 +174,7 @@ impl<'t> BamlCursor<'t> {
         Err(self.error("a text has no end"))
     }
 
-    /// The name of a client: a text, or everything up to the next space.
+    /// Reads the name of a client: a string, or everything up to the next whitespace.
     pub(super) fn client(&mut self) -> Result<String, Failure> {
         if let Some((name, _)) = self.text()? {
             return Ok(name);
@@ -189,7 +189,7 @@ impl<'t> BamlCursor<'t> {
         Ok(name.to_owned())
     }
 
-    /// What stands between `open` and its `close`, texts and comments respected. `open` was taken.
+    /// Reads up to the matching `close`, skipping strings and comments. `open` is already consumed.
     pub(super) fn balanced(&mut self, open: char, close: char) -> Result<&'t str, Failure> {
         let start = self.at;
         let mut depth = 1_usize;
@@ -218,7 +218,7 @@ impl<'t> BamlCursor<'t> {
         }
     }
 
-    /// A value of a test: an object, a list, a text, a number or a bare word to the end of its line.
+    /// Reads a test value: an object, an array, a string, a number or bare words up to the end of the line.
     pub(super) fn value(&mut self, depth: usize) -> Result<Value, Failure> {
         if depth > MAX_DEPTH {
             return Err(self.error("values are nested too deeply"));
@@ -245,7 +245,7 @@ impl<'t> BamlCursor<'t> {
         self.bare()
     }
 
-    /// The members of an object whose brace was taken.
+    /// Reads the members of an object whose opening brace is already consumed.
     pub(super) fn object(&mut self, depth: usize) -> Result<Map<String, Value>, Failure> {
         let mut members = Map::new();
         while !self.takes("}") {
@@ -285,7 +285,7 @@ impl<'t> BamlCursor<'t> {
     }
 }
 
-/// A raw text without the indentation that all of its lines have.
+/// A raw string without the indentation that all its lines share.
 fn dedented(text: &str) -> String {
     let indent = |line: &str| line.len() - line.trim_start_matches([' ', '\t']).len();
     let least = text.lines().skip(1).filter(|line| !line.trim().is_empty()).map(indent).min().unwrap_or(0);

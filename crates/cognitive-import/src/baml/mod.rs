@@ -1,7 +1,7 @@
-//! A function of BAML as a module: its classes and enums are the contract, its prompt is the prompt, its tests are golden inputs.
+//! Imports a BAML function: its classes and enums become the contract, its prompt the prompt, its tests golden inputs.
 //!
-//! [`cursor`] reads characters, [`parse`](mod@parse) declarations, [`types`] turns types into JSON Schema. Reads what
-//! version 0 writes; refuses dynamic types, which only a running program knows.
+//! [`cursor`] reads characters, [`parse`](mod@parse) reads declarations, [`types`] converts types to JSON Schema.
+//! Supports the syntax of version 0. Refuses dynamic types, which are only known at run time.
 
 mod cursor;
 mod parse;
@@ -25,7 +25,7 @@ use crate::template::{TemplateTag, jinja};
 use parse::{BamlFile, BamlFunction};
 use types::BamlTypes;
 
-/// The most files of a folder.
+/// The maximum number of files in a folder.
 const MAX_FILES: usize = 200;
 
 /// Reads a file, or all files of a folder.

@@ -1,4 +1,5 @@
-//! Declarations of BAML: classes, enums, functions, tests and aliases as data; clients, generators and templates by their names.
+//! Parses BAML declarations: classes, enums, functions, tests and aliases as data; clients, generators and templates
+//! only by name.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +8,15 @@ use serde_json::{Number, Value};
 
 use super::cursor::BamlCursor;
 
-/// The deepest type in a type.
+/// The maximum nesting of types.
 const MAX_DEPTH: usize = 40;
 
-/// A type as it is written.
+/// A type as written.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum BamlType {
-    /// A class, an enum, an alias or a type of the language.
+    /// A class, an enum, an alias or a built-in type.
     Named(String),
-    /// One value.
+    /// One literal value.
     Literal(Value),
     /// `T[]`
     List(Box<BamlType>),
@@ -33,9 +34,9 @@ pub(super) enum BamlType {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct BamlAttribute {
     pub(super) name: String,
-    /// The first text among the arguments.
+    /// The first string among the arguments.
     pub(super) text: Option<String>,
-    /// Everything, as written.
+    /// The complete attribute, as written.
     pub(super) written: String,
 }
 
@@ -66,7 +67,7 @@ pub(super) struct BamlFunction {
     pub(super) prompt: String,
     pub(super) prompt_line: usize,
     pub(super) file: String,
-    /// What the comment above it says.
+    /// The text of the comment above the function.
     pub(super) note: Option<String>,
 }
 
@@ -80,19 +81,19 @@ pub(super) struct BamlTest {
     pub(super) file: String,
 }
 
-/// All that was declared.
+/// All declarations.
 #[derive(Debug, Default)]
 pub(super) struct BamlFile {
     pub(super) blocks: BTreeMap<String, BamlBlock>,
     pub(super) aliases: BTreeMap<String, BamlType>,
     pub(super) functions: Vec<BamlFunction>,
     pub(super) tests: Vec<BamlTest>,
-    /// Kind, name and place of what is not taken over.
+    /// The kind, name and location of declarations that are left out.
     pub(super) others: Vec<(String, String, String)>,
     pub(super) comments: usize,
 }
 
-/// Reads a file, and adds what it declares.
+/// Parses a file, and adds its declarations.
 pub(super) fn parse(text: &str, file: &str, into: &mut BamlFile) -> Result<(), Failure> {
     let mut cursor = BamlCursor::new(text, file);
     loop {
@@ -162,7 +163,7 @@ fn block(cursor: &mut BamlCursor<'_>, is_enum: bool, file: &str, into: &mut Baml
         let name = cursor.needs_word("a field, or `}`")?.to_owned();
         let mut own_kind = if is_enum { None } else { Some(kind(cursor, 0)?) };
         let mut all = attributes(cursor)?;
-        // Attributes may stand between the alternatives of a type.
+        // Attributes may occur between the alternatives of a type.
         while own_kind.is_some() && cursor.takes("|") {
             let more = kind(cursor, 0)?;
             own_kind = own_kind.map(|first| BamlType::Union(vec![first, more]));
@@ -195,7 +196,7 @@ fn attributes(cursor: &mut BamlCursor<'_>) -> Result<Vec<BamlAttribute>, Failure
     Ok(found)
 }
 
-/// A type with all of its alternatives.
+/// A type with all its alternatives.
 fn kind(cursor: &mut BamlCursor<'_>, depth: usize) -> Result<BamlType, Failure> {
     if depth > MAX_DEPTH {
         return Err(cursor.error("types are nested too deeply"));

@@ -1,5 +1,6 @@
-//! Types of BAML as JSON Schema. A class stands where it is used, so that a model sees it with the rest; only one that has parts
-//! of its own kind, or one too many, stands in `$defs`. What only a running program knows, dynamic types, is refused.
+//! Converts BAML types to JSON Schema. A class is written inline, so that a model sees it in context. Only recursive
+//! classes, and classes beyond a limit, go to `$defs`. Dynamic types are refused, because they are only known at run
+//! time.
 
 use cognitive_contract::Failure;
 use cognitive_contract::manifest::InputModality;
@@ -11,9 +12,9 @@ use crate::foreign_schema::or_null;
 use crate::loss::LossList;
 use crate::source::{quote, refuse};
 
-/// The longest way from type to type.
+/// The maximum nesting of types.
 const MAX_DEPTH: usize = 60;
-/// The most classes and enums that are written out where they are used.
+/// The maximum number of classes and enums that are written inline.
 const MAX_WRITTEN_OUT: usize = 300;
 const CHECKS: &str =
     "a check is an expression, which a contract does not evaluate; say it as a keyword of JSON Schema";
@@ -23,10 +24,10 @@ pub(super) struct BamlTypes<'f> {
     file: &'f BamlFile,
     place: String,
     losses: &'f mut LossList,
-    /// Classes that are being written out, the outermost first.
+    /// The classes that are being written, outermost first.
     inside: Vec<String>,
     written_out: usize,
-    /// What others refer to.
+    /// The definitions that schemas refer to.
     pub(super) definitions: Map<String, Value>,
 }
 
@@ -71,7 +72,7 @@ impl<'f> BamlTypes<'f> {
         Ok(())
     }
 
-    /// The schema of the answer; a class with its members.
+    /// The schema of the answer. A class is written with its members.
     pub(super) fn answer(&mut self, kind: &BamlType) -> Result<Value, Failure> {
         match kind {
             BamlType::Checked(inner, written) => {
@@ -167,7 +168,7 @@ impl<'f> BamlTypes<'f> {
             return self.class(name, block, depth + 1);
         }
         if !self.definitions.contains_key(name) {
-            // Known before it is described, so that a class may have parts of its own kind.
+            // Registered before it is built, so that a class may contain itself.
             self.definitions.insert(name.to_owned(), json!({}));
             let schema = self.class(name, block, depth + 1)?;
             self.definitions.insert(name.to_owned(), schema);
@@ -207,7 +208,7 @@ impl<'f> BamlTypes<'f> {
         self.losses.lost(format!("`{}` of `{name}`", attribute.written), file, why);
     }
 
-    /// Whether a field is there, and its description, as its attributes say.
+    /// Returns whether a field is included, and its description, according to its attributes.
     fn field(&mut self, name: &str, attributes: &[BamlAttribute], file: &str) -> (bool, Option<String>) {
         let mut description = None;
         for attribute in attributes {
@@ -276,7 +277,7 @@ impl<'f> BamlTypes<'f> {
     }
 }
 
-/// The kind of media that a type is.
+/// The media kind of a type name.
 fn medium(name: &str) -> Option<InputModality> {
     match name {
         "image" => Some(InputModality::Image),
@@ -334,7 +335,7 @@ mod tests {
         assert!(definitions["R"]["properties"]["children"].is_object());
     }
 
-    /// Each class uses the next one twice: written out, the last would stand there a million times.
+    /// Each class uses the next one twice; written inline, the last one would occur a million times.
     #[test]
     fn classes_that_multiply_are_referred_to() {
         let chain: Vec<String> =

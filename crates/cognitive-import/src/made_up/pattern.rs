@@ -1,13 +1,14 @@
-//! The shortest plain text that a pattern of JSON Schema matches. Patterns that only their own dialect understands give nothing.
+//! Generates a short plain text that matches a pattern of JSON Schema. Gives nothing for patterns that the regex parser
+//! does not support.
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-/// The longest text that is made.
+/// The maximum length of the text.
 const MAX_TEXT: usize = 4_000;
-/// The deepest group in a group.
+/// The maximum nesting of groups.
 const MAX_DEPTH: usize = 60;
 
-/// A text that matches, as far as one can be told from the pattern.
+/// A text that matches the pattern, if one can be derived from it.
 pub(super) fn text_for(pattern: &str) -> Option<String> {
     let parsed = regex_syntax::ParserBuilder::new()
         .nest_limit(MAX_DEPTH.try_into().ok()?)
@@ -35,7 +36,7 @@ fn write(part: &Hir, depth: usize, text: &mut String) -> Option<()> {
         }
         HirKind::Class(Class::Bytes(_)) => return None,
         HirKind::Repetition(repetition) => {
-            // One of what may be missing reads better than nothing.
+            // One repetition of an optional part reads better than none.
             let least = repetition.min.max(u32::from(repetition.max != Some(0)));
             for _ in 0..least {
                 write(&repetition.sub, depth + 1, text)?;

@@ -1,4 +1,5 @@
-//! Inputs and outputs of Prompty: a list of properties with names, a map of names to properties, or a map of names to plain values.
+//! Inputs and outputs of Prompty: a list of named properties, a map of names to properties, or a map of names to plain
+//! values.
 
 use cognitive_contract::Failure;
 use cognitive_contract::manifest::InputModality;
@@ -8,18 +9,18 @@ use crate::draft::DraftInput;
 use crate::loss::LossList;
 use crate::source::{quote, refuse};
 
-/// The deepest property in a property.
+/// The maximum nesting of properties.
 const MAX_DEPTH: usize = 20;
 
 /// One input or output.
 #[derive(Debug)]
 pub(super) struct PromptyProperty {
-    /// Its name.
+    /// The name.
     pub(super) name: String,
     members: Map<String, Value>,
 }
 
-/// All properties that are written at a key.
+/// All properties at a key.
 pub(super) fn list(written: &Value, file: &str) -> Result<Vec<PromptyProperty>, Failure> {
     let written = written.get("properties").unwrap_or(written);
     let property = |name: &str, value: &Value| {
@@ -67,7 +68,7 @@ impl PromptyProperty {
         self.text("kind").or_else(|| self.text("type")).unwrap_or("string")
     }
 
-    /// The value to try it with.
+    /// An example value.
     pub(super) fn example(&self) -> Option<&Value> {
         let given = ["sample", "example", "default"].iter().find_map(|key| self.members.get(*key))?;
         Some(given).filter(|value| !is_reference(value))
@@ -79,7 +80,7 @@ impl PromptyProperty {
         said.unwrap_or_else(|| !self.members.contains_key("default"))
     }
 
-    /// Adds it to the input of a module.
+    /// Adds the property to the input of a module.
     pub(super) fn add_to(
         &self,
         input: &mut DraftInput,
@@ -140,7 +141,7 @@ impl PromptyProperty {
         Ok(())
     }
 
-    /// Adds it to what the answer has.
+    /// Adds the property to the schema of the answer.
     pub(super) fn add_to_output(&self, output: &mut DraftInput, file: &str) -> Result<(), Failure> {
         if ["thread", "image", "audio", "file"].contains(&self.kind()) {
             let message =
@@ -211,7 +212,7 @@ impl PromptyProperty {
     }
 }
 
-/// Whether a value stands for one that lies elsewhere.
+/// Returns whether a value refers to the environment or to a file.
 fn is_reference(value: &Value) -> bool {
     value.as_str().is_some_and(|text| text.starts_with("${"))
 }
@@ -227,7 +228,7 @@ fn word_of(value: &Value) -> Value {
     })
 }
 
-/// The schema of the type that a value has.
+/// A schema for the type of a value.
 pub(super) fn kind_of(value: &Value) -> Value {
     match value {
         Value::String(_) => json!({ "type": "string" }),

@@ -1,11 +1,11 @@
-//! What a skill's answer may look like, read from an example in its text: a block of JSON below a heading that speaks of the
-//! output. A proposal: types are those of the example, and nothing is required.
+//! Proposes the schema of a skill's answer from an example in its text: a JSON block below a heading about the output.
+//! Types come from the example, and no member is required.
 
 use serde_json::{Map, Value, json};
 
-/// Words of headings and lines that announce an answer.
+/// Words in headings and lines that announce an answer.
 const ANNOUNCES: [&str; 7] = ["output", "response", "result", "answer", "return", "report", "respond"];
-/// The deepest value of an example that is looked at.
+/// The maximum nesting of an example.
 const MAX_DEPTH: usize = 12;
 
 /// The schema of the first example of an answer, and its line in the text, from 0.
@@ -29,7 +29,7 @@ pub(super) fn shown_answer(body: &str) -> Option<(Value, usize)> {
             None if announced && matches!(bare, "```json" | "```jsonc" | "```") => {
                 block = Some((number, String::new()));
             }
-            // Another language: its end is no beginning.
+            // A block in another language: its end must not start a new block.
             None if bare.starts_with("```") && bare != "```" => announced = false,
             None if !bare.is_empty() => {
                 let lower = bare.to_lowercase();

@@ -1,20 +1,20 @@
-//! The marks of Handlebars, as dotprompt writes it, and of Mustache, as Prompty may: everything stands between double braces.
+//! Finds the marks of Handlebars, for dotprompt and Prompty, and of Mustache, for Prompty. All tags use double braces.
 
 use cognitive_contract::Failure;
 
 use super::{MarkList, TemplateMark, TemplateTag, find_outside_quotes};
 use crate::source::{quote, refuse};
 
-/// Which of the two it is.
+/// The template engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BraceEngine {
-    /// With helpers such as `#if` and `role`.
+    /// Has helpers such as `#if` and `role`.
     Handlebars,
-    /// With sections only.
+    /// Has only sections.
     Mustache,
 }
 
-/// Finds the marks. Lines are counted from `first_line`.
+/// Finds the marks. Line numbers start at `first_line`.
 pub(crate) fn marks(
     text: &str,
     file: &str,
@@ -26,7 +26,7 @@ pub(crate) fn marks(
     while let Some(offset) = text.get(at..).and_then(|rest| rest.find("{{")) {
         let start = at + offset;
         if let Some(before) = start.checked_sub(1).filter(|before| text.get(*before..start) == Some("\\")) {
-            // `\{{` is two braces.
+            // `\{{` is a literal `{{`.
             list.text(at, before)?;
             list.text(start, start + 2)?;
             at = start + 2;
@@ -103,7 +103,7 @@ fn handlebars(inner: &str) -> TemplateTag {
     if let Some(closed) = inner.strip_prefix('/') {
         return match closed.trim() {
             "role" => TemplateTag::RoleEnd,
-            // It needs no end, and many write one.
+            // It needs no end tag, but many authors write one.
             "section" => TemplateTag::Statement,
             _ => TemplateTag::End,
         };
@@ -144,7 +144,7 @@ fn opened(block: &str) -> TemplateTag {
             let item = named.trim().trim_matches('|').split_whitespace().next().map(str::to_owned);
             TemplateTag::Each { item, list: list.trim().to_owned() }
         }
-        // A helper of the program that rendered the template, or a partial with content. What it encloses stays.
+        // An unknown helper, or a partial with content. Its enclosed text is kept.
         _ => TemplateTag::Section(block.to_owned()),
     }
 }
@@ -153,7 +153,7 @@ fn unquoted(text: &str) -> &str {
     text.trim().trim_matches(['"', '\''])
 }
 
-/// The value of `name=` among arguments.
+/// The value of `name=` among the arguments.
 fn argument<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     text.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
 }

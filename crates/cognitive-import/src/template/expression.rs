@@ -1,23 +1,23 @@
-//! The expressions of templates, as far as they name a value: `user.name`, `items[0]`, `text | trim`. Everything else is a
+//! Parses template expressions that name a value: `user.name`, `items[0]`, `text | trim`. Everything else is a
 //! calculation, which a prompt can only describe.
 
-/// What an expression is.
+/// A parsed expression.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum TemplateExpression {
-    /// A way from a name, and the filters that were put on it.
+    /// A path to a value, with filters.
     Way {
-        /// The names, the first of which is a variable.
+        /// The names of the path; the first one is a variable.
         steps: Vec<String>,
         /// The filters, as written.
         filters: Vec<String>,
     },
-    /// A quoted text or a number.
+    /// A quoted string or a number.
     Literal(String),
-    /// Something to calculate.
+    /// Any other expression.
     Calculation,
 }
 
-/// Reads an expression.
+/// Parses an expression.
 pub(crate) fn read(text: &str) -> TemplateExpression {
     let text = text.trim();
     if let Some(literal) = literal(text) {
@@ -47,7 +47,7 @@ fn literal(text: &str) -> Option<String> {
     })
 }
 
-/// `a.b[0]["c"]` as its steps. `../a`, `@root.a` and `this.a` are ways, too.
+/// The steps of `a.b[0]["c"]`. `../a`, `@root.a` and `this.a` are paths, too.
 fn way(text: &str) -> Option<Vec<String>> {
     let mut steps = Vec::new();
     let mut rest = text;
@@ -85,7 +85,7 @@ fn way(text: &str) -> Option<Vec<String>> {
     }
 }
 
-/// The names in a calculation that could be variables: words that are neither quoted nor behind a dot nor called.
+/// The possible variables in a calculation: words that are not quoted, not called, and not after a dot.
 pub(crate) fn names_in(text: &str) -> Vec<String> {
     const WORDS: [&str; 18] = [
         "and",

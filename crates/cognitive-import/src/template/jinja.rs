@@ -1,10 +1,11 @@
-//! The marks of Jinja, as Prompty, BAML and `TensorZero` write it: `{{ value }}`, `{% statement %}`, `{# comment #}`.
+//! Finds the marks of Jinja, as used by Prompty, BAML and `TensorZero`: `{{ value }}`, `{% statement %}`,
+//! `{# comment #}`.
 
 use cognitive_contract::Failure;
 
 use super::{MarkList, TemplateMark, TemplateTag, find_outside_quotes};
 
-/// Finds the marks. Lines are counted from `first_line`.
+/// Finds the marks. Line numbers start at `first_line`.
 pub(crate) fn marks(text: &str, file: &str, first_line: usize) -> Result<Vec<TemplateMark>, Failure> {
     let mut list = MarkList::new(text, file, first_line);
     let mut at = 0;
@@ -48,7 +49,7 @@ fn tag(list: &mut MarkList<'_>, start: usize) -> Result<usize, Failure> {
     if is_value {
         list.push(value(inner), start, end)?;
     } else if inner == "raw" {
-        // What stands between is text, whatever it looks like.
+        // Everything up to `endraw` is plain text.
         let rest = list.text.get(end..).unwrap_or_default();
         let Some(stop) =
             ["{% endraw", "{%- endraw", "{%endraw"].iter().filter_map(|word| rest.find(word)).min()
@@ -67,7 +68,7 @@ fn tag(list: &mut MarkList<'_>, start: usize) -> Result<usize, Failure> {
     Ok(end)
 }
 
-/// A value, or what BAML writes as one.
+/// A value, or a BAML call in the place of one.
 fn value(inner: &str) -> TemplateTag {
     let role = ["_.role(", "_.chat("].iter().find_map(|call| inner.strip_prefix(call));
     if let Some(arguments) = role {

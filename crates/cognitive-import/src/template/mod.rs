@@ -1,7 +1,8 @@
-//! Templates of other tools, read as a list of marks and said again in words. Evaluates nothing, loads nothing, and calls nothing:
-//! a template is text here.
+//! Reads templates of other tools as a list of marks, and rewrites them in words. Evaluates, loads and calls nothing: a
+//! template is only text here.
 //!
-//! [`jinja`] and [`braces`] find the marks, [`rephrase`](mod@rephrase) writes them down for a model that gets the input as data.
+//! [`jinja`] and [`braces`] find the marks, [`rephrase`](mod@rephrase) rewrites them for a model that gets the input as
+//! data.
 
 pub(crate) mod braces;
 pub(crate) mod expression;
@@ -13,76 +14,76 @@ use cognitive_contract::Failure;
 
 use crate::source::{bare, quote, refuse};
 
-/// The most marks of one template.
+/// The maximum number of marks in one template.
 const MAX_MARKS: usize = 20_000;
-/// The longest tag whose quoted texts are respected.
+/// The maximum length of a tag in which quoted strings are recognised.
 const MAX_TAG: usize = 20_000;
 
-/// What stands at one place of a template.
+/// One element of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TemplateTag {
-    /// Text that is sent as it is.
+    /// Plain text.
     Text(String),
-    /// A value, by its expression.
+    /// A value, with its expression.
     Value(String),
-    /// What follows is there if this holds.
+    /// The start of a block that applies if the condition holds.
     If(String),
-    /// What follows is there if this does not hold.
+    /// The start of a block that applies if the condition does not hold.
     Unless(String),
     /// The next branch of an `If`.
     ElseIf(String),
     /// The last branch.
     Else,
-    /// What follows is there once for each entry of a list. Without a name the entry is the scope.
+    /// The start of a block that repeats for each entry of a list. Without a name, the entry is the scope.
     Each {
         /// The name of an entry.
         item: Option<String>,
         /// The list.
         list: String,
     },
-    /// Names that follow belong to this value.
+    /// The start of a block in which names belong to this value.
     With(String),
-    /// A section of Mustache: a condition, a loop or a scope, as the value decides.
+    /// A Mustache section: a condition, a loop or a scope, depending on the value.
     Section(String),
-    /// The end of what was begun last.
+    /// The end of the innermost block.
     End,
-    /// What follows is said by this role.
+    /// The start of text by this role.
     Role(String),
     /// The end of a role that encloses its text.
     RoleEnd,
-    /// A picture, sound or document, by the expression of its address.
+    /// An image, sound or document, with the expression of its address.
     Media(String),
-    /// The conversation so far.
+    /// The conversation history.
     History,
-    /// A description of the answer's form.
+    /// A description of the output format.
     OutputFormat,
     /// Another template.
     Include(String),
-    /// A note for authors.
+    /// A comment for authors.
     Comment,
-    /// Anything else that an engine would do.
+    /// Any other statement of the engine.
     Statement,
 }
 
-/// A tag, as it was written and where.
+/// A tag with its source text and line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TemplateMark {
-    /// What it is.
+    /// The parsed tag.
     pub(crate) tag: TemplateTag,
-    /// The text of the template.
+    /// The source text of the tag.
     pub(crate) written: String,
     /// Its line, from 1.
     pub(crate) line: usize,
 }
 
-/// The marks of a template as they are found.
+/// Collects the marks of a template.
 struct MarkList<'t> {
     text: &'t str,
     file: &'t str,
     marks: Vec<TemplateMark>,
-    /// How far lines were counted, and how many.
+    /// The position up to which lines were counted, and their number.
     counted: (usize, usize),
-    /// Whether space at the start of the next text goes.
+    /// True if whitespace at the start of the next text is removed.
     trims_next: bool,
 }
 
@@ -119,7 +120,7 @@ impl<'t> MarkList<'t> {
         Ok(())
     }
 
-    /// A tag that begins with a hyphen or tilde takes the space before it away.
+    /// Removes whitespace before a tag that starts with a hyphen or tilde.
     fn trim_last(&mut self) {
         if let Some(TemplateMark { tag: TemplateTag::Text(text), .. }) = self.marks.last_mut() {
             text.truncate(text.trim_end().len());
@@ -132,7 +133,7 @@ impl<'t> MarkList<'t> {
     }
 }
 
-/// Where `close` stands outside of quoted texts, seen from `from`.
+/// The position of `close` outside quoted strings, starting at `from`.
 fn find_outside_quotes(text: &str, from: usize, close: &str) -> Option<usize> {
     let mut quote = None;
     let mut skipped = false;
@@ -150,6 +151,6 @@ fn find_outside_quotes(text: &str, from: usize, close: &str) -> Option<usize> {
             None => {}
         }
     }
-    // An apostrophe in prose between two braces opens no quoted text.
+    // An apostrophe in prose between two braces starts no quoted string.
     text.get(from..)?.find(close).map(|offset| from + offset)
 }

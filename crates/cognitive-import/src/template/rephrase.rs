@@ -1,6 +1,6 @@
-//! A template said again for a model that gets the input as data: a value becomes its name in back quotes, a condition or a loop
-//! a remark in brackets. Whatever cannot be said is listed as lost, with its text. Refuses templates that continue a
-//! conversation: they have no single answer.
+//! Rewrites a template in words for a model that gets the input as data. A value becomes its name in back quotes, and a
+//! condition or loop becomes a remark in brackets. Inexpressible parts are recorded as lost, with their text. Refuses
+//! templates that continue a conversation, because they have no single answer.
 
 use std::collections::BTreeSet;
 
@@ -12,49 +12,49 @@ use super::{TemplateMark, TemplateTag};
 use crate::loss::LossList;
 use crate::source::refuse;
 
-/// The deepest block in a block.
+/// The maximum nesting of blocks.
 const MAX_SCOPES: usize = 50;
-/// The most variables of one template.
+/// The maximum number of variables in one template.
 const MAX_VARIABLES: usize = 500;
 
 const IN_WORDS: &str =
     "said in words in `prompt.md`: the model decides by the input, where an engine left text out";
 const AS_IT_IS: &str = "the model gets the value as it is in the input";
 
-/// How a template uses a variable.
+/// The use of a variable in a template.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct VariableUse {
-    /// It is gone through as a list.
+    /// True if a loop iterates over it.
     pub(crate) as_list: bool,
-    /// Members that are named.
+    /// The members that the template names.
     pub(crate) members: BTreeSet<String>,
-    /// It is a picture, sound or document.
+    /// True if it is an image, sound or document.
     pub(crate) as_media: bool,
-    /// It is only asked for where it is there.
+    /// True if the template checks whether it exists.
     pub(crate) optional: bool,
 }
 
 /// A template in words.
 #[derive(Debug, Default)]
 pub(crate) struct RephrasedTemplate {
-    /// What each role says, in order.
+    /// The text of each role, in order.
     pub(crate) turns: Vec<PromptTurn>,
-    /// The variables, in the order in which they are named.
+    /// The variables, in order of first use.
     pub(crate) used: Vec<(String, VariableUse)>,
 }
 
 enum TemplateScope {
     /// A condition.
     Branch,
-    /// A loop, by the name of its entry, and whether plain names belong to the entry.
+    /// A loop with the name of its entry. With `relative`, plain names are members of the entry.
     Loop { item: String, list: Option<String>, relative: bool, maybe: bool },
-    /// A value whose members are meant.
+    /// A value whose members are in scope.
     Inside(Vec<String>),
-    /// Anything else that has an end.
+    /// Any other block.
     Enclosed,
 }
 
-/// Says a template in words. `known` are the inputs that the file declares.
+/// Rewrites a template in words. `known` are the inputs that the file declares.
 pub(crate) fn rephrase(
     marks: &[TemplateMark],
     file: &str,
@@ -81,7 +81,7 @@ struct TemplateWriter<'a> {
     known: &'a BTreeSet<String>,
     losses: &'a mut LossList,
     scopes: Vec<TemplateScope>,
-    /// The lines on which they begin.
+    /// The lines on which the open blocks start.
     opened: Vec<usize>,
     done: RephrasedTemplate,
     comments: usize,
@@ -331,7 +331,7 @@ impl TemplateWriter<'_> {
         })
     }
 
-    /// The variable of the input that a way begins with, if it begins with one.
+    /// The input variable at the start of a path, if any.
     fn variable(&self, steps: &[String]) -> Option<String> {
         let mut scopes = self.scopes.iter().rev();
         let mut steps = steps.iter().map(String::as_str).peekable();
@@ -361,7 +361,7 @@ impl TemplateWriter<'_> {
         (first != "this").then(|| first.to_owned())
     }
 
-    /// A value by its name, for a reader who has the input. Notes the variable that it belongs to.
+    /// The name of a value, for a reader who has the input. Records the use of its variable.
     fn named(&mut self, steps: &[String]) -> String {
         let variable = self.variable(steps);
         let ups = steps.iter().take_while(|step| *step == "..").count();
@@ -410,7 +410,7 @@ impl TemplateWriter<'_> {
         }
     }
 
-    /// Notes what a calculation names, as far as the file declares it.
+    /// Records the declared variables in a calculation.
     fn note_names(&mut self, expression: &str) {
         for name in expression::names_in(expression) {
             if self.known.contains(&name) {

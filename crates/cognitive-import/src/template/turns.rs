@@ -1,20 +1,20 @@
-//! What the roles of a template say, as one prompt. A module has instructions and an input: the system's text is the first, the
-//! user's text says what to do with the second. Turns that were answered already are examples; an answer that depends on
-//! the input would be a conversation.
+//! Combines the turns of a template into one prompt. The system text gives the instructions, and the user text says
+//! what to do with the input. Answered turns become examples. An answered turn that depends on the input would be a
+//! conversation, so it is refused.
 
 use cognitive_contract::Failure;
 
 use crate::loss::LossList;
 use crate::source::refuse;
 
-/// What one role says.
+/// The text of one role.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PromptTurn {
-    /// The role; empty where the template has none.
+    /// The role; empty if the template has none.
     pub(crate) role: String,
-    /// Its text.
+    /// The text.
     pub(crate) text: String,
-    /// Whether values of the input are named in it.
+    /// True if the text refers to values of the input.
     pub(crate) says_values: bool,
 }
 
@@ -32,7 +32,7 @@ impl PromptTurn {
     }
 }
 
-/// One text of all turns.
+/// Combines all turns into one text.
 pub(crate) fn as_one_prompt(
     turns: &[PromptTurn],
     file: &str,

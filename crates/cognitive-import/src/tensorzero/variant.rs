@@ -1,5 +1,5 @@
-//! The variant of a function that is taken: the one with the greatest weight, among those that are one call of a model. All others
-//! are losses.
+//! Chooses the variant of a function: the one with the highest weight among those that are a single model call. Records
+//! all other variants as lost.
 
 use cognitive_contract::Failure;
 use toml::{Table, Value as TomlValue};
@@ -7,14 +7,14 @@ use toml::{Table, Value as TomlValue};
 use crate::loss::LossList;
 use crate::source::{SourceFile, quote, refuse};
 
-/// What of a variant becomes a prompt.
+/// The parts of a variant that become a prompt.
 #[derive(Debug)]
 pub(super) struct FunctionVariant {
-    /// Roles with the paths of their templates, the system first.
+    /// Roles with the paths of their templates, the system role first.
     pub(super) templates: Vec<(String, String)>,
 }
 
-/// Chooses a variant, and lists what is not taken over.
+/// Chooses a variant, and records everything that is left out.
 pub(super) fn chosen(
     function: &Table,
     place: &str,

@@ -1,4 +1,4 @@
-//! Archives that somebody made to do harm. Each is refused as a whole, with a reason that people understand.
+//! Malicious archives. Each is refused as a whole, with an understandable reason.
 
 use std::io::Write as _;
 
@@ -8,7 +8,7 @@ use tar::{Builder, EntryType, Header};
 
 use super::{ArchiveForm, read};
 
-/// One entry, its name written as it is: the builder of the library would refuse most of them.
+/// Adds one entry with its raw name, since the builder of the library would refuse most of these names.
 fn entry(tar: &mut Builder<Vec<u8>>, path: &[u8], kind: EntryType, bytes: &[u8]) {
     entry_of_size(tar, path, kind, bytes, bytes.len() as u64);
 }
@@ -90,7 +90,7 @@ fn sec_021_twins_and_second_folders_are_refused() {
     assert!(two(b"m/a", b"other/a").contains("one folder at its top"));
 }
 
-// Ten gigabytes of zeros: as a header that promises them, and as a stream that really brings them.
+// Ten gigabytes of zeros in a header that only promises them, and a smaller stream that really contains them.
 #[test]
 fn s_39_bombs_are_refused_before_they_fill_anything() {
     let said = refusal(|tar| {
@@ -98,7 +98,7 @@ fn s_39_bombs_are_refused_before_they_fill_anything() {
         header.set_path("m/zeros").unwrap();
         header.set_size(10 << 30);
         header.set_cksum();
-        // Only the header: nobody should believe it.
+        // Only the header; the reader must not trust its size.
         tar.get_mut().extend_from_slice(header.as_bytes());
     });
     assert!(said.contains("at most 50 MiB together"), "{said}");

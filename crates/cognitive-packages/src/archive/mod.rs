@@ -1,5 +1,5 @@
-//! Archives of packages: [`write()`] gives the same bytes for the same files on every machine, [`read()`] takes nothing that could
-//! reach outside of one folder or fill a disk. (REG-002, SEC-021, S-39)
+//! Archives of packages. [`write()`] produces the same bytes for the same files on every machine. [`read()`] refuses
+//! archives that would write outside one folder or fill a disk. (REG-002, SEC-021, S-39)
 
 mod read;
 mod write;
@@ -9,18 +9,18 @@ use std::collections::BTreeMap;
 pub use read::{ArchiveForm, UnpackedArchive, read};
 pub use write::write;
 
-/// The most files of a package.
+/// The maximum number of files in a package.
 pub const MAX_FILES: usize = 1_000;
-/// The most bytes of all of them.
+/// The maximum number of bytes in all files.
 pub const MAX_BYTES: u64 = 50 << 20;
-/// How many times larger than the archive its content may be. A small archive may hold much plain text.
+/// The maximum ratio of unpacked to packed size. It is high because plain text compresses well.
 const MAX_RATIO: u64 = 100;
-/// Below this the ratio is not looked at.
+/// The ratio is not checked up to this unpacked size.
 const RATIO_FROM: u64 = 1 << 20;
-/// The most that is read of the archive of a whole repository of which one folder is wanted.
+/// The maximum unpacked size of a repository archive from which only one folder is read.
 const MAX_REPOSITORY: u64 = 1 << 30;
 
-/// Files by their paths inside the folder of the module, in order.
+/// Files by their paths inside the module folder, in order.
 pub type Files = BTreeMap<String, Vec<u8>>;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! Reads an archive into memory and refuses it as a whole at the first thing that does not belong: links, devices, paths that
-//! leave the folder, names that some system cannot have, two names that one system takes for the same, more than the limits.
-//! Writes nothing.
+//! Reads an archive into memory, and refuses it as a whole at the first invalid entry. Invalid are links, devices,
+//! paths that leave the folder, exceeded limits, and names that some system cannot store or treats as equal. Writes
+//! nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
@@ -13,23 +13,23 @@ use super::{Files, MAX_BYTES, MAX_FILES, MAX_RATIO, MAX_REPOSITORY, RATIO_FROM};
 use crate::PackageError;
 use crate::name::path_fault;
 
-/// What kind of archive is read.
+/// The kind of archive to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ArchiveForm {
-    /// A package: one folder at the top, and all of it is the module.
+    /// A package: one top folder that contains the whole module.
     Package,
-    /// A repository: the module is the folder at this path below the one at the top; empty for the top itself.
+    /// A repository: the module is the folder at this path below the top folder; empty for the top folder itself.
     Repository(String),
 }
 
-/// What an archive holds.
+/// The content of an archive.
 #[derive(Debug)]
 pub struct UnpackedArchive {
-    /// The folder at the top.
+    /// The name of the top folder.
     pub top: String,
-    /// Its files, without hidden ones.
+    /// The files, without hidden ones.
     pub files: Files,
-    /// What `git archive` writes into its archives: the commit.
+    /// The commit that `git archive` writes into its archives.
     pub commit: Option<String>,
 }
 
@@ -51,12 +51,12 @@ pub fn read(bytes: &[u8], form: &ArchiveForm) -> Result<UnpackedArchive, Package
     for entry in archive.entries().map_err(unreadable)? {
         reading.entry(entry.map_err(unreadable)?)?;
     }
-    // To the very end: only there gzip can tell whether all of it is what was packed.
+    // Read to the very end, where gzip verifies its checksum.
     io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(unreadable)?;
     reading.finish()
 }
 
-/// How much may come out of these bytes, with some room for what tar itself needs.
+/// The maximum unpacked size of these bytes, with some room for the overhead of tar.
 fn limit_of(bytes: &[u8]) -> u64 {
     let by_ratio = (bytes.len() as u64).saturating_mul(MAX_RATIO).max(RATIO_FROM);
     by_ratio.min(MAX_BYTES + (MAX_FILES as u64 * 2_048))
@@ -66,7 +66,7 @@ struct ArchiveReading<'a> {
     form: &'a ArchiveForm,
     top: Option<String>,
     files: Files,
-    /// Names as a system that does not tell large letters from small ones sees them, of files and folders.
+    /// File and folder names by their lower-case form, as a case-insensitive system sees them.
     folded: BTreeMap<String, String>,
     bytes: u64,
     commit: Option<String>,
@@ -83,7 +83,7 @@ impl ArchiveReading<'_> {
         let path =
             str::from_utf8(&path).map_err(|_| PackageError::new("a name in the archive is not UTF-8"))?;
         let path = path.strip_suffix('/').unwrap_or(path).to_owned();
-        // What `tar .` writes at the beginning of every path.
+        // `tar .` writes this prefix for every path.
         let path = path.strip_prefix("./").unwrap_or(&path).to_owned();
         if let Some(fault) = path_fault(&path) {
             return Err(refused(&path, fault));
@@ -104,14 +104,14 @@ impl ArchiveReading<'_> {
         }
     }
 
-    /// The path inside the module; `None` for what is not part of it.
+    /// The path inside the module; `None` for other entries.
     fn inside<'p>(&self, below: &'p str) -> Option<&'p str> {
         let inside = match self.form {
             ArchiveForm::Package => below,
             ArchiveForm::Repository(folder) if folder.is_empty() => below,
             ArchiveForm::Repository(folder) => below.strip_prefix(folder.as_str())?.strip_prefix('/')?,
         };
-        // As when a folder is packed: hidden files are the tools', not the module's.
+        // The same rule as in packing: hidden files belong to tools, not to the module.
         let is_hidden = inside.split('/').any(|part| part.starts_with('.'));
         (!is_hidden).then_some(inside)
     }
@@ -126,7 +126,7 @@ impl ArchiveReading<'_> {
             return Err(refused(&inside, "the files of a package have at most 50 MiB together"));
         }
         self.fold(&inside)?;
-        // What the header says is only believed as far as bytes come.
+        // The size in the header is not trusted: memory grows only with the bytes that arrive.
         let mut bytes = Vec::new();
         entry.take(size).read_to_end(&mut bytes).map_err(unreadable)?;
         if bytes.len() as u64 != size {
@@ -136,7 +136,7 @@ impl ArchiveReading<'_> {
         Ok(())
     }
 
-    /// Takes the names of a file and of the folders that it lies in; refuses twins.
+    /// Registers the names of a file and its parent folders; refuses duplicates.
     fn fold(&mut self, inside: &str) -> Result<(), PackageError> {
         let ends = inside.match_indices('/').map(|(at, _)| at).chain([inside.len()]);
         let parents: BTreeSet<usize> = ends.collect();
@@ -177,7 +177,7 @@ impl ArchiveReading<'_> {
     }
 }
 
-/// `git archive` writes one record, `52 comment=…`.
+/// The commit from the record that `git archive` writes, `52 comment=…`.
 fn commit_of<R: Read>(entry: &mut Entry<'_, R>) -> Option<String> {
     let mut text = String::new();
     entry.take(1_024).read_to_string(&mut text).ok()?;
@@ -186,7 +186,7 @@ fn commit_of<R: Read>(entry: &mut Entry<'_, R>) -> Option<String> {
     is_hash.then(|| commit.to_owned())
 }
 
-/// Ends with an error, not with silence, when there is more than allowed.
+/// A reader that fails, instead of ending silently, when there is more than allowed.
 struct Bounded<R> {
     inner: R,
     left: u64,
@@ -207,7 +207,7 @@ fn refused(path: &str, reason: &str) -> PackageError {
     PackageError::new(format!("the archive is refused: {reason}: `{}`", cut(&shown(path), 120)))
 }
 
-/// A name of a stranger must not act on a terminal.
+/// Escapes an untrusted name so that it cannot control a terminal.
 fn shown(path: &str) -> String {
     cognitive_contract::text::written_out(path).into_owned()
 }

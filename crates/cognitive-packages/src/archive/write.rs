@@ -1,4 +1,5 @@
-//! The same files become the same bytes, whoever packs them and whenever: names in order, no times, no owners, one mode.
+//! Writes reproducible archives: sorted names, no times, no owners, one mode. The same files always give the same
+//! bytes.
 
 use std::io;
 
@@ -7,12 +8,12 @@ use tar::{Builder, EntryType, Header};
 
 use super::Files;
 
-/// What gzip writes for "no particular system".
+/// The gzip code for an unknown operating system.
 const ANY_SYSTEM: u8 = 255;
-/// The level is part of the result: another one would give other bytes.
+/// The compression level. It must not change, because another level gives other bytes.
 const LEVEL: u32 = 9;
 
-/// A gzipped tar archive with one folder at its top.
+/// Creates a gzipped tar archive with one top folder.
 pub fn write(folder: &str, files: &Files) -> io::Result<Vec<u8>> {
     let packed = GzBuilder::new().mtime(0).operating_system(ANY_SYSTEM);
     let mut tar = Builder::new(packed.write(Vec::new(), Compression::new(LEVEL)));
@@ -47,7 +48,7 @@ mod tests {
         assert_eq!((unpacked.top.as_str(), unpacked.files), ("m", files()));
     }
 
-    // The bytes themselves, so that no release changes them without noticing: lock files and registries hold their hash.
+    // Compares the exact bytes, so that no release changes them unnoticed: lock files and registries store their hash.
     #[test]
     fn reg_002_the_same_files_are_the_same_bytes() {
         use sha2::{Digest as _, Sha256};

@@ -1,6 +1,6 @@
-//! Writes the files of an index from a folder of packages. The result is plain files: any web server is a registry then, and the
-//! addresses are those of the published interface (REG-009) with `index.json` at their end. The same packages and the same time
-//! give the same files.
+//! Writes the files of an index from a folder of packages. The result is plain files, so any web server can act as a
+//! registry. Their paths are the addresses of the published interface (REG-009) with `index.json` at the end. The same
+//! packages and the same time give the same files.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,35 +19,35 @@ use crate::archive::{Files, MAX_BYTES};
 use crate::name::check_publishable;
 use crate::{Package, PackageError};
 
-/// The longest description.
+/// The maximum length of a description.
 const MAX_DESCRIPTION: usize = 500;
 
-/// What the packages themselves do not say. `registry.json` in the folder holds it.
+/// Metadata that the packages do not contain. Read from `registry.json` in the folder.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BuildOptions {
-    /// Whose packages they are.
+    /// The namespace of the packages.
     pub namespace: String,
-    /// Who wrote them.
+    /// The author of the packages.
     pub author: String,
-    /// Where the folder will be served; without it, addresses are relative to the index.
+    /// The base address of the served folder. Without it, addresses are relative to the index.
     pub url: Option<String>,
-    /// Packages that should not be used any more, by name.
+    /// Deprecated packages by name.
     pub deprecated: BTreeMap<String, Deprecation>,
 }
 
 /// The files of an index, by their paths.
 #[derive(Debug)]
 pub struct StaticIndex {
-    /// What is to be written.
+    /// The files to write.
     pub files: Files,
-    /// How many packages and versions are in it.
+    /// The number of packages.
     pub packages: usize,
-    /// All versions together.
+    /// The number of versions of all packages.
     pub versions: usize,
 }
 
-/// Reads all packages of a folder and makes the files of its index. `now` is the time that the index carries.
+/// Reads all packages of a folder and builds the files of its index. `now` is the timestamp of the index.
 pub fn build(folder: &Path, options: &BuildOptions, now: &str) -> Result<StaticIndex, PackageError> {
     let mut modules: BTreeMap<String, Vec<RegistryEntry>> = BTreeMap::new();
     for name in archives(folder)? {
@@ -175,7 +175,7 @@ fn files_of(modules: &BTreeMap<String, Vec<RegistryEntry>>, now: &str) -> Static
     );
     let list = json!({ "modules": all.values().collect::<Vec<_>>() });
     put("v1/modules/index.json".to_owned(), &list);
-    // A web server passes over what follows the question mark; whoever asks looks through the list.
+    // A web server ignores the query string, so clients search the list themselves.
     put("v1/search/index.json".to_owned(), &list);
     put("v1/categories/index.json".to_owned(), &json!({ "categories": {} }));
     for (name, versions) in modules {

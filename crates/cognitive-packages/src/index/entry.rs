@@ -1,5 +1,5 @@
-//! One package in a list: who it is, what it does, what it needs, where it is and what is known of its quality. (REG-001, REG-012)
-//! Members that nobody here knows are passed over.
+//! One package in a list: its identity, metadata, dependencies, location and quality. (REG-001, REG-012)
+//! Ignores unknown members.
 
 use cognitive_contract::text::cut;
 use serde::{Deserialize, Serialize};
@@ -10,145 +10,145 @@ use crate::name::check_name;
 /// A package in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RegistryEntry {
-    /// Who it is.
+    /// The identity.
     pub identity: Identity,
-    /// What it does.
+    /// The description and other metadata.
     pub metadata: EntryMetadata,
-    /// What it needs.
+    /// The dependencies.
     pub dependencies: Dependencies,
-    /// Where it is.
+    /// The location of the archive.
     pub distribution: Distribution,
-    /// What is known of it.
+    /// The quality, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quality: Option<Quality>,
-    /// When something happened to it.
+    /// The dates of events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timestamps: Option<Timestamps>,
 }
 
-/// Who a package is.
+/// The identity of a package.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Whose it is.
+    /// The namespace of the owner.
     pub namespace: String,
-    /// Its version.
+    /// The version.
     pub version: String,
-    /// The version of the specification that it is written for.
+    /// The version of the specification that the package targets.
     pub spec_version: String,
 }
 
-/// What a package does.
+/// The metadata of a package.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EntryMetadata {
     /// At most 500 characters.
     pub description: String,
-    /// Who wrote it.
+    /// The author.
     pub author: String,
     /// `exec`, `decision` or `exploration`.
     pub tier: String,
-    /// The name of a licence.
+    /// The licence identifier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub license: Option<String>,
-    /// Where its source is.
+    /// The address of the source code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository: Option<String>,
-    /// Words to find it by.
+    /// Search keywords.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keywords: Vec<String>,
 }
 
-/// What a package needs.
+/// The dependencies of a package.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dependencies {
-    /// The oldest runtime that can run it.
+    /// The minimum runtime version.
     pub runtime_min: String,
-    /// Other modules.
+    /// The required modules.
     #[serde(default)]
     pub modules: Vec<EntryDependency>,
 }
 
-/// A module that another one needs.
+/// A module that another module requires.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EntryDependency {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// The versions that fit.
+    /// The accepted versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Whether it can be left out.
+    /// True if the module is optional.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,
 }
 
-/// Where a package is.
+/// The location of a package.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Distribution {
-    /// The address of the archive, also relative to that of the list.
+    /// The address of the archive. It may be relative to the address of the list.
     pub tarball: String,
     /// `sha256:` and 64 hexadecimal digits.
     pub checksum: String,
-    /// Its length.
+    /// The size of the archive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<u64>,
-    /// The files in it.
+    /// The paths of the files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
-    /// The address of its signature, by minisign.
+    /// The address of its minisign signature.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
-    /// The address of the key that it was made with. Whoever installs decides whether to trust it.
+    /// The address of the signing key. The installing user decides whether to trust it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signing_key: Option<String>,
 }
 
-/// What is known of a package. (REG-011: levels from 1 to 4)
+/// The quality of a package. (REG-011: levels from 1 to 4)
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Quality {
-    /// From 1 to 4.
+    /// The conformance level, from 1 to 4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conformance_level: Option<u8>,
-    /// Whether somebody whom the list trusts has looked at it.
+    /// Set if a reviewer trusted by the list has checked the package.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<bool>,
-    /// Whether it should not be used any more.
+    /// True if the package is deprecated.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deprecated: bool,
-    /// What to use instead.
+    /// The replacement package.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub successor: Option<String>,
-    /// Why.
+    /// The reason for the deprecation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecation_reason: Option<String>,
 }
 
-/// When something happened to a package.
+/// The dates of events of a package.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Timestamps {
-    /// When it was first published.
+    /// The date of the first publication.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<String>,
-    /// Since when it should not be used any more.
+    /// The date of the deprecation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecated_at: Option<String>,
 }
 
-/// Why a package should not be used any more. (REG-008)
+/// The deprecation of a package. (REG-008)
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Deprecation {
-    /// Since when, as RFC 3339.
+    /// The date, in RFC 3339.
     pub at: String,
-    /// What to use instead.
+    /// The replacement package.
     #[serde(default)]
     pub successor: Option<String>,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
 impl RegistryEntry {
-    /// Refuses an entry that cannot be used: what it says decides what is fetched and where it is put.
+    /// Refuses an unusable entry, because its content decides what is fetched and where it is installed.
     pub fn check(&self) -> Result<(), PackageError> {
         let identity = &self.identity;
         check_name(&identity.name)?;
@@ -169,7 +169,7 @@ impl RegistryEntry {
         Ok(())
     }
 
-    /// The warning that whoever installs it gets; `None` for one that may be used. (REG-008)
+    /// The warning for users who install the package; `None` if it is not deprecated. (REG-008)
     #[must_use]
     pub fn deprecation(&self) -> Option<String> {
         let quality = self.quality.as_ref()?;

@@ -1,5 +1,6 @@
-//! A list of packages as plain files, in the form of the published registry (REG-001, REG-007, REG-009): [`RegistryEntry`] is one package,
-//! [`read()`] takes lists of both forms, [`build()`] writes the files that any web server can serve.
+//! A list of packages as plain files, in the form of the published registry (REG-001, REG-007, REG-009):
+//! [`RegistryEntry`] is one package, [`read()`] reads lists of both forms, [`build()`] writes the files that any web
+//! server can serve.
 
 mod build;
 mod entry;

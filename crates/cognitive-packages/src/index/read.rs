@@ -1,5 +1,5 @@
-//! Reads a list of packages: the present form, a map of entries (REG-007), a list of them, and the old form, which has a source
-//! instead of an archive. One bad entry does not hide the others; it is named.
+//! Reads a list of packages: the current form, a map of entries (REG-007), or a list of them. Also reads the old form,
+//! which has a source instead of an archive. A bad entry does not hide the others; it is reported by name.
 
 use std::cmp::Ordering;
 
@@ -12,35 +12,35 @@ use super::RegistryEntry;
 use crate::PackageError;
 use crate::name::check_name;
 
-/// What a list holds.
+/// The content of a list.
 #[derive(Debug, Default)]
 pub struct PackageList {
     /// Packages with an archive.
     pub entries: Vec<RegistryEntry>,
     /// Packages of the old form.
     pub old: Vec<OldEntry>,
-    /// What could not be used, and why.
+    /// The unusable entries, with reasons.
     pub refused: Vec<String>,
 }
 
 /// A package of the old form.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct OldEntry {
-    /// Its name, which is the key of the map.
+    /// The name, which is the key in the map.
     #[serde(skip)]
     pub name: String,
-    /// What it does.
+    /// The description.
     #[serde(default)]
     pub description: String,
-    /// Its version.
+    /// The version.
     #[serde(default)]
     pub version: String,
-    /// Where it is, as `cogn add` takes it.
+    /// The source, in the notation of `cogn add`.
     pub source: String,
-    /// Words to find it by.
+    /// Search keywords.
     #[serde(default)]
     pub tags: Vec<String>,
-    /// Who wrote it.
+    /// The author.
     #[serde(default)]
     pub author: String,
 }
@@ -107,7 +107,7 @@ impl PackageList {
     }
 }
 
-/// The newest version that fits; stable ones before those that are not. (REG-006, COMP-020)
+/// The newest matching version. Stable versions come before pre-releases. (REG-006, COMP-020)
 #[must_use]
 pub fn newest<'a>(versions: impl Iterator<Item = &'a str>, range: &VersionRange) -> Option<&'a str> {
     let parsed = versions

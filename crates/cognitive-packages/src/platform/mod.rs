@@ -1,4 +1,4 @@
-//! What systems do differently: how a folder is held by one process at a time.
+//! Platform differences: locking a folder for one process at a time.
 
 #[cfg(not(unix))]
 mod other;

@@ -1,19 +1,19 @@
-//! How long an answer of the embedded model may get, and how large a schema is. A small model that may go on for ever
-//! does; so where the author set no limit, its grammar has one. That makes answers a subset of the lawful ones.
+//! Limits on the length of an embedded model's answer, and on the size of a schema. A small model that can continue
+//! forever does, so the grammar has a limit where the author set none. Its answers are a subset of the valid ones.
 
 use serde_json::{Map, Value, json};
 
-/// The most items of a list, and the most members of a map.
+/// The maximum number of items in an array or members in a map.
 pub(super) const MAX_ITEMS: u64 = 8;
-/// The most characters of a rationale: three or four sentences.
+/// The maximum number of characters in a rationale: three or four sentences.
 const RATIONALE: u64 = 400;
-/// The most characters of any other text.
+/// The maximum number of characters in any other text.
 const TEXT: u64 = 200;
 /// Nine digits: enough for milliseconds of a week and for most identifiers.
 pub(super) const MAX_INTEGER: i64 = 999_999_999;
 /// Enough for percentages, pixels, seconds and prices.
 pub(super) const MAX_NUMBER: i64 = 1_000_000;
-/// Two decimals. Without a step one sample wrote `0.9222…` without end.
+/// Two decimals. Without a step, one sample wrote `0.9222…` without end.
 pub(super) const STEP: f64 = 0.01;
 
 /// The limit for the string at `path`.
@@ -22,7 +22,7 @@ pub(super) fn most_characters(path: &str) -> u64 {
     if is_rationale { RATIONALE } else { TEXT }
 }
 
-/// Our bound, or one as far beyond the author's opposite bound if that lies outside ours.
+/// Our bound. If the author's opposite bound is outside ours, it is moved beyond that bound by the same distance.
 pub(super) fn beyond(ours: Value, opposite: Option<f64>, keyword: &str) -> Value {
     let (Some(limit), Some(opposite)) = (ours.as_f64(), opposite) else { return ours };
     let is_outside = if keyword == "minimum" { opposite < limit } else { opposite > limit };
@@ -37,7 +37,7 @@ pub(super) fn beyond(ours: Value, opposite: Option<f64>, keyword: &str) -> Value
     }
 }
 
-/// Whether the range of a number is wide enough for two decimals to leave a choice.
+/// Returns whether a number's range is wide enough to leave a choice with two decimals.
 pub(super) fn is_wide(said: &Map<String, Value>) -> bool {
     range(said).is_none_or(|(least, most)| most - least >= 0.1)
 }
@@ -54,7 +54,7 @@ fn range(said: &Map<String, Value>) -> Option<(f64, f64)> {
     Some((bound("minimum", "exclusiveMinimum")?, bound("maximum", "exclusiveMaximum")?))
 }
 
-/// Whether no value can be between the bounds of a string or a number.
+/// Returns whether the bounds of a string or number exclude every value.
 pub(super) fn contradict(said: &Map<String, Value>) -> bool {
     let number = |keyword: &str| said.get(keyword).and_then(Value::as_f64);
     let exceeds = |least: &str, most: &str| matches!((number(least), number(most)), (Some(least), Some(most)) if least > most);
@@ -67,18 +67,18 @@ pub(super) fn contradict(said: &Map<String, Value>) -> bool {
         || has_no_multiple(said)
 }
 
-/// Whether no multiple of the step is between the bounds.
+/// Returns whether no multiple of the step is between the bounds.
 fn has_no_multiple(said: &Map<String, Value>) -> bool {
     let (Some((least, most)), Some(step)) = (range(said), said.get("multipleOf").and_then(Value::as_f64))
     else {
         return false;
     };
-    // The last digits of a quotient are not to be trusted, so in doubt the grammar engine decides.
+    // The last digits of a quotient are unreliable, so in doubt the grammar engine decides.
     let near = 1e-9 * (least.abs().max(most.abs()) / step).max(1.0);
     step > 0.0 && (least / step - near).ceil() > (most / step + near).floor()
 }
 
-/// What services count.
+/// The counts that services limit.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ServiceCounts {
     pub properties: usize,
@@ -87,7 +87,7 @@ pub(super) struct ServiceCounts {
     pub characters: usize,
 }
 
-/// Counts a provider schema.
+/// Counts the parts of a provider schema.
 pub(super) fn measure(schema: &Value) -> ServiceCounts {
     let mut counts = ServiceCounts::default();
     count(schema, &mut counts);

@@ -1,5 +1,5 @@
-//! Rules that depend on other rules, said as choices: `not`, `if`, `dependencies`, `contains`, and branches of which
-//! exactly one may hold. Only for targets that narrow; what cannot be said even so is noted as lost.
+//! Rewrites dependent rules as choices: `not`, `if`, `dependencies`, `contains`, and branches of which exactly one may
+//! match. Only for narrowing targets. Rules that cannot be rewritten are recorded as lost.
 
 use serde_json::{Map, Value, json};
 
@@ -9,11 +9,11 @@ use super::negate::opposite;
 use super::normal::{Normal, WalkPosition};
 use super::union;
 
-/// More branches than this are not made exclusive.
+/// Choices with more branches than this are not made exclusive.
 const MAX_EXCLUSIVE: usize = 12;
 
 impl Normal<'_> {
-    /// Joins the conditions of an author's schema to its plain form.
+    /// Merges the conditions of an author's schema into its plain form.
     pub(super) fn conditions(
         &mut self,
         members: &Map<String, Value>,
@@ -39,7 +39,7 @@ impl Normal<'_> {
         plain
     }
 
-    /// Joins what a keyword means to what stands already.
+    /// Merges the meaning of a keyword into the schema so far.
     fn join(&mut self, plain: Value, keyword: &'static str, also: &Value, at: &WalkPosition) -> Value {
         let outer = self.written_as;
         self.written_as = Some(outer.unwrap_or(keyword));
@@ -48,7 +48,7 @@ impl Normal<'_> {
         merge(plain, also, &at.path, self.losses)
     }
 
-    /// The opposite of a schema that may be no more than a reference within its file.
+    /// The opposite of a schema, or of the target of its reference within the same file.
     fn opposite(&self, schema: &Value, at: &WalkPosition) -> Option<Value> {
         opposite(self.written(schema, &at.file).unwrap_or(schema))
     }
@@ -67,8 +67,8 @@ impl Normal<'_> {
         }
     }
 
-    /// Either the condition and `then`, or its opposite and `else`. Where it has no opposite, both hold: then it does not
-    /// matter which of them is asked for.
+    /// Either the condition and `then`, or its opposite and `else`. Without an opposite, both `then` and `else` apply,
+    /// so the condition no longer matters.
     fn conditional(
         &mut self,
         condition: &Value,
@@ -93,10 +93,10 @@ impl Normal<'_> {
         self.join(plain, "if", &both, at)
     }
 
-    /// Branches of which exactly one may hold: each without what the others accept. A branch that cannot be told from
-    /// another is left out, as long as any is left.
+    /// Makes branches exclusive: each excludes the values that the others accept. A branch that cannot be separated
+    /// from another is left out, as long as any remains.
     pub(super) fn exclusive(&mut self, branches: &[Value], plain: Vec<Value>, at: &WalkPosition) -> Value {
-        // Every branch would have to be held against every other, and would grow by what each of them accepts.
+        // Every branch would be compared with every other, and would grow by the opposites of all of them.
         if branches.len() > MAX_EXCLUSIVE {
             self.losses.weakened(&at.path, "oneOf", "at least one branch instead of exactly one");
             return json!({ "oneOf": plain });
@@ -127,7 +127,7 @@ impl Normal<'_> {
     }
 }
 
-/// The values that a schema accepts, if it is no more than a list of them.
+/// The values that a schema accepts, if it is only a list of values.
 fn excluded(schema: &Value) -> Option<Vec<Value>> {
     let members = schema.as_object()?;
     let lists = |keyword: &String| matches!(keyword.as_str(), "enum" | "const" | "description" | "title");

@@ -1,5 +1,5 @@
-//! How many members an object has, for targets that narrow. A grammar can say "at least one" and "at most one" of those
-//! that may be absent; of larger numbers it takes the first.
+//! Limits on the number of an object's members, for narrowing targets. A grammar can express "at least one" and "at
+//! most one" of the optional members. For larger numbers, the first optional members are used.
 
 use std::collections::HashSet;
 
@@ -7,12 +7,12 @@ use serde_json::{Map, Value};
 
 use super::emit::EnvelopeEmitter;
 
-/// The members of an object while it is being said.
+/// The members of an object while it is being written.
 #[derive(Debug, Default)]
 pub(super) struct SaidMembers {
     pub properties: Map<String, Value>,
     pub required: Vec<Value>,
-    /// Names that may not be there.
+    /// Names that must not occur.
     pub forbidden: Vec<String>,
 }
 
@@ -23,7 +23,7 @@ impl SaidMembers {
     }
 }
 
-/// The numbers of members that are left to be said beside them.
+/// The remaining limits on the number of members.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MemberCounts {
     pub least: Option<u64>,
@@ -31,8 +31,8 @@ pub(super) struct MemberCounts {
 }
 
 impl EnvelopeEmitter<'_> {
-    /// Fits the members to `minProperties` and `maxProperties`, and says what is left of these; `None` if they cannot be
-    /// met. `has_others` tells whether there may be members that nobody described.
+    /// Adjusts the members to `minProperties` and `maxProperties`, and returns the remaining limits; `None` if they
+    /// cannot be met. `has_others` is true if undescribed members are allowed.
     pub(super) fn count_members(
         &mut self,
         node: &Map<String, Value>,
@@ -49,7 +49,7 @@ impl EnvelopeEmitter<'_> {
         if room < needed || (needed > count && !has_others) {
             return None;
         }
-        // "At least one" and "at most one" can be said, if there are no others.
+        // "At least one" and "at most one" can be expressed if there are no other members.
         let can_be_said = !has_others && needed <= 1 && (room >= count || room == 1);
         if !can_be_said {
             let taken = needed.min(count);
@@ -57,7 +57,7 @@ impl EnvelopeEmitter<'_> {
             (needed, room) = (needed - taken, room - taken);
         }
         if needed > 1 {
-            // A grammar counts members, not names, and the same name twice is one member.
+            // A grammar counts members, not names, so it would count a repeated name twice.
             self.losses.dropped(path, "minProperties");
         }
         if has_others || room != 1 {

@@ -1,15 +1,15 @@
-//! What each target understands, one constant per target. Nothing outside this file knows a target by name, except
-//! the words in which it was asked for.
+//! The capabilities of each target, one constant per target. Outside this file, only the public enum names targets.
 
 use super::SchemaTarget;
 use super::pattern::Patterns;
 
-/// The subset of JSON Schema that a target takes, and its habits.
+/// The subset of JSON Schema that a target accepts, and its conventions.
 #[derive(Debug)]
 pub(super) struct SchemaDialect {
-    /// The keywords that may occur in a provider schema, with blanks between. A test holds the output to this list.
+    /// The keywords that may occur in a provider schema, separated by spaces. A test checks the output against this
+    /// list.
     keywords: &'static str,
-    /// The values of `format` that are understood.
+    /// The supported values of `format`.
     pub formats: &'static [&'static str],
     pub patterns: Patterns,
     pub strings: Strings,
@@ -22,65 +22,65 @@ pub(super) struct SchemaDialect {
     pub values: Values,
     pub anything: Anything,
     pub size: Size,
-    /// The largest `minItems` that is taken; a larger one becomes this.
+    /// The largest accepted `minItems`; a larger one is reduced to this.
     pub most_min_items: u64,
-    /// The largest `maxItems` that is taken; a larger one is dropped.
+    /// The largest accepted `maxItems`; a larger one is dropped.
     pub most_items: u64,
-    /// The largest `maxLength` that is taken; a larger one is dropped.
+    /// The largest accepted `maxLength`; a larger one is dropped.
     pub most_length: u64,
     pub limits: SchemaLimits,
 }
 
-/// How the two outcomes of an envelope are told apart.
+/// The shape that distinguishes the two outcomes of an envelope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OutcomeShape {
-    /// One object with all members; those that do not apply are null.
+    /// One object with all members; the irrelevant ones are null.
     OneObject,
     /// A choice of two objects.
     TwoObjects,
 }
 
-/// What becomes of members that a schema does not name.
+/// The treatment of members that a schema does not name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Objects {
-    /// They stay possible.
+    /// Stay allowed.
     Open,
-    /// They go, because the target demands it.
+    /// Removed, because the target requires it.
     Closed,
-    /// They go, because a model that may invent names does; a map with described values stays one.
+    /// Removed, because the model would invent names. Maps with described values stay.
     ClosedExceptMaps,
 }
 
-/// How a member that may be absent is written.
+/// The notation of an optional member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Optional {
-    /// It is missing from `required`.
+    /// Not listed in `required`.
     Absent,
-    /// The same, but only so often; the rest as null.
+    /// The same for the first members up to this number; the rest as null.
     AbsentUpTo(usize),
-    /// It is required and may be null.
+    /// Required, but may be null.
     Null,
 }
 
-/// What becomes of types that contain themselves.
+/// The treatment of recursive types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Recursion {
-    /// They stay, as `$defs`.
+    /// Kept, as `$defs`.
     Defs,
-    /// They are written out a few levels deep.
+    /// Written out a few levels deep.
     Unrolled,
 }
 
-/// What becomes of rules that cannot be said as they are.
+/// The treatment of rules that the target cannot express.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rest {
-    /// They are left out: validation will see.
+    /// Left out; validation still checks them.
     LeftOut,
-    /// They are said more strictly, as long as anything is left.
+    /// Replaced by stricter rules, as long as some value remains.
     Narrowed,
 }
 
-/// Which values a list of allowed values may hold.
+/// The values that an `enum` may list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Values {
     All,
@@ -88,47 +88,47 @@ pub(super) enum Values {
     StringsAndNumbers,
 }
 
-/// How a place is written where anything may stand.
+/// The notation of a location without rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Anything {
-    /// As a list of all types.
+    /// All types, as a list.
     AllTypes,
-    /// As any value that is no list and no object, since those need a schema of their own.
+    /// Any scalar, since arrays and objects would need their own schema.
     Scalars,
 }
 
-/// Whether several rules about one string count together.
+/// The treatment of several rules for one string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Strings {
     AllRules,
-    /// Only the first of pattern, format and lengths counts.
+    /// Only the first of pattern, format and lengths applies.
     FirstRule,
 }
 
-/// Which numbers may have a range.
+/// The number types that may have a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Numbers {
     AllRanges,
     IntegerRanges,
 }
 
-/// Whether endless answers have to be impossible.
+/// The bounds on the size of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Size {
     AsWritten,
     Bounded,
 }
 
-/// How large a schema may be. `usize::MAX` where nothing is published.
+/// The size limits of a schema. `usize::MAX` where none is published.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SchemaLimits {
-    /// Objects in objects.
+    /// Nesting depth of objects.
     pub levels: usize,
     pub properties: usize,
     pub enum_values: usize,
-    /// Characters of one long list of values.
+    /// Characters in one long list of values.
     pub enum_characters: usize,
-    /// Characters of names and values together.
+    /// Characters in names and values together.
     pub characters: usize,
     /// Members with a choice of types.
     pub unions: usize,
@@ -161,9 +161,9 @@ impl SchemaDialect {
     }
 }
 
-/// <https://developers.openai.com/api/docs/guides/structured-outputs>, "Supported schemas". The page names
-/// `minLength` and `maxLength` only among what fine-tuned models lack, and services have answered "not permitted";
-/// so they are left out. `oneOf` is "not permitted", too. The root must be an object and no `anyOf`.
+/// <https://developers.openai.com/api/docs/guides/structured-outputs>, "Supported schemas". The page mentions
+/// `minLength` and `maxLength` only as unsupported by fine-tuned models, and services have answered "not permitted", so
+/// they are left out. `oneOf` is also "not permitted". The root must be an object without `anyOf`.
 static OPENAI: SchemaDialect = SchemaDialect {
     keywords: "$defs $ref additionalProperties anyOf const description enum exclusiveMaximum \
                exclusiveMinimum format items maxItems maximum minItems minimum multipleOf pattern \
@@ -194,8 +194,8 @@ static OPENAI: SchemaDialect = SchemaDialect {
 };
 
 /// <https://platform.claude.com/docs/en/build-with-claude/structured-outputs>, "JSON Schema limitations" and "Schema
-/// complexity limits"; the SDK's `transform_schema` agrees. Every example there has an object at the root, so this
-/// has, too. Required members are written before optional ones, whatever the order of the schema.
+/// complexity limits"; the SDK's `transform_schema` agrees. Every example there has an object at the root, so this has,
+/// too. The model writes required members before optional ones, regardless of the order in the schema.
 static ANTHROPIC: SchemaDialect = SchemaDialect {
     keywords: "additionalProperties anyOf const description enum format items minItems pattern properties \
                required type",
@@ -217,10 +217,10 @@ static ANTHROPIC: SchemaDialect = SchemaDialect {
     limits: SchemaLimits { unions: 16, ..SchemaLimits::NONE },
 };
 
-/// <https://ai.google.dev/api/generate-content#v1beta.GenerationConfig>, `responseJsonSchema`. `enum` is for strings and
-/// numbers, so `ok` cannot be bound to `true`. Cycles are unrolled "to a limited degree" and only below members that
-/// are not required, so they are unrolled here instead. Long lists make "too many states for serving".
-/// <https://ai.google.dev/gemini-api/docs/structured-output> has the formats.
+/// <https://ai.google.dev/api/generate-content#v1beta.GenerationConfig>, `responseJsonSchema`. `enum` is for strings
+/// and numbers, so `ok` cannot be fixed to `true`. The service unrolls cycles "to a limited degree" and only below
+/// optional members, so they are unrolled here instead. Long arrays cause "too many states for serving".
+/// <https://ai.google.dev/gemini-api/docs/structured-output> lists the formats.
 static GEMINI: SchemaDialect = SchemaDialect {
     keywords: "additionalProperties anyOf description enum format items maxItems maximum minItems minimum \
                properties propertyOrdering required type",
@@ -242,9 +242,9 @@ static GEMINI: SchemaDialect = SchemaDialect {
     limits: SchemaLimits::NONE,
 };
 
-/// Ollama hands `format` to llama.cpp: <https://github.com/ggml-org/llama.cpp/blob/master/grammars/README.md> and
-/// `common/json-schema-to-grammar.cpp`. What it does not know it skips in silence, it closes objects that do not say
-/// otherwise, and a repetition of 2000 or more makes it refuse the whole grammar.
+/// Ollama passes `format` to llama.cpp: <https://github.com/ggml-org/llama.cpp/blob/master/grammars/README.md> and
+/// `common/json-schema-to-grammar.cpp`. It silently skips unknown keywords, closes objects that do not say otherwise,
+/// and refuses the whole grammar for a repetition of 2000 or more.
 static OLLAMA: SchemaDialect = SchemaDialect {
     keywords: "$defs $ref additionalProperties anyOf const description enum format items maxItems maxLength \
                maximum minItems minLength minimum pattern properties required type",
@@ -267,7 +267,7 @@ static OLLAMA: SchemaDialect = SchemaDialect {
 };
 
 /// <https://github.com/guidance-ai/llguidance/blob/main/docs/json_schema.md>, and our own measurements with 1.9.1.
-/// `oneOf` is taken only where the branches exclude each other provably, so there is none. The model never reads the
+/// `oneOf` is accepted only if the branches provably exclude each other, so it is not used. The model never reads the
 /// schema, so there are no descriptions.
 static GRAMMAR: SchemaDialect = SchemaDialect {
     keywords: "additionalItems additionalProperties allOf anyOf const enum exclusiveMaximum exclusiveMinimum \

@@ -1,5 +1,5 @@
-//! The plain form said in the dialect of a target. Adds no rule of its own except what the dialect demands, and notes
-//! whatever it changes on the way.
+//! Writes the plain form in the dialect of a target. Adds no rules except those that the dialect requires, and records
+//! every change as a loss.
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,7 @@ use super::merge::{types_of, union_of, values_of};
 use super::union::{self, nullable};
 use crate::text::pointer;
 
-/// Says a whole envelope.
+/// Writes a whole envelope.
 pub(super) fn envelope(envelope: &Value, dialect: &'static SchemaDialect, losses: &mut Losses) -> Value {
     let mut emit = EnvelopeEmitter { dialect, losses, absent: 0, enum_values: 0 };
     let mut schema = match dialect.envelope {
@@ -39,14 +39,14 @@ pub(super) fn envelope(envelope: &Value, dialect: &'static SchemaDialect, losses
 pub(super) struct EnvelopeEmitter<'a> {
     pub dialect: &'static SchemaDialect,
     pub losses: &'a mut Losses,
-    /// How many members may be absent so far.
+    /// Number of optional members so far.
     pub absent: usize,
-    /// How many values are listed so far.
+    /// Number of listed values so far.
     pub enum_values: usize,
 }
 
 impl EnvelopeEmitter<'_> {
-    /// All members in one object; those of the other outcome are null.
+    /// Writes all members as one object; those of the other outcome are null.
     fn one_object(&mut self, envelope: &Value) -> Map<String, Value> {
         let how = "`data` and `error` may be null or not, whatever `ok` says";
         self.losses.weakened("", "oneOf", how);
@@ -69,7 +69,7 @@ impl EnvelopeEmitter<'_> {
         self.object_of(properties, required)
     }
 
-    /// A choice of two objects, told apart by `ok`.
+    /// Writes a choice of two objects, distinguished by `ok`.
     fn two_objects(&mut self, envelope: &Value) -> Map<String, Value> {
         let mut said = Map::new();
         let mut impossible = Vec::new();
@@ -93,7 +93,7 @@ impl EnvelopeEmitter<'_> {
         };
         let success = branch(true, &["data", "_emitted_context", "meta"], &["ok", "data", "meta"]);
         let failure = branch(false, &["error", "meta"], &["ok", "error", "meta"]);
-        // A grammar must not lead to an answer that no contract accepts. A service may be asked for one.
+        // A grammar must not lead to an answer that no contract accepts. A service may be sent such a schema.
         let is_left =
             |name: &str| self.dialect.size == Size::AsWritten || !impossible.iter().any(|each| each == name);
         let outcomes: Vec<Value> = [("data", success), ("error", failure)]
@@ -117,7 +117,7 @@ impl EnvelopeEmitter<'_> {
         object
     }
 
-    /// Says one schema; `None` if no value fits it.
+    /// Writes one schema; `None` if no value matches it.
     pub(super) fn schema(&mut self, node: &Value, path: &str, level: usize) -> Option<Value> {
         let node = match node {
             Value::Object(node) => node,
@@ -125,7 +125,7 @@ impl EnvelopeEmitter<'_> {
             _ => return Some(self.anything(path)),
         };
         if let Some(reference) = node.get("$ref") {
-            // Nothing may stand beside a reference, not even a description.
+            // A reference allows no other keyword next to it, not even a description.
             return Some(json!({ "$ref": reference }));
         }
         let said = match (union_of(node), values_of(node)) {
@@ -147,7 +147,7 @@ impl EnvelopeEmitter<'_> {
     }
 
     fn choice(&mut self, keyword: &str, branches: &[Value], path: &str, level: usize) -> Option<Value> {
-        // A target that narrows has made the branches exclude each other, or has said that it could not.
+        // For a narrowing target, the branches already exclude each other, or the loss is already recorded.
         if keyword == "oneOf" && self.dialect.rest == Rest::LeftOut && !union::is_disjoint(branches) {
             self.losses.weakened(path, "oneOf", "at least one branch instead of exactly one");
         }
@@ -160,7 +160,7 @@ impl EnvelopeEmitter<'_> {
         union::any_of(said)
     }
 
-    /// A node with types, or with keywords from which the type follows.
+    /// Writes a node with types, or with keywords that imply the type.
     fn typed(&mut self, node: &Map<String, Value>, path: &str, level: usize) -> Option<Value> {
         let types = types_of(node).unwrap_or_else(|| self.guessed_types(node, path));
         if types.is_empty() {
@@ -231,14 +231,14 @@ impl EnvelopeEmitter<'_> {
         }
     }
 
-    /// Whether nothing is between the bounds. A service may be asked for the impossible; a grammar is broken by it.
+    /// Returns whether no value fits the bounds. Only checked for grammars, which break on an impossible rule.
     fn is_empty(&self, said: &Map<String, Value>) -> bool {
         self.dialect.rest == Rest::Narrowed && bounds::contradict(said)
     }
 
-    /// A place where anything may stand.
+    /// Writes a location without rules.
     pub(super) fn anything(&mut self, path: &str) -> Value {
-        // A grammar with a gap is not used, so it is not worth many parts for each place beyond the bound.
+        // A grammar with a gap is not used, so further parts beyond the limit are not worth their size.
         if self.losses.is_too_large && self.dialect.rest == Rest::Narrowed {
             return Value::Object(typed("string"));
         }
@@ -255,7 +255,7 @@ impl EnvelopeEmitter<'_> {
             .unwrap_or(Value::Bool(true))
     }
 
-    /// A member that may be absent, and whether it has to be there as null instead.
+    /// Writes an optional member. The flag is true if it is required as null instead.
     pub(super) fn optional(&mut self, said: Value, path: &str) -> (Value, bool) {
         let as_null = match self.dialect.optional {
             Optional::Absent => false,
@@ -270,7 +270,7 @@ impl EnvelopeEmitter<'_> {
         (nullable(said), true)
     }
 
-    /// Whether objects lose the members that nobody described.
+    /// Returns whether objects lose undescribed members.
     pub(super) fn closes(&self) -> bool {
         self.dialect.objects != Objects::Open
     }

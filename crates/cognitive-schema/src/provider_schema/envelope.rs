@@ -1,5 +1,5 @@
-//! The whole envelope of a module as one schema in plain form: what the model is asked for, not what the runtime adds.
-//! Says what the contract says, no more: the sections as written, plus the rules that hold for every envelope.
+//! Writes the whole envelope of a module as one schema in plain form: what the model writes, not what the runtime adds.
+//! Contains only the contract: the sections as written, plus the rules for every envelope.
 
 use serde_json::{Map, Value, json};
 
@@ -10,45 +10,46 @@ use super::normal::{CustomBranch, Normal, WalkPosition};
 use crate::text::pointer;
 use crate::validate::{Contract, SCHEMA_FILE};
 
-/// What holds for the envelope of a module besides its schemas. The manifest and the laws of envelopes say it.
+/// The rules for a module's envelope in addition to its schemas. They come from the manifest and the envelope
+/// specification.
 #[derive(Debug, Clone)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "four switches of a manifest that do not depend on each other"
 )]
 pub struct EnvelopeRules<'a> {
-    /// Whether an error may bring a part of the data along.
+    /// True if an error may include partial data.
     pub partial_allowed: bool,
-    /// Whether custom enum values are refused.
+    /// True if custom enum values are refused.
     pub strict_enums: bool,
     /// The member that holds a custom enum value.
     pub unknown_tag: &'a str,
-    /// Whether `rationale` may be an object where the author describes one.
+    /// True if `rationale` may be an object where the author describes one.
     pub rationale_object: bool,
-    /// Whether errors obey the error schema of the module.
+    /// True if errors must satisfy the error schema of the module.
     pub error_schema_enforced: bool,
-    /// What insights must look like.
+    /// The rules for insights.
     pub insights: InsightRule,
-    /// Context that the module hands on, by type.
+    /// Context that the module emits, by type.
     pub emits: Vec<EmittedContext<'a>>,
-    /// The words of `meta.risk`.
+    /// The allowed values of `meta.risk`.
     pub risk_words: &'a [&'a str],
-    /// The most code points of `meta.explain`.
+    /// The maximum length of `meta.explain`, in code points.
     pub explain_limit: usize,
-    /// Members of `meta` that no model is asked for, unless the author requires them.
+    /// Members of `meta` that the model does not write, unless the author requires them.
     pub not_asked: Vec<&'a str>,
 }
 
-/// How many insights there may be, and what each must have besides its text.
+/// The maximum number of insights, and their required members besides the text.
 #[derive(Debug, Clone, Copy)]
 pub struct InsightRule {
-    /// The most insights.
+    /// The maximum number of insights.
     pub most: u64,
-    /// Whether each says where it would belong.
+    /// True if each insight must have a `suggested_mapping`.
     pub mapping_required: bool,
 }
 
-/// One type of context that a module hands on.
+/// One type of context that a module emits.
 #[derive(Debug, Clone, Copy)]
 pub struct EmittedContext<'a> {
     /// The type.
@@ -57,7 +58,7 @@ pub struct EmittedContext<'a> {
     pub schema: Option<&'a str>,
 }
 
-/// Writes the envelope schema. `ok`, then the payload, then `meta`: first the work, then the judgement on it.
+/// Writes the envelope schema. The order is `ok`, the payload, `meta`: the work comes before its rating.
 pub(super) fn write(
     contract: &Contract,
     rules: &EnvelopeRules<'_>,
@@ -65,7 +66,7 @@ pub(super) fn write(
     losses: &mut Losses,
 ) -> Value {
     if rules.partial_allowed {
-        // A second copy of the data schema with everything optional would cost more than it is worth.
+        // A second copy of the data schema with only optional members would cost more than it is worth.
         losses.tightened("", "additionalProperties", "no `partial_data` beside an error");
     }
     let mut normal = Normal::new(contract.root(), rules.unknown_tag, form, losses);
@@ -98,7 +99,7 @@ pub(super) fn write(
 pub(super) fn data<'a>(contract: &'a Contract, rules: &EnvelopeRules<'_>, normal: &mut Normal<'a>) -> Value {
     let path = "/properties/data";
     let section = normal.section(contract.data(), path);
-    // The oldest formats may have an object there, but only an author who wants one gets it.
+    // The oldest formats may have an object there, but only if the author describes one.
     let may_be_object = rules.rationale_object && section.pointer("/properties/rationale").is_some();
     let types = if may_be_object { json!(["string", "object"]) } else { json!("string") };
     let rationale = json!({ "type": types, "minLength": 1 });
@@ -112,7 +113,7 @@ pub(super) fn data<'a>(contract: &'a Contract, rules: &EnvelopeRules<'_>, normal
     data
 }
 
-/// Calls `change` for an object schema, or for each branch of a choice among them.
+/// Calls `change` for an object schema, or for each branch of a choice.
 fn each_object(schema: &mut Value, path: &str, change: &mut impl FnMut(&mut Map<String, Value>, &str)) {
     let Value::Object(members) = schema else { return };
     let Some(keyword) = union_of(members).map(|(keyword, _)| keyword) else {
@@ -135,7 +136,7 @@ fn first(members: &mut Map<String, Value>, name: &str) {
     }
 }
 
-/// The module has a say in insights, too: how many, and what each must have.
+/// Applies the module's rules for insights: their number and their required members.
 fn limit_insights(members: &mut Map<String, Value>, insight: InsightRule, path: &str, losses: &mut Losses) {
     let place = ["properties", "extensions", "properties"];
     let mut at = path.to_owned();
@@ -163,7 +164,7 @@ pub(super) fn meta<'a>(contract: &'a Contract, rules: &EnvelopeRules<'_>, normal
     let path = "/properties/meta";
     let section = contract.meta().map_or(Value::Bool(true), |section| normal.section(section, path));
     let risk = section.pointer("/properties/risk");
-    // Where the author wrote a choice, it is the custom form; whether that is allowed was settled there.
+    // If the author wrote a choice, it is the custom form, and other code has already checked that it is allowed.
     let is_choice = risk.and_then(Value::as_object).is_some_and(|risk| union_of(risk).is_some());
     let words =
         if is_choice { Value::Bool(true) } else { json!({ "type": "string", "enum": rules.risk_words }) };
@@ -204,8 +205,8 @@ fn error<'a>(contract: &'a Contract, rules: &EnvelopeRules<'_>, normal: &mut Nor
     merge(section, rule, path, normal.losses)
 }
 
-/// Context for later runs, by type. Without a schema of its own it is shaped like the context of that type which the
-/// input takes: what a module hands over is what it will be handed.
+/// Writes the schema of context for later runs, by type. A type without a schema gets the schema of the same type in
+/// the input's `_context`, since a later run receives it there.
 pub(super) fn emitted_context<'a>(
     contract: &'a Contract,
     rules: &EnvelopeRules<'_>,

@@ -1,4 +1,4 @@
-//! Values that may not be, for targets that narrow: a plain `not` that lists them is said in other keywords, type by type.
+//! Excluded values for narrowing targets: replaces a plain `not` with listed values by other keywords, type by type.
 
 use serde_json::{Map, Value, json};
 
@@ -7,24 +7,24 @@ use super::merge::{listed, merge};
 use crate::text::type_word;
 use crate::validate::Section;
 
-/// Every type that a value can have. Integers are numbers.
+/// Every JSON type. Integers are numbers.
 pub(super) const ALL_TYPES: [&str; 6] = ["object", "array", "string", "number", "boolean", "null"];
 
-/// Beside the values of a plain `not`: the keyword that the author wrote, where it was another.
+/// Next to the values of a plain `not`: the author's original keyword, if it was another one.
 pub(super) const WRITTEN: &str = "$comment";
 
-/// More values than this are not said in other keywords.
+/// The maximum number of excluded numbers that are converted.
 const MAX_VALUES: usize = 16;
-/// The same for the characters of strings.
+/// The same limit for the characters of excluded strings.
 const MAX_CHARACTERS: usize = 200;
 
-/// Whether a plain schema excludes a value by name.
+/// Returns whether a plain schema excludes exactly this value.
 pub(super) fn excludes(node: &Map<String, Value>, value: &Value) -> bool {
     node.get("not").is_some_and(|not| listed(not).contains(value))
 }
 
 impl EnvelopeEmitter<'_> {
-    /// The same schema for one type without the values that it excludes, as one or more schemas of which any may hold.
+    /// The schema for one type without its excluded values, as one or more alternatives.
     pub(super) fn without_excluded(
         &mut self,
         kind: &str,
@@ -69,7 +69,7 @@ fn booleans(values: &[Value]) -> Vec<Value> {
     left.map(|value| json!({ "const": value })).collect()
 }
 
-/// The gaps between the values.
+/// The ranges between the values.
 fn numbers(kind: &str, values: &[Value]) -> Option<Vec<Value>> {
     if values.len() > MAX_VALUES {
         return None;
@@ -91,7 +91,7 @@ fn numbers(kind: &str, values: &[Value]) -> Option<Vec<Value>> {
     Some(gaps)
 }
 
-/// Lists that are longer or shorter than all of these; objects that are smaller, or lack one member of each.
+/// Arrays that are longer or shorter than all of these; objects that are smaller, or lack one member of each.
 fn of_other_size(kind: &str, values: &[Value]) -> Vec<Value> {
     let size =
         |value: &Value| value.as_array().map_or_else(|| value.as_object().map_or(0, Map::len), Vec::len);
@@ -103,7 +103,7 @@ fn of_other_size(kind: &str, values: &[Value]) -> Vec<Value> {
         rules.extend(shorter.map(|most| json!({ "maxItems": most })));
         return rules;
     }
-    // More members would have to be invented, and a grammar does not see whether two of them are one.
+    // Larger objects would need invented names, and a grammar cannot detect duplicate names.
     if longer == 1 {
         rules.push(json!({ "minProperties": longer }));
     }
@@ -116,7 +116,7 @@ fn of_other_size(kind: &str, values: &[Value]) -> Vec<Value> {
     rules
 }
 
-/// A pattern that every other string has.
+/// A pattern that matches every other string.
 fn strings(values: &[Value]) -> Option<Value> {
     let words: Vec<Vec<char>> =
         values.iter().filter_map(Value::as_str).map(|word| word.chars().collect()).collect();
@@ -129,8 +129,8 @@ fn strings(values: &[Value]) -> Option<Value> {
     Some(json!({ "pattern": format!("^(?:{})$", others(&words)) }))
 }
 
-/// The alternatives of a pattern for all strings but these: at each letter a string ends too early, goes another way, or
-/// goes on.
+/// The alternatives of a pattern for all strings but these. At each letter, a string ends too early, differs, or
+/// continues.
 fn others(words: &[&[char]]) -> String {
     let mut ways = Vec::new();
     if !words.iter().any(|word| word.is_empty()) {

@@ -1,5 +1,5 @@
-//! References within a module: where they lead, and what becomes of types that contain themselves.
-//! Follows nothing into files that were not handed in.
+//! Resolves references within a module, including recursive types.
+//! Does not resolve references into files that the caller did not pass in.
 
 use serde_json::{Map, Value, json};
 
@@ -8,13 +8,13 @@ use super::normal::{Normal, WalkPosition};
 use crate::text::pointer;
 use crate::validate::file_of_ref;
 
-/// How often a type may stand within itself where it has to be written out.
+/// The maximum nesting of a type within itself where it has to be written out.
 const UNROLLED: usize = 3;
 
-/// How many references in a row are followed.
+/// The maximum number of references in a row.
 const MAX_STEPS: usize = 16;
 
-/// A place in a file of the module.
+/// A location in a file of the module.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SchemaLocation {
     pub file: String,
@@ -22,7 +22,7 @@ pub(super) struct SchemaLocation {
 }
 
 impl<'a> Normal<'a> {
-    /// The recursive types that were met, by name.
+    /// The recursive types found so far, by name.
     pub(super) fn defs(&mut self) -> Map<String, Value> {
         let mut defs = Map::new();
         while let Some(place) = self.pending.pop() {
@@ -34,7 +34,7 @@ impl<'a> Normal<'a> {
         defs
     }
 
-    /// What a schema is that may be no more than a reference: its members as the author wrote them.
+    /// The schema as the author wrote it, or the target of its reference.
     pub(super) fn follow(&self, node: &'a Value, file: &str) -> &'a Value {
         let reference = node.get("$ref").and_then(Value::as_str);
         reference
@@ -43,7 +43,8 @@ impl<'a> Normal<'a> {
             .unwrap_or(node)
     }
 
-    /// What a reference within one file leads to, through further references. Its own references stay good there.
+    /// The target of a reference within one file, through further references. References inside the target stay valid,
+    /// since the file is the same.
     pub(super) fn written(&self, node: &Value, file: &str) -> Option<&'a Value> {
         let mut found: Option<&'a Value> = None;
         for _ in 0..MAX_STEPS {
@@ -66,7 +67,7 @@ impl<'a> Normal<'a> {
         self.value(&place).map(|_| place)
     }
 
-    /// The plain form of what a reference leads to.
+    /// The plain form of a reference's target.
     pub(super) fn reference(
         &mut self,
         reference: &str,

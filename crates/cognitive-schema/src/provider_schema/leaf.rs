@@ -1,4 +1,4 @@
-//! Strings and numbers: which of their rules a target can be bound to.
+//! Writes strings and numbers: the rules that a target can express.
 
 use serde_json::{Map, Number, Value, json};
 
@@ -6,11 +6,11 @@ use super::bounds;
 use super::dialect::{Numbers, Rest, Size, Strings};
 use super::emit::{EnvelopeEmitter, typed};
 
-/// Say where a value comes from: a string is a piece of the input, it is there if a list in the input names it, it is
-/// decided by certain questions, or it is said about what was decided. An engine that chooses token by token keeps to them.
+/// The origin of a value: a piece of the input, a name that exists only if an input list contains it, the result of
+/// questions, or a statement about such a result. A token-by-token engine enforces it.
 const ORIGINS: [&str; 4] = ["x-copy-from", "x-decide", "x-name-from", "x-say"];
 
-/// The shortest text of any format that can be no longer, and the longest of any that can be no shorter.
+/// The maximum length of the shortest format, and the minimum length of the longest one.
 const MIN_FORMAT_LENGTH: u64 = 7;
 const MAX_FORMAT_LENGTH: u64 = 40;
 
@@ -46,7 +46,7 @@ impl EnvelopeEmitter<'_> {
         said
     }
 
-    /// Keeps where a value comes from. No rule that a value could break, so a target without the keyword has lost none.
+    /// Copies the origin keywords. They are not rules that a value could break, so a target without them loses nothing.
     pub(super) fn origins(&self, node: &Map<String, Value>, said: &mut Map<String, Value>) {
         for keyword in ORIGINS {
             if let Some(origin) = node.get(keyword)
@@ -57,7 +57,7 @@ impl EnvelopeEmitter<'_> {
         }
     }
 
-    /// The patterns that hold beside the first one.
+    /// Writes the patterns in addition to the first one.
     fn further_patterns(&mut self, node: &Map<String, Value>, said: &mut Map<String, Value>, path: &str) {
         let patterns = node.get("allOf").and_then(Value::as_array).into_iter().flatten();
         let mut kept = Vec::new();
@@ -73,13 +73,13 @@ impl EnvelopeEmitter<'_> {
         }
     }
 
-    /// Whether a further rule about a string would count.
+    /// Returns whether the dialect still applies a further rule about this string.
     fn still_counts(&self, said: &Map<String, Value>) -> bool {
         let has_rule = said.contains_key("pattern") || said.contains_key("format");
         self.dialect.strings == Strings::AllRules || !has_rule
     }
 
-    /// Copies a keyword or notes it as dropped.
+    /// Copies a keyword or records it as dropped.
     fn keep(
         &mut self,
         keyword: &str,
@@ -113,7 +113,7 @@ impl EnvelopeEmitter<'_> {
         said
     }
 
-    /// A bound of integers, said inclusively whichever way it was written; that is exact.
+    /// Writes a bound of integers as an inclusive one, which is exact for both notations.
     fn integer_bound(
         &mut self,
         inclusive: &str,
@@ -126,7 +126,7 @@ impl EnvelopeEmitter<'_> {
         let from = |keyword: &str, step: f64| {
             let number = node.get(keyword)?.as_f64()?;
             let rounded = if is_least { number.ceil() } else { number.floor() };
-            // An exclusive bound moves by one, unless rounding has moved it already.
+            // An exclusive bound moves by one, unless rounding has already moved it.
             whole(if rounded.total_cmp(&number).is_eq() { rounded + step } else { rounded })
         };
         let step = if is_least { 1.0 } else { -1.0 };
@@ -170,7 +170,7 @@ impl EnvelopeEmitter<'_> {
         }
     }
 
-    /// Takes the endlessness out of a number: a range has no exponents, and a step caps the decimals.
+    /// Makes a number finite in length: a range excludes exponents, and a step limits the decimals.
     fn bound_number(&mut self, name: &str, said: &mut Map<String, Value>, path: &str) {
         let most = if name == "integer" { bounds::MAX_INTEGER } else { bounds::MAX_NUMBER };
         let (least, most) = (json!(-most), json!(most));
@@ -201,8 +201,8 @@ impl EnvelopeEmitter<'_> {
         }
     }
 
-    /// Says the exclusive bounds of a narrow range inclusively, a little further in: the grammar engine lets the bound
-    /// itself through where there is no step.
+    /// Replaces the exclusive bounds of a narrow range by inclusive ones slightly further in. Without a step, the
+    /// grammar engine would accept the bound itself.
     fn exclude_bounds(&mut self, said: &mut Map<String, Value>, path: &str) {
         let step = bounds::small_step(said);
         for (exclusive, inclusive, direction) in
@@ -219,8 +219,8 @@ impl EnvelopeEmitter<'_> {
     }
 }
 
-/// Whether a format surely leaves something of what else is said of a string. No answer is judged by a format, so it must
-/// not be what makes an answer impossible.
+/// Returns whether a format certainly leaves some values under the other rules of a string. Formats validate nothing,
+/// so they must not make an answer impossible.
 fn format_fits(node: &Map<String, Value>) -> bool {
     let length = |keyword: &str| node.get(keyword).and_then(Value::as_u64);
     let has_pattern = node.contains_key("pattern") || node.contains_key("allOf");
@@ -229,7 +229,7 @@ fn format_fits(node: &Map<String, Value>) -> bool {
         && length("maxLength").is_none_or(|most| most >= MAX_FORMAT_LENGTH)
 }
 
-/// A float without fraction as an integer, if it is one exactly.
+/// Converts a float without fraction to an integer, if the result is exact.
 fn whole(number: f64) -> Option<i64> {
     (number.abs() < 9_007_199_254_740_992.0).then(|| format!("{number:.0}").parse().ok()).flatten()
 }

@@ -1,4 +1,4 @@
-//! Lists: which items a target can be bound to, how many, and at which places.
+//! Writes arrays: the items, counts and positions that a target can express.
 
 use serde_json::{Map, Value, json};
 
@@ -10,7 +10,7 @@ use super::unique::Unique;
 use crate::text::pointer;
 
 impl EnvelopeEmitter<'_> {
-    /// A list; `None` if it may not be empty and no item fits.
+    /// Writes an array; `None` if it must not be empty and no item is possible.
     pub(super) fn array(
         &mut self,
         node: &Map<String, Value>,
@@ -37,7 +37,7 @@ impl EnvelopeEmitter<'_> {
             if least > 0 {
                 return None;
             }
-            // Only the empty list is left. Some dialects insist on a schema for the items that cannot be there.
+            // Only the empty array remains. Some dialects require a schema for the impossible items.
             said.insert("items".to_owned(), json!({ "type": "null" }));
             self.most_items(0, &mut said, path);
             return Some(said);
@@ -46,7 +46,7 @@ impl EnvelopeEmitter<'_> {
         self.count_items(least, most, bounds::MAX_ITEMS, &mut said, path).then_some(said)
     }
 
-    /// Says how many items there are; `false` if no number is left.
+    /// Writes the number of items; `false` if no number is possible.
     fn count_items(
         &mut self,
         least: u64,
@@ -85,7 +85,8 @@ impl EnvelopeEmitter<'_> {
         }
     }
 
-    /// A list with a schema for each of its first places. Only plain forms for targets that know these have any.
+    /// Writes an array with a schema for each of its first items. Only the plain form for narrowing targets contains
+    /// these.
     fn tuple(&mut self, node: &Map<String, Value>, path: &str, level: usize) -> Option<Map<String, Value>> {
         let least = node.get("minItems").and_then(Value::as_u64).unwrap_or(0);
         let mut most = node.get("maxItems").and_then(Value::as_u64);

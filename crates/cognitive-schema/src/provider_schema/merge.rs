@@ -1,5 +1,5 @@
-//! Two schemas of one value as one schema. Where that cannot be said in plain keywords, the first stays and the second
-//! is noted as lost: the result may accept more than both together, never less.
+//! Merges two schemas of one value into one schema. If plain keywords cannot express that, the first stays and the
+//! second is recorded as lost. The result may accept more than both together, never less.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use crate::text::pointer;
 /// The keywords of a choice.
 pub(super) const UNIONS: [&str; 2] = ["anyOf", "oneOf"];
 
-/// Joins `b` to `a`. Both are in plain form: a boolean, a reference, a pure choice, or an object of plain keywords.
+/// Merges `b` into `a`. Both are in plain form: a boolean, a reference, a pure choice, or an object of plain keywords.
 pub(super) fn merge(a: Value, b: Value, path: &str, losses: &mut Losses) -> Value {
     match (a, b) {
         (Value::Bool(false), _) | (_, Value::Bool(false)) => Value::Bool(false),
@@ -27,7 +27,7 @@ pub(super) fn union_of(node: &Map<String, Value>) -> Option<(&'static str, &Vec<
     UNIONS.into_iter().find_map(|keyword| Some((keyword, node.get(keyword)?.as_array()?)))
 }
 
-/// Whether a node says nothing but how it is to be read.
+/// Returns whether a node has no rules, only a description.
 fn is_free(node: &Map<String, Value>) -> bool {
     node.keys().all(|keyword| keyword == "description")
 }
@@ -55,7 +55,7 @@ fn objects(a: Map<String, Value>, mut b: Map<String, Value>, path: &str, losses:
     }
     b.shift_remove("description");
     match (union_of(&a), union_of(&b)) {
-        // Two choices: the second goes into every branch of the first.
+        // Two choices: the second is merged into every branch of the first.
         (Some((keyword, branches)), _) => {
             let joined = distribute(keyword, branches, &b, path, losses, |branch, plain| (branch, plain));
             described(joined.unwrap_or(a), description)
@@ -70,7 +70,7 @@ fn objects(a: Map<String, Value>, mut b: Map<String, Value>, path: &str, losses:
     }
 }
 
-/// A choice and a plain schema: the plain one goes into every branch. `None` if that would grow without measure.
+/// Merges a plain schema into every branch of a choice. `None` if the result would be too large.
 fn distribute(
     keyword: &str,
     branches: &[Value],
@@ -110,7 +110,7 @@ fn size(value: &Value) -> usize {
     }
 }
 
-/// Keywords that are read together with others, so they are joined together.
+/// Keywords that depend on each other, so they are merged together.
 const JOINED_TOGETHER: &str = "type enum const properties additionalProperties items additionalItems";
 
 fn keywords(mut a: Map<String, Value>, b: Map<String, Value>, path: &str, losses: &mut Losses) -> Value {
@@ -125,7 +125,7 @@ fn keywords(mut a: Map<String, Value>, b: Map<String, Value>, path: &str, losses
             None => {
                 a.insert(keyword, value);
             }
-            // Two patterns hold together.
+            // Two different patterns apply together.
             Some(first) if keyword == "pattern" && first != value => {
                 a.insert(keyword, first);
                 let more = a.entry("allOf").or_insert_with(|| json!([]));
@@ -140,7 +140,7 @@ fn keywords(mut a: Map<String, Value>, b: Map<String, Value>, path: &str, losses
     Value::Object(a)
 }
 
-/// Joins types, values and members; `false` if nothing is left.
+/// Merges types, values and members; `false` if nothing remains.
 fn join_members(a: &mut Map<String, Value>, b: &Map<String, Value>, path: &str, losses: &mut Losses) -> bool {
     match (types_of(a), types_of(b)) {
         (_, None) => {}
@@ -216,7 +216,7 @@ fn together(mut list: Vec<Value>, more: Vec<Value>) -> Vec<Value> {
     list
 }
 
-/// What is a multiple of both; `None` if that cannot be said exactly.
+/// The least common multiple; `None` if it cannot be computed exactly.
 fn common_multiple(first: &Value, second: &Value) -> Option<Value> {
     if let (Some(a), Some(b)) = (first.as_u64(), second.as_u64()) {
         let (mut divisor, mut rest) = (a, b);
@@ -246,7 +246,7 @@ fn join_patterns(first: Value, second: Value, path: &str, losses: &mut Losses) -
     Value::Object(patterns)
 }
 
-/// Joins the items of lists, each place with the same place of the other.
+/// Merges the items of arrays, index by index.
 fn join_items(a: &mut Map<String, Value>, b: &Map<String, Value>, path: &str, losses: &mut Losses) {
     if !b.contains_key("items") {
         return;
@@ -278,7 +278,7 @@ fn join_items(a: &mut Map<String, Value>, b: &Map<String, Value>, path: &str, lo
     }
 }
 
-/// The schemas of the first places of a list, and that of all others.
+/// The schemas of the first items by index, and the schema of all others.
 pub(super) fn places(node: &Map<String, Value>) -> (Vec<Value>, Value) {
     match node.get("items") {
         Some(Value::Array(places)) => {
@@ -325,7 +325,7 @@ fn join_properties(a: &mut Map<String, Value>, b: &Map<String, Value>, path: &st
     }
 }
 
-/// The declared types; `None` if any type goes.
+/// The declared types; `None` if any type is allowed.
 pub(super) fn types_of(node: &Map<String, Value>) -> Option<Vec<String>> {
     match node.get("type")? {
         Value::String(one) => Some(vec![one.clone()]),
@@ -337,7 +337,7 @@ pub(super) fn types_of(node: &Map<String, Value>) -> Option<Vec<String>> {
 fn common_types(first: &[String], second: &[String]) -> Vec<String> {
     let has = |types: &[String], name: &str| types.iter().any(|each| each == name);
     let mut common: Vec<String> = first.iter().filter(|name| has(second, name)).cloned().collect();
-    // Every integer is a number, so the two have integers in common.
+    // Every integer is a number, so integers are common to both.
     let mixed =
         (has(first, "integer") && has(second, "number")) || (has(first, "number") && has(second, "integer"));
     if mixed && !has(&common, "integer") && !has(&common, "number") {
@@ -351,7 +351,7 @@ fn put_types(node: &mut Map<String, Value>, types: Vec<String>) {
     node.insert("type".to_owned(), value);
 }
 
-/// The values that are allowed; `None` if there is no list.
+/// The allowed values; `None` if no list exists.
 pub(super) fn values_of(node: &Map<String, Value>) -> Option<Vec<Value>> {
     match (node.get("enum").and_then(Value::as_array), node.get("const")) {
         (Some(list), Some(one)) => Some(list.iter().filter(|value| *value == one).cloned().collect()),

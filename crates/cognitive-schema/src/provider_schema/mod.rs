@@ -1,18 +1,18 @@
-//! The module's envelope contract in the words of a target: what a provider's structured output or a grammar can be
-//! bound to, and everything that got lost on the way. Judges nothing: what a dialect cannot say is missing from the
-//! hint only, and validation goes on using the contract itself (D-05).
+//! The module's envelope contract in the dialect of a target, for a provider's structured output or a grammar, with a
+//! list of all losses. Validates nothing: a rule that a dialect cannot express is missing only from the provider
+//! schema, and validation still uses the contract itself (D-05).
 //!
-//! Services are told what they understand, and the rest is left out. The grammar of the embedded model is narrowed instead:
-//! what it cannot say exactly it says more strictly, so that all it lets through is lawful. What it cannot even say
-//! strictly is a loss of [`Effect::Validity`], and with such a loss the embedded model refuses to serve.
+//! For services, inexpressible rules are left out. The grammar of the embedded model is narrowed instead: it replaces
+//! an inexpressible rule by a stricter one, so that everything it allows is valid. A rule without a stricter form is a
+//! loss of [`Effect::Validity`], and with such a loss the embedded model refuses to serve.
 //!
-//! Three steps, one file each. `envelope` writes the whole envelope of a module as one schema; `normal` brings it to a
-//! plain form that needs no other file (no `$ref` except to recursive types, no `allOf`, no keyword that no target
-//! knows); `emit` says that form in the dialect of a target.
+//! Three steps, one file each. `envelope` writes the whole envelope of a module as one schema. `normal` converts it to
+//! a self-contained plain form (no `$ref` except to recursive types, no `allOf`, no keyword that no target knows).
+//! `emit` writes that form in the dialect of a target.
 //!
-//! Members stand in this order for every target: `ok`, then `data` with its `rationale` first (or `error`), then
-//! `_emitted_context`, then `meta`. A model writes from left to right, so it has done the work before it says how
-//! sure it is of it.
+//! Members have this order for every target: `ok`, then `data` with its `rationale` first (or `error`), then
+//! `_emitted_context`, then `meta`. A model writes from left to right, so it does the work before it rates its
+//! confidence.
 
 mod bounds;
 mod conditions;
@@ -53,7 +53,7 @@ pub use sections::{PlainSections, plain_sections};
 pub use stand_in::drop_stand_ins;
 pub use tool::{ToolSchemas, envelope_outline, tool_schemas};
 
-/// Who a provider schema is written for.
+/// The target of a provider schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -74,7 +74,7 @@ impl SchemaTarget {
     /// All targets.
     pub const ALL: [Self; 5] = [Self::OpenAi, Self::Anthropic, Self::Gemini, Self::Ollama, Self::Grammar];
 
-    /// The name on command lines and in JSON.
+    /// The name on the command line and in JSON.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -87,72 +87,73 @@ impl SchemaTarget {
     }
 }
 
-/// What a loss means for an answer that obeys the provider schema.
+/// The effect of a loss on an answer that matches the provider schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Effect {
-    /// It obeys the contract, too. Some lawful answers cannot be given.
+    /// The answer also satisfies the contract, but some valid answers are impossible.
     Tightened,
-    /// It obeys the contract, too: no answer is judged by the keyword.
+    /// The answer also satisfies the contract, since the keyword validates nothing.
     Annotation,
-    /// It may break the contract. Validation finds that out.
+    /// The answer may break the contract. Validation detects that.
     Validity,
-    /// There will be none: the service is known not to take a schema of this size.
+    /// No answer: the service is known to refuse a schema of this size.
     Refused,
 }
 
-/// A constraint that the target cannot say. Validation still enforces it.
+/// A constraint that the target cannot express. Validation still enforces it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Loss {
     /// JSON pointer into the envelope schema.
     pub path: String,
     /// The keyword, such as `maxLength`.
     pub keyword: String,
-    /// What became of it. The first word is `dropped` (gone), `weakened` (less is asked of the model), `tightened`
-    /// (more is asked: not everything that the contract accepts can be answered) or `refused` (the service is known
-    /// not to take a schema of this size).
+    /// The change to the constraint. The first word is one of these:
+    /// - `dropped`: removed.
+    /// - `weakened`: the model is asked for less.
+    /// - `tightened`: the model is asked for more, so some valid answers are impossible.
+    /// - `refused`: the service is known to refuse a schema of this size.
     pub what: String,
-    /// What that means for an answer.
+    /// The effect on an answer.
     pub effect: Effect,
 }
 
 /// The contract of a module in the dialect of a target.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ProviderSchema {
-    /// For whom.
+    /// The target of the schema.
     pub target: SchemaTarget,
     /// The schema to send.
     pub schema: Value,
-    /// Every weakened constraint.
+    /// Every changed or dropped constraint.
     pub losses: Vec<Loss>,
-    /// The schema as text. Every call of a service sends it, so it is written once.
+    /// The serialized schema, cached because every call of a service sends it.
     #[serde(skip)]
     text: String,
 }
 
 impl ProviderSchema {
-    /// A schema for a target, and what it does not say.
+    /// Creates a provider schema from a schema and its losses.
     #[must_use]
     pub fn new(target: SchemaTarget, schema: Value, losses: Vec<Loss>) -> Self {
         let text = schema.to_string();
         Self { target, schema, losses, text }
     }
 
-    /// The schema to send, as text.
+    /// The schema to send, serialized.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The losses through which an answer that obeys this schema could still break the contract.
+    /// The losses through which a matching answer could still break the contract.
     pub fn gaps(&self) -> impl Iterator<Item = &Loss> {
         self.losses.iter().filter(|loss| loss.effect == Effect::Validity)
     }
 }
 
-/// Writes the envelope contract of a module for a target. The same contract always gives the same result, and a bounded
-/// one.
+/// Writes the envelope contract of a module for a target. The result is deterministic and bounded in size.
 ///
 /// ```
 /// use cognitive_schema::{
@@ -197,20 +198,20 @@ pub fn provider_schema(
     ProviderSchema::new(target, schema, losses.list)
 }
 
-/// The envelope contract of a module as one Draft-07 schema that needs no other file: what [`Loss::path`] points into.
-/// (Targets without recursive types get those unrolled first, so there the paths go deeper.)
+/// The envelope contract of a module as one self-contained Draft-07 schema, to which [`Loss::path`] refers.
+/// (For targets without recursive types, those are unrolled first, so their paths go deeper.)
 #[must_use]
 pub fn envelope_schema(contract: &Contract, rules: &EnvelopeRules<'_>) -> Value {
     let form = (dialect::Recursion::Defs, dialect::Rest::LeftOut);
     envelope::write(contract, rules, form, &mut Losses::default())
 }
 
-/// The list that grows on the way.
+/// Collects the losses.
 #[derive(Debug, Default)]
 struct Losses {
     list: Vec<Loss>,
-    /// Whether the schema has more parts than a provider schema may have. From there on the list holds only what can
-    /// break a contract: every part beyond the bound would add lines, and the first of them says it all.
+    /// True if the schema exceeds the maximum number of parts. After that, only losses that can break a contract are
+    /// recorded, since every further part would add lines of the same meaning.
     is_too_large: bool,
 }
 
@@ -229,7 +230,7 @@ impl Losses {
         }
     }
 
-    /// Says once that the schema is too large, at the first place that is not said.
+    /// Records once that the schema is too large, at the first location that is left out.
     fn too_large(&mut self, path: &str) {
         if !self.is_too_large {
             self.is_too_large = true;
@@ -245,7 +246,8 @@ impl Losses {
     }
 
     fn note(&mut self, path: &str, keyword: &str, what: String, effect: Effect) {
-        // Contracts judge no format, and emitted context that breaks its schema is dropped without harm to the answer.
+        // Contracts do not validate formats, and emitted context that breaks its schema is dropped without harm to the
+        // answer.
         let judges_nothing = keyword == "format" || keyword.starts_with("x-");
         let is_beside = path.starts_with("/properties/_emitted_context");
         let effect = match effect {

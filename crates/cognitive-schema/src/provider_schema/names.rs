@@ -1,5 +1,6 @@
-//! Which members an object has and what each must be: the described ones, those that are required without being described,
-//! and, for targets that narrow, what patterns and rules about names say of them.
+//! Determines the members of an object and their schemas: described members, and required members without a
+//! description.
+//! For narrowing targets, it includes members that patterns and rules about names define.
 
 use std::collections::HashSet;
 
@@ -10,8 +11,8 @@ use super::merge::{merge, values_of};
 use crate::text::pointer;
 use crate::validate::accepts;
 
-/// The members of an object in the author's order, then those that are required without being described, then those that
-/// are named nowhere but in a list of possible names. `path` is where the object stands.
+/// The members of an object: first the described ones in the author's order, then undescribed required ones, then
+/// possible names of a map. `path` is the location of the object.
 pub(super) fn described_members(
     node: &Map<String, Value>,
     required: &[&str],
@@ -49,7 +50,7 @@ pub(super) fn described_members(
     members
 }
 
-/// The schemas of the patterns that a name matches.
+/// The schemas of the patterns that match a name.
 fn matching(node: &Map<String, Value>, name: &str) -> Vec<Value> {
     let patterns = node.get("patternProperties").and_then(Value::as_object).into_iter().flatten();
     let matches = |pattern: &str| accepts(&json!({ "pattern": pattern }), &json!(name));
@@ -64,18 +65,18 @@ fn possible_names(node: &Map<String, Value>) -> Vec<String> {
     names.iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// What the members that nobody described must be.
+/// The rules for undescribed members.
 #[derive(Debug, PartialEq)]
 pub(super) enum Others<'a> {
-    /// There may be none, or none that could be said.
+    /// None are allowed, or their rule cannot be expressed.
     None,
-    /// Any name goes.
+    /// Any name is allowed.
     Map(&'a Map<String, Value>),
     /// Names that match a pattern.
     Pattern(&'a str, &'a Value),
 }
 
-/// The members of a plain object beyond the described ones.
+/// The rules for members of a plain object beyond the described ones.
 pub(super) fn others(node: &Map<String, Value>) -> Others<'_> {
     let patterns = node.get("patternProperties").and_then(Value::as_object);
     let patterns: Vec<(&String, &Value)> = patterns.into_iter().flatten().collect();

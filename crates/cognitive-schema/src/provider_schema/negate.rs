@@ -1,14 +1,14 @@
-//! The opposite of a schema, as a schema. Where no keyword can say it exactly, the result is narrower than the opposite,
-//! never wider; where nothing of it can be said, there is none. Works on schemas as authors write them.
+//! Builds the opposite of a schema. If no keyword can express it exactly, the result is narrower than the opposite,
+//! never wider. If nothing can be expressed, there is no result. Works on schemas as authors write them.
 
 use serde_json::{Map, Value, json};
 
 use super::except::ALL_TYPES;
 
-/// How deep a schema is looked into.
+/// The maximum depth of inspection.
 const MAX_DEPTH: usize = 8;
 
-/// A schema that only accepts what `schema` refuses; `None` if there is no telling.
+/// Returns a schema that accepts only values that `schema` refuses; `None` if none can be found.
 pub(super) fn opposite(schema: &Value) -> Option<Value> {
     at_depth(schema, 0)
 }
@@ -22,7 +22,7 @@ fn at_depth(schema: &Value, depth: usize) -> Option<Value> {
     if members.keys().all(|keyword| is_silent(keyword)) {
         return Some(Value::Bool(false));
     }
-    // Whoever breaks one keyword breaks the schema. A keyword without an opposite is one way less to do so.
+    // Breaking one keyword breaks the schema. A keyword without an opposite is one alternative fewer.
     let ways: Vec<Value> =
         members.iter().filter_map(|(keyword, value)| of_keyword(keyword, value, members, depth)).collect();
     match ways.as_slice() {
@@ -32,7 +32,7 @@ fn at_depth(schema: &Value, depth: usize) -> Option<Value> {
     }
 }
 
-/// Whether no value is judged by a keyword.
+/// Returns whether a keyword validates nothing.
 fn is_silent(keyword: &str) -> bool {
     matches!(keyword, "title" | "description" | "default" | "examples" | "$comment" | "format")
         || keyword.starts_with("x-")
@@ -65,7 +65,7 @@ fn of_keyword(keyword: &str, value: &Value, beside: &Map<String, Value>, depth: 
     }
 }
 
-/// The types that are left. Fractions alone are no type, so without integers there are no numbers.
+/// The remaining types. Numbers are excluded along with integers, since no type means "only fractions".
 fn of_types(types: &Value) -> Option<Value> {
     let named = |name: &str| match types {
         Value::String(one) => one == name,
@@ -91,14 +91,14 @@ fn more(kind: &str, keyword: &str, most: &Value) -> Option<Value> {
     Some(json!({ "type": kind, keyword: most.as_u64()?.checked_add(1)? }))
 }
 
-/// One of the members is not there.
+/// One of the members is missing.
 fn of_required(names: &Value) -> Option<Value> {
     let ways = names.as_array()?.iter().filter_map(Value::as_str);
     let ways = ways.map(|name| json!({ "type": "object", "properties": { name: false } }));
     Some(json!({ "anyOf": ways.collect::<Vec<Value>>() }))
 }
 
-/// One of the members is there and breaks its schema.
+/// One of the members exists and breaks its schema.
 fn of_properties(properties: &Value, depth: usize) -> Option<Value> {
     let ways = properties.as_object()?.iter().filter_map(|(name, schema)| {
         let opposite = at_depth(schema, depth + 1)?;
@@ -108,12 +108,12 @@ fn of_properties(properties: &Value, depth: usize) -> Option<Value> {
     (!ways.is_empty()).then(|| json!({ "anyOf": ways }))
 }
 
-/// The first item is there and breaks the schema of items.
+/// The first item exists and breaks the schema of items.
 fn of_items(schema: &Value, depth: usize) -> Option<Value> {
     Some(json!({ "type": "array", "minItems": 1, "items": [at_depth(schema, depth + 1)?] }))
 }
 
-/// The opposites of a list of schemas: of `all` of them, or of those that have one.
+/// The opposites of a list of schemas: all of them, or only those that exist.
 fn each(schemas: &Value, depth: usize, all: bool) -> Option<Vec<Value>> {
     let schemas = schemas.as_array()?;
     let found: Vec<Value> = schemas.iter().filter_map(|schema| at_depth(schema, depth + 1)).collect();
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
     use crate::validate::accepts;
 
-    /// No value fits both, and what has an exact opposite leaves none out.
+    /// No value matches both, and an exact opposite matches every other value.
     #[test]
     fn d_05_an_opposite_accepts_only_what_the_schema_refuses() {
         let values = [

@@ -1,6 +1,6 @@
-//! An author's schema in plain form: references followed, `allOf` joined, choices free of further rules, keywords that
-//! no target knows taken out and noted. Never loops and never grows beyond measure, whatever the schema says.
-//! Reads no file: of other files than `schema.json` it knows those that are a section as a whole.
+//! Converts an author's schema to plain form: references resolved, `allOf` merged, choices free of further rules, and
+//! unsupported keywords removed and recorded. Never loops, and bounds its output for any schema.
+//! Reads no file. Of files other than `schema.json` it knows only those that are a section as a whole.
 
 use std::collections::BTreeMap;
 
@@ -14,45 +14,45 @@ use super::union;
 use crate::text::pointer;
 use crate::validate::{MAX_CUSTOM_LENGTH, SCHEMA_FILE, Section};
 
-/// The most schemas and listed values that a plain form has. What lies beyond may be anything.
+/// The maximum number of schemas and listed values in a plain form. Anything is allowed beyond it.
 pub(super) const MAX_NODES: usize = 10_000;
-/// The deepest nesting of a plain form.
+/// The maximum nesting of a plain form.
 pub(super) const MAX_DEPTH: usize = 48;
 
-/// Keywords that are kept as they are.
+/// Keywords that are copied unchanged.
 const PLAIN: &str = "type description required const minimum maximum exclusiveMinimum exclusiveMaximum multipleOf \
                      minLength maxLength pattern format minItems maxItems x-copy-from x-decide x-name-from x-say";
 
-/// Keywords that only a target keeps which narrows what it cannot say.
+/// Keywords that only narrowing targets keep.
 const COUNTS: &str = "minProperties maxProperties uniqueItems";
 
-/// Keywords of Draft-07 that no target knows.
+/// Draft-07 keywords that no target knows.
 const UNKNOWN: &str = "not if then else dependencies propertyNames patternProperties minProperties maxProperties \
                        uniqueItems contains";
 
-/// Those of them that can be said as a choice.
+/// Those of them that can be expressed as a choice.
 const CONDITIONS: &str = "not if then else dependencies contains";
 
 pub(super) fn is_among(words: &str, keyword: &str) -> bool {
     words.split(' ').any(|word| word == keyword)
 }
 
-/// What becomes of the custom branch of an extensible enum.
+/// The treatment of the custom branch of an extensible enum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CustomBranch {
-    /// It stays, with a name of 1–32 characters and a reason.
+    /// Stays, with a name of 1–32 characters and a reason.
     Kept,
-    /// It goes, because the module's enums are strict.
+    /// Removed, because the module's enums are strict.
     Removed,
 }
 
-/// Where the walk stands: in which file, at which place of the result, how deep.
+/// The position of the walk: the file, the path in the result and the depth.
 #[derive(Debug, Clone)]
 pub(super) struct WalkPosition {
     pub file: String,
     pub path: String,
     pub depth: usize,
-    /// Whether the schema here will be joined with others, for which a mere reference is no good.
+    /// True if this schema will be merged with others, which a bare reference does not allow.
     pub joined: bool,
 }
 
@@ -66,7 +66,7 @@ impl WalkPosition {
         Self { file: self.file.clone(), path, depth: self.depth + 1, joined: false }
     }
 
-    /// Another schema of the same value.
+    /// The position of another schema for the same value.
     pub(super) fn same_value(&self) -> Self {
         Self { depth: self.depth + 1, joined: true, ..self.clone() }
     }
@@ -76,16 +76,16 @@ impl WalkPosition {
 pub(super) struct Normal<'a> {
     pub files: BTreeMap<String, &'a Value>,
     tag: &'a str,
-    /// For the section at hand.
+    /// Setting for the current section.
     pub custom: CustomBranch,
     pub recursion: Recursion,
     pub rest: Rest,
-    /// The author's keyword that is being said in other words.
+    /// The author's keyword that is being replaced by other keywords.
     pub written_as: Option<&'static str>,
     room: usize,
-    /// The places that are being written out, the outermost first.
+    /// The locations that are being written out, outermost first.
     pub open: Vec<SchemaLocation>,
-    /// The recursive types by place, and those that are still to be written.
+    /// The names of recursive types by location, and those that are not yet written.
     pub names: BTreeMap<SchemaLocation, String>,
     pub pending: Vec<SchemaLocation>,
     pub losses: &'a mut Losses,
@@ -113,7 +113,7 @@ impl<'a> Normal<'a> {
         }
     }
 
-    /// The plain form of a section, to stand at `path`.
+    /// The plain form of a section, for the location `path`.
     pub(super) fn section(&mut self, section: &'a Section, path: &str) -> Value {
         let place =
             SchemaLocation { file: section.place.file.clone(), pointer: section.place.pointer.clone() };
@@ -134,7 +134,7 @@ impl<'a> Normal<'a> {
             return Value::Bool(true);
         }
         if let Some(reference) = members.get("$ref").and_then(Value::as_str) {
-            // Draft-07 ignores what stands beside `$ref`; a description is no rule and may stay.
+            // Draft-07 ignores other keywords next to `$ref`. A description is not a rule, so it stays.
             return self.reference(reference, members.get("description"), at);
         }
         let mut plain = self.keywords(members, at);
@@ -155,7 +155,7 @@ impl<'a> Normal<'a> {
         plain
     }
 
-    /// Whether what cannot be said is said more strictly.
+    /// Returns whether inexpressible rules are replaced by stricter ones.
     pub(super) fn narrows(&self) -> bool {
         self.rest == Rest::Narrowed
     }
@@ -173,7 +173,7 @@ impl<'a> Normal<'a> {
         fits
     }
 
-    /// The keywords of a node itself, without those that join it with other schemas.
+    /// Converts a node's own keywords, without those that combine it with other schemas.
     fn keywords(&mut self, members: &Map<String, Value>, at: &WalkPosition) -> Value {
         let mut plain = Map::new();
         for (keyword, value) in members {
@@ -209,7 +209,7 @@ impl<'a> Normal<'a> {
                 _ => {}
             }
         }
-        // Members whose names match a pattern are beyond what is left, so nothing may shut them out here.
+        // Members whose names match a pattern are no longer described, so no rule here may exclude them.
         if rules("patternProperties", members) && !self.narrows() {
             plain.shift_remove("additionalProperties");
         }
@@ -233,7 +233,8 @@ impl<'a> Normal<'a> {
         }
     }
 
-    /// `items` as one schema. A list of schemas, one for each place, becomes a choice among them.
+    /// Writes `items` as one schema. For other targets than narrowing ones, a list of schemas by index becomes a
+    /// choice.
     fn items(
         &mut self,
         items: &Value,
@@ -291,7 +292,7 @@ impl<'a> Normal<'a> {
     }
 }
 
-/// Whether a keyword restricts anything where it stands.
+/// Returns whether a keyword restricts any value here.
 fn rules(keyword: &str, members: &Map<String, Value>) -> bool {
     let Some(value) = members.get(keyword) else { return false };
     match keyword {
@@ -310,7 +311,7 @@ fn is_custom_branch(branch: &Value, tag: &str) -> bool {
         && required.is_some_and(|names| names.iter().any(|name| name == tag))
 }
 
-/// The custom branch as the contract judges it, also where the author left the limits out.
+/// The custom branch with the limits of the contract, even if the author omitted them.
 fn bounded(branch: &Value, tag: &str) -> Value {
     let limits = json!({
         "type": "object",

@@ -1,4 +1,4 @@
-//! Objects: which members a target can be bound to.
+//! Writes objects: the members that a target can express.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use super::names::{self, Others, described_members};
 use crate::text::pointer;
 
 impl EnvelopeEmitter<'_> {
-    /// An object; `None` if a required member can have no value.
+    /// Writes an object; `None` if a required member can have no value.
     pub(super) fn object(
         &mut self,
         node: &Map<String, Value>,
@@ -56,7 +56,7 @@ impl EnvelopeEmitter<'_> {
         Some(self.assemble(node, members.properties, members.required, path, level))
     }
 
-    /// An object for a target that narrows: it is closed, except for a map, and has as many members as it must.
+    /// Writes an object for a narrowing target. It is closed, unless it is a map, and its member count is enforced.
     fn narrow_object(
         &mut self,
         node: &Map<String, Value>,
@@ -68,15 +68,15 @@ impl EnvelopeEmitter<'_> {
         let anything = Map::new();
         let others = match names::others(node) {
             Others::Pattern(pattern, _) if !self.dialect.patterns.accept(pattern) => Others::None,
-            // Names have to be invented where there are not enough of them.
+            // If there are too few described members, names must be invented.
             Others::None if is_open(node) && least > members.properties.len() as u64 => {
                 Others::Map(&anything)
             }
             others => others,
         };
         let is_short = least > members.properties.len() as u64;
-        // Beside members that may be absent, a grammar cannot count the others; so then there are none, unless all of
-        // them are needed anyway.
+        // A grammar cannot count other members next to optional ones, so they are left out unless all members are
+        // needed.
         let has_optional = members.properties.len() > members.required.len();
         let others = if has_optional && !is_short { Others::None } else { others };
         let counts = self.count_members(node, &mut members, others != Others::None, path)?;
@@ -111,7 +111,7 @@ impl EnvelopeEmitter<'_> {
         Some(said)
     }
 
-    /// An object with members that nobody described, at most so many; `None` if there have to be some and cannot.
+    /// Writes an object with a limited number of undescribed members; `None` if some are required but impossible.
     fn map(
         &mut self,
         members: SaidMembers,
@@ -128,7 +128,7 @@ impl EnvelopeEmitter<'_> {
             }
             return Some(self.assemble(&closed(&Map::new()), properties, required, path, 0));
         };
-        // A name that may not be there must not come back as one of the others.
+        // A forbidden name must not reappear as one of the others.
         properties.extend(forbidden.into_iter().map(|name| (name, Value::Bool(false))));
         if !properties.is_empty() {
             said.insert("properties".to_owned(), Value::Object(properties));
@@ -160,7 +160,7 @@ impl EnvelopeEmitter<'_> {
         let mut said = typed("object");
         let is_empty = properties.is_empty();
         let all_required = properties.len() == required.len();
-        // A closed dialect wants the lists even if they are empty; llama.cpp makes a broken grammar of empty ones.
+        // A closed dialect needs the lists even if they are empty; llama.cpp builds a broken grammar from empty ones.
         let lists = !is_empty || self.dialect.objects == Objects::Closed;
         if lists && self.dialect.has("propertyOrdering") {
             let order: Vec<&String> = properties.keys().collect();
@@ -183,7 +183,7 @@ impl EnvelopeEmitter<'_> {
                 said.insert("additionalProperties".to_owned(), json!(false));
             }
             (None, Objects::Open) => {}
-            // An object of which nothing is known stays one; there is nothing to close it around.
+            // An object without any rules stays open, since closing it would allow only `{}`.
             (None, Objects::ClosedExceptMaps) if is_empty && self.dialect.size == Size::AsWritten => {}
             (_, _) => {
                 self.losses.tightened(path, "additionalProperties", "only the members that are described");
@@ -210,16 +210,16 @@ impl EnvelopeEmitter<'_> {
     }
 }
 
-/// Whether members that nobody described may be anything.
+/// Returns whether undescribed members may have any value.
 fn is_open(node: &Map<String, Value>) -> bool {
     let has = |keyword: &str| node.contains_key(keyword);
     !has("additionalProperties") && !has("patternProperties") && !has("propertyNames")
 }
 
-/// The same, without members that nobody described.
+/// The node that makes `assemble` close the object: `additionalProperties` only.
 fn closed(node: &Map<String, Value>) -> Map<String, Value> {
     let is_closed = node.get("additionalProperties") == Some(&Value::Bool(false));
-    // Where the author closed it, there is nothing to note.
+    // An object that the author closed needs no recorded loss.
     if is_closed {
         Map::from_iter([("additionalProperties".to_owned(), Value::Bool(false))])
     } else {

@@ -1,4 +1,4 @@
-//! An envelope with its members in the order in which a model is bound to write them. Changes no value and drops none.
+//! Sorts the members of an envelope into the order in which a model writes them. Changes no value and drops none.
 
 use std::collections::{HashSet, VecDeque};
 use std::ptr;
@@ -9,8 +9,8 @@ use super::merge::union_of;
 use super::{EnvelopeRules, envelope_schema};
 use crate::validate::Contract;
 
-/// Sorts the members of an envelope, at every depth, as every target has them: `ok`, the payload with its
-/// `rationale` first, `meta` last. Members that it does not name keep their order, behind the others.
+/// Sorts the members of an envelope at every depth, in the order of every target: `ok`, the payload with its
+/// `rationale` first, `meta` last. Undescribed members keep their order after the others.
 #[must_use]
 pub fn in_order(contract: &Contract, rules: &EnvelopeRules<'_>, envelope: &Value) -> Value {
     let schema = envelope_schema(contract, rules);
@@ -43,7 +43,7 @@ fn sorted(value: &Value, schemas: &[&Value], root: &Value) -> Value {
     }
 }
 
-/// The schemas that these stand for: what a reference leads to, and each branch of a choice. Each is looked at once.
+/// Resolves schemas: the target of a reference, and each branch of a choice. Visits each once.
 fn plain<'a>(schemas: &[&'a Value], root: &'a Value) -> Vec<&'a Value> {
     let mut next: VecDeque<&Value> = schemas.iter().copied().collect();
     let mut seen = HashSet::new();
@@ -56,7 +56,7 @@ fn plain<'a>(schemas: &[&'a Value], root: &'a Value) -> Vec<&'a Value> {
             next.extend(reference.strip_prefix('#').and_then(|pointer| root.pointer(pointer)));
             continue;
         }
-        // A choice may stand beside members of its own, as it does at the top of the envelope.
+        // A choice may have other keywords next to it, such as at the top of the envelope.
         found.push(schema);
         next.extend(union_of(members).into_iter().flat_map(|(_, branches)| branches));
     }

@@ -1,14 +1,15 @@
-//! Which regular expressions a target can be handed. Compiles none: it looks at the characters only, and in doubt it
-//! says no, since a target that meets an expression it does not know refuses the whole schema.
+//! Decides which regular expressions a target accepts. Compiles none: it looks only at the characters. If in doubt, it
+//! rejects the expression, since one unknown expression makes a target refuse the whole schema.
 
-/// The kind of expressions that a target reads.
+/// The kind of expressions that a target supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Patterns {
-    /// None at all.
+    /// None.
     None,
-    /// What every automaton can do: no look-around, no back-reference, no word boundary, no huge repetition.
+    /// Features of every automaton: no look-around, no back-reference, no word boundary, no huge repetition.
     Simple,
-    /// What llama.cpp turns into a grammar: anchored at both ends, no special groups, no classes such as `\d`.
+    /// Expressions that llama.cpp converts to a grammar: anchored at both ends, no special groups, no classes such as
+    /// `\d`.
     Gbnf,
 }
 
@@ -32,7 +33,7 @@ impl Patterns {
     }
 }
 
-/// Whether every `\x` satisfies `allowed`, which is told whether it stands in a character class.
+/// Returns whether every `\x` satisfies `allowed`. Its second argument is true inside a character class.
 fn escapes_are(pattern: &str, allowed: impl Fn(char, bool) -> bool) -> bool {
     let mut in_class = false;
     let mut characters = pattern.chars();
@@ -58,7 +59,7 @@ fn is_gbnf_escape(escaped: char, in_class: bool) -> bool {
     if in_class { "[]\\".contains(escaped) } else { "^$.[]()|{}*+?".contains(escaped) }
 }
 
-/// Whether every `(?` goes on with one of `allowed`.
+/// Returns whether every `(?` is followed by one of `allowed`.
 fn groups_are(pattern: &str, allowed: &[char]) -> bool {
     pattern.split("(?").skip(1).all(|rest| rest.starts_with(allowed))
 }

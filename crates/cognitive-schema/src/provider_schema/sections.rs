@@ -1,6 +1,6 @@
-//! The sections of a contract in plain form, for whoever describes a module to other programs, such as in `OpenAPI`.
-//! Says what a caller sends and what it gets, no more: what plain keywords cannot say is left out, and the contract alone
-//! judges. Writes no envelope around them.
+//! The sections of a contract in plain form, for descriptions of a module such as `OpenAPI`.
+//! Covers only the data that a caller sends and receives. Rules that plain keywords cannot express are left out; only
+//! the contract validates. Writes no envelope around the sections.
 
 use serde_json::{Map, Value};
 
@@ -10,22 +10,22 @@ use super::envelope::{self, EnvelopeRules};
 use super::normal::{CustomBranch, Normal};
 use crate::validate::Contract;
 
-/// What a caller of a module sends and gets. No reference leads anywhere but to `defs`.
+/// The data that a caller of a module sends and receives. References lead only to `defs`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlainSections {
-    /// What it sends.
+    /// The input.
     pub input: Value,
-    /// The payload of a success.
+    /// The payload of a successful result.
     pub data: Value,
-    /// What a model says in `meta`; the runtime adds more.
+    /// The part of `meta` that the model writes; the runtime adds more.
     pub meta: Value,
-    /// Context for later runs, if the module hands any on.
+    /// Context for later runs, if the module emits any.
     pub emitted_context: Option<Value>,
-    /// The types that contain themselves, by name; `#/$defs/NAME` leads here.
+    /// The recursive types by name, targets of `#/$defs/NAME`.
     pub defs: Map<String, Value>,
 }
 
-/// The sections of a contract, each without `$ref` (but to types that contain themselves), `allOf` and rules beside a choice.
+/// The sections of a contract, each without `$ref` (except to recursive types), `allOf`, and rules next to a choice.
 #[must_use]
 pub fn plain_sections(contract: &Contract, rules: &EnvelopeRules<'_>) -> PlainSections {
     let mut losses = Losses::default();
@@ -72,7 +72,7 @@ mod tests {
         let below = sections.input.pointer("/properties/tree/properties/below/items");
         assert_eq!(below, Some(&json!({ "$ref": "#/$defs/tree" })));
         assert!(sections.defs.contains_key("tree"));
-        // What stands beside a choice is in each of its branches.
+        // The rules next to a choice appear in each of its branches.
         let branches = sections.input.pointer("/properties/item/oneOf").unwrap();
         for branch in branches.as_array().unwrap() {
             assert_eq!(branch["type"], "object", "{branch}");

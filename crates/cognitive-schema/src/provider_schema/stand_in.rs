@@ -1,5 +1,5 @@
-//! The way back: a target that wants every member to be there gets `null` for those that are absent, and in the answer
-//! these nulls mean "absent" again. Drops no null that the contract allows and none that leaves a gap behind.
+//! Removes placeholder nulls from an answer. A target that requires every member gets `null` for absent ones, and here
+//! these nulls become absent again. Drops no null that the contract allows or that a required member needs.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,13 +8,13 @@ use serde_json::{Map, Value};
 use crate::text::pointer;
 use crate::validate::{Contract, Section};
 
-/// How often an answer is looked through; each time, nulls may come to light that others hid.
+/// The maximum number of passes over an answer; each can reveal nulls that others hid.
 const ROUNDS: usize = 16;
 
-/// Takes the nulls out of an answer that only stand for absent members, and says where they were.
+/// Removes the nulls that only represent absent members, and returns their locations.
 ///
-/// A null goes if the contract refuses it and the member may be missing. The envelope's own `data` and `error` are the
-/// business of whoever repairs the answer: one of them does not apply, and that one is dropped there.
+/// A null is removed if the contract refuses it and the member is optional. The envelope's own `data` and `error` are
+/// not handled here: one of them does not apply, and the repair of the answer drops that one.
 pub fn drop_stand_ins(contract: &Contract, reply: &mut Map<String, Value>) -> Vec<String> {
     if !reply.values().any(has_null) {
         return Vec::new();
@@ -32,13 +32,13 @@ pub fn drop_stand_ins(contract: &Contract, reply: &mut Map<String, Value>) -> Ve
         dropped.push("/_emitted_context".to_owned());
     }
     if let Some(emitted) = reply.get_mut("_emitted_context") {
-        // No schema judges emitted context here, so there every null is one that the target asked for.
+        // No schema validates emitted context here, so every null in it is one that the target asked for.
         drop_all(emitted, "/_emitted_context", &mut dropped);
     }
     dropped
 }
 
-/// Most answers have none, and then the contract need not be asked.
+/// Most answers have no null, and then the contract need not be checked.
 fn has_null(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -85,8 +85,8 @@ fn name_of(token: &str) -> String {
     token.replace("~1", "/").replace("~0", "~")
 }
 
-/// Removes members of objects, those of one object all at once; says which there were. The items of a list stay: their
-/// places mean something.
+/// Removes members of objects, grouped by object, and returns those that existed. Items of arrays stay, because their
+/// positions matter.
 fn remove(value: &mut Value, paths: Vec<String>) -> Vec<String> {
     let mut by_parent: HashMap<&str, HashSet<String>> = HashMap::new();
     for (parent, token) in paths.iter().filter_map(|path| path.rsplit_once('/')) {

@@ -1,6 +1,7 @@
-//! The contract of a module as the schemas of a tool that agents call: what goes in, and the envelope that comes out. Many
-//! clients of the Model Context Protocol drop a tool, or all tools of a server, whose schema has a choice or a reference at
-//! its root, so there is an object there. Describes the same values as the contract, or more; the contract alone judges.
+//! The contract of a module as the schemas of a tool for agents: the input and the resulting envelope. Many clients of
+//! the Model Context Protocol drop a tool, or all tools of a server, for a choice or a reference at the root of its
+//! schema. So the root is always an object. The schemas accept the same values as the contract or more; only the
+//! contract validates.
 
 use serde_json::{Map, Value, json};
 
@@ -9,18 +10,18 @@ use super::sections::{PlainSections, plain_sections};
 use super::{Effect, Loss};
 use crate::validate::Contract;
 
-/// What a tool takes and gives.
+/// The input and output schemas of a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSchemas {
     /// The arguments: the input of the module.
     pub input: Value,
     /// The structured content: the envelope.
     pub output: Value,
-    /// What the schema of the input does not say although the contract does.
+    /// The rules of the contract that the input schema does not express.
     pub losses: Vec<Loss>,
 }
 
-/// The schemas of a module as a tool.
+/// Writes the schemas of a module as a tool.
 #[must_use]
 pub fn tool_schemas(contract: &Contract, rules: &EnvelopeRules<'_>) -> ToolSchemas {
     let PlainSections { input, data, defs, .. } = plain_sections(contract, rules);
@@ -43,7 +44,7 @@ pub fn tool_schemas(contract: &Contract, rules: &EnvelopeRules<'_>) -> ToolSchem
     ToolSchemas { input: Value::Object(root), output: Value::Object(output), losses }
 }
 
-/// What every envelope looks like, whatever the module.
+/// The parts that every envelope has, in any module.
 #[must_use]
 pub fn envelope_outline() -> Value {
     json!({
@@ -64,20 +65,21 @@ pub fn envelope_outline() -> Value {
     })
 }
 
-/// Whether descriptions stay. A model reads those of what it has to write.
+/// The treatment of descriptions. A model reads only those of values that it writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Words {
     Kept,
     Dropped,
 }
 
-/// The schema with an object at its root. A reference is followed; of a choice stays what all branches have in common.
+/// Returns the schema with an object at its root. Follows a reference, and reduces a choice to the common parts of its
+/// branches.
 fn object_root(schema: Value, defs: &Map<String, Value>, losses: &mut Vec<Loss>) -> Map<String, Value> {
     let mut root = match schema {
         Value::Object(members) => members,
         _ => Map::new(),
     };
-    // One step is enough: a type is never only another name for a type.
+    // One step is enough, since a type is never just another name for a type.
     if let Some(named) = root.get("$ref").and_then(Value::as_str).and_then(|target| target.rsplit('/').next())
         && let Some(Value::Object(body)) = defs.get(named)
     {
@@ -95,7 +97,7 @@ fn object_root(schema: Value, defs: &Map<String, Value>, losses: &mut Vec<Loss>)
     root
 }
 
-/// All members of all branches, of which those are required that every branch requires.
+/// Merges all members of all branches. A member is required if every branch requires it.
 fn in_common(mut root: Map<String, Value>, branches: &[Value]) -> Map<String, Value> {
     let mut properties = match root.shift_remove("properties") {
         Some(Value::Object(members)) => members,
@@ -107,7 +109,7 @@ fn in_common(mut root: Map<String, Value>, branches: &[Value]) -> Map<String, Va
             None => {
                 properties.insert(name.clone(), schema.clone());
             }
-            // Two branches that say different things of one member say nothing together.
+            // If two branches describe a member differently, it stays open.
             Some(there) if there != schema => {
                 properties.insert(name.clone(), json!({}));
             }
@@ -125,12 +127,13 @@ fn in_common(mut root: Map<String, Value>, branches: &[Value]) -> Map<String, Va
     if !all.is_empty() {
         root.insert("required".to_owned(), Value::Array(all));
     }
-    // A branch may have been closed; together they are open.
+    // A branch may be closed, but the merged object is open.
     root.shift_remove("additionalProperties");
     root
 }
 
-/// Takes out what no client reads, and what some clients judge although the contract does not: the format of an answer.
+/// Removes keywords that no client reads, and `format` of answers, which some clients validate although the contract
+/// does not.
 fn tidy(schema: &mut Value, words: Words) {
     match schema {
         Value::Object(members) => {
@@ -144,7 +147,7 @@ fn tidy(schema: &mut Value, words: Words) {
                     || name == "default" && words == Words::Dropped)
             });
             for (name, value) in members.iter_mut() {
-                // Values are no schemas.
+                // Values are not schemas.
                 if !matches!(name.as_str(), "enum" | "const" | "default" | "examples" | "required") {
                     tidy(value, words);
                 }
@@ -155,7 +158,7 @@ fn tidy(schema: &mut Value, words: Words) {
     }
 }
 
-/// Adds the types that contain themselves, where the schema leads to one.
+/// Adds the recursive types, if the schema refers to one.
 fn add_defs(root: &mut Map<String, Value>, defs: &Map<String, Value>, words: Words) {
     if defs.is_empty() || !leads_to_defs(&Value::Object(root.clone())) {
         return;

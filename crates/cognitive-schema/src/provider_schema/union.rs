@@ -1,4 +1,4 @@
-//! Choices: whether branches exclude each other, and how a choice or a `null` is written.
+//! Choices: checks whether branches exclude each other, and writes a choice or a `null`.
 
 use std::collections::HashSet;
 
@@ -6,10 +6,11 @@ use serde_json::{Map, Value, json};
 
 use super::merge::{types_of, union_of, values_of};
 
-/// More branches than this are not compared with each other, but only looked through for one tag that tells all apart.
+/// With more branches than this, pairs are not compared. The check then only searches for one tag that distinguishes
+/// all branches.
 const MAX_COMPARED: usize = 64;
 
-/// Whether no value can fit two of the branches, as far as types, listed values and tags show.
+/// Returns whether no value can match two of the branches, as far as types, listed values and tags show.
 pub(super) fn is_disjoint(branches: &[Value]) -> bool {
     if branches.len() > MAX_COMPARED {
         return have_one_tag(branches);
@@ -20,8 +21,8 @@ pub(super) fn is_disjoint(branches: &[Value]) -> bool {
         .all(|(index, branch)| branches.iter().skip(index + 1).all(|other| exclude(branch, other)))
 }
 
-/// Whether all are objects with the same required member, and no value of it stands in two of them. Looks at each branch
-/// once for each member of the first.
+/// Returns whether all are objects with a common required member whose listed values differ. Visits each branch once
+/// for each member of the first.
 fn have_one_tag(branches: &[Value]) -> bool {
     let tells_apart = |name: &String| {
         let mut seen = HashSet::new();
@@ -34,8 +35,8 @@ fn have_one_tag(branches: &[Value]) -> bool {
     first.into_iter().flat_map(Map::keys).take(MAX_TAGS).any(tells_apart)
 }
 
-/// The values of a member that an object has to have, if they are listed. Numbers are left to whoever compares them: some
-/// that are written in two ways are equal.
+/// The listed string values of a required member. Numbers are left out, because differently written numbers can be
+/// equal.
 fn tag_values(branch: &Map<String, Value>, name: &str) -> Option<Vec<Value>> {
     let is_object = branch.get("type").is_some_and(|kind| kind == "object");
     let required = branch.get("required").and_then(Value::as_array);
@@ -46,10 +47,10 @@ fn tag_values(branch: &Map<String, Value>, name: &str) -> Option<Vec<Value>> {
     (is_object && is_required).then_some(values)
 }
 
-/// How many members are tried as the tag of a large choice. Authors put it first.
+/// The number of members that are tried as the tag of a large choice. Authors put the tag first.
 const MAX_TAGS: usize = 8;
 
-/// Whether no value can fit both.
+/// Returns whether no value can match both.
 pub(super) fn exclude(a: &Value, b: &Value) -> bool {
     let (a, b) = match (a, b) {
         (Value::Object(a), Value::Object(b)) => (a, b),
@@ -79,7 +80,7 @@ fn have_other_values(a: &Map<String, Value>, b: &Map<String, Value>) -> bool {
     }
 }
 
-/// Whether both are objects with the same required member, and its values differ.
+/// Returns whether both are objects with the same required member but with different values of it.
 fn have_other_tags(a: &Map<String, Value>, b: &Map<String, Value>) -> bool {
     let is_object = |node: &Map<String, Value>| node.get("type").is_some_and(|name| name == "object");
     let requires = |node: &Map<String, Value>, name: &str| {
@@ -97,7 +98,7 @@ fn have_other_tags(a: &Map<String, Value>, b: &Map<String, Value>) -> bool {
     })
 }
 
-/// A choice among what was said; `None` if nothing was.
+/// A choice among the given schemas; `None` if there are none.
 pub(super) fn any_of(mut said: Vec<Value>) -> Option<Value> {
     if said.iter().all(is_bare_type) && said.len() > 1 {
         let mut names: Vec<Value> = Vec::new();
@@ -124,7 +125,7 @@ fn is_bare_type(said: &Value) -> bool {
     said.as_object().is_some_and(|members| members.len() == 1) && said.get("type").is_some_and(is_scalar)
 }
 
-/// The same, or null.
+/// The same schema, or null.
 pub(super) fn nullable(said: Value) -> Value {
     let Value::Object(mut members) = said else { return said };
     let is_listed = members.contains_key("enum") || members.contains_key("const");

@@ -1,29 +1,29 @@
-//! Lists in which nothing stands twice, for targets that narrow. Where the items are listed values, the list is one of
-//! their selections, in the order of the list; where they are not, a grammar cannot tell, and that is a loss.
+//! Arrays with unique items, for narrowing targets. If the items are listed values, the schema lists their selections,
+//! in the order of the values. Otherwise a grammar cannot check uniqueness, and that is a loss.
 
 use serde_json::{Map, Value, json};
 
 use super::emit::{EnvelopeEmitter, typed};
 use super::merge::{types_of, values_of};
 
-/// How many selections are written out at most.
+/// The maximum number of selections that are written out.
 const MAX_SELECTIONS: usize = 256;
-/// How many integers are written out at most.
+/// The maximum number of integers that are written out.
 const MAX_INTEGERS: i64 = 12;
 
-/// What the rule that nothing stands twice means for a list.
+/// The effect of `uniqueItems` on an array.
 #[derive(Debug)]
 pub(super) enum Unique {
-    /// Nothing, or nothing that could be said.
+    /// No effect, or none that could be expressed.
     NoMatter,
-    /// There is no such list.
+    /// No such array exists.
     Impossible,
-    /// These are the lists.
+    /// A schema that lists all such arrays.
     OneOf(Map<String, Value>),
 }
 
 impl EnvelopeEmitter<'_> {
-    /// The lists without anything twice, where that has to be said.
+    /// The arrays without duplicates, if the schema requires them.
     pub(super) fn unique(&mut self, node: &Map<String, Value>, path: &str, level: usize) -> Unique {
         let number = |keyword: &str| node.get(keyword).and_then(Value::as_u64);
         let (least, most) = (number("minItems").unwrap_or(0), number("maxItems").unwrap_or(u64::MAX));
@@ -51,7 +51,7 @@ impl EnvelopeEmitter<'_> {
             lists.extend(more);
         }
         if lists.is_empty() {
-            // Too many already of the smallest number of items.
+            // Even the smallest number of items has too many selections.
             self.losses.dropped(path, "uniqueItems");
             return Unique::NoMatter;
         }
@@ -69,7 +69,7 @@ impl EnvelopeEmitter<'_> {
         {
             return None;
         }
-        // What is noted about the items is noted when the list is said.
+        // Losses of the items are recorded again when the array is written.
         let noted = self.losses.list.len();
         let said = self.schema(&Value::Object(items.clone()), path, level);
         self.losses.list.truncate(noted);
@@ -104,7 +104,7 @@ fn to_usize(count: u64) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }
 
-/// All selections of so many values, each in the order of the list; `None` if there are more than `room`.
+/// All selections of `length` values, each in the order of the values; `None` if there are more than `room`.
 fn selections(values: &[Value], length: usize, room: usize) -> Option<Vec<Vec<Value>>> {
     if length == 0 {
         return (room > 0).then(|| vec![Vec::new()]);

@@ -1,4 +1,4 @@
-//! Lists of allowed values: which of them a target takes, and the type that goes with them.
+//! Writes lists of allowed values: those that a target accepts, with their type.
 
 use serde_json::{Map, Value, json};
 
@@ -9,11 +9,12 @@ use super::union;
 use crate::text::type_word;
 use crate::validate::Section;
 
-/// Up to this many listed values, nobody counts their characters.
+/// Up to this many listed values, no service limits their characters.
 const LONG_ENUM: usize = 250;
 
 impl EnvelopeEmitter<'_> {
-    /// A list of allowed values: one branch per type, because several dialects want values and type to agree.
+    /// Writes a list of allowed values with one branch per type, because several dialects require values and type to
+    /// match.
     pub(super) fn values(
         &mut self,
         values: Vec<Value>,
@@ -54,7 +55,7 @@ impl EnvelopeEmitter<'_> {
         said
     }
 
-    /// The values that also obey what stands beside the list.
+    /// Keeps the values that also satisfy the other keywords of the node.
     fn lawful(&mut self, mut values: Vec<Value>, node: &Map<String, Value>, path: &str) -> Vec<Value> {
         let judges = |keyword: &&String| {
             !matches!(keyword.as_str(), "type" | "enum" | "const" | "description" | "format")
@@ -64,7 +65,7 @@ impl EnvelopeEmitter<'_> {
         if beside.is_empty() {
             return values;
         }
-        // A recursive type is described elsewhere, so with one there is nobody to ask.
+        // Recursive types are defined elsewhere, so such a schema cannot be compiled here.
         match Section::alone(&Value::Object(node.clone())) {
             Ok(judge) => values.retain(|value| judge.accepts(value)),
             Err(_) => beside.into_iter().for_each(|keyword| self.losses.dropped(path, keyword)),
@@ -72,7 +73,7 @@ impl EnvelopeEmitter<'_> {
         values
     }
 
-    /// The values of one type; `None` if the target cannot list them.
+    /// Writes the values of one type; `None` if the target cannot list them.
     fn group(&mut self, kind: &str, values: Vec<Value>) -> Option<Value> {
         let both = [Value::Bool(true), Value::Bool(false)];
         let is_whole_type = kind == "null" || both.iter().all(|value| values.contains(value));

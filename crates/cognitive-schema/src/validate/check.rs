@@ -1,5 +1,5 @@
-//! Whether a value satisfies a compiled schema, and what it breaks: within limits that no schema and no value can
-//! move. What cannot be checked within them is refused, and said so.
+//! Checks a value against a compiled schema within fixed limits that no schema and no value can change.
+//! Refuses values that cannot be checked within the limits, and reports that as the reason.
 
 use jsonschema::{ValidationError, Validator};
 use serde_json::Value;
@@ -9,32 +9,32 @@ use super::metered::{Meter, MeterStop, Metered, OUTERMOST, is_certain, outermost
 use super::patterns::Effort;
 use crate::violation::SchemaViolation;
 
-/// What judging one value may cost.
+/// The limits for the check of one value.
 #[derive(Debug, Clone, Copy)]
 struct Allowance {
-    /// Looks at the value that deciding about it may take.
+    /// Looks at the value to decide whether it is valid.
     looks: u64,
-    /// Looks that explaining a refusal may take.
+    /// Looks at the value to explain a refusal.
     looks_back: u64,
-    /// Findings that the validator may make in order to explain a refusal, those of all failing branches among them.
+    /// Findings of the validator while it explains a refusal, including those of all failing branches.
     findings: u64,
 }
 
-/// An answer of 4 KB takes three hundred looks, and a hundred million take about a second. Looking back can leave
-/// something in memory at every look, so that it gets less; of the findings, a hundred are shown.
+/// An answer of 4 KB takes three hundred looks, and a hundred million take about a second. Explaining gets fewer,
+/// because each look can leave something in memory. Of the findings, a hundred are shown.
 const DEFAULT_ALLOWANCE: Allowance = Allowance { looks: 100_000_000, looks_back: 5_000_000, findings: 2_000 };
 
-/// A compiled schema that can be asked.
+/// A compiled schema, ready to check values.
 #[derive(Debug)]
 pub(super) struct Checker {
     validator: Validator<Metered>,
-    /// What a character of a text costs, in eighths of a look.
+    /// Cost per character of a text, in eighths of a look.
     character: u64,
     allowance: Allowance,
 }
 
 impl Checker {
-    /// `validator` has to expect a list, each item of which it judges.
+    /// Creates a checker. `validator` must expect an array and validate each item.
     pub(super) fn new(validator: Validator<Metered>, effort: Effort) -> Self {
         let character = match effort {
             Effort::Light => 1,
@@ -44,12 +44,12 @@ impl Checker {
         Self { validator, character, allowance: DEFAULT_ALLOWANCE }
     }
 
-    /// Whether a value satisfies the schema. Collects nothing.
+    /// Returns whether a value satisfies the schema. Collects nothing.
     pub(super) fn accepts(&self, value: &Value) -> bool {
         self.decide(value) == Ok(true)
     }
 
-    /// Everything that a value breaks. The yes-or-no path runs first: most values are valid.
+    /// Every rule that a value breaks. The yes-or-no path runs first, since most values are valid.
     pub(super) fn violations(&self, value: &Value) -> Vec<SchemaViolation> {
         match self.decide(value) {
             Ok(true) => return Vec::new(),
@@ -77,7 +77,7 @@ impl Checker {
         tell(self.validator.iter_errors(outermost(value, &meter)))
     }
 
-    /// Only what fails first, which is far less work where much does.
+    /// Explains only the first failure, which is far less work when many parts fail.
     fn explain_first(&self, value: &Value) -> Vec<SchemaViolation> {
         let meter = self.meter_back();
         let first = self.validator.validate(outermost(value, &meter)).err();
@@ -85,7 +85,7 @@ impl Checker {
     }
 
     fn meter_back(&self) -> Meter {
-        // Every text has been matched once already, so that it costs less here.
+        // Every text has already been matched once, so it costs less here.
         Meter::new(self.allowance.looks_back, self.allowance.findings, (self.character / 8).max(1))
     }
 }
@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(report(&checker, &value).len(), 50);
         checker.allowance.findings = 10;
         let told = report(&checker, &value);
-        // Each item makes three; the fourth is cut off in the middle and says only that no form fits.
+        // Each item makes three findings. The fourth item is cut off in the middle and says only that no form fits.
         assert_eq!(told.len(), 4, "{told:?}");
         assert_eq!(told[0], "/0 type: expected string");
     }

@@ -1,5 +1,5 @@
-//! Prepared files made into validators. The only place that sets the options of the validator library.
-//! Fetches nothing, reads no format, and bounds what a pattern may take.
+//! Turns prepared files into validators. The only place that sets the options of the validator library.
+//! Fetches nothing, checks no `format`, and bounds the cost of patterns.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ use super::metered::Metered;
 use super::patterns::Effort;
 use super::{SCHEMA_FILE, SchemaFiles, SchemaProblem, Section, SectionRef};
 
-/// The base address of module files inside the validator. No scheme that anything could fetch.
+/// The base address of module files inside the validator. Its scheme cannot be fetched.
 const BASE: &str = "module:///";
 
 /// Bytes of the automaton of one pattern. A quarter of this would refuse `^\S{1,255}$`.
@@ -20,7 +20,7 @@ const MAX_AUTOMATON_SIZE: usize = 1 << 20;
 /// Bytes that matching one pattern keeps between two texts.
 const MAX_CACHE_SIZE: usize = 1 << 18;
 
-/// How often a pattern with look-around or back-references may try again on one text.
+/// Backtracking limit on one text for a pattern with look-around or back-references.
 const MAX_TRIES: usize = 10_000;
 
 pub(super) struct SchemaCompiler {
@@ -40,7 +40,7 @@ impl SchemaCompiler {
         Ok(Self { registry, effort })
     }
 
-    /// The section at `place`; `files` are the files as written.
+    /// Compiles the section at `place`; `files` are the files as written.
     pub(super) fn section(
         &self,
         place: &SectionRef,
@@ -65,7 +65,7 @@ impl SchemaCompiler {
             .should_validate_formats(false)
             .without_content_encoding_support("base64")
             .without_content_media_type_support("application/json")
-            // A module author's pattern may be slow; it must not be able to hang a run.
+            // A module author's pattern may be slow, but it must not hang a run.
             .with_pattern_options(
                 PatternOptions::fancy_regex()
                     .backtrack_limit(MAX_TRIES)
@@ -78,17 +78,17 @@ impl SchemaCompiler {
     }
 }
 
-/// The address of a place inside the validator, where `%` would otherwise begin a code.
+/// The address of a location inside the validator. `%` is escaped, since it starts a percent code there.
 fn address(place: &SectionRef) -> String {
     format!("{BASE}{}#{}", place.file, place.pointer.replace('%', "%25"))
 }
 
-/// A schema for lists, each item of which `address` judges (see [`super::metered::outermost`]).
+/// A schema for arrays whose items are validated by the schema at `address` (see [`super::metered::outermost`]).
 fn entry(address: &str) -> Value {
     json!({ "items": { "$ref": address } })
 }
 
-/// What makes a section itself not a Draft-07 schema.
+/// The reasons why a section is not itself a Draft-07 schema.
 fn schema_problems(schema: &Value, place: &SectionRef) -> Vec<SchemaProblem> {
     static META_SCHEMA: LazyLock<Option<Checker>> = LazyLock::new(|| {
         let address = entry("http://json-schema.org/draft-07/schema#");
@@ -100,7 +100,7 @@ fn schema_problems(schema: &Value, place: &SectionRef) -> Vec<SchemaProblem> {
         return vec![SchemaProblem::new(&place.file, &place.pointer, "no schema can be checked")];
     };
     let found = meta_schema.violations(schema);
-    // `$schema` is a label and `$id` an identifier, whatever they say.
+    // `$schema` is only a label and `$id` only an identifier; their content is not checked.
     let found =
         found.into_iter().filter(|each| !each.path.ends_with("/$schema") && !each.path.ends_with("/$id"));
     found

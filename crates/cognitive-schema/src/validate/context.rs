@@ -1,5 +1,5 @@
-//! What the contract says of context: the schemas that `accepts` and `emits` name, and what the input schema says below
-//! `_context`. Judges nothing itself.
+//! The context part of a contract: the schemas that `accepts` and `emits` name, and the types below `_context` in the
+//! input schema. Validates nothing itself.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -8,14 +8,14 @@ use serde_json::Value;
 use super::refs::{file_of_ref, target};
 use super::{Layout, SchemaFiles, SchemaProblem, Section, SectionRef, exists, find};
 
-/// Compiled once, as all sections are.
+/// The context schemas, compiled once like all sections.
 #[derive(Debug)]
 pub(super) struct ContextSchemas {
     pub(super) sections: Vec<Section>,
     pub(super) of_input: Option<BTreeSet<String>>,
 }
 
-/// The places of context schemas, each once. One that is not there is a problem.
+/// The locations of context schemas, without duplicates. Reports a missing one as a problem.
 pub(super) fn places(
     files: &SchemaFiles,
     layout: &Layout,
@@ -51,9 +51,9 @@ pub(super) fn kinds_of(files: &SchemaFiles, input: &SectionRef) -> Option<BTreeS
 
 struct ContextSearch<'a> {
     files: &'a SchemaFiles,
-    /// Schemas that were looked at; references may come back to them.
+    /// Visited schemas; references may lead back to them.
     seen: HashSet<*const Value>,
-    /// The schemas of `_context`, with the file that each stands in.
+    /// The schemas of `_context`, each with its file.
     contexts: Vec<(&'a Value, String)>,
 }
 
@@ -71,7 +71,7 @@ impl<'a> ContextSearch<'a> {
         self.through(context, file, &mut |search, schema, file| search.kinds(schema, file, kinds));
     }
 
-    /// Goes on where the value is judged by further schemas. Each is gone through once, so that a circle ends.
+    /// Continues with further schemas that validate the same value. Visits each schema once, so that cycles end.
     fn through(&mut self, schema: &'a Value, file: &str, each: &mut dyn FnMut(&mut Self, &'a Value, &str)) {
         if !self.seen.insert(std::ptr::from_ref(schema)) {
             return;
@@ -110,7 +110,7 @@ mod tests {
         contract.context_kinds().map(|kinds| kinds.iter().cloned().collect())
     }
 
-    // CTX-001, CTX-005: declared is also what the input schema names below `_context`.
+    // CTX-001, CTX-005: the names below `_context` in the input schema also count as declared.
     #[test]
     fn ctx_001_005_the_input_schema_declares_types_through_references_and_branches() {
         assert_eq!(kinds(json!({ "type": "object" })), None);

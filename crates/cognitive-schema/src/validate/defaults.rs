@@ -1,23 +1,23 @@
-//! Members that a caller may leave out: what the input schema says with `default` stands in their place. Only members
-//! that `properties` describe are looked at, also inside of objects that are there; nothing that was sent is changed.
+//! Fills in `default` values of the input schema for members that the caller left out. Only members under `properties`
+//! are considered, including those in nested objects that exist; nothing that was sent is changed.
 
 use serde_json::{Map, Value};
 
 use super::Contract;
 use crate::text::pointer;
 
-/// References that lead to references are followed this far.
+/// The most references that are followed in a row.
 const MAX_STEPS: usize = 16;
 
 impl Contract {
-    /// Whether a member is missing that the input schema has a default for.
+    /// Returns whether a member is missing for which the input schema has a default.
     #[must_use]
     pub fn is_incomplete(&self, input: &Value) -> bool {
         !missing(self.input().schema(), self.root(), input, "").is_empty()
     }
 
-    /// Puts the defaults of the input schema where a member is missing, and says whether there were any. Defaults that
-    /// would make an input unfit are an author's mistake, so then the input stays as it was sent.
+    /// Inserts the defaults of the input schema for missing members, and returns whether it inserted any. Defaults that
+    /// would make a valid input invalid are an author's mistake; the input then stays as sent.
     pub fn fill_in(&self, input: &mut Value) -> bool {
         let missing = missing(self.input().schema(), self.root(), input, "");
         if missing.is_empty() {
@@ -41,7 +41,7 @@ impl Contract {
     }
 }
 
-/// Where a member is missing that has a default: the object, the name and the value.
+/// The missing members with a default: the object, the name and the value.
 fn missing<'a>(
     schema: &'a Value,
     root: &'a Value,
@@ -54,7 +54,7 @@ fn missing<'a>(
     let mut found = Vec::new();
     for (name, member) in described {
         match members.get(name) {
-            // As deep as what was sent, and that has a limit.
+            // Recurses as deep as the sent value, whose depth is limited.
             Some(there) => found.extend(missing(member, root, there, &pointer(at, name))),
             None => found.extend(resolved(member, root).get("default").map(|it| (at.to_owned(), name, it))),
         }
@@ -66,7 +66,7 @@ fn properties<'a>(schema: &'a Value, root: &'a Value) -> Option<&'a Map<String, 
     resolved(schema, root).get("properties")?.as_object()
 }
 
-/// A schema, or the one in the same file that it refers to.
+/// The schema itself, or the target of its references within the same file.
 fn resolved<'a>(mut schema: &'a Value, root: &'a Value) -> &'a Value {
     for _ in 0..MAX_STEPS {
         let reference = schema.get("$ref").and_then(Value::as_str).and_then(|text| text.strip_prefix('#'));

@@ -1,5 +1,5 @@
-//! The validator's findings in our own words: where, which rule, what was expected; never the value itself.
-//! Owns the wording so that messages stay the same when the validator library changes.
+//! Turns the validator's findings into our messages: the location, the rule and what was expected, never the value.
+//! Owns the wording, so that messages stay the same when the validator library changes.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -15,18 +15,18 @@ use super::metered::MeterStop;
 use crate::text::{cut, fits, pointer};
 use crate::violation::{MAX_VIOLATIONS, SchemaViolation};
 
-/// How many forms inside forms are looked into for the nearest one. Values that deep are hostile.
+/// The deepest nesting of `anyOf` and `oneOf` that is searched for the nearest branch. Deeper values are hostile.
 const MAX_FORM_DEPTH: usize = 32;
 
-/// Characters of a literal, a name or a pattern that a message quotes. A literal may be a whole document.
+/// Characters of a literal or a name that a message quotes. A literal may be a whole document.
 const MAX_LITERAL_LENGTH: usize = 80;
 const MAX_PATTERN_LENGTH: usize = 200;
 
-/// Options that repair gets to see where several closed lists meet.
+/// The most options that repair gets where several closed lists apply to one value.
 const MAX_OPTIONS: usize = 2_000;
 
-/// Everything that `value` breaks in a schema of our own. The validator's yes-or-no path runs first: most values are
-/// valid.
+/// Every rule of a built-in schema that `value` breaks. Runs the validator's yes-or-no path first, since most values
+/// are valid.
 #[must_use]
 pub fn violations_of(validator: &Validator, value: &Value) -> Vec<SchemaViolation> {
     if validator.is_valid(value) {
@@ -35,7 +35,7 @@ pub fn violations_of(validator: &Validator, value: &Value) -> Vec<SchemaViolatio
     findings(validator.iter_errors(value), |_| true)
 }
 
-/// The validator's errors in our words, without those that are not to be believed.
+/// Converts the validator's errors into violations, without the unreliable ones.
 pub(super) fn findings<'e>(
     errors: impl Iterator<Item = ValidationError<'e>>,
     is_certain: fn(&ValidationError<'_>) -> bool,
@@ -51,7 +51,7 @@ pub(super) fn findings<'e>(
     telling.found
 }
 
-/// Why nothing more can be said about a value.
+/// The violation for a check that stopped before its end.
 pub(super) fn stopped(stop: MeterStop) -> SchemaViolation {
     let message = match stop {
         MeterStop::Work => "takes too long to check against the contract".to_owned(),
@@ -61,8 +61,8 @@ pub(super) fn stopped(stop: MeterStop) -> SchemaViolation {
     SchemaViolation::new("", "schema", message)
 }
 
-/// A value of the wrong type is outside its closed list too. The list says more, so the type is not said as well. What
-/// two schemas say in the same words is said once.
+/// Drops duplicate findings. A value of the wrong type is also outside its closed list; the list says more, so the type
+/// is dropped. Equal messages for one path are reported once.
 fn drop_echoes(found: &mut Vec<SchemaViolation>) {
     let listed: HashSet<String> =
         found.iter().filter(|each| each.rule == "enum").map(|each| each.path.clone()).collect();
@@ -100,8 +100,8 @@ impl Telling {
         }
     }
 
-    /// Of several branches that all fail, the one that came closest says most: one that recognised the kind of value,
-    /// then the one that read furthest into it, then the one with the fewest complaints.
+    /// Reports the nearest of several failing branches. First come branches that match the kind of value, then those
+    /// that read furthest into it, then those with the fewest errors.
     fn push_nearest(
         &mut self,
         error: &ValidationError<'_>,
@@ -133,7 +133,7 @@ impl Telling {
 
 const NO_FORM: &str = "matches none of the allowed forms";
 
-/// Whether an error says "this is another kind of thing": a wrong type right here, or a wrong tag such as
+/// Returns whether an error shows a different kind of value: a wrong type at this location, or a wrong tag such as
 /// `"type": "url"`.
 fn is_other_kind(error: &ValidationError<'_>, here: &str, forms: usize) -> bool {
     match error.kind() {
@@ -231,7 +231,7 @@ fn words(kind: &Kind) -> String {
 fn type_words(kind: &TypeKind) -> String {
     match kind {
         TypeKind::Single(one) => one.to_string(),
-        // `null` beside another type only says that the member may be left out.
+        // `null` next to another type only means that the member is optional.
         TypeKind::Multiple(several) => {
             let words = several.iter().map(|each| each.to_string()).filter(|word| word != "null");
             words.collect::<Vec<_>>().join(" or ")
@@ -256,7 +256,7 @@ fn literal(value: &Value) -> String {
     }
 }
 
-/// As much of a text as a message can hold.
+/// Truncates a text to the length that a message can quote.
 fn shown(text: &str, limit: usize) -> Cow<'_, str> {
     if fits(text, limit) { text.into() } else { format!("{}…", cut(text, limit)).into() }
 }

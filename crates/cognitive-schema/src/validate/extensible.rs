@@ -1,6 +1,6 @@
 //! The extensible-enum pattern: `oneOf [string enum, {custom, reason}]`.
-//! Brings the custom branch to its lawful bounds, or takes it away for strict modules. Changes nothing else, and copies
-//! nothing that a branch refers to. Says to whoever asks where the custom branches of a document are.
+//! Bounds the custom branch, or removes it for strict modules, and lists the custom branches of a document. Changes
+//! nothing else, and copies nothing that a branch refers to.
 
 use serde_json::{Map, Value, json};
 
@@ -9,16 +9,16 @@ use super::walk::{self, MemberNames, PointerStep};
 /// The most code points that a custom enum value may have.
 pub const MAX_CUSTOM_LENGTH: usize = 32;
 
-/// What becomes of the custom branch.
+/// The treatment of the custom branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CustomBranchUse {
-    /// It stays, with a name of 1–32 characters and a reason, also where the author forgot to say so.
+    /// The branch stays, with a name of 1–32 characters and a reason, even if the author omitted these limits.
     Bounded,
-    /// It goes: only the predefined values are left.
+    /// The branch is removed, so only the predefined values are left.
     Removed,
 }
 
-/// Applies `custom` to every occurrence of the pattern in a document, and says whether there was one.
+/// Applies `custom` to every occurrence of the pattern in a document, and returns whether there was one.
 /// Branches may be references; they are followed in the document as it was `written`.
 pub(super) fn rewrite(root: &mut Value, written: &Value, tag: &str, custom: CustomBranchUse) -> bool {
     Rewriter { pattern: CustomPattern { written, tag }, custom }.below(root, MemberNames::Keywords)
@@ -47,7 +47,7 @@ pub fn custom_branches(root: &Value, tag: &str) -> Vec<String> {
     found
 }
 
-/// The keywords that the pattern may be written with.
+/// The keywords in which the pattern may occur.
 const KEYWORDS: [&str; 2] = ["oneOf", "anyOf"];
 
 struct Rewriter<'a> {
@@ -55,9 +55,9 @@ struct Rewriter<'a> {
     custom: CustomBranchUse,
 }
 
-/// How the pattern is recognised.
+/// Recognises the pattern.
 struct CustomPattern<'a> {
-    /// The document that references are followed in.
+    /// The document in which references are followed.
     written: &'a Value,
     tag: &'a str,
 }
@@ -121,24 +121,24 @@ impl CustomPattern<'_> {
         branches.iter().any(is_list) && branches.iter().any(|branch| self.is_custom_branch(branch))
     }
 
-    /// An object with a member for the custom value, whether or not the author remembered to require it.
+    /// Returns whether a branch describes an object with the custom member, even if the author did not require it.
     fn is_custom_branch(&self, branch: &Value) -> bool {
         self.followed(branch).get("properties").and_then(|properties| properties.get(self.tag)).is_some()
     }
 
-    /// What a branch is, one local reference further.
+    /// The branch itself, or the target of its local reference.
     fn followed<'b>(&'b self, branch: &'b Value) -> &'b Value {
         self.target(branch).unwrap_or(branch)
     }
 
-    /// Where a branch that is a local reference leads.
+    /// The target of a branch that is a local reference.
     fn target(&self, branch: &Value) -> Option<&Value> {
         let reference = branch.get("$ref").and_then(Value::as_str)?;
         self.written.pointer(reference.strip_prefix('#')?)
     }
 }
 
-/// Adds to a custom branch what the author forgot.
+/// Adds the limits that the author omitted from a custom branch.
 fn bound(branch: &mut Value, tag: &str) {
     let Value::Object(branch) = branch else { return };
     branch.entry("type").or_insert_with(|| json!("object"));
@@ -161,10 +161,10 @@ fn bound(branch: &mut Value, tag: &str) {
     properties.entry("reason").or_insert_with(|| json!({ "type": "string" }));
 }
 
-/// What the author forgot in a custom branch that stands elsewhere, as a schema beside it. A copy of the branch would
-/// do as well, but it may be large, it may be referred to often, and it may contain itself.
+/// The limits that the author omitted from a referenced custom branch, as a separate schema. A copy of the branch could
+/// be large, be repeated often, or contain itself.
 fn bounds(branch: &Value, tag: &str) -> Value {
-    // What the author did say about types is all that the bounds depend on.
+    // The limits depend only on the types that the author declared.
     let outline = |schema: &Value| -> Map<String, Value> {
         schema.get("type").map(|kind| ("type".to_owned(), kind.clone())).into_iter().collect()
     };

@@ -1,5 +1,6 @@
-//! Which schema sends a value, or a part of it, to which other schema. The limits on time and stack are read off here.
-//! Understands Draft-07 the way the validator does. Refuses references to places that are no schemas.
+//! The graph of schemas: which schema applies which other schema to a value or a part of it. Basis of the limits on
+//! time and stack.
+//! Interprets Draft-07 as the validator does. Refuses references to locations that are not schemas.
 
 use std::collections::HashMap;
 
@@ -11,7 +12,7 @@ use super::{SchemaFiles, SchemaProblem, refs};
 /// A schema, by its number. A schema has a lower number than the schemas written inside it.
 pub(super) type Id = usize;
 
-/// How a value gets from one schema to the next.
+/// The way in which a value reaches the next schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum SchemaWay<'a> {
     /// The same value, by `$ref`.
@@ -22,37 +23,37 @@ pub(super) enum SchemaWay<'a> {
     AnyOf,
     /// The same value, by `allOf`, `not`, `if`, `then`, `else` or `dependencies`.
     Also,
-    /// The value of a certain member.
+    /// The value of a named member.
     Member(&'a str),
-    /// The value of any member (`patternProperties`: which ones is not looked at).
+    /// The value of any member. Names are not matched against `patternProperties`.
     AnyMember,
-    /// The value of a member that the same schema does not name.
+    /// The value of a member that the schema does not name.
     RestMembers,
     /// The name of a member.
     Name,
-    /// A certain item.
+    /// One item by index.
     Item(usize),
     /// Any item.
     AnyItem,
-    /// An item that the same schema does not number.
+    /// An item that the schema does not list by index.
     RestItems,
 }
 
 impl SchemaWay<'_> {
-    /// Whether the next schema judges the same value, not a part of it.
+    /// Returns whether the next schema validates the same value and not a part of it.
     pub(super) fn stays(self) -> bool {
         matches!(self, Self::Reference | Self::OneOf | Self::AnyOf | Self::Also)
     }
 }
 
-/// A way from one schema to another.
+/// A connection from one schema to another.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Edge<'a> {
     pub(super) way: SchemaWay<'a>,
     pub(super) to: Id,
 }
 
-/// Why a schema is refused.
+/// The reason why a schema is refused.
 #[derive(Debug)]
 pub(super) struct SchemaRefusal {
     pub(super) at: Id,
@@ -65,7 +66,7 @@ impl SchemaRefusal {
     }
 }
 
-/// All schemas of a module and the ways between them.
+/// All schemas of a module and the connections between them.
 pub(super) struct SchemaGraph<'a> {
     schemas: Vec<&'a Value>,
     ids: HashMap<*const Value, Id>,
@@ -73,7 +74,7 @@ pub(super) struct SchemaGraph<'a> {
 }
 
 impl<'a> SchemaGraph<'a> {
-    /// Reads the files, whose references all have to lead somewhere.
+    /// Reads the files. All their references must resolve.
     pub(super) fn read(files: &'a SchemaFiles) -> Result<Self, SchemaProblem> {
         let mut reader = GraphBuilder { files, owners: Vec::new(), schemas: Vec::new(), ids: HashMap::new() };
         for (file, root) in files {
@@ -92,7 +93,7 @@ impl<'a> SchemaGraph<'a> {
         self.schemas.iter().enumerate().filter_map(|(id, schema)| schema.as_object().map(|map| (id, map)))
     }
 
-    /// Whether a place can be read as a schema. Anything can but objects in plain data, and maps of names.
+    /// Returns whether a value is usable as a schema. True except for objects in plain data and maps of names.
     pub(super) fn holds(&self, schema: &Value) -> bool {
         !schema.is_object() || self.ids.contains_key(&std::ptr::from_ref(schema))
     }
@@ -102,17 +103,17 @@ impl<'a> SchemaGraph<'a> {
         self.schemas.get(id).copied()
     }
 
-    /// Where a value goes from here.
+    /// The connections that start at a schema.
     pub(super) fn edges(&self, from: Id) -> &[Edge<'a>] {
         self.edges.get(from).map_or(&[], Vec::as_slice)
     }
 
-    /// The schemas that judge the same value.
+    /// The schemas that validate the same value.
     pub(super) fn same_value(&self, from: Id) -> impl Iterator<Item = Id> {
         self.edges(from).iter().filter(|edge| edge.way.stays()).map(|edge| edge.to)
     }
 
-    /// The members that a schema requires to be a certain text, such as `"type": "row"`.
+    /// The members that a schema requires to be one fixed text, such as `"type": "row"`.
     pub(super) fn tags(&self, id: Id) -> impl Iterator<Item = (&'a str, &'a str)> {
         let schema = self.schema(id);
         let required = schema.and_then(|schema| schema.get("required")?.as_array()).into_iter().flatten();
@@ -126,7 +127,7 @@ impl<'a> SchemaGraph<'a> {
         })
     }
 
-    /// Says a trouble with its place in the files.
+    /// Adds the location in the files to a refusal.
     pub(super) fn problem(&self, files: &SchemaFiles, trouble: SchemaRefusal) -> SchemaProblem {
         let schema = self.schema(trouble.at).unwrap_or(&Value::Null);
         problem_at(files, schema, trouble.message)
@@ -137,7 +138,7 @@ struct GraphBuilder<'a> {
     files: &'a SchemaFiles,
     owners: Vec<&'a str>,
     schemas: Vec<&'a Value>,
-    /// By address: a place has one, however it is reached.
+    /// By address: a location has one id, however it is reached.
     ids: HashMap<*const Value, Id>,
 }
 
@@ -152,7 +153,7 @@ impl<'a> GraphBuilder<'a> {
         let files_and_schemas = self.owners.iter().zip(&self.schemas);
         files_and_schemas
             .map(|(file, schema)| match schema.get("$ref").and_then(Value::as_str) {
-                // Draft-07 does not read what stands beside `$ref`.
+                // Draft-07 ignores the other keywords next to `$ref`.
                 Some(reference) => self.reference(file, schema, reference),
                 None => Ok(self.inner(schema)),
             })
@@ -170,7 +171,8 @@ impl<'a> GraphBuilder<'a> {
         match (self.ids.get(&std::ptr::from_ref(target)), target) {
             (Some(to), _) => Ok(vec![Edge { way: SchemaWay::Reference, to: *to }]),
             (None, Value::Bool(_)) => Ok(Vec::new()),
-            // Inside plain data, or a map of names: the validator would read it as a schema, and nothing here has.
+            // Inside plain data or a map of names. The validator would read it as a schema, but no check here has seen
+            // it.
             (None, _) => {
                 let message = format!("`$ref` points to something that is not a schema: `{reference}`");
                 Err(problem_at(self.files, schema, message))

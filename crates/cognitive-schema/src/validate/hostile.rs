@@ -1,5 +1,5 @@
-//! What an author could write in order to crash, stall or flood whoever runs the module. Every schema here is refused,
-//! and every honest one that looks like it is not.
+//! Schemas with which an author could crash, stall or flood the process that runs the module. Every such schema is
+//! refused, and every harmless one that looks similar is accepted.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ fn compile(schema: Value) -> Result<Contract, Vec<SchemaProblem>> {
     Contract::compile(&SchemaFiles::from([(SCHEMA_FILE.to_owned(), schema)]), &Layout::default())
 }
 
-/// Compiles a schema that lacks only what every contract has.
+/// Compiles a schema, adding only the mandatory sections.
 fn with(mut schema: Value) -> Result<Contract, Vec<SchemaProblem>> {
     for section in ["input", "data"] {
         schema.as_object_mut().unwrap().entry(section).or_insert(json!({}));
@@ -145,7 +145,7 @@ fn a_type_that_contains_itself_twice_in_one_place_is_refused() {
     ] {
         assert!(refusal(json!({ "data": twice })).ends_with(MULTIPLIES));
     }
-    // By way of each other.
+    // Through each other.
     let mutual = json!({
         "data": { "properties": { "a": reference("x") } },
         "x": { "properties": { "a": { "anyOf": [reference("data"), { "allOf": [reference("x")] }] } } },
@@ -155,7 +155,7 @@ fn a_type_that_contains_itself_twice_in_one_place_is_refused() {
 
 #[test]
 fn types_that_leave_something_behind_on_every_level_are_counted() {
-    // Each level adds one more judge of everything below it: a hundred levels, a hundred judges. And again.
+    // Each level adds one more schema that validates everything below it: a hundred for a hundred levels, and so on.
     let mut schema = json!({ "d0": { "properties": { "a": reference("d0") } } });
     for n in 1..4 {
         let both = json!({ "allOf": [reference(format!("d{n}")), reference(format!("d{}", n - 1))] });
@@ -173,13 +173,13 @@ fn honest_recursive_types_compile_and_judge_deep_values() {
     for honest in [
         // A tree.
         json!({ "properties": { "name": text(), "children": { "type": "array", "items": node() } } }),
-        // Two children by name, and the rest.
+        // Two named children, and the rest.
         json!({ "properties": { "left": node(), "right": node() }, "additionalProperties": node() }),
         // A linked list.
         json!({ "properties": { "value": {}, "next": { "oneOf": [node(), { "type": "null" }] } } }),
-        // Alternatives of which one goes on.
+        // Alternatives of which one recurses.
         json!({ "oneOf": [text(), { "type": "number" }, { "type": "array", "items": node() }] }),
-        // Alternatives that go on through members of their own.
+        // Alternatives that recurse through different members.
         json!({ "oneOf": [
             { "required": ["and"], "properties": { "and": { "items": node() } } },
             { "required": ["or"], "properties": { "or": { "items": node() } } },
@@ -188,13 +188,13 @@ fn honest_recursive_types_compile_and_judge_deep_values() {
         ] }),
         // Pairs.
         json!({ "items": [text(), node()], "additionalItems": false }),
-        // Anything that is JSON.
+        // Any JSON.
         json!({ "anyOf": [
             { "type": ["string", "number", "boolean", "null"] },
             { "type": "array", "items": node() },
             { "type": "object", "additionalProperties": node() },
         ] }),
-        // With something that every node has.
+        // A schema shared by every node.
         json!({ "allOf": [reference("$defs/named"), { "properties": { "children": { "items": node() } } }] }),
     ] {
         let named = json!({ "properties": { "name": text(), "tags": { "items": text() } } });
@@ -228,7 +228,7 @@ fn alternatives_that_a_constant_tells_apart_may_both_go_on() {
             (found[0].path.as_str(), found[0].message.as_str()),
             ("/a/0/a/0/a/0/text", "expected string")
         );
-        // Each level doubles what there is to say; the meter ends it.
+        // Each level doubles the number of findings; the meter stops it.
         assert!(!contract.data().violations(&tree(40, json!(1))).is_empty());
     }
     let same = json!({ "data": { "oneOf": [kind("row"), kind("row")] } });

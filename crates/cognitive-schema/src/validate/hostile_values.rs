@@ -1,5 +1,5 @@
 //! Values and texts that would stall or flood a validator, and schemas that would mislead this one.
-//! Everything here ends, in little time and with a finding that says what is wrong.
+//! Every check here ends quickly, with a finding that names the problem.
 
 use serde_json::{Map, Value, json};
 

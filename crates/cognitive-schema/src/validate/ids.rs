@@ -1,6 +1,6 @@
-//! References by `$id`, said as JSON pointers before anything else reads the files: plain names (`#name`), absolute
-//! addresses and URNs that stand in the module itself. (SCH-003) Whoever comes after sees pointers only, so circles and
-//! limits are found as always. An `$id` is never fetched; what is in none of the files stays as it is written.
+//! Rewrites references by `$id` as JSON pointers before other code reads the files: plain names (`#name`), absolute
+//! addresses and URNs within the module. (SCH-003) Later code sees only pointers, so cycles and limits are checked as
+//! usual. An `$id` is never fetched; a reference to an unknown one stays as written.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -14,16 +14,17 @@ use super::refs::{DATA_KEYWORDS, MAX_REFERENCES, file_of_ref, percent_decoded};
 use super::walk::NAME_MAPS;
 use crate::text::{self, fits};
 
-/// The base of files that say nothing of themselves. The scheme is ours, and no reference has to name it.
+/// The base address of files without an `$id`. The scheme is internal; references need not name it.
 const BASE: &str = "module:///";
 
-/// Characters of an identifier, and of what it comes to below others; a longer one is a label.
+/// Characters of an identifier, and of its resolved form. A longer one is only a label.
 const MAX_LENGTH: usize = 1_000;
 
-/// Identifiers in one module; the rest are labels. An honest module has a handful.
+/// Identifiers in one module; the rest are only labels. A real module has a handful.
 const MAX_COUNT: usize = 2_000;
 
-/// Keywords whose value is one schema, or a list of them. Elsewhere an `$id` is data, except in the sections of a file.
+/// Keywords whose value is one schema, or a list of them. Elsewhere, except in the sections of a file, an `$id` is
+/// data.
 const SCHEMA_KEYWORDS: [&str; 12] = [
     "additionalItems",
     "additionalProperties",
@@ -39,39 +40,40 @@ const SCHEMA_KEYWORDS: [&str; 12] = [
     "then",
 ];
 
-/// A place in the module.
+/// A location in the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Spot {
     file: String,
     pointer: String,
 }
 
-/// What stands under an address and a name there, which is empty for the whole.
+/// The location for an address and a name. The name is empty for the whole schema.
 struct Named {
     spot: Spot,
-    /// Something else is called the same. Then nothing is: most such identifiers are labels that were copied.
+    /// True if another location has the same identifier. Then neither counts, since most such identifiers are copied
+    /// labels.
     is_twice: bool,
 }
 
-/// A reference, where it stands, and the address that it is relative to.
+/// A reference, its location and its base address.
 struct FoundReference<'a> {
     at: Spot,
     base: String,
-    /// The innermost schema around it that has an address of its own, if that is not the file.
+    /// The innermost enclosing schema with its own address, if that is not the file.
     within: Option<Spot>,
     reference: &'a str,
 }
 
-/// Everything that has a name, and every reference.
+/// All identifiers and references of the files.
 #[derive(Default)]
 struct Ids<'a> {
     named: HashMap<(String, String), Named>,
-    /// The address that a file gives itself, by the one that it has anyway.
+    /// For the default address of a file, the address from its own `$id`.
     own_address: HashMap<String, String>,
     references: Vec<FoundReference<'a>>,
 }
 
-/// The files with every reference by `$id` as a pointer; the same files if there is none.
+/// The files with every reference by `$id` as a pointer; the unchanged files if there is none.
 pub(super) fn resolved(files: &SchemaFiles) -> Cow<'_, SchemaFiles> {
     let ids = Ids::read(files);
     let found = ids.references.iter();
@@ -88,7 +90,7 @@ pub(super) fn resolved(files: &SchemaFiles) -> Cow<'_, SchemaFiles> {
     files
 }
 
-/// What references of a file say before their `#` that an `$id` in the same file answers, so that no file is meant.
+/// The file parts of references (before `#`) that an `$id` in the same file answers, so that they name no file.
 #[must_use]
 pub fn names_answered_by_ids(file: &str, schema: &Value) -> HashSet<String> {
     let files = SchemaFiles::from([(file.to_owned(), schema.clone())]);
@@ -109,7 +111,7 @@ impl<'a> Ids<'a> {
         ids
     }
 
-    /// What a reference leads to, if an `$id` says so.
+    /// The target of a reference, if an `$id` defines it.
     fn spot(&self, found: &FoundReference<'_>, files: &SchemaFiles) -> Option<Spot> {
         let exists =
             |spot: &Spot| files.get(&spot.file).is_some_and(|root| root.pointer(&spot.pointer).is_some());
@@ -117,18 +119,18 @@ impl<'a> Ids<'a> {
         let fragment = percent_decoded(fragment);
         let is_pointer = fragment.is_empty() || fragment.starts_with('/');
         if address.is_empty() && is_pointer {
-            // From where the nearest `$id` stands; else from the beginning of the file, as most authors mean it.
+            // Relative to the nearest `$id`; otherwise to the start of the file, as most authors expect.
             return Some(below(found.within.as_ref()?, &fragment)).filter(exists);
         }
         let address = resolve(&found.base, address);
         if is_pointer {
             let address = address?;
             let root = self.named(&address, "")?;
-            // Files are found by their names, which say more where one is missing.
+            // Files are found by their names, which gives a better message if one is missing.
             let is_file = root.pointer.is_empty() && address == address_of(&root.file);
             return Some(below(root, &fragment)).filter(|spot| !is_file && exists(spot));
         }
-        // A name in another file may be meant by the path of that file, whatever the files call themselves.
+        // A name in another file may also be addressed by the path of that file, whatever its `$id`.
         let by_path = || Some(address_of(&file_of_ref(found.reference, &found.at.file).ok()??));
         let named = |address: String| {
             let own = self.own_address.get(&address).unwrap_or(&address);
@@ -142,7 +144,7 @@ impl<'a> Ids<'a> {
         Some(&named.spot).filter(|_| !named.is_twice)
     }
 
-    /// Gives a place an address and a name there.
+    /// Registers an address and a name for a location.
     fn name(&mut self, address: &str, name: &str, spot: Spot) {
         if self.named.len() < MAX_COUNT {
             let named = self.named.entry((address.to_owned(), name.to_owned()));
@@ -152,7 +154,7 @@ impl<'a> Ids<'a> {
     }
 }
 
-/// The address of a file that says nothing of itself.
+/// The default address of a file.
 fn address_of(file: &str) -> String {
     format!("{BASE}{}", encoded(file))
 }
@@ -161,12 +163,13 @@ fn below(root: &Spot, fragment: &str) -> Spot {
     Spot { file: root.file.clone(), pointer: format!("{}{fragment}", root.pointer) }
 }
 
-/// A way through one file.
+/// A walk through one file.
 struct ReferenceWalk<'w, 'a> {
     file: &'w str,
     ids: &'w mut Ids<'a>,
     pointer: String,
-    /// The address of the file and of each schema around that has one, outermost first, and where that schema stands.
+    /// The address of the file and of each enclosing schema with an address, outermost first, with that schema's
+    /// location.
     above: Vec<(String, Option<Spot>)>,
 }
 
@@ -176,9 +179,9 @@ impl<'a> ReferenceWalk<'_, 'a> {
         let base = self.above.last().map(|(base, _)| base.clone()).unwrap_or_default();
         let reference = members.get("$ref").and_then(Value::as_str);
         let id = members.get("$id").and_then(Value::as_str).filter(|id| fits(id, MAX_LENGTH));
-        // What stands beside a reference is not read, and so moves nothing.
+        // Keywords next to a reference are ignored, so an `$id` there does not change the base.
         let moved = id.filter(|_| reference.is_none()).is_some_and(|id| self.identify(id, &base, depth));
-        // With more, the module is refused anyway.
+        // A module with more references is refused anyway.
         if let Some(reference) = reference.filter(|_| self.ids.references.len() <= MAX_REFERENCES) {
             let within = self.above.last().and_then(|(_, own)| own.clone());
             self.ids.references.push(FoundReference { at: self.here(), base, within, reference });
@@ -192,7 +195,7 @@ impl<'a> ReferenceWalk<'_, 'a> {
                     });
                 }
                 _ if DATA_KEYWORDS.contains(&name.as_str()) => {}
-                // The sections of a file have names that are no keywords.
+                // The section names of a file are not keywords.
                 _ if SCHEMA_KEYWORDS.contains(&name.as_str()) || depth == 0 => {
                     self.step(name, |walk| walk.schemas(child, depth + 1));
                 }
@@ -204,7 +207,7 @@ impl<'a> ReferenceWalk<'_, 'a> {
         }
     }
 
-    /// One schema or a list of them.
+    /// Visits one schema or a list of them.
     fn schemas(&mut self, node: &'a Value, depth: usize) {
         match node {
             Value::Array(items) => {
@@ -216,12 +219,12 @@ impl<'a> ReferenceWalk<'_, 'a> {
         }
     }
 
-    /// Notes what a schema is called. Whether it moves what references below it are relative to.
+    /// Registers the `$id` of a schema. Returns whether it changes the base address of references below.
     fn identify(&mut self, id: &str, base: &str, depth: usize) -> bool {
         let (address, name) = id.split_once('#').unwrap_or((id, ""));
         let name = percent_decoded(name);
         let Some(full) = resolve(base, address).filter(|full| fits(full, MAX_LENGTH)) else { return false };
-        // A pointer is no name, and neither is nothing at all.
+        // A pointer or an empty text is not a name.
         if !name.starts_with('/') && id != "#" && !id.is_empty() {
             self.ids.name(&full, &name, self.here());
         }
@@ -249,7 +252,7 @@ impl<'a> ReferenceWalk<'_, 'a> {
     }
 }
 
-/// An address relative to another; `None` if it is none.
+/// An address resolved against a base; `None` if it is invalid.
 fn resolve(base: &str, address: &str) -> Option<String> {
     if address.is_empty() {
         return Some(base.to_owned());
@@ -258,7 +261,7 @@ fn resolve(base: &str, address: &str) -> Option<String> {
     uri::resolve_against(&base, address).ok().map(|full| full.as_str().to_owned())
 }
 
-/// A reference to a place, from a file.
+/// A reference to a location, relative to a file.
 fn written(from: &str, spot: &Spot) -> String {
     let fragment = encoded(&spot.pointer);
     if from == spot.file {
@@ -268,7 +271,7 @@ fn written(from: &str, spot: &Spot) -> String {
     format!("{up}{}#{fragment}", spot.file)
 }
 
-/// A text as a part of an address: what has a meaning there, or none at all, is said by codes.
+/// Percent-encodes a text as part of an address.
 fn encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -1,10 +1,10 @@
-//! The types of JSON values, as sets: what a schema lets through, and what two schemas have in common. A whole number is a number.
+//! Sets of JSON types: the types that a schema allows, and the types that two schemas share. An integer is a number.
 
 use serde_json::Value;
 
 use crate::text::type_word;
 
-/// The types that a value can have, as one bit for each.
+/// The types that a value can have, one bit each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JsonTypes(u8);
 
@@ -13,11 +13,11 @@ impl JsonTypes {
     pub const ALL: Self = Self(0b11_1111);
     /// Objects.
     pub const OBJECT: Self = Self(0b00_0001);
-    /// Lists.
+    /// Arrays.
     pub const ARRAY: Self = Self(0b00_0010);
-    /// Texts.
+    /// Strings.
     pub const STRING: Self = Self(0b00_0100);
-    /// Lists and texts: what has a length.
+    /// Arrays and strings, which have a length.
     pub const COUNTED: Self = Self(0b00_0110);
     /// Numbers, whole or not.
     pub const NUMBER: Self = Self(0b00_1000);
@@ -42,7 +42,7 @@ impl JsonTypes {
         Self::of_word(type_word(value))
     }
 
-    /// Those that both have.
+    /// The types in both sets.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
@@ -52,13 +52,13 @@ impl JsonTypes {
         Self(self.0 | other.0)
     }
 
-    /// Whether there is none.
+    /// Returns whether the set is empty.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self == Self::NONE
     }
 
-    /// The words that people read, such as `string or null`.
+    /// The type names for messages, such as `string or null`.
     #[must_use]
     pub fn words(self) -> String {
         let named = Self::WORDS.iter().filter(|(name, bit)| *name != "integer" && self.0 & bit != 0);

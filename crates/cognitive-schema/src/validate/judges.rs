@@ -1,17 +1,18 @@
-//! How many schemas judge one and the same value, one beside the other and one after the other.
-//! Refuses circles, which would never end, long chains, and fans that a few lines of `allOf` can make endless.
+//! Counts the schemas that validate one value, both in parallel and in sequence.
+//! Refuses cycles, which would never end, long chains, and combinations that a few lines of `allOf` can multiply
+//! without bound.
 
 use super::graph::{Id, PerSchema, SchemaGraph, SchemaRefusal};
 
-/// How many schemas may judge one value. Honest modules stay below a hundred; a few lines of `allOf` that double at
-/// each step reach billions.
+/// The most schemas that may validate one value. Real modules stay below a hundred; a few lines of `allOf` that double
+/// at each step reach billions.
 pub(super) const MAX_JUDGES: i64 = 2_000;
 
-/// How many schemas may hand on one value from each to the next: `$ref` to `allOf` to `$ref` and so on. Honest modules
-/// stay below ten, and each step costs stack.
+/// The longest chain of schemas that pass on the same value: `$ref` to `allOf` to `$ref` and so on. Real modules stay
+/// below ten, and each step costs stack.
 const MAX_CHAIN_LENGTH: usize = 32;
 
-/// The schemas in an order in which each comes after all that judge the same value on its behalf.
+/// An order of the schemas in which each comes after all schemas that it calls for the same value.
 pub(super) struct JudgeOrder {
     ids: Vec<Id>,
     ranks: PerSchema<usize>,
@@ -19,7 +20,7 @@ pub(super) struct JudgeOrder {
 }
 
 impl JudgeOrder {
-    /// Finds the order, which exists where no circle does.
+    /// Finds the order. It exists only without cycles.
     pub(super) fn find(graph: &SchemaGraph<'_>) -> Result<Self, SchemaRefusal> {
         let mut walk = JudgeWalk {
             graph,
@@ -33,22 +34,22 @@ impl JudgeOrder {
         Ok(walk.order)
     }
 
-    /// All schemas, the judging ones before those that ask them.
+    /// All schemas, each after the schemas that it calls.
     pub(super) fn ids(&self) -> &[Id] {
         &self.ids
     }
 
-    /// Where a schema stands in the order.
+    /// The position of a schema in the order.
     pub(super) fn rank(&self, id: Id) -> usize {
         self.ranks.at(id)
     }
 
-    /// The schema that stands there.
+    /// The schema at that position.
     pub(super) fn ranked(&self, rank: usize) -> Option<Id> {
         self.ids.get(rank).copied()
     }
 
-    /// How many schemas judge a value that this schema judges.
+    /// The number of schemas that validate a value of this schema, itself included.
     pub(super) fn judges(&self, id: Id) -> i64 {
         self.judges.at(id)
     }
@@ -65,13 +66,13 @@ enum JudgeState {
 struct JudgeWalk<'g, 'a> {
     graph: &'g SchemaGraph<'a>,
     states: PerSchema<JudgeState>,
-    /// The longest chain that begins at a schema.
+    /// The longest chain that starts at a schema.
     chains: PerSchema<usize>,
     order: JudgeOrder,
 }
 
 impl JudgeWalk<'_, '_> {
-    /// Goes no deeper than the longest chain allowed, so that the walk itself needs little stack.
+    /// Recurses no deeper than the longest chain allowed, so that the walk itself needs little stack.
     fn enter(&mut self, id: Id, above: usize) -> Result<(), SchemaRefusal> {
         match self.states.at(id) {
             JudgeState::Done => return Ok(()),

@@ -1,35 +1,35 @@
-//! What single keywords may hold: how many branches, options and patterns, and how much that the validator copies.
-//! Looks at each schema by itself; what schemas do together is counted elsewhere.
+//! Limits for single keywords: the number of branches, options and patterns, and the size of what the validator copies.
+//! Looks at each schema alone; other checks count the combined work of several schemas.
 
 use serde_json::{Map, Value};
 
 use super::graph::{PerSchema, SchemaGraph, SchemaRefusal, SchemaWay};
 use super::patterns::{self, Effort, Weight};
 
-/// Branches of one `anyOf` or `oneOf`, each of which is gone through again where none fits. The longest honest ones are
-/// lists of named constants, such as countries.
+/// Branches of one `anyOf` or `oneOf`. The validator visits each again if none matches. The longest real ones are lists
+/// of named constants, such as countries.
 const MAX_BRANCHES: usize = 500;
 
-/// Options of one `enum`: a value of another kind than text is compared with each.
+/// Options of one `enum`: a value that is not a string is compared with each.
 const MAX_OPTIONS: usize = 2_000;
 
-/// Patterns in one module, each of which becomes an automaton of its own in every section.
+/// Patterns in one module. Each becomes a separate automaton in every section.
 const MAX_PATTERNS: usize = 500;
 
-/// States of all these automata together; a state takes about fifty bytes.
+/// States of all these automata together. A state takes about fifty bytes.
 const MAX_STATES: u64 = 50_000;
 
-/// Patterns in one `patternProperties`: every member name is matched against each.
+/// Patterns in one `patternProperties`. Every member name is matched against each.
 const MAX_NAME_PATTERNS: usize = 32;
 
-/// The size of what one `not` excludes. The validator copies it into every finding.
+/// The size of the schema that one `not` excludes. The validator copies it into every finding.
 const MAX_EXCLUSION_SIZE: usize = 500;
 
-/// The size of all that the validator copies or reads anew: what references lead to, and what `not` excludes. A tower
-/// of schemas, each of them referred to, would otherwise be copied once for every floor.
+/// The size of everything that the validator copies or rereads: the targets of references and the schemas that `not`
+/// excludes. Otherwise nested schemas that are each referenced would be copied once for every level.
 const MAX_COPIED: usize = 1_000_000;
 
-/// Checks every schema, and says what its patterns cost at most.
+/// Checks every schema, and returns the highest cost of its patterns.
 pub(super) fn check(graph: &SchemaGraph<'_>) -> Result<Effort, SchemaRefusal> {
     let mut check = KeywordCheck::default();
     for (id, schema) in graph.schemas() {
@@ -89,7 +89,7 @@ impl KeywordCheck {
             return Err(format!("`patternProperties` has more than {MAX_NAME_PATTERNS} patterns"));
         }
         for pattern in map.keys() {
-            // A text can be too long for a pattern, which is then said. A member name cannot.
+            // A text that is too long for a pattern is reported as such. A member name cannot be.
             if self.pattern(pattern)?.longest_text.is_some() {
                 return Err("a pattern for member names is too costly".to_owned());
             }
@@ -127,7 +127,7 @@ impl KeywordCheck {
     }
 }
 
-/// How many values there are, long texts counted as several. Stops counting soon after `enough`.
+/// The number of values, where long texts count as several. Stops counting soon after `enough`.
 fn size(value: &Value, enough: usize) -> usize {
     let add = |sum: usize, more: usize, inner: &Value| match sum {
         sum if sum > enough => sum,

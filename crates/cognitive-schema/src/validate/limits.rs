@@ -1,28 +1,28 @@
-//! How large contract files may be, in the plainest measures: they are counted before anything else is done with them.
-//! Knows nothing of schemas. Refuses files whose copies alone would exhaust the memory or the stack.
+//! Size limits for contract files. They are checked before any other processing and know nothing of schemas.
+//! Refuses files whose copies alone would exhaust the memory or the stack.
 
 use serde_json::Value;
 
 use super::walk::{self, PointerStep};
 use super::{SchemaFiles, SchemaProblem};
 
-/// JSON values over all files of a module. The largest honest module seen has two thousand; each one costs the
-/// validator about a kilobyte.
+/// JSON values over all files of a module. The largest real module seen has two thousand; each one costs the validator
+/// about a kilobyte.
 const MAX_VALUES: usize = 200_000;
 
 /// Bytes of text over all files: member names and strings. Preparing and compiling make several copies.
 const MAX_TEXT: usize = 16 << 20;
 
-/// Bytes of one member name. Names are parts of pointers, and the validator keeps a pointer for every keyword.
+/// Bytes of one member name. Names are parts of pointers, and the validator stores a pointer for every keyword.
 const MAX_NAME_LENGTH: usize = 1 << 10;
 
-/// Bytes of all these pointers. Long names above many schemas would otherwise multiply to gigabytes.
+/// Bytes of all these pointers. Long names above many schemas would otherwise add up to gigabytes.
 const MAX_POINTERS: usize = 16 << 20;
 
-/// How deep files and values may nest. It is what `serde_json` reads, and the deepest that the stack is reckoned for.
+/// The deepest nesting of files and values. It is the limit of `serde_json`, and the stack budget is calculated for it.
 pub(super) const MAX_DEPTH: usize = 128;
 
-/// What is too large about the files; at most one problem, since the count ends there.
+/// The first limit that the files exceed; at most one problem, since counting stops there.
 pub(super) fn problems(files: &SchemaFiles) -> Vec<SchemaProblem> {
     let mut count = SchemaCount::default();
     for (file, root) in files {
@@ -41,7 +41,7 @@ struct SchemaCount {
     pointers: usize,
 }
 
-/// Something too large. The steps to its place are gathered on the way back, innermost first.
+/// An exceeded limit. Steps to its location are collected on the way back, innermost first.
 struct SchemaExcess<'a> {
     message: String,
     steps: Vec<PointerStep<'a>>,

@@ -1,9 +1,9 @@
 //! A JSON value as the validator sees it: read through a meter, and never copied.
 //!
-//! The validator knows no limits of its own. It explains every failing branch with a copy of the value, and a schema
-//! can make it go through the same value again and again. So it gets to see values through [`Metered`], where every
-//! look costs something. When the meter has run out, all that is left looks like `null`, and the validator soon
-//! ends; whoever asked sees that the meter stands still and does not believe what came after.
+//! The validator has no limits. It explains every failing branch with a copy of the value, and a schema can make it
+//! read the same value again and again. So it reads values through [`Metered`], where every access costs one or more
+//! looks. When the meter is exhausted, everything left reads as `null`, and the validator soon ends. The caller then
+//! sees that the meter has stopped and ignores later results.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -14,32 +14,32 @@ use serde_json::{Map, Number, Value, map};
 
 use super::limits::MAX_DEPTH;
 
-/// Stands in for values in findings: nobody reads them there. `false` in place of `null` marks what is not to be
-/// believed.
+/// Placeholders for values in findings, which never show the value. `false` instead of `null` marks a finding that is
+/// not reliable.
 static UNSEEN: Value = Value::Null;
 static DOUBTFUL: Value = Value::Bool(false);
 
-/// The representation of JSON that meters.
+/// The metered representation of JSON.
 #[derive(Debug)]
 pub(super) struct Metered;
 
-/// What made a meter stop.
+/// The reason why a meter stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MeterStop {
-    /// The work was too much.
+    /// The check took too much work.
     Work,
-    /// There were too many findings.
+    /// The check made too many findings.
     Findings,
     /// The value nests too deeply.
     Depth,
 }
 
-/// What a check may cost, and what it has cost.
+/// The budget of a check, and what is left of it.
 #[derive(Debug)]
 pub(super) struct Meter {
     looks: Cell<u64>,
     findings: Cell<u64>,
-    /// What one character of a text costs that a pattern may be matched against, in eighths of a look.
+    /// Cost per character of a text that a pattern may match, in eighths of a look.
     character: u64,
     stop: Cell<Option<MeterStop>>,
 }
@@ -49,7 +49,7 @@ impl Meter {
         Self { looks: Cell::new(looks), findings: Cell::new(findings), character, stop: Cell::new(None) }
     }
 
-    /// What made the meter stop, if it has.
+    /// The reason why the meter stopped, if it has.
     pub(super) fn stop(&self) -> Option<MeterStop> {
         self.stop.get()
     }
@@ -84,33 +84,32 @@ impl Meter {
     }
 }
 
-/// A value under a meter. The outermost is a list that holds the value to be judged and nothing else: the validator
-/// asks for a copy of the outermost value in one case, and only a list that no rule speaks of is sure not to be copied
-/// in any other.
+/// A value under a meter. The outermost value is an array with only the value to validate in it. The validator copies
+/// the outermost value in one case, and only an array without any rules is never copied in others.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MeteredValue<'a> {
     value: &'a Value,
-    /// A member name has no meter: it was paid for with its member.
+    /// The meter; `None` for a member name, which was paid for with its member.
     meter: Option<&'a Meter>,
-    /// Zero for the outermost list.
+    /// Zero for the outermost array.
     depth: usize,
 }
 
-/// The list that holds the value to be judged.
+/// Wraps the value to validate in the outermost array.
 pub(super) fn outermost<'a>(value: &'a Value, meter: &'a Meter) -> MeteredValue<'a> {
     MeteredValue { value, meter: Some(meter), depth: 0 }
 }
 
-/// What a path to a finding begins with, because of the outermost list.
+/// The prefix that the outermost array adds to every path.
 pub(super) const OUTERMOST: &str = "/0";
 
-/// Whether a finding was made before the meter stopped.
+/// Returns whether a finding was made before the meter stopped.
 pub(super) fn is_certain(error: &jsonschema::ValidationError<'_>) -> bool {
     **error.instance() != DOUBTFUL
 }
 
 impl<'a> MeteredValue<'a> {
-    /// The value, for one look.
+    /// Reads the value for one look.
     #[inline]
     fn look(&self) -> &'a Value {
         self.look_for(1)
@@ -128,7 +127,7 @@ impl<'a> MeteredValue<'a> {
         self.depth == 0 && self.meter.is_some()
     }
 
-    /// The items, if this is a list.
+    /// The items, if this is an array.
     #[inline]
     fn items(&self) -> Option<&'a [Value]> {
         if self.is_outermost() {
@@ -146,7 +145,7 @@ impl<'a> MeteredValue<'a> {
         Self { value, meter: self.meter, depth }
     }
 
-    /// Pays for one step of an iteration, and says whether to go on.
+    /// Pays for one step of an iteration. Returns false if the meter has stopped.
     #[inline]
     fn goes_on(&self, looks: u64) -> bool {
         self.meter.is_none_or(|meter| {
@@ -174,7 +173,7 @@ impl Json for Metered {
     }
 }
 
-/// The standard reading of a value, which ours differs from only in what it costs.
+/// The standard view of a value; the metered view differs only in cost.
 #[inline]
 fn plain(value: &Value) -> impl Node<'_, SerdeJson> {
     value
@@ -241,7 +240,7 @@ impl<'a> Node<'a, Metered> for MeteredValue<'a> {
         is_like && plain(self.look_for(size(expected))).equals_value(expected)
     }
 
-    /// Asked for when something is found, and not for the value: findings of ours do not carry any.
+    /// Called when the validator records a finding. The value itself is not needed, since findings never carry it.
     fn to_value(&self) -> Cow<'a, Value> {
         if self.is_outermost() {
             return Cow::Owned(Value::Array(vec![self.value.clone()]));
@@ -253,14 +252,14 @@ impl<'a> Node<'a, Metered> for MeteredValue<'a> {
 
     #[inline]
     fn identity(&self) -> Option<NodeIdentity> {
-        // The validator looks through a list of the schemas that it is in.
+        // The validator searches a list of the schemas that it is currently in.
         self.goes_on(4);
         let address = std::ptr::from_ref(self.value) as usize;
         Some(NodeIdentity::tagged(address, u32::from(self.is_outermost())))
     }
 }
 
-/// What it costs to go through a value, in looks.
+/// The cost of reading a whole value, in looks.
 fn size(value: &Value) -> u64 {
     let text = |text: &str| 1 + text.len() as u64 / 32;
     match value {
@@ -302,7 +301,7 @@ impl<'a> Object<'a, Metered> for MeteredMembers<'a> {
     }
 }
 
-/// Goes through the members of an object.
+/// Iterates over the members of an object.
 #[derive(Debug)]
 pub(super) struct MembersIter<'a> {
     members: map::Iter<'a>,
@@ -315,14 +314,14 @@ impl<'a> Iterator for MembersIter<'a> {
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let (name, value) = self.members.next()?;
-        // Names are matched against patterns, and findings keep copies of them, of about fifty bytes at least.
+        // Names are matched against patterns, and findings store copies of them, of at least fifty bytes each.
         let character = self.of.meter.map_or(0, |meter| meter.character);
         let matched = 4 + name.len() as u64 * character / 8;
         self.of.goes_on(matched).then(|| (name.as_str(), self.of.part(value)))
     }
 }
 
-/// The items of a list.
+/// The items of an array.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Items<'a> {
     items: &'a [Value],
@@ -348,7 +347,7 @@ impl<'a> Array<'a, Metered> for Items<'a> {
     }
 }
 
-/// Goes through the items of a list.
+/// Iterates over the items of an array.
 #[derive(Debug)]
 pub(super) struct ItemsIter<'a> {
     items: std::slice::Iter<'a, Value>,

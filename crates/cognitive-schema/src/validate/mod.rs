@@ -1,5 +1,5 @@
-//! `schema.json` compiled once per module: the four sections as ready validators.
-//! Fetches nothing. `$ref` reaches the module's own files, which the caller hands in, and nothing else.
+//! Compiles `schema.json` once per module into ready validators for its sections.
+//! Fetches nothing: `$ref` reaches only the module's own files, which the caller passes in.
 
 mod check;
 mod compile;
@@ -53,14 +53,14 @@ pub const SCHEMA_FILE: &str = "schema.json";
 /// Module-relative path → parsed JSON, for `schema.json` and every file that a `$ref` or `io` names.
 pub type SchemaFiles = BTreeMap<String, Value>;
 
-/// Something that makes a contract file unusable, with the place in it.
+/// A problem that makes a contract file unusable, with its location.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchemaProblem {
     /// Module-relative path of the file.
     pub file: String,
     /// JSON pointer into that file.
     pub pointer: String,
-    /// What is wrong.
+    /// Description of the problem.
     pub message: String,
 }
 
@@ -70,7 +70,7 @@ impl SchemaProblem {
     }
 }
 
-/// Where a section stands: `<file>#<JSON pointer>`.
+/// The location of a section: `<file>#<JSON pointer>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SectionRef {
     /// Module-relative path.
@@ -94,18 +94,18 @@ impl SectionRef {
     }
 }
 
-/// Whether a value satisfies a schema that stands alone. A schema that does not compile accepts nothing.
-/// Compiles on every call: for the rare question, not for the hot path.
+/// Returns whether a value satisfies a standalone schema. A schema that does not compile accepts nothing.
+/// Compiles on every call, so it is not for the hot path.
 #[must_use]
 pub fn accepts(schema: &Value, value: &Value) -> bool {
     let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), schema.clone())]);
-    // What its patterns cost is not looked at, so that it counts as much.
+    // The cost of the patterns is not measured here, so assume a high one.
     let compiler = SchemaCompiler::new(files, Effort::Heavy);
     let root = SectionRef { file: SCHEMA_FILE.to_owned(), pointer: String::new() };
     compiler.is_ok_and(|compiler| compiler.checker(&root).is_ok_and(|checker| checker.accepts(value)))
 }
 
-/// Which section stands where, and how enums are read. Comes from the manifest.
+/// The location of each section, and how enums are read. Comes from the manifest.
 #[derive(Debug, Clone)]
 pub struct Layout {
     /// Explicit `io.input`.
@@ -116,11 +116,11 @@ pub struct Layout {
     pub meta: Option<SectionRef>,
     /// Explicit `io.error`.
     pub error: Option<SectionRef>,
-    /// The schemas of context, each where `accepts` or `emits` says.
+    /// The schemas of context that `accepts` and `emits` name.
     pub context: Vec<SectionRef>,
-    /// The section that wins when both `data` and `output` exist.
+    /// If both `data` and `output` exist, `output` wins.
     pub prefer_output: bool,
-    /// Whether custom enum values are refused.
+    /// True if custom enum values are refused.
     pub strict_enums: bool,
     /// The member that holds a custom enum value.
     pub unknown_tag: String,
@@ -141,17 +141,17 @@ impl Default for Layout {
     }
 }
 
-/// A compiled section: the schema as the author wrote it, and the validator made of it.
+/// A compiled section: the schema as the author wrote it, and its validator.
 #[derive(Debug)]
 pub struct Section {
-    /// Where it stands.
+    /// The location of the section.
     pub place: SectionRef,
     schema: Value,
     checker: Checker,
 }
 
 impl Section {
-    /// A schema that stands alone, such as that of a tool's arguments, under the same limits as a contract file.
+    /// Compiles a standalone schema, such as that of a tool's arguments, under the same limits as a contract file.
     pub fn alone(schema: &Value) -> Result<Self, Vec<SchemaProblem>> {
         let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), schema.clone())]);
         let problems = limits::problems(&files);
@@ -167,19 +167,19 @@ impl Section {
         SchemaCompiler::new(cleaned(&files), Effort::Heavy)?.section(&root, &files)
     }
 
-    /// The schema as written, `$ref`s unresolved; those by `$id` are pointers.
+    /// The schema as written, with `$ref`s unresolved. References by `$id` are already JSON pointers.
     #[must_use]
     pub fn schema(&self) -> &Value {
         &self.schema
     }
 
-    /// Whether a value satisfies the section. The fast path: it collects nothing.
+    /// Returns whether a value satisfies the section. The fast path: it collects no violations.
     #[must_use]
     pub fn accepts(&self, value: &Value) -> bool {
         self.checker.accepts(value)
     }
 
-    /// Everything that a value breaks. Paths are relative to the value.
+    /// Every rule that a value breaks. Paths are relative to the value.
     #[must_use]
     pub fn violations(&self, value: &Value) -> Vec<SchemaViolation> {
         self.checker.violations(value)
@@ -193,7 +193,7 @@ pub struct Contract {
     data: Section,
     meta: Option<Section>,
     error: Option<Section>,
-    /// The data section without its custom branches; there only if they exist and enums are strict.
+    /// The data section without its custom branches. Set only if they exist and enums are strict.
     closed_data: Option<Section>,
     context: ContextSchemas,
     root: Value,
@@ -201,13 +201,13 @@ pub struct Contract {
 }
 
 impl Contract {
-    /// Compiles the sections, or says everything that is wrong with the files.
+    /// Compiles the sections. The error lists every problem in the files.
     pub fn compile(files: &SchemaFiles, layout: &Layout) -> Result<Self, Vec<SchemaProblem>> {
         let mut problems = limits::problems(files);
         if !problems.is_empty() {
             return Err(problems);
         }
-        // From here on a reference is a pointer, whatever the author called its target.
+        // From here on, every reference is a pointer, even if the author used an `$id`.
         let files = &*ids::resolved(files);
         problems.extend(refs::problems(files));
         let places = SchemaPlaces::find(files, layout, &mut problems);
@@ -239,13 +239,13 @@ impl Contract {
         })
     }
 
-    /// What goes in.
+    /// The input section.
     #[must_use]
     pub fn input(&self) -> &Section {
         &self.input
     }
 
-    /// What a success carries.
+    /// The section for the data of a successful result.
     #[must_use]
     pub fn data(&self) -> &Section {
         &self.data
@@ -263,7 +263,7 @@ impl Contract {
         self.error.as_ref()
     }
 
-    /// The schema of context that stands at a place, as the manifest writes it.
+    /// The schema of context at a location, in the notation of the manifest.
     #[must_use]
     pub fn context(&self, place: &str) -> Option<&Section> {
         let place = SectionRef::parse(place);
@@ -276,13 +276,13 @@ impl Contract {
         self.context.of_input.as_ref()
     }
 
-    /// The whole of `schema.json` as written.
+    /// All of `schema.json` as written.
     #[must_use]
     pub fn root(&self) -> &Value {
         &self.root
     }
 
-    /// What can be said of the data before all of it is there; made when it is first asked for.
+    /// The rules that can be checked before the data is complete. Built on first use.
     #[must_use]
     pub fn plan(&self) -> &PrefixRules {
         self.plan.get_or_init(|| PrefixRules::of_data(self))
@@ -295,7 +295,7 @@ impl Contract {
     }
 }
 
-/// What the patterns of the files cost, if the files are such that no value can hold up the validator.
+/// The cost of the patterns in the files. Fails if a value could stall the validator.
 fn effort(files: &SchemaFiles, places: &SchemaPlaces) -> Result<Effort, SchemaProblem> {
     let graph = SchemaGraph::read(files)?;
     if let Some(place) =
@@ -334,7 +334,7 @@ impl SchemaPlaces {
         let data_names = if layout.prefer_output { ["output", "data"] } else { ["data", "output"] };
         let mut place = |explicit: &Option<SectionRef>, names: &[&str]| match explicit {
             Some(place) if exists(files, place) => Some(place.clone()),
-            // `io` may name the usual place of a section that the author left out on purpose.
+            // `io` may name the usual location of a section that the author left out on purpose.
             Some(place) if !is_usual_place(place, names) => {
                 let name = names.first().copied().unwrap_or_default();
                 let message = format!("`io.{name}` points to nothing: `{}#{}`", place.file, place.pointer);
@@ -362,7 +362,7 @@ impl SchemaPlaces {
     }
 }
 
-/// Whether a place is the usual one of a section with one of these names.
+/// Returns whether a location is the usual one of a section with one of these names.
 fn is_usual_place(place: &SectionRef, names: &[&str]) -> bool {
     names.iter().any(|name| *place == SectionRef::in_schema_file(name))
 }

@@ -1,54 +1,54 @@
-//! What a pattern costs, judged by its characters alone. Compiles none.
+//! Estimates the cost of a pattern from its characters alone. Compiles no pattern.
 //!
-//! Most patterns are matched by an automaton, in one pass. It stays small unless many positions follow something that
-//! repeats without end: `[01]*1[01]{3000}2` has three thousand of them, and every character of the text then costs
-//! three thousand steps. Look-around and back-references are matched by trying, which can take far longer; only
-//! look-aheads right after `^` are as cheap as the rest.
+//! Most patterns are matched by an automaton in one pass. It stays small unless many positions follow an unbounded
+//! repetition. `[01]*1[01]{3000}2` has three thousand of them, and every character of the text then costs three
+//! thousand steps. Look-around and back-references are matched by backtracking, which can take far longer. Only
+//! look-aheads directly after `^` are as cheap as the rest.
 
 /// Characters of one pattern.
 const MAX_LENGTH: usize = 2_000;
 
-/// Positions after an endless repetition up to which the automaton stays small whatever the text.
+/// With at most this many positions after an unbounded repetition, the automaton stays small for any text.
 const FEW_POSITIONS: u64 = 12;
 
-/// Such positions beyond which the text is kept short.
+/// With more of these positions than this, only short texts are matched.
 const MANY_POSITIONS: u64 = 200;
 
 /// Positions times characters for a pattern with many positions: about fifty milliseconds.
 const MAX_POSITION_STEPS: u64 = 2_000_000;
 
-/// Positions of a pattern that is matched by trying.
+/// Positions of a pattern that is matched by backtracking.
 const MAX_TRIED_POSITIONS: u64 = 24;
 
-/// Characters of the text that is matched by trying.
+/// Characters of a text that is matched by backtracking.
 const MAX_TRIED_TEXT_LENGTH: u64 = 500;
 
-/// A repetition up to a number beyond this counts as endless.
+/// A repetition with a higher maximum than this counts as unbounded.
 const LARGE_COUNT: u64 = 100;
 
-/// What matching a pattern costs for each character of the text.
+/// The cost of matching a pattern, for each character of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(super) enum Effort {
-    /// One look at a small table.
+    /// One lookup in a small table.
     #[default]
     Light,
-    /// A step for every position, if the author wants it so.
+    /// Up to one step for every position of the pattern.
     Heavy,
-    /// Trying out, as often as the validator lets it.
+    /// Backtracking, up to the limit of the validator.
     Tried,
 }
 
-/// A pattern, weighed.
+/// The estimated cost of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Weight {
     pub(super) effort: Effort,
-    /// Characters beyond which no text is matched; `None` where any length will do.
+    /// The longest text that is matched, in characters; `None` for any length.
     pub(super) longest_text: Option<u64>,
-    /// States of the automaton, roughly.
+    /// Approximate number of states of the automaton.
     pub(super) states: u64,
 }
 
-/// Weighs a pattern, or says why it is refused.
+/// Estimates the cost of a pattern, or says why it is refused.
 pub(super) fn weigh(pattern: &str) -> Result<Weight, String> {
     if !crate::text::fits(pattern, MAX_LENGTH) {
         return Err(format!("the pattern has more than {MAX_LENGTH} characters"));
@@ -69,15 +69,15 @@ pub(super) fn weigh(pattern: &str) -> Result<Weight, String> {
     Ok(Weight { effort, longest_text, states })
 }
 
-/// What part of a pattern adds up to.
+/// The totals of one part of a pattern.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
-    /// Characters and classes, repetitions multiplied out.
+    /// Characters and classes, multiplied by their repetitions.
     positions: u64,
-    /// Positions inside or after an endless repetition.
+    /// Positions inside or after an unbounded repetition.
     hazard: u64,
     states: u64,
-    /// Whether something in it repeats without end.
+    /// True if a part repeats without bound.
     is_endless: bool,
 }
 
@@ -86,7 +86,7 @@ impl Sum {
         Self { positions: 1, states, ..Self::default() }
     }
 
-    /// `next` after this. Once something repeats without end, every position counts.
+    /// This part followed by `next`. After an unbounded repetition, every position counts as a hazard.
     fn then(self, next: Self) -> Self {
         let hazard = if self.is_endless { next.positions } else { next.hazard };
         Self {
@@ -120,18 +120,18 @@ struct PatternCount {
 struct Group {
     before: Sum,
     looks: bool,
-    /// Whether it looks ahead right after `^`, where that costs no more than anything else.
+    /// True for a look-ahead directly after `^`, which costs no more than other groups.
     leads: bool,
 }
 
 struct Scan<'a> {
     rest: &'a str,
-    /// What has been read in the innermost group, without its last part.
+    /// The innermost group so far, without its last part.
     whole: Sum,
-    /// The last part, which a repetition would repeat.
+    /// The last part, to which a repetition applies.
     last: Sum,
     groups: Vec<Group>,
-    /// Whether nothing but `^` and look-aheads has been read.
+    /// True while only `^` and look-aheads have been read.
     is_leading: bool,
     last_looks: bool,
     is_tried: bool,
@@ -139,7 +139,7 @@ struct Scan<'a> {
 
 impl<'a> Scan<'a> {
     fn of(pattern: &'a str) -> Result<Self, String> {
-        // Without `^`, a match may begin anywhere: something endless stands before it.
+        // Without `^`, a match may start anywhere, as after an unbounded repetition.
         let anchored = pattern.strip_prefix('^').filter(|rest| !has_open_alternative(rest));
         let whole = Sum { is_endless: anchored.is_none(), ..Sum::default() };
         let mut scan = Self {
@@ -208,7 +208,7 @@ impl<'a> Scan<'a> {
             return Err("a pattern may not look around inside a look-around".to_owned());
         }
         let leads = ahead && self.is_leading && self.groups.is_empty();
-        // `(?>` and `(?(` are matched by trying as well.
+        // `(?>` and `(?(` are matched by backtracking as well.
         self.is_tried |= (looks && !leads) || self.rest.starts_with("?>") || self.rest.starts_with("?(");
         for plain in ["?:", "?"] {
             if self.skip(plain) {
@@ -227,7 +227,7 @@ impl<'a> Scan<'a> {
         let Some(Group { before, looks, leads }) = self.groups.pop() else { return };
         let mut inner = std::mem::replace(&mut self.whole, before);
         if leads {
-            // It is matched on its own, and the rest begins where it began.
+            // A look-ahead is matched separately, and the rest starts at the same position.
             inner.is_endless = false;
         }
         self.last = inner;
@@ -237,7 +237,7 @@ impl<'a> Scan<'a> {
 
     fn class(&mut self) {
         let mut states = if self.skip("^") { WIDE } else { 1 };
-        // A `]` that comes first would stand for itself in some dialects; here it ends the class.
+        // Some dialects read a leading `]` as a literal; here it ends the class.
         while let Some(character) = self.next() {
             match character {
                 ']' => break,
@@ -273,13 +273,13 @@ impl<'a> Scan<'a> {
 
     fn repeat(&mut self, count: PatternCount) {
         self.last = self.last.repeated(count);
-        // `a++` gives nothing back, and a look-around that repeats: both are matched by trying.
+        // A possessive `a++` or a repeated look-around is matched by backtracking.
         self.is_tried |= self.last_looks || self.skip("+");
         self.skip("?");
         self.is_leading = false;
     }
 
-    /// Reads `n}`, `n,}` or `n,m}`. A brace that is none of these stands for itself.
+    /// Reads `n}`, `n,}` or `n,m}`. Any other brace is a literal.
     fn count(&mut self) -> Option<PatternCount> {
         let (inner, rest) = self.rest.split_once('}')?;
         let (least, most) = inner.split_once(',').unwrap_or((inner, inner));
@@ -294,7 +294,7 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Whether a pattern has a `|` outside all groups: its `^` then speaks for the first alternative only.
+/// Returns whether a pattern has a `|` outside all groups. Its `^` then applies only to the first alternative.
 fn has_open_alternative(pattern: &str) -> bool {
     let (mut depth, mut in_class, mut is_escaped) = (0_i64, false, false);
     pattern.chars().any(|character| {
@@ -314,7 +314,7 @@ fn has_open_alternative(pattern: &str) -> bool {
     })
 }
 
-/// States for "any character" and other classes beyond ASCII, which are spelled out byte by byte.
+/// States for "any character" and other classes beyond ASCII, which the automaton encodes byte by byte.
 const WIDE: u64 = 10;
 
 /// States for a class such as `\p{L}`.

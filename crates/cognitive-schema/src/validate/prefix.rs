@@ -1,6 +1,7 @@
-//! The contract as far as the beginning of a value can be judged: a plan of plain nodes, made once per module.
-//! Holds only what is certain. Every keyword of a schema narrows it, so that leaving some out (`oneOf`, `pattern`,
-//! `if` …) can miss a fault but never find a false one. References into other files are left out as well.
+//! The rules of a contract that can be checked on the beginning of a value: a plan of plain nodes, built once per
+//! module.
+//! Holds only certain rules. Each schema keyword only narrows, so a skipped one (`oneOf`, `pattern`, `if` …) can miss
+//! an error but never report a false one. References into other files are skipped too.
 
 use std::collections::HashMap;
 
@@ -8,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::{Contract, SCHEMA_FILE};
 
-/// Schemas in one plan. Beyond that the rest is not judged.
+/// The most schemas in one plan. Schemas beyond that are not checked.
 const MAX_NODES: usize = 10_000;
 
 /// The kinds of JSON values, as bits.
@@ -21,20 +22,20 @@ pub mod kind {
     pub const NUMBER: u8 = 4;
     /// A number without a fraction.
     pub const INTEGER: u8 = 8;
-    /// A text.
+    /// A string.
     pub const STRING: u8 = 16;
-    /// A list.
+    /// An array.
     pub const ARRAY: u8 = 32;
     /// An object.
     pub const OBJECT: u8 = 64;
-    /// All of them.
+    /// Every kind.
     pub const ANY: u8 = 127;
 }
 
-/// A place in a plan.
+/// The number of a node in a plan.
 pub type NodeId = usize;
 
-/// What may stand where, for the data of a module.
+/// The rules for partial data of a module.
 #[derive(Debug, Default)]
 pub struct PrefixRules {
     nodes: Vec<ValueRules>,
@@ -44,35 +45,35 @@ pub struct PrefixRules {
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct ValueRules {
-    /// The kinds that pass, as bits of [`kind`]; 0 stands for all.
+    /// The allowed kinds, as bits of [`kind`]; 0 means all.
     pub kinds: u8,
-    /// The declared values of a closed list or a constant.
+    /// The declared values of an `enum` or a `const`.
     pub options: Option<Vec<Value>>,
-    /// The texts among them as repair compares them: trimmed and in lower case.
+    /// The strings among them as repair compares them: trimmed and in lower case.
     pub spellings: Vec<Box<str>>,
-    /// Fewest code points.
+    /// Minimum length in code points.
     pub min_length: u64,
-    /// Most code points.
+    /// Maximum length in code points.
     pub max_length: Option<u64>,
-    /// Lowest number.
+    /// Lowest allowed number.
     pub minimum: Option<f64>,
-    /// Highest number.
+    /// Highest allowed number.
     pub maximum: Option<f64>,
-    /// All numbers are above this.
+    /// Exclusive lower bound.
     pub above: Option<f64>,
-    /// All numbers are below this.
+    /// Exclusive upper bound.
     pub below: Option<f64>,
-    /// Fewest items.
+    /// Minimum number of items.
     pub min_items: u64,
-    /// Most items.
+    /// Maximum number of items.
     pub max_items: Option<u64>,
     /// The rules for every item.
     pub items: Option<NodeId>,
-    /// Declared members: the rules of each, if there are any.
+    /// Declared members, each with its rules if it has any.
     pub members: HashMap<Box<str>, Option<NodeId>>,
-    /// Members that have to be there.
+    /// Required members.
     pub required: Vec<Box<str>>,
-    /// Whether only declared members pass.
+    /// True if only declared members are allowed.
     pub closed: bool,
     /// The rules for members that are not declared.
     pub others: Option<NodeId>,
@@ -82,7 +83,7 @@ impl PrefixRules {
     /// The rules for the whole value.
     pub const ROOT: NodeId = 0;
 
-    /// The rules at a place.
+    /// The rules of one node.
     #[must_use]
     pub fn node(&self, id: NodeId) -> Option<&ValueRules> {
         self.nodes.get(id)
@@ -98,18 +99,18 @@ impl PrefixRules {
 }
 
 struct Planner<'a> {
-    /// What `#/…` is looked up in.
+    /// The document in which `#/…` is looked up.
     root: Option<&'a Value>,
     plan: PrefixRules,
-    /// Targets of references, so that recursive types end.
+    /// The nodes of reference targets, so that recursive types end.
     known: HashMap<&'a str, Option<NodeId>>,
 }
 
 impl<'a> Planner<'a> {
-    /// The node of a schema; `None` if it says nothing that can be judged.
+    /// The node of a schema; `None` if it has no rule that can be checked.
     fn node(&mut self, schema: &'a Value) -> Option<NodeId> {
         let Value::Object(members) = schema else { return None };
-        // Draft-07: what stands beside a reference is ignored.
+        // Draft-07 ignores the other keywords next to `$ref`.
         if let Some(reference) = members.get("$ref") {
             return self.target(reference.as_str()?);
         }
@@ -133,7 +134,7 @@ impl<'a> Planner<'a> {
         }
         let pointer = reference.strip_prefix('#').filter(|pointer| !pointer.contains('%'))?;
         let schema = self.root?.pointer(pointer)?;
-        // A reference to a reference takes its number when that is known; until then it says nothing.
+        // A reference to a reference gets its node later; until then it has no rules.
         let ahead = schema.get("$ref").is_none().then_some(self.plan.nodes.len());
         self.known.insert(reference, ahead.filter(|id| *id < MAX_NODES && schema.is_object()));
         let id = self.node(schema);
@@ -158,7 +159,7 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// The rules of a schema that are about its own value.
+/// The rules of a schema that apply to its own value.
 fn rules(schema: &Map<String, Value>) -> ValueRules {
     let count = |name: &str| schema.get(name).and_then(Value::as_f64).and_then(whole);
     let bound = |name: &str| schema.get(name).and_then(Value::as_f64).filter(|bound| is_exact(*bound));
@@ -187,7 +188,7 @@ fn rules(schema: &Map<String, Value>) -> ValueRules {
     }
 }
 
-/// Whether a number is one that floats compare without rounding.
+/// Returns whether the number is small enough that floats compare it without rounding (below 2^53).
 #[must_use]
 pub fn is_exact(number: f64) -> bool {
     number.abs() < 9_007_199_254_740_992.0

@@ -1,13 +1,13 @@
-//! The files as the validator gets them. Their places stay the same; what could mislead the validator is taken out,
-//! and what could hold it up is fenced in. The files as written are left alone.
+//! Prepares copies of the files for the validator: removes labels that could mislead it and limits costly patterns.
+//! Locations stay the same, and the original files are not changed.
 
 use serde_json::{Map, Value, json};
 
 use super::walk::MemberNames;
 use super::{SchemaFiles, extensible, patterns};
 
-/// Copies the files: labels removed, costly patterns kept from long texts, custom enum branches brought to one form.
-/// Also says whether there are such branches.
+/// Copies the files: removes labels, limits costly patterns to short texts, and normalises custom enum branches.
+/// Also returns whether such branches exist.
 pub(super) fn prepare(
     files: &SchemaFiles,
     tag: &str,
@@ -22,7 +22,7 @@ pub(super) fn prepare(
     (prepared, found)
 }
 
-/// The same for schemas that stand alone, without a word for custom enum values.
+/// The same for standalone schemas, without handling of custom enum values.
 pub(super) fn cleaned(files: &SchemaFiles) -> SchemaFiles {
     let mut cleaned = files.clone();
     for root in cleaned.values_mut() {
@@ -49,8 +49,8 @@ fn clean(node: &mut Value, names: MemberNames) {
     }
 }
 
-/// `$schema` is a label and `$id` an identifier: neither may choose a dialect, or move what `#/$defs` means. A member
-/// of these names that is a schema stays.
+/// Removes `$schema` and `$id`: neither may choose a dialect or change the meaning of `#/$defs`. A member with one of
+/// these names that is itself a schema stays.
 fn remove_labels(members: &mut Map<String, Value>) {
     for label in ["$id", "$schema"] {
         if members.get(label).is_some_and(Value::is_string) {
@@ -59,7 +59,7 @@ fn remove_labels(members: &mut Map<String, Value>) {
     }
 }
 
-/// Has a costly pattern judge only texts that are short enough for it. Longer ones fail by their length.
+/// Applies a costly pattern only to texts that are short enough for it. Longer ones fail by their length.
 fn fence(schema: &mut Map<String, Value>) {
     let pattern = schema.get("pattern").and_then(Value::as_str);
     let longest = pattern.and_then(|pattern| patterns::weigh(pattern).ok()?.longest_text);

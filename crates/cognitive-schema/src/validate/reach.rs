@@ -1,6 +1,6 @@
-//! What a contract says about a place before there is a value: which members it describes, of which types they are, and
-//! what can never be there. Judges no value. Where a schema is silent or too involved, anything may be there: whoever
-//! reports what is missing must never be wrong.
+//! Queries about a location in a contract before a value exists: its members, its types, and what it can never hold.
+//! Validates no value. If a schema is silent or too complex, anything is assumed possible, so that a reported absence
+//! is never wrong.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -10,30 +10,30 @@ use serde_json::{Map, Value};
 use super::json_types::JsonTypes;
 use super::{SchemaFiles, SectionRef, refs};
 
-/// Schemas that are looked at for one question; more of them and the answer is "anything".
+/// The most schemas that are read for one query. Beyond that, the answer is "anything".
 const MAX_SCHEMAS: usize = 4_000;
-/// References that lead to references, and branches within branches.
+/// The most references in a row, and the deepest nesting of branches.
 const MAX_NESTING: usize = 32;
 
-/// A schema that admits everything.
+/// A schema that accepts every value.
 static ANYTHING: Value = Value::Bool(true);
 
-/// A schema and the file that it stands in.
+/// A schema and its file.
 type SchemaAt<'a> = (&'a str, &'a Value);
 
-/// A place in a contract: one of these schemas holds there.
+/// A location in a contract. At least one of these schemas applies to it.
 #[derive(Debug, Clone)]
 pub struct ContractPlace<'a> {
     files: &'a SchemaFiles,
     schemas: Vec<SchemaAt<'a>>,
 }
 
-/// What a contract says about the way to a member or an item.
+/// The answer of a contract about a member or an item.
 #[derive(Debug, Clone)]
 pub enum Below<'a> {
-    /// It is described.
+    /// The contract describes it.
     Described(ContractPlace<'a>),
-    /// The contract leaves open what is there.
+    /// The contract leaves it open.
     Open,
     /// The members are described and this one is not among them, but nothing forbids it.
     Undescribed,
@@ -41,14 +41,14 @@ pub enum Below<'a> {
     Never,
 }
 
-/// What is asked of one schema.
+/// The query for one schema.
 #[derive(Clone, Copy)]
 enum SchemaQuestion<'q> {
     Member(&'q str),
     Item,
 }
 
-/// What one schema says about a member or an item.
+/// The answer of one schema about a member or an item.
 enum SchemaAnswer<'a> {
     Nothing,
     Undescribed,
@@ -58,11 +58,11 @@ enum SchemaAnswer<'a> {
 }
 
 impl SchemaAnswer<'_> {
-    /// Both schemas hold.
+    /// Combines answers when both schemas apply.
     fn both(self, other: Self) -> Self {
         match (self, other) {
             (Self::Never, _) | (_, Self::Never) => Self::Never,
-            // Each says a part of it; to take either for the whole misses something and invents nothing.
+            // Each describes a part. Treating both as alternatives misses some rules but invents none.
             (Self::Here(mut one), Self::Here(two)) => {
                 one.extend(two);
                 Self::Here(one)
@@ -74,7 +74,7 @@ impl SchemaAnswer<'_> {
         }
     }
 
-    /// One of the schemas holds.
+    /// Combines answers when one of the schemas applies.
     fn either(self, other: Self) -> Self {
         match (self, other) {
             (Self::Here(mut one), Self::Here(two)) => {
@@ -96,7 +96,7 @@ impl SchemaAnswer<'_> {
 }
 
 impl<'a> ContractPlace<'a> {
-    /// The place that a section begins at; `None` if there is none.
+    /// The location at which a section starts; `None` if it does not exist.
     #[must_use]
     pub fn of_section(files: &'a SchemaFiles, section: &SectionRef) -> Option<Self> {
         let (file, root) = files.get_key_value(&section.file)?;
@@ -104,13 +104,13 @@ impl<'a> ContractPlace<'a> {
         Some(Self { files, schemas: vec![(file, schema)] })
     }
 
-    /// What the contract says about a member of an object here.
+    /// Returns what the contract says about a member of an object here.
     #[must_use]
     pub fn member(&self, name: &str) -> Below<'a> {
         self.below(SchemaQuestion::Member(name))
     }
 
-    /// What the contract says about the items of a list here.
+    /// Returns what the contract says about the items of an array here.
     #[must_use]
     pub fn items(&self) -> Below<'a> {
         self.below(SchemaQuestion::Item)
@@ -138,7 +138,7 @@ impl<'a> ContractPlace<'a> {
         names
     }
 
-    /// The members that every value here must have, and that have no default.
+    /// The members that every value here must have and that have no default.
     #[must_use]
     pub fn required(&self) -> Vec<&'a str> {
         let [at] = self.schemas.as_slice() else { return Vec::new() };
@@ -164,14 +164,14 @@ impl<'a> ContractPlace<'a> {
         if walk.is_spent() { JsonTypes::ALL } else { types }
     }
 
-    /// Whether a value here can be this one.
+    /// Returns whether a value here can equal this one.
     #[must_use]
     pub fn may_be(&self, value: &Value) -> bool {
         let walk = SchemaReader::new(self.files);
         self.schemas.iter().any(|at| walk.may_be(*at, value, 0)) || walk.is_spent()
     }
 
-    /// The values that are listed here, as they are written.
+    /// The values that an `enum` lists here, as written.
     #[must_use]
     pub fn listed(&self) -> Vec<&'a Value> {
         let lists = self.schemas.iter().filter_map(|(_, schema)| schema.get("enum")?.as_array());
@@ -179,7 +179,7 @@ impl<'a> ContractPlace<'a> {
     }
 }
 
-/// Reads schemas for one question, and counts how many.
+/// Reads schemas for one query, and counts them.
 struct SchemaReader<'a> {
     files: &'a SchemaFiles,
     left: Cell<usize>,
@@ -194,7 +194,7 @@ impl<'a> SchemaReader<'a> {
         self.left.get() == 0
     }
 
-    /// The schema itself, behind its references; `None` where it cannot be told.
+    /// Follows references to the schema itself; `None` where they cannot be followed.
     fn enter(&self, (mut file, mut schema): SchemaAt<'a>, depth: usize) -> Option<SchemaAt<'a>> {
         if depth > MAX_NESTING {
             self.left.set(0);
@@ -292,7 +292,7 @@ impl<'a> SchemaReader<'a> {
     }
 }
 
-/// What the keywords of one schema say, without those that hold other schemas for the same value.
+/// The answer of one schema's own keywords, without those that contain other schemas for the same value.
 fn own<'a>(file: &'a str, schema: &'a Map<String, Value>, ask: SchemaQuestion<'_>) -> SchemaAnswer<'a> {
     let wanted = match ask {
         SchemaQuestion::Member(_) => JsonTypes::of_word("object"),
@@ -301,7 +301,7 @@ fn own<'a>(file: &'a str, schema: &'a Map<String, Value>, ask: SchemaQuestion<'_
     if own_types(schema).and(wanted).is_empty() {
         return SchemaAnswer::Never;
     }
-    // Whole values are listed: what is in them is theirs.
+    // An `enum` or `const` lists whole values, so their inner parts are not described.
     if schema.contains_key("enum") || schema.contains_key("const") {
         return SchemaAnswer::Open;
     }
@@ -324,7 +324,7 @@ fn own_member<'a>(file: &'a str, schema: &'a Map<String, Value>, name: &str) -> 
             SchemaAnswer::Here(vec![(file, member)])
         };
     }
-    // A pattern can admit any name; which ones is not worked out.
+    // A pattern can admit any name. Which names match is not computed.
     if schema.contains_key("patternProperties") {
         return SchemaAnswer::Open;
     }
@@ -356,7 +356,7 @@ fn branches<'a>(schema: &'a Map<String, Value>, word: &str) -> impl Iterator<Ite
     schema.get(word).and_then(Value::as_array).into_iter().flatten()
 }
 
-/// Whether two values are the same one; `1` and `1.0` are.
+/// Returns whether two values are equal; `1` and `1.0` are.
 fn same(one: &Value, other: &Value) -> bool {
     one == other
         || one.as_f64().zip(other.as_f64()).is_some_and(|(one, other)| one.to_bits() == other.to_bits())

@@ -1,14 +1,13 @@
-//! How the work grows with the depth of a value.
+//! Bounds how the work grows with the depth of a value.
 //!
-//! The rule, in plain words: a schema may contain itself, but not twice in the same place. A tree whose `children` are
-//! trees is fine, and so are `left` and `right`: each child is judged once. Two branches of one `oneOf` that both lead
-//! back through the same member are not: each child would be judged twice, each grandchild four times, and a value
-//! thirty levels deep a billion times. Where nothing leads back, branches multiply only as far as the schemas nest,
-//! and the product has a limit.
+//! A schema may contain itself, but not twice at the same location. A tree whose `children` are trees is fine, and so
+//! are `left` and `right`: each child is validated once. Two branches of one `oneOf` that both recurse through the same
+//! member are refused. Each child would be validated twice, each grandchild four times, and a value thirty levels deep
+//! a billion times. Without recursion, branches multiply only as far as the schemas nest, and the product has a limit.
 //!
-//! Alternatives that a required constant tells apart, such as `"type": "row"` and `"type": "column"`, count as one: no
-//! value is both. Members that `patternProperties` names count as every member, since patterns are not compared with
-//! names.
+//! Alternatives with different required constants, such as `"type": "row"` and `"type": "column"`, count as one,
+//! because no value matches both. Members that `patternProperties` names count as every member, since patterns are not
+//! compared with names.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -16,10 +15,10 @@ use super::graph::{Id, PerSchema, SchemaGraph, SchemaRefusal, SchemaWay};
 use super::judges::{JudgeOrder, MAX_JUDGES};
 use super::limits::MAX_DEPTH;
 
-/// Steps that looking for the growth itself may take. An honest module needs a few hundred.
+/// The most steps that this check itself may take. A real module needs a few hundred.
 const MAX_STEPS: usize = 2_000_000;
 
-/// That a schema sends part of its value to another, `times` over.
+/// A schema applies another schema to a part of its value, `times` over.
 struct SentPart<'a> {
     by: Id,
     way: SchemaWay<'a>,
@@ -43,19 +42,19 @@ pub(super) fn check(graph: &SchemaGraph<'_>, order: &JudgeOrder) -> Result<(), S
     groups.members.iter().enumerate().try_for_each(|(group, members)| growth.measure(group, members))
 }
 
-/// Where each schema sends the members and the items that it does not name.
+/// The schema that each schema applies to the members and items that it does not name.
 struct Rests {
     members: PerSchema<Option<Id>>,
     items: PerSchema<Option<Id>>,
 }
 
-/// What a schema that stands at the head of a value sends on. References are followed to their end.
+/// The parts that a schema passes to other schemas. References are followed to their end.
 struct Given<'a> {
-    /// In any case.
+    /// Passed in every case.
     always: Vec<SentPart<'a>>,
-    /// In one case or another.
+    /// Passed in one of several exclusive cases.
     cases: Vec<Vec<SentPart<'a>>>,
-    /// Everywhere that it goes.
+    /// Every schema that receives a part.
     targets: Vec<Id>,
 }
 
@@ -100,7 +99,7 @@ impl<'a> RecursionReader<'_, 'a> {
         rests
     }
 
-    /// The schema at the end of a chain of references. The order exists, so that the chain has an end.
+    /// The schema at the end of a chain of references. The chain ends, because `JudgeOrder` has refused cycles.
     fn end_of(&self, mut id: Id) -> Id {
         while let [edge] = self.graph.edges(id)
             && edge.way == SchemaWay::Reference
@@ -119,7 +118,7 @@ impl<'a> RecursionReader<'_, 'a> {
         Ok(Given { always, cases, targets })
     }
 
-    /// The alternatives of a schema that a required constant tells apart.
+    /// The alternatives of a schema that differ in a required constant.
     fn cases(&self, head: Id) -> HashSet<Id> {
         let alternatives = |way| self.graph.edges(head).iter().filter(move |edge| edge.way == way);
         let way =
@@ -134,7 +133,8 @@ impl<'a> RecursionReader<'_, 'a> {
         alternatives(way).map(|edge| edge.to).filter(|id| is_new(*id)).collect()
     }
 
-    /// Goes through all schemas that judge the same value as `head`, each after all that ask it; but not into `apart`.
+    /// Visits all schemas that validate the same value as `head`, each after all its callers. Skips the schemas in
+    /// `apart`.
     fn sent_by(&mut self, head: Id, apart: &HashSet<Id>) -> Result<Vec<SentPart<'a>>, SchemaRefusal> {
         let mut sent = Vec::new();
         let mut waiting = BTreeMap::from([(self.order.rank(head), 1)]);
@@ -152,7 +152,7 @@ impl<'a> RecursionReader<'_, 'a> {
                     }
                     *waiting.entry(self.order.rank(edge.to)).or_default() += times;
                 } else if edge.way != SchemaWay::Name {
-                    // A name has no parts, so that it ends there.
+                    // A member name has no parts, so the search ends there.
                     sent.push(SentPart { by, way: edge.way, to: self.end_of(edge.to), times });
                 }
             }
@@ -161,14 +161,14 @@ impl<'a> RecursionReader<'_, 'a> {
     }
 }
 
-/// Schemas that lead to each other, in an order in which each group comes after all that it leads to.
+/// Schemas that lead to each other. Each group comes after all groups that it leads to.
 struct Groups {
     members: Vec<Vec<Id>>,
     of: PerSchema<usize>,
 }
 
 impl Groups {
-    /// Tarjan's algorithm, with a list in place of the call stack.
+    /// Runs Tarjan's algorithm with an explicit stack instead of recursion.
     fn find(graph: &SchemaGraph<'_>, given: &AllGiven<'_>) -> Self {
         let mut search = RecursionSearch {
             given,
@@ -189,7 +189,7 @@ impl Groups {
 struct RecursionSearch<'s, 'a> {
     given: &'s AllGiven<'a>,
     next: usize,
-    /// When a schema was first met; zero before that.
+    /// The visit number of a schema; zero before the visit.
     numbers: PerSchema<usize>,
     lowest: PerSchema<usize>,
     open: Vec<Id>,
@@ -256,9 +256,9 @@ struct Growth<'g, 'a> {
     rests: Rests,
     given: &'g AllGiven<'a>,
     groups: &'g Groups,
-    /// How many schemas judge any one value at or below a value that a schema judges.
+    /// The number of schemas that validate any one value at or below a value of this schema.
     judges: PerSchema<i64>,
-    /// How many levels below a value a schema still has something to say.
+    /// The number of levels below a value that a schema still has rules for.
     heights: PerSchema<usize>,
 }
 
@@ -278,7 +278,7 @@ impl Growth<'_, '_> {
             let heights = self.targets(*id).map(|to| self.heights.at(to) + 1);
             height = heights.max().unwrap_or(0).max(height);
         }
-        // What leads back judges a value once more for every level above it that sent something down.
+        // A recursive group validates a value once more for every level above that passed a part down.
         let judges = if leads_back { here + below } else { here.max(below) };
         if let Some(first) = members.first().filter(|_| judges > MAX_JUDGES) {
             let message = format!("more than {MAX_JUDGES} schemas would judge one value below");
@@ -299,8 +299,8 @@ impl Growth<'_, '_> {
         self.groups.of.at(id) == group
     }
 
-    /// What a schema outside the group adds to one value. From a group that leads back, one arrives at every level
-    /// and stays as long as it has something to say.
+    /// The number of validations that a schema outside the group adds to one value. A recursive group adds one at every
+    /// level, and each has effect for as many levels as it has rules for.
     fn load(&self, to: Id, group: usize, leads_back: bool) -> i64 {
         if self.is_in(to, group) {
             return 0;
@@ -309,7 +309,7 @@ impl Growth<'_, '_> {
         self.judges.at(to) * i64::try_from(levels).unwrap_or(i64::MAX)
     }
 
-    /// The most that any one member or item gets, in whatever `load` measures.
+    /// The largest sum of `load` for any one member or item.
     fn busiest(&self, id: Id, load: impl Fn(Id) -> i64) -> i64 {
         let Some(Given { always, cases, .. }) = self.given.get(&id) else { return 0 };
         let in_cases = cases.iter().map(|case| self.busiest_of(always.iter().chain(case), &load));
@@ -325,7 +325,7 @@ impl Growth<'_, '_> {
                 SchemaWay::AnyMember | SchemaWay::RestMembers => any_member += load_of(*to),
                 SchemaWay::AnyItem | SchemaWay::RestItems => any_item += load_of(*to),
                 certain_way => {
-                    // What a schema names does not go to its own rest as well.
+                    // A named member or item does not also go to the rest schema of the same schema.
                     let rest = if matches!(way, SchemaWay::Item(_)) {
                         &self.rests.items
                     } else {

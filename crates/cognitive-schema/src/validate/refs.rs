@@ -1,5 +1,5 @@
-//! What `$ref` may point to: places inside the module's own files. Finds links that leave the module or
-//! point to nothing, and refuses more of them than can be compiled. Reads no file: all of them are handed in.
+//! The rules for `$ref`: it may only point into the module's own files. Finds links that leave the module or point to
+//! nothing, and refuses more of them than can be compiled. Reads no file: the caller passes all of them in.
 
 use serde_json::Value;
 
@@ -11,11 +11,11 @@ use crate::violation::MAX_VIOLATIONS;
 /// Characters of a reference that a message quotes.
 const SHOWN: usize = 80;
 
-/// Keywords whose value is plain data, in which `$ref` means nothing.
+/// Keywords whose value is plain data, in which `$ref` has no meaning.
 pub const DATA_KEYWORDS: [&str; 4] = ["enum", "const", "default", "examples"];
 
-/// The module-relative file that a `$ref` in `from` names; `None` for a place in the same file.
-/// The error says why a reference is not allowed.
+/// The module-relative file that a `$ref` in `from` names; `None` for a location in the same file.
+/// The error says why the reference is not allowed.
 pub fn file_of_ref(reference: &str, from: &str) -> Result<Option<String>, String> {
     let (file, _) = reference.split_once('#').unwrap_or((reference, ""));
     if file.is_empty() {
@@ -45,11 +45,11 @@ pub fn file_of_ref(reference: &str, from: &str) -> Result<Option<String>, String
     Ok(Some(parts.join("/")))
 }
 
-/// References in one module. The validator compiles their targets one after another and looks back at all before;
-/// an honest module has a few dozen.
+/// The most references in one module. The validator compiles their targets one after another and compares each with all
+/// before. A real module has a few dozen.
 pub(super) const MAX_REFERENCES: usize = 2_000;
 
-/// Characters of one reference: deeper than any schema is nested, and short enough to be quoted.
+/// Characters of one reference: enough for any nesting of schemas, and short enough to be quoted.
 const MAX_REFERENCE_LENGTH: usize = 1_000;
 
 /// Every reference that cannot be followed.
@@ -74,7 +74,7 @@ pub(super) fn problems(files: &SchemaFiles) -> Vec<SchemaProblem> {
     problems
 }
 
-/// What a reference leads to, if it leads anywhere.
+/// The target of a reference, or why it has none.
 pub(super) fn target<'a>(files: &'a SchemaFiles, from: &str, reference: &str) -> Result<&'a Value, String> {
     let shown = cut(reference, SHOWN);
     if !fits(reference, MAX_REFERENCE_LENGTH) {
@@ -82,7 +82,7 @@ pub(super) fn target<'a>(files: &'a SchemaFiles, from: &str, reference: &str) ->
     }
     let file = file_of_ref(reference, from)?.unwrap_or_else(|| from.to_owned());
     if file.contains('%') {
-        // The validator may read it as another file than this check.
+        // The validator may read it as a different file than this check.
         return Err(format!("`$ref` names a file by codes: `{shown}`"));
     }
     let fragment = reference.split_once('#').map_or("", |(_, fragment)| fragment);
@@ -93,7 +93,7 @@ pub(super) fn target<'a>(files: &'a SchemaFiles, from: &str, reference: &str) ->
         let schema = root.pointer(&percent_decoded(fragment));
         return schema.ok_or_else(|| format!("`$ref` points to nothing: `{shown}`"));
     }
-    // What an `$id` answers has become a pointer before.
+    // References to a known `$id` have already become pointers.
     Err(format!("`$ref` names an `$id` that is not in the module: `{shown}`"))
 }
 
@@ -115,7 +115,8 @@ pub(super) fn percent_decoded(fragment: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The value of a hexadecimal digit, and of nothing else: the validator has to read the same place as this check.
+/// The value of a hexadecimal digit. Accepts nothing else, because the validator must read the same location as this
+/// check.
 fn hex(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
 }

@@ -1,14 +1,15 @@
-//! How much stack a schema can make the validator use, which calls itself at every step: while a value is judged, and
-//! while the schema is compiled. Refuses what would not fit, because running out of stack ends the process.
+//! Bounds the stack that the recursive validator can use, both while it validates a value and while it compiles a
+//! schema.
+//! Refuses schemas that would not fit, because a stack overflow ends the process.
 
 use super::graph::{Edge, Id, PerSchema, SchemaGraph, SchemaRefusal, SchemaWay};
 use super::judges::JudgeOrder;
 use super::limits::MAX_DEPTH;
 
-/// Bytes that the validator may use. The threads of a server have 2 MiB, and others stand on the same stack.
+/// Bytes of stack for the validator. Server threads have 2 MiB, which other frames share.
 const MAX_STACK: u32 = 1_280 << 10;
 
-/// References that the validator follows on the stack while it compiles; it puts off the ones after that.
+/// References that the validator follows on the stack while it compiles; it defers the later ones.
 const NESTED_REFERENCES: usize = 9;
 
 /// Finds a schema that would make the validator use too much stack.
@@ -18,7 +19,7 @@ pub(super) fn check(graph: &SchemaGraph<'_>, order: &JudgeOrder) -> Result<(), S
         bytes: while_judging(edge.way),
         counts: !edge.way.stays(),
     })?;
-    // A schema has a lower number than what is written inside it, so that counting down goes from the inside out.
+    // A schema has a lower number than the schemas inside it, so descending order visits inner schemas first.
     let compiling = "the schemas and the references between them nest too deeply here";
     longest(graph, (0..graph.len()).rev(), NESTED_REFERENCES, compiling, |edge| Cost {
         bytes: while_compiling(edge.way),
@@ -28,11 +29,11 @@ pub(super) fn check(graph: &SchemaGraph<'_>, order: &JudgeOrder) -> Result<(), S
 
 struct Cost {
     bytes: u32,
-    /// Whether this is one of the steps of which there are only so many.
+    /// True for steps whose number is limited.
     counts: bool,
 }
 
-/// The costliest path from each schema with at most `most` steps that count. `ids` has to name each schema after those
+/// Finds the costliest path from each schema with at most `most` counted steps. `ids` must list each schema after those
 /// that it reaches by steps that do not count.
 fn longest<'a>(
     graph: &SchemaGraph<'a>,
@@ -70,7 +71,7 @@ fn longest<'a>(
 fn while_judging(way: SchemaWay<'_>) -> u32 {
     match way {
         SchemaWay::Reference => 1_200,
-        // A branch may get a schema of ours around it (see `extensible`).
+        // Preparation may wrap a branch in another schema (see `extensible`).
         SchemaWay::AnyOf => 1_500,
         SchemaWay::Also => 800,
         SchemaWay::OneOf

@@ -1,4 +1,4 @@
-//! How `schema.json` becomes a contract. Quotes the requirement ids that each case shows.
+//! Compilation of `schema.json` into a contract. Quotes the requirement ids that each case shows.
 
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ fn sch_003_015_labels_and_identifiers_choose_nothing() {
         let contract = compile(json!({
             "$schema": label, "$id": "https://cognitive-modules.dev/modules/x/schema.json",
             "input": { "$schema": label },
-            // `dependentRequired` is a later keyword: under Draft-07 it means nothing.
+            // `dependentRequired` is a later keyword and has no meaning under Draft-07.
             "data": { "dependentRequired": { "a": ["b"] }, "properties": { "a": { "$ref": "#/$defs/A" } } },
             "$defs": { "A": { "type": "string" } },
         }))

@@ -1,5 +1,5 @@
-//! The one way through contract files: every object that can be a schema, together with its place.
-//! Makes no text on the way. A pointer is written only where something is reported, so that long names cost nothing.
+//! The shared traversal of contract files: every object that can be a schema, with its location.
+//! Builds no text on the way. Pointers are written only for reports, so long names cost nothing.
 
 use serde_json::Value;
 
@@ -7,11 +7,11 @@ use super::refs::DATA_KEYWORDS;
 use super::{SchemaFiles, SchemaProblem};
 use crate::text;
 
-/// Keywords whose value maps chosen names to schemas.
+/// Keywords whose value maps author-chosen names to schemas.
 pub(super) const NAME_MAPS: [&str; 5] =
     ["properties", "patternProperties", "$defs", "definitions", "dependencies"];
 
-/// Whether the member names of an object are keywords or names that the author chose.
+/// The role of an object's member names: keywords, or names that the author chose.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum MemberNames {
     Keywords,
@@ -19,7 +19,7 @@ pub(super) enum MemberNames {
 }
 
 impl MemberNames {
-    /// What the names in the value of `member` are; `None` where that value is plain data.
+    /// The role of the names in the value of `member`; `None` where that value is plain data.
     pub(super) fn below(self, member: &str) -> Option<Self> {
         match self {
             Self::Keywords if DATA_KEYWORDS.contains(&member) => None,
@@ -36,7 +36,7 @@ pub(super) enum PointerStep<'a> {
     Index(usize),
 }
 
-/// The JSON pointer that these steps make.
+/// The JSON pointer for these steps.
 pub(super) fn pointer<'a>(steps: impl IntoIterator<Item = PointerStep<'a>>) -> String {
     steps.into_iter().fold(String::new(), |at, step| match step {
         PointerStep::Name(name) => text::pointer(&at, name),
@@ -44,7 +44,7 @@ pub(super) fn pointer<'a>(steps: impl IntoIterator<Item = PointerStep<'a>>) -> S
     })
 }
 
-/// Calls `each` for every object that can be a schema, with the steps that lead to it.
+/// Calls `each` for every object that can be a schema, with the steps to it.
 pub(super) fn visit<'a>(root: &'a Value, each: &mut dyn FnMut(&'a Value, &[PointerStep<'a>])) {
     below(root, MemberNames::Keywords, &mut Vec::new(), each);
 }
@@ -82,7 +82,8 @@ fn is_container(value: &Value) -> bool {
     value.is_object() || value.is_array()
 }
 
-/// A problem with a schema that [`visit`] has shown before. Searches for its place, which only a refusal has to pay for.
+/// A problem with a schema that [`visit`] has already passed to its caller. Searches for its location, a cost that only
+/// a refusal pays.
 pub(super) fn problem_at(files: &SchemaFiles, schema: &Value, message: impl Into<String>) -> SchemaProblem {
     let mut found = None;
     for (file, root) in files {

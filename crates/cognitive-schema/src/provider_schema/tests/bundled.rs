@@ -1,5 +1,5 @@
-//! Every bundled module and every target: the output is in the dialect, loses nothing silently, and forbids no answer
-//! that the contract accepts.
+//! Every bundled module with every target: the output is in the dialect, records every loss, and forbids no answer that
+//! the contract accepts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ fn manifest(name: &str) -> Value {
 }
 
 fn bundled() -> Vec<(String, TestModule)> {
-    // Other tools leave folders of their own here, such as the cache of pytest.
+    // Other tools create folders here, such as the cache of pytest.
     let mut names: Vec<String> = fs::read_dir(modules_folder())
         .unwrap()
         .map(|entry| entry.unwrap())
@@ -43,7 +43,7 @@ fn bundled() -> Vec<(String, TestModule)> {
     names.into_iter().map(load).collect()
 }
 
-/// The recorded replies that are JSON and nothing else. A name with a module in it is the reply of a part.
+/// The recorded replies that are pure JSON. A name with a module in it is the reply of a part.
 fn replies(name: &str) -> Vec<(String, Value)> {
     let mut replies: Vec<(String, Value)> = fs::read_dir(modules_folder().join(name).join("tests"))
         .unwrap()
@@ -82,7 +82,7 @@ fn d_05_what_the_contract_accepts_can_still_be_answered() {
     let mut judged = 0;
     for (name, module) in bundled() {
         for (file, mut reply) in replies(&name) {
-            // The one member that is left out for every target, and noted as such.
+            // The only member that is left out for every target, with a recorded loss.
             reply.as_object_mut().unwrap().shift_remove("partial_data");
             for target in
                 [SchemaTarget::OpenAi, SchemaTarget::Anthropic, SchemaTarget::Gemini, SchemaTarget::Ollama]
@@ -114,7 +114,7 @@ fn d_05_nulls_that_a_target_asked_for_go_away_again() {
     }
 }
 
-/// What an author's schema can demand of a value.
+/// The constraints of an author's schema on a value.
 const CONSTRAINTS: [&str; 14] = [
     "minLength",
     "maxLength",
@@ -132,8 +132,8 @@ const CONSTRAINTS: [&str; 14] = [
     "oneOf",
 ];
 
-/// How often a keyword occurs. A list of one value may be a `const`, and branches that exclude each other say with
-/// `anyOf` what they said with `oneOf`.
+/// The number of occurrences of a keyword. A list of one value may become a `const`, and the `oneOf` of exclusive
+/// branches may become an `anyOf`.
 fn occurrences(schema: &Value, keyword: &str) -> usize {
     let mut count = 0;
     every_schema(schema, &mut |node| {

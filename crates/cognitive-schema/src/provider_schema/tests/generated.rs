@@ -1,9 +1,9 @@
-//! Schemas from a generator: whatever compiles can be lowered, and what the contract accepts can still be answered.
-//! The dice are ours and always fall the same way, so a failure comes back until it is mended.
+//! Generated schemas: every schema that compiles can be lowered, and every value of the contract can still be answered.
+//! The random generator has a fixed seed, so failures are reproducible.
 
 use super::*;
 
-/// A small generator of numbers (xorshift), enough to vary schemas.
+/// A small random number generator (xorshift), sufficient to vary schemas.
 struct Dice(u64);
 
 impl Dice {
@@ -43,7 +43,7 @@ impl Dice {
         }
     }
 
-    /// A closed, typed schema: one in which lowering has no leave to tighten anything.
+    /// A closed, typed schema, for which lowering must not tighten anything.
     fn closed(&mut self, depth: u64) -> Value {
         match self.roll(if depth == 0 { 8 } else { 13 }) {
             0 => json!({ "type": "boolean" }),
@@ -73,7 +73,7 @@ impl Dice {
         json!({ "type": "object", "properties": members, "required": required, "additionalProperties": false })
     }
 
-    /// A schema with every keyword of Draft-07, open and closed, with references to itself.
+    /// A schema with every keyword of Draft-07, open and closed, with recursive references.
     fn wild(&mut self, depth: u64) -> Value {
         if depth == 0 {
             let reference = self.pick(&["#/data", "#/$defs/a", "#/$defs/b"]);

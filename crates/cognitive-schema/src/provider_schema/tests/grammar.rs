@@ -1,4 +1,4 @@
-//! The embedded model's grammar: everything in it ends.
+//! The embedded model's grammar: every part is bounded.
 
 use super::*;
 
@@ -92,7 +92,7 @@ fn d_05_a_narrow_range_excludes_its_bounds_by_a_step() {
     assert!(losses.iter().all(|loss| loss.contains("tightened")) && losses.len() == 2, "{losses:?}");
 }
 
-/// Nothing in a grammar may go on for ever: strings, lists and maps have a limit, numbers a range.
+/// No part of a grammar may be endless: strings, arrays and maps have a limit, numbers a range.
 #[test]
 fn d_05_every_part_of_a_grammar_is_bounded() {
     let x = json!({ "type": "object", "properties": {

@@ -1,4 +1,4 @@
-//! Provider schemas, rule by rule, on every bundled module, and on schemas that nobody would write.
+//! Provider schemas: single rules, every bundled module, and hostile or generated schemas.
 
 mod bundled;
 mod generated;
@@ -14,7 +14,7 @@ use super::dialect::{OutcomeShape, SchemaDialect};
 use super::*;
 use crate::validate::{Layout, SCHEMA_FILE, SchemaFiles, SchemaProblem, SectionRef};
 
-/// What a provider schema is made of.
+/// The inputs of a provider schema.
 struct TestModule {
     contract: Contract,
     rules: EnvelopeRules<'static>,
@@ -24,7 +24,7 @@ fn lower(module: &TestModule, target: SchemaTarget) -> ProviderSchema {
     provider_schema(&module.contract, &module.rules, target)
 }
 
-/// The rules that a manifest leads to, as far as these tests write one.
+/// The rules from a manifest, limited to the fields that these tests use.
 pub(super) fn rules(manifest: &Value) -> EnvelopeRules<'static> {
     let (enabled, most, strict_by_tier) = match manifest["tier"].as_str() {
         Some("exec") => (false, 0, true),
@@ -71,7 +71,7 @@ fn module(manifest: Value, schema: Value) -> TestModule {
     compile(rules, &files).unwrap()
 }
 
-/// A module whose data has one further member, `x`.
+/// A module whose data has one additional member, `x`.
 fn with_member(x: Value) -> TestModule {
     let data = json!({
         "type": "object", "required": ["rationale", "x"], "additionalProperties": false,
@@ -84,7 +84,7 @@ fn with_member(x: Value) -> TestModule {
 fn data_of(lowered: &ProviderSchema) -> Value {
     let schema = &lowered.schema;
     match SchemaDialect::of(lowered.target).envelope {
-        // Where no data can be, a grammar does not offer success.
+        // If no data is possible, a grammar does not offer success.
         OutcomeShape::TwoObjects => {
             schema.pointer("/anyOf/0/properties/data").cloned().unwrap_or(Value::Bool(false))
         }
@@ -98,7 +98,7 @@ fn data_of(lowered: &ProviderSchema) -> Value {
     }
 }
 
-/// What becomes of `x`, and what is said about it.
+/// The lowered form of `x`, and its losses.
 fn lowered_member(x: Value, target: SchemaTarget) -> (Value, Vec<String>) {
     let lowered = lower(&with_member(x), target);
     let path = "/properties/data/properties/x";
@@ -110,7 +110,7 @@ fn lowered_member(x: Value, target: SchemaTarget) -> (Value, Vec<String>) {
     (data_of(&lowered).pointer("/properties/x").cloned().unwrap_or(Value::Null), losses)
 }
 
-/// Compiles as Draft-07. Formats are a hint in contracts, so they are none here.
+/// Compiles as Draft-07. Formats are only a hint in contracts, so they are not validated here.
 fn validator(schema: &Value) -> jsonschema::Validator {
     jsonschema::options()
         .with_draft(jsonschema::Draft::Draft7)
@@ -143,7 +143,7 @@ fn every_schema<'a>(schema: &'a Value, each: &mut impl FnMut(&'a Map<String, Val
     }
 }
 
-/// What has to hold of any lowered schema, whatever the module.
+/// The invariants of any lowered schema, for any module.
 fn check(lowered: &ProviderSchema) {
     let target = lowered.target;
     let schema = &lowered.schema;
@@ -164,7 +164,7 @@ fn check(lowered: &ProviderSchema) {
     validator(schema);
 }
 
-/// Fills in the nulls that a lowered schema asks for, as a bound model would.
+/// Fills in the nulls that a lowered schema requires, as a constrained model would.
 fn with_nulls(schema: &Value, defs: &Value, value: &Value) -> Value {
     if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
         return with_nulls(defs.pointer(name.trim_start_matches('#')).unwrap(), defs, value);

@@ -1,9 +1,9 @@
-//! What the grammar of the embedded model says more strictly because it has no words for it, and what it gives up on.
+//! Rules that the embedded model's grammar replaces by stricter ones, and rules that it drops.
 
 use super::*;
 use crate::validate::accepts;
 
-/// What becomes of `x` for the grammar, and the keywords that it cannot keep.
+/// The grammar's form of `x`, and the keywords that it cannot keep.
 fn narrowed(x: Value) -> (Value, Vec<String>) {
     let lowered = lower(&with_member(x), SchemaTarget::Grammar);
     check(&lowered);
@@ -11,7 +11,7 @@ fn narrowed(x: Value) -> (Value, Vec<String>) {
     (data_of(&lowered).pointer("/properties/x").cloned().unwrap_or(Value::Null), gaps)
 }
 
-/// The narrowed schema takes `good` and the contract does, too; it refuses `bad`.
+/// Asserts that the narrowed schema and the contract accept `good`, and that the narrowed schema refuses `bad`.
 #[track_caller]
 fn keeps(x: Value, good: &[Value], bad: &[Value]) {
     let (said, gaps) = narrowed(x.clone());
@@ -73,7 +73,7 @@ fn d_05_conditions_become_choices() {
         &[json!({}), json!({ "body": 1 }), json!({ "kind": "a", "body": 1 })],
         &[json!({ "kind": "a" })],
     );
-    // A condition without an opposite: what follows holds in any case.
+    // A condition without an opposite: `then` always applies.
     let x = json!({ "type": "string", "if": { "pattern": "^x" }, "then": { "maxLength": 5 } });
     assert_eq!(narrowed(x), (json!({ "type": "string", "maxLength": 5 }), Vec::new()));
 }
@@ -170,7 +170,7 @@ fn d_05_a_loss_says_what_it_means_for_an_answer() {
     assert_eq!(effects(x, SchemaTarget::Grammar), [Effect::Validity]);
 }
 
-/// A format that contradicts other rules gives way: no answer is judged by it.
+/// A format that contradicts other rules is dropped, since it validates no answer.
 #[test]
 fn d_05_a_format_never_makes_an_answer_impossible() {
     let x = json!({ "type": "string", "format": "uuid", "maxLength": 9 });

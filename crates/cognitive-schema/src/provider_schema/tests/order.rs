@@ -1,4 +1,4 @@
-//! The order of members, which examples share with answers.
+//! The order of members, which is the same in examples and answers.
 
 use serde_json::json;
 

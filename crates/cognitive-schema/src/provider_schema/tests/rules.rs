@@ -1,4 +1,4 @@
-//! One rule at a time: a member goes in, a member and its losses come out.
+//! Single rules: each test lowers one member and checks the result and its losses.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Objects, the envelope around them, and types that contain themselves.
+//! Objects, the envelope around them, and recursive types.
 
 use super::*;
 

@@ -1,15 +1,15 @@
-//! References by `$id` as Draft-07 means them, in modules: in one section, across sections and files, and hostile ones.
+//! References by `$id` per Draft-07, in modules: in one section, across sections and files, and hostile ones.
 
 use serde_json::{Value, json};
 
 use super::*;
 use crate::validate::{Contract, Layout, SCHEMA_FILE, Section};
 
-/// Whether each value satisfies a schema that stands alone.
+/// Returns whether each value satisfies a standalone schema.
 fn verdicts<const N: usize>(schema: &Value, values: [Value; N]) -> [bool; N] {
     let section = Section::alone(schema).unwrap_or_else(|problems| panic!("{problems:?}"));
     let alone = values.each_ref().map(|value| section.accepts(value));
-    // The same as the section of a module, where the file begins above the schema.
+    // The same as a section of a module, where the file starts above the schema.
     let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), json!({ "input": {}, "data": schema }))]);
     let contract =
         Contract::compile(&files, &Layout::default()).unwrap_or_else(|problems| panic!("{problems:?}"));
@@ -79,7 +79,7 @@ fn sch_003_urns_and_file_addresses_are_identifiers_like_others() {
     assert_eq!(verdicts(&file, [json!(null), json!(1)]), [true, false]);
 }
 
-// What stands beside a reference moves nothing, and what is data or unknown names nothing.
+// An `$id` next to a reference changes no base, and data or unknown keywords define no names.
 #[test]
 fn sch_003_only_schemas_have_names() {
     let beside = json!({
@@ -128,7 +128,7 @@ fn sch_003_sections_and_files_share_their_names() {
     assert_eq!(contract.root()["data"]["properties"]["a"]["$ref"], "#/$defs/n", "later readers see pointers");
 }
 
-// An `$id` that is only a label does what it did: nothing.
+// An `$id` that is only a label has no effect.
 #[test]
 fn sch_003_labels_stay_labels() {
     let label = "https://example.com/copied.json";
@@ -146,7 +146,7 @@ fn sch_003_labels_stay_labels() {
     assert_eq!(found, [format!("/$defs/x/$ref `$ref` is never fetched: `{label}`")]);
 }
 
-// Nothing is fetched, and no circle hides behind a name.
+// Nothing is fetched, and a name hides no cycle.
 #[test]
 fn sch_003_hostile_names_are_refused_like_hostile_pointers() {
     let data = |data: Value| {
@@ -163,7 +163,7 @@ fn sch_003_hostile_names_are_refused_like_hostile_pointers() {
     let many: Vec<Value> = (0..5_000).map(|number| json!({ "$id": format!("urn:x:{number}") })).collect();
     let long =
         json!({ "$id": format!("https://example.com/{}/", "a".repeat(900)), "allOf": [{ "anyOf": many }] });
-    // Too many branches for the validator; what matters here is that it is said soon.
+    // Too many branches for the validator; the refusal must come quickly.
     assert!(compiled(&[("schema.json", json!({ "input": {}, "data": long }))]).is_err());
     let mut deep = json!({ "type": "null" });
     for _ in 0..100 {

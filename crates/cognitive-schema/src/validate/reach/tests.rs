@@ -1,4 +1,4 @@
-//! What a contract says of places, in words: described, open, undescribed, never.
+//! The answers of a contract about locations: described, open, undescribed, never.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ fn files(schema: Value) -> SchemaFiles {
     SchemaFiles::from([("schema.json".to_owned(), schema), ("types.json".to_owned(), types)])
 }
 
-/// The way through members and items (`*`), as one word.
+/// Follows a path through members and items (`*`), and returns the answer as one word.
 fn way(schema: Value, way: &str) -> &'static str {
     let files = files(json!({ "data": schema }));
     let section = SectionRef::parse("#/data");
@@ -60,7 +60,7 @@ fn references_choices_and_conditions_are_followed() {
     assert_eq!(way(json!({ "$ref": "#/nowhere" }), "txt"), "open");
     let either = json!({ "oneOf": [note, { "type": "string" }] });
     assert_eq!((way(either.clone(), "text"), way(either, "txt")), ("described", "undescribed"));
-    // Branches that only require something leave the description to the whole.
+    // Branches that only require a member leave its description to the whole schema.
     let required =
         json!({ "properties": { "a": {} }, "anyOf": [{ "required": ["a"] }, { "required": ["b"] }] });
     assert_eq!((way(required.clone(), "a"), way(required, "b")), ("described", "undescribed"));
@@ -71,7 +71,7 @@ fn references_choices_and_conditions_are_followed() {
     );
     let when = json!({ "properties": { "k": {} }, "if": {}, "then": { "properties": { "t": {} } } });
     assert_eq!((way(when.clone(), "t"), way(when, "u")), ("described", "undescribed"));
-    // A branch that says nothing may hold anything there.
+    // A branch without rules may hold anything there.
     let loose = json!({ "anyOf": [{ "properties": { "a": { "type": "string" } } }, {}] });
     assert_eq!(way(loose, "a.b"), "open");
 }
