@@ -1,13 +1,13 @@
-//! Lists the bundled modules below `modules/` as `include_str!` lines, so that the binary carries them.
-//! Reads the tree and nothing else; a module needs no registration beyond its folder. What is hidden, such as the cache of a test
-//! runner, is no module and no file of one.
+//! Lists the bundled modules below `modules/` as `include_str!` lines, which embed them in the binary.
+//! Reads only this tree; a module needs no registration beyond its folder. Skips hidden entries, such as the cache of a
+//! test runner.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
-/// From the folder of this crate. Relative, so that checkouts that share a target directory never see each other's
-/// modules: cargo and the compiler both take it from the checkout that is being built.
+/// The path from the folder of this crate. It is relative, so that checkouts with a shared target directory never see
+/// each other's modules: cargo and the compiler both resolve it in the checkout that is being built.
 const MODULES: &str = "../../modules";
 
 fn main() -> io::Result<()> {

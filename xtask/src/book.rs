@@ -1,4 +1,4 @@
-//! The documents as a whole, as tests: generated pages are fresh, every page is in the table of contents, no link leads nowhere, and
+//! Tests of the documents: generated pages are fresh, every page is in the table of contents, all links resolve, and
 //! the static site builds where `mdbook` is installed.
 
 use std::collections::BTreeSet;
@@ -43,13 +43,13 @@ fn every_page_is_in_the_table_of_contents() {
     }
 }
 
-/// The targets of links, outside of code.
+/// The targets of links, outside code.
 fn links(page: &str) -> Vec<&str> {
     let outside = page.split("```").step_by(2);
     outside.flat_map(|text| text.split("](").skip(1)).filter_map(|rest| rest.split(')').next()).collect()
 }
 
-/// The places in a page that links can name, as GitHub and mdBook make them of headings.
+/// The anchors of a page, as GitHub and mdBook derive them from headings.
 fn anchors(page: &str) -> BTreeSet<String> {
     let headings = page.split("```").step_by(2).flat_map(str::lines).filter(|line| line.starts_with('#'));
     let anchor = |heading: &str| {
@@ -68,7 +68,7 @@ fn no_link_leads_nowhere() {
         for link in links(&text).into_iter().filter(|link| !link.contains("://")) {
             let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
             let target = if file.is_empty() { page.clone() } else { page.parent().unwrap().join(file) };
-            // The site has the pages of docs/ and nothing else.
+            // The site has only the pages of docs/.
             let leaves = page.starts_with(root().join("docs")) && file.contains("..");
             let found =
                 target.exists() && !leaves && (anchor.is_empty() || anchors(&read(&target)).contains(anchor));

@@ -1,11 +1,11 @@
-//! `docs/cli.md`: every command with its options, made of what the program itself parses. Leaves hidden commands out.
+//! `docs/cli.md`: every command with its options, generated from the parser of the program. Leaves hidden commands out.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use clap::{Arg, ArgAction, Command};
 
-/// Where the page is.
+/// The path of the page.
 pub(crate) const PATH: &str = "docs/cli.md";
 
 const HEAD: &str = "# Commands and options
@@ -17,7 +17,7 @@ Exit codes: 0 for success and `ok: true`, 1 for a bad verdict and `ok: false`, 2
 stdout has gone.
 ";
 
-/// The page as it should be.
+/// Renders the page.
 pub(crate) fn render(_: &Path) -> Result<String, String> {
     let program = cogn_cli::command_line();
     if let Some(silent) = shown(&program).find(|command| about(command).is_empty()) {
@@ -115,7 +115,7 @@ fn about(command: &Command) -> String {
     one_line(&command.get_about().map(ToString::to_string).unwrap_or_default())
 }
 
-/// A text as it may stand in a table.
+/// Formats a text for a table cell.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
 }

@@ -1,5 +1,5 @@
-//! `docs/configuration.md`: every key of `cognitive.yaml` and every environment variable, made of the types that read them: their
-//! fields, and the comments above these. A key that is added without a comment is an error.
+//! `docs/configuration.md`: every key of `cognitive.yaml` and every environment variable, generated from the types that
+//! read them and their comments. A key without a comment is an error.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -7,13 +7,13 @@ use std::path::Path;
 
 use cognitive_net::Kind;
 
-/// Where the page is.
+/// The path of the page.
 pub(crate) const PATH: &str = "docs/configuration.md";
-/// Where the types of the configuration are, and those of the server and of reviews.
+/// The files with the types of the configuration, of the server and of reviews.
 const TYPES: &str = "crates/cogn/src/config.rs";
 const TYPES_OF_SERVER: &str = "crates/cogn/src/serve_config.rs";
 const TYPES_OF_REVIEW: &str = "crates/cogn/src/review_config.rs";
-/// Where the variables are.
+/// The file with the environment variables.
 const VARIABLES: &str = "crates/cogn/src/env_vars.rs";
 
 const HEAD: &str = "# Configuration
@@ -36,7 +36,7 @@ modules:
 Both files have the same keys, and a key that does not exist is an error.
 ";
 
-/// The page as it should be.
+/// Renders the page.
 pub(crate) fn render(root: &Path) -> Result<String, String> {
     let read = |path: &str| fs::read_to_string(root.join(path)).map_err(|error| format!("{path}: {error}"));
     let types = read(TYPES)? + &read(TYPES_OF_SERVER)? + &read(TYPES_OF_REVIEW)?;
@@ -66,7 +66,7 @@ pub(crate) fn render(root: &Path) -> Result<String, String> {
     Ok(page)
 }
 
-/// The fields of a type, and of the types in it.
+/// Adds the fields of a type, and of the types in it.
 fn keys(types: &str, name: &str, above: &str, page: &mut String) -> Result<(), String> {
     let start =
         types.find(&format!("pub struct {name} {{")).ok_or_else(|| format!("{TYPES}: no `{name}`"))?;
@@ -135,7 +135,7 @@ fn key(types: &str, name: &str, kind: &str, comment: &str, page: &mut String) ->
     Ok(())
 }
 
-/// The rows of the variables: each constant and the comment above it.
+/// The rows of the variables, from each constant and the comment above it.
 fn variables(text: &str) -> Vec<String> {
     let (mut comment, mut rows) = (Vec::new(), Vec::new());
     for line in text.lines().map(str::trim) {
@@ -145,11 +145,12 @@ fn variables(text: &str) -> Vec<String> {
             let comment = std::mem::take(&mut comment).join(" ");
             let values = line.split('"').skip(1).step_by(2);
             let named: Vec<String> = values.map(|value| format!("`{value}`")).collect();
-            // One that differs between systems is defined elsewhere; here it has the name that most systems give it.
+            // A variable that differs between systems is defined elsewhere. Its constant has the name used on most
+            // systems.
             let constant = line.trim_start_matches("pub const ").split(':').next().unwrap_or_default();
             let named = if named.is_empty() { vec![format!("`{constant}`")] } else { named };
             if !line.contains("OF_PROVIDERS") {
-                // A variable with another name on Windows has that first.
+                // The first value is the name of the variable on Windows.
                 let named = if line.contains("cfg!(windows)") {
                     format!(
                         "{} (on Windows {})",

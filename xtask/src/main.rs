@@ -1,5 +1,5 @@
-//! House-keeping: generated pages and the rules of this repository.
-//! `cargo xtask generate` writes the pages anew; `cargo test` fails while one is stale or a rule is broken.
+//! Maintenance: generated pages and the rules of this repository. `cargo xtask generate` writes the pages; `cargo test`
+//! fails while one is stale or a rule is broken.
 
 #[cfg(test)]
 mod book;
@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::{env, fs};
 
-/// The top of the repository.
+/// The root of the repository.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
@@ -45,10 +45,10 @@ fn main() -> ExitCode {
     }
 }
 
-/// Makes a page from the top of the repository.
+/// Renders a page, from the root of the repository.
 type RenderPage = fn(&Path) -> Result<String, String>;
 
-/// The pages that are made of the types, besides that of the requirements.
+/// The generated pages, except that of the requirements.
 const PAGES: [(&str, RenderPage); 4] = [
     (cli_page::PATH, cli_page::render),
     (config_page::PATH, config_page::render),
@@ -56,7 +56,7 @@ const PAGES: [(&str, RenderPage); 4] = [
     (scale_page::PATH, scale_page::render),
 ];
 
-/// Writes the pages and returns what is wrong with the list of requirements.
+/// Writes the pages and returns the gaps in the list of requirements.
 fn generate() -> Result<Vec<String>, String> {
     for (path, render) in PAGES {
         write(path, &render(&root())?)?;

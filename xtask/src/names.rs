@@ -1,12 +1,12 @@
-//! One word, one meaning: types do not share names, the glossary of ARCHITECTURE.md names types that exist.
-//! Test code and examples are left out; the few shared names that remain are counted, and the count may only fall.
+//! One word, one meaning: types do not share names, and the glossary of ARCHITECTURE.md names existing types. Skips
+//! test code and examples. The few remaining shared names are counted, and the count may only fall.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use crate::{root, tests_index};
 
-/// How many types share their name with another type. Lower it when the number falls; never raise it.
+/// The number of types that share their name with another type. Lower it when the number falls; never raise it.
 const SHARED_NAMES: usize = 14;
 
 /// The names of types with the files that define them.
@@ -19,7 +19,7 @@ fn types() -> BTreeMap<String, Vec<String>> {
             continue;
         }
         let text = fs::read_to_string(&file).unwrap();
-        // Unit tests come last in a file.
+        // Unit tests are at the end of a file.
         let shipped = text.split("#[cfg(test)]\nmod ").next().unwrap();
         for name in shipped.lines().filter_map(defined) {
             types.entry(name.to_owned()).or_default().push(path.clone());
@@ -28,7 +28,7 @@ fn types() -> BTreeMap<String, Vec<String>> {
     types
 }
 
-/// The type that a line defines.
+/// Returns the type that a line defines.
 fn defined(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let line = match line.strip_prefix("pub(") {
@@ -56,7 +56,7 @@ fn types_do_not_share_their_names() {
     assert!(count + 5 > SHARED_NAMES, "only {count} types share a name: lower SHARED_NAMES to {count}");
 }
 
-/// The most functions that a reader should have to follow from the command line to the envelope.
+/// The most functions between the command line and the envelope, so that a reader can follow a request.
 const MAX_WALK: usize = 25;
 
 #[test]
@@ -74,7 +74,7 @@ fn the_walk_of_one_request_is_short_and_true() {
     }
 }
 
-/// The rows of the glossary: a word, what it means, the type or the file that is it.
+/// The rows of the glossary: a word, its meaning, and its type or file.
 fn glossary() -> Vec<[String; 3]> {
     let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     let section = text.split("\n## ").find(|section| section.starts_with("Glossary")).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! `docs/conformance.md`: each requirement and the tests that show it, or why there is none. Counts a vector only if it
-//! passes.
+//! `docs/conformance.md`: each requirement with the tests that cover it, or the reason for having none. Counts a vector
+//! only if it passes.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,10 +11,10 @@ use serde::Deserialize;
 
 use crate::tests_index;
 
-/// Where the page is.
+/// The path of the page.
 pub(crate) const PATH: &str = "docs/conformance.md";
 
-/// The groups of ids in the order of the page, and what each is about.
+/// The groups of ids in the order of the page, with their titles.
 const GROUPS: [(&str, &str); 30] = [
     ("GEN", "General and versioning"),
     ("FMT", "Formats, files, discovery"),
@@ -48,7 +48,7 @@ const GROUPS: [(&str, &str); 30] = [
     ("D", "Decisions of this project"),
 ];
 
-/// Groups that are no part of the catalogue itself: places where it is silent, and what the next draft settles.
+/// Groups outside the catalogue: gaps of the specification, and extensions for the next draft.
 const FURTHER: [(&str, &str); 2] =
     [("S", "Places where the specification is silent"), ("EXT", "Extensions after v2.5.0")];
 
@@ -58,12 +58,12 @@ const FURTHER: [(&str, &str); 2] =
 pub(crate) struct Requirement {
     pub(crate) id: String,
     pub(crate) strength: String,
-    /// The lowest conformance level that asks for it; none, if no level does.
+    /// The lowest conformance level that requires it, if any.
     pub(crate) level: Option<u8>,
     pub(crate) rule: String,
-    /// Why no test shows it. Goes when one does.
+    /// The reason why no test covers it. Must be removed when a test exists.
     pub(crate) no_test: Option<String>,
-    /// What of it is not there, although tests show the rest.
+    /// The part that is not implemented, although tests cover the rest.
     pub(crate) not_built: Option<String>,
 }
 
@@ -73,13 +73,13 @@ impl Requirement {
         self.id.split('-').next().unwrap_or_default()
     }
 
-    /// Whether the specification's catalogue has it, as opposed to what was added around it.
+    /// Returns whether it is in the specification's catalogue, and not an addition to it.
     pub(crate) fn in_catalogue(&self) -> bool {
         GROUPS.iter().any(|(group, _)| *group == self.group())
     }
 }
 
-/// What shows a requirement.
+/// The evidence for a requirement.
 #[derive(Debug, Default)]
 pub(crate) struct Evidence {
     tests: Vec<String>,
@@ -92,7 +92,7 @@ pub(crate) fn requirements(root: &Path) -> Result<Vec<Requirement>, String> {
     serde_json::from_str(&text).map_err(|error| error.to_string())
 }
 
-/// Requirement id → what shows it.
+/// Returns the evidence by requirement id.
 pub(crate) fn evidence(root: &Path) -> Result<BTreeMap<String, Evidence>, String> {
     let mut evidence: BTreeMap<String, Evidence> = BTreeMap::new();
     for (id, tests) in tests_index::read(root) {
@@ -110,7 +110,7 @@ pub(crate) fn evidence(root: &Path) -> Result<BTreeMap<String, Evidence>, String
     Ok(evidence)
 }
 
-/// Requirements that nothing shows and that have no reason for it, and reasons that a test has overtaken.
+/// Requirements with neither evidence nor a reason, and reasons that a test has made obsolete.
 pub(crate) fn gaps(root: &Path) -> Result<Vec<String>, String> {
     let evidence = evidence(root)?;
     let gap = |each: Requirement| match (each.no_test, evidence.contains_key(&each.id)) {
@@ -121,7 +121,7 @@ pub(crate) fn gaps(root: &Path) -> Result<Vec<String>, String> {
     Ok(requirements(root)?.into_iter().filter_map(gap).collect())
 }
 
-/// The whole page.
+/// Renders the page.
 pub(crate) fn render(root: &Path) -> Result<String, String> {
     let evidence = evidence(root)?;
     let requirements = requirements(root)?;

@@ -1,5 +1,5 @@
-//! What belongs to one operating system stands in the `platform` module of its crate, and has a fallback for the others. The
-//! program is run on Linux only; these rules keep it from forgetting that there are other systems. Tests may use Unix.
+//! Checks that code for one operating system is in the `platform` module of its crate and has a fallback. The program is
+//! run on Linux only, so these rules protect the other systems. Tests may use Unix.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{root, tests_index};
 
-/// Words by which code asks for one system.
+/// Words in code that depends on one system.
 const OF_ONE_SYSTEM: [&str; 7] =
     ["std::os::", "rustix::", "signal::unix", "target_os", "target_vendor", "(unix", "(windows"];
 
@@ -15,7 +15,7 @@ fn is_platform(file: &Path) -> bool {
     file.ends_with("platform.rs") || file.parent().is_some_and(|folder| folder.ends_with("platform"))
 }
 
-/// The lines of a file that are shipped: no comments, and nothing after the tests begin.
+/// The lines of a file in the shipped program: no comments, and nothing after the start of the tests.
 fn shipped(text: &str) -> impl Iterator<Item = &str> {
     let lines = text
         .lines()
@@ -23,7 +23,7 @@ fn shipped(text: &str) -> impl Iterator<Item = &str> {
     lines.filter(|line| !line.trim_start().starts_with("//"))
 }
 
-/// The sources of all crates, without files that hold tests alone.
+/// The sources of all crates, without files that contain only tests.
 fn sources() -> Vec<PathBuf> {
     let holds_tests = |file: &Path| {
         file.components()

@@ -1,5 +1,5 @@
-//! `docs/scale.md`: what a run costs each part, what three servers do, and what is full first when the load grows, computed from the
-//! figures in `docs/scale.json`, which the benchmark `several_servers` measured. Measures nothing itself.
+//! `docs/scale.md`: the cost of a run per component, the throughput of three servers, and the first bottleneck under
+//! load. Computed from `docs/scale.json`, the results of the benchmark `several_servers`. Measures nothing itself.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -7,30 +7,30 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-/// Where the page is.
+/// The path of the page.
 pub(crate) const PATH: &str = "docs/scale.md";
-/// Where the figures are.
+/// The path of the figures.
 const FIGURES: &str = "docs/scale.json";
 
-/// How full a processor may be, so that nobody waits long when more comes than usual.
+/// The target utilisation of a processor, so that load peaks cause no long queues.
 const FULL: f64 = 0.6;
-/// How long a model takes for an answer, in seconds: what a run mostly is.
+/// The latency of a model in seconds, which is most of a run.
 const MODEL_SECONDS: f64 = 3.0;
-/// The tokens of a run, and what a million of them costs in dollars: a small hosted model.
+/// The tokens of a run, and the price of a million tokens in dollars: a small hosted model.
 const TOKENS: f64 = 1_500.0;
 const DOLLARS_PER_MILLION_TOKENS: f64 = 0.40;
-/// What an hour of a processor and a month of a gigabyte cost, in dollars: about what clouds ask.
+/// The price of a core hour and of a gigabyte for a month in dollars, close to cloud prices.
 const DOLLARS_PER_CORE_HOUR: f64 = 0.04;
 const DOLLARS_PER_GIGABYTE_MONTH: f64 = 0.10;
-/// The largest machine for one PostgreSQL that is taken into account: processors, and bytes of its log in a second.
+/// The largest machine considered for one PostgreSQL: cores, and bytes of its log per second.
 const POSTGRES_CORES: f64 = 32.0;
 const POSTGRES_LOG_BYTES: f64 = 200e6;
 /// The most records that a server writes in one transaction.
 const LARGEST_TRANSACTION: f64 = 256.0;
-/// How long records are kept in the example, in days.
+/// The retention of records in the example, in days.
 const KEPT_DAYS: f64 = 30.0;
 
-/// The figures of the benchmark.
+/// The results of the benchmark.
 #[derive(Debug, Deserialize)]
 struct ScaleFigures {
     cores: f64,
@@ -38,11 +38,11 @@ struct ScaleFigures {
     rounds: Vec<ScaleRound>,
 }
 
-/// One load: so many servers for so long, as fast as they answered. Microseconds of the processor and bytes are those of one run.
+/// One load: a number of servers and clients, at full speed. Microseconds of CPU time and bytes are per run.
 #[derive(Debug, Clone, Default, Deserialize)]
 struct ScaleRound {
     servers: u32,
-    /// Clients at once, of all servers together.
+    /// The concurrent clients of all servers together.
     connections: u32,
     runs_per_second: f64,
     p50_ms: f64,
@@ -58,7 +58,7 @@ struct ScaleRound {
 }
 
 impl ScaleRound {
-    /// The time of the processors that one run takes, all parts together.
+    /// The CPU time of one run, all components together.
     fn demand(&self) -> f64 {
         self.server_us + self.postgres_us + self.redis_us + self.around_us
     }
@@ -70,7 +70,7 @@ impl ScaleFigures {
         serde_json::from_str(&text).map_err(|error| format!("{FIGURES}: {error}"))
     }
 
-    /// The mean of all rounds with so many servers and clients.
+    /// The mean of all rounds with this number of servers and clients.
     fn mean(&self, servers: u32, connections: u32) -> Result<ScaleRound, String> {
         let is_meant = |round: &&ScaleRound| (round.servers, round.connections) == (servers, connections);
         let rounds: Vec<&ScaleRound> = self.rounds.iter().filter(is_meant).collect();
@@ -97,21 +97,21 @@ impl ScaleFigures {
     }
 }
 
-/// What PostgreSQL and a server take for one transaction of the audit. They come one after the other, for they extend the same
-/// chains; a server writes all that has gathered meanwhile.
+/// The time that PostgreSQL and a server need for one audit transaction. Transactions are sequential, because they
+/// extend the same chains. A server batches all records that arrive meanwhile.
 #[derive(Debug, Clone, Copy)]
 struct AuditCost {
-    /// In seconds, whatever is in it: the ways, the lock, the disk.
+    /// The fixed time in seconds: network, lock and disk.
     transaction: f64,
-    /// In seconds, for each record in it.
+    /// The time per record, in seconds.
     record: f64,
-    /// How many records a transaction has for each client of its server.
+    /// The number of records in a transaction per client of its server.
     records_per_client: f64,
     records_per_run: f64,
 }
 
 impl AuditCost {
-    /// From what one server took with few and with many clients.
+    /// Computes the cost from the results of one server with few and with many clients.
     fn of(few: &ScaleRound, many: &ScaleRound) -> Self {
         let time = |round: &ScaleRound| 1.0 / (round.runs_per_second * round.commits_per_run);
         let records = |round: &ScaleRound| round.records_per_run / round.commits_per_run;
@@ -124,32 +124,31 @@ impl AuditCost {
         }
     }
 
-    /// How many runs a second all servers together record, with so many records in a transaction.
+    /// Returns the runs per second that all servers together can record, for a number of records per transaction.
     fn runs(&self, records: f64) -> f64 {
         records / self.records_per_run / (self.transaction + self.record * records)
     }
 }
 
-/// How many runs a second several servers make on the processors of one machine for so many clients: as many as the audit records,
-/// or as the processors allow.
+/// Predicts the runs per second of several servers on one machine. The limit is the audit or the processors.
 fn predicted(audit: AuditCost, one: &ScaleRound, cores: f64, servers: f64, clients: f64) -> f64 {
     let processors = cores * 1e6 / one.demand();
     audit.runs(clients / servers * audit.records_per_client).min(processors)
 }
 
-/// What a load needs.
+/// The resources for a load.
 #[derive(Debug, PartialEq)]
 struct ScaleNeeds {
     server_cores: f64,
     redis_cores: f64,
     postgres_cores: f64,
-    /// Bytes in a second that PostgreSQL writes into its log.
+    /// The bytes per second that PostgreSQL writes to its log.
     log_bytes: f64,
-    /// Bytes of records after the days that they are kept.
+    /// The bytes of records after the retention time.
     kept_bytes: f64,
-    /// Runs that wait for a model at the same time.
+    /// The runs that wait for a model at the same time.
     open_runs: f64,
-    /// Groups of servers with a PostgreSQL and a Redis of their own.
+    /// The number of server groups, each with its own PostgreSQL and Redis.
     cells: f64,
     dollars_per_month: f64,
     model_dollars_per_month: f64,
@@ -157,7 +156,7 @@ struct ScaleNeeds {
 
 const MONTH_SECONDS: f64 = 30.0 * 86_400.0;
 
-/// What so many runs a second need.
+/// Computes the resources for a number of runs per second.
 fn needs(one: &ScaleRound, audit: AuditCost, runs: f64) -> ScaleNeeds {
     let cores = |micros: f64| runs * micros / 1e6 / FULL;
     let (server_cores, redis_cores, postgres_cores) =
@@ -184,7 +183,7 @@ fn needs(one: &ScaleRound, audit: AuditCost, runs: f64) -> ScaleNeeds {
     }
 }
 
-/// What is full first in one group of servers, and at how many runs a second: each part alone, the first to fill up first.
+/// The bottlenecks of one group of servers, each with its runs per second, lowest first.
 fn limits(one: &ScaleRound, audit: AuditCost) -> Vec<(&'static str, f64)> {
     let mut limits = vec![
         ("one processor of a server", FULL * 1e6 / one.server_us),
@@ -197,7 +196,7 @@ fn limits(one: &ScaleRound, audit: AuditCost) -> Vec<(&'static str, f64)> {
     limits
 }
 
-/// The page as it should be.
+/// Renders the page.
 pub(crate) fn render(root: &Path) -> Result<String, String> {
     let figures = ScaleFigures::read(root)?;
     let rounds = [figures.mean(0, 48)?, figures.mean(1, 16)?, figures.mean(1, 48)?, figures.mean(3, 48)?];
@@ -375,12 +374,12 @@ mod tests {
 
     #[test]
     fn what_transactions_take_is_found_again() {
-        // Two milliseconds, and a tenth for each record: of 20 records that is 4 ms, of 80 it is 10 ms.
+        // Two milliseconds, and 0.1 ms per record: 4 ms for 20 records, 10 ms for 80.
         let (few, many) = (round(20, 2_500.0, 0.1), round(80, 4_000.0, 0.025));
         let audit = AuditCost::of(&few, &many);
         assert!((audit.transaction - 2e-3).abs() < 1e-9 && (audit.record - 1e-4).abs() < 1e-9, "{audit:?}");
         assert!((audit.runs(20.0) - 2_500.0).abs() < 1e-6 && (audit.runs(80.0) - 4_000.0).abs() < 1e-6);
-        // Three servers for sixty clients have transactions like one for twenty.
+        // Three servers with sixty clients have transactions like one server with twenty.
         assert!((predicted(audit, &few, 100.0, 3.0, 60.0) - 2_500.0).abs() < 1e-6);
         assert!((predicted(audit, &few, 0.96, 3.0, 60.0) - 1_000.0).abs() < 1e-6, "the processors are full");
     }
@@ -388,7 +387,7 @@ mod tests {
     #[test]
     fn a_load_that_is_ten_times_as_large_needs_ten_times_as_much() {
         let one = round(80, 4_000.0, 0.025);
-        // As if it took no time at all.
+        // As if the audit took no time.
         let audit =
             AuditCost { transaction: 0.0, record: 1e-9, records_per_client: 1.0, records_per_run: 2.0 };
         let (small, large) = (needs(&one, audit, 1_000.0), needs(&one, audit, 10_000.0));

@@ -1,17 +1,17 @@
-//! Which test quotes which requirement. Reads test names (`env_002_008_…`, `compat_003_to_007_…`) and ids that stand in
-//! the text of a test or in the comment above it (`ENV-002`).
+//! Finds the tests of each requirement. Reads test names (`env_002_008_…`, `compat_003_to_007_…`) and ids in the text
+//! of a test or in the comment above it (`ENV-002`).
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Requirement id → names of tests, each as `crate::file::test`.
+/// Maps a requirement id to the names of its tests, each as `crate::file::test`.
 pub(crate) type Index = BTreeMap<String, Vec<String>>;
 
 /// Reads every Rust file below `crates/` and `xtask/`.
 pub(crate) fn read(root: &Path) -> Index {
     let mut index = Index::new();
-    // This file quotes ids to test the reading of ids; it shows none of them.
+    // This file contains ids as test data, which are no evidence.
     for file in rust_files(root).into_iter().filter(|file| !file.ends_with("tests_index.rs")) {
         let Ok(text) = fs::read_to_string(&file) else { continue };
         let place = place(root, &file);
@@ -56,17 +56,17 @@ fn place(root: &Path, file: &Path) -> String {
     parts.collect::<Vec<_>>().join("::")
 }
 
-/// How a test begins.
+/// The attributes that mark a test.
 const ATTRIBUTES: [&str; 3] = ["#[test]", "#[tokio::test]", "#[tokio::test("];
 
-/// Name and text of each test; the text reaches from the comment above it to the next test.
+/// The name and the text of each test. The text extends from the comment above it to the next test.
 fn tests(text: &str) -> Vec<(&str, &str)> {
     let mut starts: Vec<usize> =
         ATTRIBUTES.iter().flat_map(|attribute| text.match_indices(attribute)).map(|(at, _)| at).collect();
     starts.sort_unstable();
     let mut found = Vec::new();
     for (position, start) in starts.iter().enumerate() {
-        // A test ends where the comment above the next one begins.
+        // A test ends at the comment above the next one.
         let end = starts.get(position + 1).map_or(text.len(), |next| comment_above(text, *next));
         let Some(body) = text.get(comment_above(text, *start)..end) else { continue };
         let name = text.get(*start..end).and_then(|rest| rest.split_once("fn ")).map(|(_, rest)| rest);
@@ -79,7 +79,7 @@ fn tests(text: &str) -> Vec<(&str, &str)> {
     found
 }
 
-/// Where the comment lines directly above a place begin.
+/// Returns the start of the comment lines directly above a position.
 fn comment_above(text: &str, at: usize) -> usize {
     let mut start = at;
     for line in text.get(..at).unwrap_or_default().trim_end_matches(' ').lines().rev() {
@@ -91,7 +91,7 @@ fn comment_above(text: &str, at: usize) -> usize {
     start
 }
 
-/// The ids that a test name quotes.
+/// The ids in a test name.
 fn ids_of_name(name: &str) -> Vec<String> {
     let mut ids = Vec::new();
     let mut group = "";
@@ -118,14 +118,14 @@ fn ids_of_name(name: &str) -> Vec<String> {
     ids
 }
 
-/// Ids such as `ENV-002` anywhere in a text, those of rulings, such as `S-04`, and of extensions, such as `EXT-REC`.
+/// The ids in a text: requirements such as `ENV-002`, rulings such as `S-04`, extensions such as `EXT-REC`.
 fn ids_in(text: &str) -> Vec<String> {
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
     let words = text.split(|letter: char| !is_part(letter));
     words.filter(|word| is_id(word)).map(str::to_owned).collect()
 }
 
-/// Rulings have shorter numbers than requirements.
+/// The number of digits of an id. Rulings have fewer than requirements.
 fn digits_after(group: &str) -> usize {
     if matches!(group, "d" | "D" | "s" | "S") { 2 } else { 3 }
 }

@@ -1,4 +1,4 @@
-//! The rules of this repository, as tests: file headers, honest maps, the direction of dependencies, one way to skip.
+//! The rules of this repository, as tests: file headers, correct maps, allowed dependencies, one way to skip tests.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,14 +27,14 @@ fn no_file_grows_beyond_what_one_can_read() {
     }
 }
 
-// The list of stages is a table of contents; what needs more room belongs into a stage.
+// The list of stages is a table of contents; longer code belongs in a stage.
 #[test]
 fn the_pipeline_fits_two_screens() {
     let lines = read("crates/cognitive-runtime/src/pipeline.rs").lines().count();
     assert!(lines <= 120, "pipeline.rs has {lines} lines; move work into a stage");
 }
 
-/// The names and numbers of parameters, without `self`, of all functions in a text up to its tests.
+/// The names and parameter counts, without `self`, of all functions in a text up to its tests.
 fn parameter_counts(text: &str) -> Vec<(String, usize)> {
     let code = text.split("#[cfg(test)]").next().unwrap_or_default();
     let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
@@ -42,11 +42,11 @@ fn parameter_counts(text: &str) -> Vec<(String, usize)> {
     code.split("fn ").skip(1).filter_map(counted).collect()
 }
 
-/// One function, from its name on.
+/// Parses one function, from its name on.
 fn counted(rest: &str) -> Option<(String, usize)> {
     let name: String = rest.chars().take_while(|each| each.is_alphanumeric() || *each == '_').collect();
     let after = rest.strip_prefix(name.as_str())?;
-    // Generics may stand between the name and the list; `fn(` is a type.
+    // Generics may precede the list; `fn(` is a type.
     let start = if after.starts_with('<') { after.find(">(")? + 1 } else { 0 };
     let list = after.get(start..)?.strip_prefix('(').filter(|_| !name.is_empty())?;
     let (mut depth, mut parameters, mut current) = (0_i32, Vec::new(), String::new());
@@ -67,7 +67,7 @@ fn counted(rest: &str) -> Option<(String, usize)> {
     Some((name, given.filter(|each| !each.is_empty() && !is_self(each)).count()))
 }
 
-// More parameters than five are a missing type.
+// A function with more than five parameters needs a type for them.
 #[test]
 fn no_function_of_the_runtime_has_more_than_five_parameters() {
     let sample = "fn a<F: Fn(u8) -> u8>(&mut self, b: (u8, u8), c: &dyn Fn(u8) -> Map<u8, u8>,) {} fn d() {}";
@@ -83,7 +83,7 @@ fn no_function_of_the_runtime_has_more_than_five_parameters() {
     assert!(seen > 300, "only {seen} functions were found; has the check gone blind?");
 }
 
-/// Paths between backticks that look like paths of this repository.
+/// The texts in backticks that look like paths of this repository.
 fn paths_in(text: &str) -> Vec<&str> {
     let quoted = text.split('`').skip(1).step_by(2);
     let tops = ["crates/", "conformance/", "modules/", "docs/", "fuzz/", "xtask/"];
@@ -106,7 +106,7 @@ fn maps_name_only_what_exists() {
     }
 }
 
-/// Where the links of a page lead, without those to other hosts and to places within the page.
+/// The link targets of a page, without those on other hosts and within the page.
 fn links_in(text: &str) -> Vec<&str> {
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
     let paths = targets.map(|(target, _)| target.split('#').next().unwrap_or_default());
@@ -129,7 +129,7 @@ fn links_lead_somewhere() {
     assert!(followed > 20, "only {followed} links were found; has the check gone blind?");
 }
 
-/// What each crate may depend on within the workspace. Nothing else is allowed.
+/// The allowed dependencies of each crate within the workspace.
 const ARROWS: [(&str, &[&str]); 23] = [
     ("cognitive-batch", &["cognitive-contract", "cognitive-runtime", "cognitive-schema"]),
     ("cognitive-contract", &["cognitive-schema"]),
@@ -209,9 +209,9 @@ const ARROWS: [(&str, &[&str]); 23] = [
     ),
 ];
 
-/// Crates that would open a door in a crate that has none.
+/// Dependencies that would add I/O to a crate that must have none.
 const DOORS: [(&str, &[&str]); 7] = [
-    // Only the program writes to a terminal.
+    // Only the CLI writes to a terminal.
     ("cogn", &["clap", "anstream", "anstyle", "indicatif"]),
     ("cognitive-testing", &["clap", "anstream", "anstyle", "indicatif"]),
     ("cognitive-contract", &["tokio", "reqwest", "tempfile", "rustix", "clap", "anstream"]),
@@ -236,7 +236,7 @@ fn dependencies_point_in_one_direction() {
     assert_eq!(on_disk, crates.len(), "a new crate needs its line in ARROWS");
     for (name, allowed) in ARROWS {
         let found = dependencies(name);
-        // The engine depends on nothing.
+        // The inference engine has no dependencies.
         assert_eq!(found.is_empty(), name == "cognitive-llama", "{name}: the manifest was not understood");
         for dependency in found.iter().filter(|each| crates.contains_key(each.as_str())) {
             assert!(allowed.contains(&dependency.as_str()), "{name} may not depend on {dependency}");
@@ -252,7 +252,7 @@ fn dependencies_point_in_one_direction() {
     }
 }
 
-// SCH-007: a bundled module that may have insights says what they look like.
+// SCH-007: a bundled module that may have insights describes them.
 #[test]
 fn sch_007_bundled_modules_that_take_insights_describe_them() {
     let mut described = 0;
@@ -279,7 +279,7 @@ fn sch_007_bundled_modules_that_take_insights_describe_them() {
     assert!(described >= 6, "only {described} modules were looked at");
 }
 
-// A test that skips itself in a way of its own is neither counted nor named, and no strict run fails it.
+// A test that skips itself in another way is neither counted nor named, and strict runs do not fail.
 #[test]
 fn tests_are_skipped_in_one_way() {
     for file in tests_index::rust_files(&root())

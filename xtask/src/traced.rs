@@ -1,5 +1,5 @@
-//! From requirement to test, as tests: the list is the specification's, every entry has evidence or a reason, the page is
-//! fresh, and the vectors that were once published stay as they are.
+//! Traceability, as tests: the list of requirements matches the specification, every entry has evidence or a reason,
+//! the page is fresh, and published vectors do not change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ fn w12_every_requirement_has_a_test_or_says_why_not() {
     assert!(gaps.is_empty(), "{}", gaps.join("\n"));
 }
 
-// The number stands here too, so that an entry cannot be lost where the specification is not at hand.
+// The number is repeated here, so that no entry can be lost where the specification is not available.
 #[test]
 fn w12_no_requirement_is_left_out() {
     let requirements = page::requirements(&root()).unwrap();
@@ -65,10 +65,10 @@ fn the_page_of_requirements_is_fresh() {
     );
 }
 
-/// Where the published vectors are noted: id → digest of what is asked and what is expected.
+/// The file with the published vectors: id → digest of input and expectation.
 const PUBLISHED: &str = "xtask/published-vectors.json";
 
-/// What a vector demands. Its title and its sources may be worded anew.
+/// The digest of a vector's demand. Its title and sources may be reworded.
 fn digest(case: &Vector) -> String {
     let demand = serde_json::json!([case.level, case.op, case.given, case.expect]).to_string();
     Sha256::digest(demand).iter().take(8).fold(String::new(), |mut text, byte| {
@@ -77,8 +77,8 @@ fn digest(case: &Vector) -> String {
     })
 }
 
-// GEN-003: what a release was measured by measures the next one too. A published vector may only change or go if the
-// changelog names it; `UPDATE_PUBLISHED=1` at a release notes the vectors of that release.
+// GEN-003: the vectors of a release also apply to the next one. A published vector may change or be removed only if the
+// changelog names it. `UPDATE_PUBLISHED=1` at a release records the vectors of that release.
 #[test]
 fn gen_003_published_vectors_still_stand_and_pass() {
     let cases = conformance::load(&root().join("conformance")).unwrap();

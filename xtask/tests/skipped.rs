@@ -1,6 +1,6 @@
-//! The last test binary of `cargo test --workspace`: says which tests of the run were skipped, and for want of what.
-//! (Cargo runs packages by name and the tests in `tests/` after those in `src/`; only documentation follows, which skips
-//! nothing.) It never fails: whether a skipped test is a failure is decided where it is skipped, by `COGN_TEST_STRICT`.
+//! The last test binary of `cargo test --workspace`: lists the skipped tests of the run and the reasons. Cargo runs
+//! packages by name, and the tests in `tests/` after those in `src/`; only doc tests follow, which skip nothing. This
+//! binary never fails: `COGN_TEST_STRICT` makes a skipped test fail where it is skipped.
 
 use std::io::Write as _;
 
@@ -11,7 +11,7 @@ use cognitive_testkit::{forget, skipped_by, summary};
 fn the_skipped_tests_of_this_run_are_named() {
     let run = std::os::unix::process::parent_id();
     let text = summary(&skipped_by(run));
-    // Not `eprintln!`: the harness keeps that for tests that fail.
+    // Not `eprintln!`: the harness shows that only for failed tests.
     let _ = write!(std::io::stderr(), "\n\n{text}\n");
     forget(run);
 }

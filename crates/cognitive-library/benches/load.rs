@@ -1,5 +1,5 @@
-//! What loading a module costs: reading, YAML, the manifest's schema, compiling the contract.
-//! Baseline, in the same run: reading the same files and parsing them as plain YAML and JSON.
+//! Benchmarks loading a module: reading, YAML, the manifest's schema, compiling the contract.
+//! The baseline, in the same run, reads the same files and parses them as plain YAML and JSON.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark may panic")]
 

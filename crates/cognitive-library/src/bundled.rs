@@ -1,10 +1,10 @@
-//! The modules that come with the binary. They are ordinary folders below `modules/`, held in memory.
+//! The modules that come with the binary: the ordinary folders below `modules/`, held in memory.
 
 use std::collections::BTreeMap;
 
 use crate::folder::Folder;
 
-/// Module, path inside it, content; written by the build script.
+/// Module, path inside it and content. Written by the build script.
 static FILES: &[(&str, &str, &str)] = &include!(concat!(env!("OUT_DIR"), "/bundled_files.rs"));
 
 /// The names of the bundled modules, sorted.
@@ -13,7 +13,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     FILES.iter().map(|(module, _, _)| *module).filter(move |module| last.replace(*module) != Some(*module))
 }
 
-/// A bundled module by its name.
+/// Returns a bundled module by its name.
 #[must_use]
 pub fn find(name: &str) -> Option<Folder> {
     let of_module = FILES.iter().filter(|(module, _, _)| *module == name);

@@ -1,5 +1,6 @@
-//! Changes some files of a folder, all of them or none: a kill at any moment leaves the old folder or the new one. Whoever asks
-//! says by its hash which folder they mean; one that has changed since stays as it is. Follows no link and makes none.
+//! Changes some files of a folder, all of them or none: a kill at any moment leaves the old folder or the new one. The
+//! caller names the expected state by its hash; a folder that has changed since is left alone. Follows no link and
+//! creates none.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -16,7 +17,7 @@ use crate::folder::Folder;
 use crate::folder_files::files_of;
 use crate::put_folder::{STAGED, exchange, is_folder, new_staged, remove_abandoned, sync};
 
-/// What tells one state of a folder from another: a hash of all files with their paths. Hidden files do not count.
+/// The hash that identifies one state of a folder: all files with their paths. Hidden files do not count.
 #[must_use]
 pub fn folder_hash(files: &BTreeMap<String, Vec<u8>>) -> String {
     let mut all = Sha256::new();
@@ -27,8 +28,9 @@ pub fn folder_hash(files: &BTreeMap<String, Vec<u8>>) -> String {
     hex(&all.finalize())
 }
 
-/// Changes a folder; `None` takes a file away. `before` is asked when everything is ready and nothing is changed yet. Gives
-/// the hash of the new folder. (E4007, E1001; E1004 with `details.kind = "conflict"` where the folder is another one by now)
+/// Changes files of a folder and returns its new hash; `None` deletes a file. `before` runs when everything is staged
+/// and nothing is changed yet. (E4007, E1001; E1004 with `details.kind = "conflict"` if the folder no longer has this
+/// hash)
 pub fn change_folder(
     folder: &Path,
     hash: &str,
@@ -65,7 +67,7 @@ pub fn change_folder(
     })
 }
 
-/// Why nothing was written.
+/// The reason why nothing was written.
 enum Unwritten {
     Refused(Failure),
     Failed(io::Error),
@@ -96,14 +98,14 @@ fn guard(hash: &str, files: &BTreeMap<String, Vec<u8>>) -> Result<(), Failure> {
 
 type Ready<'a> = &'a dyn Fn() -> Result<(), Failure>;
 
-/// One file is put in its place by one rename.
+/// Replaces one file by one rename.
 fn put_file(folder: &Path, path: &str, bytes: &[u8], ready: Ready<'_>) -> Result<(), Unwritten> {
     let target = folder.join(path);
     let parent = target.parent().unwrap_or(folder);
     fs::create_dir_all(parent)?;
     remove_abandoned(parent);
     let staged = tempfile::Builder::new().prefix(STAGED).tempfile_in(parent)?;
-    // The mode of what it replaces, else that of any new file.
+    // Keeps the mode of the replaced file. A new file gets the default mode, which a temporary file does not have.
     let staged = staged.into_temp_path();
     fs::remove_file(&staged)?;
     write(&staged, bytes, fs::metadata(&target).ok().map(|meta| meta.permissions()))?;
@@ -122,19 +124,19 @@ fn write(path: &Path, bytes: &[u8], permissions: Option<fs::Permissions>) -> io:
     file.sync_all()
 }
 
-/// Several files: a second folder with the same files, hidden ones included, changes places with the first.
+/// Changes several files: copies the folder, hidden files included, and exchanges the copy with the original.
 fn put_all(
     folder: &Path,
     differing: &BTreeMap<&str, Option<&[u8]>>,
     ready: Ready<'_>,
 ) -> Result<(), Unwritten> {
-    // Where it really is: what changes places has to be the folder and not a link to it.
+    // The exchange must act on the real folder and not on a link to it.
     let folder = folder.canonicalize()?;
     let parent = folder.parent().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
     if !is_folder(&folder)? {
         return Err(io::Error::from(io::ErrorKind::NotFound).into());
     }
-    // The first has what was staged beside it, the second what was staged in it.
+    // `put_all` stages in the parent, `put_file` in the folder itself.
     [parent, &folder].into_iter().for_each(remove_abandoned);
     let staged = new_staged(parent)?;
     let swapped = stage(&folder, &staged, differing)
@@ -147,7 +149,7 @@ fn put_all(
     };
     sync(parent);
     if let Some(leftover) = leftover {
-        // It has a hidden name; if it cannot be removed, it does no harm.
+        // The folder has a hidden name. If it cannot be removed, it does no harm.
         let _tried = fs::remove_dir_all(leftover);
     }
     swapped.map(|_| ())
@@ -165,7 +167,7 @@ fn stage(from: &Path, to: &Path, differing: &BTreeMap<&str, Option<&[u8]>>) -> i
     Ok(())
 }
 
-/// The same files under a second name each, which costs nothing; a copy where the disk cannot do that.
+/// Hard-links the unchanged files into the new folder. Copies them where the file system has no hard links.
 fn copy(from: &Path, to: &Path, inside: &str, differing: &BTreeMap<&str, Option<&[u8]>>) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
@@ -237,7 +239,7 @@ mod tests {
         }
     }
 
-    // A save that was killed leaves what it had staged, and the next one takes it away; that of somebody who is writing stays.
+    // A killed save leaves its staged files, and the next save removes them. Those of a concurrent writer stay.
     #[cfg(unix)]
     #[test]
     fn what_a_killed_save_left_goes_with_the_next_one() {
@@ -300,7 +302,7 @@ mod tests {
             assert_eq!(refused.into_envelope().error().unwrap().members()["details"]["kind"], "conflict");
         }
         assert_eq!(place.text("prompt.md").as_deref(), Some("somebody else's"));
-        // Also if it happens while everything is made ready.
+        // The same if the folder changes while everything is staged.
         let (hash, asked) = (place.hash(), Cell::new(false));
         let files =
             BTreeMap::from([("prompt.md".to_owned(), Some("mine".to_owned())), ("x.md".to_owned(), None)]);

@@ -1,5 +1,5 @@
-//! A folder with some files in the place of its own, none of them written: what an author tries before it is saved. Refuses paths
-//! that lead anywhere else, hidden files, and more than a module may have.
+//! A folder with unsaved changes to some of its files: an author tries them before saving. Refuses paths that leave the
+//! folder, hidden files, and more files than a module may have.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path};
@@ -11,22 +11,23 @@ use sha2::{Digest, Sha256};
 
 use crate::folder::{Folder, TOTAL_LIMIT};
 
-/// The most files of a draft.
+/// The highest number of files in a draft.
 const MAX_FILES: usize = 100;
-/// The longest path, and the deepest.
+/// The length of the longest path, in bytes.
 const MAX_PATH_LENGTH: usize = 200;
+/// The highest number of components in a path.
 const MAX_DEPTH: usize = 6;
 
-/// A folder and what takes the place of its files.
+/// A folder and the files that override its own.
 #[derive(Debug, Clone)]
 pub struct DraftFolder {
     pub(crate) base: Folder,
-    /// By path, in the plain form; `None` takes a file away.
+    /// The changed files by normalised path; `None` deletes a file.
     pub(crate) files: BTreeMap<String, Option<String>>,
 }
 
 impl Folder {
-    /// This folder with these files in the place of its own; `None` takes one away. (E1001, E1005)
+    /// Returns this folder with these files replaced; `None` deletes a file. (E1001, E1005)
     pub fn with_draft(&self, files: &BTreeMap<String, Option<String>>) -> Result<Self, Failure> {
         let refused = |path: &str, why: &str| {
             let message = format!("{why}: `{}`", cut(path, MAX_PATH_LENGTH));
@@ -55,7 +56,7 @@ impl Folder {
     }
 }
 
-/// Whether a path names a file in a folder in the one form that we use: no steps upwards, nothing absolute, nothing hidden.
+/// Returns whether a path is in the one accepted form: relative, without `..`, nothing hidden.
 fn is_plain(path: &str) -> bool {
     let parts = Path::new(path).components();
     let is_normal = |part: Component<'_>| match part {
@@ -68,12 +69,12 @@ fn is_plain(path: &str) -> bool {
         && !path.chars().any(char::is_control)
         && parts.clone().count() <= MAX_DEPTH
         && parts.clone().all(is_normal)
-        // `a//b` and `a/./b` are other words for `a/b`.
+        // `a//b` and `a/./b` are other spellings of `a/b`.
         && parts.map(|part| part.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/") == path
 }
 
 impl DraftFolder {
-    /// What a draft says of a file: nothing, that it is gone, or its text.
+    /// Returns the change to a file: no change, deleted, or its new text.
     #[expect(clippy::option_option, reason = "a file that is gone is not one that nothing was said of")]
     pub(crate) fn changed(&self, inside: &Path) -> Option<Option<&String>> {
         self.files.get(&*inside.to_string_lossy().replace('\\', "/")).map(Option::as_ref)
@@ -103,7 +104,7 @@ impl DraftFolder {
     }
 }
 
-/// What tells one draft from another: a hash of all that it changes.
+/// The hash that identifies a draft: all of its changes.
 #[must_use]
 pub fn draft_hash(files: &BTreeMap<String, Option<String>>) -> String {
     let mut all = Sha256::new();

@@ -1,6 +1,6 @@
-//! Worked examples of a module: `examples/NAME.input.json` with `examples/NAME.answer.json`, a whole envelope.
-//! The model reads them as turns of the conversation, so they are a part of the module: one that breaks the contract
-//! keeps the module from being loaded. Other files in `examples/` are none of this: older formats keep theirs there.
+//! Worked examples of a module: `examples/NAME.input.json` with `examples/NAME.answer.json`, a complete envelope. The
+//! model reads them as turns of the conversation, so they are part of the module: an example that breaks the contract
+//! prevents loading. Ignores other files in `examples/`: older formats store theirs there.
 
 use std::collections::BTreeSet;
 
@@ -15,12 +15,12 @@ use crate::json;
 const FOLDER: &str = "examples";
 const INPUT: &str = ".input.json";
 const ANSWER: &str = ".answer.json";
-/// A model reads all of them in every run; more than these are a data set.
+/// A model reads all of them in every run; a larger number is a data set.
 const MAX_COUNT: usize = 16;
-/// The largest file, and all files together.
+/// The size limit of each file, and of all files together.
 const LIMIT: u64 = 1 << 20;
 
-/// An example as it was read.
+/// An example as read from its files.
 #[derive(Debug)]
 pub(crate) struct ExampleFile {
     name: String,
@@ -28,11 +28,11 @@ pub(crate) struct ExampleFile {
     answer: Value,
 }
 
-/// Reads the examples of a folder, by name. The texts go to `sources`, what is wrong to `findings`.
+/// Reads the examples of a folder, sorted by name. Adds the texts to `sources` and the faults to `findings`.
 pub(crate) fn read(folder: &Folder, sources: &mut Sources, findings: &mut Vec<Finding>) -> Vec<ExampleFile> {
     let names = folder.names_in(FOLDER);
     let names: BTreeSet<&str> = names.iter().filter(|name| !name.contains('/')).map(String::as_str).collect();
-    // An input alone is no example: it may be one of an older format.
+    // An input without an answer is not a worked example: older formats have such files.
     let stems: Vec<&str> = names.iter().filter_map(|name| name.strip_suffix(ANSWER)).collect();
     if stems.len() > MAX_COUNT {
         let message = format!("{} worked examples are more than the limit of {MAX_COUNT}", stems.len());
@@ -97,7 +97,7 @@ impl ExampleFiles<'_> {
     }
 }
 
-/// Gives a module its examples, or says everything that its contract has against them.
+/// Adds the examples to a module. Returns every violation of its contract.
 pub(crate) fn add(module: &mut Module, examples: Vec<ExampleFile>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for ExampleFile { name, input, answer } in examples {
@@ -151,7 +151,7 @@ mod tests {
         Folder::memory("m", files.collect::<BTreeMap<_, _>>())
     }
 
-    /// What is wrong, as `rule file pointer`; the same for those who load and those who validate.
+    /// The errors as `rule file pointer`. Loading and validating must report the same ones.
     fn wrong(files: &[(&str, &str)]) -> Vec<String> {
         let folder = folder(files);
         let report = validate(&folder, Mode::Standard);
@@ -187,7 +187,7 @@ mod tests {
         assert_ne!(module.digest.module, load(&folder(&files[..2])).unwrap().digest.module);
     }
 
-    // FMT-006, FMT-008: older formats keep files of other kinds in `examples/`.
+    // FMT-006, FMT-008: older formats store other kinds of files in `examples/`.
     #[test]
     fn fmt_006_other_files_in_the_folder_are_left_alone() {
         let files = [

@@ -1,5 +1,5 @@
-//! Where modules are looked for: an explicit path, the project, the home directory, extra paths, the bundle.
-//! The first match wins. Backups and hidden folders are never modules.
+//! Searches modules: an explicit path, the project, the home directory, extra paths, the bundle. The first match wins.
+//! Backups and hidden folders are never modules.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::folder::Folder;
 use crate::load::load;
 use crate::{bundled, formats};
 
-/// Where a module was found.
+/// The kind of place where a module was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -29,7 +29,8 @@ pub enum ModuleOrigin {
     Bundled,
 }
 
-/// The places, in the order of search. Built once by the caller, who alone knows home and environment.
+/// The search path, in order. Built once by the caller: this crate reads neither the home directory nor the
+/// environment.
 #[derive(Debug, Clone, Default)]
 pub struct Library {
     places: Vec<(ModuleOrigin, PathBuf)>,
@@ -38,13 +39,13 @@ pub struct Library {
 /// A module that was found, not yet loaded.
 #[derive(Debug, Clone)]
 pub struct FoundModule {
-    /// The name to run it by.
+    /// The name that runs it.
     pub name: String,
-    /// Where it is.
+    /// The kind of place where it was found.
     pub origin: ModuleOrigin,
     /// Its files.
     pub folder: Folder,
-    /// Where further modules of this name are, which it stands in front of. Only a list knows them.
+    /// The later places with a module of this name, which this one shadows. Filled by `list` only.
     pub hides: Vec<ModuleOrigin>,
 }
 
@@ -55,7 +56,7 @@ impl FoundModule {
 }
 
 impl ModuleOrigin {
-    /// The word that people read.
+    /// The name shown to users.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -69,7 +70,8 @@ impl ModuleOrigin {
 }
 
 impl Library {
-    /// The usual places: `project` is the working directory, `home` the user's, `extra` what the environment adds.
+    /// The default search path. `project` is the working directory, `home` the user's, `extra` comes from the
+    /// environment.
     #[must_use]
     pub fn new(project: &Path, home: Option<&Path>, extra: &[PathBuf]) -> Self {
         let mut places = vec![
@@ -81,20 +83,20 @@ impl Library {
         Self { places }
     }
 
-    /// The same with further folders, which are searched before all others.
+    /// Adds folders that are searched before all others.
     #[must_use]
     pub fn with_folders(mut self, folders: &[PathBuf]) -> Self {
         self.places.splice(0..0, folders.iter().map(|folder| (ModuleOrigin::Extra, folder.clone())));
         self
     }
 
-    /// The places, in the order of search.
+    /// The search path, in order.
     #[must_use]
     pub fn places(&self) -> &[(ModuleOrigin, PathBuf)] {
         &self.places
     }
 
-    /// Finds a module by name or path: E4006 with a suggestion if there is none.
+    /// Finds a module by name or path. Returns E4006 with a suggestion if none exists.
     pub fn find(&self, name: &str) -> Result<FoundModule, Failure> {
         if is_path(name) {
             return find_path(name);
@@ -102,7 +104,7 @@ impl Library {
         self.candidates(name).next().ok_or_else(|| self.not_found(name))
     }
 
-    /// Every module of a name, in the order of search: the first is the one that runs, the others stand behind it.
+    /// Every module of a name, in search order: the first one runs and shadows the others.
     #[must_use]
     pub fn all_of(&self, name: &str) -> Vec<FoundModule> {
         self.candidates(name).collect()
@@ -120,7 +122,7 @@ impl Library {
         on_disk.chain(bundled.flatten())
     }
 
-    /// The folder that a name or path stands for, whether or not a module is in it.
+    /// Returns the folder at a path, even if it has no module, or the folder of the module with this name.
     pub fn find_folder(&self, name: &str) -> Result<Folder, Failure> {
         if is_path(name) && Path::new(name).is_dir() {
             return Ok(Folder::Disk(PathBuf::from(name)));
@@ -133,7 +135,7 @@ impl Library {
         load(&self.find(name)?.folder).map_err(crate::load::ModuleLoadError::into_failure)
     }
 
-    /// Every module that can be run by name, sorted; one that is hidden by an earlier place is only mentioned there.
+    /// Every module that can be run by name, sorted. A shadowed module appears only in the `hides` of the first one.
     #[must_use]
     pub fn list(&self) -> Vec<FoundModule> {
         let mut found: Vec<FoundModule> = Vec::new();
@@ -180,12 +182,12 @@ impl Library {
     }
 }
 
-/// Whether an argument names a folder instead of an installed module.
+/// Returns whether an argument is a path and not the name of an installed module.
 fn is_path(name: &str) -> bool {
     name.starts_with('.') || name.contains(['/', '\\'])
 }
 
-/// A name that cannot climb out of the place it is looked up in, and is neither hidden nor a backup.
+/// Returns whether a name stays inside the folder it is looked up in and is neither hidden nor a backup.
 fn is_module_name(name: &str) -> bool {
     !name.is_empty() && !is_path(name) && !name.contains("_backup_")
 }
@@ -206,14 +208,14 @@ fn find_path(name: &str) -> Result<FoundModule, Failure> {
     Ok(FoundModule::new(&folder.name(), ModuleOrigin::Path, folder))
 }
 
-/// What was probably meant by a name that is not known: the nearest of the known ones, if it is near.
+/// Suggests the known name nearest to an unknown one, if it is near enough.
 #[must_use]
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let near = known.into_iter().map(|known| (distance(known, name), known)).min_by_key(|(far, _)| *far);
     near.filter(|(far, _)| *far <= name.len() / 3 + 1).map(|(_, known)| known)
 }
 
-/// Edit distance, for "did you mean".
+/// The edit distance, for "did you mean". Reads 80 characters of each text, because its cost grows with their product.
 pub(crate) fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().take(80).collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

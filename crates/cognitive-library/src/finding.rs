@@ -1,6 +1,6 @@
-//! Something to say about a module folder: where, what, and what to do about it.
-//! Says nothing on its own; `cogn validate` draws findings, loading turns them into one failure.
-//! What a file says is shown cut and without control characters; of many findings only the first are kept.
+//! A finding about a module folder: the place, the fault and the remedy. Prints nothing: `cogn validate` renders
+//! findings, and loading turns them into one failure. Quotes from files are truncated and stripped of control
+//! characters; of many findings only the first are stored.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -10,24 +10,24 @@ use serde::Serialize;
 
 pub use crate::sources::{Location, Sources};
 
-/// More findings than these help nobody.
+/// The limit for findings of one severity, and for one report. An author starts with the first of them.
 pub const MAX_FINDINGS: usize = 200;
-/// The longest literal in a message.
+/// The longest quote in a message.
 const QUOTE_LIMIT: usize = 80;
-/// The longest message; no message of ours comes near.
+/// The longest message. No built-in message comes near it.
 const MESSAGE_LIMIT: usize = 1_000;
-/// The longest path of a file; the file systems know no longer one.
+/// The longest path of a file. File systems accept no longer one.
 const PATH_LIMIT: usize = 4_096;
 /// The longest path in a summary.
 const SUMMARY_LIMIT: usize = 200;
 
-/// A literal of a file, as messages show it: between backticks, cut, and without control characters.
+/// Formats a quote from a file: between backticks, truncated, and without control characters.
 #[must_use]
 pub fn quoted(literal: &str) -> String {
     format!("`{}`", printable(literal, QUOTE_LIMIT))
 }
 
-/// The start of a text, on one line, without what acts on a terminal or turns the direction of reading.
+/// Returns the start of a text on one line. Replaces characters that control a terminal or the text direction.
 pub(crate) fn printable(text: &str, limit: usize) -> String {
     let start = cut(text, limit);
     let letters = start.chars().map(|letter| match letter {
@@ -38,22 +38,22 @@ pub(crate) fn printable(text: &str, limit: usize) -> String {
     letters.chain((start.len() < text.len()).then_some('…')).collect()
 }
 
-/// How bad it is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Worth knowing; the module is valid.
+    /// A hint; the module is valid.
     Warning,
     /// The module is not valid.
     Error,
 }
 
-/// A place in a file of the module.
+/// A location in a file of the module.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum FindingLocation {
-    /// The file as a whole, also when it is missing.
+    /// The whole file, or a missing file.
     File,
-    /// A value, by JSON pointer; a missing value is shown at its nearest parent.
+    /// A value, by JSON pointer. A missing value is shown at its nearest parent.
     Value(String),
     /// The name of a member, by the JSON pointer of its value.
     Key(Box<str>),
@@ -72,37 +72,37 @@ pub struct ValuePart {
     pub pointer: String,
     /// The value.
     pub text: String,
-    /// The bytes of it that are meant.
+    /// The byte range inside the text.
     pub range: Range<usize>,
 }
 
 impl FindingLocation {
-    /// A part of a text value.
+    /// Returns the location of a part of a text value.
     #[must_use]
     pub fn inside(pointer: &str, text: &str, range: Range<usize>) -> Self {
         Self::Inside(Box::new(ValuePart { pointer: pointer.to_owned(), text: text.to_owned(), range }))
     }
 }
 
-/// One finding.
+/// A fault in a module folder, or a hint about it.
 #[derive(Debug, Clone)]
 pub struct Finding {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// Module-relative path.
+    /// The path relative to the module.
     pub file: String,
-    /// The place in that file.
+    /// The location in that file.
     pub at: FindingLocation,
-    /// A stable name for the rule, such as `manifest/closed-list`.
+    /// The stable name of the rule, such as `manifest/closed-list`.
     pub rule: &'static str,
-    /// What is wrong and what was expected.
+    /// The fault and what was expected.
     pub message: String,
-    /// What to do about it.
+    /// The remedy.
     pub hint: Option<String>,
 }
 
 impl Finding {
-    /// A finding that makes the module invalid.
+    /// Creates a finding that makes the module invalid.
     #[must_use]
     pub fn error(file: &str, at: FindingLocation, rule: &'static str, message: impl Into<String>) -> Self {
         Self {
@@ -115,20 +115,20 @@ impl Finding {
         }
     }
 
-    /// A finding that does not.
+    /// Creates a finding that leaves the module valid.
     #[must_use]
     pub fn warning(file: &str, at: FindingLocation, rule: &'static str, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(file, at, rule, message) }
     }
 
-    /// Adds what to do about it.
+    /// Adds a remedy.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(printable(&hint.into(), MESSAGE_LIMIT));
         self
     }
 
-    /// Path, place and message on one line.
+    /// Formats path, location and message on one line.
     #[must_use]
     pub fn summary(&self) -> String {
         let file = printable(&self.file, SUMMARY_LIMIT);
@@ -146,24 +146,24 @@ impl Finding {
     }
 }
 
-/// The findings of one report: each is said once, in its first wording, and of many only the first are kept.
-/// Errors and warnings are kept apart, so that no flood of warnings can hide an error.
+/// The findings of one report. Duplicates are dropped, and of many findings only the first are stored. Errors and
+/// warnings have separate limits, so that many warnings cannot hide an error.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     errors: Vec<Finding>,
     warnings: Vec<Finding>,
     said: HashSet<(String, FindingLocation, String)>,
-    /// How many errors and warnings were not kept.
+    /// The number of errors and warnings that were dropped by the limit.
     left_out: (usize, usize),
 }
 
 impl Findings {
-    /// Takes a finding, unless it was said before or there are enough of its kind.
+    /// Adds a finding, unless it is a duplicate or its severity has reached the limit.
     pub(crate) fn push(&mut self, finding: Finding) {
         self.push_with(finding.severity, || finding);
     }
 
-    /// The same for a finding that is only worked out if it is kept.
+    /// Adds a finding that is computed only if it will be stored.
     pub(crate) fn push_with(&mut self, severity: Severity, finding: impl FnOnce() -> Finding) {
         let (kept, left_out) = match severity {
             Severity::Error => (&mut self.errors, &mut self.left_out.0),
@@ -179,14 +179,14 @@ impl Findings {
         }
     }
 
-    /// Takes what another list kept, and what it left out.
+    /// Adds the findings of another list and its counts of dropped ones.
     pub(crate) fn append(&mut self, other: Self) {
         self.extend(other.errors.into_iter().chain(other.warnings));
         self.left_out.0 = self.left_out.0.saturating_add(other.left_out.0);
         self.left_out.1 = self.left_out.1.saturating_add(other.left_out.1);
     }
 
-    /// Errors first, then warnings; then, about `file`, how many there would have been.
+    /// Returns errors, then warnings, then a finding about `file` that counts the dropped ones.
     pub(crate) fn finish(self, file: &str) -> Vec<Finding> {
         let (errors, warnings) = self.left_out;
         let mut shown: Vec<Finding> = self.errors.into_iter().chain(self.warnings).collect();

@@ -1,6 +1,6 @@
-//! A module folder, on disk or in memory, and the only way to read a file of it.
-//! Refuses what could hurt: files outside the folder (also through links), anything that is not a regular file,
-//! files above a limit, many files that are above a limit together, text that is not UTF-8. Never waits for a pipe.
+//! A module folder, on disk or in memory, and the only way to read its files. Refuses files outside the folder (also
+//! through links) and anything that is not a regular file. Refuses text that is not UTF-8, and files above a limit, each
+//! or together. Never waits for a pipe.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -11,39 +11,39 @@ use std::sync::Arc;
 use crate::draft_folder::DraftFolder;
 use crate::platform;
 
-/// The largest manifest or prompt.
+/// The size limit of a manifest or prompt.
 pub const TEXT_LIMIT: u64 = 1 << 20;
-/// The largest schema or test file.
+/// The size limit of a schema or test file.
 pub const JSON_LIMIT: u64 = 8 << 20;
-/// The most that all files of one kind may have together: those of the contract, those of the tests.
+/// The size limit of all files of one kind together: those of the contract, those of the tests.
 pub const TOTAL_LIMIT: u64 = 16 << 20;
 
-/// Where the files of a module are.
+/// The storage of a module's files.
 #[derive(Debug, Clone)]
 pub enum Folder {
     /// A directory.
     Disk(PathBuf),
-    /// Files that are already here: bundled modules and test cases.
+    /// Files in memory: bundled modules and test cases.
     Memory {
-        /// Name to show.
+        /// The name to show.
         name: String,
-        /// Path → content.
+        /// The files: path → content.
         files: Arc<BTreeMap<String, Vec<u8>>>,
     },
-    /// A folder with some files in the place of its own.
+    /// A folder with some files replaced and not saved.
     Draft(Arc<DraftFolder>),
 }
 
-/// Why a file could not be read.
+/// The reason why a file could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReadError {
-    /// There is no such file.
+    /// The file does not exist.
     Missing,
-    /// It is there, but not to be read; the text says why.
+    /// The file exists, but must not be read. The text is the reason.
     Refused(String),
 }
 
-/// How much may be read: of each file, and of all files that are read with the same budget.
+/// A read budget: the size limit of each file, and of all files read with the same budget.
 #[derive(Debug, Clone)]
 pub struct Budget {
     each: u64,
@@ -53,13 +53,13 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// A budget of which nothing is used.
+    /// Creates an unused budget.
     #[must_use]
     pub const fn new(each: u64, total: u64) -> Self {
         Self { each, total, left: total, spent: false }
     }
 
-    /// Whether a file was refused because of the files before it. There is no point in reading on then.
+    /// Returns whether a file was refused because of the files before it. Further reads would fail too.
     #[must_use]
     pub const fn is_spent(&self) -> bool {
         self.spent
@@ -87,19 +87,19 @@ impl Budget {
 }
 
 impl Folder {
-    /// A folder in memory.
+    /// Creates a folder in memory.
     #[must_use]
     pub fn memory(name: &str, files: BTreeMap<String, Vec<u8>>) -> Self {
         Self::Memory { name: name.to_owned(), files: Arc::new(files) }
     }
 
-    /// The last part of the path: what `run <name>` uses.
+    /// The last part of the path, which is the name in `run <name>`.
     #[must_use]
     pub fn name(&self) -> String {
         match self {
             Self::Disk(path) => {
                 let last = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
-                // `.` has no name of its own; the directory it stands for has one.
+                // `.` has no name; the directory it refers to has one.
                 last(path).or_else(|| last(&path.canonicalize().ok()?)).unwrap_or_default()
             }
             Self::Memory { name, .. } => name.clone(),
@@ -107,7 +107,7 @@ impl Folder {
         }
     }
 
-    /// How the folder is shown to people.
+    /// The folder as shown to users.
     #[must_use]
     pub fn display(&self) -> String {
         match self {
@@ -117,7 +117,7 @@ impl Folder {
         }
     }
 
-    /// The directory, if there is one.
+    /// The directory, unless the folder is in memory.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match self {
@@ -127,7 +127,7 @@ impl Folder {
         }
     }
 
-    /// The names of the entries at the top of the folder, exactly as they are written.
+    /// The names of the entries at the top of the folder, exactly as written.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         match self {
@@ -140,8 +140,8 @@ impl Folder {
         }
     }
 
-    /// Changes whenever a file that a module is loaded from does: sizes and times of the files at the top, of the
-    /// examples and of what was learned. Files in memory never change.
+    /// A stamp that changes with the files that a module is loaded from: sizes and times of the files at the top, in
+    /// `examples` and in `trained`. It is constant for files in memory, and a draft has the stamp of its base folder.
     #[must_use]
     pub fn stamp(&self) -> Vec<(String, u64, Option<std::time::SystemTime>)> {
         let path = match self {
@@ -162,7 +162,7 @@ impl Folder {
         stamp
     }
 
-    /// Names of the files in a sub-folder, sorted; empty if there is no such folder inside this one.
+    /// The names in a subfolder, sorted; empty if the subfolder does not exist or leads out of this folder.
     #[must_use]
     pub fn names_in(&self, sub: &str) -> Vec<String> {
         let mut names = match self {
@@ -180,12 +180,12 @@ impl Folder {
         names
     }
 
-    /// Reads a text file. `path` is relative to the folder and stays inside it. A leading BOM is not part of the text.
+    /// Reads a text file. `path` is relative to the folder and must stay inside it. Drops a leading BOM.
     pub fn read(&self, path: &str, limit: u64) -> Result<String, ReadError> {
         self.read_within(path, &mut Budget::new(limit, limit))
     }
 
-    /// Reads a text file that has to fit into what is left of a budget.
+    /// Reads a text file that must fit into the rest of a budget.
     pub fn read_within(&self, path: &str, budget: &mut Budget) -> Result<String, ReadError> {
         let inside = relative(path)?;
         let bytes = match self {
@@ -210,7 +210,7 @@ impl Folder {
         Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
     }
 
-    /// Whether a file is there and may be read, without reading it: what is in it can still be wrong.
+    /// Checks that a file exists and may be read, without reading it. Its content can still be invalid.
     pub fn check(&self, path: &str, limit: u64) -> Result<(), ReadError> {
         let inside = relative(path)?;
         let size = match self {
@@ -237,7 +237,7 @@ fn refused(reason: &str) -> ReadError {
     ReadError::Refused(reason.to_owned())
 }
 
-/// A relative path without any step upwards; `None` if it is absolute or would leave the folder.
+/// Normalises a relative path. Returns `None` if it is absolute or has a step upwards that leaves the folder.
 #[must_use]
 pub fn safe_relative(path: &str) -> Option<PathBuf> {
     let mut safe = PathBuf::new();
@@ -263,7 +263,7 @@ fn io_error(error: io::Error) -> ReadError {
     }
 }
 
-/// The real path of what is in a folder. The folder itself may be a link; what is in it may not lead out again.
+/// Returns the real path of a file in a folder. The folder itself may be a link; its entries must not lead out of it.
 fn locate(root: &Path, inside: &Path) -> Result<PathBuf, ReadError> {
     let root = root.canonicalize().map_err(io_error)?;
     let path = root.join(inside).canonicalize().map_err(io_error)?;
@@ -284,7 +284,7 @@ fn read_disk(root: &Path, inside: &Path, budget: &mut Budget) -> Result<Vec<u8>,
 
 /// Reads a regular file, given by its real path.
 fn read_regular(path: &Path, budget: &mut Budget) -> Result<Vec<u8>, ReadError> {
-    // Looked at before it is opened: opening a device can set things off, and most refusals are found here.
+    // Checked before opening: opening a device can have side effects, and most refusals are found here.
     budget.check(size_of_regular(path)?)?;
     let file = open_regular(path).map_err(io_error)?;
     let mut bytes = Vec::new();
@@ -294,15 +294,15 @@ fn read_regular(path: &Path, budget: &mut Budget) -> Result<Vec<u8>, ReadError> 
     Ok(bytes)
 }
 
-/// Reads a file that has a fixed name, such as a configuration: through links, but only a regular file, and no more of it
-/// than the limit. What stands there may have been put there by a stranger, so nothing is waited for.
+/// Reads a file with a fixed name, such as a configuration. Follows links, but reads only a regular file, and at most
+/// the limit. The path may be under an untrusted user's control, so this never waits.
 pub fn read_file(path: &Path, limit: u64) -> Result<Vec<u8>, ReadError> {
     let path = path.canonicalize().map_err(io_error)?;
     read_regular(&path, &mut Budget::new(limit, limit))
 }
 
-/// Opens a regular file, given by its real path, for reading. Whoever can write to the folder can put a pipe or a
-/// link in the place of a file at any moment: a pipe is not waited for, a link is not followed, both are errors.
+/// Opens a regular file, given by its real path, for reading. A concurrent writer can replace the file with a pipe or a
+/// link at any moment: this neither waits for the pipe nor follows the link, and returns an error.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     let file = platform::open_unfollowed(path)?;
     if !file.metadata()?.is_file() {

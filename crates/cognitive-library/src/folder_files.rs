@@ -1,5 +1,5 @@
-//! All files of a module as bytes, for whoever hands the whole folder on. Bounded in number and size; follows no link, takes no
-//! device and no hidden file, so that nothing from outside the folder gets in.
+//! All files of a module as bytes, for callers that export the whole folder. Limits number and size. Skips hidden files
+//! and refuses links and devices, so that nothing from outside the folder gets in.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,14 +9,14 @@ use cognitive_contract::{ErrorCode, Failure};
 
 use crate::folder::{Folder, ReadError, read_file};
 
-/// The most files of a module.
+/// The highest number of files in a module.
 const MAX_FILES: usize = 1_000;
-/// The most bytes of all of them.
+/// The size limit of all files together.
 const MAX_BYTES: u64 = 64 << 20;
-/// The deepest folder in a folder.
+/// The highest nesting depth of folders.
 const MAX_DEPTH: usize = 8;
 
-/// The files by their paths inside the folder, with `/` between, in order.
+/// Returns the files by their paths inside the folder, with `/` as separator, sorted.
 pub fn files_of(folder: &Folder) -> Result<BTreeMap<String, Vec<u8>>, Failure> {
     match folder {
         Folder::Memory { files, .. } => Ok((**files).clone()),

@@ -1,5 +1,5 @@
-//! JSON files of modules: member names with a limit, paths, and (in `places`) where each value stands.
-//! Refuses what the parser refuses, and member names without end.
+//! JSON files of modules: parsing with a limit on member names, paths, and (in `places`) the position of each value.
+//! Refuses everything that the parser refuses, and member names that are too long.
 
 mod places;
 
@@ -13,12 +13,12 @@ use crate::finding::quoted;
 
 pub use places::{JsonIndex, index};
 
-/// The longest member name in a file of a module. A name stands in every path below it.
+/// The longest member name in a file of a module. Every path below a member repeats its name.
 pub const NAME_LIMIT: usize = 1 << 10;
-/// The longest path that is written down; a longer one ends at a parent.
+/// The longest path that is written out; a longer one ends at a parent.
 const PLACE_LIMIT: usize = 4 << 10;
 
-/// Parses a file of a module: also refuses member names that are too long. The message says it all.
+/// Parses a file of a module, and also refuses member names that are too long. The error message is complete.
 pub fn parse_file(text: &str) -> Result<Value, JsonError> {
     let not_json = |error: JsonError| JsonError { message: format!("not JSON: {}", error.message), ..error };
     let value = parse(text).map_err(not_json)?;
@@ -44,13 +44,13 @@ fn long_name(value: &Value) -> Option<&str> {
 /// One step of a path.
 #[derive(Debug, Clone)]
 pub enum JsonPathStep<'a> {
-    /// To a member, by its name.
+    /// Into a member, by its name.
     Member(Cow<'a, str>),
-    /// To an item, by its position.
+    /// Into an item, by its index.
     Item(usize),
 }
 
-/// The JSON pointer of a path. A path of more than 4 KiB ends at the last step that fits.
+/// The JSON pointer of a path. A path longer than 4 KiB ends at the last step that fits.
 #[must_use]
 pub fn pointer_of(path: &[JsonPathStep<'_>]) -> String {
     let mut place = String::new();
@@ -69,7 +69,7 @@ pub fn pointer_of(path: &[JsonPathStep<'_>]) -> String {
     place
 }
 
-/// The steps of a JSON pointer, unescaped; `None` if the text is no pointer.
+/// The steps of a JSON pointer, unescaped; `None` if the text is not a pointer.
 pub(crate) fn tokens(pointer: &str) -> Option<impl Iterator<Item = Cow<'_, str>>> {
     let inner = if pointer.is_empty() { None } else { Some(pointer.strip_prefix('/')?) };
     Some(inner.into_iter().flat_map(|inner| inner.split('/')).map(|token| {

@@ -1,12 +1,13 @@
 //! Cognitive Modules on disk: finding, loading, validating, migrating and creating them.
 //!
-//! The door to the file system. Every format that ever existed — v2.5, v2.2, v2.1, v1, v0 — becomes one
-//! [`Module`](cognitive_contract::Module) here, and nothing past this crate knows which it was.
+//! The only access to module files. Every format — v2.5, v2.2, v2.1, v1, v0 — becomes one
+//! [`Module`](cognitive_contract::Module) here, and code outside this crate does not depend on the format.
 //!
-//! - [`find`] looks a name up; [`load`](mod@load) turns a folder into a module; [`shelf`] keeps it while its files stay.
-//! - [`validate`](mod@validate) says everything that an author should know, with the place in the file.
-//! - [`migrate`](mod@migrate), [`init`], [`put_folder`] and [`change_folder`] write folders, each as a whole or not at all.
-//!   [`DraftFolder`] is a folder with changes that nobody has written.
+//! - [`find`] looks a name up; [`load`](mod@load) turns a folder into a module; [`shelf`] caches it until its files
+//!   change.
+//! - [`validate`](mod@validate) reports everything that an author should know, with its location in the file.
+//! - [`migrate`](mod@migrate), [`init`], [`put_folder`] and [`change_folder`] write folders, each completely or not at
+//!   all. [`DraftFolder`] is a folder with unsaved changes.
 //!
 //! Opens no socket, reads no environment variable, prints nothing.
 

@@ -1,5 +1,5 @@
-//! From a folder to a [`Module`]: read, judge the manifest, compile the contract.
-//! Loading is tolerant of what is missing and has a default; `validate` is where authors hear about that.
+//! From a folder to a [`Module`]: reads it, checks the manifest, compiles the contract. Missing values with a default
+//! are accepted; only `validate` reports them.
 
 use std::path::Path;
 
@@ -15,26 +15,26 @@ use crate::finding::{Finding, FindingLocation, quoted};
 use crate::folder::{Folder, safe_relative};
 use crate::formats::{self, ModuleParts};
 
-/// Why a folder is not a usable module.
+/// The reason why a folder is not a usable module.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ModuleLoadError {
-    /// There is no module file in it.
+    /// The folder has no module file.
     NotAModule {
-        /// The folder as shown to people.
+        /// The folder as shown to users.
         folder: String,
     },
-    /// There is one, but something is wrong.
+    /// The folder has a module with faults.
     Invalid {
         /// The folder's name.
         name: String,
-        /// Everything that is wrong.
+        /// All faults.
         findings: Vec<Finding>,
     },
 }
 
 impl ModuleLoadError {
-    /// The error as the caller of a run sees it.
+    /// Converts the error into the one that the caller of a run receives.
     pub fn into_failure(self) -> Failure {
         match self {
             Self::NotAModule { folder } => not_a_module(&folder),
@@ -64,7 +64,7 @@ pub fn load(folder: &Folder) -> Result<Module, ModuleLoadError> {
     Ok(module)
 }
 
-/// Puts the parts of a folder together, or says everything that is wrong with them.
+/// Builds a module from the parts of a folder, or returns everything that is wrong with them.
 pub(crate) fn assemble(parts: ModuleParts, folder_name: &str) -> Result<Module, Vec<Finding>> {
     let digest = digest(&parts);
     let mut findings = parts.findings;
@@ -90,7 +90,7 @@ pub(crate) fn assemble(parts: ModuleParts, folder_name: &str) -> Result<Module, 
     });
     match (manifest, contract) {
         (Some(mut manifest), Some(contract)) => {
-            // The folder is what people look a module up by.
+            // Users look a module up by its folder.
             if manifest.name.is_empty() {
                 folder_name.clone_into(&mut manifest.name);
             }
@@ -104,7 +104,7 @@ pub(crate) fn assemble(parts: ModuleParts, folder_name: &str) -> Result<Module, 
     }
 }
 
-/// Paths in the manifest that lead out of the module. `io` is looked at where the files are read.
+/// Finds paths in the manifest that lead out of the module. `io` is checked where its files are read.
 fn wandering_paths(manifest: &Manifest, file: &str) -> Vec<Finding> {
     let tests = manifest.tests.iter().enumerate().flat_map(|(index, test)| {
         [&test.input, &test.expected].map(|path| (format!("/tests/{index}"), path.clone()))
@@ -124,11 +124,11 @@ fn wandering_paths(manifest: &Manifest, file: &str) -> Vec<Finding> {
         .collect()
 }
 
-/// What exactly was read: every text with its name, and `schema.json` on its own.
+/// Hashes every text that was read, with its name, and `schema.json` separately.
 fn digest(parts: &ModuleParts) -> Digest {
     let mut all = Sha256::new();
     for (name, text) in parts.sources.iter() {
-        // Lengths keep two files from being read as one.
+        // The lengths prevent two different sets of files from having the same digest.
         all.update(format!("{} {name} {} ", name.len(), text.len()));
         all.update(text);
     }
@@ -142,7 +142,7 @@ pub(crate) fn manifest_finding(file: &str, violation: cognitive_contract::Violat
     Finding::error(file, FindingLocation::Value(violation.path), rule, message)
 }
 
-/// What to do about a value of another type than is expected, where YAML is easily misread.
+/// Returns the remedy for a value of the wrong type, where YAML is easily misread.
 fn value_hint(written: Option<&Value>, message: &str) -> Option<String> {
     let text = written?.as_str()?;
     let hint = match message {
@@ -163,7 +163,7 @@ fn value_hint(written: Option<&Value>, message: &str) -> Option<String> {
     Some(hint)
 }
 
-/// Names the field before the expectation, as in "`tier`: expected one of …".
+/// Puts the field before the expectation, as in "`tier`: expected one of …".
 fn label(path: &str, message: &str) -> String {
     let field = path.trim_start_matches('/').replace('/', ".");
     if field.is_empty() { message.to_owned() } else { format!("`{field}`: {message}") }

@@ -1,6 +1,6 @@
-//! Puts a whole folder in the place of another, or takes one away. A kill at any moment leaves the old folder or the new one:
-//! what is written is written under a hidden name first, and what goes is renamed before it is removed.
-//! Follows no link: a link at the place is an error, never a way out of the parent.
+//! Replaces a whole folder, or removes it. A kill at any moment leaves the old folder or the new one, on systems that can
+//! exchange folders: new content is written under a hidden name first, and the old folder is renamed before it is
+//! removed. Follows no link: a link at the target is an error, never a way out of the parent.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use crate::platform;
 
-/// In the names of folders that are being written or removed. Nobody takes a hidden folder for a module.
+/// The prefix of folders that are being written or removed. Hidden folders are never modules.
 pub(crate) const STAGED: &str = ".cogn-staged-";
-/// To write a folder takes moments; what is this old was left by somebody who was killed.
+/// The age after which a staged folder belongs to a killed process: writing one takes moments.
 const ABANDONED: Duration = Duration::from_mins(10);
 
-/// Writes `parent/name`, instead of a folder that may be there. The name is a single one, without separators.
+/// Writes `parent/name` and replaces an existing folder. The name must be a single path component.
 pub fn put_folder<T: AsRef<[u8]>>(
     parent: &Path,
     name: &str,
@@ -30,7 +30,8 @@ pub fn put_folder<T: AsRef<[u8]>>(
     match swapped {
         Ok(old) => {
             sync(parent);
-            // It has a hidden name by now; if it cannot be removed, it does no harm, and `remove_staged` tries again.
+            // The old folder has a hidden name now. If it cannot be removed, it does no harm, and `remove_staged` tries
+            // again.
             let _tried_again_later = old.map(fs::remove_dir_all);
             Ok(target)
         }
@@ -41,21 +42,21 @@ pub fn put_folder<T: AsRef<[u8]>>(
     }
 }
 
-/// Removes `parent/name`; `false` if nothing is there.
+/// Removes `parent/name`; returns `false` if it does not exist.
 pub fn remove_folder(parent: &Path, name: &str) -> io::Result<bool> {
     let target = single(parent, name)?;
     if !is_folder(&target)? {
         return Ok(false);
     }
     let staged = new_staged(parent)?;
-    // An empty folder may be replaced by a full one, in one step.
+    // A rename replaces an empty folder in one step.
     fs::rename(&target, &staged)?;
     sync(parent);
     fs::remove_dir_all(&staged)?;
     Ok(true)
 }
 
-/// Removes what killed processes left in a folder of modules. Only for those who know that nobody is writing there.
+/// Removes the leftovers of killed processes from a folder of modules. Call it only when no other process writes there.
 pub fn remove_staged(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(STAGED) {
@@ -64,7 +65,7 @@ pub fn remove_staged(parent: &Path) {
     }
 }
 
-/// The same where somebody else may be writing: only what nobody has touched for a while.
+/// Removes leftovers that have not changed for a while. Safe while other processes write.
 pub(crate) fn remove_abandoned(parent: &Path) {
     let is_old = |entry: &fs::DirEntry| {
         let modified = entry.metadata().and_then(|found| found.modified());
@@ -87,7 +88,7 @@ fn single(parent: &Path, name: &str) -> io::Result<PathBuf> {
     }
 }
 
-/// Whether a folder is there. Something else in its place is an error.
+/// Returns whether the folder exists. Any other file type at the path is an error.
 pub(crate) fn is_folder(target: &Path) -> io::Result<bool> {
     match fs::symlink_metadata(target) {
         Ok(there) if there.is_dir() => Ok(true),
@@ -119,7 +120,8 @@ fn write_staged<T: AsRef<[u8]>>(parent: &Path, files: &BTreeMap<String, T>) -> i
     }
 }
 
-/// Both change places, in one step where the system can do that. Returns where the old one is now.
+/// Exchanges both folders, in one step where the system supports it. Returns the new path of the old one. Elsewhere a
+/// kill between the two renames leaves the old folder under its hidden name.
 pub(crate) fn exchange(staged: &Path, target: &Path) -> io::Result<Option<PathBuf>> {
     if platform::exchange(staged, target)? {
         return Ok(Some(staged.to_owned()));
@@ -137,7 +139,7 @@ pub(crate) fn exchange(staged: &Path, target: &Path) -> io::Result<Option<PathBu
 }
 
 pub(crate) fn sync(folder: &Path) {
-    // Some file systems cannot, and then there is nothing else to try.
+    // Some file systems cannot do it, and there is no alternative.
     let _best_effort = File::open(folder).and_then(|folder| folder.sync_all());
 }
 
@@ -176,7 +178,7 @@ mod tests {
     fn s_39_a_folder_that_cannot_be_written_leaves_the_old_one() {
         let dir = tempfile::tempdir().unwrap();
         put_folder(dir.path(), "m", &files("1")).unwrap();
-        // `a` cannot be a file and a folder.
+        // `a` cannot be both a file and a folder.
         let clash = BTreeMap::from([("a".to_owned(), "x"), ("a/b".to_owned(), "y")]);
         assert!(put_folder(dir.path(), "m", &clash).is_err());
         assert_eq!(entries(dir.path()), ["m"]);
@@ -204,7 +206,7 @@ mod tests {
         std::os::unix::fs::symlink("mine", dir.path().join("link")).unwrap();
         assert!(put_folder(dir.path(), "link", &files("2")).is_err());
         assert!(remove_folder(dir.path(), "link").is_err());
-        // Also of what was to be put there, nothing is left.
+        // The staged content is removed as well.
         assert_eq!(entries(dir.path()), ["link", "mine"]);
         assert_eq!(fs::read_to_string(dir.path().join("mine/a")).unwrap(), "1");
     }

@@ -1,5 +1,5 @@
-//! Loaded modules, kept until their files change, so that many runs share one compiled contract.
-//! A change in the middle of a run has no effect on it: the run holds its own reference.
+//! A cache of loaded modules, valid until their files change, so that many runs share one compiled contract. A change
+//! has no effect on a run in progress: the run holds its own reference.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,12 +12,12 @@ use cognitive_contract::{Failure, Module};
 use crate::find::{FoundModule, Library};
 use crate::load::{ModuleLoadError, load};
 
-/// More modules than this are not kept; for one more, the one that was not asked for the longest goes.
+/// The capacity of the cache. Beyond it, the least recently used module is evicted.
 const MAX_COUNT: usize = 4_000;
 
 type Stamp = Vec<(String, u64, Option<SystemTime>)>;
 
-/// A module on the shelf.
+/// A cached module.
 #[derive(Debug)]
 struct CachedModule {
     stamp: Stamp,
@@ -26,11 +26,11 @@ struct CachedModule {
     module: Arc<Module>,
 }
 
-/// A library that remembers what it loaded.
+/// A library with a cache of loaded modules.
 #[derive(Debug)]
 pub struct ModuleCache {
     library: Library,
-    /// For how long a look at the files counts.
+    /// The time during which a check of the files stays valid.
     patience: Duration,
     most: usize,
     loaded: Mutex<HashMap<String, CachedModule>>,
@@ -43,27 +43,27 @@ impl Default for ModuleCache {
 }
 
 impl ModuleCache {
-    /// An empty shelf in front of a library.
+    /// Creates an empty cache in front of a library.
     #[must_use]
     pub fn new(library: Library) -> Self {
         Self { library, patience: Duration::ZERO, most: MAX_COUNT, loaded: Mutex::default() }
     }
 
-    /// The same, looking at the files of a module at most once in this time. For a server that answers thousands of
-    /// requests a second, where each look costs as much as the rest of a run.
+    /// Limits the checks of a module's files to one in this time. For a server with thousands of requests a second,
+    /// where a check costs as much as the rest of a run.
     #[must_use]
     pub fn looking_every(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// The library behind it.
+    /// The library behind the cache.
     #[must_use]
     pub fn library(&self) -> &Library {
         &self.library
     }
 
-    /// A module, ready to run. Its files are looked at and read only when they changed.
+    /// Returns a module, ready to run. Reloads it only if its files have changed.
     pub fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
         let now = Instant::now();
         if let Some(kept) = self.lock().get_mut(name)
@@ -91,8 +91,8 @@ impl ModuleCache {
         Ok(module)
     }
 
-    /// A module for somebody who looks at all of them: taken from the shelf if it is there, else loaded and not kept. A list
-    /// of modules must not displace those that are run.
+    /// Returns a module without adding it to the cache, for callers that list all modules: a list must not evict the
+    /// modules that run.
     pub fn glance(&self, name: &str) -> Result<Arc<Module>, Failure> {
         let found = self.library.find(name)?;
         let stamp = found.folder.stamp();
@@ -104,7 +104,7 @@ impl ModuleCache {
         load(&found.folder).map(Arc::new).map_err(ModuleLoadError::into_failure)
     }
 
-    /// All modules by name, each with a mark that changes with its files.
+    /// All modules by name, each with a hash that changes with its files.
     #[must_use]
     pub fn marks(&self) -> Vec<(String, u64)> {
         let mark = |found: FoundModule| {
@@ -116,7 +116,7 @@ impl ModuleCache {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, CachedModule>> {
-        // A panic while the lock was held leaves at worst a missing entry.
+        // A panic while the lock was held causes at worst a missing entry.
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -146,7 +146,7 @@ mod tests {
 
     use super::*;
 
-    /// A project with one module, and the folder of the module.
+    /// Creates a project with one module; returns it with the folder of the module.
     fn project() -> (tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("cognitive/modules/m");
@@ -171,7 +171,7 @@ mod tests {
         assert!(Arc::ptr_eq(&shelf.module("summarizer").unwrap(), &shelf.module("summarizer").unwrap()));
     }
 
-    // Growth B: one module more than fit costs one other, not all of them, and a look at all of them costs none.
+    // Growth B: one module above the capacity evicts one other, not all of them, and listing all modules evicts none.
     #[test]
     fn growth_b_a_full_shelf_gives_up_the_module_that_nobody_asked_for() {
         let (dir, folder) = project();

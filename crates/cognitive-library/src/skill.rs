@@ -1,5 +1,6 @@
-//! A module as an Agent Skill: a folder with `SKILL.md` that agents find by its description, and the module inside, unchanged. The
-//! agent runs the module with `cogn run` and reads the envelope. Refuses names that skills do not take.
+//! Exports a module as an Agent Skill: a folder with `SKILL.md`, which agents find by its description, and the
+//! unchanged module. The agent runs the module with `cogn run` and reads the envelope. Refuses names that are invalid
+//! for skills.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,7 +21,7 @@ const MAX_DESCRIPTION_LENGTH: usize = 1_024;
 /// The longest input that is shown as an example.
 const MAX_SHOWN_INPUT: usize = 600;
 
-/// The files of the skill: path inside its folder → content. Writes nothing.
+/// Returns the files of the skill: path inside its folder → content. Writes nothing.
 pub fn skill_files(folder: &Folder, module: &Module) -> Result<BTreeMap<String, Vec<u8>>, Failure> {
     let name = &module.manifest.name;
     let is_taken = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
@@ -42,7 +43,7 @@ pub fn skill_files(folder: &Folder, module: &Module) -> Result<BTreeMap<String, 
     Ok(files)
 }
 
-/// Writes the skill into `parent/NAME`, as a whole or not at all, and returns its path.
+/// Writes the skill into `parent/NAME`, completely or not at all, and returns its path.
 pub fn export_skill(parent: &Path, folder: &Folder, module: &Module) -> Result<PathBuf, Failure> {
     let files = skill_files(folder, module)?;
     write_new_folder(parent, &module.manifest.name, &files)
@@ -79,8 +80,8 @@ fn page(module: &Module, example: Option<&Value>) -> String {
     page
 }
 
-/// Every value is a JSON text, which YAML reads: no text of a manifest can become a key. Mappings are written line by line,
-/// because the published validator takes no others.
+/// Writes each value as JSON, which YAML accepts, so no text of a manifest can become a key. Mappings are block style,
+/// because the published validator accepts no other.
 fn front_matter(module: &Module) -> String {
     let manifest = &module.manifest;
     let what = manifest.responsibility.trim().trim_end_matches('.');

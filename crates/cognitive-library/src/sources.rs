@@ -1,5 +1,5 @@
-//! The texts that findings point into, and where in them a finding stands: line, column and byte range.
-//! Each text is looked through once, when somebody asks. What cannot be placed is shown at its nearest parent.
+//! The texts that findings point into, and the line, column and byte range of a finding. Each text is indexed once, on
+//! first use. A missing value is shown at its nearest parent.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,30 +12,30 @@ use crate::finding::{Finding, FindingLocation, ValuePart};
 use crate::json::{self, JsonIndex};
 use crate::yaml::{self, YamlIndex};
 
-/// What is marked of a long value: enough to see which one it is.
+/// The marked part of a long value: enough to identify it.
 const MARK_LIMIT: usize = 200;
 
 /// The texts that findings point into.
 #[derive(Debug, Default, Clone)]
 pub struct Sources(BTreeMap<String, Arc<SourceText>>);
 
-/// A text, and where its values stand; worked out once, when somebody asks.
+/// A text and the positions of its values, computed once on first use.
 #[derive(Debug)]
 struct SourceText {
     text: String,
     index: OnceLock<Index>,
-    /// Where each line break stands.
+    /// The offset of each line break.
     breaks: OnceLock<Vec<usize>>,
 }
 
 #[derive(Debug)]
 enum Index {
     Json(JsonIndex),
-    /// With the offset at which the YAML starts.
+    /// The index, with the offset at which the YAML starts.
     Yaml(usize, YamlIndex),
 }
 
-/// A place as people count it, and as a renderer wants it.
+/// A position for people and for renderers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Location {
     /// From 1.
@@ -48,7 +48,7 @@ pub struct Location {
 }
 
 impl Sources {
-    /// Keeps the text of a file.
+    /// Stores the text of a file.
     pub fn insert(&mut self, file: &str, text: String) {
         self.0.insert(
             file.to_owned(),
@@ -75,7 +75,7 @@ impl Sources {
         }
     }
 
-    /// Where a finding points to, if its file has a text.
+    /// Returns the location of a finding, if its file has a text.
     #[must_use]
     pub fn locate(&self, finding: &Finding) -> Option<Location> {
         let source = self.0.get(&finding.file)?;
@@ -101,7 +101,7 @@ impl Sources {
 }
 
 impl SourceText {
-    /// Texts can be long, made of lines alone, and asked about for every finding.
+    /// The line breaks, cached: a text can be long and have many findings.
     fn breaks(&self) -> &[usize] {
         self.breaks.get_or_init(|| self.text.match_indices('\n').map(|(at, _)| at).collect())
     }
@@ -117,7 +117,7 @@ impl SourceText {
         })
     }
 
-    /// The name of a member; where it has none of its own, its value.
+    /// The range of a member's name, or of its value if it has no name.
     fn key_range(&self, file: &str, pointer: &str) -> Option<Range<usize>> {
         let key = match self.index(file) {
             Index::Json(index) => index.name(&self.text, pointer),
@@ -126,7 +126,7 @@ impl SourceText {
         key.filter(|key| self.text.get(key.clone()).is_some()).or_else(|| self.value_range(file, pointer))
     }
 
-    /// A part of a text value, where the file has that text letter by letter; otherwise the whole value.
+    /// The range of a part of a text value, if the file contains that text literally; otherwise the whole value.
     fn inside_range(&self, file: &str, part: &ValuePart) -> Option<Range<usize>> {
         let whole = self.value_range(file, &part.pointer)?;
         let at = self.text.get(whole.clone()).and_then(|written| written.find(&part.text));
@@ -143,8 +143,7 @@ impl SourceText {
                 (span.start + shift..span.end + shift, exact)
             }
         };
-        // A parent stands in for a missing member: its first line is enough to find the place. So is the start of
-        // a long value.
+        // For a missing member, the first line of the parent is enough. So is the start of a long value.
         let shown = self.text.get(range.clone())?;
         let start = cut(shown, MARK_LIMIT);
         let whole = exact && start.len() == shown.len();

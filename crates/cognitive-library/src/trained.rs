@@ -1,6 +1,6 @@
-//! What models have learned about a module: `trained/NAME.json`, one file for each model, written by `cogn train`. It decides
-//! answers, so it is a part of the module and of its digest: a file that cannot be read keeps the module from being loaded.
-//! A head whose question was changed since is only warned of, because runs pass over it.
+//! Trained heads for a module: `trained/NAME.json`, one file per model, written by `cogn train`. They decide answers,
+//! so they are part of the module and of its digest: an unreadable file prevents loading. A head whose question has
+//! changed since causes only a warning, because runs ignore it.
 
 use cognitive_contract::Module;
 use cognitive_contract::trained::{FOUND, TrainedHead, TrainedModel};
@@ -12,12 +12,12 @@ use crate::json;
 
 /// The folder of the files.
 pub const FOLDER: &str = "trained";
-/// No module is trained for more models at once.
+/// The highest number of files. A module is trained for a few models only.
 const MAX_COUNT: usize = 16;
-/// The largest file, and all files together.
+/// The size limit of each file, and of all files together.
 const LIMIT: u64 = 4 << 20;
 
-/// Reads what models have learned, by the name of the file. The texts go to `sources`, what is wrong to `findings`.
+/// Reads the trained heads, sorted by file name. Adds the texts to `sources` and the faults to `findings`.
 pub(crate) fn read(folder: &Folder, sources: &mut Sources, findings: &mut Vec<Finding>) -> Vec<TrainedModel> {
     let names = folder.names_in(FOLDER);
     let names: Vec<&String> =
@@ -65,7 +65,7 @@ fn one(
     })
 }
 
-/// What no run will use: heads whose decision is gone or is another one now, and what weights have learned a second time.
+/// Reports heads that no run will use: the decision was removed or changed, or an earlier file has the same weights.
 pub(crate) fn outdated(module: &Module) -> Vec<Finding> {
     let data = module.contract.data().schema();
     let mut found = Vec::new();
@@ -90,7 +90,7 @@ pub(crate) fn outdated(module: &Module) -> Vec<Finding> {
     found
 }
 
-/// Whether a value is decided as it was when the head was trained: the same question, the same candidates.
+/// Returns whether a head still matches its decision: the same question and the same candidates.
 fn is_current(node: &Value, head: &TrainedHead) -> bool {
     let classes = head.reads.as_ref().map(|reads| reads.classes.as_slice());
     let is_same_list = match (node.get("enum").and_then(Value::as_array), classes) {

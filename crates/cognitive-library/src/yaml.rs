@@ -1,6 +1,6 @@
-//! YAML with a budget: the safe subset that manifests need, and where each value stands.
-//! Refuses billions of aliases, endless nesting, duplicate keys, several documents and non-finite numbers.
-//! Its messages are one short line, however long the text is that they are about.
+//! YAML with a budget: the safe subset that manifests need, and the position of each value. Refuses alias bombs, deep
+//! nesting, duplicate keys, several documents and non-finite numbers. Each message is one short line, even for a long
+//! text.
 
 mod remedy;
 
@@ -17,20 +17,20 @@ use crate::json::tokens;
 /// The longest reason. The parser quotes whole scalars.
 const MESSAGE_LIMIT: usize = 200;
 
-/// What is wrong with a YAML text, and where.
+/// A fault in a YAML text, with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct YamlError {
     /// The reason, on one line.
     pub message: String,
     /// Byte offset, if known.
     pub offset: Option<usize>,
-    /// What to do about it, if that can be told.
+    /// The remedy, if known.
     pub hint: Option<String>,
 }
 
 fn options() -> Options {
     serde_saphyr::options! {
-        // `no` and `off` are words, as YAML 1.2 says.
+        // `no` and `off` are strings, as in YAML 1.2.
         strict_booleans: true,
         with_snippet: false,
         non_finite_float_policy: serde_saphyr::options::NonFiniteFloatPolicy::Reject,
@@ -55,7 +55,7 @@ pub fn parse(text: &str) -> Result<Value, YamlError> {
     })
 }
 
-/// The parser's reason in words for authors, where its mistake is a usual one.
+/// Replaces the parser's reason by one for authors, if the mistake is a common one.
 fn explained(message: String, offset: Option<usize>, text: &str) -> YamlError {
     let Some(at) = offset else { return YamlError { message, offset, hint: None } };
     let found = remedy::unclosed(text, at).or_else(|| remedy::remedy(&message, text, at));
@@ -69,18 +69,18 @@ fn explained(message: String, offset: Option<usize>, text: &str) -> YamlError {
     }
 }
 
-/// The parser's reason without its place, which is shown otherwise, and without advice about its own options.
+/// The parser's reason, without its position, which is shown separately, and without advice about parser options.
 fn words(reason: &str) -> String {
     let first = reason.lines().next().unwrap_or_default();
     let first = first.split(" at line ").next().unwrap_or(first);
     let first = first.split(", set ").next().unwrap_or(first);
-    // The start of a reason names its kind; what follows can be a text of the author's.
+    // The start of a reason names its kind; the rest can quote the author's text.
     let first = printable(first, MESSAGE_LIMIT);
     let limit = first.contains("budget") || first.contains("limit");
     if limit { format!("the YAML is too large, too deep or expands too far: {first}") } else { first }
 }
 
-/// Writes a value as YAML, for files that people will read.
+/// Writes a value as YAML, for files that people read.
 pub fn write(value: &impl serde::Serialize) -> Result<String, String> {
     serde_saphyr::to_string(value).map_err(|error| error.to_string())
 }
@@ -94,7 +94,7 @@ fn offset(location: &Location, text: &str) -> Option<usize> {
     })
 }
 
-/// Where each value of a text stands. Keeps the shape of the text and each name once; a path is walked, not stored.
+/// The positions of the values in a text. Stores the structure and each name once; paths are walked, not stored.
 #[derive(Debug, Default)]
 pub struct YamlIndex(Option<YamlPosition>);
 
@@ -119,7 +119,7 @@ struct YamlMember {
 }
 
 impl YamlIndex {
-    /// Byte range of the key of the member at a JSON pointer.
+    /// Returns the byte range of the key of the member at a JSON pointer.
     #[must_use]
     pub fn key(&self, pointer: &str) -> Option<Range<usize>> {
         let mut place = self.0.as_ref()?;
@@ -137,13 +137,14 @@ impl YamlIndex {
         key
     }
 
-    /// Byte range of the value at a JSON pointer.
+    /// Returns the byte range of the value at a JSON pointer.
     #[must_use]
     pub fn get(&self, pointer: &str) -> Option<&Range<usize>> {
         self.nearest(pointer).filter(|(_, exact)| *exact).map(|(span, _)| span)
     }
 
-    /// Byte range of the value at a JSON pointer, or of its nearest parent; and whether it is the value itself.
+    /// Returns the byte range of the value at a JSON pointer, or of its nearest parent. The flag is true for the value
+    /// itself.
     #[must_use]
     pub fn nearest(&self, pointer: &str) -> Option<(&Range<usize>, bool)> {
         let mut place = self.0.as_ref()?;
@@ -165,7 +166,7 @@ impl YamlIndex {
     }
 }
 
-/// Finds where each value of the text stands. Nothing is found if the text does not parse.
+/// Indexes the values of a text. The index is empty if the text does not parse.
 #[must_use]
 pub fn spans(text: &str) -> YamlIndex {
     let root = serde_saphyr::from_str_with_options::<Spanned<YamlNode>>(text, options()).ok();
@@ -196,7 +197,7 @@ fn placed(node: Spanned<YamlNode>, text: &str) -> YamlPosition {
     YamlPosition { span, inside }
 }
 
-/// The shape of a document without its scalars; only places are of interest.
+/// The structure of a document without its scalars; only positions matter.
 enum YamlNode {
     Scalar,
     List(Vec<Spanned<YamlNode>>),
@@ -211,7 +212,7 @@ impl<'de> Deserialize<'de> for YamlNode {
 
 struct NodeVisitor;
 
-// One line per kind of scalar: what it says does not matter, only that it is there.
+// One method per kind of scalar; the value is ignored.
 macro_rules! scalars {
     ($($method:ident($kind:ty)),*) => {
         $(fn $method<E>(self, _: $kind) -> Result<YamlNode, E> { Ok(YamlNode::Scalar) })*

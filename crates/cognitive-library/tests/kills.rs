@@ -1,5 +1,5 @@
-//! A save of several files, and of one, that is killed at some moment: whoever looks at the folder then sees the old files or the
-//! new ones, and never some of each.
+//! Kills a process during a save of one or of several files. The folder must then have all the old files or all the new
+//! ones, never a mixture.
 #![cfg(unix)]
 #![expect(
     clippy::unwrap_used,
@@ -15,11 +15,11 @@ use std::process::{Command, Stdio};
 
 use cognitive_library::{Folder, change_folder, files_of, folder_hash};
 
-/// How often a process is killed, for each way of saving.
+/// The number of kills for each way of saving.
 const KILLS: usize = 40;
-/// What tells a test that it is the process that saves.
+/// The environment variable that makes this program the saving process.
 const PLACE: &str = "COGN_TEST_SAVE_IN";
-/// Long enough that there is a moment in which a file is half written.
+/// Long enough that a kill can hit a half-written file.
 const LENGTH: usize = 200_000;
 
 fn files(word: &str, several: bool) -> BTreeMap<String, Option<String>> {
@@ -29,7 +29,7 @@ fn files(word: &str, several: bool) -> BTreeMap<String, Option<String>> {
     names.iter().map(|name| ((*name).to_owned(), text())).collect()
 }
 
-/// Saves one state after the other and says so, until it is killed.
+/// Saves one state after the other and prints a line for each, until it is killed.
 fn save_for_ever(folder: &Path, several: bool) {
     for word in ["old", "new"].into_iter().cycle() {
         let hash = folder_hash(&files_of(&Folder::Disk(folder.to_owned())).unwrap());
@@ -55,13 +55,13 @@ fn a_folder_is_old_or_new_after_a_kill() {
             killed_while_saving(&folder, several, kill % 5 + 1);
             whole(&folder, several);
         }
-        // And the next one can be made.
+        // The next save succeeds.
         let hash = folder_hash(&files_of(&Folder::Disk(folder.clone())).unwrap());
         change_folder(&folder, &hash, &files("next", several), &|| Ok(())).unwrap();
     }
 }
 
-/// Starts somebody who saves, and kills them in the middle of it after so many saves.
+/// Starts a saving process, and kills it during a save after the given number of saves.
 fn killed_while_saving(folder: &Path, several: bool, saves: usize) {
     let how = if several { "several" } else { "one" };
     let mut child = Command::new(std::env::current_exe().unwrap())
@@ -73,7 +73,7 @@ fn killed_while_saving(folder: &Path, several: bool, saves: usize) {
     let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     let seen = lines.filter(|line| line.ends_with("saved")).take(saves).count();
     assert_eq!(seen, saves);
-    // On Unix this is SIGKILL: nothing of the process runs any more.
+    // SIGKILL on Unix: the process runs no further code.
     child.kill().unwrap();
     child.wait().unwrap();
 }

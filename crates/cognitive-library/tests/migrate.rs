@@ -1,8 +1,8 @@
-//! Migrations on a real file system: whole or not at all, whatever happens in between.
+//! Tests migrations on a real file system: completed or without effect, even after a kill or an error.
 
 #![cfg(unix)]
 
-// A module of its own name, so that `cargo test migrate` finds these too.
+// In a module, so that `cargo test migrate` finds these tests too.
 #[cfg(test)]
 mod migrate {
     use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ mod migrate {
         fs::write(path, content).unwrap();
     }
 
-    /// A v1 module with company: bytes that are no text, a program, a link, an empty folder.
+    /// A v1 module with other files: binary data, a program, a link, an empty folder.
     fn v1(parent: &Path) -> PathBuf {
         let root = parent.join("old");
         write(&root, "MODULE.md", V1);
@@ -55,10 +55,10 @@ mod migrate {
         root
     }
 
-    /// Everything below a folder: path → permissions and content.
+    /// All entries of a folder: path → permissions and content.
     type Tree = BTreeMap<PathBuf, (u32, Vec<u8>)>;
 
-    /// The paths that two trees do not share; short enough to be read when a test fails.
+    /// The paths where two trees differ. A short list is readable when a test fails.
     fn differences(a: &Tree, b: &Tree) -> Vec<PathBuf> {
         a.keys().chain(b.keys()).filter(|path| a.get(*path) != b.get(*path)).cloned().collect()
     }
@@ -101,7 +101,7 @@ mod migrate {
         apply(root, &plan(&Folder::Disk(root.to_owned()))?, options(backup)).map(|applied| applied.backup)
     }
 
-    /// Whether a refused migration left everything below `parent` as it was.
+    /// Returns the error of a refused migration, and checks that everything below `parent` is unchanged.
     fn refused(parent: &Path, root: &Path) -> MigrateError {
         let before = tree(parent);
         let error = migrate(root, Backup::Keep).unwrap_err();
@@ -306,10 +306,10 @@ mod migrate {
         assert!(apply(&root, &plan, options(Backup::Keep)).is_ok());
     }
 
-    /// Where the child process finds its orders: a module to migrate.
+    /// The environment variable with the module that the child process migrates.
     const CHILD: &str = "COGN_TEST_MIGRATE";
 
-    /// This program again, as a child that migrates one module.
+    /// This program as a child process that migrates one module.
     fn spawnable(program: &Path, root: &Path) -> Command {
         let mut command = Command::new(program);
         command.args(["--exact", "migrate::child", "--nocapture", "--test-threads=1"]).env(CHILD, root);
@@ -317,7 +317,7 @@ mod migrate {
         command
     }
 
-    /// Not a test of its own: what the child does. Without orders it does nothing.
+    /// The work of the child process. As an ordinary test it does nothing.
     #[test]
     fn child() {
         let Some(root) = env::var_os(CHILD).map(PathBuf::from) else { return };
@@ -334,9 +334,10 @@ mod migrate {
         let dir = tempfile::tempdir().unwrap();
         let parent = dir.path().join("parent");
         let root = v21(&parent);
-        // An administrator may write anywhere, so the child is somebody else, with a copy of this program to run.
+        // Root may write everywhere, so the child runs as another user, with its own copy of this program.
         let program = dir.path().join("program");
-        // Copied by another process: what this one writes may still be open in a child of another test, and then it cannot run.
+        // Copied by another process. A file written by this one may still be open in a child of another test, and then
+        // it cannot be executed.
         let copied = Command::new("cp").arg(env::current_exe().unwrap()).arg(&program).status().unwrap();
         assert!(copied.success());
         for (path, mode) in [(dir.path(), 0o755), (&parent, 0o555), (&program, 0o755)] {
@@ -356,8 +357,8 @@ mod migrate {
 
     const ROUNDS: u32 = 40;
 
-    /// A kill is about the order of steps, not about disks, so memory will do where there is a place in it: waiting
-    /// for a busy disk forty times would be most of the test.
+    /// A kill tests the order of steps and not the disk, so a memory file system is used if it exists: waiting for a
+    /// busy disk forty times would take most of the test.
     fn place() -> tempfile::TempDir {
         tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
     }
@@ -390,7 +391,7 @@ mod migrate {
             let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
             assert!(lines.any(|line| line.unwrap() == "ready"));
             let ready = Instant::now();
-            // From at once to twice as long as a whole migration takes.
+            // From immediately to twice the time of a whole migration.
             let moment = whole * round * 2 / ROUNDS;
             while ready.elapsed() < moment {
                 hint::spin_loop();
@@ -410,7 +411,7 @@ mod migrate {
                 assert_eq!(kept.len(), 1, "{when}");
                 assert_same(&kept[0], &old, &when);
             }
-            // Whatever was left behind, the next run completes.
+            // The next run succeeds, whatever was left behind.
             migrate(&root, Backup::Discard).unwrap();
             assert_same(&tree(&root), &new, &when);
         }

@@ -1,4 +1,4 @@
-//! What bytes hash to. A checksum guards against damage on the way, not against malice: `md5` and `crc32` are taken
+//! Checksums of media. A checksum guards against damage in transit, not against malice: `md5` and `crc32` are accepted
 //! because callers have them.
 
 use cognitive_contract::media::Checksum;
@@ -7,7 +7,7 @@ use md5::Md5;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-/// A hash that is fed in pieces.
+/// A hasher that reads its input in chunks.
 #[derive(Clone)]
 pub(crate) enum Hasher {
     Sha256(Sha256),
@@ -16,7 +16,7 @@ pub(crate) enum Hasher {
 }
 
 impl Hasher {
-    /// `None` for an algorithm that the contract does not know.
+    /// Creates a hasher; `None` for an algorithm that the contract does not have.
     pub(crate) fn new(algorithm: &str) -> Option<Self> {
         Some(match algorithm {
             "sha256" => Self::Sha256(Sha256::new()),
@@ -34,7 +34,7 @@ impl Hasher {
         }
     }
 
-    /// The digits, in small letters.
+    /// Returns the hexadecimal digits, in lower case.
     pub(crate) fn finish(self) -> String {
         match self {
             Self::Sha256(hasher) => hex(&hasher.finalize()),
@@ -44,7 +44,7 @@ impl Hasher {
     }
 }
 
-/// Bytes as hexadecimal digits.
+/// Formats bytes as hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
 
@@ -54,9 +54,9 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Whether bytes hash to what was said. (E1020)
+/// Checks bytes against their stated checksum. (E1020)
 pub(crate) fn verify(bytes: &[u8], checksum: Checksum<'_>) -> Result<(), Failure> {
-    // The contract has read the checksum; an algorithm that it did not refuse is one of ours.
+    // The contract has validated the algorithm, so this branch is not expected.
     let Some(mut hasher) = Hasher::new(checksum.algorithm) else { return Err(mismatch(checksum.algorithm)) };
     hasher.update(bytes);
     compare(hasher, checksum.algorithm, checksum.value)

@@ -1,6 +1,6 @@
-//! Files that an item names. Somebody on this machine may name any file they can read; somebody at the other end of a
-//! network only files below the roots that an operator chose (SEC-010). Regular files only, never those of the system's
-//! own file systems, and what was opened is looked at again: a name can change its meaning in between. (S-33)
+//! Reads files named by media items. A local caller may name any readable file; a remote caller only files below the
+//! roots that the operator configured (SEC-010). Only regular files, never those of `/proc`, `/dev` and `/sys`. The
+//! opened file is checked again, because its path can change in between. (S-33)
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -12,17 +12,17 @@ use cognitive_contract::{ErrorCode, Failure};
 use crate::fault::{no_file, too_many_bytes};
 use crate::platform;
 
-/// Where files are windows into the machine.
+/// The system folders whose files expose the machine.
 const FORBIDDEN: [&str; 3] = ["/proc", "/dev", "/sys"];
 
-/// Who may read what.
+/// The access rules for files.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MediaFiles {
     roots: Vec<PathBuf>,
 }
 
 impl MediaFiles {
-    /// Roots that do not exist are no roots.
+    /// Creates the rules. Ignores roots that do not exist.
     pub(crate) fn below(roots: &[PathBuf]) -> Self {
         Self { roots: roots.iter().filter_map(|root| fs::canonicalize(root).ok()).collect() }
     }
@@ -38,7 +38,7 @@ impl MediaFiles {
         self.read_with(path, folder, remote, largest, || ())
     }
 
-    /// The same, with something that happens between the look at the name and the opening, for tests.
+    /// The same, with a hook between the check of the path and the opening, for tests.
     fn read_with(
         &self,
         path: &str,
@@ -50,7 +50,7 @@ impl MediaFiles {
         let path = complete(path, folder)?;
         let real = match fs::canonicalize(&path) {
             Ok(real) => real,
-            // Nobody learns from the answer which files exist outside of the roots.
+            // The answer must not reveal which files exist outside the roots.
             Err(_) if remote && !self.allows(&plain(&path)) => return Err(forbidden()),
             Err(error) => return Err(unreadable(&error)),
         };
@@ -87,7 +87,7 @@ impl MediaFiles {
     }
 }
 
-/// An absolute path, as it was named.
+/// Resolves a path against its folder.
 fn complete(path: &str, folder: Option<&Path>) -> Result<PathBuf, Failure> {
     let named = Path::new(path);
     match folder {
@@ -101,7 +101,7 @@ fn complete(path: &str, folder: Option<&Path>) -> Result<PathBuf, Failure> {
     }
 }
 
-/// The path with its dots done, without a look at the disk.
+/// Resolves `.` and `..` without reading the disk.
 fn plain(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |mut plain, component| {
         match component {
@@ -126,13 +126,13 @@ fn unreadable(error: &io::Error) -> Failure {
     }
 }
 
-/// The path of what was opened.
+/// Returns the real path of an opened file.
 fn path_of(file: &File, path: &Path) -> Result<PathBuf, Failure> {
     let found = platform::path_of(file, path).map_err(|error| unreadable(&error))?;
     found.ok_or_else(|| no_file("changed", "the file was replaced while it was opened"))
 }
 
-/// All bytes, also of a file that grows meanwhile, but no more than wanted.
+/// Reads all bytes, but no more than `largest`, even if the file grows meanwhile.
 fn take(file: File, length: u64, largest: u64) -> Result<Bytes, Failure> {
     let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
     let read = file.take(largest.saturating_add(1)).read_to_end(&mut bytes);
@@ -207,7 +207,7 @@ mod tests {
         let nowhere = MediaFiles::default().read("below/a.png", Some(&place.root), true, 100);
         assert_eq!(told(nowhere).unwrap_err(), "E4007 ");
         assert_eq!(read(&place, "below/gone.png", true).unwrap_err(), "E1012 not_found");
-        // A sibling whose name begins like the root is not below it.
+        // A sibling whose name starts with the name of the root is not below it.
         fs::create_dir(place.root.with_file_name("rooted")).unwrap();
         fs::write(place.root.with_file_name("rooted").join("x"), b"x").unwrap();
         assert_eq!(read(&place, "../rooted/x", true).unwrap_err(), "E4007 ");
@@ -252,14 +252,14 @@ mod tests {
         let read = |path: &str, meanwhile: &dyn Fn()| {
             told(files.read_with(path, Some(&place.root), true, 100, meanwhile))
         };
-        // The file becomes a link: it is not followed.
+        // The file becomes a link, which is not followed.
         let file = place.root.join("below/a.png");
         let exchanged = read("below/a.png", &|| {
             fs::remove_file(&file).unwrap();
             symlink(place.outside.join("secret.png"), &file).unwrap();
         });
         assert_eq!(exchanged.unwrap_err(), "E1012 unreadable");
-        // A folder on the way becomes a link: what was opened lies outside.
+        // A folder in the path becomes a link, so the opened file is outside the root.
         fs::create_dir(place.root.join("way")).unwrap();
         fs::write(place.root.join("way/secret.png"), b"harmless").unwrap();
         let exchanged = read("way/secret.png", &|| {

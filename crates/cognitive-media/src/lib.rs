@@ -1,11 +1,11 @@
-//! Media: what bytes are, what they weigh, and a form that a provider takes.
+//! Media: recognises types, measures items, and converts them to a form that a provider accepts.
 //!
-//! [`Media`] is the port [`MediaSource`](cognitive_contract::media::MediaSource) of the contract. It gets bytes from
-//! files, from uploads and, by way of a port, from addresses; it looks into them without decoding them; and it brings
-//! them into a form that fits: upright, one frame, no larger than needed, without notes about where they were taken.
+//! [`Media`] implements the port [`MediaSource`](cognitive_contract::media::MediaSource) of the contract. It reads
+//! bytes from files, from uploads and, through a port, from URLs. It inspects them without decoding. It converts
+//! pictures: upright, one frame, no larger than needed, without metadata such as the location.
 //!
-//! Everything here reads what strangers send. Sizes are judged before anything is decoded, every decoder has a limit of
-//! memory, a panic ends in E1013, and documents are read in a process of their own ([`worker`]) that can be ended.
+//! All input is untrusted. Sizes are checked before decoding, every decoder has a memory limit, and a panic becomes
+//! E1013. Documents are read in a separate process ([`worker`]) that can be killed.
 
 mod checksum;
 mod fault;

@@ -1,6 +1,6 @@
-//! A place in some bytes. Every step forward says whether the bytes were there; nothing here can run past the end.
+//! A reader over bytes. Each step returns `None` if the bytes are missing; it never reads past the end.
 
-/// Reads forward.
+/// Reads bytes forward.
 #[derive(Debug, Clone)]
 pub(crate) struct ByteReader<'a> {
     bytes: &'a [u8],
@@ -12,7 +12,7 @@ impl<'a> ByteReader<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// How far it has come.
+    /// The current position.
     pub(crate) fn at(&self) -> usize {
         self.at
     }
@@ -61,7 +61,7 @@ impl<'a> ByteReader<'a> {
     }
 }
 
-/// A length from a file, as a number of bytes in memory.
+/// Converts a length from a file to a number of bytes in memory.
 pub(crate) fn size(length: u32) -> usize {
     usize::try_from(length).unwrap_or(usize::MAX)
 }

@@ -1,5 +1,5 @@
-//! Sound and film: how long they play, and how large the film is. Counts packets and decodes none.
-//! What a header says about length is not believed, with one exception: a WAV that claims more than it holds.
+//! Audio and video: the duration, and the frame size of video. Counts packets and decodes none. Ignores the duration in
+//! headers, with one exception: the data length of a WAV, which may claim more than the file has.
 
 use std::io::Cursor;
 use std::time::Duration;
@@ -18,10 +18,10 @@ use crate::fault::{broken, cut_short, too_much};
 use crate::reader::{ByteReader, size};
 use crate::sniff::id3_length;
 
-/// Two hours of the smallest packets that codecs make. Whoever needs more is not playing.
+/// The most packets: two hours of the smallest packets that codecs produce.
 const MAX_PACKETS: u64 = 3_000_000;
 
-/// The facts about sound or film. (E1011, E1013)
+/// Returns the facts about audio or video. (E1011, E1013)
 pub(crate) fn examine(bytes: &Bytes, kind: MediaType) -> Result<MediaFacts, Failure> {
     let mut facts = MediaFacts::new(kind, u64::try_from(bytes.len()).unwrap_or(u64::MAX));
     if kind == MediaType::Wav {
@@ -51,7 +51,7 @@ fn open(bytes: &Bytes, kind: MediaType) -> Result<Box<dyn FormatReader>, Failure
         MediaType::WebmAudio | MediaType::WebmVideo => &["matroska", "webm", "mkv"],
         _ => &["isomp4"],
     };
-    // The opening has said what it is; a reader for something else would be reading something else.
+    // The first bytes have identified the type; a reader for another type must not be used.
     if wanted.contains(&format.format_info().short_name) && !format.tracks().is_empty() {
         Ok(format)
     } else {
@@ -78,7 +78,7 @@ fn film_size(tracks: &[Track]) -> Option<(u32, u32)> {
     })
 }
 
-/// The end of the last packet. A file that breaks off after some packets has ended there: live recordings do.
+/// Returns the end of the last packet. A file that breaks off after some packets is valid: live recordings do.
 fn scan(format: &mut dyn FormatReader, kind: MediaType) -> Result<Duration, Failure> {
     let bases: Vec<_> = format.tracks().iter().map(|track| (track.id, track.time_base)).collect();
     let enough = MediaLimits::length_of(kind.category()).unwrap_or(Duration::MAX);
@@ -97,7 +97,7 @@ fn scan(format: &mut dyn FormatReader, kind: MediaType) -> Result<Duration, Fail
         let nanoseconds = start.saturating_add(base.calc_duration_saturating(packet.dur).as_nanos());
         let end = u64::try_from(nanoseconds.max(0)).map_or(Duration::MAX, Duration::from_nanos);
         longest = longest.max(end);
-        // Long enough to be refused; how much longer it is does not matter.
+        // Long enough to be refused; the exact length does not matter.
         if longest > enough {
             return Ok(longest);
         }
@@ -105,7 +105,7 @@ fn scan(format: &mut dyn FormatReader, kind: MediaType) -> Result<Duration, Fail
     Err(too_much(kind, "has too many parts"))
 }
 
-/// A WAV plays as long as its header says, or as long as its bytes last, whichever is longer. (MEDIA-006)
+/// Returns the duration of a WAV: that of its header, or that of its bytes if the header has none. (MEDIA-006)
 fn wav(bytes: &[u8]) -> Result<Duration, Failure> {
     let cut = || cut_short(MediaType::Wav);
     let mut reader = ByteReader::new(bytes);
@@ -132,7 +132,7 @@ fn wav(bytes: &[u8]) -> Result<Duration, Failure> {
     }
 }
 
-/// Recorders that do not know the length in advance write the largest number, or none.
+/// Computes the duration. Recorders that do not know the length in advance write the largest number, or zero.
 fn plays(claimed: u32, present: usize, rate: u64) -> Duration {
     let present = u64::try_from(present).unwrap_or(u64::MAX);
     let length = match claimed {
@@ -142,7 +142,7 @@ fn plays(claimed: u32, present: usize, rate: u64) -> Duration {
     Duration::from_millis(length.saturating_mul(1000) / rate.max(1))
 }
 
-/// Bytes per second. Plain samples are counted, for the field that says it is often wrong.
+/// Returns the bytes per second. Computes them for plain samples, because the header field is often wrong.
 fn byte_rate(header: &[u8]) -> Result<u64, Failure> {
     let mut reader = ByteReader::new(header);
     let fields = (reader.le16(), reader.le16(), reader.le32(), reader.le32(), reader.le16());

@@ -1,5 +1,5 @@
-//! The port of the runtime, put together: where bytes come from, what they are, how they fit.
-//! Whatever computes runs on threads that may block, a few at a time, and a panic there is a broken item.
+//! The media port of the runtime: loads bytes, recognises types, converts. Runs CPU work on blocking threads, a few
+//! items at a time; a panic there is reported as a broken item.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,19 +20,19 @@ use crate::uploads::Uploads;
 use crate::worker::Worker;
 use crate::{checksum, image, sniff, sound};
 
-/// How many items are decoded at a time, at most. Each may take 200 MiB.
+/// The most items that are decoded at a time. Each picture may take about 300 MiB.
 const AT_A_TIME: usize = 8;
 
-/// Who reads documents.
+/// The place where documents are read.
 #[derive(Debug, Clone)]
 pub enum Documents {
-    /// A process of its own, with limits. For everybody who takes documents from strangers.
+    /// A separate process with limits. Required for documents from untrusted users.
     InWorker(Worker),
-    /// This process, which a document then can fill. For tests and for one's own documents.
+    /// This process, which a document can then exhaust. For tests and trusted documents.
     Here,
 }
 
-/// Gets media and looks into them. Cheap to clone.
+/// Loads and inspects media. Cheap to clone.
 #[derive(Clone)]
 pub struct Media {
     files: Arc<MediaFiles>,
@@ -49,7 +49,7 @@ impl std::fmt::Debug for Media {
 }
 
 impl Media {
-    /// Media from files, for callers on this machine.
+    /// Creates a source of local files, for callers on this machine.
     #[must_use]
     pub fn new(documents: Documents) -> Self {
         let places = std::thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, AT_A_TIME));
@@ -62,34 +62,34 @@ impl Media {
         }
     }
 
-    /// Files below these folders are open to callers from outside. (SEC-010)
+    /// Lets remote callers read files below these folders. (SEC-010)
     #[must_use]
     pub fn with_roots(mut self, roots: &[PathBuf]) -> Self {
         self.files = Arc::new(MediaFiles::below(roots));
         self
     }
 
-    /// Uploads can be referred to.
+    /// Adds a store of uploads.
     #[must_use]
     pub fn with_uploads(mut self, uploads: Uploads) -> Self {
         self.uploads = Some(uploads);
         self
     }
 
-    /// Addresses are fetched.
+    /// Adds a client for URLs.
     #[must_use]
     pub fn with_urls(mut self, urls: Arc<dyn UrlFetch>) -> Self {
         self.urls = Some(urls);
         self
     }
 
-    /// Does what takes memory, as soon as there is a place for it.
+    /// Runs work that takes much memory, as soon as a permit is free.
     async fn compute<T: Send + 'static>(
         &self,
         kind: MediaType,
         work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
-        // The permit goes along: work whose caller has gone still takes its memory.
+        // The work owns the permit: it takes memory even after its caller is cancelled.
         let permit = Arc::clone(&self.places).acquire_owned().await;
         look(kind, move || {
             let _permit = permit;
@@ -206,12 +206,12 @@ impl MediaSource for Media {
     }
 }
 
-/// Sound and film are passed on as they are or not at all: nothing here converts them. (E4011)
+/// Refuses audio and video that the model does not accept: this crate does not convert them. (E4011)
 fn unsuitable(kind: MediaType) -> Failure {
     Failure::new(ErrorCode::MultimodalNotSupported, format!("the model does not take {kind}"))
 }
 
-/// Does what takes time, where that is allowed. (E1013 for a panic)
+/// Runs work on a blocking thread. (E1013 for a panic)
 async fn look<T: Send + 'static>(
     kind: MediaType,
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
@@ -220,7 +220,7 @@ async fn look<T: Send + 'static>(
     done.unwrap_or_else(|_| Err(broken(kind, "cannot be decoded")))
 }
 
-/// Work that waits for the disk or reads over many bytes, but takes no memory of its own.
+/// Runs work that waits for the disk or reads many bytes, but takes little memory, so it needs no permit.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {

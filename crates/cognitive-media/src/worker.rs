@@ -1,7 +1,8 @@
-//! A process of its own for documents. It may not have more memory and time than it is given, and when it asks for
-//! more it ends, alone. A parser that loops, or that is talked into gigabytes, is somebody else's problem there.
+//! A separate process for documents, with limits on memory and time. A document that exceeds them ends only this
+//! process: a parser that loops or allocates gigabytes does not affect the server.
 //!
-//! One line of JSON says what is wanted, the document follows until the end of the input; the answer is one value.
+//! Protocol: one line of JSON has the request, the document follows until the end of the input, and the answer is one
+//! JSON value.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead as _, Read, Write};
@@ -20,61 +21,61 @@ use crate::fault::{broken, own, too_much};
 use crate::pdf::{PdfContent, PdfQuery, read};
 use crate::platform;
 
-/// The memory of the process, without what is mapped from files.
+/// The memory limit of the process, without mapped files.
 pub const MEMORY: u64 = 160 << 20;
-/// The seconds of computing of the process.
+/// The CPU time limit of the process, in seconds.
 pub const SECONDS: u64 = 10;
-/// The longest answer: a text of the longest length, every letter escaped.
+/// The longest answer: a text of the longest length, with every letter escaped.
 const MAX_ANSWER_LENGTH: u64 = 64 << 20;
 
-/// The longest line that says what is wanted.
+/// The longest request line.
 const MAX_REQUEST_LENGTH: u64 = 1024;
 
-/// What is wanted, and of how many bytes.
+/// The request: the question, and the length of the document.
 #[derive(Serialize, Deserialize)]
 struct Request {
     question: PdfQuery,
     bytes: usize,
 }
 
-/// How to start the process, and how long to wait for it.
+/// The program to start, and the time to wait for it.
 #[derive(Debug, Clone)]
 pub struct Worker {
     program: PathBuf,
     arguments: Vec<OsString>,
-    /// All that the process has in its environment.
+    /// The complete environment of the process.
     variables: Vec<(&'static str, &'static str)>,
     patience: Duration,
 }
 
 impl Worker {
-    /// A program that calls [`serve`] when it is started with these arguments.
+    /// Configures a program that calls [`serve`] when it is started with these arguments.
     #[must_use]
     pub fn new(program: PathBuf, arguments: &[&str]) -> Self {
         let arguments = arguments.iter().map(OsString::from).collect();
         Self { program, arguments, variables: Vec::new(), patience: Duration::from_secs(2 * SECONDS) }
     }
 
-    /// With a variable in its environment, which has none otherwise.
+    /// Adds a variable to the environment, which is empty otherwise.
     #[must_use]
     pub fn with_variable(mut self, name: &'static str, value: &'static str) -> Self {
         self.variables.push((name, value));
         self
     }
 
-    /// With another time to wait, all in all.
+    /// Sets the total time to wait for an answer.
     #[must_use]
     pub fn patient_for(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// Asks a new process. Dropping the future ends it.
+    /// Sends a question to a new process. Dropping the future kills it.
     pub(crate) async fn ask(&self, document: Bytes, question: PdfQuery) -> Result<PdfContent, Failure> {
         let mut child = self.start()?;
         let answer = tokio::time::timeout(self.patience, talk(&mut child, &document, question)).await;
         let Ok(answer) = answer else {
-            // It was asked to stop by being dropped; nobody waits for it.
+            // Dropping the child kills it; there is no need to wait for its exit.
             return Err(exhausted());
         };
         let answer = answer.map_err(|error| own("the document could not be handed over", &error))?;
@@ -87,7 +88,7 @@ impl Worker {
     fn start(&self) -> Result<Child, Failure> {
         Command::new(&self.program)
             .args(&self.arguments)
-            // It needs nothing of ours, least of all keys.
+            // The process needs no variables of the server, which include keys.
             .env_clear()
             .envs(self.variables.iter().copied())
             .stdin(Stdio::piped())
@@ -107,7 +108,7 @@ async fn talk(child: &mut Child, document: &Bytes, question: PdfQuery) -> io::Re
     let mut line = serde_json::to_vec(&Request { question, bytes: document.len() })?;
     line.push(b'\n');
     let send = async move {
-        // A process that ends early closes the pipe; its answer, or the lack of one, says why.
+        // A process that ends early closes the pipe. Its answer, or the missing answer, gives the reason.
         let _closed = async {
             to.write_all(&line).await?;
             to.write_all(document).await?;
@@ -122,10 +123,10 @@ async fn talk(child: &mut Child, document: &Bytes, question: PdfQuery) -> io::Re
     received.map(|_| answer)
 }
 
-/// Why there is no answer.
+/// Returns the error for a missing answer.
 async fn ended(child: &mut Child) -> Failure {
     match child.wait().await {
-        // The process handles everything else, so without a status it ran into a limit.
+        // The process handles all other errors, so a missing exit code means that it hit a limit.
         Ok(status) if status.code().is_none() => exhausted(),
         Ok(status) if status.success() => broken(MediaType::Pdf, "cannot be read"),
         _ => Failure::new(ErrorCode::InternalError, "the process that reads documents has failed"),
@@ -137,14 +138,14 @@ fn exhausted() -> Failure {
     too_much(MediaType::Pdf, &what)
 }
 
-/// The work of the process: limits itself, reads a question and a document, answers.
+/// Runs the process: sets its limits, reads a question and a document, answers.
 pub fn serve(input: impl Read, mut output: impl Write) -> io::Result<()> {
     platform::confine(SECONDS, MEMORY)?;
     let mut input = io::BufReader::new(input);
     let mut line = Vec::new();
     input.by_ref().take(MAX_REQUEST_LENGTH).read_until(b'\n', &mut line)?;
     let request: Request = serde_json::from_slice(&line)?;
-    // A buffer that grows by doubling would take half of the memory that there is.
+    // A buffer that grows by doubling would take half of the available memory.
     let mut document = Vec::new();
     document.try_reserve_exact(request.bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
     let most = u64::try_from(request.bytes).unwrap_or(u64::MAX);

@@ -1,5 +1,5 @@
-//! Every historic format, turned into one shape. Past this folder nobody knows what a module looked like on disk.
-//! Refuses contract files that are too large together, and member names without end.
+//! Readers for all module formats, which produce one common structure. Code outside this folder does not know the
+//! format on disk. Refuses contract files that are too large together, and member names that are too long.
 
 mod v0;
 mod v1;
@@ -20,10 +20,10 @@ use cognitive_contract::trained::TrainedModel;
 
 pub use v1::{front_matter, front_matter_text};
 
-/// A module folder as it was read: everything there is, and what is wrong with it.
+/// The contents of a module folder as read, with all faults found so far.
 #[derive(Debug)]
 pub struct ModuleParts {
-    /// What kind of folder it is.
+    /// The format of the folder.
     pub format: Format,
     /// The file that the manifest was read from.
     pub manifest_file: &'static str,
@@ -35,17 +35,17 @@ pub struct ModuleParts {
     pub prompt: String,
     /// The worked examples.
     pub(crate) examples: Vec<ExampleFile>,
-    /// What models have learned.
+    /// The trained heads, one entry per model.
     pub(crate) trained: Vec<TrainedModel>,
-    /// The texts, to point into.
+    /// The texts that findings point into.
     pub sources: Sources,
-    /// What keeps the module from being loaded.
+    /// The findings that prevent loading.
     pub findings: Vec<Finding>,
-    /// What the files of the contract may still have.
+    /// The remaining read budget of the contract files.
     contract: Budget,
 }
 
-/// Reads a folder in whatever format it has; `None` if it is no module.
+/// Reads a folder in any format; `None` if it is not a module.
 #[must_use]
 pub fn read(folder: &Folder) -> Option<ModuleParts> {
     let names = folder.names();
@@ -59,7 +59,7 @@ pub fn read(folder: &Folder) -> Option<ModuleParts> {
     Some(parts)
 }
 
-/// The manifest alone, as written, with the format it shows; `None` if it cannot be read. For lists of many modules.
+/// Reads only the manifest and its format, for lists of many modules; `None` if it cannot be read.
 #[must_use]
 pub fn read_manifest(folder: &Folder) -> Option<(Format, Value)> {
     let names = folder.names();
@@ -73,7 +73,7 @@ pub fn read_manifest(folder: &Folder) -> Option<(Format, Value)> {
     Some((Format::of_manifest(&manifest), manifest))
 }
 
-/// What is wrong with a YAML text, at its place and with a remedy.
+/// Turns a YAML error into a finding with its location and remedy.
 fn syntax_finding(file: &str, error: YamlError) -> Finding {
     let at = error.offset.map_or(FindingLocation::File, FindingLocation::Offset);
     Finding { hint: error.hint, ..Finding::error(file, at, "manifest/syntax", error.message) }
@@ -95,7 +95,7 @@ impl ModuleParts {
         }
     }
 
-    /// Reads a required text file; what goes wrong becomes a finding.
+    /// Reads a required text file; a failure becomes a finding.
     fn text(&mut self, folder: &Folder, file: &str) -> Option<String> {
         self.keep(file, folder.read(file, TEXT_LIMIT))
     }

@@ -1,4 +1,4 @@
-//! v0: six files. Deprecated, but what is there can be read, so it still runs.
+//! v0: six files. Deprecated, but existing modules still run.
 
 use serde_json::{Value, json};
 
@@ -25,8 +25,8 @@ pub(super) fn read(folder: &Folder) -> ModuleParts {
     let input = parts.schema(folder, "input.schema.json");
     let output = parts.schema(folder, "output.schema.json");
     if let (Some(input), Some(output)) = (input, output) {
-        // One document with two sections, the way every later format has it. References inside a file that start
-        // at its root would lose their root, so they move along.
+        // Builds one document with two sections, as in every later format. References that start at the root of the old
+        // file get the new section as a prefix.
         let document = json!({ "input": rebased(input, "#/input"), "output": rebased(output, "#/output") });
         parts.schemas.insert(SCHEMA_FILE.to_owned(), document);
     }

@@ -13,8 +13,8 @@ use crate::yaml::{self, YamlError};
 
 const MANIFEST: &str = "MODULE.md";
 
-/// Splits a text into the YAML between two `---` lines and what follows.
-/// The numbers are the byte offsets at which each part starts. `None` if there is no front matter.
+/// Splits a text into the YAML between two `---` lines and the rest. The numbers are the byte offsets at which each
+/// part starts. `None` if the text has no front matter.
 fn split(text: &str) -> Option<(&str, usize, &str)> {
     let is_fence = |line: &str| line.trim_end() == "---";
     let mut lines = text.split_inclusive('\n');
@@ -31,7 +31,7 @@ fn split(text: &str) -> Option<(&str, usize, &str)> {
     None
 }
 
-/// The part of a manifest file that is YAML, and where it starts.
+/// Returns the YAML part of a manifest file and its byte offset.
 #[must_use]
 pub fn front_matter_text<'a>(file: &str, text: &'a str) -> (&'a str, usize) {
     let is_markdown = Path::new(file).extension().is_some_and(|extension| extension == "md");

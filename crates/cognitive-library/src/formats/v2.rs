@@ -1,5 +1,5 @@
-//! v2.x: `module.yaml`, `prompt.md`, `schema.json`, and the further schema files that these name.
-//! No file is tried twice, however often it is named, and not many files are tried at all.
+//! v2.x: `module.yaml`, `prompt.md`, `schema.json`, and further schema files that these name. Reads each file at most
+//! once, and limits the number of files.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -15,7 +15,7 @@ use crate::folder::{Folder, safe_relative};
 use crate::yaml;
 
 const MANIFEST: &str = "module.yaml";
-/// More files than this make no contract that anybody could read.
+/// The highest number of contract files. A contract of more files is unreadable.
 const MAX_FILES: usize = 32;
 
 pub(super) fn read(folder: &Folder) -> ModuleParts {
@@ -34,7 +34,7 @@ pub(super) fn read(folder: &Folder) -> ModuleParts {
     parts
 }
 
-/// Reads `schema.json` and, from there, from `io` and from `context`, every file that is named.
+/// Reads `schema.json` and every file that it, `io` or `context` names.
 pub(super) fn read_schemas(parts: &mut ModuleParts, folder: &Folder) {
     let mut wanted = WantedFiles::default();
     wanted.add(SCHEMA_FILE.to_owned());
@@ -50,14 +50,14 @@ pub(super) fn read_schemas(parts: &mut ModuleParts, folder: &Folder) {
         }
     }
     for place in context_schemas(&parts.manifest) {
-        // A path that leads out of the module is reported where the manifest is judged.
+        // A path that leads out of the module is reported by the checks of the manifest.
         if let Some(path) = safe_relative(&SectionRef::parse(place).file) {
             wanted.add(path.to_string_lossy().into_owned());
         }
     }
     while let Some(file) = wanted.next.pop_front() {
         let Some(schema) = parts.schema(folder, &file) else {
-            // What is too large together has been said once; the files that follow do not make it smaller.
+            // The size limit was reported once, and later files would exceed it too.
             if parts.contract.is_spent() {
                 return;
             }
@@ -79,7 +79,7 @@ fn context_schemas(manifest: &Value) -> impl Iterator<Item = &str> {
     lists.into_iter().flatten().flatten().filter_map(|entry| entry.get("schema")?.as_str())
 }
 
-/// The files to read. Each is listed once, also if reading it fails.
+/// The queue of files to read. Each file enters it once, even if reading it fails.
 #[derive(Default)]
 struct WantedFiles {
     next: VecDeque<String>,
@@ -100,7 +100,7 @@ impl WantedFiles {
         self.next.push_back(file);
     }
 
-    /// The files that `$ref`s name. References that are not allowed are reported when the contract is compiled.
+    /// Adds the files that `$ref`s name. Forbidden references are reported when the contract is compiled.
     fn add_named(&mut self, schema: &Value, from: &str) {
         let answered = names_answered_by_ids(from, schema);
         let mut known = HashSet::new();
@@ -115,14 +115,14 @@ impl WantedFiles {
     }
 }
 
-/// What each `$ref` says before the `#`.
+/// Visits the part of each `$ref` before the `#`.
 fn named_files<'a>(node: &'a Value, visit: &mut impl FnMut(&'a str)) {
     match node {
         Value::Object(members) => {
             if let Some(reference) = members.get("$ref").and_then(Value::as_str) {
                 visit(reference.split_once('#').map_or(reference, |(file, _)| file));
             }
-            // Examples and defaults are data; a `$ref` in them means nothing.
+            // Examples and defaults are data; a `$ref` in them has no meaning.
             for (_, child) in members.iter().filter(|(name, _)| !DATA_KEYWORDS.contains(&name.as_str())) {
                 named_files(child, visit);
             }

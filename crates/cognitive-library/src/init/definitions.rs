@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::schema::words;
 use super::{Feature, Template};
 
-/// What the sections of this template refer to; empty if they refer to nothing.
+/// Returns the definitions that the sections of this template refer to; empty if they refer to none.
 pub(super) fn definitions(template: &Template) -> Map<String, Value> {
     let mut definitions = Map::new();
     let kinds = template.media();
@@ -23,7 +23,7 @@ pub(super) fn definitions(template: &Template) -> Map<String, Value> {
     definitions
 }
 
-/// How many insights the manifest of the tier allows.
+/// The number of insights that the manifest of the tier allows.
 fn insights(tier: Tier) -> Option<u64> {
     match tier {
         Tier::Exec => None,
@@ -120,7 +120,7 @@ fn by_url() -> Value {
 }
 
 fn by_base64(kinds: &[InputModality]) -> Value {
-    // Wide on purpose: a kind that the module does not take is refused with a code of its own, E1010.
+    // Wide on purpose: an unsupported kind of media is refused with its own code, E1010.
     let pattern = if kinds.contains(&InputModality::Document) {
         "^((image|audio|video)/[a-z0-9.+-]+|application/pdf)$"
     } else {

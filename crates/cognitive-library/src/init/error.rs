@@ -1,9 +1,9 @@
-//! Why no module was created, and what to do about it.
+//! The reasons why no module was created, each with a remedy.
 
 use std::path::PathBuf;
 use std::{error, fmt, io};
 
-/// Why no module was created.
+/// The reason why no module was created.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum InitError {
@@ -11,17 +11,17 @@ pub enum InitError {
     Name {
         /// The name as it was given.
         name: String,
-        /// A name near it that follows the rules, if there is one.
+        /// A similar name that follows the rules, if one exists.
         suggestion: Option<String>,
     },
-    /// Something is there already. It was not touched.
+    /// The path exists already. It was not touched.
     Exists {
-        /// Where.
+        /// The existing path.
         path: PathBuf,
     },
-    /// The file system refused. Nothing of the module is left behind.
+    /// The file system refused. No part of the module is left behind.
     Write {
-        /// The folder that was to be created.
+        /// The folder that should have been created.
         path: PathBuf,
         /// The reason.
         source: io::Error,
@@ -29,7 +29,7 @@ pub enum InitError {
 }
 
 impl InitError {
-    /// What to do about it, as one sentence without final period.
+    /// Returns the remedy, as one sentence without final period.
     #[must_use]
     pub fn hint(&self) -> String {
         match self {

@@ -1,4 +1,4 @@
-//! The golden case of a new module: an input, what the answer must satisfy, and a recorded reply that does.
+//! The golden case of a new module: an input, the expectation, and a recorded reply that satisfies it.
 
 use cognitive_contract::manifest::{InputModality, Tier};
 use serde_json::{Map, Value, json};
@@ -11,12 +11,12 @@ const PNG: &str = include_str!("../../templates/media/example.png.b64");
 /// A tone of a tenth of a second.
 const WAV: &str = include_str!("../../templates/media/example.wav.b64");
 
-/// A red film of two pictures of 16 by 16 pixels.
+/// A red video of two frames of 16 by 16 pixels.
 const MP4: &str = include_str!("../../templates/media/example.mp4.b64");
 /// A page with one line of text.
 const PDF: &str = include_str!("../../templates/media/example.pdf.b64");
 
-/// What the caller sends.
+/// The input that the caller sends.
 pub(super) fn input(template: &Template) -> Value {
     let text = match template.tier {
         Tier::Exec => "The lid of my parcel was broken again. I am really not happy with this.",
@@ -38,7 +38,7 @@ pub(super) fn input(template: &Template) -> Value {
     Value::Object(input)
 }
 
-/// An item of each kind, as small as it gets, so that the example needs no other file and no network.
+/// Returns a minimal item of a kind, so that the example needs no other file and no network.
 fn media_item(kind: InputModality) -> Option<Value> {
     let inline = |media_type: &str, data: &str| json!({ "type": "base64", "media_type": media_type, "data": data.trim_end() });
     match kind {
@@ -64,7 +64,7 @@ fn session_state(runs: u64) -> Value {
     json!({ "runs": runs, "notes": ["All texts so far were in English."] })
 }
 
-/// What the answer must satisfy, also when a real model gives it in other words.
+/// The expectation that the answer must satisfy, also when a real model words it differently.
 pub(super) fn expected(template: &Template) -> Value {
     match template.tier {
         Tier::Exec => json!({
@@ -85,7 +85,7 @@ pub(super) fn expected(template: &Template) -> Value {
     }
 }
 
-/// What a model answered.
+/// The recorded reply of a model.
 pub(super) fn reply(template: &Template) -> Value {
     let (meta, mut data) = match template.tier {
         Tier::Exec => sorted(),

@@ -1,7 +1,7 @@
-//! Template texts: `<<name>>` stands for a part that is put in its place.
-//! Knows no conditions and no loops; what is optional is chosen in Rust.
+//! Template texts: each mark `<<name>>` is replaced by the part of that name. Has no conditions and no loops; Rust code
+//! selects optional parts.
 
-/// Puts each part in its place. A part is never searched for further marks, as long as no part contains one.
+/// Replaces each mark by its part. Replaced text is searched for later marks too, so no part may contain one.
 pub(super) fn fill(template: &str, parts: &[(&str, &str)]) -> String {
     parts.iter().fold(template.to_owned(), |text, (name, part)| text.replace(&format!("<<{name}>>"), part))
 }

@@ -1,5 +1,5 @@
-//! Writes a folder as a whole or not at all: first under a hidden name beside its place, then renamed.
-//! Replaces nothing, also if something appears at the place in the meantime.
+//! Writes a folder completely or not at all: first under a hidden name in the same parent, then by a rename. Replaces
+//! nothing, even if the target appears in the meantime.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub fn create<T: AsRef<[u8]>>(
     files: &BTreeMap<String, T>,
 ) -> Result<PathBuf, InitError> {
     let target = parent.join(name);
-    // A link that leads nowhere is something, too.
+    // A dangling link also counts as existing.
     if fs::symlink_metadata(&target).is_ok() {
         return Err(InitError::Exists { path: target });
     }
@@ -25,7 +25,7 @@ pub fn create<T: AsRef<[u8]>>(
     let draft = write_draft(parent, name, files).map_err(refused)?;
     match rename(draft.path(), &target) {
         Ok(()) => {
-            // It has another name now, so there is nothing to remove any more.
+            // The folder was renamed, so the temporary name must not be removed.
             let _ = draft.keep();
             Ok(target)
         }
@@ -34,7 +34,7 @@ pub fn create<T: AsRef<[u8]>>(
     }
 }
 
-/// Writes the files into a hidden folder, which is never taken for a module and removes itself if this fails.
+/// Writes the files into a hidden folder, which is never taken for a module and is removed on failure.
 fn write_draft<T: AsRef<[u8]>>(
     parent: &Path,
     name: &str,
@@ -55,7 +55,7 @@ fn rename(from: &Path, to: &Path) -> io::Result<()> {
     if platform::rename_to_free_name(from, to)? { Ok(()) } else { rename_after_a_look(from, to) }
 }
 
-/// The next best: between the look and the step only an empty folder could be replaced.
+/// The fallback: an empty folder that appears between the check and the rename is replaced.
 fn rename_after_a_look(from: &Path, to: &Path) -> io::Result<()> {
     if fs::symlink_metadata(to).is_ok() {
         return Err(io::ErrorKind::AlreadyExists.into());
@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(made, parent.join("m"));
         assert_eq!(entries(&parent), ["m"]);
         assert_eq!(fs::read_to_string(made.join("t/b")).unwrap(), "2");
-        // As open as any folder that people make, although it began as a temporary one.
+        // The folder has the same mode as any new folder, although it was created as a temporary one.
         let plain = parent.join("plain");
         fs::create_dir(&plain).unwrap();
         assert_eq!(fs::metadata(&made).unwrap().permissions(), fs::metadata(&plain).unwrap().permissions());
@@ -149,7 +149,7 @@ mod tests {
                 assert!(matches!(error, InitError::Write { .. }), "{error}");
                 assert!(entries(dir.path()).is_empty());
             }
-            // The system administrator may write everywhere.
+            // Root may write everywhere.
             Ok(_) => assert_eq!(entries(dir.path()), ["m"]),
         }
     }

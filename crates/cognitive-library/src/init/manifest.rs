@@ -1,5 +1,5 @@
-//! `module.yaml` of a new module: the block of its tier, a block per feature, and what all modules have.
-//! Put together as text, because the comments are half of its worth.
+//! `module.yaml` of a new module: a block for its tier, a block per feature, and the common blocks. Built as text, not
+//! serialised, because the comments matter as much as the values.
 
 use cognitive_contract::manifest::{InputModality, Mode, Tier};
 
@@ -37,7 +37,8 @@ fn tier(template: &Template) -> String {
     fill(text, &parts.each_ref().map(|(mark, part)| (*mark, part.as_str())))
 }
 
-/// Decision modules serve people and programs, so both forms are on offer; the others were asked to stream.
+/// Decision modules serve people and programs, so they offer both modes. The others get here only if streaming was
+/// requested.
 fn response(tier: Tier) -> String {
     let (mode, reason) = match tier {
         Tier::Exec => (

@@ -1,5 +1,5 @@
-//! The shortest module that is complete: a manifest of seven lines, a prompt of four, a contract of two members, and a
-//! golden test. What the runtime knows better, such as the form of the envelope, is left to it.
+//! The shortest complete module: a manifest of seven lines, a prompt of four, a contract of two members, and a golden
+//! test. The runtime supplies the rest, such as the form of the envelope.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::fill::fill;
 use super::pretty::pretty;
 use super::{Feature, Template, name};
 
-/// What the example sends, and what `cogn init` suggests to try.
+/// The text of the example, which `cogn init` also suggests for a first run.
 pub const EXAMPLE_TEXT: &str = "Where is my parcel?";
 
 pub(super) fn files(template: &Template) -> BTreeMap<String, String> {
@@ -32,7 +32,7 @@ fn manifest(template: &Template) -> String {
         Tier::Decision => "decision",
         Tier::Exploration => "exploration",
     };
-    // As in the full form: decision modules serve people and programs, the others were asked to stream.
+    // As in the full form: decision modules serve people and programs; the others stream only on request.
     let response = match template.tier {
         _ if !template.has(Feature::Streaming) => "",
         Tier::Decision => "\nresponse: {mode: both}",

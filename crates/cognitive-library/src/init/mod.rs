@@ -1,9 +1,9 @@
-//! `cogn init`: a new module folder that is valid at once and that an author likes to start from.
-//! Never touches a folder that exists, and never leaves half of a new one behind.
+//! `cogn init`: creates a new module folder that is valid at once. Never changes an existing folder, and never leaves
+//! an incomplete one behind.
 //!
-//! The minimal form is three short files and a test. In the full form each tier has a small working task of its own, and
-//! features add to it. Prose lives in `templates/`, where it can
-//! be read and edited as the Markdown and YAML that it becomes; contracts and examples are built as JSON.
+//! The minimal form is three short files and a test. In the full form each tier has a small working task, and features
+//! extend it. Prose is stored in `templates/` as Markdown and YAML, where it can be read and edited; contracts and
+//! examples are built as JSON.
 
 mod definitions;
 mod error;
@@ -32,50 +32,50 @@ pub use minimal::EXAMPLE_TEXT;
 pub use name::{check as check_new_name, suggestion as suggested_name};
 pub use pretty::pretty as pretty_json;
 
-/// Something that a new module can do besides its plain task.
+/// An optional capability of a new module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Feature {
-    /// Answers piece by piece.
+    /// Streams its answer.
     Streaming,
-    /// Takes this kind of media. `Text` adds nothing: text is always understood.
+    /// Accepts this kind of media. `Text` adds nothing: text is always accepted.
     Media(InputModality),
-    /// Takes a conversation and a session state, and hands the state on.
+    /// Accepts a conversation and a session state, and returns the state.
     Context,
-    /// Lets another module work first and uses its result.
+    /// Calls another module first and uses its result.
     Compose,
 }
 
-/// What a new module shall be.
+/// The options of a new module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     /// Its name, which is also the name of its folder.
     pub name: String,
-    /// How much freedom of expression it has.
+    /// The tier: how much freedom the module has.
     pub tier: Tier,
-    /// What it can do besides.
+    /// The optional capabilities.
     pub features: BTreeSet<Feature>,
-    /// Whether every section is written out, with comments.
+    /// True if every section is written out, with comments.
     pub full: bool,
-    /// Where an editor finds the schema of `module.yaml`, seen from the module's folder.
+    /// The path of the schema of `module.yaml` for editors, relative to the module's folder.
     pub editor_schema: Option<String>,
 }
 
 impl Template {
-    /// A plain module of a tier, in its shortest form.
+    /// Creates a plain template of a tier, in its shortest form.
     #[must_use]
     pub fn new(name: impl Into<String>, tier: Tier) -> Self {
         Self { name: name.into(), tier, features: BTreeSet::new(), full: false, editor_schema: None }
     }
 
-    /// The same with every section written out.
+    /// Selects the full form, with every section written out.
     #[must_use]
     pub fn written_out(mut self) -> Self {
         self.full = true;
         self
     }
 
-    /// Whether it gets the shortest form: media, context and parts need sections that it does not have.
+    /// Returns whether the module gets the shortest form. Media, context and parts need sections that this form lacks.
     #[must_use]
     pub fn is_minimal(&self) -> bool {
         !self.full && self.features.iter().all(|feature| *feature == Feature::Streaming)
@@ -92,7 +92,7 @@ impl Template {
         self.features.contains(&feature)
     }
 
-    /// The kinds of media, in the order of the manifest.
+    /// The kinds of media other than text, in the order of the manifest.
     fn media(&self) -> Vec<InputModality> {
         let kinds = self.features.iter().filter_map(|feature| match feature {
             Feature::Media(kind) if *kind != InputModality::Text => Some(*kind),
@@ -102,7 +102,7 @@ impl Template {
     }
 }
 
-/// The files of a new module: path inside its folder → content. Writes nothing.
+/// Returns the files of a new module: path inside its folder → content. Writes nothing.
 pub fn files(template: &Template) -> Result<BTreeMap<String, String>, InitError> {
     name::check(&template.name)?;
     let mut files = if template.is_minimal() { minimal::files(template) } else { full(template) };
@@ -126,8 +126,8 @@ fn full(template: &Template) -> BTreeMap<String, String> {
     files.into_iter().map(|(path, text)| (path.to_owned(), text)).chain(part).collect()
 }
 
-/// Creates the folder `parent/NAME`, as a whole or not at all, and returns its path.
-/// Missing parents are created and stay, whatever happens afterwards.
+/// Creates the folder `parent/NAME`, completely or not at all, and returns its path. Missing parents are created and
+/// stay, even on failure.
 pub fn create(parent: &Path, template: &Template) -> Result<PathBuf, InitError> {
     folder::create(parent, &template.name, &files(template)?)
 }

@@ -1,5 +1,5 @@
-//! Names of new modules: the rule of the manifest, a suggestion for what breaks it, and forms for people and YAML.
-//! The rule itself is not repeated here; the manifest's own schema judges.
+//! Names of new modules: a check, a suggestion for an invalid name, and forms for headings and YAML. Does not repeat
+//! the rule: the schema of the manifest decides.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use cognitive_contract::manifest::violations;
 
 use super::InitError;
 
-/// The longest name that the manifest takes.
+/// The longest name that the manifest allows.
 const MAX_LENGTH: usize = 64;
 
 /// Refuses a name that the manifest would refuse.
@@ -22,7 +22,7 @@ fn is_valid(name: &str) -> bool {
     violations(&json!({ "name": name })).is_empty()
 }
 
-/// The nearest name that follows the rules: `My Module` and `myModule` become `my-module`.
+/// Returns the nearest valid name: `My Module` and `myModule` become `my-module`.
 #[must_use]
 pub fn suggestion(name: &str) -> Option<String> {
     let mut slug = String::new();
@@ -55,7 +55,7 @@ pub(super) fn title(name: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The name as a YAML scalar. Words that some YAML reader takes for a boolean or for nothing get quotes.
+/// The name as a YAML scalar. Quotes words that some YAML parsers read as a boolean or null.
 pub(super) fn yaml(name: &str) -> String {
     match name {
         "null" | "true" | "false" | "yes" | "no" | "on" | "off" | "y" | "n" => format!("\"{name}\""),

@@ -1,11 +1,12 @@
-//! The other module in a composed one. A bundled module, so that a new module runs without installing anything.
+//! The module that a new composed module calls. It is a bundled one, so that the new module runs without an
+//! installation.
 
 use serde_json::{Value, json};
 
 use super::Template;
 use super::fill::fill;
 
-/// The bundled module that a composed module asks first.
+/// The bundled module that a composed module calls first.
 pub(super) struct BundledPart {
     name: &'static str,
     field: &'static str,
@@ -13,7 +14,7 @@ pub(super) struct BundledPart {
 }
 
 impl BundledPart {
-    /// The summarizer, unless the new module takes its name: then it would call itself.
+    /// Returns the summarizer, unless the new module takes its name: it would call itself then.
     pub(super) fn of(template: &Template) -> Self {
         match template.name.as_str() {
             "summarizer" => Self { name: "text-classifier", field: "label", deed: "found a label for it" },
@@ -21,12 +22,12 @@ impl BundledPart {
         }
     }
 
-    /// The file that holds what it said in the golden case.
+    /// The file with its recorded reply in the golden case.
     pub(super) fn reply_file(&self) -> String {
         format!("tests/example.{}.reply.txt", self.name)
     }
 
-    /// What it said.
+    /// Its recorded reply.
     pub(super) fn reply(&self) -> Value {
         let data = match self.name {
             "text-classifier" => {

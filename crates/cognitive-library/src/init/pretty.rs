@@ -1,8 +1,8 @@
-//! JSON for people: what fits on a line and holds no object stays on it, as in the bundled modules.
+//! JSON for people: a value without nested objects stays on one line if it fits, as in the bundled modules.
 
 use serde_json::Value;
 
-/// The longest line that is not broken.
+/// The width at which a line is broken.
 const WIDTH: usize = 100;
 
 /// Writes a value with two spaces per level and a final line break. The outermost value is always spread out.
@@ -14,7 +14,7 @@ pub fn pretty(value: &Value) -> String {
     text
 }
 
-/// Writes a value that starts at `column`, on one line if it may.
+/// Writes a value that starts at `column`, on one line if possible.
 fn place(value: &Value, depth: usize, column: usize, text: &mut String) {
     match one_line(value) {
         Some(line) if column + line.chars().count() < WIDTH => text.push_str(&line),
@@ -56,7 +56,7 @@ fn list<'a>(
     text.push(close);
 }
 
-/// The value on one line; `None` if objects are nested in it.
+/// The value on one line; `None` if it contains nested objects.
 fn one_line(value: &Value) -> Option<String> {
     let flat = |value: &Value| !matches!(value, Value::Object(members) if !members.is_empty());
     match value {

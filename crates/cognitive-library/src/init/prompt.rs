@@ -1,4 +1,4 @@
-//! `prompt.md` of a new module: the task of its tier, what the model is given, and the envelope it answers with.
+//! `prompt.md` of a new module: the task of its tier, the input of the model, and the envelope it answers with.
 
 use cognitive_contract::manifest::{InputModality, Tier};
 
@@ -6,7 +6,7 @@ use super::fill::{fill, join};
 use super::part::BundledPart;
 use super::{Feature, Template, name, schema};
 
-/// How the model hands context on, in the list of members and in the example.
+/// The instructions for returning context, in the list of members and in the example.
 const EMITTED_NOTE: &str = "
 - `_emitted_context`, beside `data`: `session_state` for the next run, with `runs` (this one included) and `notes` \
 (what the next run should know).";
@@ -36,7 +36,7 @@ pub(super) fn text(template: &Template) -> String {
     join(&blocks)
 }
 
-/// What the model works with: media, fields, context, results of other modules.
+/// The input of the model: media, fields, context, results of other modules.
 fn given(template: &Template) -> String {
     let mut blocks = Vec::new();
     let media = template.media();

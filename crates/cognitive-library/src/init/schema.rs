@@ -1,5 +1,5 @@
-//! `schema.json` of a new module, built as JSON. Everything has a description, every list and text of the answer
-//! has a limit, and nothing stands beside a `$ref`, where Draft-07 would ignore it.
+//! `schema.json` of a new module, built as JSON. Everything has a description, every list and text of the answer has a
+//! limit, and no `$ref` has siblings, which Draft-07 would ignore.
 
 use cognitive_contract::manifest::{InputModality, Tier};
 use serde_json::{Map, Value, json};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::definitions::definitions;
 use super::{Feature, Template};
 
-/// The member of the input that holds media: named after the kind if there is only one.
+/// The input member that holds media. It is named after the kind if the module accepts only one.
 pub(super) fn media_property(kinds: &[InputModality]) -> &'static str {
     match kinds {
         [InputModality::Image] => "images",
@@ -99,8 +99,8 @@ fn context() -> Value {
     })
 }
 
-/// The payload. `rationale` comes first: a model that gives its reasons first decides better, and a stream starts
-/// with words.
+/// The payload. `rationale` comes first: a model that gives its reasons first decides better, and a stream starts with
+/// text.
 fn data(tier: Tier) -> Value {
     match tier {
         Tier::Exec => sorted(),
@@ -197,7 +197,7 @@ fn explored() -> Value {
     })
 }
 
-/// A non-empty text with a limit.
+/// A non-empty text with a length limit.
 pub(super) fn words(longest: u64, description: &str) -> Value {
     json!({ "type": "string", "minLength": 1, "maxLength": longest, "description": description })
 }
@@ -206,7 +206,7 @@ fn risk(description: &str) -> Value {
     json!({ "type": "string", "enum": ["none", "low", "medium", "high"], "description": description })
 }
 
-/// Listed values, or a value of the model's own with a reason.
+/// A list of values, or a custom value with a reason.
 fn extensible(values: &[&str], description: &str, custom: &str) -> Value {
     json!({
         "description": description,

@@ -1,4 +1,4 @@
-//! Every tier with every feature, alone and together: what `init` writes has to keep its own contract.
+//! Tests every tier with every feature, alone and together: the files of `init` must satisfy their own contract.
 
 use serde_json::Value;
 
@@ -53,7 +53,7 @@ impl Made {
     }
 }
 
-/// Plain, with each feature alone, and with all of them.
+/// Each tier plain, with each feature alone, and with all of them.
 fn all_templates() -> Vec<Template> {
     let mut templates = Vec::new();
     for tier in TIERS {
@@ -87,7 +87,7 @@ fn every_example_keeps_the_contract() {
         assert!(made.module.contract.input().accepts(&input), "{:?}", made.template);
         let reply = made.json("tests/example.reply.txt");
         made.accepts(&reply);
-        // The runtime would neither raise the stated risk nor stop the answer at the gate of its tier.
+        // The runtime neither raises the stated risk nor stops the answer at the gate of its tier.
         let envelope = Envelope::from_value(reply.clone()).unwrap();
         let data = reply["data"].as_object().unwrap();
         let stated = &envelope.meta().risk;
@@ -165,7 +165,7 @@ fn val_010_to_015_hold_by_construction() {
     }
 }
 
-/// Calls `each` with every object below a value.
+/// Calls `each` with every object inside a value.
 fn walk(value: &Value, each: &mut impl FnMut(&serde_json::Map<String, Value>)) {
     match value {
         Value::Object(members) => {
@@ -318,7 +318,7 @@ fn the_example_media_are_what_they_say() {
     let wav = base64(audio["recordings"][0]["data"].as_str().unwrap());
     assert!(wav.starts_with(b"RIFF") && wav[8..16] == *b"WAVEfmt ");
     let number = |at: usize| u32::from_le_bytes(wav[at..at + 4].try_into().unwrap());
-    // Bytes of sound against bytes per second: a tenth of a second, and nothing missing at the end.
+    // Bytes of audio against bytes per second: a tenth of a second, with nothing missing at the end.
     assert_eq!(number(40) * 10, number(28));
     assert_eq!(wav.len(), 44 + number(40) as usize);
     assert_eq!(number(4) as usize, wav.len() - 8);
@@ -355,7 +355,7 @@ fn comp_001_010_the_other_module_exists_and_takes_what_flows_to_it() {
         assert!(part.optional);
         let other = load(&bundled::find(&part.name).unwrap()).unwrap();
         assert!(part.version.unwrap() == "^1.0.0" && other.manifest.version.starts_with("1."));
-        // Its input is our example through the mapping, and the prompt reads a field that its data has.
+        // The mapping turns our example into its input, and the prompt reads a field that its data has.
         let [flow] = composition.dataflow.unwrap().try_into().unwrap();
         assert_eq!(flow.mapping.unwrap(), BTreeMap::from([("text".to_owned(), "$.text".to_owned())]));
         let mapped = serde_json::json!({ "text": made.json("tests/example.input.json")["text"] });
@@ -404,7 +404,7 @@ fn a_created_folder_loads_from_disk_and_is_never_overwritten() {
     assert_eq!(std::fs::read_to_string(made.join("prompt.md")).unwrap(), "mine");
 }
 
-/// META-002, D-17: everything that tells a model or a person what confidence is says the same.
+/// META-002, D-17: every explanation of confidence, for models and people, says the same.
 #[test]
 fn w10_meta_002_confidence_is_how_sure_a_module_is_of_having_met_its_contract() {
     let said = |text: &str| text.contains("how sure you are of having met this contract");

@@ -1,29 +1,29 @@
-//! Where each value of a JSON text stands. Refuses nothing: the parser does that; a fault ends the scan.
-//! Paths are written down only where somebody asks: a long name over many values must not be copied for each of them.
+//! The positions of the values in a JSON text. Refuses nothing, since the parser does; a fault ends the scan. Paths are
+//! computed on request: copying a long name for each of many values would be too expensive.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use super::{JsonPathStep, pointer_of, tokens};
 
-/// Values beyond these are not told apart: they are shown at a parent.
+/// The most values that are indexed. Later ones are reported at a parent.
 const MAX_VALUES: usize = 250_000;
-/// More repeated members than these help nobody.
+/// The most repeated members that are listed: an author starts with the first.
 const MAX_REPEATED: usize = 200;
-/// Beyond what the parser takes.
+/// The nesting limit of the scan, deeper than the parser accepts.
 const MAX_DEPTH: usize = 200;
 
-/// Where each value of a text stands, and the pointers of members whose name was given twice.
+/// The positions of all values in a text, and the pointers of members whose name occurs twice.
 #[derive(Debug, Default)]
 pub struct JsonIndex {
     root: Option<JsonNode>,
-    /// The children of one value stand side by side: items in their order, members by name.
+    /// The nodes. The children of a value are contiguous: items in order, members sorted by name.
     nodes: Vec<JsonNode>,
     /// Members that occur more than once in their object; the last one counts.
     pub repeated: Vec<String>,
 }
 
-/// A value, by ranges alone: of the text, and of the nodes that are in it.
+/// A value, stored as ranges only: of the text, and of its child nodes.
 #[derive(Debug)]
 struct JsonNode {
     span: Range<usize>,
@@ -33,8 +33,8 @@ struct JsonNode {
 }
 
 impl JsonIndex {
-    /// Byte range of the value at a JSON pointer, or of its nearest parent if it is not there; and whether it is the
-    /// value itself. `text` is the one that was indexed.
+    /// Returns the byte range of the value at a JSON pointer, or of its nearest parent if it does not exist. The flag
+    /// is true for the value itself. `text` must be the indexed text.
     #[must_use]
     pub fn nearest(&self, text: &str, pointer: &str) -> Option<(Range<usize>, bool)> {
         let mut node = self.root.as_ref()?;
@@ -47,7 +47,7 @@ impl JsonIndex {
         Some((node.span.clone(), true))
     }
 
-    /// Byte range of the name of the member at a JSON pointer, with its quotes.
+    /// Returns the byte range of the member name at a JSON pointer, with its quotes.
     #[must_use]
     pub fn name(&self, text: &str, pointer: &str) -> Option<Range<usize>> {
         let mut node = self.root.as_ref()?;
@@ -67,7 +67,7 @@ impl JsonIndex {
     }
 }
 
-/// A member name as it is meant; only names with escapes are copied.
+/// Decodes a member name; copies it only if it has escapes.
 fn name_at<'a>(text: &'a str, range: &Range<usize>) -> Cow<'a, str> {
     let quoted = text.get(range.clone()).unwrap_or_default();
     let plain = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or_default();
@@ -78,8 +78,8 @@ fn name_at<'a>(text: &'a str, range: &Range<usize>) -> Cow<'a, str> {
     }
 }
 
-/// Finds where each value of a valid JSON text stands. Of an invalid text it finds what comes before the fault, of a
-/// text with more than 250,000 values the first ones.
+/// Indexes a valid JSON text. In an invalid text it indexes the values before the fault, and in a text with more than
+/// 250,000 values the first ones.
 #[must_use]
 pub fn index(text: &str) -> JsonIndex {
     let mut scanner = Scanner { text, at: 0, seen: 0, path: Vec::new(), index: JsonIndex::default() };
@@ -106,7 +106,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// After a fault nothing is left to read, so that everything which is open ends.
+    /// Moves to the end of the text, so that all open values end.
     fn stop<T>(&mut self) -> Option<T> {
         self.at = self.text.len();
         None
@@ -139,13 +139,13 @@ impl Scanner<'_> {
         while let Some(member) = self.member() {
             members.push(member);
         }
-        // By name, to find them again; equal names keep their order, so the last one of them counts.
+        // Sorted by name for lookup. Equal names keep their order, so the last one counts.
         members.sort_by_cached_key(|member| name_at(text, &member.name));
         self.report_repeated(&members);
         self.keep(members)
     }
 
-    /// The next member; `None` at the end of the object.
+    /// Reads the next member; `None` at the end of the object.
     fn member(&mut self) -> Option<JsonNode> {
         self.skip(|byte| is_space(byte) || byte == b',');
         match self.peek()? {
@@ -180,7 +180,7 @@ impl Scanner<'_> {
             let before = self.at;
             let item = self.value(0..0);
             self.path.pop();
-            // A stray bracket is a value of no length, and would be one for ever.
+            // A stray bracket is an empty value, and would repeat forever.
             match item.filter(|_| self.at > before) {
                 Some(item) => items.push(item),
                 None => {
@@ -214,7 +214,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Steps over a string; returns where it stands, with its quotes.
+    /// Skips a string and returns its range, with its quotes.
     fn string(&mut self) -> Range<usize> {
         let start = self.at;
         self.at += 1;
@@ -297,7 +297,7 @@ mod tests {
         let text =
             format!(r#"{{"a": {{"{name}": {{"k": [{}0], "r": 0, "r": 1}}}}, "a": 1}}"#, "0,".repeat(999));
         let found = index(&text);
-        // The path of `r` would be longer than any that is shown; its nearest parent stands for it.
+        // The path of `r` exceeds the length limit, so its nearest parent is reported.
         assert_eq!(found.repeated, ["/a", "/a"]);
         assert_eq!(found.nodes.len(), 2 + 1 + 3 + 1000);
     }

@@ -1,5 +1,5 @@
-//! Carries a plan out. A kill, a full disk or a refusal at any moment leaves the module as it was or as planned.
-//! Never edits a file in place: the whole new folder is built beside the old one, then both change places at once.
+//! Applies a plan. A kill, a full disk or a refusal at any moment leaves the module unchanged or completely migrated.
+//! Never edits a file in place: builds the whole new folder next to the old one, then exchanges both.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,60 +12,60 @@ use super::{FileChange, MigrationPlan, tree};
 use crate::folder::{Folder, JSON_LIMIT};
 use crate::platform;
 
-/// What becomes of the old folder.
+/// The handling of the old folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backup {
-    /// It is kept beside the new one as `<module>_backup_<YYYYMMDD_HHMMSS>`.
+    /// Keeps it next to the new one as `<module>_backup_<YYYYMMDD_HHMMSS>`.
     Keep,
-    /// It is removed.
+    /// Removes it.
     Discard,
 }
 
-/// How a plan is carried out.
+/// The options for applying a plan.
 #[derive(Debug, Clone, Copy)]
 pub struct ApplyOptions {
-    /// What becomes of the old folder.
+    /// The handling of the old folder.
     pub backup: Backup,
-    /// The time in the name of the backup, which is written in UTC.
+    /// The time in the name of the backup, written in UTC.
     pub stamp: SystemTime,
-    /// What is done with a folder that is a link.
+    /// The handling of a folder that is a link.
     pub links: Links,
 }
 
-/// What is done with a folder that is a link.
+/// The handling of a folder that is a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Links {
-    /// It is migrated where it really is.
+    /// Migrates the real folder behind the link.
     Follow,
-    /// It is refused, also if it becomes one at the last moment.
+    /// Refuses the link, even if the folder becomes one at the last moment.
     Refuse,
 }
 
 impl ApplyOptions {
-    /// A migration that happens now, wherever the folder really is.
+    /// Returns the options for a migration at the current time that follows links.
     #[must_use]
     pub fn now(backup: Backup) -> Self {
         Self { backup, stamp: SystemTime::now(), links: Links::Follow }
     }
 }
 
-/// What was done.
+/// The result of applying a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Applied {
-    /// Where the old folder is, if it is still there.
+    /// The path of the old folder, if it still exists.
     pub backup: Option<PathBuf>,
 }
 
-/// Carries a plan out on the folder that it was made of. An empty plan does nothing.
+/// Applies a plan to the folder that it was made from. An empty plan does nothing.
 ///
-/// On any error the folder is as it was, byte for byte. A folder given as a link is migrated where it really is.
-/// A shell that stands in the folder stays in the old one; it finds the new one with `cd "$PWD"`.
+/// On any error the folder is unchanged, byte for byte. A shell whose working directory is the folder stays in the old
+/// one; `cd "$PWD"` moves it to the new one.
 pub fn apply(root: &Path, plan: &MigrationPlan, options: ApplyOptions) -> Result<Applied, MigrateError> {
     apply_by(exchange, root, plan, options)
 }
 
-/// Puts the staged folder in the place of the module; returns where the old one is then.
+/// Replaces the module by the staged folder; returns the new path of the old one.
 type Swap = fn(&Path, &Path, &str) -> io::Result<PathBuf>;
 
 fn apply_by(
@@ -91,7 +91,7 @@ fn apply_by(
         }
         let old = swap(&staged, &module, &stamp).map_err(MigrateError::io("replace", &module))?;
         if old == staged && !held.is_at(&old) {
-            // Somebody was faster: what went aside is not what was copied, and goes back.
+            // Another process was faster: the replaced folder is not the copied one, so it is restored.
             swap(&staged, &module, &stamp).map_err(MigrateError::io("replace", &module))?;
             return Err(MigrateError::Changed { file: module.display().to_string() });
         }
@@ -115,7 +115,7 @@ fn apply_by(
     Ok(Applied { backup })
 }
 
-/// Builds the new folder, hidden, beside the module, out of what is in `source`. Leaves nothing behind if that fails.
+/// Builds the new folder from `source`, hidden, next to the module. Leaves nothing behind on failure.
 fn stage(module: &Path, source: &Path, plan: &MigrationPlan) -> Result<PathBuf, MigrateError> {
     let (Some(parent), Some(name)) = (module.parent(), module.file_name()) else {
         let reason = "the root of the file system is not a module";
@@ -126,8 +126,8 @@ fn stage(module: &Path, source: &Path, plan: &MigrationPlan) -> Result<PathBuf, 
     let mut prefix = OsString::from(".");
     prefix.push(name);
     prefix.push(".migrating-");
-    // The name is random, so what a killed run left behind is never in the way. It is not removed either: it may be
-    // the old folder of a run that was killed before it could rename it.
+    // The name is random, so the leftovers of a killed run never collide with it. They are not removed either: they may
+    // be the old folder of a run that was killed before it could rename it.
     let staged = tempfile::Builder::new().prefix(&prefix).tempdir_in(parent);
     let staged = staged.map_err(MigrateError::io("write beside", module))?.keep();
     let filled = content(source, plan).and_then(|content| tree::copy(source, &staged, &content));
@@ -140,7 +140,7 @@ fn stage(module: &Path, source: &Path, plan: &MigrationPlan) -> Result<PathBuf, 
     }
 }
 
-/// The files to write, by the path that they really have: a link to a file of the module stays a link.
+/// The files to write, by their real paths: a link to a file of the module stays a link.
 fn content<'a>(module: &Path, plan: &'a MigrationPlan) -> Result<tree::Content<'a>, MigrateError> {
     let mut content = tree::Content::new();
     let root = module.canonicalize().map_err(MigrateError::io("find", module))?;
@@ -157,7 +157,7 @@ fn content<'a>(module: &Path, plan: &'a MigrationPlan) -> Result<tree::Content<'
     Ok(content)
 }
 
-/// Whether the folder still holds what the plan was made of.
+/// Checks that the folder still has the contents that the plan was made from.
 fn unchanged(module: &Path, plan: &MigrationPlan) -> Result<(), MigrateError> {
     let changed = |file: &str| MigrateError::Changed { file: file.to_owned() };
     let folder = Folder::Disk(module.to_owned());
@@ -174,8 +174,8 @@ fn unchanged(module: &Path, plan: &MigrationPlan) -> Result<(), MigrateError> {
     Ok(())
 }
 
-/// Both folders change places in one step of the file system. A kill before it leaves the old module, one after it
-/// the new module; the old one then still has the hidden name.
+/// Exchanges both folders in one atomic step. A kill before it leaves the old module, a kill after it the new one; the
+/// old one then still has its hidden name.
 fn exchange(staged: &Path, module: &Path, stamp: &str) -> io::Result<PathBuf> {
     if platform::exchange(staged, module)? {
         Ok(staged.to_owned())
@@ -184,8 +184,8 @@ fn exchange(staged: &Path, module: &Path, stamp: &str) -> io::Result<PathBuf> {
     }
 }
 
-/// For file systems that cannot exchange. A kill between the two steps, a matter of microseconds, leaves both
-/// complete folders under other names, the old one as a backup, and none under the module's own.
+/// The fallback for file systems without exchange. A kill in the microseconds between the two steps leaves no folder
+/// under the module's name. Both complete folders then exist under other names, the old one as a backup.
 fn rename_twice(staged: &Path, module: &Path, stamp: &str) -> io::Result<PathBuf> {
     let backup = free_backup_path(module, stamp);
     fs::rename(module, &backup)?;
@@ -198,14 +198,15 @@ fn rename_twice(staged: &Path, module: &Path, stamp: &str) -> io::Result<PathBuf
     }
 }
 
-/// Gives the old folder its name as a backup. The new module is in place by now, so a name that cannot be had is no
-/// failure of the migration: the backup then keeps its hidden name.
+/// Renames the old folder to its backup name. The new module is already in place, so a failed rename is not a failed
+/// migration: the backup then keeps its hidden name.
 fn named(old: PathBuf, module: &Path, stamp: &str) -> PathBuf {
     let path = free_backup_path(module, stamp);
     if fs::rename(&old, &path).is_ok() { path } else { old }
 }
 
-/// Renaming a folder never replaces one with something in it, so a name taken meanwhile is an error, not a loss.
+/// Returns an unused backup path. If another process takes it meanwhile, renaming fails: it never replaces a folder
+/// that is not empty.
 fn free_backup_path(module: &Path, stamp: &str) -> PathBuf {
     let path = |suffix: &str| {
         let mut name = module.file_name().unwrap_or_default().to_owned();
@@ -222,7 +223,7 @@ fn stamp(time: SystemTime) -> io::Result<String> {
     Ok(time.strftime("%Y%m%d_%H%M%S").to_string())
 }
 
-/// Removes what was staged. If even that fails, the hidden folder does no harm.
+/// Removes the staged folder. If that fails, the hidden folder does no harm.
 fn discard(staged: &Path) {
     let _ = tree::remove(staged);
 }
@@ -234,7 +235,7 @@ mod tests {
     const OPTIONS: ApplyOptions =
         ApplyOptions { backup: Backup::Keep, stamp: SystemTime::UNIX_EPOCH, links: Links::Follow };
 
-    /// A v2.1 module in a folder of its own, and its plan.
+    /// Creates a v2.1 module in its own folder, and its plan.
     fn module(dir: &Path) -> (PathBuf, MigrationPlan) {
         let module = dir.join("m");
         fs::create_dir(&module).unwrap();

@@ -1,4 +1,4 @@
-//! Why a module was not migrated. Whatever the reason, its folder is as it was.
+//! The reasons why a module was not migrated. In all cases its folder is unchanged.
 
 use std::fmt;
 use std::io;
@@ -9,52 +9,52 @@ use cognitive_contract::{ErrorCode, Failure};
 use crate::finding::Finding;
 use crate::load::ModuleLoadError;
 
-/// Why a module was not migrated.
+/// The reason why a module was not migrated.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum MigrateError {
-    /// There is no module file in the folder.
+    /// The folder has no module file.
     NotAModule {
-        /// The folder as shown to people.
+        /// The folder as shown to users.
         folder: String,
     },
-    /// The format is too old to be converted without a person.
+    /// The format is too old for an automatic conversion.
     ManualReview {
         /// The folder's name.
         name: String,
     },
-    /// The module is not valid as it stands, or only its author can decide what its new form is.
+    /// The module is invalid, or only its author can decide its new form.
     Invalid {
         /// The folder's name.
         name: String,
-        /// Everything that stands in the way.
+        /// Everything that prevents the migration.
         findings: Vec<Finding>,
     },
-    /// Somebody else wrote to the folder after it was planned.
+    /// Another process wrote to the folder after the plan was made.
     Changed {
-        /// Module-relative path.
+        /// The path relative to the module.
         file: String,
     },
-    /// The folder holds something that cannot be copied, such as a pipe.
+    /// The folder contains an entry that cannot be copied, such as a pipe.
     Unsupported {
-        /// Where it is.
+        /// The path of the entry.
         path: PathBuf,
-        /// What is the matter with it.
+        /// The reason why it cannot be copied.
         reason: &'static str,
     },
     /// The file system refused.
     Io {
-        /// What was tried, such as `copy`.
+        /// The failed operation, such as `copy`.
         tried: &'static str,
-        /// With which file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The error of the file system.
         error: io::Error,
     },
 }
 
 impl MigrateError {
-    /// The same about a folder that was reached by another path than people know.
+    /// Replaces the internal path of the folder in the error by the path that the user knows.
     pub(super) fn seen_as(self, path: &Path, name: &Path) -> Self {
         let known = |path_of: PathBuf| match path_of.strip_prefix(path) {
             Ok(inside) => name.join(inside),
@@ -67,13 +67,13 @@ impl MigrateError {
         }
     }
 
-    /// For `map_err`: an error of the file system, with what was tried.
+    /// Wraps a file system error with the failed operation, for `map_err`.
     pub(super) fn io(tried: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |error| Self::Io { tried, path, error }
     }
 
-    /// What the reader can do about it.
+    /// The remedy.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -91,7 +91,7 @@ impl MigrateError {
         }
     }
 
-    /// The error as surfaces report it.
+    /// The error as the CLI and the server report it.
     pub fn into_failure(self) -> Failure {
         let (message, hint) = (self.to_string(), self.hint());
         let failure = match self {

@@ -1,5 +1,5 @@
-//! The folder of a module, opened once. What is read through it is in that very folder, also where somebody puts another
-//! folder or a link under its name in the meantime.
+//! The folder of a module, opened once. All reads go to that folder, even if another process puts another folder or a
+//! link at its path in the meantime.
 
 use std::fs::File;
 use std::io;
@@ -7,25 +7,25 @@ use std::path::{Path, PathBuf};
 
 use crate::platform;
 
-/// A folder that is held open, where the system can do that.
+/// A folder that is held open, where the system supports it.
 pub(super) struct Held {
     handle: Option<File>,
     path: PathBuf,
 }
 
 impl Held {
-    /// Opens a folder. A link is none.
+    /// Opens a folder. Refuses a link.
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
         let (handle, path) = platform::hold_folder(folder)?;
         Ok(Self { handle, path })
     }
 
-    /// A path that leads into the folder itself, where the system has such paths; else its name.
+    /// A path that leads into the open folder itself, where the system has such paths; otherwise its name.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether the folder has this name now.
+    /// Returns whether the path leads to this folder now.
     pub(super) fn is_at(&self, path: &Path) -> bool {
         platform::is_held_at(self.handle.as_ref(), &self.path, path)
     }

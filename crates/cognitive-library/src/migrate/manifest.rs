@@ -1,5 +1,5 @@
-//! `module.yaml` in v2.2 form: of a v2.1 manifest by adding to it, of v1 front matter by writing it.
-//! An existing key is never overwritten; what is added says what held before by default.
+//! `module.yaml` in v2.2 form: extends a v2.1 manifest, and writes a new one from v1 front matter. Never overwrites an
+//! existing key; added keys state the previous defaults.
 
 use cognitive_contract::Manifest;
 use cognitive_contract::manifest::Allow;
@@ -8,14 +8,14 @@ use serde_json::{Map, Value, json};
 
 use super::{refs, yaml_text};
 
-/// A new text of `module.yaml` and what is new about it.
+/// The new text of `module.yaml` and the list of changes.
 pub(super) struct MigratedManifest {
     pub text: String,
     pub steps: Vec<String>,
 }
 
-/// The blocks that make a manifest v2.2. Overflow and enums are those that already held: an author who set the
-/// strictness of a v2.1 module decided about them.
+/// The blocks that make a manifest v2.2. Overflow and enums keep their effective values: an author who set the
+/// strictness of a v2.1 module chose them.
 fn new_blocks(effective: &Manifest) -> [(&'static str, Value); 4] {
     let overflow = &effective.overflow;
     [
@@ -41,7 +41,7 @@ fn new_blocks(effective: &Manifest) -> [(&'static str, Value); 4] {
     ]
 }
 
-/// Adds what v2.2 needs to a v2.1 manifest. `None` if no text can be made that says it.
+/// Adds the v2.2 keys to a v2.1 manifest. `None` if no text can express the result.
 pub(super) fn of_v21(
     text: &str,
     written: &Map<String, Value>,
@@ -56,14 +56,14 @@ pub(super) fn of_v21(
         edited = with_moved_pointers(&edited, &moved);
         steps.extend(moved.iter().map(|(name, _)| format!("`io.{name}` now points to `#/data`")));
     }
-    // What is there already, apart from the pointers; the rest of `target` is new.
+    // The manifest before the additions, apart from the moved pointers.
     let old = target.clone();
     if !is_text(target.get("name")) {
         target.insert("name".to_owned(), json!(effective.name));
         steps.push(format!("added `name: {}`, which is the name of the folder", effective.name));
     }
     for (key, value) in new_blocks(effective) {
-        // A key without a value says nothing, so it is no decision of the author's.
+        // A key without a value was no decision of the author.
         if target.get(key).is_none_or(Value::is_null) {
             steps.push(added(key, &value));
             target.insert(key.to_owned(), value);
@@ -92,7 +92,7 @@ fn is_text(value: Option<&Value>) -> bool {
     value.and_then(Value::as_str).is_some_and(|text| !text.trim().is_empty())
 }
 
-/// Lets `io` follow the renamed section, and with it the old name of `io.data`. Returns the new entries by old name.
+/// Points `io` at the renamed section, and renames `io.output` to `io.data`. Returns the new entries by old name.
 fn move_pointers(manifest: &mut Map<String, Value>) -> Vec<(String, String)> {
     let Some(Value::Object(io)) = manifest.get_mut("io") else { return Vec::new() };
     let mut moved = Vec::new();
@@ -124,8 +124,8 @@ fn with_moved_pointers(text: &str, moved: &[(String, String)]) -> String {
     if is_moved(moved, "output") { with_renamed_key(&text) } else { text }
 }
 
-/// Renames `output` in `io` where it stands as `output:` right before its value; otherwise the text is left alone,
-/// and the comparison with what it should say decides.
+/// Renames the key `output` in `io` if it is directly before its value as `output:`. Otherwise the text stays
+/// unchanged, and the caller compares it with the target.
 fn with_renamed_key(text: &str) -> String {
     let renamed = crate::yaml::spans(text).get("/io/output").and_then(|span| {
         let before = text.get(..span.start)?;
@@ -136,7 +136,7 @@ fn with_renamed_key(text: &str) -> String {
     renamed.unwrap_or_else(|| text.to_owned())
 }
 
-/// Writes the manifest of a v1 module from its front matter. `None` if no text can be made that says it.
+/// Writes the manifest of a v1 module from its front matter. `None` if no text can express the result.
 pub(super) fn of_v1(
     written: &Map<String, Value>,
     effective: &Manifest,
@@ -159,7 +159,7 @@ pub(super) fn of_v1(
     yaml_text::says(&text, &target).then_some(MigratedManifest { text, steps })
 }
 
-/// The constraints of v1 that are policies in v2, and which.
+/// The constraints of v1 that are policies in v2, with the name of each policy.
 const POLICY_CONSTRAINTS: [(&str, &str); 2] =
     [("no_network", "network"), ("no_side_effects", "side_effects")];
 
@@ -180,7 +180,7 @@ fn v1_manifest(written: &Map<String, Value>, effective: &Manifest) -> Map<String
     }
     let at = target.keys().position(|key| key == "overflow").unwrap_or(target.len());
     target.shift_insert(at, "policies".to_owned(), Value::Object(policies(written, effective)));
-    // Everything else comes along, known or not: the runtime ignores what it does not know, people may not.
+    // Copies all other keys, known or not: the runtime ignores unknown keys, but people may use them.
     for (key, value) in written.iter().filter(|(_, value)| !value.is_null()) {
         match (key.as_str(), value) {
             ("constraints", Value::Object(constraints)) => {
@@ -198,7 +198,7 @@ fn v1_manifest(written: &Map<String, Value>, effective: &Manifest) -> Map<String
     target
 }
 
-/// The four policies in writing, each as it held: denied unless the author allowed it.
+/// The four policies, written out with their effective values: denied unless the author allowed it.
 fn policies(written: &Map<String, Value>, effective: &Manifest) -> Map<String, Value> {
     let mut policies = written.get("policies").and_then(Value::as_object).cloned().unwrap_or_default();
     let held = &effective.policies;
@@ -216,7 +216,7 @@ fn policies(written: &Map<String, Value>, effective: &Manifest) -> Map<String, V
     policies
 }
 
-/// The constraints that are not policies by now.
+/// The constraints that did not become policies.
 fn remaining(constraints: &Map<String, Value>) -> Map<String, Value> {
     let is_policy = |name: &str| POLICY_CONSTRAINTS.iter().any(|(constraint, _)| *constraint == name);
     let rest = constraints.iter().filter(|(name, _)| !is_policy(name));

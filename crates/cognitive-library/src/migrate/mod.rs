@@ -1,17 +1,17 @@
-//! Old modules to v2.2: [`plan`] works out what to write, [`apply`] writes the folder as a whole or not at all.
-//! Guesses nothing that only the author can know, and takes nothing away that the author wrote.
+//! Migration of old modules to v2.2: [`plan`] computes the new files, [`apply`] writes the folder completely or not at
+//! all. Guesses nothing that only the author can know, and removes nothing that the author wrote.
 //!
-//! Planning reads and computes; a dry run is a plan that is not applied. The plan of a module that is v2.2 or newer
-//! is empty. Before a plan is handed out, the module it would make is loaded, so that a module which works cannot
-//! become one that does not.
+//! Planning only reads and computes; a dry run is a plan that is not applied. The plan of a module that is v2.2 or
+//! newer is empty. Before a plan is returned, the resulting module is loaded, so that a migration cannot break a
+//! working module.
 //!
-//! Decisions, where the formats leave a choice:
+//! Decisions where the formats leave a choice:
 //!
-//! - `overflow`, `enums` and `tier` are written as they held by default, so that behaviour stays the same; for a
+//! - `overflow`, `enums` and `tier` are written with their effective defaults, so that behaviour stays the same. For a
 //!   module without `schema_strictness` that is `decision`, five insights, extensible enums.
-//! - A missing `name` becomes that of the folder. A missing `version` or `responsibility`, a version such as `1.0`,
-//!   a `rationale` that is no string and an answer that is no object are reported, never invented.
-//! - A v1 module that has a `prompt.md` of its own is refused: nobody reads that file now, everybody would then.
+//! - A missing `name` becomes that of the folder. Other gaps are reported, never filled: a missing `version` or
+//!   `responsibility`, a version such as `1.0`, a `rationale` that is not a string, an answer that is not an object.
+//! - A v1 module that has a `prompt.md` is refused: v1 ignores that file, and v2.2 would use it.
 //!
 //! ```
 //! use cognitive_library::{Folder, migrate};
@@ -55,38 +55,38 @@ pub use error::MigrateError;
 const MANIFEST: &str = "module.yaml";
 const PROMPT: &str = "prompt.md";
 
-/// Whether a file is new.
+/// The kind of change to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileChange {
-    /// It was not there.
+    /// The file did not exist.
     Created,
-    /// It gets another content.
+    /// The content of the file changes.
     Updated,
 }
 
-/// One thing that a migration does.
+/// One change of a migration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MigrationChange {
-    /// Module-relative path.
+    /// The path relative to the module.
     pub file: String,
-    /// What is done, for people.
+    /// A description of the change for users.
     pub what: String,
-    /// Whether the file is new.
+    /// The kind of change to the file.
     pub kind: FileChange,
 }
 
-/// What a migration would write.
+/// The changes that a migration would make.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct MigrationPlan {
     /// The format of the folder.
     pub from: Format,
-    /// What is done, in the order of the files. Empty if there is nothing to do.
+    /// The changes, in the order of the files. Empty if there is nothing to do.
     pub changes: Vec<MigrationChange>,
-    /// The files to write, each with its whole new text.
+    /// The files to write, each with its complete new text.
     pub files: BTreeMap<String, String>,
-    /// What was read to get there. Applying the plan to anything else is refused.
+    /// The files that were read. The plan is refused for a folder with other contents.
     read: BTreeMap<String, String>,
 }
 
@@ -95,13 +95,13 @@ impl MigrationPlan {
         Self { from, changes: Vec::new(), files: BTreeMap::new(), read: BTreeMap::new() }
     }
 
-    /// Whether there is nothing to do.
+    /// Returns whether there is nothing to do.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
 
-    /// Takes a text into the plan, unless it is the one that is there.
+    /// Adds a file to the plan, unless its text is unchanged.
     fn write(&mut self, file: &str, text: String, steps: impl IntoIterator<Item = String>) {
         let old = self.read.get(file);
         if old == Some(&text) {
@@ -117,7 +117,7 @@ impl MigrationPlan {
     }
 }
 
-/// Works out how a module becomes v2.2. Writes nothing.
+/// Computes the plan that turns a module into v2.2. Writes nothing.
 pub fn plan(folder: &Folder) -> Result<MigrationPlan, MigrateError> {
     let Some(parts) = formats::read(folder) else {
         return Err(MigrateError::NotAModule { folder: folder.display() });
@@ -135,7 +135,7 @@ pub fn plan(folder: &Folder) -> Result<MigrationPlan, MigrateError> {
     }
 }
 
-/// A v1 or v2.1 module that works.
+/// A v1 or v2.1 module that loads.
 struct Old {
     /// The manifest as written.
     written: Map<String, Value>,
@@ -182,7 +182,7 @@ impl Old {
         Ok(plan)
     }
 
-    /// A prompt with the explanation that it lacks; `None` if it lacks none.
+    /// Adds the missing explanation of the envelope to a prompt; `None` if it is complete.
     fn explained(&self, prompt: &str) -> Option<String> {
         let contract = &self.module.contract;
         let about = prompt::EnvelopeText {
@@ -229,8 +229,8 @@ impl Old {
         }
     }
 
-    /// What names the module has to be there and well written: nobody but the author can say it. A missing name is
-    /// taken from the folder, which may be called anything.
+    /// The fields that describe the module must exist and be valid: only the author can write them. A missing name is
+    /// taken from the folder, which may have any name.
     fn unnamed(&self) -> Vec<Finding> {
         let mut named = self.written.clone();
         if !named.get("name").is_some_and(Value::is_string) {
@@ -245,20 +245,20 @@ impl Old {
     }
 }
 
-/// JSON with the indentation that the old text has.
+/// Serialises JSON with the indentation of the old text.
 fn json_text(document: &Value, old: &str) -> String {
     let indented = old.lines().find(|line| line.starts_with([' ', '\t']) && !line.trim().is_empty());
     let indent = indented.and_then(|line| line.get(..line.len() - line.trim_start().len())).unwrap_or("  ");
     let mut bytes = Vec::new();
     let formatter = serde_json::ser::PrettyFormatter::with_indent(indent.as_bytes());
     let mut writer = serde_json::Serializer::with_formatter(&mut bytes, formatter);
-    // Neither a value nor a vector can refuse; if they could, the check of the plan would see an empty file.
+    // Neither a value nor a vector can fail here. If they did, the check of the plan would report an empty file.
     let written = document.serialize(&mut writer).is_ok();
     let text = String::from_utf8(bytes).unwrap_or_default();
     if written { format!("{text}\n").replace('\n', prompt::newline(old)) } else { String::new() }
 }
 
-/// Loads the module that a plan would make.
+/// Loads the module that a plan would produce.
 fn check(plan: &MigrationPlan, name: &str) -> Result<(), Vec<Finding>> {
     let texts = plan.read.iter().chain(&plan.files);
     let files = texts.map(|(file, text)| (file.clone(), text.clone().into_bytes())).collect();

@@ -4,9 +4,9 @@ use cognitive_contract::manifest::Overflow;
 use cognitive_contract::module::explains_envelope;
 use serde_json::Value;
 
-/// What the explanation of the envelope is about.
+/// The facts that the explanation of the envelope states.
 pub(super) struct EnvelopeText<'a> {
-    /// Whether and how many insights are allowed.
+    /// The overflow rules: insights allowed or not, and how many.
     pub overflow: &'a Overflow,
     /// The data section.
     pub data: &'a Value,
@@ -14,7 +14,7 @@ pub(super) struct EnvelopeText<'a> {
     pub error: &'a Value,
 }
 
-/// The prompt with an explanation of the envelope at its end; `None` if it has one.
+/// Appends an explanation of the envelope to the prompt; `None` if it already has one.
 pub(super) fn with_envelope(prompt: &str, contract: &EnvelopeText<'_>) -> Option<String> {
     if explains_envelope(prompt) {
         return None;
@@ -23,7 +23,7 @@ pub(super) fn with_envelope(prompt: &str, contract: &EnvelopeText<'_>) -> Option
     Some(format!("{prompt}{}", added.replace('\n', newline(prompt))))
 }
 
-/// What is missing to a blank line at the end of a text.
+/// The line breaks that are missing for a blank line at the end of a text.
 pub(super) fn gap(text: &str) -> &'static str {
     let end = text.trim_end_matches([' ', '\t', '\r', '\n']).len();
     let breaks = text.get(end..).map_or(0, |tail| tail.matches('\n').count());
@@ -99,13 +99,13 @@ If the task cannot be done, leave out `data` and give an `error` with {listed} a
     )
 }
 
-/// The codes that the error section lists. Only plain words: they go into a prompt.
+/// The codes that the error section lists. Plain words only: they are inserted into a prompt.
 fn codes(error: &Value) -> Vec<&str> {
     let listed = error.pointer("/properties/code/enum").and_then(Value::as_array);
     listed.into_iter().flatten().filter_map(Value::as_str).filter(|code| is_plain(code)).collect()
 }
 
-/// The fields that the module itself declares.
+/// The fields that the module declares, without the standard ones.
 fn fields(data: &Value) -> Vec<&str> {
     let declared = data.get("properties").and_then(Value::as_object).into_iter().flatten();
     let names = declared.map(|(name, _)| name.as_str());

@@ -1,16 +1,16 @@
-//! References inside the contract files, while `#/output` becomes `#/data`.
-//! Touches nothing that only looks like a reference: `$ref` in `enum`, `const`, `default` and `examples` is data.
+//! Updates references inside the contract files when `#/output` becomes `#/data`. Leaves data alone: a `$ref` in
+//! `enum`, `const`, `default` and `examples` is not a reference.
 
 use cognitive_schema::{SCHEMA_FILE, file_of_ref};
 use serde_json::Value;
 
-/// The pointer of a place in or below the `output` section after it was renamed; `None` for any other place.
+/// Returns the new pointer of a location in the renamed `output` section; `None` for any other location.
 pub(super) fn moved_pointer(pointer: &str) -> Option<String> {
     let rest = pointer.strip_prefix("/output")?;
     (rest.is_empty() || rest.starts_with('/')).then(|| format!("/data{rest}"))
 }
 
-/// Lets every reference of a document to the renamed section follow it; says how many did.
+/// Updates every reference of a document to the renamed section; returns their number.
 pub(super) fn follow(document: &mut Value, file: &str) -> usize {
     let mut followed = 0;
     visit(document, RefMemberNames::Keywords, &mut |reference| {
@@ -29,7 +29,7 @@ fn moved_reference(reference: &str, file: &str) -> Option<String> {
     Some(format!("{document}#{moved}"))
 }
 
-/// Whether the member names of an object are keywords or names that the author chose.
+/// The kind of member names in an object: schema keywords, or names that the author chose.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum RefMemberNames {
     Keywords,
@@ -63,15 +63,15 @@ fn visit(node: &mut Value, names: RefMemberNames, each: &mut impl FnMut(&mut Str
     }
 }
 
-/// What a reference stands for, one step on; `None` if the section is none, or one into another file.
+/// The target of a section's reference. `None` if the section is not a reference, or points into another file.
 pub(super) fn target<'a>(document: &'a Value, section: &Value) -> Option<&'a Value> {
     document.pointer(section.get("$ref")?.as_str()?.strip_prefix('#')?)
 }
 
-/// What a chain of references stands for in the end.
+/// The final target of a chain of references.
 pub(super) fn end<'a>(document: &'a Value, section: &Value) -> Option<&'a Value> {
     let mut found = target(document, section)?;
-    // Circles were refused when the module was loaded; the bound is for the reader's peace of mind.
+    // Circles were refused when the module was loaded. The bound makes the loop finite without that check.
     for _ in 0..100 {
         match target(document, found) {
             Some(next) => found = next,

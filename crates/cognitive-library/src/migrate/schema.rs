@@ -1,5 +1,5 @@
-//! The contract files in v2.2 form: `output` becomes `data`, and what v2.2 wants is completed.
-//! Takes nothing away and overwrites nothing but a limit that the envelope would override anyway.
+//! The contract files in v2.2 form: renames `output` to `data` and completes the sections. Removes nothing, and
+//! overwrites only a limit that the envelope would override anyway.
 
 use cognitive_contract::manifest::Overflow;
 use cognitive_schema::{Contract, SCHEMA_FILE, SchemaFiles, SectionRef};
@@ -12,13 +12,13 @@ use crate::finding::{Finding, FindingLocation};
 pub(super) struct Migrated {
     /// Every contract file, changed or not.
     pub files: SchemaFiles,
-    /// What was done, each with the file it was done to.
+    /// The changes, each with its file.
     pub steps: Vec<(String, String)>,
-    /// Whether `output` is now called `data`.
+    /// True if `output` is now called `data`.
     pub renamed: bool,
 }
 
-/// Brings the contract to v2.2, or says what only the author can decide.
+/// Converts the contract to v2.2, or returns the finding that only the author can resolve.
 pub(super) fn migrate(
     files: &SchemaFiles,
     contract: &Contract,
@@ -32,7 +32,7 @@ pub(super) fn migrate(
     }
 }
 
-/// On which side of its neighbour a new section goes.
+/// The side of its neighbour where a new section is inserted.
 #[derive(Clone, Copy)]
 enum Beside {
     Before,
@@ -53,7 +53,7 @@ impl Migrated {
         Ok(())
     }
 
-    /// A finding about the file as the author has it, where the section still has its old name.
+    /// Translates a finding back to the author's file, where the section still has its old name.
     fn in_old_words(&self, mut finding: Finding) -> Finding {
         if let FindingLocation::Value(pointer) = &mut finding.at
             && let Some(rest) =
@@ -72,8 +72,8 @@ impl Migrated {
         self.steps.push((file.to_owned(), what.into()));
     }
 
-    /// Gives the `output` section its new name, at its old position, and lets every reference follow.
-    /// A section of that name beside `data`, or one that the module does not answer with, keeps it.
+    /// Renames the section `output` to `data`, in place, and updates every reference. An `output` next to an existing
+    /// `data`, or one that is not the answer of the module, keeps its name.
     fn rename_output(&mut self, data: &SectionRef) {
         if data.file != SCHEMA_FILE || refs::moved_pointer(&data.pointer).is_none() {
             return;
@@ -93,7 +93,7 @@ impl Migrated {
         }
     }
 
-    /// Where a section stands after the renaming.
+    /// The pointer of a section after the renaming.
     fn moved(&self, place: &SectionRef) -> SectionRef {
         let moved = (self.renamed && place.file == SCHEMA_FILE).then(|| refs::moved_pointer(&place.pointer));
         match moved.flatten() {
@@ -108,7 +108,7 @@ impl Migrated {
         let position = match (found, side) {
             (Some(position), Beside::Before) => position,
             (Some(position), Beside::After) => position + 1,
-            // After the labels, before the definitions, as far as there are any.
+            // Without the neighbour: after the leading `$` keys, or before `$defs`.
             (None, Beside::Before) => root.keys().take_while(|each| each.starts_with('$')).count(),
             (None, Beside::After) => root.keys().take_while(|each| *each != "$defs").count(),
         };
@@ -132,8 +132,8 @@ impl Migrated {
         Ok(())
     }
 
-    /// How the data section refers to the definition of insights. An older definition of that name which is about
-    /// something else is no help, so the data section then brings its own.
+    /// Returns the reference of the data section to the definition of insights. If `$defs.extensions` has another
+    /// meaning, returns a complete section for the data section instead.
     fn extensions_reference(&self, file: &str, overflow: &Overflow) -> Value {
         let defined = self.files.get(SCHEMA_FILE).and_then(|root| root.pointer("/$defs/extensions"));
         if defined.and_then(|section| section.pointer("/properties/insights")).is_none() {
@@ -144,9 +144,9 @@ impl Migrated {
         json!({ "$ref": format!("{document}#/$defs/extensions") })
     }
 
-    /// A section to be completed; `None` if it is a reference to one that is complete. Any other reference inside the
-    /// file gives way to a copy of what it stands for: others may refer to that too, and a closed schema could not be
-    /// completed from outside.
+    /// Returns a section to complete; `None` if it refers to a complete one. Any other reference within the file is
+    /// replaced by a copy of its target: other sections may share the target, and a closed schema cannot be completed
+    /// from outside.
     fn resolved(&mut self, place: &SectionRef, complete: impl Fn(&Value) -> bool) -> Option<&mut Value> {
         let document = self.files.get_mut(&place.file)?;
         let section = document.pointer(&place.pointer)?;

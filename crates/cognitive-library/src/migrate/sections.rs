@@ -1,5 +1,5 @@
-//! The sections of a v2.2 contract: what they look like when new, and how an older one is completed.
-//! Adds what is missing; refuses what contradicts v2.2, because only the author can say what was meant.
+//! The sections of a v2.2 contract: new ones, and the completion of older ones. Adds missing parts; refuses
+//! contradictions to v2.2, because only the author knows the intention.
 
 use cognitive_contract::manifest::Overflow;
 use cognitive_contract::meta::EXPLAIN_LIMIT;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::finding::{Finding, FindingLocation};
 
-/// Completes a data section; returns what was done to it.
+/// Completes a data section; returns the changes.
 pub(super) fn complete_data(
     section: &mut Value,
     extensions: Option<Value>,
@@ -67,7 +67,7 @@ pub(super) fn complete_data(
     Ok(steps)
 }
 
-/// Completes a meta section; returns what was done to it.
+/// Completes a meta section; returns the changes.
 pub(super) fn complete_meta(section: &mut Value, place: &SectionRef) -> Result<Vec<String>, Finding> {
     let members = open(section, place)?;
     let mut steps = Vec::new();
@@ -99,8 +99,8 @@ pub(super) fn complete_meta(section: &mut Value, place: &SectionRef) -> Result<V
     Ok(steps)
 }
 
-/// The members of a section, ready to be added to. What stands beside `$ref` is ignored in Draft-07, so a reference
-/// goes into `allOf`; `true` admits everything, as an empty object does.
+/// The members of a section, ready for additions. Draft-07 ignores the siblings of `$ref`, so a reference is moved into
+/// `allOf`. `true` accepts everything, so it becomes an open object.
 fn open<'a>(section: &'a mut Value, place: &SectionRef) -> Result<&'a mut Map<String, Value>, Finding> {
     if *section == Value::Bool(true) {
         *section = json!({ "type": "object" });
@@ -123,7 +123,7 @@ fn properties<'a>(
     })
 }
 
-/// Adds a name to `required`; says whether it was missing.
+/// Adds a name to `required`; returns whether it was missing.
 fn require(members: &mut Map<String, Value>, name: &str) -> bool {
     let Value::Array(required) = members.entry("required").or_insert_with(|| json!([])) else { return false };
     let missing = !required.iter().any(|each| each == name);
@@ -133,7 +133,7 @@ fn require(members: &mut Map<String, Value>, name: &str) -> bool {
     missing
 }
 
-/// Whether a `type` keyword admits a type.
+/// Returns whether a `type` keyword allows a type.
 fn names_type(keyword: &Value, name: &str) -> bool {
     match keyword {
         Value::String(only) => only == name,

@@ -1,5 +1,5 @@
-//! Copies and removes folder trees. Files, folders and links are copied, with their permissions and times;
-//! anything else is refused, and so is a tree too large to be a module. Links are copied as links and never followed.
+//! Copies and removes folder trees. Copies files, folders and links with their permissions and times. Refuses all other
+//! entries, and a tree too large to be a module. Links are copied as links and never followed.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -10,7 +10,7 @@ use super::error::MigrateError;
 use crate::folder::open_regular;
 use crate::platform;
 
-/// The most that is copied. Counted as a reader would see it: a file of holes becomes a full one in the copy.
+/// The most bytes that are copied. Sparse files count in full, because the copy is not sparse.
 const MAX_BYTES: u64 = 256 << 20;
 /// The most files, folders and links that are copied.
 const MAX_ENTRIES: usize = 10_000;
@@ -52,10 +52,10 @@ fn measure_by(tree: &Path, most_bytes: u64, most_entries: usize) -> Result<(), M
     Ok(())
 }
 
-/// Copies the tree `from` into the empty folder `to`, with new content for some files, and has all of it on disk
-/// before it returns. A file of `content` that is not in the tree is created.
+/// Copies the tree `from` into the empty folder `to`, with new content for some files, and flushes everything to disk.
+/// Creates the files of `content` that are not in the tree.
 pub(super) fn copy(from: &Path, to: &Path, content: &Content<'_>) -> Result<(), MigrateError> {
-    // A list instead of recursion: how deep a tree goes is not ours to say.
+    // A list instead of recursion: the depth of the tree has no limit.
     let mut folders = vec![PathBuf::new()];
     let mut at = 0;
     while let Some(folder) = folders.get(at).cloned() {
@@ -76,7 +76,7 @@ pub(super) fn copy(from: &Path, to: &Path, content: &Content<'_>) -> Result<(), 
         let path = to.join(inside);
         write_file(&path, text.as_bytes(), None).map_err(MigrateError::io("write", &path))?;
     }
-    // Inner folders first, and permissions last: a folder that may not be written to can still be filled.
+    // Inner folders first, and permissions last: a folder without write permission can still be filled.
     for folder in folders.iter().rev() {
         let (source, target) = (from.join(folder), to.join(folder));
         let done = fs::symlink_metadata(&source).and_then(|like| finish_folder(&target, &like));
@@ -109,7 +109,7 @@ fn copy_entry(from: &Path, to: &Path, content: Option<&str>) -> Result<(), Migra
 fn copy_file(from: &Path, to: &Path, like: &Metadata) -> io::Result<()> {
     let source = open_regular(from)?;
     let mut target = create(to)?;
-    // No more than was measured: a file that grows while it is copied could fill the disk.
+    // Copies no more than was measured: a file that grows meanwhile could fill the disk.
     if io::copy(&mut source.take(like.len().saturating_add(1)), &mut target)? > like.len() {
         return Err(io::Error::other("it grew while it was copied"));
     }
@@ -127,12 +127,12 @@ fn write_file(path: &Path, content: &[u8], like: Option<&Metadata>) -> io::Resul
     file.sync_all()
 }
 
-/// Opens a file that must not be there; also a link that leads nowhere counts as being there.
+/// Creates a file that must not exist. A dangling link counts as existing.
 fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).open(path)
 }
 
-/// Gives a file the owner and permissions of another. The owner comes first: changing it resets special bits.
+/// Copies owner and permissions to a file. The owner comes first: changing it resets special bits.
 fn dress(file: &File, path: &Path, like: &Metadata) -> io::Result<()> {
     platform::take_owner_from(like, path);
     file.set_permissions(like.permissions())
@@ -144,12 +144,12 @@ fn finish_folder(folder: &Path, like: &Metadata) -> io::Result<()> {
     fs::set_permissions(folder, like.permissions())
 }
 
-/// Has the names in a folder on disk. Some file systems cannot, and then there is nothing else to try.
+/// Flushes the entries of a folder to disk. Some file systems cannot do it, and there is no alternative.
 pub(super) fn sync(folder: &Path) {
     let _ = File::open(folder).and_then(|folder| folder.sync_all());
 }
 
-/// Removes a tree, also one with folders that may not be written to.
+/// Removes a tree, even with folders that are not writable.
 pub(super) fn remove(tree: &Path) -> io::Result<()> {
     if fs::remove_dir_all(tree).is_ok() {
         return Ok(());

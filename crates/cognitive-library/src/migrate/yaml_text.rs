@@ -1,12 +1,12 @@
-//! A manifest as text that people read: short comments, one block per key, and additions to a text that is there.
-//! Never trusts its own text: what is handed out was parsed again and says exactly what it should.
+//! Writes a manifest for people: short comments, one block per key, and additions to an existing text. Parses every
+//! text again before returning it, and refuses one with another meaning.
 
 use serde_json::{Map, Value};
 
 use super::prompt::{gap, newline};
 use crate::yaml;
 
-/// What one line above a block says about it.
+/// The comment above the block of a key.
 fn comment(key: &str) -> Option<&'static str> {
     Some(match key {
         "tier" => "How much freedom the module has: exec, decision or exploration.",
@@ -22,12 +22,12 @@ fn comment(key: &str) -> Option<&'static str> {
     })
 }
 
-/// A whole manifest; `None` if its YAML would not say the same.
+/// Renders a whole manifest; `None` if its YAML would parse to another value.
 pub(super) fn render(manifest: &Map<String, Value>) -> Option<String> {
     let mut text = String::new();
     for (key, value) in manifest {
         let block = block(key, value)?;
-        // Blocks are set apart; the lines that name the module stand together.
+        // Blank lines separate the blocks, but not the lines that name the module.
         if block.contains('#') || block.matches('\n').count() > 1 {
             text.push_str(gap(&text));
         }
@@ -36,7 +36,7 @@ pub(super) fn render(manifest: &Map<String, Value>) -> Option<String> {
     says(&text, manifest).then_some(text)
 }
 
-/// The text with the blocks that `target` has and `old` has not; `None` if they cannot be appended.
+/// Appends the blocks that `target` has and `old` lacks; `None` if they cannot be appended.
 pub(super) fn append(text: &str, old: &Map<String, Value>, target: &Map<String, Value>) -> Option<String> {
     let mut added = String::new();
     for (key, value) in target.iter().filter(|(key, _)| !old.contains_key(*key)) {
@@ -50,7 +50,7 @@ pub(super) fn append(text: &str, old: &Map<String, Value>, target: &Map<String, 
     }
     let (head, tail) = split_at_end_marker(text);
     let added = indented(&added, indentation(text));
-    // A blank line can belong to a block scalar that keeps them, so there is a second attempt without.
+    // A block scalar can keep trailing blank lines as part of its value, so the second attempt adds none.
     let tight = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
     [gap(head), tight].into_iter().find_map(|between| {
         let added = format!("{between}{added}").replace('\n', newline(text));
@@ -59,7 +59,7 @@ pub(super) fn append(text: &str, old: &Map<String, Value>, target: &Map<String, 
     })
 }
 
-/// Whether a text, read again, says exactly this.
+/// Returns whether a text parses to exactly this manifest.
 pub(super) fn says(text: &str, manifest: &Map<String, Value>) -> bool {
     matches!(yaml::parse(text), Ok(Value::Object(read)) if read == *manifest)
 }
@@ -71,7 +71,7 @@ fn block(key: &str, value: &Value) -> Option<String> {
     Some(format!("{comment}{}\n", text.trim_end_matches('\n')))
 }
 
-/// Splits a text before the `...` line that ends its document; what follows that line is no longer part of it.
+/// Splits a text before the `...` line that ends its document.
 fn split_at_end_marker(text: &str) -> (&str, &str) {
     let mut start = 0;
     for line in text.split_inclusive('\n') {
@@ -83,7 +83,7 @@ fn split_at_end_marker(text: &str) -> (&str, &str) {
     (text, "")
 }
 
-/// The white space before the first key.
+/// The indentation of the first key.
 fn indentation(text: &str) -> &str {
     let is_content = |line: &&str| {
         let start = line.trim_start();
@@ -98,12 +98,12 @@ fn indented(text: &str, by: &str) -> String {
     text.split_inclusive('\n').map(line).collect()
 }
 
-/// Replaces values of a text, given by JSON pointer. What cannot be found stays; the caller looks at the result.
+/// Replaces values of a text, given by JSON pointer. Skips values that it cannot find; the caller checks the result.
 pub(super) fn replace_values(text: &str, edits: &[(String, String, String)]) -> String {
     let spans = yaml::spans(text);
     let mut places: Vec<_> =
         edits.iter().filter_map(|(at, from, to)| Some((spans.get(at)?.clone(), from, to))).collect();
-    // From the end, so that earlier places stay where they are.
+    // From the end, so that earlier positions stay valid.
     places.sort_by_key(|(span, _, _)| std::cmp::Reverse(span.start));
     let mut text = text.to_owned();
     for (span, from, to) in places {
@@ -170,7 +170,7 @@ mod tests {
         for text in ["{name: a, b: [1]}\n", "{\"name\": \"a\"}", "--- {name: a}\n"] {
             assert_eq!(check(text), None, "{text}");
         }
-        // Trailing blank lines are part of this value; only the attempt without one keeps it.
+        // Trailing blank lines are part of this value; only the attempt without a blank line preserves it.
         let kept = check("name: a\nb: |+\n  text\n").unwrap();
         assert!(kept.starts_with("name: a\nb: |+\n  text\n# How"), "{kept}");
     }

@@ -1,5 +1,5 @@
-//! What this crate asks of one kind of operating system. `unix.rs` and `other.rs` have the same functions; nothing outside
-//! this folder asks which system it runs on.
+//! The functions that depend on the operating system. `unix.rs` and `other.rs` have the same ones; code outside this
+//! folder does not check the system.
 
 #[cfg(not(unix))]
 mod other;

@@ -1,6 +1,6 @@
-//! What is odd about a module that is made of modules, although it can run: calls in the prompt that are badly written
-//! and stay text, paths that never lead anywhere, rules that are never asked. (COMP-042, COMP-060)
-//! Looks at one module alone; whether the others exist, and what they take, is for `parts` to say.
+//! Suspicious parts of a composed module that can still run: malformed calls in the prompt that stay text, paths that
+//! lead nowhere, rules that are never evaluated. (COMP-042, COMP-060) Looks at one module alone; `parts` checks that
+//! the other modules exist and accept their input.
 
 use cognitive_contract::Format;
 use cognitive_contract::compose::CompositionPlan;
@@ -12,7 +12,7 @@ use crate::finding::{Finding, FindingLocation, Findings};
 pub(super) const PROMPT_FILE: &str = "prompt.md";
 
 pub(super) fn check(subject: &CheckedModule<'_>, found: &mut Findings) {
-    // Older formats have their prompt in another file, and knew no calls.
+    // Older formats store their prompt in another file, and have no calls.
     if matches!(subject.format, Format::V0 | Format::V1) {
         return;
     }

@@ -1,5 +1,5 @@
-//! Members of the answer that the prompt asks for and the schema lacks: in its JSON examples, in the list below `data`, and
-//! where it names them as `data.member`. Only what is plainly about the answer counts; sentences are not interpreted.
+//! Members of the answer that the prompt asks for and the schema lacks: in its JSON examples, in the list below `data`,
+//! and as `data.member`. Considers only unambiguous references to the answer; does not interpret sentences.
 
 use std::ops::Range;
 
@@ -14,11 +14,11 @@ use crate::finding::{Finding, FindingLocation, Findings, Severity, quoted};
 use crate::json::{self, JsonPathStep, pointer_of};
 
 const RULE: &str = "prompt/field";
-/// Members that every answer may have, whatever its schema says.
+/// Members that every answer may have, whatever its schema declares.
 const COMMON: [&str; 2] = ["rationale", "extensions"];
-/// Members of the envelope: a sentence about `data` often goes on with them.
+/// Members of the envelope. Sentences about `data` often continue with them.
 const BESIDE_DATA: [&str; 3] = ["meta", "ok", "error"];
-/// Depth of an example that is looked at.
+/// The depth limit for examples.
 const MAX_DEPTH: usize = 16;
 
 pub(super) fn check(subject: &CheckedModule<'_>, found: &mut Findings) {
@@ -36,14 +36,14 @@ struct Demand<'a, 's> {
 }
 
 impl Demand<'_, '_> {
-    /// A way such as `issues.risk` from `data`.
+    /// Checks a path such as `issues.risk`, relative to `data`.
     fn way(&self, span: Range<usize>, way: &str, found: &mut Findings) {
         let mut place = self.data.clone();
         for (depth, name) in way.split('.').enumerate() {
             if depth == 0 && COMMON.contains(&name) {
                 return;
             }
-            // A list is named by what its entries have: `issues.risk`.
+            // A list is followed by the members of its entries: `issues.risk`.
             let list = match place.items() {
                 Below::Described(items) => Some(items),
                 _ => None,
@@ -73,7 +73,7 @@ impl Demand<'_, '_> {
     ) {
         let verb = if never { "allow" } else { "describe" };
         let message = format!("the prompt asks for {}, which the schema does not {verb}", quoted(name));
-        // An answer that does what the prompt says is refused, so a complete contract has no such prompt.
+        // An answer that follows the prompt is refused, so strict mode reports an error.
         let severity = if never && self.subject.strict() { Severity::Error } else { Severity::Warning };
         let finding = Finding::warning(PROMPT_FILE, FindingLocation::Span(span), RULE, message);
         let hint = did_you_mean(name, place.names()).unwrap_or_else(|| {
@@ -83,7 +83,7 @@ impl Demand<'_, '_> {
     }
 }
 
-/// All members of an example, as deep as the schema describes them.
+/// Walks all members of an example, as deep as the schema describes them.
 fn members_of<'v>(
     value: &'v Value,
     place: &ContractPlace<'_>,
@@ -114,7 +114,7 @@ fn members_of<'v>(
     }
 }
 
-/// Successes that the prompt shows as JSON.
+/// Checks the successful answers that the prompt shows as JSON.
 fn examples(prompt: &str, demand: &Demand<'_, '_>, found: &mut Findings) {
     for (start, block) in json_blocks(prompt) {
         let Ok(example) = json::parse_file(block) else { continue };
@@ -142,7 +142,7 @@ fn json_blocks(prompt: &str) -> Vec<(usize, &str)> {
                 blocks.extend(prompt.get(start..at).map(|block| (start, block)));
                 open = None;
             }
-            // Another language: its end is no beginning.
+            // A block in another language: its closing fence must not open a block.
             (fence, None) if fence.starts_with("```") => open = Some(prompt.len()),
             _ => {}
         }
@@ -151,7 +151,7 @@ fn json_blocks(prompt: &str) -> Vec<(usize, &str)> {
     blocks
 }
 
-/// Items of the list directly below an item that begins with `data`, and names behind "`data` with".
+/// Items of the list directly below an item that begins with `data`, and names after "`data` with".
 fn listed_members(prompt: &str) -> Vec<(Range<usize>, &str)> {
     let mut members = Vec::new();
     // The indentation of the item `data`, and of the items below it.
@@ -177,12 +177,12 @@ fn listed_members(prompt: &str) -> Vec<(Range<usize>, &str)> {
     members
 }
 
-/// The name between back quotes that an item of a list begins with, and its offset in the line.
+/// Returns the name in backticks that starts a list item, and its offset in the line.
 fn item_name(line: &str) -> Option<(usize, &str)> {
     let inner = line.trim_start();
     let rest = ["- `", "* `", "+ `"].iter().find_map(|mark| inner.strip_prefix(mark))?;
     let name = rest.split('`').next()?;
-    // `a` or `b` names what may stand there, not two members.
+    // "`a` or `b`" lists alternatives, so only the first name counts.
     Some((line.len() - rest.len(), name))
 }
 
@@ -208,7 +208,7 @@ fn with_members<'p>(line: &str, start: usize, prompt: &'p str) -> Vec<(Range<usi
     members
 }
 
-/// `data.member` between back quotes. Lines about insights name members that do not exist yet.
+/// `data.member` in backticks. Skips lines about insights: they name members that do not exist yet.
 fn named_members(prompt: &str) -> Vec<(Range<usize>, &str)> {
     let mut members = Vec::new();
     let mut at = 0;

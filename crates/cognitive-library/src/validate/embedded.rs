@@ -1,5 +1,5 @@
-//! Rules that the embedded model cannot keep. It refuses a module with such a rule, and an author should hear of that
-//! before the first run; other providers do not mind, so this is never an error.
+//! Rules that the embedded model cannot enforce. It refuses a module with such a rule, and an author should learn this
+//! before the first run. Never an error, because other providers accept these rules.
 
 use cognitive_contract::Module;
 use cognitive_schema::Section;
@@ -21,7 +21,7 @@ pub(super) fn check(module: &Module, found: &mut Findings) {
     }
 }
 
-/// The section that a loss is about, and the way from there.
+/// Returns the section of an unsupported rule, and the path from there.
 fn section_of<'a>(module: &'a Module, loss: &'a Loss) -> Option<(&'a Section, &'a str)> {
     let contract = &module.contract;
     let sections = [
@@ -32,7 +32,7 @@ fn section_of<'a>(module: &'a Module, loss: &'a Loss) -> Option<(&'a Section, &'
     sections.into_iter().find_map(|(prefix, section)| Some((section?, loss.path.strip_prefix(prefix)?)))
 }
 
-/// As much of a way as the author's schema has: references and conditions have been written out since.
+/// The longest prefix of a path that exists in the author's schema. References and conditions were expanded since.
 fn known_part<'a>(section: &Section, mut below: &'a str) -> &'a str {
     while section.schema().pointer(below).is_none() {
         below = below.rsplit_once('/').map_or("", |(above, _)| above);
@@ -47,7 +47,7 @@ mod tests {
     use crate::folder::Folder;
     use crate::validate::{Mode, validate};
 
-    /// D-05: what the embedded model refuses is said when the module is validated, at its place.
+    /// D-05: validation reports a rule that the embedded model refuses, with its location.
     #[test]
     fn d_05_a_rule_that_the_embedded_model_cannot_keep_is_a_warning_at_its_place() {
         let tags = r#"{ "type": "array", "items": { "type": "string" }, "uniqueItems": true }"#;

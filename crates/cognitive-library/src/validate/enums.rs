@@ -1,6 +1,6 @@
-//! Lists of values that may grow (`oneOf [enum, {custom, reason}]`) against what the manifest says of them: an `exec` module that
-//! lets new values through, and a form for new values that is never accepted. (ENUM-001, ENUM-005)
-//! The module runs in both cases, so neither is an error.
+//! Extensible enums (`oneOf [enum, {custom, reason}]`) against the strategy of the manifest: an `exec` module that
+//! accepts custom values, and a custom form that is never accepted. (ENUM-001, ENUM-005) The module runs in both cases,
+//! so neither is an error.
 
 use cognitive_contract::manifest::{EnumStrategy, Tier};
 use cognitive_schema::custom_branches;
@@ -18,7 +18,7 @@ pub(super) fn check(subject: &CheckedModule<'_>, found: &mut Findings) {
     }
 }
 
-/// What an `exec` module answers is acted upon at once, by whoever knows its lists.
+/// Programs act on the answers of an `exec` module at once, and know only the listed values.
 fn open_exec(subject: &CheckedModule<'_>, found: &mut Findings) {
     let written = subject.written.pointer("/enums/strategy").is_some();
     let at = if written { "/enums/strategy" } else { "/tier" };
@@ -30,7 +30,7 @@ fn open_exec(subject: &CheckedModule<'_>, found: &mut Findings) {
     );
 }
 
-/// A strict module refuses what these branches describe, whatever they say.
+/// A module with strict enums refuses every value of these branches.
 fn refused_branches(subject: &CheckedModule<'_>, tag: &str, found: &mut Findings) {
     let by = match subject.written.pointer("/enums/strategy") {
         Some(_) => "`enums.strategy` is `strict`".to_owned(),

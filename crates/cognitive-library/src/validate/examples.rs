@@ -1,11 +1,11 @@
-//! Golden tests and examples: they must be there, be JSON, and fit the schemas they are examples of (VAL-002).
+//! Golden tests and examples: the files must exist, be JSON, and match their schemas (VAL-002).
 //!
-//! Published modules call their examples `input.json` and `output.json`, with a name before or behind the word where
-//! there are several (`health-product-input.json`), and keep whole answers as `$example` of golden tests. An output is a
-//! payload, or a whole envelope. Other JSON files in `examples/` have to be JSON. Worked examples, `NAME.answer.json`, are
-//! judged when the module is loaded.
+//! Published modules name their examples `input.json` and `output.json`, with a name before or after the word for
+//! several (`health-product-input.json`). They store whole answers as `$example` of golden tests. An output is a
+//! payload or a whole envelope. Other JSON files in `examples/` must be JSON. Worked examples, `NAME.answer.json`, are
+//! checked when the module is loaded.
 //!
-//! Looks at no more than a thousand of each kind and 16 MiB in total, and says so where that was not all.
+//! Reads at most a thousand files of each kind and 16 MiB in total, and reports if that was not all.
 
 use cognitive_contract::violation::Side;
 use cognitive_contract::{Enforcement, ErrorCode, Module, Violation, wrap_v21};
@@ -17,10 +17,10 @@ use crate::finding::{Finding, FindingLocation, Findings, Sources, quoted};
 use crate::folder::{Budget, Folder, JSON_LIMIT, ReadError, TOTAL_LIMIT, safe_relative};
 use crate::json;
 
-/// More entries or files than these are not looked at.
+/// The highest number of entries or files that are checked.
 const MAX_TESTS: usize = 1_000;
 
-/// Where the tests are, and what is found there.
+/// The state of the check: the location of the tests and the findings.
 pub(super) struct Examples<'a> {
     folder: &'a Folder,
     module: &'a Module,
@@ -41,7 +41,8 @@ impl<'a> Examples<'a> {
         Self { folder, module, manifest_file, sources, found, budget: Budget::new(JSON_LIMIT, TOTAL_LIMIT) }
     }
 
-    /// `declared` is what the manifest says about tests, as written; `language` who reads what they expect, and of what.
+    /// Runs all checks. `declared` is the `tests` value of the manifest as written. `language` has the reader of
+    /// expectations and the contract they refer to.
     pub(super) fn check(
         mut self,
         declared: Option<&Value>,
@@ -95,14 +96,14 @@ impl<'a> Examples<'a> {
         }
     }
 
-    /// Looks at a file without reading it: that is done once, below, however many entries name it.
+    /// Checks a file without reading it. It is read once, below, even if several entries name it.
     fn declared_path(&mut self, path: &str, place: FindingLocation) {
         match self.folder.check(path, JSON_LIMIT) {
             Err(ReadError::Missing) => {
                 let message = format!("no such file: {}", quoted(path));
                 self.found.push(Finding::warning(self.manifest_file, place, "tests/missing", message));
             }
-            // A path that leads out of the module has been reported by loading.
+            // Loading has reported a path that leads out of the module.
             Err(ReadError::Refused(reason)) if safe_relative(path).is_some() => {
                 let message = format!("{} {reason}", quoted(path));
                 self.found.push(Finding::error(self.manifest_file, place, "tests/entry", message));
@@ -111,7 +112,7 @@ impl<'a> Examples<'a> {
         }
     }
 
-    /// Each file once, in order, and not too many.
+    /// Removes duplicates, sorts the files and limits their number.
     fn files(&mut self, files: impl Iterator<Item = String>) -> Vec<String> {
         let mut files: Vec<String> = files.filter(|file| safe_relative(file).is_some()).collect();
         files.sort();
@@ -133,7 +134,7 @@ impl<'a> Examples<'a> {
         }
     }
 
-    /// Reads a file and judges it. Its text is only kept if there is something to show in it.
+    /// Reads a file and checks it. Stores its text only if there are findings to show in it.
     fn file(&mut self, file: &str, judge: impl Fn(&Value) -> Vec<Finding>) {
         let Some(text) = self.read(file) else { return };
         let found = match json::parse_file(&text) {
@@ -159,7 +160,7 @@ impl<'a> Examples<'a> {
         }
         match self.folder.read_within(file, &mut self.budget) {
             Ok(text) => Some(text),
-            // A declared file that is missing was reported with its entry.
+            // A missing declared file was reported with its entry.
             Err(ReadError::Missing) => None,
             Err(ReadError::Refused(_)) if self.budget.is_spent() => {
                 let total = TOTAL_LIMIT >> 20;
@@ -177,13 +178,13 @@ impl<'a> Examples<'a> {
     }
 }
 
-/// Whether a module has golden tests, declared or found by their names.
+/// Returns whether a module has golden tests, declared or found by their names.
 pub(super) fn has_tests(folder: &Folder, manifest: &Value) -> bool {
     let declared = manifest.get("tests").and_then(Value::as_array).is_some_and(|tests| !tests.is_empty());
     declared || folder.names_in("tests").iter().any(|name| kind_of_test(name) == Some(ExampleKind::Expected))
 }
 
-/// Whether a module shows at least one input and one output as examples, in any of the published forms.
+/// Returns whether a module has at least one example input and one example output, in any published form.
 #[must_use]
 pub fn has_examples(folder: &Folder) -> bool {
     let names = folder.names_in("examples");
@@ -193,32 +194,32 @@ pub fn has_examples(folder: &Folder) -> bool {
     has(&[ExampleKind::Input]) && has(&[ExampleKind::Output, ExampleKind::Worked])
 }
 
-/// What a file is an example of, by its name.
+/// The kind of an example file, from its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ExampleKind {
     Input,
     Output,
-    /// What a golden test expects.
+    /// The expectation of a golden test.
     Expected,
-    /// Loading has judged it.
+    /// A worked example, which loading has checked.
     Worked,
-    /// Anything else that is called JSON.
+    /// Any other JSON file.
     Other,
 }
 
-/// The files of a folder that are of one kind.
+/// The files of a folder that have one kind.
 fn of_kind(folder: &str, names: &[String], kind: ExampleKind) -> Vec<String> {
     let by_name = if folder == "tests" { kind_of_test } else { kind_of_example };
     names.iter().filter(|name| by_name(name) == Some(kind)).map(|name| format!("{folder}/{name}")).collect()
 }
 
-/// Golden tests are called `CASE.input.json` and `CASE.expected.json`, and nothing else.
+/// The kind of a file in `tests`: only `CASE.input.json` and `CASE.expected.json` count.
 fn kind_of_test(name: &str) -> Option<ExampleKind> {
     let kinds = [(".input.json", ExampleKind::Input), (".expected.json", ExampleKind::Expected)];
     kinds.into_iter().find_map(|(ending, kind)| name.ends_with(ending).then_some(kind))
 }
 
-/// Examples have the word first or last in their names; `None` for what is no JSON file.
+/// The kind of a file in `examples`, from the first or last word of its name; `None` if it is not JSON.
 fn kind_of_example(name: &str) -> Option<ExampleKind> {
     let stem = name.rsplit('/').next().unwrap_or(name).strip_suffix(".json")?;
     if stem.ends_with(".answer") && !name.contains('/') {
@@ -241,7 +242,7 @@ fn misfits(file: &str, rule: &'static str, what: &str, violations: Vec<Violation
     violations.into_iter().map(misfit).collect()
 }
 
-/// What the contract has against an input. Free text fits no schema by design (PROMPT-006).
+/// The contract violations of an input. Free text matches no schema by design (PROMPT-006).
 fn input(module: &Module, value: &Value) -> Vec<Violation> {
     let is_text = |(name, value): (&String, &Value)| {
         matches!(name.as_str(), "query" | "$ARGUMENTS") && value.is_string()
@@ -250,7 +251,7 @@ fn input(module: &Module, value: &Value) -> Vec<Violation> {
     if free { Vec::new() } else { Violation::find(module.contract.input(), value, Side::Input) }
 }
 
-/// What the contract has against an output: a whole envelope if it says `ok`, else a payload.
+/// The contract violations of an output: a whole envelope if it has `ok`, otherwise a payload.
 fn output(module: &Module, value: &Value) -> Vec<Violation> {
     let Some(members) = value.as_object().filter(|members| members.get("ok").is_some_and(Value::is_boolean))
     else {
@@ -268,7 +269,7 @@ fn output(module: &Module, value: &Value) -> Vec<Violation> {
     module.accept(envelope, Enforcement::Full).err().map(|(_, found)| found).unwrap_or_default()
 }
 
-/// A whole answer that a golden test shows as an example. Anything but an envelope may be a part of one.
+/// Checks the whole answer that a golden test shows as its example. An example without `ok` may be a part of an answer.
 fn example_in(module: &Module, file: &str, expected: &Value) -> Vec<Finding> {
     let example = expected.get("$example").filter(|example| example.get("ok").is_some_and(Value::is_boolean));
     let found = example.map(|example| output(module, example)).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! What golden tests expect against what the module can answer: members that its contract never has, values that no list has, and
-//! expectations that are none. A test like that can only fail, and says so late.
+//! Checks the expectations of golden tests against the contract: members that it never has, values that no list has,
+//! and invalid expectations. Such a test can only fail, and does so late.
 //!
-//! The language of expectations is not known here. An [`ExpectationReader`] reads it and names the places; where they lead in the
-//! contract is judged here. What a contract leaves open is never reported.
+//! Does not know the language of expectations. An [`ExpectationReader`] parses it and names locations; this module
+//! looks them up in the contract. Never reports what a contract leaves open.
 
 use std::collections::BTreeSet;
 
@@ -15,44 +15,44 @@ use crate::finding::{Finding, FindingLocation, Severity, quoted};
 
 const RULE: &str = "tests/expected";
 
-/// Reads what golden tests expect.
+/// A parser for the expectations of golden tests.
 pub trait ExpectationReader {
-    /// The faults of an expectation and the places that it names.
+    /// Returns the faults of an expectation and the locations that it names.
     fn read(&self, expected: &Value) -> ReadExpectation;
 }
 
-/// An expectation as it was read.
+/// A parsed expectation.
 #[derive(Debug, Default)]
 pub struct ReadExpectation {
-    /// What no test can be made of.
+    /// The parts that cannot become a test.
     pub faults: Vec<ExpectationFault>,
-    /// Places that have to be in the envelope of a success; none where a failure may be expected.
+    /// The locations that a successful envelope must have; empty if the expectation allows a failure.
     pub places: Vec<NamedPlace>,
 }
 
-/// Something that is no expectation.
+/// An invalid part of an expectation.
 #[derive(Debug)]
 pub struct ExpectationFault {
-    /// JSON pointer of the member that it is in.
+    /// The JSON pointer of the invalid member.
     pub pointer: String,
-    /// What is wrong.
+    /// The fault.
     pub message: String,
 }
 
-/// A place that an expectation names.
+/// A location that an expectation names.
 #[derive(Debug)]
 pub struct NamedPlace {
-    /// JSON pointer of what names it.
+    /// The JSON pointer of the name.
     pub pointer: String,
-    /// Whether the name is that of a member, or a value.
+    /// True if the name is a member name, false if it is a value.
     pub is_key: bool,
-    /// The ways that the name can mean, from the envelope. One of them has to lead somewhere; the first is the likeliest.
+    /// The possible paths of the name, from the envelope. One of them must exist; the first is the most likely.
     pub ways: Vec<Vec<PathStep>>,
-    /// The text that has to be there, where nothing but a text is expected.
+    /// The required text, if only a text is expected.
     pub text: Option<String>,
 }
 
-/// What there is to say about the expectation in a file.
+/// The findings about the expectation in one file.
 pub(super) fn findings(
     reader: &dyn ExpectationReader,
     view: &ContractView,
@@ -66,7 +66,7 @@ pub(super) fn findings(
     let mut found: Vec<Finding> = faults.into_iter().map(fault).collect();
     let mut lost: Vec<String> = Vec::new();
     for place in &places {
-        // What is below a place that is not there has been said with it.
+        // The missing parent was reported already.
         if lost.iter().any(|above| place.pointer.starts_with(above.as_str())) {
             continue;
         }
@@ -84,7 +84,7 @@ pub(super) fn findings(
 
 type LostWay<'a> = Option<(&'a [PathStep], Astray<'a>)>;
 
-/// Where a place is in the contract: the first way that leads there. `None` where a contract leaves it open.
+/// Returns the end of the first path that the contract has; `None` if the contract leaves it open.
 fn end_of<'a>(place: &'a NamedPlace, view: &'a ContractView) -> Result<Option<PathEnd<'a>>, LostWay<'a>> {
     let Some(envelope) = view.envelope() else { return Ok(None) };
     let mut lost = None;
@@ -115,7 +115,7 @@ fn stranger(place: &NamedPlace, way: &[PathStep], astray: &Astray<'_>, file: &st
     Finding { severity, hint, ..Finding::error(file, at, RULE, message) }
 }
 
-/// A text that the contract does not allow at its place.
+/// Reports a text that the contract does not allow at its location.
 fn never(place: &NamedPlace, end: &PathEnd<'_>, file: &str) -> Option<Finding> {
     let (text, contract) = (place.text.as_ref()?, end.place.as_ref()?);
     if contract.may_be(&Value::from(text.as_str())) {

@@ -1,5 +1,5 @@
-//! What `module.yaml` (or the front matter of older formats) should say.
-//! Reads no file that it names: loading does. No list is searched for each entry of another.
+//! The checks of `module.yaml`, or of the front matter of older formats. Reads none of the files it names: loading
+//! does. Searches no list once per entry of another, which would be quadratic.
 
 use std::collections::HashSet;
 
@@ -45,7 +45,7 @@ const LABELS: [(&str, &str); 3] = [
     ("responsibility", "Add one sentence: `responsibility: …`"),
 ];
 
-/// What a module is called and for: missing or badly written. Loading does not mind; people do.
+/// Reports a missing or invalid name, version or responsibility. Loading accepts such a module; its users need them.
 pub(crate) fn labels(written: &Value, file: &str) -> Vec<Finding> {
     let violations = violations(written);
     let mut found = Vec::new();
@@ -139,13 +139,13 @@ fn tier_and_blocks(subject: &CheckedModule<'_>, found: &mut Findings) {
     }
 }
 
-/// Keys that nobody reads, at every depth.
+/// Reports unknown keys, at every depth.
 fn keys(subject: &CheckedModule<'_>, found: &mut Findings) {
     let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), manifest_schema().clone())]);
     let Some(place) = ContractPlace::of_section(&files, &SectionRef::parse("")) else { return };
     unknown_below(subject.written, &place, &mut Vec::new(), &mut |path, key, known| {
         let at = pointer_of(path);
-        // An old name of a section, and an author's own notes.
+        // The old name of a section, and extension keys of the author.
         if at == "/io/output" || key.starts_with("x-") {
             return;
         }
@@ -179,7 +179,7 @@ fn unknown_below<'v>(
     }
 }
 
-/// Tools that are listed and can never be offered: another key denies them, and deny wins. (POL-003, POL-006)
+/// Reports tools that are listed but never offered: another key denies them, and deny wins. (POL-003, POL-006)
 fn tools(subject: &CheckedModule<'_>, found: &mut Findings) {
     let Some(manifest) = &subject.effective else { return };
     let denied: HashSet<&str> = manifest.tools.denied.iter().map(String::as_str).collect();

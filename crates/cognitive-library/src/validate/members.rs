@@ -1,6 +1,6 @@
-//! Words of a schema that lead nowhere: a required member that nobody describes, a copy from an input member that is not
-//! there, a `format` that judges nothing, a risk rule without the list that it looks at.
-//! Branches of `oneOf` and the like describe an object together with what is around them, so no member is missed there.
+//! Schema keywords without effect: an undescribed required member, a copy from a missing input member, a `format` that
+//! is not enforced, a risk rule without its list. Branches of `oneOf` and the like describe an object together with
+//! their parent, so missing members are not reported there.
 
 use std::collections::HashSet;
 
@@ -14,9 +14,9 @@ use super::schema::{data_names, section_ref};
 use crate::finding::{Finding, FindingLocation, Findings, quoted};
 use crate::json::{JsonPathStep, pointer_of};
 
-/// Schemas of one module that are looked at.
+/// The limit for visited schemas in one section.
 const MAX_SCHEMAS: usize = 20_000;
-/// Free text stands in this member where nobody named one.
+/// The member that holds free text if the input does not name it.
 const FREE_TEXT: &str = "query";
 
 pub(super) fn check(subject: &CheckedModule<'_>, found: &mut Findings) {
@@ -40,7 +40,7 @@ pub(super) fn check(subject: &CheckedModule<'_>, found: &mut Findings) {
     }
 }
 
-/// A walk through one section, behind its references.
+/// A walk through one section, which follows references.
 struct MemberVisit<'a, 's> {
     subject: &'a CheckedModule<'s>,
     input: Option<&'a ContractPlace<'a>>,
@@ -49,10 +49,10 @@ struct MemberVisit<'a, 's> {
     left: usize,
 }
 
-/// Where a walk is.
+/// The position of a walk.
 struct SchemaSpot<'a> {
     file: String,
-    /// The pointer at which the path begins.
+    /// The pointer where the path begins.
     base: String,
     path: Vec<JsonPathStep<'a>>,
 }
@@ -64,7 +64,7 @@ impl SchemaSpot<'_> {
 }
 
 impl<'a> MemberVisit<'a, '_> {
-    /// The schema at a place, once.
+    /// Visits the schema at a location, once.
     fn target(&mut self, file: &str, pointer: &str, found: &mut Findings) {
         let Some(schema) = self.subject.schemas.get(file).and_then(|root| root.pointer(pointer)) else {
             return;
@@ -88,7 +88,7 @@ impl<'a> MemberVisit<'a, '_> {
         if let Some(reference) = members.get("$ref").and_then(Value::as_str) {
             let Ok(other) = file_of_ref(reference, &spot.file) else { return };
             let pointer = reference.split_once('#').map_or("", |(_, pointer)| pointer).to_owned();
-            // A definition that completes an object is no description of its own.
+            // In a branch, a definition only completes its parent object, so it is not checked alone.
             if !in_branch {
                 self.target(&other.unwrap_or_else(|| spot.file.clone()), &pointer, found);
             }
@@ -110,7 +110,7 @@ impl<'a> MemberVisit<'a, '_> {
         self.below(members, spot, found);
     }
 
-    /// Items and branches.
+    /// Visits items and branches.
     fn below(&mut self, members: &'a Map<String, Value>, spot: &mut SchemaSpot<'a>, found: &mut Findings) {
         for (word, in_branch) in
             [("items", false), ("additionalProperties", false), ("then", true), ("else", true)]
@@ -134,7 +134,7 @@ impl<'a> MemberVisit<'a, '_> {
         }
     }
 
-    /// Members that are required and described nowhere.
+    /// Reports required members without a description.
     fn required(&self, members: &Map<String, Value>, spot: &SchemaSpot<'_>, found: &mut Findings) {
         const DESCRIBED_ELSEWHERE: [&str; 6] =
             ["allOf", "anyOf", "oneOf", "if", "patternProperties", "dependencies"];
@@ -150,7 +150,7 @@ impl<'a> MemberVisit<'a, '_> {
         for (at, name) in members.get("required").and_then(Value::as_array).into_iter().flatten().enumerate()
         {
             let Some(name) = name.as_str().filter(|name| !described.contains_key(*name)) else { continue };
-            // That an answer has a rationale is another rule, with its own words.
+            // Another rule requires the rationale, with its own message.
             if self.is_answer && spot.path.is_empty() && name == "rationale" {
                 continue;
             }
@@ -169,7 +169,7 @@ impl<'a> MemberVisit<'a, '_> {
         }
     }
 
-    /// Where a value comes from: `x-copy-from` and the like name members of the input.
+    /// Checks the sources of values: `x-copy-from` and the like name members of the input.
     fn origins(&self, members: &Map<String, Value>, spot: &SchemaSpot<'_>, found: &mut Findings) {
         let Some(input) = self.input.filter(|_| self.is_answer) else { return };
         let about = members.get("x-decide").and_then(|decide| decide.get("about"));
@@ -194,7 +194,7 @@ impl<'a> MemberVisit<'a, '_> {
     }
 }
 
-/// A `format` with no rule beside it: answers in any other form are accepted too.
+/// Reports a `format` without another constraint: answers in any form are accepted.
 fn format(schema: &Value, spot: &SchemaSpot<'_>, found: &mut Findings) {
     let Some(format) = schema.get("format").and_then(Value::as_str) else { return };
     if ["pattern", "enum", "const", "$ref"].iter().any(|word| schema.get(word).is_some()) {
@@ -220,7 +220,7 @@ fn format(schema: &Value, spot: &SchemaSpot<'_>, found: &mut Findings) {
     found.push(Finding::warning(&spot.file, spot.at("/format"), "schema/format", message).hint(hint));
 }
 
-/// A rule about a list that the answer does not have.
+/// Reports a risk rule about a list that the answer does not have.
 fn risk_rule(subject: &CheckedModule<'_>, data: &ContractPlace<'_>, found: &mut Findings) {
     let Some(manifest) =
         subject.effective.as_ref().filter(|_| subject.written.pointer("/meta/risk_rule").is_some())

@@ -1,6 +1,6 @@
-//! Everything that an author should know about a module folder, all at once, each with its place in the file.
-//! Standard mode asks for a usable module; strict mode (`--v22`) for a complete v2.2 contract. Changes nothing.
-//! Says at most 200 things: who has to mend a module starts with the first of them.
+//! Validation of a module folder: reports everything an author should know, with its location in the file. Standard
+//! mode requires a usable module; strict mode (`--v22`) requires a complete v2.2 contract. Changes nothing. Reports at
+//! most 200 findings: an author starts with the first of them.
 
 mod composition;
 mod demanded;
@@ -32,41 +32,41 @@ use crate::folder::Folder;
 use crate::formats::{self, ModuleParts};
 use crate::load;
 
-/// How much is asked for.
+/// The strictness of validation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// A module that loads, says what it is, and whose examples fit.
+    /// Requires a module that loads, describes itself, and has valid examples.
     #[default]
     Standard,
-    /// Also everything that v2.2 wants written down.
+    /// Also requires everything that v2.2 wants written down.
     Strict,
 }
 
-/// The outcome.
+/// The result of a validation.
 #[derive(Debug)]
 pub struct ValidationReport {
-    /// The module's name: that of its folder.
+    /// The name of the module, which is that of its folder.
     pub name: String,
-    /// The folder as shown to people.
+    /// The folder as shown to users.
     pub folder: String,
-    /// Its format; `None` if it is no module, or its manifest cannot be read.
+    /// The format; `None` if the folder is not a module, or its manifest cannot be read.
     pub format: Option<Format>,
-    /// What was asked for.
+    /// The strictness that was used.
     pub mode: Mode,
-    /// Errors first, then warnings; each list in the order of the files. The last one counts what was left out.
+    /// Errors first, then warnings; each list in the order of the files. The last one counts omitted findings.
     pub findings: Vec<Finding>,
     /// The texts that the findings point into.
     pub sources: Sources,
 }
 
 impl ValidationReport {
-    /// Whether the module passes: warnings are allowed, errors are not.
+    /// Returns whether the module passes: warnings are allowed, errors are not.
     #[must_use]
     pub fn valid(&self) -> bool {
         self.count(Severity::Error) == 0
     }
 
-    /// The findings as programs read them, each with its place.
+    /// The findings as JSON, each with its location.
     #[must_use]
     pub fn findings_json(&self) -> Vec<Value> {
         let told = |finding: &Finding| {
@@ -84,14 +84,14 @@ impl ValidationReport {
         self.findings.iter().map(told).collect()
     }
 
-    /// How many findings are of one severity.
+    /// Returns the number of findings with a severity.
     #[must_use]
     pub fn count(&self, severity: Severity) -> usize {
         self.findings.iter().filter(|finding| finding.severity == severity).count()
     }
 }
 
-/// What the single checks see.
+/// The input of the single checks.
 struct CheckedModule<'a> {
     mode: Mode,
     folder: &'a Folder,
@@ -113,7 +113,7 @@ impl CheckedModule<'_> {
         self.mode == Mode::Strict
     }
 
-    /// A finding that is an error in strict mode and a warning otherwise.
+    /// Creates a finding that is an error in strict mode and a warning otherwise.
     fn stricter(
         &self,
         file: &str,
@@ -126,28 +126,28 @@ impl CheckedModule<'_> {
     }
 }
 
-/// What a folder is validated together with. Each may be left out; then less is looked at.
+/// Optional context for a validation. Each missing part disables its checks.
 #[derive(Clone, Copy, Default)]
 pub struct ValidationSurroundings<'a> {
-    /// Where the modules are that it is made of.
+    /// The library with the modules that a composition uses.
     pub library: Option<&'a Library>,
-    /// Who reads what its golden tests expect.
+    /// The parser for the expectations of golden tests.
     pub expectations: Option<&'a dyn ExpectationReader>,
 }
 
-/// Validates a folder on its own: neither the modules that it is made of nor the language of its tests are known.
+/// Validates a folder alone, without checks of its parts and of test expectations.
 #[must_use]
 pub fn validate(folder: &Folder, mode: Mode) -> ValidationReport {
     validate_with(ValidationSurroundings::default(), folder, mode)
 }
 
-/// Validates a folder together with the modules that it is made of.
+/// Validates a folder together with the modules that it uses.
 #[must_use]
 pub fn validate_in(library: &Library, folder: &Folder, mode: Mode) -> ValidationReport {
     validate_with(ValidationSurroundings { library: Some(library), expectations: None }, folder, mode)
 }
 
-/// Validates a folder with what is around it.
+/// Validates a folder with the given context.
 #[must_use]
 pub fn validate_with(around: ValidationSurroundings<'_>, folder: &Folder, mode: Mode) -> ValidationReport {
     let mut report = ValidationReport {
@@ -164,7 +164,7 @@ pub fn validate_with(around: ValidationSurroundings<'_>, folder: &Folder, mode: 
         report.findings.push(finding.hint("Create a module with `cogn init NAME`"));
         return report;
     };
-    // Which format it is, the manifest says.
+    // The manifest determines the format.
     report.format = (!parts.manifest.is_null()).then_some(parts.format);
     report.sources = parts.sources.clone();
     report.findings = findings(folder, mode, parts, around, &mut report.sources);
@@ -184,10 +184,10 @@ fn findings(
     let reader = around.expectations.filter(|_| examples::has_tests(folder, &parts.manifest));
     let expected = reader.map(|reader| (reader, parts.schemas.clone()));
     let tests = parts.manifest.get("tests").cloned();
-    // Contracts can be large: they are looked at where they are, before loading takes them.
+    // Contracts can be large: they are checked in place, before loading consumes them.
     let checked = checked(folder, mode, &parts, sources);
     let mut found = Findings::default();
-    // Loading and the single checks can see the same fault; what loading says comes first and is what is kept.
+    // Loading and the single checks can find the same fault. The first wording is stored, which is that of loading.
     let module: Option<Module> =
         load::assemble(parts, &folder.name()).map_err(|load_findings| found.extend(load_findings)).ok();
     found.append(checked);

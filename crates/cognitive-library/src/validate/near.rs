@@ -1,19 +1,19 @@
-//! "Did you mean": the known name that is nearest to what was written, if one is near at all.
+//! "Did you mean": the known name nearest to the written one, if one is near enough.
 
 use std::collections::BTreeSet;
 
 use crate::find::distance;
 use crate::finding::quoted;
 
-/// More names than these are not listed in one message.
+/// The highest number of names listed in one message.
 const MAX_LISTED: usize = 8;
 
-/// The nearest of the known names: the same in another case, or few letters away for its length.
+/// Returns the nearest known name: one in another case, or with few different letters for its length.
 pub(super) fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let lower = written.to_lowercase();
     let apart = |name: &str| {
         let name = name.to_lowercase();
-        // Two letters in the wrong order are one slip.
+        // Two swapped letters count as one mistake.
         if is_swapped(&name, &lower) { 1 } else { distance(&name, &lower) }
     };
     let limit = |name: &str| written.chars().count().max(name.chars().count()) / 3;
@@ -21,7 +21,7 @@ pub(super) fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str
     near.filter(|(apart, name)| *apart <= limit(name)).min().map(|(_, name)| name)
 }
 
-/// Whether two texts differ in two neighbouring letters that changed their places.
+/// Returns whether two texts differ only in two adjacent, swapped letters.
 fn is_swapped(one: &str, other: &str) -> bool {
     let differ = |(at, (a, b)): (usize, (char, char))| (a != b).then_some((at, a, b));
     let differences: Vec<_> = one.chars().zip(other.chars()).enumerate().filter_map(differ).collect();
@@ -29,12 +29,12 @@ fn is_swapped(one: &str, other: &str) -> bool {
         && matches!(differences.as_slice(), [(at, a, b), (next, c, d)] if *next == at + 1 && a == d && b == c)
 }
 
-/// The hint for a name that is not known: the nearest one, or nothing.
+/// Returns a hint for an unknown name: the nearest known one, if one exists.
 pub(super) fn did_you_mean<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     nearest(written, known).map(|name| format!("Did you mean {}?", quoted(name)))
 }
 
-/// The first names of a list, as messages show them.
+/// The first names of a list, formatted for messages.
 pub(super) fn listed(names: &BTreeSet<&str>) -> String {
     let shown: Vec<String> = names.iter().take(MAX_LISTED).map(|name| quoted(name)).collect();
     let more = names.len().saturating_sub(shown.len());

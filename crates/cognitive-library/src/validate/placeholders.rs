@@ -1,6 +1,5 @@
-//! Placeholders in the prompt that are none: misspelt ones, names of input members, and the braces of other tools.
-//! They stay in the prompt as they are, and the model reads them. A `$` in prose, a price or a shell variable is text and
-//! nothing is said about it.
+//! Invalid placeholders in the prompt: misspelt ones, names of input members, and the braces of other tools. They stay
+//! in the prompt, and the model reads them. A `$` in prose, a price or a shell variable is text and is not reported.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -13,12 +12,12 @@ use super::near::nearest;
 use super::schema::section_place;
 use crate::finding::{Finding, FindingLocation, Findings, quoted};
 
-/// What a prompt can place, without the `$`.
+/// The placeholders that a prompt can use, without the `$`.
 const KNOWN: [&str; 5] = ["INPUT", "ARGUMENTS", "SCHEMA", "MEDIA_INPUTS", "ENVELOPE"];
 const RULE: &str = "prompt/placeholder";
 /// Shorter words in capitals are currencies and the like.
 const MIN_LENGTH: usize = 3;
-/// The longest name between braces that is looked at.
+/// The longest name between braces that is checked.
 const MAX_NAME: usize = 64;
 
 pub(super) fn check(subject: &CheckedModule<'_>, found: &mut Findings) {
@@ -58,7 +57,7 @@ fn stays(written: &str, span: Range<usize>, hint: String, found: &mut Findings) 
     found.push(Finding::warning(PROMPT_FILE, FindingLocation::Span(span), RULE, message).hint(hint));
 }
 
-/// Words in capitals behind a `$` that stands for itself: `$SHEMA`, not `US$`, `$5` or `\$X`.
+/// Words in capitals after a single `$`: `$SHEMA`, not `US$`, `$5` or `\$X`.
 fn dollars(prompt: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
     prompt.match_indices('$').filter_map(|(at, _)| {
         let before = prompt.get(..at)?.chars().next_back();
@@ -74,7 +73,7 @@ fn dollars(prompt: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
     })
 }
 
-/// `{{text}}` and `${INPUT}`, as other tools write what they replace.
+/// Reports `{{text}}` and `${INPUT}`, the placeholders of other tools.
 fn braces(prompt: &str, members: &BTreeSet<&str>, found: &mut Findings) {
     let ours = directives(prompt).inserts;
     for (open, close) in [("{{", "}}"), ("${", "}")] {

@@ -1,5 +1,4 @@
-//! What `schema.json` and `prompt.md` should say.
-//! Paths are kept as steps, and written down only where there is something to say.
+//! The checks of `schema.json` and `prompt.md`. Paths are stored as steps, and written out only for a finding.
 
 use std::collections::HashSet;
 
@@ -15,7 +14,7 @@ use crate::finding::{Finding, FindingLocation, Findings, Severity, Sources, quot
 use crate::json::{JsonPathStep, pointer_of};
 
 const FILE: &str = "schema.json";
-/// References that lead to references end somewhere, or nobody understands them.
+/// The limit for chains of references. Longer ones are unreadable.
 const MAX_STEPS: usize = 8;
 
 pub(super) fn check(subject: &CheckedModule<'_>, sources: &Sources, found: &mut Findings) {
@@ -30,7 +29,7 @@ pub(super) fn check(subject: &CheckedModule<'_>, sources: &Sources, found: &mut 
     }
 }
 
-/// A section of the contract and where it stands.
+/// A section of the contract and its position.
 struct FoundSection<'a> {
     file: String,
     pointer: String,
@@ -38,13 +37,13 @@ struct FoundSection<'a> {
 }
 
 impl FoundSection<'_> {
-    /// A place inside the section.
+    /// A location inside the section.
     fn at(&self, below: &str) -> FindingLocation {
         FindingLocation::Value(format!("{}{below}", self.pointer))
     }
 }
 
-/// Finds a section by `io` or by its usual name; one step through a local `$ref` is taken.
+/// Finds a section by `io` or by its usual name; follows one local `$ref`.
 fn section<'a>(subject: &'a CheckedModule<'_>, names: &[&str]) -> Option<FoundSection<'a>> {
     let from_io = subject.effective.as_ref().and_then(|manifest| {
         let place = SectionRef::parse(manifest.io.get(*names.first()?)?);
@@ -65,13 +64,13 @@ fn resolved<'a>(subject: &'a CheckedModule<'_>, file: String, pointer: String) -
     }
 }
 
-/// The place of a section, for whoever looks below it.
+/// The file and pointer of a section.
 pub(super) fn section_ref(subject: &CheckedModule<'_>, names: &[&str]) -> Option<SectionRef> {
     let FoundSection { file, pointer, .. } = section(subject, names)?;
     Some(SectionRef { file, pointer })
 }
 
-/// What the contract says at a section.
+/// The contract of a section.
 pub(super) fn section_place<'a>(subject: &'a CheckedModule<'_>, names: &[&str]) -> Option<ContractPlace<'a>> {
     ContractPlace::of_section(subject.schemas, &section_ref(subject, names)?)
 }
@@ -164,7 +163,7 @@ fn extensions(subject: &CheckedModule<'_>, found: &mut Findings) {
     }
 }
 
-/// Whether the data section says what `extensions` hold: there, or wherever its `$ref` leads, whatever that is called.
+/// Returns whether the data section describes `extensions`, directly or at the end of a `$ref` with any name.
 fn describes_insights(subject: &CheckedModule<'_>) -> bool {
     let Some(data) = section(subject, &data_names(subject)) else { return false };
     let pointer = format!("{}/properties/extensions", data.pointer);
@@ -172,7 +171,7 @@ fn describes_insights(subject: &CheckedModule<'_>) -> bool {
     target.is_some_and(|extensions| extensions.pointer("/properties/insights").is_some())
 }
 
-/// The schema at a place, through as many references as an author could follow by hand.
+/// The schema at a location, after up to `MAX_STEPS` references.
 fn follow<'a>(subject: &'a CheckedModule<'_>, mut file: String, mut pointer: String) -> Option<&'a Value> {
     for _ in 0..MAX_STEPS {
         let node = subject.schemas.get(&file)?.pointer(&pointer)?;
@@ -229,7 +228,7 @@ fn repeated_members(sources: &Sources, found: &mut Findings) {
     }
 }
 
-/// In Draft-07 whatever stands beside `$ref` is ignored, which surprises most authors.
+/// Reports siblings of `$ref`: Draft-07 ignores them, which surprises most authors.
 fn ignored_beside_ref<'a>(node: &'a Value, path: &mut Vec<JsonPathStep<'a>>, found: &mut Findings) {
     match node {
         Value::Object(members) => {
@@ -262,7 +261,7 @@ fn ignored_below<'a>(
     }
 }
 
-/// What may stand beside `$ref` without surprising anybody.
+/// The siblings of `$ref` that are harmless.
 const NOTES: [&str; 6] = ["$ref", "description", "title", "$comment", "examples", "default"];
 
 fn beside_ref<'a>(members: &'a Map<String, Value>, path: &mut Vec<JsonPathStep<'a>>, found: &mut Findings) {

@@ -1,4 +1,4 @@
-//! What `validate` finds. Quotes the requirement ids that each case shows.
+//! Tests the findings of `validate`. Each case names the requirement ids that it shows.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ fn rules(folder: &Folder, mode: Mode) -> Vec<String> {
     report.findings.iter().map(|each| format!("{:?} {}", each.severity, each.rule)).collect()
 }
 
-/// Takes the good module, changes it, and reports the findings.
+/// Changes the valid module and returns the findings.
 fn after(mode: Mode, change: impl FnOnce(&mut Value, &mut Value)) -> Vec<String> {
     let (mut manifest, mut schema, prompt) = good();
     change(&mut manifest, &mut schema);

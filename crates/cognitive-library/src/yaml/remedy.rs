@@ -1,19 +1,19 @@
-//! What to do about a YAML mistake: the parser's reason in an author's words, the place in the line, and a remedy.
-//! Looks at the line that the parser names and at nothing else; a mistake that it does not know keeps the parser's words.
+//! Remedies for YAML mistakes: a reason for authors, the position in the line, and a hint. Looks at the line that the
+//! parser names, and before it only for an open bracket. An unknown mistake keeps the parser's words.
 
 use crate::finding::printable;
 
-/// The longest piece of a line that a remedy repeats.
+/// The longest part of a line that a remedy repeats.
 const SHOWN: usize = 60;
 
-/// A mistake as an author should read it.
+/// A mistake, explained for authors.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Remedy {
-    /// What is wrong; `None` keeps the parser's words.
+    /// The reason; `None` keeps the parser's words.
     pub(super) message: Option<String>,
-    /// What to do.
+    /// The hint.
     pub(super) hint: String,
-    /// The byte of the text that is meant, if it is known better than the parser does.
+    /// The exact byte offset, if it is known better than by the parser.
     pub(super) at: Option<usize>,
 }
 
@@ -27,7 +27,7 @@ impl Remedy {
     }
 }
 
-/// The remedy for a reason of the parser about a place.
+/// Returns the remedy for a parser error at a position.
 pub(super) fn remedy(reason: &str, text: &str, at: usize) -> Option<Remedy> {
     let start = text.get(..at)?.rfind('\n').map_or(0, |end| end + 1);
     if reason.starts_with("tabs disallowed") || reason.ends_with("found a tab") {
@@ -40,7 +40,7 @@ pub(super) fn remedy(reason: &str, text: &str, at: usize) -> Option<Remedy> {
     Some(Remedy { at: found.at.map(|at| start + at), ..found })
 }
 
-/// A bracket before the place that is still open when the next key of the manifest begins.
+/// Finds a bracket before the position that is still open when the next key of the manifest begins.
 pub(super) fn unclosed(text: &str, at: usize) -> Option<Remedy> {
     let mut openings = Vec::new();
     let mut start = 0;
@@ -60,7 +60,7 @@ pub(super) fn unclosed(text: &str, at: usize) -> Option<Remedy> {
 fn still_open(text: &str, place: usize) -> Option<Remedy> {
     let rest = text.get(place..)?;
     let (first, closing) = if rest.starts_with('[') { ('[', ']') } else { ('{', '}') };
-    // A key at the left edge begins something new, whatever is open.
+    // A key at the left edge starts a new entry, even if a bracket is open.
     let is_key =
         |line: &str| line.starts_with(|letter: char| letter.is_ascii_lowercase()) && line.contains(':');
     let inside: usize = rest
@@ -109,7 +109,7 @@ fn of_line(reason: &str, line: &str) -> Option<Remedy> {
     unquoted(reason, line)
 }
 
-/// A colon and a space within a value, or a line that stands too deep.
+/// A colon and a space within a value, or a line with too much indentation.
 fn second_colon(line: &str) -> Remedy {
     let first = line.find(": ");
     let second = first.and_then(|first| Some(first + 2 + line.get(first + 2..)?.find(": ")?));
@@ -130,7 +130,7 @@ fn second_colon(line: &str) -> Remedy {
     }
 }
 
-/// A line that has no key and value.
+/// A line without key and value.
 fn no_colon(line: &str) -> Remedy {
     let message = "expected a key and a value, as in `key: value`";
     let at = Some(indentation(line));
@@ -152,7 +152,7 @@ fn no_colon(line: &str) -> Remedy {
     Remedy::new(message, "Write `key: value`, or indent the line if it continues the text above", at)
 }
 
-/// Values that begin with a sign of YAML's own, or that go on behind their quotes.
+/// A value that begins with a YAML indicator, or text after a closing quote.
 fn unquoted(reason: &str, line: &str) -> Option<Remedy> {
     let (key, value) = line.split_once(": ")?;
     let at = Some(key.len() + 2);
@@ -175,7 +175,7 @@ fn unquoted(reason: &str, line: &str) -> Option<Remedy> {
     Some(Remedy { message: Some(message), hint: format!("Put it between quotes: {}", quoted?), at })
 }
 
-/// The line with its value between quotes that its text does not have.
+/// The line with its value in a kind of quotes that the value does not contain.
 fn in_quotes(line: &str) -> Option<String> {
     let (key, value) = line.split_once(": ")?;
     let value = value.trim();
@@ -195,7 +195,7 @@ fn indentation(line: &str) -> usize {
 mod tests {
     use crate::yaml::parse;
 
-    /// The line, the column, the words and the remedy of a mistake.
+    /// Returns the line, the column, the message and the hint of a mistake.
     fn mistake(text: &str) -> (usize, usize, String, String) {
         let error = parse(text).unwrap_err();
         let before = &text[..error.offset.unwrap()];

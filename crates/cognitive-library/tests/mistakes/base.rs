@@ -1,5 +1,5 @@
-//! The good modules that the table makes mistakes in: `ticket` stands alone, `desk` and `guess` are made of it and of
-//! `answer`, and `caller` calls it.
+//! The valid modules that the table changes: `ticket` has no parts, `desk` and `guess` use `ticket` and `answer`, and
+//! `caller` calls `ticket`.
 
 use std::collections::BTreeMap;
 
@@ -89,7 +89,7 @@ overflow: {enabled: false}
 enums: {strategy: strict}
 "#;
 
-/// The data is described and open: more may be there than is said.
+/// The data is described and open: it may have more members than the schema declares.
 const ANSWER_SCHEMA: &str = r#"{
   "input": {
     "type": "object",

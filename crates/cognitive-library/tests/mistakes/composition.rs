@@ -1,4 +1,4 @@
-//! Mistakes in modules that are made of others: parts, versions, paths, mappings, rules and calls.
+//! Mistakes in composed modules: parts, versions, paths, mappings, rules and calls.
 
 use crate::Mistake;
 
@@ -239,7 +239,7 @@ pub(crate) const RULES: &[Mistake] = &[
 const PROMPT: &str = "prompt.md";
 const SCHEMA: &str = "schema.json";
 
-/// Without a step to `output` the prompt is sent, with what the parts said.
+/// Without a step to `output`, the prompt is sent with the answers of the parts.
 const MANIFEST: &str = "module.yaml";
 
 pub(crate) const CALLS: &[Mistake] = &[
@@ -297,7 +297,7 @@ pub(crate) const CALLS: &[Mistake] = &[
     },
 ];
 
-/// Calls of modules that are there, in the prompt of a module whose input has `text` and `size`.
+/// Calls of existing modules, in the prompt of a module whose input has `text` and `size`.
 pub(crate) const ARGUMENTS: &[Mistake] = &[
     Mistake {
         what: "a call with an input that the module does not take",

@@ -1,5 +1,6 @@
-//! Every module that README.md and the pages in `docs/` show, and every module folder among the examples of the crates.
-//! A module of a page is three blocks after words that name its files; a composition is a block that begins with its key.
+//! Validates every module in README.md and the pages of `docs/`, and every module folder in the examples of the crates.
+//! On a page, a module is three blocks, each after a text that names its file. A composition is a block that begins
+//! with its key.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -43,7 +44,7 @@ fn blocks(page: &str) -> Vec<(String, String)> {
     blocks
 }
 
-/// Folders of modules: `NAME/FILE` between back quotes before a block.
+/// Folders of modules: `NAME/FILE` in backticks before a block.
 fn modules(page: &str) -> BTreeMap<String, BTreeMap<String, String>> {
     let mut modules: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
     for (before, text) in blocks(page) {
@@ -81,8 +82,8 @@ fn every_module_of_the_documents_is_clean() {
     assert!(names.contains(&"ticket-triage".to_owned()), "{names:?}");
 }
 
-/// Blocks that begin with `composition:` are put into a module with an open contract. What is said about modules that
-/// exist only on the page is theirs; nothing else may be said.
+/// Puts each block that begins with `composition:` into a module with an open contract. Findings about modules that
+/// exist only on the page are expected, and no others.
 #[test]
 fn every_composition_of_the_documents_is_clean() {
     let project = Project::new();

@@ -1,11 +1,11 @@
-//! Mistakes in what golden tests expect.
+//! Mistakes in the expectations of golden tests.
 
 use crate::Mistake;
 
 const FILE: &str = "tests/one.expected.json";
 const MEMBER: &str = "\"team\": \"billing\"";
 
-/// The expectation in `FILE` begins with `ok` in line 2, so that what is changed stands in line 3.
+/// The expectation in `FILE` begins with `ok` in line 2, so the changed text is in line 3.
 pub(crate) const EXPECTED: &[Mistake] = &[
     Mistake {
         what: "an expected member that the data never has",

@@ -1,6 +1,6 @@
-//! What authors get wrong, as a table: the change to a good module, and the finding that it must lead to, with its file,
-//! line and column and with words of its message and hint. Nothing else may be found, so that no mistake drowns.
-//! A good module, every bundled one, and every module that the documents show have no finding at all.
+//! A table of authors' mistakes: the change to a valid module and the expected finding, with its file, line and column
+//! and with words of its message and hint. No other finding is allowed, so that no mistake is hidden. The valid
+//! modules, the bundled ones and those of the documents have no finding at all.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, a panic is the report")]
 
@@ -18,17 +18,17 @@ use cognitive_library::{
 };
 use cognitive_testing::GoldenExpectations;
 
-/// One way to get it wrong.
+/// One mistake.
 pub(crate) struct Mistake {
-    /// What the author did.
+    /// A description of the mistake.
     pub(crate) what: &'static str,
-    /// File, text in it, and what it became. An empty text stands for the whole file.
+    /// File, old text and new text. An empty old text means the whole file.
     pub(crate) edits: &'static [(&'static str, &'static str, &'static str)],
-    /// Severity, rule and place of every finding, and words of its message and hint behind ` ~ `.
+    /// Severity, rule and location of every finding, with words of its message and hint after ` ~ `.
     pub(crate) finds: &'static [&'static str],
 }
 
-/// A project in which `ticket` and `answer` are installed.
+/// A project with the installed modules `ticket` and `answer`.
 pub(crate) struct Project {
     _folder: tempfile::TempDir,
     pub(crate) library: Library,
@@ -55,12 +55,12 @@ impl Project {
     }
 }
 
-/// As `cogn validate` does it.
+/// The context that `cogn validate` uses.
 pub(crate) fn around(library: &Library) -> ValidationSurroundings<'_> {
     ValidationSurroundings { library: Some(library), expectations: Some(&GoldenExpectations) }
 }
 
-/// Severity, rule and place, and the words.
+/// Severity, rule and location of a finding, and its message and hint.
 fn told(finding: &Finding, report: &ValidationReport) -> (String, String) {
     let severity = if finding.severity == Severity::Error { "error" } else { "warning" };
     let place = report.sources.locate(finding);
@@ -86,7 +86,7 @@ fn changed(files: BTreeMap<String, String>, mistake: &Mistake) -> BTreeMap<Strin
     files
 }
 
-/// Compares all of a table before it says what is different.
+/// Compares the whole table before it reports differences.
 fn check(name: &str, good: &BTreeMap<String, String>, table: &[Mistake]) {
     let project = Project::new();
     let mut wrong = Vec::new();
@@ -170,7 +170,7 @@ fn there_are_at_least_sixty_mistakes_and_each_has_a_name_of_its_own() {
     assert!(names.len() >= 60, "{}", names.len());
 }
 
-/// The same through every bundled module with its parts.
+/// The same for every bundled module with its parts.
 #[test]
 fn every_bundled_module_is_clean_together_with_its_parts() {
     let library = Library::default();

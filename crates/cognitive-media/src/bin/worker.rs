@@ -1,4 +1,4 @@
-//! The process that reads documents. Does one document and ends; says nothing but its answer.
+//! The process that reads documents. Handles one document and exits; writes nothing but its answer.
 
 use std::io;
 use std::process::ExitCode;

@@ -1,5 +1,5 @@
-//! A picture in the form that a provider takes. The cheapest way that does it: as it is, else with bytes cut out, else
-//! decoded and written anew.
+//! Converts a picture to a form that a provider accepts, as cheaply as possible: unchanged, else with bytes removed,
+//! else decoded and encoded again.
 
 use bytes::Bytes;
 use cognitive_contract::media::{AcceptedForm, Fitted, MediaType};
@@ -10,23 +10,24 @@ use super::pixels::{Picture, decode};
 use super::{HeaderOrWalk, ImageLook, cut, walk};
 use crate::fault::too_much;
 
-/// The most memory that decoding one picture may take: four bytes for each pixel of the largest that is taken, and some
-/// rows on top. Making it smaller takes up to 40 MiB more.
+/// The memory limit for decoding one picture: four bytes for each pixel of the largest accepted one, and some rows.
+/// Scaling takes up to 50 MiB more.
 const MAX_MEMORY: u64 = 264 << 20;
 
-/// What has to be written anew anyway is not written larger than this: no service looks at more.
+/// The longest side of a picture that is encoded again. No provider uses more.
 const MAX_SIDE_LENGTH: u32 = 3072;
 
-/// Up to so many pixels a drawing stays free of loss; larger ones are rarely read letter by letter.
+/// The most pixels of a drawing that is encoded without loss. Larger ones rarely contain small text.
 const DRAWING: u64 = 4_000_000;
 
-/// What can be written. `WebP` only without loss, which takes more memory than decoding; every service takes the others.
+/// The types that can be encoded. `WebP` is left out: its encoder has only a lossless form, which takes more memory
+/// than decoding. Every provider accepts these two.
 const WRITABLE: [MediaType; 2] = [MediaType::Png, MediaType::Jpeg];
 
-/// How often a picture is made smaller until its bytes fit.
+/// The number of attempts to shrink a picture until its bytes fit.
 const ATTEMPTS: u32 = 8;
 
-/// Brings a picture into a form. (E1011, E1013, E4011)
+/// Converts a picture to a form. (E1011, E1013, E4011)
 pub(crate) fn fit(bytes: &Bytes, kind: MediaType, form: &AcceptedForm) -> Result<Fitted, Failure> {
     let look = match walk(bytes, kind)? {
         HeaderOrWalk::All(look) => look,
@@ -37,7 +38,7 @@ pub(crate) fn fit(bytes: &Bytes, kind: MediaType, form: &AcceptedForm) -> Result
         if whole && is_light(bytes, form) {
             return Ok(Fitted::AsItIs);
         }
-        // A film of WebP or with notes that must stay cannot be cut into one frame.
+        // An animated WebP, or a picture whose metadata must stay, cannot be reduced to one frame by removing bytes.
         let must_be_decoded = kind == MediaType::Webp && look.animated;
         let can_be_cut = !whole && !form.keep_metadata && !must_be_decoded;
         if let Some(cut) = can_be_cut.then(|| cut(bytes, kind, &look)).filter(|cut| is_light(cut, form)) {
@@ -69,12 +70,12 @@ fn write_anew(
         let what = format!("would take {} MiB of memory to be decoded", look.needed >> 20);
         return Err(too_much(kind, &what));
     }
-    // Before anything is decoded: is there a type to write?
+    // Checked before decoding, which is expensive.
     if !WRITABLE.iter().any(|kind| form.types.contains(kind)) {
         let message = format!("{kind} cannot be turned into a type that the model takes");
         return Err(Failure::new(ErrorCode::MultimodalNotSupported, message));
     }
-    // The decoder gets the picture without its notes: some of them unpack to more than the picture.
+    // The decoder gets the picture without metadata: some metadata unpacks to more than the picture.
     let bare = if look.annotated && kind == MediaType::Png { cut(bytes, kind, look) } else { bytes.clone() };
     let mut picture = decode(&bare, kind, MAX_MEMORY)?;
     let longest = form.longest_side.unwrap_or(MAX_SIDE_LENGTH).clamp(1, MAX_SIDE_LENGTH);
@@ -93,7 +94,7 @@ fn write_anew(
     Err(too_much(kind, "is too large for the model even at the smallest size"))
 }
 
-/// The type that suits: no loss for what shows through and for drawings, else a photograph.
+/// Chooses the type: lossless for transparency and drawings, otherwise JPEG.
 fn choose(picture: &Picture, look: &ImageLook, form: &AcceptedForm) -> MediaType {
     let exact = picture.shows_through() || (look.drawn && picture.pixels() <= DRAWING);
     let [first, second] = if exact { WRITABLE } else { [MediaType::Jpeg, MediaType::Png] };

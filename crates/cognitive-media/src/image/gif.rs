@@ -1,4 +1,4 @@
-//! GIF: a canvas and blocks. Only the first picture is shown to a model (MEDIA-014), so only that one is kept.
+//! GIF: a canvas and blocks. A model sees only the first frame (MEDIA-014), so only that frame is stored.
 
 use cognitive_contract::Failure;
 use cognitive_contract::media::MediaType;
@@ -7,7 +7,7 @@ use super::{HeaderOrWalk, ImageLook, is_beyond};
 use crate::fault::{broken, cut_short};
 use crate::reader::ByteReader;
 
-/// The byte that ends a file.
+/// The byte at the end of a file.
 pub(super) const TRAILER: u8 = 0x3b;
 const EXTENSION: u8 = 0x21;
 const PICTURE: u8 = 0x2c;
@@ -20,7 +20,7 @@ pub(super) fn walk(bytes: &[u8]) -> Result<HeaderOrWalk, Failure> {
     if canvas.0 == 0 || canvas.1 == 0 {
         return Err(broken(MediaType::Gif, "has no canvas"));
     }
-    // Four bytes of colour on the canvas, as many for the frame while it is being placed, and its palette indices.
+    // Four bytes per pixel for the canvas, four for the frame being drawn, and one for its palette index.
     let mut look = ImageLook::new(canvas, 4, 9);
     look.keep(0..reader.at());
     let mut frames = 0_usize;
@@ -50,7 +50,7 @@ pub(super) fn walk(bytes: &[u8]) -> Result<HeaderOrWalk, Failure> {
     if frames == 0 {
         return Err(broken(MediaType::Gif, "has no picture"));
     }
-    // Only here: any text that begins with the mark has a canvas, and most of them a large one.
+    // Checked only after the walk: any text that begins with the mark has a canvas, and mostly a large one.
     if is_beyond(canvas) {
         return Ok(HeaderOrWalk::OnlySize(canvas));
     }
@@ -59,7 +59,7 @@ pub(super) fn walk(bytes: &[u8]) -> Result<HeaderOrWalk, Failure> {
     Ok(HeaderOrWalk::All(look))
 }
 
-/// The size of the canvas; moves past its table of colours.
+/// Returns the size of the canvas, and moves past its colour table.
 fn canvas(reader: &mut ByteReader<'_>) -> Option<(u32, u32)> {
     reader.take(6)?;
     let size = (u32::from(reader.le16()?), u32::from(reader.le16()?));
@@ -77,11 +77,11 @@ fn table(reader: &mut ByteReader<'_>, flags: u8) -> Option<()> {
 }
 
 enum Needed {
-    /// How the next picture is shown.
+    /// Needed for the next frame.
     Now,
-    /// How often the film is shown.
+    /// Needed for the animation: the number of repetitions.
     Movement,
-    /// Comments, and whatever programs noted.
+    /// Not needed: comments and data of other programs.
     Never,
 }
 
@@ -96,7 +96,7 @@ fn extension(reader: &mut ByteReader<'_>) -> Option<Needed> {
     })
 }
 
-/// Where a picture is placed: left, top, width, height. Moves past its data.
+/// Returns the position of a frame: left, top, width, height. Moves past its data.
 fn picture(reader: &mut ByteReader<'_>) -> Option<[u32; 4]> {
     let mut side = || reader.le16().map(u32::from);
     let place = [side()?, side()?, side()?, side()?];
@@ -104,17 +104,17 @@ fn picture(reader: &mut ByteReader<'_>) -> Option<[u32; 4]> {
     table(reader, flags)?;
     let least_bits = reader.byte()?;
     let data = blocks(reader)?;
-    // A picture without data, or with codes that cannot be, has never been one.
+    // A frame without data, or with an invalid code size, is damaged.
     (data > 0 && (1..=11).contains(&least_bits)).then_some(place)
 }
 
-/// The decoder makes room for the picture, not for the canvas, so it must lie within.
+/// The decoder allocates memory for the frame, not for the canvas, so the frame must be inside it.
 fn check([left, top, width, height]: [u32; 4], canvas: (u32, u32)) -> Result<(), Failure> {
     let inside = width > 0 && height > 0 && left + width <= canvas.0 && top + height <= canvas.1;
     if inside { Ok(()) } else { Err(broken(MediaType::Gif, "has a picture outside of its canvas")) }
 }
 
-/// Moves past blocks, and says how many bytes were in them.
+/// Moves past blocks and returns the number of their bytes.
 fn blocks(reader: &mut ByteReader<'_>) -> Option<usize> {
     let mut sum = 0;
     loop {

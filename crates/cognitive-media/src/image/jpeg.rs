@@ -1,5 +1,5 @@
-//! JPEG: segments, and between them the pixels, in which only markers can be told apart.
-//! Of the application segments only those stay that say how the colours are meant. (S-30)
+//! JPEG: segments, with pixel data between them in which only markers are recognised. Of the application segments, only
+//! those about colours stay. (S-30)
 
 use cognitive_contract::Failure;
 use cognitive_contract::media::MediaType;
@@ -15,7 +15,8 @@ const SCAN: u8 = 0xda;
 const COMMENT: u8 = 0xfe;
 const LATER_HEIGHT: u8 = 0xdc;
 
-/// Every scan of a progressive picture goes over all of its pixels: a small file can ask for years.
+/// The most pixels times scans. Each scan of a progressive picture visits all of its pixels, so a small file could take
+/// years.
 const MAX_SCANNED: u64 = 1_000_000_000;
 
 pub(super) fn walk(bytes: &[u8]) -> Result<HeaderOrWalk, Failure> {
@@ -59,7 +60,7 @@ pub(super) fn walk(bytes: &[u8]) -> Result<HeaderOrWalk, Failure> {
     Ok(HeaderOrWalk::All(notes.into_look(look, reader.left() > 0)))
 }
 
-/// What the segments say beside the pixels.
+/// The segments other than pixel data.
 #[derive(Default)]
 struct Notes {
     kept: Vec<std::ops::Range<usize>>,
@@ -95,7 +96,7 @@ impl Notes {
     }
 }
 
-/// The next marker; any number of 0xff may precede it.
+/// Reads the next marker; any number of 0xff bytes may precede it.
 fn marker(reader: &mut ByteReader<'_>) -> Result<u8, Failure> {
     let cut = || cut_short(MediaType::Jpeg);
     if reader.byte().ok_or_else(cut)? != 0xff {
@@ -120,7 +121,7 @@ fn segment<'a>(reader: &mut ByteReader<'a>, marker: u8) -> Result<&'a [u8], Fail
     reader.take(usize::from(length)).ok_or_else(cut)
 }
 
-/// Moves to the marker after the pixels: 0xff that is neither escaped nor a restart.
+/// Moves to the marker after the pixels: a 0xff that is neither escaped nor a restart.
 fn skip_pixels(reader: &mut ByteReader<'_>) {
     loop {
         let rest = reader.rest();
@@ -154,7 +155,7 @@ fn frame(marker: u8, content: &[u8]) -> Result<ImageLook, Failure> {
     }
     let depth = if components == 1 { 1 } else { 3 };
     let mut look = ImageLook::new((u32::from(width), u32::from(height)), depth, depth);
-    // Progressive pictures keep two bytes of every coefficient until the last scan.
+    // A progressive picture stores two bytes of each coefficient until the last scan.
     let samples = samples(&mut reader, components).ok_or_else(senseless)?;
     if !matches!(marker, 0xc0 | 0xc1) {
         look.needed += look.pixels() * 2 * samples.0 / samples.1;
@@ -163,7 +164,7 @@ fn frame(marker: u8, content: &[u8]) -> Result<ImageLook, Failure> {
     Ok(look)
 }
 
-/// How many samples a pixel has on average, as a fraction: colours are often stored for every second pixel only.
+/// The average number of samples per pixel, as a fraction: colours are often stored for every second pixel only.
 fn samples(reader: &mut ByteReader<'_>, components: u8) -> Option<(u64, u64)> {
     let (mut sum, mut across, mut down) = (0, 1, 1);
     for _ in 0..components {

@@ -1,5 +1,5 @@
-//! Pictures without decoding them: how large, which way up, moving or not, and which of their bytes are the picture.
-//! Walks through the whole file, so one that ends too early is found here and not at the provider. (E1013)
+//! Inspects pictures without decoding them: size, orientation, animation, and the bytes that belong to the picture.
+//! Walks through the whole file, so that a truncated one is found here and not at the provider. (E1013)
 
 mod fit;
 mod gif;
@@ -19,34 +19,34 @@ use crate::fault::{cut_short, too_much};
 
 pub(crate) use fit::fit;
 
-/// A picture that gets larger than this by being decoded, which 20 million pixels in colour do not ...
+/// The decoded size above which `MAX_RATIO` applies. 20 million colour pixels stay below it.
 const LARGE: u64 = 80 << 20;
-/// ... and by more than this factor is a bomb, whatever it shows. (S-32)
+/// The ratio of decoded size to file size above which a large picture counts as a bomb. (S-32)
 const MAX_RATIO: u64 = 100;
 
-/// What a walk through a picture found.
+/// The result of a walk through a picture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ImageLook {
-    /// Width and height as they are stored.
+    /// Width and height as stored, before rotation.
     size: (u32, u32),
-    /// What a viewer does to it first.
+    /// The transformation that a viewer applies first.
     orientation: Orientation,
-    /// Whether there is more than one frame.
+    /// True if it has more than one frame.
     animated: bool,
-    /// Whether something is in the file that is no part of the picture: notes, thumbnails, whatever follows its end.
+    /// True if the file has bytes outside the picture: metadata, thumbnails, trailing bytes.
     annotated: bool,
-    /// Bytes of one decoded pixel.
+    /// The size of one decoded pixel in bytes.
     depth: u64,
-    /// Bytes that the decoder needs at its peak, the result included.
+    /// The peak memory of the decoder in bytes, including the result.
     needed: u64,
-    /// Whether it is drawn rather than photographed: the formats without loss.
+    /// True for lossless formats: their pictures count as drawings, not as photographs.
     drawn: bool,
-    /// The bytes that are the picture, one frame of it.
+    /// The bytes of the picture, with one frame.
     kept: Vec<Range<usize>>,
 }
 
 impl ImageLook {
-    /// With the bytes of a decoded pixel, and those that the decoder needs for one at its peak.
+    /// Creates a result. `depth` is the size of a decoded pixel in bytes, `peak` the decoder's peak memory per pixel.
     fn new(size: (u32, u32), depth: u64, peak: u64) -> Self {
         Self {
             size,
@@ -64,14 +64,14 @@ impl ImageLook {
         u64::from(self.size.0) * u64::from(self.size.1)
     }
 
-    /// Whether width and height change places.
+    /// Returns whether the orientation swaps width and height.
     fn lies(&self) -> bool {
         use Orientation::{Rotate90, Rotate90FlipH, Rotate270, Rotate270FlipH};
 
         matches!(self.orientation, Rotate90 | Rotate270 | Rotate90FlipH | Rotate270FlipH)
     }
 
-    /// Marks bytes as part of the picture. Neighbours become one range, so that most pictures have few.
+    /// Marks bytes as part of the picture. Merges adjacent ranges, so that most pictures have few.
     fn keep(&mut self, range: Range<usize>) {
         match self.kept.last_mut() {
             Some(last) if last.end == range.start => last.end = range.end,
@@ -80,7 +80,7 @@ impl ImageLook {
     }
 }
 
-/// A size beyond any limit is known from the header, and then the rest is not worth a walk.
+/// The result of a walk. `OnlySize`: the header has a size above the limit, so the walk ended there.
 enum HeaderOrWalk {
     All(ImageLook),
     OnlySize((u32, u32)),
@@ -100,7 +100,7 @@ fn walk(bytes: &[u8], kind: MediaType) -> Result<HeaderOrWalk, Failure> {
     }
 }
 
-/// The facts about a picture. (S-32: E1011; E1013)
+/// Returns the facts about a picture. (S-32: E1011; E1013)
 pub(crate) fn examine(bytes: &[u8], kind: MediaType) -> Result<MediaFacts, Failure> {
     let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
     let mut facts = MediaFacts::new(kind, length);
@@ -123,7 +123,7 @@ pub(crate) fn examine(bytes: &[u8], kind: MediaType) -> Result<MediaFacts, Failu
     Ok(facts)
 }
 
-/// The bytes of the picture and no others. Nothing is decoded, nothing is lost.
+/// Returns only the bytes of the picture, without decoding and without loss.
 fn cut(bytes: &Bytes, kind: MediaType, look: &ImageLook) -> Bytes {
     let parts = look.kept.iter().filter_map(|range| bytes.get(range.clone()));
     let mut cut = BytesMut::with_capacity(look.kept.iter().map(|range| range.end - range.start).sum());

@@ -1,4 +1,4 @@
-//! Pixels: decoding with a limit, making smaller, turning, writing. Nothing else in this crate decodes a picture.
+//! Decodes with a limit, scales, rotates and encodes. No other module of this crate decodes a picture.
 
 use std::io::Cursor;
 
@@ -15,13 +15,14 @@ use image::{
 
 use crate::fault::{broken, too_much};
 
-/// Hard to tell from the original, at a third of the bytes.
+/// The JPEG quality: hard to tell from the original, at a third of the bytes.
 const QUALITY: u8 = 88;
 
-/// Profiles of more bytes than this are no profiles of colours.
+/// The largest colour profile. Larger ones are not colour profiles.
 const MAX_PROFILE_SIZE: usize = 1 << 20;
 
-/// The most memory of the good filter, beside the picture. Above, averaging alone has to do; it shows least there.
+/// The memory limit of the good scaling filter, without the picture. Above it, averaging is used alone: it shows least
+/// there.
 const MAX_FLOATS: u64 = 100 << 20;
 
 /// A decoded picture, eight bits per channel.
@@ -30,7 +31,7 @@ pub(super) struct Picture {
     profile: Option<Vec<u8>>,
 }
 
-/// Decodes; of a film, the first frame. (E1011, E1013)
+/// Decodes a picture, or the first frame of an animation. (E1011, E1013)
 pub(super) fn decode(bytes: &Bytes, kind: MediaType, most_memory: u64) -> Result<Picture, Failure> {
     let format = match kind {
         MediaType::Jpeg => ImageFormat::Jpeg,
@@ -51,19 +52,19 @@ pub(super) fn decode(bytes: &Bytes, kind: MediaType, most_memory: u64) -> Result
 fn undecodable(kind: MediaType, error: &image::ImageError) -> Failure {
     match error {
         image::ImageError::Limits(_) => too_much(kind, "would take too much memory to be decoded"),
-        // What a decoder says of hostile bytes is not for a caller to read.
+        // The decoder's message about hostile bytes is not shown to the caller.
         _ => broken(kind, "cannot be decoded"),
     }
 }
 
-/// A profile is kept if it is about the colours that were decoded; one for print is not.
+/// Returns whether a profile matches the decoded colours. One for print does not.
 fn describes(profile: &[u8], image: &DynamicImage) -> bool {
     let space = profile.get(16..20);
     let wanted: &[u8; 4] = if image.color().has_color() { b"RGB " } else { b"GRAY" };
     profile.len() <= MAX_PROFILE_SIZE && space == Some(wanted)
 }
 
-/// No provider looks at more than eight bits of a channel.
+/// Reduces channels to eight bits. No provider uses more.
 fn in_bytes(image: DynamicImage) -> DynamicImage {
     match image {
         DynamicImage::ImageLuma16(_) => DynamicImage::ImageLuma8(image.into_luma8()),
@@ -87,7 +88,7 @@ impl Picture {
         self.image.width().max(self.image.height())
     }
 
-    /// Makes it so small that no side is longer.
+    /// Scales the picture so that no side exceeds `longest`.
     pub(super) fn shrink(&mut self, longest: u32) {
         let (width, height) = self.image.dimensions();
         if width.max(height) <= longest {
@@ -98,8 +99,8 @@ impl Picture {
             u32::try_from(exact).unwrap_or(longest).max(1)
         };
         let target = (scaled(width), scaled(height));
-        // The good filter keeps four floats per pixel of a half-scaled picture. So what is much too large is first
-        // brought to twice the target by averaging, which needs no memory beside its result.
+        // The good filter stores four floats per pixel of a half-scaled picture. A much larger picture is first reduced
+        // to twice the target by averaging, which needs no memory except its result.
         let twice = (target.0.saturating_mul(2), target.1.saturating_mul(2));
         let floats = u64::from(width.min(twice.0)) * u64::from(target.1) * 16;
         if floats > MAX_FLOATS {
@@ -112,12 +113,12 @@ impl Picture {
         self.image = self.image.resize_exact(target.0, target.1, FilterType::CatmullRom);
     }
 
-    /// Does what a viewer would do before showing it.
+    /// Applies the rotation that a viewer applies before showing the picture.
     pub(super) fn turn(&mut self, orientation: Orientation) {
         self.image.apply_orientation(orientation);
     }
 
-    /// Whether any pixel is not opaque.
+    /// Returns whether any pixel is not opaque.
     pub(super) fn shows_through(&self) -> bool {
         match &self.image {
             DynamicImage::ImageRgba8(image) => image.pixels().any(|pixel| pixel.0[3] != u8::MAX),
@@ -126,7 +127,7 @@ impl Picture {
         }
     }
 
-    /// Writes it. What shows through gets a white ground where the type knows no transparency.
+    /// Encodes the picture. Transparency becomes white if the type does not support it.
     pub(super) fn write(&self, kind: MediaType) -> Result<Bytes, Failure> {
         let mut written = Vec::new();
         let done = match kind {
@@ -143,7 +144,7 @@ impl Picture {
         self.profile.clone()
     }
 
-    /// Without a channel for transparency that is not used.
+    /// The picture without an unused transparency channel.
     fn plain(&self) -> DynamicImage {
         if self.shows_through() { self.image.clone() } else { self.opaque() }
     }
@@ -181,7 +182,7 @@ fn encode(
     profile: Option<Vec<u8>>,
 ) -> image::ImageResult<()> {
     if let Some(profile) = profile {
-        // An encoder without a place for it loses a shade, not the picture.
+        // An encoder without profiles changes the colours slightly, but does not lose the picture.
         let _unsupported = encoder.set_icc_profile(profile);
     }
     encoder.write_image(image.as_bytes(), image.width(), image.height(), image.color().into())

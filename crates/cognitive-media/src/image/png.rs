@@ -1,5 +1,5 @@
-//! PNG: a list of chunks, each with its length and a checksum.
-//! What is not needed to show the picture is not part of it: the list below says what stays.
+//! PNG: a list of chunks, each with its length and a checksum. Drops chunks that are not needed to show the picture:
+//! `KEPT` lists the others.
 
 use cognitive_contract::Failure;
 use cognitive_contract::media::MediaType;
@@ -9,21 +9,21 @@ use super::{HeaderOrWalk, ImageLook, is_beyond};
 use crate::fault::{broken, cut_short, too_much};
 use crate::reader::{ByteReader, size};
 
-/// Pixels, and how their colours are meant. (S-30)
+/// Chunks with pixels and the meaning of their colours. (S-30)
 const KEPT: [&[u8; 4]; 15] = [
     b"IHDR", b"PLTE", b"IDAT", b"IEND", b"tRNS", b"gAMA", b"cHRM", b"sRGB", b"iCCP", b"cICP", b"sBIT",
     b"bKGD", b"pHYs", b"mDCV", b"cLLI",
 ];
 
-/// Further frames. They go together with the movement.
+/// Chunks of further frames. They are removed together with the animation.
 const MOVING: [&[u8; 4]; 3] = [b"acTL", b"fcTL", b"fdAT"];
 
 const SIGNATURE: usize = 8;
 
-/// Packed profiles of more bytes than this unpack to more than a profile of colours has.
+/// The largest compressed profile. Larger ones unpack to more than a colour profile has.
 const MAX_PROFILE_SIZE: usize = 16 << 10;
 
-/// The decoder takes its time for every piece; encoders write pieces of some kilobytes.
+/// The most `IDAT` chunks. The decoder takes time for each one, and encoders write chunks of some kilobytes.
 const MAX_PIECES: usize = 20_000;
 
 pub(super) fn walk(bytes: &[u8]) -> Result<HeaderOrWalk, Failure> {
@@ -74,7 +74,7 @@ pub(super) fn walk(bytes: &[u8]) -> Result<HeaderOrWalk, Failure> {
     }
 }
 
-/// The next chunk. A wrong checksum is damage; no viewer shows what follows.
+/// Reads the next chunk. A wrong checksum is damage: no viewer shows what follows.
 fn chunk<'a>(reader: &mut ByteReader<'a>) -> Result<(&'a [u8], &'a [u8]), Failure> {
     let cut = || cut_short(MediaType::Png);
     let length = size(reader.be32().ok_or_else(cut)?);
@@ -100,14 +100,14 @@ fn header(name: &[u8], content: &[u8]) -> Result<ImageLook, Failure> {
     else {
         return Err(senseless());
     };
-    // Palettes and small depths are unfolded to whole bytes; transparency of single colours adds a channel.
+    // Palettes and small depths are expanded to whole bytes, and a transparent colour adds a channel.
     let depth = match (colours, bits) {
         (0, 1 | 2 | 4 | 8) | (4, 8) => 2,
         (0 | 4, 16) | (3, 1 | 2 | 4 | 8) | (2 | 6, 8) => 4,
         (2 | 6, 16) => 8,
         _ => return Err(senseless()),
     };
-    // Sixteen bits become eight after they were decoded, and for a moment there are both.
+    // Sixteen bits are reduced to eight after decoding, so both exist for a moment.
     let peak = if bits == 16 { depth * 3 / 2 } else { depth };
     Ok(ImageLook::new(size, depth, peak))
 }

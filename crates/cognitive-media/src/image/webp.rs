@@ -1,5 +1,5 @@
-//! WebP: RIFF chunks around one picture or a film. Notes stand in chunks of their own, announced by flags that have to
-//! be taken back with them.
+//! WebP: RIFF chunks with one picture or an animation. Metadata has its own chunks. Header flags announce them, and are
+//! cleared when the chunks are removed.
 
 use bytes::BytesMut;
 use cognitive_contract::Failure;
@@ -12,10 +12,10 @@ use crate::reader::{ByteReader, size};
 
 const KEPT: [&[u8; 4]; 7] = [b"VP8X", b"VP8 ", b"VP8L", b"ALPH", b"ICCP", b"ANIM", b"ANMF"];
 
-/// In the flags of `VP8X`: EXIF and XMP.
+/// The bits for EXIF and XMP in the flags of `VP8X`.
 const NOTES: u8 = 0x0c;
 const MOVES: u8 = 0x02;
-/// `RIFF`, the length, `WEBP`.
+/// The length of `RIFF`, the file length and `WEBP`.
 const HEADER: usize = 12;
 
 pub(super) fn walk(bytes: &[u8]) -> Result<HeaderOrWalk, Failure> {
@@ -23,7 +23,7 @@ pub(super) fn walk(bytes: &[u8]) -> Result<HeaderOrWalk, Failure> {
     let mut outer = ByteReader::new(bytes);
     outer.take(4).ok_or_else(cut)?;
     let length = size(outer.le32().ok_or_else(cut)?);
-    // The length does not count the first eight bytes; an odd one is padded.
+    // The length excludes the first eight bytes.
     let end = length.saturating_add(8);
     let file = bytes.get(..end).ok_or_else(cut)?;
     let mut reader = ByteReader::new(file);
@@ -63,7 +63,7 @@ pub(super) fn walk(bytes: &[u8]) -> Result<HeaderOrWalk, Failure> {
     Ok(HeaderOrWalk::All(look))
 }
 
-/// A chunk with its padding. The last one of some files lacks the padding.
+/// Reads a chunk with its padding. In some files the last chunk has none.
 fn chunk<'a>(reader: &mut ByteReader<'a>) -> Option<(&'a [u8], &'a [u8])> {
     let name = reader.take(4)?;
     let length = size(reader.le32()?);
@@ -74,7 +74,7 @@ fn chunk<'a>(reader: &mut ByteReader<'a>) -> Option<(&'a [u8], &'a [u8])> {
     Some((name, content))
 }
 
-/// The first chunk says how large everything is.
+/// Reads the size from the first chunk.
 fn first(reader: &ByteReader<'_>) -> Result<ImageLook, Failure> {
     let (name, content) = chunk(&mut reader.clone()).ok_or_else(|| cut_short(MediaType::Webp))?;
     if name != b"VP8X" {
@@ -93,7 +93,7 @@ fn first(reader: &ByteReader<'_>) -> Result<ImageLook, Failure> {
     Ok(look)
 }
 
-/// Width and height of a picture by its own header.
+/// Returns width and height from the picture's own header.
 fn measure(name: &[u8], content: &[u8]) -> Option<(u32, u32)> {
     let mut reader = ByteReader::new(content);
     if name == b"VP8 " {
@@ -120,7 +120,7 @@ fn senseless() -> Failure {
     broken(MediaType::Webp, "has an invalid header")
 }
 
-/// Makes length and flags true again after chunks were left out.
+/// Corrects length and flags after chunks were removed.
 pub(super) fn mend(bytes: &mut BytesMut) {
     let length = u32::try_from(bytes.len().saturating_sub(8)).unwrap_or(u32::MAX);
     if let Some(field) = bytes.get_mut(4..8) {

@@ -1,6 +1,6 @@
-//! How the bytes of a text become letters. A font says it in two ways: for drawing (`Encoding`) and for copying
-//! (`ToUnicode`). Where both are there the second is right, so the first is taken away before the library asks for it.
-//! A font that says neither has glyphs without names; its text is left out rather than guessed.
+//! Maps the bytes of a text to letters. A font has two maps: for drawing (`Encoding`) and for copying (`ToUnicode`). If
+//! both exist the second is right, so the first is removed before the library reads it. The glyphs of a font with
+//! neither have no names; its text is left out rather than guessed.
 
 use std::collections::HashMap;
 
@@ -8,12 +8,12 @@ use lopdf::{Dictionary, Document, Encoding, Object};
 
 use super::MAX_STREAM_SIZE;
 
-/// An encoding that nobody knows, so that the text comes out empty.
+/// An unknown encoding, which makes the text empty.
 const UNREADABLE: &[u8] = b"Unreadable";
-/// The name under which the library reads UTF-16.
+/// The name that makes the library read UTF-16.
 const UTF_16: &[u8] = b"UniGB-UTF16-H";
 
-/// Brings all fonts of a document into a state in which the library reads them right.
+/// Changes all fonts of a document so that the library reads them correctly.
 pub(super) fn prepare(document: &mut Document) {
     let mut changes = Vec::new();
     for (id, object) in &document.objects {
@@ -53,13 +53,13 @@ fn change(font: &Dictionary, document: &Document) -> FontChange {
     }
 }
 
-/// The encodings that were needed so far, by the place of their font in memory: fonts are shared by many pages, and
-/// reading a map of letters costs more than a page.
+/// A cache of encodings, by the address of their font in memory. Many pages share a font, and parsing its map costs
+/// more than a page.
 #[derive(Default)]
 pub(super) struct Fonts<'a>(HashMap<usize, Option<Encoding<'a>>>);
 
 impl<'a> Fonts<'a> {
-    /// Adds the letters of a text, as many as can be read.
+    /// Appends the letters of a text, as far as they can be decoded.
     pub(super) fn write(
         &mut self,
         font: &'a Dictionary,

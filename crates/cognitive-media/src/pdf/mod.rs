@@ -1,8 +1,8 @@
-//! Documents: how many pages, and their text. Scanned pages have none, and then the text is empty: whoever asked for it
-//! says so to the caller, or sends the document to a model that can look at it.
+//! Documents: the number of pages, and their text. Scanned pages have no text, so the result is empty: the caller
+//! reports that, or sends the document to a model that reads pages as images.
 //!
-//! What is read here is a language with pointers, compression and encryption, so it is read with limits on everything,
-//! and by [`worker`](crate::worker) in a process that can be ended.
+//! A PDF is a language with pointers, compression and encryption. It is therefore read with limits on everything, and
+//! by [`worker`](crate::worker) in a process that can be killed.
 
 mod fonts;
 mod text;
@@ -17,18 +17,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::fault::{broken, too_much};
 
-/// The most that one stream may become by being decompressed.
+/// The limit for the decompressed size of one stream.
 const MAX_STREAM_SIZE: usize = 32 << 20;
 
-/// Nested objects are read by recursion, at most a hundred deep; threads of a pool are too shallow for that in builds
-/// without optimisation.
+/// The stack size. Nested objects are read by recursion, at most a hundred deep, which overflows the threads of a pool
+/// in unoptimised builds.
 const STACK: usize = 16 << 20;
 
-/// The word before the place of the table of contents, and how far before the end of the file it may stand.
+/// The keyword before the position of the cross-reference table, and its largest distance from the end of the file.
 const END: &[u8] = b"startxref";
 const TAIL: usize = 4096;
 
-/// What is wanted of a document.
+/// The question about a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PdfQuery {
@@ -36,7 +36,7 @@ pub(crate) enum PdfQuery {
     Text,
 }
 
-/// What was found.
+/// The answer about a document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PdfContent {
@@ -56,7 +56,7 @@ impl PdfContent {
     }
 }
 
-/// Reads a document. Never panics and never fails otherwise than in its answer.
+/// Reads a document. Never panics: every failure is a value of the answer.
 pub(crate) fn read(bytes: &[u8], question: PdfQuery) -> PdfContent {
     let work = || catch_unwind(AssertUnwindSafe(|| answer(bytes, question)));
     let done = thread::scope(|scope| {
@@ -85,18 +85,20 @@ fn answer(bytes: &[u8], question: PdfQuery) -> Result<PdfContent, PdfContent> {
     }
 }
 
-/// How many pages there are, or how many the document says it has, whichever is more. Not counted far beyond the limit.
+/// Counts the pages, or takes the number that the document declares if it is larger. Stops counting at four times the
+/// limit.
 fn count(document: &Document, most: u32) -> u32 {
     let enough = usize::try_from(most).unwrap_or(usize::MAX).saturating_mul(4);
     let found = u32::try_from(document.page_iter().take(enough).count()).unwrap_or(u32::MAX);
     let root = document.catalog().and_then(|catalog| catalog.get_deref(b"Pages", document));
     let said = root.and_then(Object::as_dict).and_then(|pages| pages.get_deref(b"Count", document));
     let said = said.and_then(Object::as_i64).unwrap_or(0);
-    // Without a single page the claim is no claim.
+    // Without any page the declared number is invalid.
     if found == 0 { 0 } else { found.max(u32::try_from(said).unwrap_or(0)) }
 }
 
-/// The end says where everything is. A library forgives its lack and searches; half a document is not one.
+/// Returns whether the file has its end, which holds the position of all objects. The library would repair a truncated
+/// file by a search, but half a document must be refused.
 pub(crate) fn has_end(bytes: &[u8]) -> bool {
     let tail = bytes.get(bytes.len().saturating_sub(TAIL)..).unwrap_or(bytes);
     tail.windows(END.len()).any(|window| window == END)
@@ -108,7 +110,7 @@ fn told(error: &Error) -> PdfContent {
             PdfContent::TooMuch(format!("has a part that gets larger than {} MiB", MAX_STREAM_SIZE >> 20))
         }
         Error::InvalidPassword | Error::Decryption(_) => locked(),
-        // What a parser says of hostile bytes is not for a caller to read.
+        // The parser's message about hostile bytes is not shown to the caller.
         _ => PdfContent::Broken("cannot be read".to_owned()),
     }
 }

@@ -1,5 +1,5 @@
-//! The text of a document, page by page, in the order in which it is drawn. Lines and gaps are guessed from movements;
-//! columns and tables come out as their author drew them.
+//! The text of a document, page by page, in drawing order. Guesses lines and gaps from movements; columns and tables
+//! keep the order in which they were drawn.
 
 use lopdf::content::{Content, Operation};
 use lopdf::{Dictionary, Document, Object, ObjectId, Stream};
@@ -7,18 +7,18 @@ use lopdf::{Dictionary, Document, Object, ObjectId, Stream};
 use super::fonts::{Fonts, prepare};
 use super::{PdfContent, told};
 
-/// The longest text: a thousand dense pages.
+/// The longest text: about a thousand dense pages.
 const MAX_LENGTH: usize = 8 << 20;
-/// The most drawing that is looked at, over all pages.
+/// The most drawing operations, over all pages.
 const MAX_OPERATIONS: usize = 3_000_000;
-/// The most that the drawing of one page may become by being decompressed.
+/// The limit for the decompressed drawing of one page.
 const MAX_PAGE_SIZE: usize = 16 << 20;
-/// How deep drawings may use drawings.
+/// The nesting limit of drawings within drawings.
 const MAX_DEPTH: usize = 6;
-/// A move to the left within a text, in thousandths of its size, that is a gap between words.
+/// The move to the left within a text that counts as a gap between words, in thousandths of the font size.
 const GAP: f32 = -180.0;
 
-/// The text of all pages, an empty line between them.
+/// Returns the text of all pages, separated by empty lines.
 pub(super) fn of(mut document: Document) -> Result<String, PdfContent> {
     prepare(&mut document);
     let mut walk =
@@ -42,7 +42,7 @@ struct PageWalk<'a> {
     left: usize,
 }
 
-/// What a drawing may refer to: its own resources first, then those of whoever uses it.
+/// The resources of a drawing: its own first, then those of the drawing that uses it.
 type Resources<'a> = Vec<&'a Dictionary>;
 
 #[derive(Default)]
@@ -67,7 +67,7 @@ impl<'a> PageWalk<'a> {
 
     fn draw(&mut self, content: &[u8], resources: &Resources<'a>, depth: usize) -> Result<(), PdfContent> {
         let mut state = TextState::default();
-        // What cannot be read ends the drawing, as it does in a viewer.
+        // An invalid operation ends the drawing, as in a viewer.
         for operation in Content::decode_iter(content).map_while(Result::ok) {
             self.left = self.left.checked_sub(1).ok_or_else(endless)?;
             if self.out.len() > MAX_LENGTH {
@@ -176,13 +176,13 @@ impl<'a> PageWalk<'a> {
         depth: usize,
     ) -> Result<(), PdfContent> {
         let content = form.get_plain_content_with_limit(MAX_PAGE_SIZE).map_err(|error| told(&error));
-        // A form whose filter is unknown is an empty one; a bomb is not.
+        // A form with an unknown filter counts as empty; a bomb is an error.
         let content = match content {
             Ok(content) => content,
             Err(PdfContent::TooMuch(what)) => return Err(PdfContent::TooMuch(what)),
             Err(_) => return Ok(()),
         };
-        // Also counts uses that draw nothing: they decompress.
+        // Forms that draw nothing count too, because they are decompressed.
         self.left = self.left.checked_sub(content.len() / 64).ok_or_else(endless)?;
         let own = form.dict.get_deref(b"Resources", self.document).and_then(Object::as_dict).ok();
         let all: Resources<'a> = own.into_iter().chain(resources.iter().copied()).take(16).collect();
@@ -190,7 +190,7 @@ impl<'a> PageWalk<'a> {
     }
 }
 
-/// Resources that stand directly in a parent of the page.
+/// Finds resources that are stored directly in a parent of the page.
 fn inherited_directly(document: &Document, page: ObjectId) -> Option<&Dictionary> {
     let mut node = document.get_dictionary(page).ok()?;
     for _ in 0..32 {

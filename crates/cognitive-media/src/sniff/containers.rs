@@ -1,5 +1,5 @@
-//! Containers that hold more than one kind of thing: ISO media (MP4, `QuickTime`, HEIC), EBML (`WebM`, Matroska), Ogg; and
-//! MP3, which has no opening of its own. Looks at headers only, a bounded number of them.
+//! Containers with several kinds of content: ISO media (MP4, `QuickTime`, HEIC), EBML (`WebM`, Matroska), Ogg; and MP3,
+//! which has no magic bytes. Reads headers only, a bounded number of them.
 
 use cognitive_contract::media::MediaType;
 
@@ -8,13 +8,13 @@ use crate::reader::{ByteReader, size};
 
 const UNKNOWN: SniffedType = SniffedType::Other(names::UNKNOWN);
 
-/// Brands of plain MP4 film.
+/// The brands of plain MP4 video.
 const MP4: [&[u8; 4]; 14] = [
     b"isom", b"iso2", b"iso3", b"iso4", b"iso5", b"iso6", b"iso7", b"iso8", b"iso9", b"mp41", b"mp42",
     b"avc1", b"dash", b"MSNV",
 ];
 
-/// Brands that say what else it is.
+/// The brands of other types.
 const BRANDS: [(&[u8], &str); 11] = [
     (b"heic", "image/heic"),
     (b"heix", "image/heic"),
@@ -29,13 +29,13 @@ const BRANDS: [(&[u8], &str); 11] = [
     (b"3g2", "video/3gpp2"),
 ];
 
-/// ISO media by their brand; `None` if the bytes are none.
+/// The type of ISO media, from the brand; `None` for other bytes.
 pub(super) fn iso(bytes: &[u8]) -> Option<SniffedType> {
     let mut reader = ByteReader::new(bytes);
     let length = size(reader.be32()?);
     match reader.take(4)? {
         b"ftyp" => {}
-        // Films from before there were brands.
+        // QuickTime files from before brands existed.
         b"moov" | b"mdat" | b"wide" | b"pnot" if length >= 8 => {
             return Some(SniffedType::Known(MediaType::Quicktime));
         }
@@ -54,7 +54,7 @@ pub(super) fn iso(bytes: &[u8]) -> Option<SniffedType> {
     Some(if film { SniffedType::Known(MediaType::Mp4) } else { UNKNOWN })
 }
 
-/// Ogg by the codec of its first stream.
+/// The type of an Ogg file, from the codec of its first stream.
 pub(super) fn ogg(bytes: &[u8]) -> SniffedType {
     let segments = bytes.get(26).copied().map_or(0, usize::from);
     let first = bytes.get(27 + segments..).unwrap_or_default();
@@ -64,7 +64,7 @@ pub(super) fn ogg(bytes: &[u8]) -> SniffedType {
     if bytes.len() < 28 { UNKNOWN } else { SniffedType::Known(MediaType::Ogg) }
 }
 
-/// The most elements that are looked at before the tracks.
+/// The most elements that are read before the tracks.
 const MAX_ELEMENTS: usize = 4096;
 
 const EBML: u32 = 0x1a45_dfa3;
@@ -75,7 +75,7 @@ const TRACK: u32 = 0xae;
 const TRACK_TYPE: u32 = 0x83;
 const CLUSTER: u32 = 0x1f43_b675;
 
-/// `WebM`, and whether there is film in it. Sniffers that stop at the first bytes call all of it video.
+/// The type of a `WebM` file, audio or video. Sniffers that read only the first bytes report video for both.
 pub(super) fn ebml(bytes: &[u8]) -> SniffedType {
     let mut reader = ByteReader::new(bytes);
     let Some((EBML, Some(length))) = element(&mut reader) else { return UNKNOWN };
@@ -92,7 +92,7 @@ pub(super) fn ebml(bytes: &[u8]) -> SniffedType {
     }
 }
 
-/// The list of tracks, which comes before the first cluster.
+/// The list of tracks, which precedes the first cluster.
 fn tracks<'a>(reader: &mut ByteReader<'a>) -> Option<&'a [u8]> {
     for _ in 0..MAX_ELEMENTS {
         match element(reader)? {
@@ -127,7 +127,7 @@ fn child(content: &[u8], wanted: u32) -> Option<&[u8]> {
     }
 }
 
-/// The id of an element, and its length unless that is unknown.
+/// Reads the id of an element, and its length unless that is unknown.
 fn element(reader: &mut ByteReader<'_>) -> Option<(u32, Option<usize>)> {
     let first = reader.byte()?;
     let more = usize::try_from(first.leading_zeros()).ok().filter(|more| *more < 4)?;
@@ -142,7 +142,7 @@ fn element(reader: &mut ByteReader<'_>) -> Option<(u32, Option<usize>)> {
     Some((id, length))
 }
 
-/// How many bytes an ID3 tag at the beginning takes; 0 without one.
+/// The length of an ID3 tag at the start, in bytes; 0 without a tag.
 pub(crate) fn id3_length(bytes: &[u8]) -> usize {
     let Some([b'I', b'D', b'3', _, _, flags, a, b, c, d]) = bytes.first_chunk::<10>() else { return 0 };
     if [a, b, c, d].into_iter().any(|byte| *byte > 0x7f) {
@@ -155,18 +155,18 @@ pub(crate) fn id3_length(bytes: &[u8]) -> usize {
 /// The header of an MP3 frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mp3Frame {
-    /// Bytes, header included.
+    /// The length in bytes, header included.
     pub(crate) length: usize,
 }
 
-/// Kilobits per second of layer III, for MPEG 1 and for MPEG 2 and 2.5.
+/// The bit rates of layer III in kilobits per second, for MPEG 1 and for MPEG 2 and 2.5.
 const RATES: [[usize; 16]; 2] = [
     [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 0],
     [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160, 0],
 ];
 
 impl Mp3Frame {
-    /// Reads a header. `None` unless every field of it makes sense.
+    /// Parses a header. Returns `None` unless every field is valid.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let [sync, kind, rates, _] = *bytes.first_chunk::<4>()?;
         if sync != 0xff || kind & 0xe0 != 0xe0 || kind & 0x06 != 0x02 {
@@ -186,7 +186,8 @@ impl Mp3Frame {
     }
 }
 
-/// Frames have a weak mark, so one is not believed: the next must stand where the first one says, or the file end there.
+/// Returns whether the bytes are MP3. The mark of a frame is weak, so the next frame must follow at the stated
+/// position, or the file must end there.
 pub(super) fn is_mp3(bytes: &[u8]) -> bool {
     let tag = id3_length(bytes);
     let sound = bytes.get(tag..).unwrap_or_default();

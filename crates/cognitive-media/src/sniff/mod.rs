@@ -1,6 +1,5 @@
-//! What bytes are, from the bytes alone. A name, a header or a claim never counts.
-//! Answers with a type only where the opening of the file says so beyond doubt; whether the rest holds together is found
-//! out by whoever walks through it.
+//! Recognises a type from the bytes alone. A name, a header or a claim never counts. Returns a type only if the start
+//! of the file is unambiguous; later code that reads the whole file checks the rest.
 
 mod containers;
 mod names;
@@ -15,19 +14,19 @@ use crate::reader::ByteReader;
 
 pub(crate) use containers::id3_length;
 
-/// How many of the first bytes a failure shows.
+/// The number of leading bytes that a failure shows.
 const SHOWN: usize = 16;
 
-/// What bytes look like.
+/// A recognised type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SniffedType {
-    /// A type of the table.
+    /// A supported type.
     Known(MediaType),
-    /// Something else, by its usual name.
+    /// Another type, by its usual name.
     Other(&'static str),
 }
 
-/// What these bytes are.
+/// Recognises the type of bytes.
 pub(crate) fn sniff(bytes: &[u8]) -> SniffedType {
     let known = |kind| SniffedType::Known(kind);
     if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
@@ -63,8 +62,8 @@ fn riff(bytes: &[u8]) -> SniffedType {
     }
 }
 
-/// A document begins with its header. Readers forgive a kilobyte before it, and files that are two things at once live
-/// on that; here only a byte order mark and white space may precede.
+/// Returns whether the bytes start with a PDF header. Readers allow a kilobyte before it, and polyglot files use that.
+/// Here only a byte order mark and white space may precede it.
 fn is_pdf(bytes: &[u8]) -> bool {
     let start = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let blank = start.iter().take(SHOWN).take_while(|byte| byte.is_ascii_whitespace()).count();
@@ -73,7 +72,7 @@ fn is_pdf(bytes: &[u8]) -> bool {
     matches!(version, Some(b"1." | b"2."))
 }
 
-/// Whether the bytes are what they are claimed to be. (SEC-003, E1013, E1014)
+/// Checks that the bytes have the claimed type. (SEC-003, E1013, E1014)
 pub(crate) fn check(bytes: &[u8], claimed: MediaType) -> Result<(), Failure> {
     if bytes.is_empty() {
         return Err(broken(claimed, "is empty"));
@@ -85,7 +84,7 @@ pub(crate) fn check(bytes: &[u8], claimed: MediaType) -> Result<(), Failure> {
     if names::openings(claimed).iter().any(|opening| opening.starts_with(bytes)) {
         return Err(broken(claimed, "ends within its first bytes"));
     }
-    // The mark is there and what has to follow is not: damage, and no other type.
+    // The mark is right and the rest is not: this is damage, not another type.
     if found == SniffedType::Other(names::UNKNOWN)
         && names::marks(claimed).iter().any(|mark| bytes.starts_with(mark))
     {

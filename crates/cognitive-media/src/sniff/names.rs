@@ -1,12 +1,12 @@
-//! Names for what is not in the table, so that a caller reads what was sent by mistake; and how the types of the table
-//! begin. Names only: nothing found here is ever accepted.
+//! Names of unsupported types, for error messages, and the first bytes of supported ones. Gives names only: a type that
+//! is found here is never accepted.
 
 use cognitive_contract::media::MediaType;
 
-/// The name of what has none.
+/// The name of an unknown type.
 pub(super) const UNKNOWN: &str = "application/octet-stream";
 
-/// Openings of common files.
+/// The first bytes of common files.
 const OTHERS: [(&[u8], &str); 19] = [
     (b"PK\x03\x04", "application/zip"),
     (b"PK\x05\x06", "application/zip"),
@@ -29,7 +29,7 @@ const OTHERS: [(&[u8], &str); 19] = [
     (b"MZ", "application/x-msdownload"),
 ];
 
-/// What markup begins with, in small letters.
+/// The starts of markup, in lower case.
 const MARKUP: [(&str, &str); 5] = [
     ("<!doctype html", "text/html"),
     ("<html", "text/html"),
@@ -38,7 +38,7 @@ const MARKUP: [(&str, &str); 5] = [
     ("<?xml", "application/xml"),
 ];
 
-/// The name of something that is not in the table.
+/// Returns the name of an unsupported type.
 pub(super) fn other(bytes: &[u8]) -> &'static str {
     if let Some((_, name)) = OTHERS.iter().find(|(opening, _)| bytes.starts_with(opening)) {
         return name;
@@ -52,7 +52,7 @@ pub(super) fn other(bytes: &[u8]) -> &'static str {
     if bytes.iter().take(64).all(plain) { "text/plain" } else { UNKNOWN }
 }
 
-/// How files of a type begin. Fewer bytes than that may still have been meant as one.
+/// The first bytes of files of a type. A shorter file may be a truncated one.
 pub(super) fn openings(kind: MediaType) -> &'static [&'static [u8]] {
     match kind {
         MediaType::Png => &[b"\x89PNG\r\n\x1a\n"],
@@ -67,7 +67,7 @@ pub(super) fn openings(kind: MediaType) -> &'static [&'static [u8]] {
     }
 }
 
-/// Openings that say by themselves what was meant, where being of the type takes more.
+/// The first bytes that identify a type even if the rest of the file is invalid.
 pub(super) fn marks(kind: MediaType) -> &'static [&'static [u8]] {
     match kind {
         MediaType::WebmAudio | MediaType::WebmVideo | MediaType::Ogg | MediaType::Webp | MediaType::Wav => {

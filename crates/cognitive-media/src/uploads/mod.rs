@@ -1,10 +1,11 @@
-//! Uploads on disk: announced, received in pieces, kept until they expire. Two files each, in one folder that is closed
-//! to everybody else; whatever is there is found again after a restart. (EXT-MEDIA)
+//! Uploads on disk: announced, received in chunks, stored until they expire. Each has two files, in one folder that is
+//! closed to other users. A restart finds them again. (EXT-MEDIA)
 //!
-//! Several servers may share the folder, and then it is all that they need: what was announced at one is received by any and found by
-//! all. A part is locked by whoever receives it, so nobody takes it away and no two receive the same.
+//! Several servers may share the folder and need no other coordination: an upload announced at one can be received by
+//! any and found by all. The receiving server locks the partial file, so no other server removes it or receives the
+//! same upload.
 //!
-//! An upload belongs to whoever announced it, and its id cannot be guessed; even so, to others it does not exist.
+//! An upload belongs to the owner that announced it, and its id cannot be guessed. For other owners it does not exist.
 
 mod reader;
 mod record;
@@ -33,20 +34,20 @@ use reader::StoredUpload;
 use record::{Paths, Record, hashed};
 use sink::Sink;
 
-/// How long it is remembered that an upload has expired.
+/// The time after which an expired upload is forgotten. Until then, it is reported as expired.
 const REMEMBERED: Duration = Duration::from_hours(24);
 
-/// What uploads may take.
+/// The limits for uploads.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct UploadLimits {
-    /// How long an upload is kept.
+    /// The time until an upload expires.
     pub lifetime: Duration,
     /// The most bytes of one owner.
     pub bytes_per_owner: u64,
     /// The most uploads of one owner.
     pub uploads_per_owner: usize,
-    /// The most bytes of all.
+    /// The most bytes of all owners together.
     pub bytes_together: u64,
 }
 
@@ -61,10 +62,10 @@ impl Default for UploadLimits {
     }
 }
 
-/// What time it is.
+/// The source of the current time.
 type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
-/// The uploads in one folder. Cheap to clone; all clones are the same store.
+/// The uploads in one folder. Cheap to clone; all clones share one store.
 #[derive(Clone)]
 pub struct Uploads(Arc<UploadIndex>);
 
@@ -73,7 +74,7 @@ struct UploadIndex {
     limits: UploadLimits,
     clock: Clock,
     known: Mutex<HashMap<String, KnownUpload>>,
-    /// Whether other servers take uploads too, which may lie elsewhere.
+    /// True if other servers accept uploads too, possibly in other folders.
     has_others: AtomicBool,
 }
 
@@ -87,19 +88,19 @@ enum UploadState {
     Announced,
     Receiving,
     Complete,
-    /// Its bytes are gone; only that it was there is known.
+    /// The upload has expired and its bytes are deleted; only its record exists.
     Ended,
 }
 
 impl KnownUpload {
-    /// An upload as the folder has it.
+    /// Restores an upload from the folder.
     fn on_disk(record: Record, paths: &Paths) -> Self {
         let mut upload = Self { record, state: UploadState::Announced };
         upload.notice_the_rest(paths);
         upload
     }
 
-    /// Takes note that all bytes are there, since another server that shares the folder has received them.
+    /// Marks the upload as complete if another server that shares the folder has received all bytes.
     fn notice_the_rest(&mut self, paths: &Paths) {
         let is_whole = || fs::metadata(&paths.data).is_ok_and(|found| found.len() == self.record.size_bytes);
         if self.state == UploadState::Announced && is_whole() {
@@ -107,7 +108,7 @@ impl KnownUpload {
         }
     }
 
-    /// Whether its time is over; then its bytes go, except while somebody is sending them.
+    /// Returns whether the upload has expired, and deletes its bytes unless they are being received.
     fn end_in_time(&mut self, paths: &Paths, now: SystemTime) -> bool {
         if self.state == UploadState::Ended || !self.record.has_ended(now) {
             return self.state == UploadState::Ended;
@@ -127,7 +128,7 @@ impl fmt::Debug for Uploads {
 }
 
 impl Uploads {
-    /// Opens a folder, creates it if needed, and finds what is there.
+    /// Opens a folder, creates it if needed, and loads the uploads in it.
     pub fn open(
         folder: PathBuf,
         limits: UploadLimits,
@@ -162,12 +163,12 @@ impl Uploads {
         Ok(uploads)
     }
 
-    /// Takes note that other servers take uploads too: one that is not here may be there, and whoever asks for it is told so.
+    /// Records that other servers accept uploads too. The error for an unknown id then mentions them.
     pub fn mention_others(&self) {
         self.0.has_others.store(true, Ordering::Relaxed);
     }
 
-    /// Removes what has expired. Called by every announcement; a server that is never asked may call it now and then.
+    /// Removes expired uploads. Every announcement calls it; an idle server may call it from time to time.
     pub fn collect(&self) {
         let now = (self.0.clock)();
         let mut known = self.0.known();
@@ -185,7 +186,7 @@ impl Uploads {
         });
     }
 
-    /// The bytes of an upload that is complete. (E1011, E1018, E1019)
+    /// Returns the bytes of a complete upload. (E1011, E1018, E1019)
     pub(crate) fn load(&self, owner: &str, id: &str, largest: u64) -> Result<LoadedMedia, Failure> {
         let record = self.0.complete(owner, id)?;
         if record.size_bytes > largest {
@@ -208,8 +209,8 @@ impl UploadIndex {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An upload of this owner. Once it was found to have expired it stays so, whatever the clock says later.
-    /// (E1018, E1019)
+    /// Finds an upload of this owner. Once it has expired it stays expired, even if the clock is set back. (E1018,
+    /// E1019)
     fn find<'a>(
         &self,
         known: &'a mut HashMap<String, KnownUpload>,
@@ -231,7 +232,7 @@ impl UploadIndex {
         Ok(upload)
     }
 
-    /// Takes note of what was announced to others that share the folder: it counts here too, and goes when its time is over.
+    /// Loads uploads that were announced to other servers with the same folder: they count here too, and expire here.
     fn adopt_others(&self, known: &mut HashMap<String, KnownUpload>) {
         for path in fs::read_dir(&self.folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
             let id = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
@@ -245,7 +246,7 @@ impl UploadIndex {
         }
     }
 
-    /// Nobody here knows it. (E1019)
+    /// The error for an unknown id. (E1019)
     fn unknown(&self) -> Failure {
         if !self.has_others.load(Ordering::Relaxed) {
             return missing("no upload has this id");
@@ -254,7 +255,7 @@ impl UploadIndex {
             .suggest("Upload it here; the operator can let all servers share the folder of uploads (`media: {uploads: …}`)")
     }
 
-    /// An upload that was announced to another server which shares the folder.
+    /// Loads an upload that was announced to another server with the same folder.
     fn of_another_process(&self, id: &str) -> Option<KnownUpload> {
         if !Paths::is_id(id) {
             return None;
@@ -263,7 +264,7 @@ impl UploadIndex {
         Some(KnownUpload::on_disk(Record::read(&paths.record)?, &paths))
     }
 
-    /// What is known of an upload of this owner whose bytes are all there. (E1018, E1019)
+    /// Returns the record of a complete upload of this owner. (E1018, E1019)
     fn complete(&self, owner: &str, id: &str) -> Result<Record, Failure> {
         let mut known = self.known();
         let upload = self.find(&mut known, owner, id)?;
@@ -279,7 +280,7 @@ impl UploadIndex {
         }
     }
 
-    /// Whether there is room for so many bytes. (E4002)
+    /// Checks that the limits allow so many more bytes. (E4002)
     fn admit(&self, known: &HashMap<String, KnownUpload>, owner: &str, bytes: u64) -> Result<(), Failure> {
         let owner = hashed(owner);
         let living = || known.values().filter(|upload| upload.state != UploadState::Ended);

@@ -1,5 +1,4 @@
-//! The bytes of one upload on their way back from the disk, a piece at a time. Whoever has it open reads it to its end, also
-//! when it expires meanwhile.
+//! Reads one upload from the disk in chunks. An open reader reaches the end, even if the upload expires meanwhile.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -13,11 +12,11 @@ use super::gone;
 use super::record::Paths;
 use crate::fault::own;
 
-/// The bytes of one piece.
+/// The bytes of one chunk.
 const PIECE: u64 = 256 << 10;
 
 pub(super) struct StoredUpload {
-    /// Away while a piece is being read, and for good after a failure.
+    /// `None` while a chunk is being read, and permanently after a failure.
     open: Option<File>,
 }
 

@@ -1,5 +1,5 @@
-//! What is known of an upload, beside its bytes on disk. The owner is kept as a hash: whoever reads the folder learns
-//! nothing about callers. A record that cannot be read is none.
+//! The record of an upload, stored next to its bytes. The owner is stored as a hash, so that the folder reveals nothing
+//! about callers. An unreadable record counts as missing.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -13,14 +13,14 @@ use sha2::{Digest as _, Sha256};
 use crate::checksum::hex;
 use crate::platform;
 
-/// The file of a record. Written once, before the upload has an id that anybody knows.
+/// The file of a record. Written once, before the id of the upload is returned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
     pub(super) owner: String,
     pub(super) filename: String,
     pub(super) media_type: String,
     pub(super) size_bytes: u64,
-    /// Algorithm and digits.
+    /// The algorithm and the digits.
     pub(super) checksum: Option<(String, String)>,
     /// Seconds since 1970.
     pub(super) expires_at: u64,
@@ -47,7 +47,7 @@ impl Record {
         seconds(now) >= self.expires_at
     }
 
-    /// Whether it ended so long ago that nobody asks for it any more.
+    /// Returns whether it expired so long ago that its record can be deleted.
     pub(super) fn is_forgotten(&self, now: SystemTime, remembered: Duration) -> bool {
         seconds(now) >= self.expires_at.saturating_add(remembered.as_secs())
     }
@@ -56,7 +56,7 @@ impl Record {
         MediaType::parse(&self.media_type)
     }
 
-    /// Whole or not at all: other servers may read the folder at this very moment.
+    /// Writes the record completely or not at all: other servers may read the folder at any moment.
     pub(super) fn write(&self, path: &Path) -> io::Result<()> {
         let staged = path.with_extension("new");
         let mut file = platform::create_private_file(&staged)?;
@@ -82,7 +82,7 @@ pub(super) fn seconds(time: SystemTime) -> u64 {
 pub(super) struct Paths {
     pub(super) record: PathBuf,
     pub(super) data: PathBuf,
-    /// What has arrived so far.
+    /// The bytes received so far.
     pub(super) part: PathBuf,
 }
 
@@ -92,7 +92,7 @@ impl Paths {
         Self { record: file("json"), data: file("data"), part: file("part") }
     }
 
-    /// Ids come from callers; only ours have this form, and no other reaches the disk.
+    /// Returns whether a text has the form of an id. Ids come from callers, so no other text may become a path.
     pub(super) fn is_id(text: &str) -> bool {
         text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
     }

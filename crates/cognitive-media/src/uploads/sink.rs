@@ -1,5 +1,5 @@
-//! The bytes of one upload on their way to the disk. They count while they come, and only the announced ones get a name
-//! under which they can be found.
+//! Receives one upload and writes it to the disk. Counts the bytes as they arrive; only an upload with the announced
+//! size and checksum gets its final name.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write as _};
@@ -21,7 +21,7 @@ pub(super) struct Sink {
     id: String,
     paths: Paths,
     record: Record,
-    /// Away while a piece is being written.
+    /// `None` while a chunk is being written.
     open: Option<OpenUpload>,
     done: bool,
 }
@@ -36,21 +36,21 @@ impl Sink {
     pub(super) fn open(uploads: Uploads, id: &str, record: Record) -> Result<Self, Failure> {
         let paths = Paths::new(&uploads.0.folder, id);
         let hasher = record.checksum.as_ref().and_then(|(algorithm, _)| Hasher::new(algorithm));
-        // From here on the state is put back when the sink is dropped, also if the file cannot be created.
+        // From here on, dropping the sink restores the state, even if the file cannot be created.
         let mut sink = Self { id: id.to_owned(), paths, record, open: None, done: false, uploads };
-        // What an attempt before left behind, if it could not clean up.
+        // Removes the leftovers of an earlier attempt that could not clean up.
         remove_abandoned(&sink.paths.part);
         let file = match platform::create_private_file(&sink.paths.part) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                // It belongs to another server, which goes on with it.
+                // The file belongs to another server, which is still receiving it.
                 sink.done = true;
                 sink.uploads.0.set(id, UploadState::Announced);
                 return Err(taken());
             }
             created => created.map_err(|error| own("the upload cannot be stored", &error))?,
         };
-        // Nobody else takes it away from now on, unless somebody was at it in this very moment. Where there are no locks there is
-        // one server.
+        // After this, no other server removes the file. One may have done so just now, which the check finds. File
+        // systems without locks are used by one server only.
         if matches!(file.try_lock(), Err(TryLockError::WouldBlock))
             || !platform::is_at(&file, &sink.paths.part)
         {
@@ -108,7 +108,7 @@ impl UploadSink for Sink {
 }
 
 impl Drop for Sink {
-    /// Without its end an upload is as it was: announced.
+    /// Resets an unfinished upload to announced.
     fn drop(&mut self) {
         if !self.done {
             self.open = None;
@@ -118,16 +118,16 @@ impl Drop for Sink {
     }
 }
 
-/// Removes a part that nobody receives any more.
+/// Removes a partial file that no server is receiving.
 pub(super) fn remove_abandoned(part: &Path) {
     let Ok(file) = OpenOptions::new().write(true).open(part) else { return };
-    // Who holds the lock of what is there now is the only one who may take it away.
+    // Only the holder of the lock on the current file may remove it.
     if !matches!(file.try_lock(), Err(TryLockError::WouldBlock)) && platform::is_at(&file, part) {
         let _tried = fs::remove_file(part);
     }
 }
 
-/// Its bytes are there, or somebody is sending them.
+/// The error for an upload whose bytes are complete or being received.
 pub(super) fn taken() -> Failure {
     Failure::new(ErrorCode::InvalidInput, "the upload is complete or in progress already")
 }

@@ -1,4 +1,4 @@
-//! The life of an upload: who may touch it, how long, how much, and what a restart leaves of it.
+//! Tests the life of an upload: its owner, its lifetime, its limits, and its state after a restart.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use cognitive_contract::media::{Checksum, MediaType};
 
 use super::*;
 
-/// Some seconds after some day.
+/// A clock that starts at a fixed time.
 struct Time(Arc<AtomicU64>);
 
 impl Time {
@@ -79,7 +79,7 @@ async fn ext_media_to_others_an_upload_does_not_exist() {
     }
 }
 
-// MEDIA-019: what waits in the store is given back to its owner, in pieces, as long as it exists.
+// MEDIA-019: a stored upload is returned to its owner, in chunks, until it expires.
 #[tokio::test]
 async fn media_019_what_is_kept_is_given_back_to_its_owner_alone() {
     let (_folder, time, uploads) = setting();
@@ -186,7 +186,7 @@ async fn ext_media_a_restart_finds_what_was_complete_and_forgets_what_was_not() 
     let half = uploads.announce("ann", &upload(3)).unwrap().id;
     let mut sink = uploads.receive("ann", &half).await.unwrap();
     sink.piece(Bytes::from_static(b"ab")).await.unwrap();
-    // The process ends without cleaning up: what it had locked is free, and what it had written is there.
+    // The process ends without cleaning up: its locks are released, and its files remain.
     drop(sink);
     fs::write(folder.path().join(format!("uploads/{half}.part")), b"ab").unwrap();
     fs::write(folder.path().join("uploads/ffffffffffffffffffffffffffffffff.json"), b"not ours").unwrap();
@@ -201,7 +201,7 @@ async fn ext_media_a_restart_finds_what_was_complete_and_forgets_what_was_not() 
     assert_eq!(code(later.load("ann", &whole, 9)), "E1018");
 }
 
-// A clock that is set back makes nothing valid that was not.
+// Setting the clock back does not revive an expired upload.
 #[tokio::test]
 async fn s13_an_upload_that_has_expired_stays_so_when_the_clock_goes_back() {
     let (_folder, time, uploads) = setting();
@@ -213,7 +213,8 @@ async fn s13_an_upload_that_has_expired_stays_so_when_the_clock_goes_back() {
     assert_eq!(code(uploads.load("ann", &announced.id, 100)), "E1018");
 }
 
-// Two servers on one machine share a folder: what one has received, the other can read, for the same owner alone.
+// Two servers on one machine share a folder: an upload received by one can be read at the other, by the same owner
+// only.
 #[tokio::test]
 async fn l_an_upload_is_found_by_another_process_once_it_is_whole() {
     let (folder, time, first) = setting();
@@ -227,18 +228,18 @@ async fn l_an_upload_is_found_by_another_process_once_it_is_whole() {
     assert_eq!(code(second.load("ann", "../../etc/passwd", 100)), "E1019");
 }
 
-// Several servers with one folder: what one is told, all know.
+// Several servers share a folder: an upload announced at one is known to all.
 #[tokio::test]
 async fn servers_that_share_a_folder_share_its_uploads() {
     let (folder, time, one) = setting();
     let other = time.open(&folder, UploadLimits::default());
     let id = one.announce("ann", &upload(6)).unwrap().id;
     assert_eq!(code(other.receive("bob", &id).await), "E1019", "nobody else's");
-    // Received by another than it was announced to, and by no two at once.
+    // Another server receives it than the one it was announced to, and never two at once.
     let mut sink = other.receive("ann", &id).await.unwrap();
     sink.piece(Bytes::from_static(b"abc")).await.unwrap();
     assert_eq!(code(one.receive("ann", &id).await), "E1001");
-    // A server that starts now leaves it alone.
+    // A server that starts now does not touch it.
     let third = time.open(&folder, UploadLimits::default());
     assert_eq!(code(third.receive("ann", &id).await), "E1001");
     sink.piece(Bytes::from_static(b"def")).await.unwrap();
@@ -284,7 +285,7 @@ async fn limits_hold_over_all_servers_that_share_a_folder() {
         (code(other.announce("ann", &upload(1))), code(other.announce("bob", &upload(1)))),
         ("E4002", "ok")
     );
-    // What one was told goes also if only the other is still there.
+    // An upload announced at one server expires at the other, even if only that one still runs.
     drop(one);
     time.pass(Duration::from_hours(2));
     other.collect();

@@ -1,4 +1,4 @@
-//! Documents: pages and text, also where the letters are not those of the font.
+//! Documents: pages and text, including fonts with their own letter codes.
 
 use bytes::Bytes;
 use cognitive_contract::media::{AcceptedForm, Fitted, MediaSource as _, MediaType};
@@ -15,7 +15,7 @@ async fn text(document: &[u8]) -> String {
     }
 }
 
-/// A map from two bytes to letters, as programs write it beside fonts with letters of their own.
+/// A map from two bytes to letters, as programs write it for fonts with their own codes.
 const MAP: &[u8] = b"/CIDInit /ProcSet findresource begin 12 dict begin begincmap
 /CMapName /X def /CMapType 2 def
 1 begincodespacerange <0000> <FFFF> endcodespacerange
@@ -56,7 +56,7 @@ endcmap CMapName currentdict /CMap defineresource pop end end";
 async fn media_015_unicode_needs_no_map() {
     let font = "<</Type/Font/Subtype/Type0/BaseFont/X/Encoding/UniJIS-UTF16-H/DescendantFonts[]>>";
     assert_eq!(text(&page(b"BT /F1 9 Tf <65E5672C> Tj ET", font, &[])).await, "日本");
-    // Without either nobody knows the letters; nothing is better than something wrong.
+    // Without either map the letters are unknown, so the text is empty rather than wrong.
     let font = "<</Type/Font/Subtype/Type0/BaseFont/X/Encoding/Identity-H/DescendantFonts[]>>";
     assert_eq!(text(&page(b"BT /F1 9 Tf <65E5672C> Tj ET", font, &[])).await, "");
 }
@@ -65,7 +65,7 @@ async fn media_015_unicode_needs_no_map() {
 async fn media_015_text_in_forms_is_text_too() {
     let form = stream("/Type/XObject/Subtype/Form/BBox[0 0 9 9]", b"BT /F1 9 Tf (inner) Tj ET");
     assert_eq!(text(&page(b"/X1 Do BT /F1 9 Tf (outer) Tj ET", HELVETICA, &[form])).await, "inner\nouter");
-    // A form that uses itself ends.
+    // A form that uses itself does not loop.
     let own = stream("/Type/XObject/Subtype/Form/BBox[0 0 9 9]", b"BT /F1 9 Tf (x) Tj ET /X1 Do /X1 Do");
     assert!(text(&page(b"/X1 Do", HELVETICA, &[own])).await.starts_with("x\nx"));
 }

@@ -1,4 +1,4 @@
-//! Media from end to end: made here, looked into, brought into a form, and what strangers make of them.
+//! Tests media from end to end: generated files, hostile files, inspection and conversion.
 
 #![expect(
     clippy::unwrap_used,

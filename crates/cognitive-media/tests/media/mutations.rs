@@ -1,4 +1,4 @@
-//! Valid files with some bytes changed: whatever they are then, there is an answer, and it is one of the known ones.
+//! Valid files with some changed bytes: each must get an answer with a known code.
 
 use bytes::Bytes;
 use cognitive_contract::media::{AcceptedForm, MediaSource as _, MediaType};
@@ -29,7 +29,7 @@ fn read_here(bytes: Vec<u8>) -> &'static str {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
-    // In this process, so that a panic would be seen.
+    // In this process, so that a panic fails the test.
     #[test]
     fn a_changed_document_gets_an_answer(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
@@ -49,7 +49,7 @@ proptest! {
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
         cut in prop::option::of(any::<prop::sample::Index>()),
     ) {
-        // All but documents, which have a process of their own.
+        // All types but documents, which a separate process reads.
         let (kind, mut bytes) = samples().swap_remove(which);
         for (at, value) in changes {
             let at = at.index(bytes.len());

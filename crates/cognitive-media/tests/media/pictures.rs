@@ -1,4 +1,4 @@
-//! Pictures: what is seen of them without decoding, and what becomes of them.
+//! Pictures: inspection without decoding, and conversion.
 
 use cognitive_contract::media::{AcceptedForm, Fitted, MediaType};
 use image::{DynamicImage, GenericImageView as _, ImageFormat, Rgba, RgbaImage};
@@ -66,7 +66,7 @@ async fn every_kind_of_png_is_read_and_can_be_converted() {
     }
 }
 
-/// 9×7, all samples zero.
+/// A PNG of 9×7 pixels, with all samples zero.
 fn odd_png(colours: u8, bits: u8, channels: usize, interlaced: u8) -> Vec<u8> {
     let row = |width: usize| vec![0; 1 + (width * channels * usize::from(bits)).div_ceil(8)];
     let passes: &[[usize; 4]] = if interlaced == 0 {
@@ -83,11 +83,11 @@ fn odd_png(colours: u8, bits: u8, channels: usize, interlaced: u8) -> Vec<u8> {
     png_of(&[header(9, 7, bits, colours, interlaced), palette, chunk(b"IDAT", &stored(&raw))])
 }
 
-// S-30: orientation applied before stripping.
+// S-30: the orientation is applied before it is removed.
 #[tokio::test]
 async fn s_30_every_orientation_comes_out_upright() {
     let (red, green, blue, white) = ([220, 20, 20], [20, 200, 20], [20, 20, 220], [240, 240, 240]);
-    // What a viewer shows at the corners: above left, above right, below left, below right.
+    // The corners that a viewer shows: top left, top right, bottom left, bottom right.
     let shown = [
         [red, green, blue, white],
         [green, red, white, blue],
@@ -114,7 +114,7 @@ async fn s_30_every_orientation_comes_out_upright() {
     }
 }
 
-// SEC-004: GPS is absent in what a provider gets.
+// SEC-004: providers receive no GPS data.
 #[tokio::test]
 async fn sec_004_notes_go_and_not_one_pixel_changes() {
     let notes = [
@@ -184,7 +184,7 @@ async fn what_is_too_large_is_made_smaller_and_keeps_its_shape() {
     let picture = decode(&bytes);
     assert_eq!((kind, picture.dimensions()), (MediaType::Jpeg, (300, 100)));
     assert!(near(&picture, (5, 5), [220, 20, 20]) && near(&picture, (295, 95), [240, 240, 240]));
-    // A line of one pixel does not vanish.
+    // A picture one pixel high keeps that pixel.
     let (_, bytes) = changed(&png(500, 1), MediaType::Png, &usual().sized(50)).await;
     assert_eq!(decode(&bytes).dimensions(), (50, 1));
 }
@@ -217,7 +217,7 @@ async fn a_picture_without_sense_in_its_pixels_is_e1013_when_it_is_decoded() {
     assert_eq!(code(fit(&rubbish, MediaType::Png, &AcceptedForm::of(&[MediaType::Jpeg])).await), "E1013");
 }
 
-// Within 200 MB also where no provider says what it takes: nothing but this test would notice.
+// A size limit applies even if the provider states none, to stay within 200 MB. No other test covers this.
 #[tokio::test]
 async fn what_must_be_written_anew_is_never_written_huge() {
     let turned = with_segments(&jpeg(5_000, 1_000), &[exif_segment(6)]);

@@ -1,4 +1,4 @@
-//! Where bytes come from: files, uploads, addresses, and who may have them.
+//! Sources of bytes: files, uploads, URLs, and their access rules.
 
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;

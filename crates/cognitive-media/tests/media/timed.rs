@@ -1,4 +1,4 @@
-//! How long sound and film play, whatever their headers say.
+//! The duration of audio and video, independent of their headers.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ async fn media_006_packets_are_counted_not_headers_believed() {
 async fn media_006_too_long_is_e1011() {
     assert_eq!(code(examine(&wav(8_000, 8_000 * 600), MediaType::Wav).await), "ok");
     assert_eq!(code(examine(&wav(8_000, 8_000 * 660), MediaType::Wav).await), "E1011");
-    // 23,000 frames of 26 ms; a tenth of that in bytes would be silence in a worse codec.
+    // 23,000 frames of 26 ms are too long. The byte count cannot tell, because it depends on the codec.
     assert_eq!(code(examine(&mp3(23_000), MediaType::Mp3).await), "E1011");
     assert_eq!(code(examine(&mp4(b"isom", 3_000, (320, 240)), MediaType::Mp4).await), "ok");
     assert_eq!(code(examine(&mp4(b"isom", 3_001, (320, 240)), MediaType::Mp4).await), "E1011");

@@ -1,4 +1,4 @@
-//! What becomes of `schema.json` and the files that it names.
+//! Tests the migration of `schema.json` and the files that it names.
 
 use super::*;
 
@@ -119,7 +119,7 @@ fn a_data_section_that_is_a_reference_becomes_a_copy_unless_it_is_complete() {
     let complete = json!({ "required": ["rationale"], "properties": { "rationale": { "type": "string" } } });
     let old = json!({ "input": {}, "data": { "$ref": "#/$defs/r" }, "$defs": { "r": complete } });
     assert_eq!(contract(old)["data"], json!({ "$ref": "#/$defs/r" }));
-    // Strict validation looks one step far, so a longer chain is resolved.
+    // Strict validation follows one reference only, so a longer chain is resolved.
     let chain = json!({ "input": {}, "data": { "$ref": "#/$defs/q" }, "$defs": { "q": { "$ref": "#/$defs/r" }, "r": complete } });
     assert!(contract(chain)["data"]["properties"]["rationale"].is_object());
 }
@@ -135,7 +135,7 @@ fn a_data_section_in_another_file_is_completed_there() {
     let manifest = "name: a\nversion: 1.0.0\nresponsibility: r\nio: {data: types/b.json}\n";
     old.insert("module.yaml".to_owned(), manifest.to_owned());
     old.insert("schema.json".to_owned(), json!({ "input": {}, "output": { "title": "unused" } }).to_string());
-    // Strict validation looks for `data` in `schema.json` only, so this one is looked at by hand.
+    // Strict validation looks for `data` in `schema.json` only, so this test checks the section itself.
     let plan = super::super::plan(&folder(&old)).unwrap();
     let data = cognitive_contract::json::parse(&plan.files["types/b.json"]).unwrap();
     assert_eq!(data["required"], json!(["rationale"]));

@@ -1,4 +1,4 @@
-//! What becomes of `module.yaml` and of front matter.
+//! Tests the migration of `module.yaml` and of front matter.
 
 use super::*;
 use crate::load;
@@ -9,7 +9,7 @@ fn effective(files: &Files) -> Value {
     serde_json::to_value(load(&folder(files)).unwrap().manifest).unwrap()
 }
 
-/// What must be the same before and after.
+/// Migrates, and checks that the behaviour is the same before and after.
 fn same_behaviour(old: &Files) -> Files {
     let (new, _) = migrated(old);
     let (before, after) = (effective(old), effective(&new));

@@ -1,4 +1,4 @@
-//! What a plan says, on folders in memory. Everything that touches a disk is in `tests/migrate.rs` of the crate.
+//! Tests plans on folders in memory. The tests that use a disk are in `tests/migrate.rs` of the crate.
 
 mod contract;
 mod manifest;
@@ -50,8 +50,8 @@ fn v21(manifest: &str) -> Files {
     ])
 }
 
-/// Migrates, and checks what holds for every migration: the result is valid v2.2, migrating it again changes nothing,
-/// and no file is written without a word about it.
+/// Migrates, and checks the invariants of every migration: the result is valid v2.2, a second migration changes
+/// nothing, and each written file has a description.
 fn migrated(old: &Files) -> (Files, MigrationPlan) {
     let plan = plan(&folder(old)).unwrap_or_else(|error| panic!("{error}"));
     let mut new = old.clone();
@@ -74,7 +74,7 @@ fn schema_of(files: &Files) -> Value {
     cognitive_contract::json::parse(&files["schema.json"]).unwrap()
 }
 
-/// The findings that keep a module from being migrated.
+/// The findings that prevent the migration of a module.
 fn refused(old: &Files) -> Vec<Finding> {
     match plan(&folder(old)) {
         Err(MigrateError::Invalid { findings, .. }) => findings,

@@ -1,6 +1,6 @@
-//! What `@call` in a prompt hands to a module against what that module takes: a member that it requires and does not get, one that
-//! it never takes, a type that never fits, a path that leads nowhere. (COMP-060, COMP-066)
-//! Text fits every module, so a call with text, or with a value that may be one, is never reported.
+//! Checks the arguments of `@call` in a prompt against the called module: a missing required member, a member that is
+//! never accepted, a type that never fits, a path that leads nowhere. (COMP-060, COMP-066) Every module accepts text,
+//! so a call with text, or with a value that may be text, is never reported.
 
 use cognitive_contract::compose::calls::{Argument, Call};
 use cognitive_contract::compose::plan::AnswerSource;
@@ -16,10 +16,10 @@ use crate::validate::composition::PROMPT_FILE;
 use crate::validate::near::{did_you_mean, listed};
 
 const RULE: &str = "prompt/call-input";
-/// What is neither text nor object goes to a module under this name.
+/// The argument name for values that are neither text nor object.
 const PLAIN_VALUE: &str = "value";
 
-/// The calls of a prompt and the contracts of those they go to; `None` for a module that cannot be read.
+/// The calls of a prompt and the contracts of the called modules; `None` for a module that cannot be read.
 pub(super) struct CalledModules<'a> {
     pub(super) made_of: &'a Composition,
     pub(super) own: &'a ContractView,
@@ -28,7 +28,7 @@ pub(super) struct CalledModules<'a> {
 
 impl<'a> CalledModules<'a> {
     pub(super) fn check(&self, found: &mut Findings) {
-        // A prompt that is never sent calls nobody.
+        // A prompt that is never sent makes no calls.
         if self.made_of.plan.answer != AnswerSource::Prompt {
             return;
         }
@@ -55,7 +55,8 @@ impl<'a> CalledModules<'a> {
         self.views.get(place).copied().flatten()
     }
 
-    /// Where a path leads: into the answer of the call before, else into the input. `None` where that is open.
+    /// Returns the end of a path: in the answer of the previous call, otherwise in the input. `None` if a contract
+    /// leaves it open.
     fn end_of(&self, path: &Path, place: usize) -> Result<Option<PathEnd<'a>>, Astray<'a>> {
         let in_input = self.own.input().map_or(Ok(None), |input| follow(path.steps(), &input));
         let Some(before) = place.checked_sub(1) else { return in_input };
@@ -63,16 +64,16 @@ impl<'a> CalledModules<'a> {
         match (follow(path.steps(), &envelope), in_input) {
             (Err(astray), Err(_)) => Err(astray),
             (Ok(Some(end)), Err(_)) | (Err(_), Ok(Some(end))) => Ok(Some(end)),
-            // Either may be the one.
+            // Both contracts can have it, or leave it open.
             _ => Ok(None),
         }
     }
 }
 
-/// One call.
+/// The check of one call.
 struct CallCheck<'a, 'f> {
     call: &'a Call,
-    /// What the called module takes.
+    /// The input contract of the called module.
     input: ContractPlace<'a>,
     found: &'f mut Findings,
 }
@@ -81,12 +82,12 @@ impl CallCheck<'_, '_> {
     fn tell(&mut self, severity: Severity, message: String, hint: Option<String>) {
         let at = FindingLocation::Span(self.call.span.clone());
         let finding = Finding::error(PROMPT_FILE, at, RULE, message);
-        // The caller can do without an optional call.
+        // The caller continues without an optional call.
         let severity = if self.call.options.optional { Severity::Warning } else { severity };
         self.found.push(Finding { severity, hint, ..finding });
     }
 
-    /// An object goes to the module as it is.
+    /// Checks an object, which is passed unchanged.
     fn object(&mut self, given: &ContractPlace<'_>, from: &str) {
         let (called, names) = (quoted(&self.call.module), given.names());
         if names.contains(FREE_TEXT) {
@@ -124,7 +125,7 @@ impl CallCheck<'_, '_> {
         }
     }
 
-    /// What a path leads to: an object as it is, text as text, anything else as `{"value": …}`.
+    /// Checks the value of a path: an object is passed unchanged, text as text, anything else as `{"value": …}`.
     fn value(&mut self, end: &PathEnd<'_>, from: &str) {
         let types = end.types;
         if !types.and(JsonTypes::STRING).is_empty() {

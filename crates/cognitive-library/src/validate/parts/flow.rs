@@ -1,5 +1,5 @@
-//! The steps and rules of a composition against the contracts of its parts: every path to its last name, every value
-//! that a condition compares with, and, with `needs`, every member that a part is given.
+//! Checks the steps and rules of a composition against the contracts of its parts: every name in a path, every value in
+//! a condition, and, with `needs`, every member that a part receives.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use super::view::ContractView;
 use crate::finding::{Finding, FindingLocation, Findings, Severity, quoted};
 use crate::validate::near::{did_you_mean, listed};
 
-/// What is checked, and what is found. Parts that are not there have no contract, and nothing is said about them here.
+/// The state of the check. Missing parts have no contract, and nothing is reported about them here.
 pub(super) struct FlowCheck<'a, 'f> {
     pub(super) plan: &'a CompositionPlan,
     pub(super) file: &'a CompositionFile,
@@ -24,21 +24,21 @@ pub(super) struct FlowCheck<'a, 'f> {
     pub(super) found: &'f mut Findings,
 }
 
-/// What `$` stands for in an expression.
+/// The meaning of `$` in an expression.
 pub(super) enum RootContract<'a> {
-    /// One source: the input, or the envelope of a part. `None` if it is not known.
+    /// One source: the input, or the envelope of a part. `None` if its contract is unknown.
     One(Option<ContractPlace<'a>>),
-    /// Several, by name.
+    /// Several sources, by name.
     Named(Vec<(&'a str, Option<ContractPlace<'a>>)>),
 }
 
 impl<'a> RootContract<'a> {
-    /// Follows a path from here; what is not known leads anywhere.
+    /// Follows a path from here. A source without a contract allows every path.
     fn follow(&self, path: &Path) -> Result<Option<PathEnd<'a>>, Astray<'a>> {
         match (self, path.steps().split_first()) {
             (Self::One(Some(place)), _) => follow(path.steps(), place),
             (Self::Named(sources), Some((first, rest))) => {
-                // A name that is no source has been told when the composition was compiled.
+                // Compiling the composition has reported an unknown source.
                 let source = sources.iter().find(|(name, _)| first.name() == Some(*name));
                 let Some((_, Some(place))) = source else { return Ok(None) };
                 follow(rest, place).map_err(|astray| Astray { step: astray.step + 1, ..astray })
@@ -52,7 +52,7 @@ impl<'a> RootContract<'a> {
 #[derive(Clone, Copy)]
 struct WrittenPath<'a> {
     path: &'a Path,
-    /// The text that holds it, and where in it the path stands.
+    /// The text that contains it, and the offset of the path in it.
     text: &'a str,
     from: usize,
 }
@@ -80,7 +80,7 @@ impl<'a> FlowCheck<'a, '_> {
         self.needs();
     }
 
-    /// What a step sees.
+    /// The sources that a step can read.
     pub(super) fn root(&self, step: &FlowStep) -> RootContract<'a> {
         let contract = |source: &FlowSource| match source {
             FlowSource::Input => ("input", self.own.input()),
@@ -95,7 +95,7 @@ impl<'a> FlowCheck<'a, '_> {
         }
     }
 
-    /// Rules see the first part alone: it is the only one that has run when they are asked.
+    /// Checks the rules. They see only the first part, because no other has run when they are evaluated.
     fn rules(&mut self) {
         let Some(first) = self.plan.parts.first().filter(|_| self.plan.pattern == Pattern::Conditional)
         else {
@@ -128,7 +128,7 @@ impl<'a> FlowCheck<'a, '_> {
         }
         for (path, value, span) in condition.equalities() {
             let Ok(Some(PathEnd { place: Some(place), .. })) = root.follow(path) else { continue };
-            // What is missing is null, so that may always be asked for.
+            // A missing value is null, so every comparison with null is valid.
             if value.is_null() || path.steps().contains(&PathStep::All) || place.may_be(value) {
                 continue;
             }
@@ -147,7 +147,7 @@ impl<'a> FlowCheck<'a, '_> {
         }
     }
 
-    /// Checks one path; the end of it, if it is known.
+    /// Checks one path; returns its end, if known.
     fn path(&mut self, written: WrittenPath<'_>, root: &RootContract<'a>, at: &str) -> Option<PathEnd<'a>> {
         let astray = match root.follow(written.path) {
             Ok(end) => return end,
@@ -164,7 +164,7 @@ impl<'a> FlowCheck<'a, '_> {
     }
 }
 
-/// Where the wrong step stands in the text.
+/// Returns the position of the wrong step in the text.
 fn wrong_part(written: WrittenPath<'_>, step: usize) -> Range<usize> {
     let text = written.text.get(written.from..).unwrap_or_default();
     let span = span_of(text, written.path.steps(), step);
@@ -183,7 +183,7 @@ fn astray_message(written: WrittenPath<'_>, astray: &Astray<'_>) -> (Severity, S
     said_astray(wrong, before, astray)
 }
 
-/// What is said about a name that is not there, and how bad it is.
+/// The severity and message for an unknown name.
 pub(in crate::validate) fn said_astray(wrong: &str, before: &str, astray: &Astray<'_>) -> (Severity, String) {
     let (wrong, before, known) = (quoted(wrong), quoted(before), listed(&astray.known));
     match (astray.never, astray.known.is_empty()) {

@@ -1,5 +1,5 @@
-//! Where a path leads by the contracts alone, step by step, and the first name that is not there.
-//! A contract that leaves something open ends the search: what may be there is never reported.
+//! Follows a path through the contracts, step by step, up to the first missing name. A contract that leaves something
+//! open ends the search: a name that may exist is never reported.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -9,23 +9,23 @@ use cognitive_schema::{Below, ContractPlace, JsonTypes};
 
 /// The end of a path that the contracts describe.
 pub(in crate::validate) struct PathEnd<'a> {
-    /// What is described there; `None` for what is calculated.
+    /// The contract there; `None` for a computed value.
     pub(in crate::validate) place: Option<ContractPlace<'a>>,
-    /// The types that the value can have.
+    /// The possible types of the value.
     pub(in crate::validate) types: JsonTypes,
 }
 
-/// A path that leads to something that is not described.
+/// A path to something that the contracts do not describe.
 pub(in crate::validate) struct Astray<'a> {
-    /// The step that goes wrong.
+    /// The index of the wrong step.
     pub(in crate::validate) step: usize,
-    /// Whether no valid value has it, or it is only not described.
+    /// True if no valid value has the name, false if it is only undescribed.
     pub(in crate::validate) never: bool,
-    /// What is described in its place.
+    /// The names that are described instead.
     pub(in crate::validate) known: BTreeSet<&'a str>,
 }
 
-/// Follows a path. `None` if a contract leaves open what is there.
+/// Follows a path. Returns `None` if a contract leaves the end open.
 pub(in crate::validate) fn follow<'a>(
     steps: &[PathStep],
     start: &ContractPlace<'a>,
@@ -55,7 +55,7 @@ pub(in crate::validate) fn follow<'a>(
     Ok(Some(PathEnd { place: Some(place), types }))
 }
 
-/// Where the name of a step stands in the text of a path, and where the path before it ends.
+/// Returns the range of a step's name in the text of a path, and the end of the path before it.
 pub(super) fn span_of(text: &str, steps: &[PathStep], wanted: usize) -> Option<(Range<usize>, usize)> {
     let mut at = text.find('$')? + 1;
     for (place, step) in steps.iter().enumerate() {
@@ -77,7 +77,7 @@ pub(super) fn span_of(text: &str, steps: &[PathStep], wanted: usize) -> Option<(
                 close
             }
         };
-        // Behind a name in brackets come a quote and a bracket.
+        // A quote and a bracket follow a name in brackets.
         let closing =
             text.get(start..)?.chars().take_while(|letter| matches!(letter, '\'' | '"' | ']' | ' '));
         at = start

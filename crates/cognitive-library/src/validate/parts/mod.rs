@@ -1,6 +1,6 @@
-//! Whether the modules that a composition is made of are there, in a version that fits, and whether what flows between
-//! them can flow: paths against the contracts of the parts, mapped members against what a part takes.
-//! Asks no model and runs nothing. What a contract leaves open is never reported.
+//! Checks that the modules of a composition exist in a matching version, and that data can flow between them: paths
+//! against the contracts of the parts, mapped members against the input of a part. Calls no model and runs nothing.
+//! Never reports what a contract leaves open.
 
 mod called;
 mod flow;
@@ -28,7 +28,7 @@ use crate::finding::{Finding, FindingLocation, Findings, Severity, quoted};
 use crate::formats;
 use crate::load;
 
-/// The module that is made of others.
+/// The composed module.
 pub(super) struct ComposedModule<'a> {
     pub(super) module: &'a Module,
     pub(super) files: SchemaFiles,
@@ -36,13 +36,13 @@ pub(super) struct ComposedModule<'a> {
     pub(super) library: &'a Library,
 }
 
-/// A module that another one needs, as it was found.
+/// A required module that was found.
 struct FoundPart {
     version: String,
     view: ContractView,
 }
 
-/// What is said of a part that cannot be used.
+/// The message about a part that cannot be used.
 struct UnusablePart {
     message: String,
     hint: Option<String>,
@@ -67,7 +67,7 @@ pub(super) fn check(mut composed: ComposedModule<'_>, found: &mut Findings) {
     prompt::check(made_of, &view, found);
 }
 
-/// Looks each part up; what is not there is told with what is.
+/// Looks each part up and reports missing ones and wrong versions.
 fn requires(
     composed: &ComposedModule<'_>,
     file: &CompositionFile,
@@ -76,7 +76,7 @@ fn requires(
 ) -> Vec<Option<ContractView>> {
     let mut parts = Vec::new();
     for (place, part) in made_of.plan.parts.iter().enumerate() {
-        // A module that is made of itself is a circle, and told as one.
+        // A module that requires itself is reported as a circle.
         if part.name == composed.module.manifest.name {
             parts.push(None);
             continue;
@@ -140,8 +140,8 @@ fn look_up(name: &str, library: &Library) -> Result<FoundPart, UnusablePart> {
     Ok(FoundPart { version: module.manifest.version.clone(), view: ContractView::new(files, &module) })
 }
 
-/// Modules that the prompt calls and `requires` does not list: those that are not there are told, of the others the contract is
-/// handed back.
+/// Looks up the modules that the prompt calls and `requires` does not list. Reports missing ones, and returns the
+/// contracts of the others.
 fn calls(
     composed: &ComposedModule<'_>,
     made_of: &Composition,
@@ -167,7 +167,7 @@ fn calls(
     views
 }
 
-/// Circles, depth, and what is missing further down.
+/// Reports circles, excessive depth, and missing modules further down.
 fn whole(composed: &ComposedModule<'_>, made_of: &Composition, found: &mut Findings) {
     let ComposedModule { module, manifest_file, library, .. } = composed;
     let root = module.manifest.name.as_str();
@@ -187,7 +187,7 @@ fn whole(composed: &ComposedModule<'_>, made_of: &Composition, found: &mut Findi
     let (rule, through) = match &fault {
         GraphFault::Circle(way) => ("composition/circle", way.get(1).cloned()),
         GraphFault::TooDeep { way, .. } => ("composition/depth", way.get(1).cloned()),
-        // What the module itself needs has been told one by one.
+        // The missing parts of the module itself were reported one by one.
         GraphFault::Missing(absent) if absent.iter().any(|absent| absent.needed_by != root) => {
             let deep = absent.iter().find(|absent| absent.needed_by != root);
             ("composition/part", deep.map(|absent| absent.needed_by.clone()))

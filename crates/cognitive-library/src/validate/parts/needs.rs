@@ -1,5 +1,5 @@
-//! What flows to a part against what it takes, and what flows to the answer against the module's own data: members that
-//! nobody takes, members that are required and not given, and types that never fit.
+//! Checks the data that flows to a part against its input, and to the answer against the module's own data: unknown
+//! members, missing required members, and types that never fit.
 
 use cognitive_contract::compose::plan::{FlowSource, FlowStep, FlowTarget};
 use cognitive_contract::manifest::{Aggregate, Pattern};
@@ -11,20 +11,20 @@ use super::view::ContractView;
 use crate::finding::{Finding, FindingLocation, Severity, quoted};
 use crate::validate::near::{did_you_mean, listed};
 
-/// Free text fits every module.
+/// Every module accepts free text.
 pub(super) const FREE_TEXT: &str = "query";
-/// Every answer of a composition has one, put together from those of its parts.
+/// The runtime adds a rationale to every answer of a composition, from those of its parts.
 const RATIONALE: &str = "rationale";
 
-/// Who gets something, and how sure it is that a member is missing there.
+/// The receiver of a value: a part, or the answer.
 struct Receiver<'a> {
-    /// As messages name it.
+    /// The name in messages.
     shown: String,
     place: ContractPlace<'a>,
     rule: &'static str,
 }
 
-/// How well a required member is provided for.
+/// The supply of a required member, from worst to best.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Supply {
     Never,
@@ -33,7 +33,7 @@ pub(super) enum Supply {
 }
 
 impl<'a> FlowCheck<'a, '_> {
-    /// One member of a mapping, whose path ends at `end`.
+    /// Checks one member of a mapping, whose path ends at `end`.
     pub(super) fn mapped(&mut self, step: &FlowStep, name: &str, end: Option<PathEnd<'a>>, at: &str) {
         for target in &step.to {
             let Some(receiver) = self.receiver(*target) else { continue };
@@ -66,7 +66,7 @@ impl<'a> FlowCheck<'a, '_> {
         }
     }
 
-    /// What parts and the answer require, against all that is given to them.
+    /// Checks that parts and the answer receive their required members.
     pub(super) fn needs(&mut self) {
         for (place, part) in self.plan.parts.iter().enumerate() {
             let runs = self.plan.order.contains(&place) || self.plan.pattern == Pattern::Conditional;
@@ -111,7 +111,7 @@ impl<'a> FlowCheck<'a, '_> {
         }
     }
 
-    /// Where it is said what a target gets.
+    /// Returns the location that defines the input of a target.
     fn supply_place(&self, target: FlowTarget, steps: &[usize]) -> FindingLocation {
         match (steps.first(), target) {
             (Some(step), _) if self.plan.steps.get(*step).is_some_and(|step| step.mapping.is_some()) => {
@@ -125,7 +125,7 @@ impl<'a> FlowCheck<'a, '_> {
         }
     }
 
-    /// Whether a step carries a member.
+    /// Returns how well a step supplies a member.
     fn supply(&self, step: &FlowStep, name: &str) -> Supply {
         if let Some(mapping) = &step.mapping {
             return if mapping.paths().any(|(member, _)| member == name) {

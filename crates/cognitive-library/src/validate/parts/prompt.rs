@@ -1,5 +1,5 @@
-//! Values of parts that the prompt asks for with `{{part.path}}`: parts that are not there by that name, and paths that the
-//! contract of the part does not know. Braces that look like nothing of ours stay text, and nothing is said about them.
+//! Checks the values of parts that the prompt inserts with `{{part.path}}`: unknown part names, and paths that the
+//! contract of the part lacks. Other braces stay text and are not reported.
 
 use std::collections::BTreeSet;
 
@@ -16,13 +16,13 @@ use crate::validate::near::{did_you_mean, nearest};
 
 const RULE: &str = "prompt/insert";
 
-/// `view` has the contract of a part or of a called module, by name.
+/// Checks all inserts. `view` returns the contract of a part or of a called module, by name.
 pub(super) fn check<'a>(
     made_of: &Composition,
     view: &dyn Fn(&str) -> Option<&'a ContractView>,
     found: &mut Findings,
 ) {
-    // A prompt that is never sent may say what it likes.
+    // A prompt that is never sent needs no check.
     if made_of.plan.answer != AnswerSource::Prompt {
         return;
     }
@@ -42,7 +42,7 @@ pub(super) fn check<'a>(
         let before = steps.get(..astray.step).unwrap_or_default().join(".");
         let before =
             if before.is_empty() { insert.module.clone() } else { format!("{}.{before}", insert.module) };
-        // A value that is missing leaves a gap in the prompt and a warning in the answer; the run goes on.
+        // A missing value leaves a gap in the prompt and a warning in the answer; the run continues.
         let (_, message) = said_astray(&wrong, &before, &astray);
         let at = FindingLocation::Span(insert.span.clone());
         let finding = Finding::warning(PROMPT_FILE, at, RULE, message);
@@ -50,7 +50,7 @@ pub(super) fn check<'a>(
     }
 }
 
-/// A name that is nearly that of a part is a slip; any other one is text in braces.
+/// Reports a name that is similar to that of a part; any other one is text in braces.
 fn stranger(insert: &Insert, names: &BTreeSet<&str>, found: &mut Findings) {
     let Some(near) = nearest(&insert.module, names.iter().copied()) else { return };
     let message = "no part has this name, so the braces stay in the prompt as they are";

@@ -1,14 +1,14 @@
-//! The contract of a module as those see it who run it: what it takes, and the envelope that it answers with.
-//! Made of the module's own files; compiles nothing and judges no value.
+//! The contract of a module as its callers see it: its input, and the envelope of its answer. Built from the module's
+//! own files; compiles nothing and checks no value.
 
 use cognitive_contract::{Module, envelope_schema};
 use cognitive_schema::{ContractPlace, SchemaFiles, SectionRef};
 use serde_json::{Map, Value, json};
 
-/// The file that is added to those of the module. No file of a module can have this name.
+/// The file that is added to those of the module. No module file can have this name.
 const ENVELOPE: &str = ":envelope";
 
-/// What a module takes and gives.
+/// The input and output contract of a module.
 pub(in crate::validate) struct ContractView {
     files: SchemaFiles,
     input: SectionRef,
@@ -16,7 +16,7 @@ pub(in crate::validate) struct ContractView {
 }
 
 impl ContractView {
-    /// The view of a module that was loaded from these files.
+    /// Builds the view of a module that was loaded from these files.
     pub(in crate::validate) fn new(mut files: SchemaFiles, module: &Module) -> Self {
         let contract = &module.contract;
         let reference = |place: &SectionRef| json!({ "$ref": format!("{}#{}", place.file, place.pointer) });
@@ -24,7 +24,7 @@ impl ContractView {
         let meta = general.pointer("/definitions/meta").cloned().unwrap_or(Value::Bool(true));
         let own_meta = contract.meta().map(|meta| reference(&meta.place));
         let metas: Vec<Value> = [meta].into_iter().chain(own_meta).collect();
-        // Every success has a rationale, and may have insights, whatever its own schema says.
+        // Every success has a rationale and may have insights, whatever its own schema declares.
         let mut common = json!({
             "type": "object", "additionalProperties": false, "properties": { "rationale": { "type": "string" } },
         });
@@ -44,17 +44,17 @@ impl ContractView {
         Self { files, input: contract.input().place.clone(), data: contract.data().place.clone() }
     }
 
-    /// What it takes.
+    /// The input.
     pub(in crate::validate) fn input(&self) -> Option<ContractPlace<'_>> {
         ContractPlace::of_section(&self.files, &self.input)
     }
 
-    /// What a success carries.
+    /// The data of a successful answer.
     pub(in crate::validate) fn data(&self) -> Option<ContractPlace<'_>> {
         ContractPlace::of_section(&self.files, &self.data)
     }
 
-    /// The whole answer of a run that succeeded: no other is passed on.
+    /// The whole envelope of a successful answer. Failures are never passed on.
     pub(in crate::validate) fn envelope(&self) -> Option<ContractPlace<'_>> {
         let root = SectionRef { file: ENVELOPE.to_owned(), pointer: String::new() };
         ContractPlace::of_section(&self.files, &root)

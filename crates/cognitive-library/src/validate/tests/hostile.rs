@@ -1,9 +1,9 @@
-//! Modules that are made to cost much: the report stays short, and what is read stays little.
+//! Tests modules that are built to be expensive: the report stays short, and little is read.
 
 use super::*;
 use crate::finding::MAX_FINDINGS;
 
-/// The report about the good module with a changed manifest and further files.
+/// The report about the valid module with a changed manifest and further files.
 fn report_with(change: impl FnOnce(&mut Value), extra: &[(String, String)]) -> ValidationReport {
     let (mut manifest, schema, prompt) = good();
     change(&mut manifest);
@@ -60,7 +60,7 @@ fn what_a_module_says_is_cut_before_it_is_shown() {
 
 #[test]
 fn a_file_that_is_named_often_is_read_once() {
-    // Read for each entry, these would be more than may be read of one kind.
+    // If each entry read its file again, the total would exceed the limit of its kind.
     let large = format!("{{\"q\": \"{}\"}}", " ".repeat(2 << 20));
     let files = ["a.json", "b.json"].map(|file| (file.to_owned(), large.clone()));
     let report = report_with(
@@ -72,7 +72,7 @@ fn a_file_that_is_named_often_is_read_once() {
         &files,
     );
     assert_eq!(rules_of(&report), [""; 0]);
-    // What there is nothing to say about is not kept.
+    // Texts without findings are not stored.
     assert_eq!(
         report.sources.iter().map(|(file, _)| file).collect::<Vec<_>>(),
         ["a.json", "module.yaml", "prompt.md", "schema.json"]

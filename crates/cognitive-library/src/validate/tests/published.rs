@@ -1,11 +1,11 @@
-//! What published modules look like: their examples, and the names that they give to what is described.
+//! Tests the forms of published modules: their examples, and their names for definitions.
 
 use serde_json::{Value, json};
 
 use super::super::Mode;
 use super::{after, check, good};
 
-// VAL-002: every form in which published modules keep examples, each with one fault.
+// VAL-002: every published form of examples, each with one fault.
 #[test]
 fn w11_examples_of_every_published_form_are_judged() {
     let (manifest, mut schema, prompt) = good();
@@ -49,7 +49,7 @@ fn w11_examples_of_every_published_form_are_judged() {
     }
 }
 
-// VAL-015: what counts is that insights are described, not what the description is called.
+// VAL-015: insights must be described; the name of the definition does not matter.
 #[test]
 fn val_015_insights_may_be_described_under_any_name() {
     let described = json!({ "type": "object", "properties": { "insights": { "type": "array" } } });

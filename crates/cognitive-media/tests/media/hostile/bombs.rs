@@ -1,4 +1,4 @@
-//! Small files that ask for much: memory, time, pages, hours. (S-32)
+//! Small files that need much memory or time, or have many pages or hours. (S-32)
 
 use cognitive_contract::media::MediaType::{Gif, Jpeg, Mp3, Mp4, Ogg, Pdf, Png, Wav, WebmVideo, Webp};
 use image::{GrayImage, ImageFormat, RgbImage};
@@ -32,7 +32,7 @@ fn canvas(width: u16, height: u16) -> Vec<u8> {
     file
 }
 
-/// As telephones make them: 48 million pixels, lying on the side.
+/// A photograph as phones take it: 48 million pixels, rotated.
 fn photograph() -> Vec<u8> {
     let large = RgbImage::from_fn(8_000, 6_000, |x, y| {
         let noise = (x.wrapping_mul(7_919) ^ y.wrapping_mul(104_729)) as u8 & 15;
@@ -86,7 +86,7 @@ fn pixels() -> Vec<Case> {
     ]
 }
 
-/// Parts that are small until they are unpacked, and parts without number.
+/// Parts that are small until they are decompressed, and very many parts.
 fn parts() -> Vec<Case> {
     let repeated = |part: &'static [u8], count: usize| {
         move || {

@@ -1,4 +1,4 @@
-//! Files that end too early, and files whose parts contradict each other. (E1013)
+//! Truncated files, and files with contradictory parts. (E1013)
 
 use cognitive_contract::media::MediaType::{self, Gif, Jpeg, Mp3, Mp4, Ogg, Pdf, Png, Wav, WebmAudio, Webp};
 
@@ -19,7 +19,7 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-/// Every type, cut at sixteen places. Recordings that break off may have ended there.
+/// Every type, truncated at sixteen positions. A truncated recording may be valid.
 fn cut_short() -> Vec<Case> {
     let mut cases = Vec::new();
     for (kind, bytes) in samples() {

@@ -1,4 +1,4 @@
-//! Files that claim to be something else, and files that are two things at once. (SEC-003)
+//! Files that claim another type, and polyglot files. (SEC-003)
 
 use cognitive_contract::media::MediaType;
 
@@ -27,7 +27,7 @@ fn every_type_as_every_other() -> Vec<Case> {
     cases
 }
 
-/// Types that are not in the table at all.
+/// Unsupported types.
 fn strangers() -> Vec<Case> {
     let files: [(&str, &[u8]); 18] = [
         ("a zip", b"PK\x03\x04\x14\0\0\0\x08\0bomb"),
@@ -89,7 +89,7 @@ fn two_at_once() -> Vec<Case> {
             [zip.to_vec(), documents::with_text("x")].concat()
         }),
         case("a picture, then a document", Pdf, "E1014", || [gif(1), documents::with_text("x")].concat()),
-        // These are pictures; what hangs on to them is left behind, as `sec_004_…` shows.
+        // These are valid pictures; the appended data is removed, as `sec_004_…` shows.
         case("a gif, then an archive", Gif, "ok", move || [gif(1), zip.to_vec()].concat()),
         case("a png, then an archive", Png, "ok", move || [png(9, 9), zip.to_vec()].concat()),
         case("a jpeg, then an archive", Jpeg, "ok", move || [jpeg(9, 9), zip.to_vec()].concat()),

@@ -1,5 +1,5 @@
-//! What strangers send: hundreds of files, each with the answer that it deserves, within 200 MB and 2 s of computing.
-//! They run one after the other in a process of their own, so that its memory is theirs.
+//! Hostile files: hundreds of them, each with its expected answer, within 200 MB of memory and 2 s of CPU time. They
+//! run one after the other in a separate process, so that the measured memory is theirs.
 
 mod bombs;
 mod broken;
@@ -12,7 +12,7 @@ use cognitive_contract::media::{AcceptedForm, Category, MediaLimits, MediaSource
 
 use crate::support::{code, media};
 
-/// A file, what it claims to be, and what the answer is; several with `|` between them where libraries may differ.
+/// A file, its claimed type, and the expected answer. Several answers are separated by `|` where libraries may differ.
 pub struct Case {
     name: String,
     kind: MediaType,
@@ -32,7 +32,7 @@ pub fn case(
 }
 
 impl Case {
-    /// For a provider that does not say how large a picture may be.
+    /// Selects a provider that states no size limit for pictures.
     pub fn for_anybody(mut self) -> Self {
         self.form = AcceptedForm::of(&[MediaType::Jpeg]);
         self
@@ -46,7 +46,7 @@ fn corpus() -> Vec<Case> {
     cases
 }
 
-/// Everything that is ever done with an item: looked at, judged, decoded and written anew, or read.
+/// Runs all operations on an item: examine, check the limits, then convert or read.
 async fn take(bytes: Vec<u8>, kind: MediaType, form: &AcceptedForm) -> &'static str {
     let (media, bytes) = (media(), Bytes::from(bytes));
     let facts = match media.examine(bytes.clone(), kind).await {
@@ -63,7 +63,7 @@ async fn take(bytes: Vec<u8>, kind: MediaType, form: &AcceptedForm) -> &'static 
     }
 }
 
-// S-32, SEC-003: no file of strangers passes for something else, and none takes the machine.
+// S-32, SEC-003: no hostile file passes for another type, and none exhausts the machine.
 #[test]
 fn s_32_the_whole_corpus_is_answered_within_its_bounds() {
     let child = Command::new(std::env::current_exe().unwrap())
@@ -98,14 +98,14 @@ fn run_the_corpus() {
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
 }
 
-/// What the process took since: the peak of its memory in kilobytes, over what it had, and its computing, that of ended
-/// children included, in milliseconds.
+/// The resources that the process used since `start`: the peak memory in kilobytes above the start, and the CPU time in
+/// milliseconds, including finished children.
 #[cfg(target_os = "linux")]
 mod usage {
     use std::fs;
 
     pub fn start() -> (u64, u64) {
-        // Sets the peak back to what is in use now: files made before, and what the allocator has kept of them.
+        // Resets the peak to the current use, which includes the prepared files and free memory of the allocator.
         fs::write("/proc/self/clear_refs", "5").unwrap();
         (kilobytes("VmRSS:"), milliseconds())
     }
@@ -123,7 +123,7 @@ mod usage {
     fn milliseconds() -> u64 {
         let stat = fs::read_to_string("/proc/self/stat").unwrap();
         let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
-        // Of the process and of its children, in hundredths of a second.
+        // The CPU time of the process and its children, in hundredths of a second.
         fields[11..15].iter().map(|field| field.parse::<u64>().unwrap()).sum::<u64>() * 10
     }
 }

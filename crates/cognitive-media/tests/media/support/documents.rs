@@ -1,11 +1,11 @@
-//! Documents, object by object.
+//! Generates documents, object by object.
 
-/// A document of these objects, numbered from 1; the first is the catalogue.
+/// A document with these objects, numbered from 1; the first is the catalogue.
 pub fn document(objects: &[Vec<u8>]) -> Vec<u8> {
     document_with(objects, "")
 }
 
-/// The same, with more in its trailer.
+/// The same, with additional trailer entries.
 pub fn document_with(objects: &[Vec<u8>], trailer: &str) -> Vec<u8> {
     let mut file = b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n".to_vec();
     let mut places = Vec::new();
@@ -65,7 +65,7 @@ pub fn of_pages(count: usize) -> Vec<u8> {
     document(&objects)
 }
 
-/// Compressed nothing: so many zeros.
+/// Compressed blanks, for a bomb of `count` bytes.
 pub fn zeros(count: usize) -> Vec<u8> {
     let mut stream = lopdf::Stream::new(lopdf::Dictionary::new(), vec![b' '; count]);
     stream.compress().unwrap();

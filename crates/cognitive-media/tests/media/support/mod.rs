@@ -1,4 +1,4 @@
-//! Files of every type, made by hand, and the port that looks at them.
+//! Generated files of every type, and the media port under test.
 
 pub mod documents;
 pub mod pictures;
@@ -11,31 +11,31 @@ use cognitive_contract::media::{
 };
 use cognitive_media::{Documents, Media, Worker};
 
-/// The port, with documents in a process of their own.
+/// The port, with a separate process for documents.
 pub fn media() -> Media {
     let program = env!("CARGO_BIN_EXE_cognitive-media-worker");
     Media::new(Documents::InWorker(Worker::new(program.into(), &[])))
 }
 
-/// What the runtime does with an item before it looks for a provider.
+/// Examines an item as the runtime does before it selects a provider.
 pub async fn examine(bytes: &[u8], claimed: MediaType) -> Result<MediaFacts, Failure> {
     let facts = media().examine(Bytes::copy_from_slice(bytes), claimed).await?;
     judge(&facts, &MediaLimits::default())?;
     Ok(facts)
 }
 
-/// And what it does afterwards.
+/// Examines and converts an item as the runtime does.
 pub async fn fit(bytes: &[u8], claimed: MediaType, form: &AcceptedForm) -> Result<Fitted, Failure> {
     let facts = examine(bytes, claimed).await?;
     media().fit(Bytes::copy_from_slice(bytes), &facts, Some(form)).await
 }
 
-/// The code of a failure, or `ok`.
+/// Returns the code of a failure, or `ok`.
 pub fn code<T>(result: Result<T, Failure>) -> &'static str {
     result.map_or_else(|failure| failure.code().number(), |_| "ok")
 }
 
-/// What most providers take.
+/// The types that most providers accept.
 pub const USUAL: &[MediaType] = &[MediaType::Png, MediaType::Jpeg, MediaType::Webp, MediaType::Gif];
 
 /// A valid file of every type.

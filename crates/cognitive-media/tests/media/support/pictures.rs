@@ -1,4 +1,4 @@
-//! Pictures, and things to put into them.
+//! Generates pictures, and data to insert into them.
 
 use std::io::Cursor;
 
@@ -6,7 +6,7 @@ use image::codecs::gif::GifEncoder;
 use image::codecs::jpeg::JpegEncoder;
 use image::{DynamicImage, Frame, ImageFormat, Rgb, RgbImage, Rgba, RgbaImage};
 
-/// Four quarters: red and green above, blue and white below.
+/// Four quarters: red and green on top, blue and white below.
 pub fn quarters(width: u32, height: u32) -> RgbImage {
     RgbImage::from_fn(width, height, |x, y| match (x < width / 2, y < height / 2) {
         (true, true) => Rgb([220, 20, 20]),
@@ -50,7 +50,7 @@ pub fn webp(width: u32, height: u32) -> Vec<u8> {
     encode(quarters(width, height), ImageFormat::WebP)
 }
 
-/// A film of so many frames, the first one red, with a comment.
+/// An animation with a number of frames, the first one red, and with a comment.
 pub fn gif(frames: u8) -> Vec<u8> {
     let mut bytes = Vec::new();
     {
@@ -65,7 +65,7 @@ pub fn gif(frames: u8) -> Vec<u8> {
     bytes
 }
 
-/// Chunks of a PNG: its header, anything, and a file around them.
+/// Builds a PNG chunk from its name and content.
 pub fn chunk(name: &[u8], content: &[u8]) -> Vec<u8> {
     let length = content.len() as u32;
     let sum = crc32fast::hash(&[name, content].concat());
@@ -81,7 +81,7 @@ pub fn png_of(chunks: &[Vec<u8>]) -> Vec<u8> {
     [b"\x89PNG\r\n\x1a\n".to_vec(), chunks.concat(), chunk(b"IEND", b"")].concat()
 }
 
-/// Deflate without compressing.
+/// The zlib format without compression.
 pub fn stored(bytes: &[u8]) -> Vec<u8> {
     let mut out = vec![0x78, 0x01];
     let pieces = bytes.chunks(65_535).count().max(1);
@@ -101,12 +101,12 @@ pub fn stored(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Puts a chunk after the header of a PNG.
+/// Inserts a chunk after the header of a PNG.
 pub fn with_chunk(png: &[u8], chunk: &[u8]) -> Vec<u8> {
     [&png[..33], chunk, &png[33..]].concat()
 }
 
-/// Puts segments after the start of a JPEG.
+/// Inserts segments after the start of a JPEG.
 pub fn with_segments(jpeg: &[u8], segments: &[(u8, Vec<u8>)]) -> Vec<u8> {
     let mut bytes = jpeg[..2].to_vec();
     for (marker, content) in segments {
@@ -118,13 +118,13 @@ pub fn with_segments(jpeg: &[u8], segments: &[(u8, Vec<u8>)]) -> Vec<u8> {
     bytes
 }
 
-/// EXIF with an orientation, and with a place in a tag that is easy to find again.
+/// EXIF with an orientation, and with a GPS tag whose text is easy to search for.
 pub fn exif(orientation: u8) -> Vec<u8> {
     let mut tiff = b"MM\0\x2a\0\0\0\x08\0\x02".to_vec();
     tiff.extend([0x01, 0x12, 0, 3, 0, 0, 0, 1, 0, orientation, 0, 0]);
     tiff.extend([0x88, 0x25, 0, 4, 0, 0, 0, 1, 0, 0, 0, 38]);
     tiff.extend([0; 4]);
-    // The list of tags about the place, with one entry: the name of a method, 12 letters.
+    // The GPS directory with one entry: the name of a processing method, 12 letters.
     tiff.extend([0, 1, 0, 0x1b, 0, 7, 0, 0, 0, 12, 0, 0, 0, 56, 0, 0, 0, 0]);
     tiff.extend(b"GPS-N48E011!");
     tiff
@@ -141,7 +141,7 @@ pub fn riff_chunk(name: &[u8], content: &[u8]) -> Vec<u8> {
     chunk
 }
 
-/// A WebP with flags and further chunks around the picture of another.
+/// A WebP with flags, and with further chunks around the picture of another file.
 pub fn extended_webp(webp: &[u8], size: (u32, u32), flags: u8, before: &[u8], after: &[u8]) -> Vec<u8> {
     let less = |side: u32| (side - 1).to_le_bytes()[..3].to_vec();
     let head = [vec![flags, 0, 0, 0], less(size.0), less(size.1)].concat();

@@ -1,11 +1,11 @@
-//! Sound and film: the smallest files that a reader takes for them, with packets full of nothing.
+//! Generates audio and video: the smallest files that a parser accepts, with empty packets.
 
 /// Frames of 128 kbit/s at 44.1 kHz, 1,152 samples each.
 pub fn mp3(frames: usize) -> Vec<u8> {
     [&[0xff, 0xfb, 0x90, 0x00][..], &[0; 413]].concat().repeat(frames)
 }
 
-/// Eight bits, one channel; the header claims what it is told to.
+/// A WAV with eight bits and one channel; the header claims the given length.
 pub fn wav(rate: u32, claimed: u32) -> Vec<u8> {
     let mut file = b"RIFF".to_vec();
     file.extend(claimed.wrapping_add(36).to_le_bytes());
@@ -59,7 +59,7 @@ pub fn ebml_header(kind: &[u8]) -> Vec<u8> {
     element(&[0x1a, 0x45, 0xdf, 0xa3], &element(&[0x42, 0x82], kind))
 }
 
-/// A live recording: no length anywhere, blocks of 20 ms.
+/// A live recording: no length in any header, blocks of 20 ms.
 pub fn webm(film: bool, blocks: u16) -> Vec<u8> {
     let scale = element(&[0x2a, 0xd7, 0xb1], &1_000_000_u32.to_be_bytes());
     let programs = [element(&[0x4d, 0x80], b"test"), element(&[0x57, 0x41], b"test")].concat();
@@ -102,7 +102,7 @@ pub fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
 }
 
-/// One track of film, ten frames a second.
+/// One video track, ten frames a second.
 pub fn mp4(brand: &[u8], frames: u32, size: (u16, u16)) -> Vec<u8> {
     let brand = atom(b"ftyp", &[brand, &[0, 0, 2, 0][..], brand].concat());
     let data = atom(b"mdat", &vec![0; frames as usize * 4]);
