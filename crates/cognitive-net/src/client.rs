@@ -1,6 +1,6 @@
-//! The HTTP clients for everything but calls of models, which have `service`: files, media of strangers, spans. TLS with
-//! ring and the roots of the system, HTTP/1.1, five seconds to connect, no decompression, no cookies.
-//! Follows no redirect that would carry a key to another place.
+//! HTTP clients for everything except model calls, which use `service`: files, media at untrusted URLs, spans. TLS
+//! uses ring and the system's root certificates. HTTP/1.1, five seconds to connect, no decompression, no cookies.
+//! Follows no redirect that would send a key to another origin.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -14,39 +14,39 @@ use rustls::crypto::ring;
 use crate::config::Proxies;
 use crate::proxy;
 
-/// The time for a connection, of every try.
+/// The connection timeout of every attempt.
 pub(crate) const CONNECT: Duration = Duration::from_secs(5);
-/// Who asks.
+/// The user agent.
 pub(crate) const AGENT: &str = concat!("cogn/", env!("CARGO_PKG_VERSION"));
-/// Redirects within the same place, such as to a path with a slash at its end.
+/// The most redirects within one origin, such as to a path with a trailing slash.
 const REDIRECTS: usize = 3;
-/// Redirects of a file: to its place, and from there to a copy nearby.
+/// The most redirects of a file download: to its host, and from there to a nearby mirror.
 const FILE_REDIRECTS: usize = 5;
-/// How long a download may stand still.
+/// The longest time a download may receive no bytes.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// Makes a client for the collector at this address.
+/// Creates a client for the collector at this address.
 pub(crate) fn client(base: &Url, proxies: Proxies) -> Result<Client, ProviderError> {
     make(base, proxies, &|| builder(proxies))
 }
 
-/// Makes a client for a public file. It carries no key, so it may be sent to another place, as file servers do; a
-/// connection on which nothing arrives for a while is given up.
+/// Creates a client for a public file. It sends no key, so it follows redirects to other origins, which file servers
+/// use. A connection that receives nothing for [`SILENCE`] is aborted.
 pub(crate) fn file_client(base: &Url, proxies: Proxies) -> Result<Client, ProviderError> {
     let policy = || Policy::custom(redirect_file);
     make(base, proxies, &|| builder(proxies).redirect(policy()).read_timeout(SILENCE))
 }
 
-/// What differs between the clients of the guard.
+/// The settings that differ between the guarded clients.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct GuardedSetup {
-    /// The time for a connection.
+    /// The connection timeout.
     pub(crate) connect: Duration,
     pub(crate) proxies: Proxies,
 }
 
-/// Makes a client for addresses that strangers name: nobody but this resolver says where it connects, a redirect is an
-/// answer like any other, and no connection is used twice.
+/// Creates a client for untrusted URLs. Only the given resolver decides which addresses are dialled, redirects are
+/// returned like any other answer, and connections are not reused.
 pub(crate) fn guarded_client(
     resolver: Arc<dyn Resolve>,
     setup: GuardedSetup,
@@ -68,12 +68,12 @@ fn make(base: &Url, proxies: Proxies, builder: &dyn Fn() -> ClientBuilder) -> Re
     if proxies == Proxies::OfTheMachine {
         proxy::check_for(base)?;
     }
-    // A client that trusts nobody.
+    // A client without root certificates: it trusts no server.
     let rootless = || builder().tls_certs_only([]).build();
-    // Reading the root certificates of the system takes longer than all the rest, and a model on this machine needs none.
+    // Loading the system's root certificates is the slowest step, and a model on this machine needs none.
     let plain = base.scheme() == "http" && proxies == Proxies::None;
     let built = if plain { rootless() } else { builder().build() };
-    // A machine without any can be used all the same; TLS will fail, and say so.
+    // A machine without root certificates can still use plain HTTP. TLS connections will fail and report why.
     built.or_else(|_| rootless()).map_err(|_| not_made())
 }
 
@@ -87,7 +87,7 @@ fn builder(proxies: Proxies) -> ClientBuilder {
         .connect_timeout(CONNECT)
         .tcp_keepalive(Duration::from_secs(30))
         .redirect(Policy::custom(redirect))
-        // Tries are counted and reported; none may happen behind our back.
+        // Attempts are counted and reported, so the client must not retry silently.
         .retry(reqwest::retry::never());
     match proxies {
         Proxies::OfTheMachine => builder,
@@ -95,7 +95,7 @@ fn builder(proxies: Proxies) -> ClientBuilder {
     }
 }
 
-/// The process has one TLS provider. Somebody else may have chosen it already; then that one serves as well.
+/// Installs the TLS provider of the process. If the program has already installed one, that one is used.
 pub(crate) fn install_tls() {
     static DONE: OnceLock<()> = OnceLock::new();
     DONE.get_or_init(|| {
@@ -103,14 +103,14 @@ pub(crate) fn install_tls() {
     });
 }
 
-/// Only to the same place, and only where the method and the body stay the same.
+/// Follows a redirect only within the same origin, and only if method and body stay the same.
 fn redirect(attempt: Attempt<'_>) -> Action {
     let kept = matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
     let same = attempt.previous().last().is_some_and(|from| same_place(from, attempt.url()));
     if kept && same && attempt.previous().len() <= REDIRECTS { attempt.follow() } else { attempt.stop() }
 }
 
-/// Anywhere, but never from a protected connection to an open one.
+/// Follows a redirect to any origin, but never from TLS to plain HTTP.
 fn redirect_file(attempt: Attempt<'_>) -> Action {
     let was_safe = attempt.previous().iter().any(|from| from.scheme() == "https");
     if was_safe && attempt.url().scheme() != "https" {

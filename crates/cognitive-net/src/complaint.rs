@@ -1,6 +1,6 @@
-//! What a service says when it goes wrong, read from the many shapes that error bodies have, and what its words mean.
-//! Reads only the members that are meant for people and the codes beside them: never the request that some services
-//! send back with their error.
+//! The error message of a service, parsed from the many shapes of error bodies, and its classification. Reads only
+//! the members meant for people and the codes next to them. Ignores the request that some services echo in their
+//! error.
 
 use std::time::Duration;
 
@@ -9,27 +9,27 @@ use serde_json::Value;
 
 use crate::llm::at;
 
-/// The longest error that is a line and not a page, in bytes.
+/// The longest plain-text error, in bytes. A longer text is assumed to be a page.
 const MAX_LINE_LENGTH: usize = 500;
 
-/// A complaint of a service.
+/// An error reported by a service.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Complaint {
-    /// What it says, as it says it: not yet fit to be shown.
+    /// The message as sent by the service; must be redacted before it is shown.
     pub(crate) text: String,
-    /// Text, codes and names of parameters in small letters, to be searched.
+    /// Message, codes and parameter names in lower case, for searching.
     pub(crate) words: String,
-    /// The HTTP status that the body names, for complaints that come with status 200.
+    /// The HTTP status in the body, for errors that arrive with status 200.
     pub(crate) status: Option<u16>,
-    /// How long to wait, where the body says so.
+    /// The delay before a retry, if the body names one.
     pub(crate) wait: Option<Duration>,
-    /// Whether the service stopped its model for what it did. Asking again costs as much as the first time.
+    /// Set if the service aborted the generation. A retry costs as much as the first attempt.
     pub(crate) is_stop: bool,
 }
 
 impl Complaint {
-    /// Reads the body of an answer with an error status. A page of some gateway has nothing to say: the status tells
-    /// enough. A line of text does.
+    /// Parses the body of an answer with an error status. An HTML page from a gateway is ignored, because the status
+    /// says enough; a single line of text is used.
     pub(crate) fn of_body(body: &[u8]) -> Self {
         let Ok(value) = serde_json::from_slice::<Value>(body) else { return Self::of_line(body) };
         let value = value.get(0).unwrap_or(&value);
@@ -39,7 +39,7 @@ impl Complaint {
             .unwrap_or_default()
     }
 
-    /// The service stopped its model, and this is what it says of it.
+    /// An error for a generation that the service aborted, with the service's explanation.
     pub(crate) fn stop(text: String) -> Self {
         Self { words: text.to_lowercase(), text, is_stop: true, ..Self::default() }
     }
@@ -54,7 +54,7 @@ impl Complaint {
         found
     }
 
-    /// Reads a frame of an answer with a good status; `None` if it is no complaint.
+    /// Parses a frame of an answer with a good status; `None` if it is not an error.
     pub(crate) fn of_frame(frame: &Value) -> Option<Self> {
         let failed =
             at(frame, "/base_resp/status_code").and_then(Value::as_i64).is_some_and(|code| code != 0);
@@ -79,11 +79,11 @@ impl Complaint {
         Some(found)
     }
 
-    /// Walks through texts, and objects and lists of them.
+    /// Collects the texts in strings, objects and lists.
     fn gather(&mut self, value: &Value) {
         match value {
             Value::String(text) => {
-                // Gateways like to put the JSON of the service behind them into a string.
+                // Gateways often put the JSON of the upstream service into a string.
                 match serde_json::from_str::<Value>(text) {
                     Ok(inner @ (Value::Object(_) | Value::Array(_))) => self.gather(&inner),
                     _ => self.say(text),
@@ -114,7 +114,7 @@ impl Complaint {
         self.words.push('\n');
     }
 
-    /// Codes and names beside a text: they are searched, not shown.
+    /// Collects the codes and names next to a message. They are searched, not shown.
     fn gather_codes(&mut self, value: &Value) {
         for name in ["type", "code", "status", "param", "status_code", "reason"] {
             match value.get(name) {
@@ -139,41 +139,42 @@ impl Complaint {
         }
     }
 
-    /// Whether any of these stands in it.
+    /// Returns whether any of these words occurs.
     pub(crate) fn mentions(&self, words: &[&str]) -> bool {
         words.iter().any(|word| self.words.contains(word))
     }
 
-    /// Whether the prompt does not fit the model.
+    /// Returns whether the prompt exceeds the model's context.
     pub(crate) fn is_overflow(&self) -> bool {
-        // A schema can be too long as well; that is no matter of the prompt.
+        // A schema can be too long as well, which is not an overflow of the prompt.
         let size = self.mentions(&["token", "length"]) && !self.mentions(&["schema"]);
         let counted = size && self.mentions(&["exceed", "too long", "too large"]);
         self.mentions(OVERFLOW) || (counted && self.mentions(&["context", "prompt", "input"]))
     }
 
-    /// What is wrong with the account, the key or the name of the model, if one of them is; waiting would not help.
+    /// Returns the configuration problem (account, key or model name), if the error is one. A retry would not help.
     pub(crate) fn configuration(&self) -> Option<FailureKind> {
         CONFIGURATION.iter().find(|(_, words)| self.mentions(words)).map(|(kind, _)| *kind)
     }
 
-    /// Whether something is not there because the service does not know the model.
+    /// Returns whether a "not found" error means that the service does not know the model.
     pub(crate) fn is_about_model(&self) -> bool {
         self.mentions(&["model", "deployment", "no endpoints found"])
     }
 
-    /// Whether the answer was not finished because of the limit of tokens.
+    /// Returns whether the answer was cut off by the token limit.
     pub(crate) fn is_cut_off(&self) -> bool {
         self.mentions(&["token limit reached", "tokens reached before", "output token limit"])
     }
 
-    /// Whether there is no money left. A limit of requests is often called a quota too, so only plain words count.
+    /// Returns whether the account has no credit left. Rate limits are often called quotas too, so only unambiguous
+    /// phrases count.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.wait.is_none()
             && self.mentions(&["insufficient_quota", "insufficient balance", "credit balance"])
     }
 
-    /// Whether a guard of the service stopped the prompt.
+    /// Returns whether a content filter of the service refused the prompt.
     pub(crate) fn is_refusal(&self) -> bool {
         self.mentions(&[
             "content_filter",
@@ -185,7 +186,7 @@ impl Complaint {
     }
 }
 
-/// The HTTP status behind a numeric code: most services repeat theirs, `MiniMax` has numbers of its own.
+/// Maps a numeric code to an HTTP status. Most services repeat the HTTP status; `MiniMax` uses its own numbers.
 fn status_of_code(code: u64) -> Option<u16> {
     match code {
         400..=599 => u16::try_from(code).ok(),
@@ -197,13 +198,13 @@ fn status_of_code(code: u64) -> Option<u16> {
     }
 }
 
-/// `23s` or `1.5s`, as Google writes durations.
+/// Parses `23s` or `1.5s`, Google's duration format.
 fn seconds(text: &str) -> Option<Duration> {
     let seconds: f64 = text.strip_suffix('s')?.parse().ok()?;
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// How services say that the prompt is too long. Found in the answers of each, not in any standard.
+/// Phrases for a prompt that is too long, collected from real answers. No standard defines them.
 const OVERFLOW: &[&str] = &[
     "context_length_exceeded",
     "context length",
@@ -222,8 +223,8 @@ const OVERFLOW: &[&str] = &[
     "request_too_large",
 ];
 
-/// How services say that the configuration is wrong where the status does not. The account comes first: an exhausted one
-/// is often told with a word for a refused key.
+/// Phrases for a wrong configuration, for errors whose status does not show it. `Quota` comes first, because services
+/// often report an exhausted account with a phrase for a refused key.
 const CONFIGURATION: [(FailureKind, &[&str]); 3] = [
     (
         FailureKind::Quota,
@@ -260,7 +261,7 @@ const CONFIGURATION: [(FailureKind, &[&str]); 3] = [
     ),
 ];
 
-/// Whether the member for an error holds none: proxies like to send every member, filled or not.
+/// Returns whether an error member is empty. Some proxies send every member, set or not.
 fn is_nothing(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,

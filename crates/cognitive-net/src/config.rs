@@ -1,5 +1,5 @@
-//! From a configuration to a provider. Checks what can be checked without asking: the key is there, the address is one,
-//! a model is named. Everything is handed in; nothing is looked up.
+//! Builds a provider from a configuration. Validates what it can without a request: the key exists, the address is a
+//! URL, a model is named. Reads no environment variables and no files.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -24,41 +24,41 @@ use crate::retry::{Pause, RealPause};
 use crate::secret::Secret;
 use crate::service::Service;
 
-/// Which model to ask, where, and as whom.
+/// The configuration of a provider: model, address and key.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ProviderConfig {
     /// The kind of provider.
     pub kind: Kind,
-    /// The model, if not the usual one.
+    /// The model; `None` for the default of the kind.
     pub model: Option<String>,
     /// The key.
     pub key: Option<Secret>,
-    /// The address, if not the usual one. For [`Kind::Ollama`] a host is enough.
+    /// The base URL; `None` for the default of the kind. For [`Kind::Ollama`] a host is enough.
     pub base_url: Option<String>,
-    /// The kinds of media that the model understands, if not those that its service documents. Only the owner of a
-    /// server knows what its model can see.
+    /// The media kinds that the model accepts; `None` for those that its service documents. Only the operator of a
+    /// local server knows which media its model supports.
     pub media: Option<Vec<Category>>,
-    /// Whether proxies are used.
+    /// The proxy setting.
     pub proxies: Proxies,
-    /// Whether a key may go over `http://` to another machine, where everybody on the way can read it.
+    /// Allows sending the key over `http://` to another machine, where the network path can read it.
     pub plain_http: bool,
-    /// How waiting between tries is done.
+    /// The clock and jitter for the pauses between attempts.
     pub pause: Arc<dyn Pause>,
 }
 
-/// Whether requests may go through a proxy.
+/// The proxy setting of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Proxies {
-    /// As this machine is set up: `HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`.
+    /// Uses the proxies of the environment: `HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`.
     #[default]
     OfTheMachine,
-    /// Straight to the service.
+    /// Connects directly to the service.
     None,
 }
 
 impl ProviderConfig {
-    /// A provider of this kind with its usual model and address, and without a key.
+    /// Creates a configuration with the default model and address of the kind, and without a key.
     #[must_use]
     pub fn new(kind: Kind) -> Self {
         Self {
@@ -73,49 +73,49 @@ impl ProviderConfig {
         }
     }
 
-    /// Names the model.
+    /// Sets the model.
     #[must_use]
     pub fn with_model(mut self, model: impl Into<String>) -> Self {
         self.model = Some(model.into());
         self
     }
 
-    /// Adds the key.
+    /// Sets the key.
     #[must_use]
     pub fn with_key(mut self, key: Option<Secret>) -> Self {
         self.key = key;
         self
     }
 
-    /// Names the address.
+    /// Sets the base URL.
     #[must_use]
     pub fn with_base_url(mut self, base_url: impl Into<String>) -> Self {
         self.base_url = Some(base_url.into());
         self
     }
 
-    /// Says which kinds of media the model understands.
+    /// Sets the media kinds that the model accepts.
     #[must_use]
     pub fn with_media(mut self, media: impl Into<Vec<Category>>) -> Self {
         self.media = Some(media.into());
         self
     }
 
-    /// Says whether proxies are used.
+    /// Sets the proxy setting.
     #[must_use]
     pub fn with_proxies(mut self, proxies: Proxies) -> Self {
         self.proxies = proxies;
         self
     }
 
-    /// Lets a key go over `http://` to another machine. For networks that nobody else uses.
+    /// Allows sending the key over `http://` to another machine. Intended for private networks.
     #[must_use]
     pub fn with_plain_http(mut self) -> Self {
         self.plain_http = true;
         self
     }
 
-    /// Says how waiting is done.
+    /// Sets the clock and jitter for the pauses between attempts.
     #[must_use]
     pub fn with_pause(mut self, pause: Arc<dyn Pause>) -> Self {
         self.pause = pause;
@@ -123,7 +123,7 @@ impl ProviderConfig {
     }
 }
 
-/// Shows no key, also not one in the address.
+/// Shows no key, not even one in the address.
 impl fmt::Debug for ProviderConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let redactor = Redactor::new(self.key.as_ref(), None);
@@ -137,12 +137,13 @@ impl fmt::Debug for ProviderConfig {
     }
 }
 
-/// Builds a provider. Fails with [`ProviderError::Misconfigured`] if something is missing or cannot be meant; asks nobody.
+/// Builds a provider. Fails with [`ProviderError::Misconfigured`] if a setting is missing or invalid. Makes no
+/// request.
 pub fn provider(config: ProviderConfig) -> Result<Arc<dyn Provider>, ProviderError> {
     Ok(Arc::new(remote(&config)?))
 }
 
-/// The same, with its inside visible to the rest of the crate.
+/// Builds a provider like [`provider`], but with its fields visible to the crate.
 pub(crate) fn remote(config: &ProviderConfig) -> Result<Remote, ProviderError> {
     let base = base(config)?;
     if unprotected(config, &base) {
@@ -168,30 +169,31 @@ pub(crate) fn remote(config: &ProviderConfig) -> Result<Remote, ProviderError> {
     })
 }
 
-/// A model on this machine is never asked through a proxy: the proxy would look for it on its own.
+/// Disables proxies for a model on this machine: a proxy would resolve the loopback address to itself.
 pub(crate) fn proxies(wanted: Proxies, base: &Url) -> Proxies {
     if is_loopback(base) { Proxies::None } else { wanted }
 }
 
-/// Whether an address leads to this machine.
+/// Returns whether a URL points to this machine.
 pub(crate) fn is_loopback(base: &Url) -> bool {
     let host = base.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback())
 }
 
-/// Whether the address of a provider leads to this machine, so that nothing that is sent leaves it.
+/// Returns whether a provider's address points to this machine, so that no data leaves it.
 #[must_use]
 pub fn is_on_this_machine(kind: Kind, base_url: &str) -> bool {
     parse_base(kind, base_url).is_ok_and(|base| is_loopback(&base))
 }
 
-/// Whether a provider is refused because its key would go over `http://` to another machine.
+/// Returns whether a provider is refused because its key would be sent over `http://` to another machine.
 #[must_use]
 pub fn is_unprotected(config: &ProviderConfig) -> bool {
     base(config).is_ok_and(|base| unprotected(config, &base))
 }
 
-/// The rule for all that carries a key, also the one in an address: in the open only on this machine.
+/// Returns whether a key, or credentials in the address, would be sent over `http://` to another machine without
+/// permission.
 fn unprotected(config: &ProviderConfig, base: &Url) -> bool {
     let carries_key = config.key.is_some() || !base.username().is_empty() || base.password().is_some();
     carries_key && base.scheme() == "http" && !is_loopback(base) && !config.plain_http
@@ -218,7 +220,7 @@ fn wire(config: &ProviderConfig, base: &Url) -> Result<Box<dyn Wire>, ProviderEr
             Box::new(Gemini { endpoint: Endpoint { model, calls, list, headers } })
         }
         (_, Some(dialect)) => Box::new(chat_completions(dialect, model, base, headers)),
-        // What has no dialect and is none of the above.
+        // Only Ollama is left: it has no dialect and is none of the kinds above.
         (_, None) => {
             let base = without_end(base, "/api");
             let (calls, list) = (join(&base, "/api/chat"), join(&base, "/api/tags"));
@@ -228,7 +230,7 @@ fn wire(config: &ProviderConfig, base: &Url) -> Result<Box<dyn Wire>, ProviderEr
 }
 
 fn chat_completions(dialect: Dialect, model: String, base: &Url, headers: HeaderMap) -> OpenAi {
-    // Some people paste the whole address.
+    // Users sometimes paste the full endpoint URL.
     let base = without_end(base, "/chat/completions");
     let (calls, list) = (join(&base, "/chat/completions"), join(&base, "/models"));
     OpenAi { dialect, endpoint: Endpoint { model, calls, list, headers } }
@@ -246,7 +248,7 @@ fn base(config: &ProviderConfig) -> Result<Url, ProviderError> {
         let text = format!("has no default address: set `{}`", config.kind.base_url_variable());
         return Err(misconfigured(config, &text));
     };
-    // The address may hold a password, so it is not repeated.
+    // The address may contain a password, so the message does not repeat it.
     parse_base(config.kind, text).map_err(|why| misconfigured(config, why))
 }
 
@@ -258,7 +260,7 @@ fn parse_base(kind: Kind, text: &str) -> Result<Url, &'static str> {
     usable.then_some(url).ok_or("has an address that is not `http://` or `https://`")
 }
 
-/// What goes with every request. The key is marked, so that nothing prints it.
+/// Returns the headers of every request. The key is marked sensitive, so that it is never printed.
 fn headers(config: &ProviderConfig) -> Result<HeaderMap, ProviderError> {
     let mut headers = HeaderMap::new();
     let (name, prefix) = match config.kind {
@@ -288,14 +290,14 @@ fn misconfigured(config: &ProviderConfig, why: &str) -> ProviderError {
     ProviderError::Misconfigured(format!("{} {why}", config.kind))
 }
 
-/// Adds to the path and keeps the query, which some gateways need.
+/// Appends to the path and keeps the query, which some gateways require.
 fn join(base: &Url, path: &str) -> Url {
     let mut url = base.clone();
     url.set_path(&format!("{}{path}", base.path().trim_end_matches('/')));
     url
 }
 
-/// The address without an end that is added again.
+/// Removes a path suffix that will be appended again.
 fn without_end(base: &Url, end: &str) -> Url {
     let mut url = base.clone();
     let path = base.path().trim_end_matches('/');
@@ -400,7 +402,7 @@ mod tests {
         provider(config).err().unwrap().to_string()
     }
 
-    // S-07: a named provider without credentials is an error, never a silent switch.
+    // S-07: a named provider without credentials is an error, never a silent fallback to another one.
     #[test]
     fn what_is_missing_is_said_with_its_remedy() {
         let new = ProviderConfig::new;

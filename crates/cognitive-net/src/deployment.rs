@@ -1,5 +1,5 @@
-//! Tells a Restate server where a worker is: one request to its admin interface, answered with the services that it found
-//! there. Sends no key; judges nothing about the services.
+//! Registers a worker with a Restate server: one request to its admin API, answered with the services that the server
+//! discovered. Sends no key and does not check the services.
 
 use std::time::Duration;
 
@@ -10,42 +10,42 @@ use serde_json::{Value, json};
 use crate::client;
 use crate::config::Proxies;
 
-/// The time for all of it: the server asks the worker what it offers before it answers.
+/// The time limit for the registration. The server queries the worker before it answers.
 const TIME: Duration = Duration::from_secs(30);
-/// So much of an answer is read.
+/// The largest answer that is read, in bytes.
 const MAX_ANSWER: usize = 4 << 20;
-/// Characters of what the server says that are passed on.
+/// The most characters shown of a server's error message.
 const SHOWN: usize = 400;
 
-/// What to register, and how.
+/// The options of a registration.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct DeploymentRequest {
-    /// The admin interface of the server, such as `http://127.0.0.1:9070`.
+    /// The URL of the server's admin API, such as `http://127.0.0.1:9070`.
     pub admin: String,
-    /// The worker as the server reaches it, such as `http://127.0.0.1:9080`.
+    /// The URL of the worker as seen by the server, such as `http://127.0.0.1:9080`.
     pub service: String,
-    /// Whether a registration of the same worker is replaced, also where services of it are gone.
+    /// Replaces an existing registration of the worker, even if this removes services.
     pub force: bool,
-    /// Whether nothing is registered, and only said what would be.
+    /// Registers nothing and returns what would be registered.
     pub dry_run: bool,
 }
 
 impl DeploymentRequest {
-    /// The usual registration.
+    /// Creates a request with `force` and `dry_run` unset.
     #[must_use]
     pub fn new(admin: &str, service: &str) -> Self {
         Self { admin: admin.to_owned(), service: service.to_owned(), force: false, dry_run: false }
     }
 }
 
-/// A worker that the server knows.
+/// A worker that is registered with the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Deployment {
-    /// Its name at the server.
+    /// The id assigned by the server.
     pub id: String,
-    /// What it offers.
+    /// Its services.
     pub services: Vec<DeployedService>,
 }
 
@@ -57,13 +57,13 @@ pub struct DeployedService {
     pub name: String,
     /// `service`, `workflow` or `object`.
     pub kind: String,
-    /// How often it was registered with changes.
+    /// The revision of the service; the server increments it when a registration changes the service.
     pub revision: u64,
-    /// What can be called of it.
+    /// The names of its handlers.
     pub handlers: Vec<String>,
 }
 
-/// Registers a worker. The failure says whose address is wrong, or what the server says against it.
+/// Registers a worker. The error says which address is wrong, or why the server refused.
 pub async fn register_deployment(request: &DeploymentRequest) -> Result<Deployment, Failure> {
     let (admin, service) = (address(&request.admin, "admin")?, address(&request.service, "service")?);
     let mut place = admin.clone();
@@ -101,7 +101,7 @@ fn refused(message: String) -> Failure {
     Failure::new(ErrorCode::ProviderUnavailable, message)
 }
 
-/// An address without anything secret in it.
+/// Returns the origin of a URL, which contains no credentials.
 fn shown(url: &Url) -> String {
     url.origin().ascii_serialization()
 }
@@ -132,7 +132,7 @@ fn read(value: &Value) -> Option<Deployment> {
     };
     let mut services: Vec<DeployedService> =
         value.get("services")?.as_array()?.iter().filter_map(service).collect();
-    // The server has no order of its own.
+    // The server returns them in no fixed order.
     services.sort_by(|one, other| one.name.cmp(&other.name));
     Some(Deployment { id: word(value, "id")?, services })
 }

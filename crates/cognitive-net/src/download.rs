@@ -1,5 +1,5 @@
-//! One public file of a known length over HTTP, taken up where it broke off. Carries no key, writes no file itself and
-//! judges no content: the caller keeps the bytes and compares their hash.
+//! Downloads one public file of known length over HTTP and resumes after a disconnect. Sends no key, writes no file
+//! and does not check the content: the caller stores the bytes and compares their hash.
 
 use std::fmt;
 use std::io;
@@ -15,34 +15,34 @@ use crate::fault::deepest;
 use crate::retry::{Again, Pause, RealPause, wait};
 use crate::tls::is_tls;
 
-/// However much each of them brings, so many connections are enough for one file.
+/// The most connections for one file. Bounds a download whose connections each deliver only a few bytes.
 const CONNECTIONS: u32 = 50;
-/// A download has no time limit of its own; one that stands still is noticed by the client.
+/// A download has no overall time limit; the client aborts one that stalls.
 const NO_HURRY: Duration = Duration::MAX;
 
-/// Where the bytes go.
+/// The destination of the downloaded bytes.
 pub trait FileSink: Send {
-    /// How many bytes are there already.
+    /// Returns the number of bytes already stored.
     fn length(&self) -> u64;
 
-    /// Forgets them: the server sends the file from its beginning.
+    /// Discards the stored bytes, because the server sends the file from the start.
     fn restart(&mut self) -> io::Result<()>;
 
-    /// Takes the next bytes.
+    /// Appends the next bytes.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
 }
 
-/// What is to be fetched.
+/// The file to download.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Download {
-    /// The address.
+    /// The URL.
     pub url: String,
-    /// How long the file is. Anything else is refused, if possible before it is read.
+    /// The length in bytes. A file of another length is refused, if possible before it is read.
     pub length: u64,
-    /// Whether proxies are used.
+    /// The proxy setting.
     pub proxies: Proxies,
-    /// How waiting between tries is done.
+    /// The clock and jitter for the pauses between attempts.
     pub pause: Arc<dyn Pause>,
 }
 
@@ -52,21 +52,21 @@ impl fmt::Debug for Download {
     }
 }
 
-/// Why a file could not be fetched. What arrived before stays in the sink.
+/// The reason why a download failed. Bytes already received stay in the sink.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DownloadError {
-    /// The address is none.
+    /// The URL is invalid or not `http://` or `https://`.
     Address,
-    /// Nobody answers there.
+    /// The server cannot be reached.
     Unreachable(String),
-    /// The server does not give the file.
+    /// The server answered with this error status.
     Status(String, u16),
-    /// The connection broke too often.
+    /// The connection was lost too often.
     Lost(String),
     /// The server offers a file of another length.
     Length(String, u64),
-    /// The sink did not take the bytes.
+    /// The sink failed to write the bytes.
     Sink(io::Error),
 }
 
@@ -85,24 +85,25 @@ impl fmt::Display for DownloadError {
 
 impl std::error::Error for DownloadError {}
 
-/// A failed try, and whether another makes sense.
+/// A failed attempt, and whether to retry.
 type Failed = (DownloadError, Again);
 
 impl Download {
-    /// A file of this length at this address.
+    /// Creates a download of a file with this length and default settings.
     #[must_use]
     pub fn new(url: impl Into<String>, length: u64) -> Self {
         Self { url: url.into(), length, proxies: Proxies::default(), pause: Arc::new(RealPause) }
     }
 
-    /// Says how waiting is done.
+    /// Sets the clock and jitter for the pauses between attempts.
     #[must_use]
     pub fn with_pause(mut self, pause: Arc<dyn Pause>) -> Self {
         self.pause = pause;
         self
     }
 
-    /// Fetches what the sink does not have yet. A broken connection is taken up again as long as each brings something.
+    /// Downloads the bytes that the sink does not have yet. Reconnects after a disconnect; connections that deliver
+    /// bytes reset the retry count.
     pub async fn fetch(&self, sink: &mut dyn FileSink) -> Result<(), DownloadError> {
         let url = Url::parse(&self.url).map_err(|_| DownloadError::Address)?;
         if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
@@ -125,7 +126,7 @@ impl Download {
         }
     }
 
-    /// One connection.
+    /// Runs one connection.
     async fn attempt(&self, client: &Client, url: &Url, sink: &mut dyn FileSink) -> Result<(), Failed> {
         if sink.length() > self.length {
             sink.restart().map_err(unwritten)?;
@@ -143,7 +144,7 @@ impl Download {
         self.read(response, sink).await
     }
 
-    /// Decides whether what the server sends is what is missing.
+    /// Checks that the answer carries the missing bytes.
     fn begin(&self, response: &Response, sink: &mut dyn FileSink) -> Result<(), Failed> {
         let (host, status, from) = (host(response.url()), response.status().as_u16(), sink.length());
         match status {
@@ -163,7 +164,7 @@ impl Download {
                 }
                 _ => Err(anew(sink, "the server sends another range than requested")),
             },
-            // What is there is more than the server has.
+            // The sink holds more bytes than the server's file.
             416 => Err(anew(sink, "the server does not have the requested range")),
             408 | 425 | 429 | 500..=599 => Err((DownloadError::Status(host, status), Again::Later)),
             _ => Err((DownloadError::Status(host, status), Again::Never)),
@@ -186,12 +187,12 @@ impl Download {
     }
 }
 
-/// A full disk does not empty itself.
+/// A failed write is not retried: a full disk stays full.
 fn unwritten(error: io::Error) -> Failed {
     (DownloadError::Sink(error), Again::Never)
 }
 
-/// The next connection begins at the beginning.
+/// Discards the stored bytes, so that the next connection starts from the beginning.
 fn anew(sink: &mut dyn FileSink, why: &str) -> Failed {
     match sink.restart() {
         Ok(()) => (DownloadError::Lost(why.to_owned()), Again::Later),
@@ -214,7 +215,7 @@ fn host(url: &Url) -> String {
     url.host_str().unwrap_or("the server").to_owned()
 }
 
-/// `bytes 5-9/10` → 5 and 10; the whole length may be unknown.
+/// Parses `bytes 5-9/10` into 5 and 10; the total length may be unknown.
 fn content_range(response: &Response) -> Option<(u64, Option<u64>)> {
     let text = response.headers().get(CONTENT_RANGE)?.to_str().ok()?;
     let (part, total) = text.trim().strip_prefix("bytes ")?.split_once('/')?;

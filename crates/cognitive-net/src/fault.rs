@@ -1,5 +1,5 @@
-//! One failed try: which error the caller gets, and whether another try makes sense. Every text is cleaned here, so that
-//! none can leave with a key or a prompt in it.
+//! One failed attempt: the error for the caller, and whether a retry makes sense. Every text is redacted here, so
+//! that no error contains a key or a prompt.
 
 use std::error::Error;
 use std::time::Duration;
@@ -14,28 +14,28 @@ use crate::retry::Again;
 use crate::service::Trouble;
 use crate::tls::{explained, tls_error};
 
-/// A try that failed.
+/// A failed attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
-    /// What the caller gets if this was the last try.
+    /// The error for the caller if there is no further attempt.
     pub(crate) error: ProviderError,
-    /// Whether the same request may work later.
+    /// The retry decision: whether and when the same request may succeed.
     pub(crate) again: Again,
-    /// What the service does not like; the request may work with less.
+    /// The service's message; a request with fewer features may succeed.
     pub(crate) complaint: Option<Box<Complaint>>,
-    /// What the caller can route on; `None` for a fault of ours.
+    /// The failure that callers can route on; `None` for a fault of this program.
     pub(crate) failed: Option<Box<FailedTry>>,
 }
 
 impl Fault {
     pub(crate) fn new(error: ProviderError, kind: FailureKind, again: Again) -> Self {
         let mut failed = FailedTry::new(kind);
-        // What is known to fail the same way is not cured by time.
+        // Failures that repeat deterministically do not pass with time.
         failed.passes = again != Again::Never || kind == FailureKind::Timeout;
         Self { error, again, complaint: None, failed: Some(Box::new(failed)) }
     }
 
-    /// A failure that is not worth a further try now, though the same call may work another time.
+    /// Marks a failure that is not retried now, although the same call may succeed later.
     fn of_this_time(mut self) -> Self {
         if let Some(failed) = &mut self.failed {
             failed.passes = true;
@@ -43,7 +43,7 @@ impl Fault {
         self
     }
 
-    /// The same with what the service says of it.
+    /// Adds the service's status, message and complaint.
     fn told(mut self, status: Option<u16>, said: Option<String>, complaint: Complaint) -> Self {
         if let Some(failed) = &mut self.failed {
             failed.status = status;
@@ -53,7 +53,7 @@ impl Fault {
         self
     }
 
-    /// The same with what helps against it.
+    /// Adds a remedy.
     fn cured_by(mut self, remedy: Option<&str>) -> Self {
         if let Some(failed) = &mut self.failed {
             failed.remedy = remedy.map(str::to_owned);
@@ -61,7 +61,7 @@ impl Fault {
         self
     }
 
-    /// The answer broke off in the middle: to the caller that is what happened, whatever the reason.
+    /// Converts the fault into an interruption: the answer had already begun, whatever the cause.
     pub(crate) fn after_text(self) -> ProviderError {
         match self.error {
             ProviderError::Unavailable(why)
@@ -75,18 +75,18 @@ impl Fault {
     }
 }
 
-/// Words failures for one provider and one call.
+/// Builds faults for one provider and one call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reporter<'a> {
     /// The provider's name.
     pub(crate) name: &'a str,
     pub(crate) redactor: &'a Redactor,
-    /// The call whose prompt must not be repeated; none for a probe.
+    /// The call whose prompt must not be repeated; `None` for a probe.
     pub(crate) call: Option<&'a ModelCall>,
 }
 
 impl Reporter<'_> {
-    /// An answer with an error status.
+    /// Returns the fault for an answer with an error status.
     pub(crate) fn status(&self, status: u16, retry_after: Option<Duration>, body: &[u8]) -> Fault {
         let complaint = Complaint::of_body(body);
         let wait = retry_after.or(complaint.wait);
@@ -98,7 +98,7 @@ impl Reporter<'_> {
         self.placed(status, &complaint, wait, text).told(None, said, complaint)
     }
 
-    /// An answer that sends the request to another place, where no key goes after it.
+    /// Returns the fault for a redirect to another origin, to which the key is not sent.
     pub(crate) fn moved(&self, status: u16, location: Option<&str>) -> Fault {
         let place = location.map(|place| self.redactor.clean(&bare_url(place)));
         let text = match &place {
@@ -116,7 +116,7 @@ impl Reporter<'_> {
         ))
     }
 
-    /// An error within an answer that began well.
+    /// Returns the fault for an error inside an answer with a good status.
     pub(crate) fn frame(&self, complaint: Complaint) -> Fault {
         let said = self.quote(&complaint);
         let text = match &said {
@@ -140,7 +140,7 @@ impl Reporter<'_> {
         by_status(status, complaint, wait, text)
     }
 
-    /// A request that got no answer, or whose answer broke off while it was read.
+    /// Returns the fault for a request without an answer, or for a connection lost while reading.
     pub(crate) fn transport(&self, trouble: &Trouble) -> Fault {
         let name = self.name;
         let (text, error): (_, &(dyn Error + 'static)) = match trouble {
@@ -172,18 +172,18 @@ impl Reporter<'_> {
         Fault::new(ProviderError::Unavailable(text), FailureKind::Network, Again::Later)
     }
 
-    /// An answer that ended too early.
+    /// Returns the fault for an answer that ended too early.
     pub(crate) fn interrupted(&self, why: &str, kind: FailureKind, again: Again) -> Fault {
         Fault::new(ProviderError::Interrupted(format!("{}: {why}", self.name)), kind, again)
     }
 
-    /// An answer that is no answer, such as the page of a gateway.
+    /// Returns the fault for an unusable answer, such as a gateway's HTML page.
     pub(crate) fn unreadable(&self, why: &str) -> Fault {
         let text = format!("{} answered with {why}", self.name);
         Fault::new(ProviderError::Unavailable(text), FailureKind::Malformed, Again::Never)
     }
 
-    /// What the service says, if it may be shown.
+    /// Returns the service's message if it may be shown: redacted, and without a quote of the prompt.
     pub(crate) fn quote(&self, complaint: &Complaint) -> Option<String> {
         let text = self.redactor.clean(&complaint.text);
         let repeats = self.call.is_some_and(|call| {
@@ -197,13 +197,13 @@ impl Reporter<'_> {
     }
 }
 
-/// What an HTTP status means. (PIPE-010)
+/// Maps an HTTP status to a fault. (PIPE-010)
 fn by_status(status: u16, complaint: &Complaint, wait: Option<Duration>, text: String) -> Fault {
     use FailureKind as Kind;
     let again = wait.map_or(Again::Later, Again::After);
     let wrong = |kind, text| Fault::new(ProviderError::Misconfigured(text), kind, Again::Never);
     match status {
-        // An exhausted account also answers 429, but waiting does not fill it.
+        // An exhausted account also answers 429, but waiting does not refill it.
         429 if complaint.is_exhausted() => wrong(Kind::Quota, text),
         429 => Fault::new(ProviderError::RateLimited { retry_after: wait }, Kind::RateLimit, again),
         401 | 403 => wrong(Kind::Auth, text),
@@ -215,7 +215,7 @@ fn by_status(status: u16, complaint: &Complaint, wait: Option<Duration>, text: S
         409 | 425 | 500..=599 => Fault::new(ProviderError::Unavailable(text), Kind::Outage, again),
         402 => wrong(Kind::Quota, text),
         404 | 410 if complaint.is_about_model() => wrong(Kind::ModelNotFound, text),
-        // A redirect that is not followed, or a wrong path.
+        // A redirect that was not followed, or a wrong path.
         300..=399 | 404 | 405 | 410 => wrong(Kind::BadRequest, text),
         _ => match complaint.configuration() {
             Some(kind) => wrong(kind, text),
@@ -224,11 +224,11 @@ fn by_status(status: u16, complaint: &Complaint, wait: Option<Duration>, text: S
     }
 }
 
-/// How services say that a model does not understand media.
+/// Phrases for a model that does not support media.
 pub(crate) const MEDIA: &[&str] =
     &["image input", "image_url", "input_audio", "vision", "multimodal", "mmproj"];
 
-/// The status that an error within an answer would have had.
+/// Returns the HTTP status that an error inside an answer corresponds to.
 fn status_of(complaint: &Complaint) -> u16 {
     let tables: [(u16, &[&str]); 4] = [
         (429, &["rate_limit", "rate limit", "resource_exhausted", "too many requests"]),
@@ -237,11 +237,11 @@ fn status_of(complaint: &Complaint) -> u16 {
         (400, &["invalid_request", "invalid_argument", "invalid params", "unsupported", "not supported"]),
     ];
     let found = tables.into_iter().find(|(_, words)| complaint.mentions(words));
-    // An error that nobody can place is the service's own.
+    // An unclassified error counts as a fault of the service.
     found.map_or(500, |(status, _)| status)
 }
 
-/// The innermost cause: the outer ones only repeat that a request was made, and name its address.
+/// Returns the innermost cause. The outer errors only repeat that a request was made, and they contain its URL.
 pub(crate) fn deepest(error: &(dyn Error + 'static)) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {
@@ -278,7 +278,7 @@ mod tests {
         serde_json::json!({ "error": { "message": text } }).to_string()
     }
 
-    // PIPE-010: which status becomes which error.
+    // PIPE-010: the mapping from status to error.
     #[test]
     fn pipe_010_statuses() {
         use ProviderError as E;
@@ -305,7 +305,7 @@ mod tests {
         }
     }
 
-    // D-16: what callers route on, and whether time may cure it.
+    // D-16: the kind that callers route on, and whether the failure passes with time.
     #[test]
     fn d_16_statuses_and_words_give_a_kind() {
         for (status, text, kind, passes) in [

@@ -1,12 +1,12 @@
-//! The body of an answer as frames of JSON text: server-sent events, JSON lines, or one document, whatever the service
-//! chose to send. Looks at the content type first and at the first byte where that says nothing.
-//! Refuses pages for people: HTML is never an answer of a model.
+//! Splits the body of an answer into frames of JSON text: server-sent events, JSON lines, or one document. The
+//! content type determines the format; if it is not conclusive, the first byte does.
+//! Refuses HTML pages: they are never an answer of a model.
 
 use std::borrow::Cow;
 
 use crate::sse::{Lines, Sse, TooLong};
 
-/// How a service was asked to send its answer.
+/// The format in which the service was asked to send its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// Server-sent events.
@@ -15,12 +15,12 @@ pub(crate) enum Shape {
     Lines,
 }
 
-/// Why a body cannot be read.
+/// The reason why a body cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unreadable {
-    /// It is a page, not data.
+    /// The body is an HTML page.
     Page,
-    /// It is packed, which nobody asked for.
+    /// The body is compressed, although no compression was requested.
     Packed,
     /// One event is larger than allowed.
     TooLong,
@@ -39,19 +39,20 @@ pub(crate) enum Frames {
     Events(Sse),
     /// JSON lines.
     Lines(Lines),
-    /// One document: the service ignored that it was asked to stream.
+    /// One document: the service ignored the request to stream.
     Whole(Vec<u8>),
-    /// Nothing but white space so far.
+    /// Only white space so far.
     Undecided(Shape, usize),
 }
 
 impl Frames {
-    /// A decoder for a body with this content type, whose events may be so many bytes long.
+    /// Creates a decoder for a body with this content type. Events may have at most `longest` bytes.
     pub(crate) fn new(content_type: &str, asked: Shape, longest: usize) -> Result<Self, Unreadable> {
         let kind = content_type.split(';').next().unwrap_or_default().trim();
         let is = |name: &str| kind.eq_ignore_ascii_case(name);
         Ok(if is("text/event-stream") {
-            // Proxies name a stream what is one document. No event begins like one.
+            // Some proxies label a single document as an event stream. No event starts with `{` or `[`, so the first
+            // byte decides.
             Self::Undecided(Shape::Events, longest)
         } else if is("application/x-ndjson") || is("application/jsonl") {
             Self::Lines(Lines::new(longest))
@@ -64,7 +65,7 @@ impl Frames {
         })
     }
 
-    /// The next frame that the bytes complete. What it has read of them is gone from `bytes`.
+    /// Returns the next complete frame. The bytes it has read are removed from `bytes`.
     pub(crate) fn next<'b>(&mut self, bytes: &mut &'b [u8]) -> Result<Option<Cow<'b, str>>, Unreadable> {
         match self {
             Self::Events(decoder) => Ok(decoder.next(bytes)?),
@@ -74,7 +75,7 @@ impl Frames {
                 Ok(None)
             }
             Self::Undecided(asked, longest) => {
-                // What means nothing in any of the forms is gone for all of them, whether it comes alone or not.
+                // Leading blanks mean nothing in any format, so they are dropped before the format is known.
                 let blank = bytes.iter().take_while(|byte| is_blank(**byte)).count();
                 *bytes = bytes.get(blank..).unwrap_or_default();
                 let Some(first) = bytes.first().copied() else { return Ok(None) };
@@ -84,12 +85,12 @@ impl Frames {
         }
     }
 
-    /// Whether the whole body is one document: its end is the end of the answer.
+    /// Returns whether the whole body is one document, whose end is the end of the answer.
     pub(crate) fn is_document(&self) -> bool {
         matches!(self, Self::Whole(_))
     }
 
-    /// The bytes are over; what is only complete now.
+    /// Ends the body and returns a frame that is complete only now.
     pub(crate) fn last(&mut self) -> Option<String> {
         match self {
             Self::Events(_) | Self::Undecided(..) => None,
@@ -99,7 +100,7 @@ impl Frames {
     }
 }
 
-/// White space, and the bytes of a byte-order mark.
+/// Returns whether a byte is white space or part of a byte-order mark.
 fn is_blank(byte: u8) -> bool {
     byte.is_ascii_whitespace() || matches!(byte, 0xEF | 0xBB | 0xBF)
 }
@@ -107,7 +108,7 @@ fn is_blank(byte: u8) -> bool {
 fn decide(first: u8, asked: Shape, longest: usize) -> Result<Frames, Unreadable> {
     match (first, asked) {
         (b'<', _) => Err(Unreadable::Page),
-        // How gzip begins; no text does.
+        // The first byte of gzip; no text starts with it.
         (0x1F, _) => Err(Unreadable::Packed),
         (b'{' | b'[', Shape::Events) => Ok(Frames::Whole(Vec::new())),
         (_, Shape::Events) => Ok(Frames::Events(Sse::new(longest))),

@@ -1,5 +1,5 @@
-//! Which services can be asked, and the facts about each: names, usual models and addresses, and the names of the
-//! environment variables that the caller looks into. Reads none of them itself.
+//! The supported services and their facts: names, default models and addresses, and the names of their environment
+//! variables. Does not read the variables.
 
 use std::fmt;
 
@@ -35,11 +35,11 @@ pub enum Kind {
     Vllm,
     /// LM Studio.
     LmStudio,
-    /// Any service with OpenAI's chat completions, at an address of its own.
+    /// Any service with OpenAI's chat completions API, at a configured address.
     Compatible,
 }
 
-/// What is known of a kind.
+/// The facts about a kind.
 struct Facts {
     name: &'static str,
     also: &'static [&'static str],
@@ -51,7 +51,7 @@ struct Facts {
 }
 
 impl Kind {
-    /// Every kind, the order being that in which credentials are looked for.
+    /// Returns every kind, in the order in which credentials are searched.
     pub fn all() -> impl Iterator<Item = Self> {
         use Kind as K;
         [
@@ -74,7 +74,7 @@ impl Kind {
         .into_iter()
     }
 
-    /// The kind with this name, in any spelling that people use.
+    /// Returns the kind with this name. Case and punctuation are ignored.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         let plain = |text: &str| -> String {
@@ -90,37 +90,37 @@ impl Kind {
         })
     }
 
-    /// Its name, which is also the part before the slash in `meta.model`.
+    /// Returns the name, which is also the part before the slash in `meta.model`.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.facts().name
     }
 
-    /// The model that is asked unless another is named; none where only the owner of the server knows.
+    /// Returns the default model; `None` for servers whose models only their operator knows.
     #[must_use]
     pub fn default_model(self) -> Option<&'static str> {
         self.facts().model
     }
 
-    /// Where it usually is; none for a service that only its user knows.
+    /// Returns the default base URL; `None` for a service at a configured address.
     #[must_use]
     pub fn default_base_url(self) -> Option<&'static str> {
         self.facts().base
     }
 
-    /// The environment variable that holds another address.
+    /// Returns the environment variable that overrides the base URL.
     #[must_use]
     pub fn base_url_variable(self) -> &'static str {
         self.facts().base_variable
     }
 
-    /// The environment variable that holds its key.
+    /// Returns the environment variable that holds the key.
     #[must_use]
     pub fn key_variable(self) -> Option<&'static str> {
         self.facts().key_variable
     }
 
-    /// Whether it answers nobody without a key.
+    /// Returns whether the service requires a key.
     #[must_use]
     pub fn needs_key(self) -> bool {
         self.facts().needs_key
@@ -153,7 +153,7 @@ impl Kind {
             Self::OpenRouter => {
                 cloud("openrouter", "openrouter/auto", "https://openrouter.ai/api/v1", OPENROUTER)
             }
-            // It serves one model and ignores the name.
+            // The server serves one model and ignores the name.
             Self::LlamaCpp => Facts {
                 model: Some("default"),
                 ..local("llama-cpp", "http://127.0.0.1:8080/v1", ("LLAMACPP_API_KEY", "LLAMACPP_BASE_URL"))
@@ -177,7 +177,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The variables of a service: for its key, and for another address.
+/// The variables of a service: for its key, and for another base URL.
 type Variables = (&'static str, &'static str);
 
 const OPENAI: Variables = ("OPENAI_API_KEY", "OPENAI_BASE_URL");
@@ -201,7 +201,7 @@ const OLLAMA: Facts = Facts {
     needs_key: false,
 };
 
-/// A service that is paid for.
+/// A hosted service that requires a key.
 fn cloud(name: &'static str, model: &'static str, base: &'static str, variables: Variables) -> Facts {
     let (key, base_variable) = variables;
     Facts {
@@ -215,7 +215,7 @@ fn cloud(name: &'static str, model: &'static str, base: &'static str, variables:
     }
 }
 
-/// A server of one's own: it may want a key, and only its owner knows its models.
+/// A self-hosted server: its key is optional, and only its operator knows its models.
 fn local(name: &'static str, base: &'static str, variables: Variables) -> Facts {
     Facts { model: None, needs_key: false, ..cloud(name, "", base, variables) }
 }
@@ -226,7 +226,7 @@ mod tests {
 
     use super::*;
 
-    // CLI-005: the names that the documentation gives, and the variables behind them.
+    // CLI-005: the documented names, and the variables for them.
     #[test]
     fn cli_005_names_and_variables() {
         for (name, kind, key, base) in [

@@ -1,16 +1,27 @@
-//! Outbound HTTP: the model providers behind one port, media that a caller names by URL, packages in registries, and the
-//! download of one public file.
+//! Outbound HTTP: the model providers behind one port, media that a caller names by URL, packages in registries, and
+//! the download of one public file.
 //!
-//! [`provider`] turns a [`ProviderConfig`] into a [`Provider`](cognitive_contract::ports::Provider). Whatever the service,
-//! the same holds: it is always asked to stream; it is bound to the lowered contract where it can be, and what it refuses
-//! is tried with less and remembered; what is transient is tried again, twice at most and never after the first piece of
-//! text; the whole call ends within its time; and an answer counts only if the service said that it is complete.
+//! [`provider`] turns a [`ProviderConfig`] into a [`Provider`](cognitive_contract::ports::Provider). The same rules
+//! apply to every service:
 //!
-//! Read the modules in this order: `kind` and `config` (what can be asked), `llm` (one file per service, and
-//! `llm::remote`, the one loop that all of them share), `batches` (many requests at once, a file per service), `complaint` and `fault` (what a service or the network says
-//! when it goes wrong), `retry`, `service` (connections), `frames` and `sse` (the wire), `secret` and `redact`, `probe`,
-//! `proxy` and `tls` (the way there, and why it is closed), `client` (for all but models), `download`, `deployment` (workers of a Restate server), `otlp` (spans for a collector),
-//! [`fetch`], which trusts nobody, and [`registry`] (packages, through the guard of `fetch`).
+//! - Every request asks for a stream.
+//! - The output is bound to the lowered contract where the service supports it. If the service refuses a feature, the
+//!   request is sent without it, and the refusal is remembered.
+//! - Transient errors are retried, at most twice and never after the first piece of text.
+//! - The whole call ends within its timeout.
+//! - An answer counts only if the service reported that it is complete.
+//!
+//! Read the modules in this order:
+//!
+//! 1. `kind` and `config`: the supported providers.
+//! 2. `llm`: one file per service, and `llm::remote`, the loop shared by all of them.
+//! 3. `batches`: batch endpoints, one file per service.
+//! 4. `complaint` and `fault`: errors of services and the network; `retry`.
+//! 5. `service`: connections; `frames` and `sse`: the wire formats.
+//! 6. `secret` and `redact`; `probe`; `proxy` and `tls`: the route to a service and its errors.
+//! 7. `client`: HTTP clients for everything except models; `download`; `deployment`: workers of a Restate server;
+//!    `otlp`: spans for a collector.
+//! 8. [`fetch`]: untrusted URLs; [`registry`]: packages, through the guard of `fetch`.
 //!
 //! ```
 //! use cognitive_net::{Kind, ProviderConfig, Secret, provider};
@@ -23,9 +34,9 @@
 //! assert!(error.to_string().ends_with("anthropic needs a key: set `ANTHROPIC_API_KEY`"));
 //! ```
 //!
-//! This crate is the only one that opens a connection to the outside. It reads no environment variable — keys and
-//! addresses are handed in; only the proxies of the machine are taken from where every program finds them — prints
-//! nothing, knows no envelope and no prompt, and passes schemas through as they come. No text that leaves it carries a key.
+//! This is the only crate that opens connections to the outside. It reads no environment variables except the proxy
+//! variables: keys and addresses are parameters. It prints nothing, knows neither envelopes nor prompts, and passes
+//! schemas through unchanged. No text that it returns contains a key.
 
 mod batches;
 mod client;

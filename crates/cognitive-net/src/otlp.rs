@@ -1,6 +1,6 @@
-//! Sends finished spans to a collector: OTLP over HTTP, in JSON. Spans wait in a queue of bounded length and go out in
-//! batches; what does not fit or does not arrive is counted and forgotten. Nobody ever waits for a collector, and a span
-//! carries no text that anybody wrote (see [`Span`]).
+//! Exports finished spans to a collector: OTLP over HTTP, in JSON. Spans wait in a bounded queue and are sent in
+//! batches. Spans that do not fit or cannot be delivered are counted and dropped. No caller waits for the collector,
+//! and a span carries no text of users or models (see [`Span`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,27 +16,27 @@ use tokio::time::{Instant, timeout_at};
 use crate::client;
 use crate::config::Proxies;
 
-/// Spans that may wait.
+/// The most spans in the queue.
 const WAITING: usize = 4_096;
-/// Spans that go out at once.
+/// The most spans per request.
 const BATCH: usize = 512;
-/// How long the first span of a batch waits for company.
+/// The longest time that the first span of a batch waits for others.
 const COMPANY: Duration = Duration::from_secs(1);
-/// The time for one batch.
+/// The time limit for one batch.
 const TIME: Duration = Duration::from_secs(5);
 
-/// Takes spans for a collector.
+/// The sink that queues spans for a collector.
 #[derive(Debug)]
 pub struct SpanExporter {
     queue: mpsc::Sender<Message>,
     lost: Arc<AtomicU64>,
 }
 
-/// Sends what an exporter has taken. Has to be run; what it has not sent when it is dropped counts as lost.
+/// The worker that sends queued spans. It must be run; spans not sent when it is dropped count as lost.
 #[derive(Debug)]
 pub struct SpanWorker {
     queue: mpsc::Receiver<Message>,
-    /// Spans that have left the queue and have not arrived.
+    /// The spans that have left the queue and are not yet delivered.
     batch: Vec<Span>,
     lost: Arc<AtomicU64>,
     client: Client,
@@ -49,8 +49,8 @@ enum Message {
     Stop,
 }
 
-/// An exporter to the collector at this address, such as `http://127.0.0.1:4318`, and the worker that has to be run for it.
-/// Fails with [`ProviderError::Misconfigured`] if that is no address.
+/// Creates an exporter for the collector at this address, such as `http://127.0.0.1:4318`, and its worker, which must
+/// be run. Fails with [`ProviderError::Misconfigured`] if the address is invalid.
 pub fn span_exporter(address: &str) -> Result<(Arc<SpanExporter>, SpanWorker), ProviderError> {
     let place = place(address)?;
     let here = place.host_str().is_some_and(|host| matches!(host, "localhost" | "127.0.0.1" | "[::1]"));
@@ -63,7 +63,7 @@ pub fn span_exporter(address: &str) -> Result<(Arc<SpanExporter>, SpanWorker), P
 
 fn place(address: &str) -> Result<Url, ProviderError> {
     let wrong = || {
-        // The address itself may hold a password.
+        // The address may contain a password, so the message does not repeat it.
         ProviderError::Misconfigured("the address of the collector is not `http://HOST:PORT`".to_owned())
     };
     let mut url = Url::parse(address).map_err(|_| wrong())?;
@@ -78,7 +78,7 @@ fn place(address: &str) -> Result<Url, ProviderError> {
 }
 
 impl SpanExporter {
-    /// Ends the worker after it has sent what was taken so far.
+    /// Stops the worker after it has sent all queued spans.
     pub async fn stop(&self) {
         let _ = self.queue.send(Message::Stop).await;
     }
@@ -97,7 +97,7 @@ impl SpanSink for SpanExporter {
 }
 
 impl SpanWorker {
-    /// Sends spans until the exporter is stopped or gone.
+    /// Sends spans until the exporter is stopped or dropped.
     pub async fn run(mut self) {
         loop {
             let more = self.gather().await;
@@ -111,7 +111,7 @@ impl SpanWorker {
         }
     }
 
-    /// Gathers the next batch; says whether there will be another.
+    /// Collects the next batch. Returns false if it is the last one.
     async fn gather(&mut self) -> bool {
         let Some(Message::Span(first)) = self.queue.recv().await else { return false };
         self.batch.push(*first);
@@ -126,7 +126,7 @@ impl SpanWorker {
         true
     }
 
-    /// Counts what has not arrived, and lets go of it.
+    /// Counts undelivered spans as lost and drops them.
     fn forget(&mut self) {
         self.lost.fetch_add(self.batch.len() as u64, Ordering::Relaxed);
         self.batch.clear();
@@ -151,7 +151,7 @@ impl Drop for SpanWorker {
     }
 }
 
-/// A batch in the words of OTLP. Ids are hex digits and 64-bit numbers are strings, as its JSON has it.
+/// Builds an OTLP request. Its JSON encoding uses hex ids and strings for 64-bit numbers.
 fn request(batch: &[Span]) -> Value {
     let spans: Vec<Value> = batch.iter().map(written).collect();
     let version = env!("CARGO_PKG_VERSION");
@@ -197,7 +197,7 @@ fn text(value: &str) -> Value {
 fn any(value: &SpanValue) -> Value {
     match value {
         SpanValue::Text(value) => text(value),
-        // Collectors read a signed number here and refuse the whole batch for one that is larger.
+        // Collectors parse a signed number and refuse the whole batch for a larger one.
         SpanValue::Count(count) => json!({ "intValue": (*count).min(i64::MAX.unsigned_abs()).to_string() }),
         _ => Value::Null,
     }

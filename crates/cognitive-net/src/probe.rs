@@ -1,5 +1,5 @@
-//! A look at a service without asking its model anything: does it answer, does it accept the key, does it know the
-//! model. One request, three seconds, no retry.
+//! Checks a service without calling its model: does it answer, accept the key and know the model? One request, three
+//! seconds, no retry.
 
 use std::time::{Duration, SystemTime};
 
@@ -15,24 +15,24 @@ use crate::llm::segments::Segments;
 use crate::retry::retry_after;
 use crate::service::{MAX_BODY_LENGTH, Trouble};
 
-/// The time for the whole look.
+/// The time limit for the check.
 const TIME: Duration = Duration::from_secs(3);
 
-/// What a look at a service showed.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Probe {
-    /// The model that would be asked.
+    /// The configured model.
     pub model: String,
-    /// Whether the service lists it. Some services know more models than they list.
+    /// True if the service lists the model. Some services support more models than they list.
     pub model_is_listed: bool,
-    /// The models that it lists.
+    /// The listed models.
     pub models: Vec<String>,
-    /// How long it took.
+    /// The duration of the check.
     pub latency: Duration,
 }
 
-/// Looks whether a service answers. Fails as a call would fail, and with [`ProviderError::Timeout`] after three seconds.
+/// Checks whether a service answers. Fails like a call, and with [`ProviderError::Timeout`] after three seconds.
 pub async fn probe(config: &ProviderConfig) -> Result<Probe, ProviderError> {
     let remote = remote(config)?;
     let started = Instant::now();

@@ -1,5 +1,5 @@
-//! The proxies of this machine, from the variables in which every program looks for them. A variable that holds something
-//! and names no proxy is an error: the call would go straight out, past the proxy that somebody wished for.
+//! The proxies of this machine, from the standard environment variables. A variable that is set but names no proxy is
+//! an error: otherwise the call would bypass the configured proxy.
 
 use std::env;
 
@@ -8,25 +8,25 @@ use hyper::Uri;
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use reqwest::Url;
 
-/// Stands for a proxy where only the question is whether one would be used.
+/// A placeholder proxy, for checks whether any proxy would be used.
 const ANY: &str = "http://127.0.0.1:1";
 
-/// The proxy on the way to this place, if there is one.
+/// Returns the proxy for this address, if one is configured.
 pub(crate) fn of_the_machine(to: &Uri) -> Result<Option<Intercept>, ProviderError> {
     check(to, &|name| env::var(name).ok())?;
     Ok(Matcher::from_env().intercept(to))
 }
 
-/// Only the check, for clients that find their proxies by themselves.
+/// Runs only the check, for clients that find their proxies themselves.
 pub(crate) fn check_for(base: &Url) -> Result<(), ProviderError> {
     match base.origin().ascii_serialization().parse() {
         Ok(to) => check(&to, &|name| env::var(name).ok()),
-        // What is no place is refused elsewhere.
+        // An invalid address is refused elsewhere.
         Err(_) => Ok(()),
     }
 }
 
-/// Whether the variables that count for this place can be used.
+/// Checks the variables that apply to this address.
 fn check(to: &Uri, variable: &dyn Fn(&str) -> Option<String>) -> Result<(), ProviderError> {
     let first = |names: [&'static str; 2]| {
         let found = names.into_iter().find_map(|name| Some((name, variable(name)?)));
@@ -42,7 +42,7 @@ fn check(to: &Uri, variable: &dyn Fn(&str) -> Option<String>) -> Result<(), Prov
     }
     match first(own).or_else(|| first(["ALL_PROXY", "all_proxy"])) {
         Some((name, value)) if Matcher::builder().all(value.as_str()).build().intercept(to).is_none() => {
-            // The value may hold a password, so it is not repeated.
+            // The value may contain a password, so the message does not repeat it.
             let text = format!("`{name}` names no proxy: write it as `http://host:3128`, or unset it");
             Err(ProviderError::Misconfigured(text))
         }

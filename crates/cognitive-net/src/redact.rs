@@ -1,5 +1,5 @@
-//! Cleans every text that leaves this crate: no key in any form that services quote it in, nothing that looks like one, no
-//! prompt, no control characters, and short. Works on text only; it cannot put anything back.
+//! Redacts every text that leaves this crate. Removes the key in every form that services quote, strings that look
+//! like keys, quotes of the prompt, and control characters, and limits the length.
 
 use std::fmt;
 use std::sync::{LazyLock, OnceLock};
@@ -12,16 +12,16 @@ use reqwest::Url;
 
 use crate::secret::Secret;
 
-/// What stands where something was removed.
+/// The replacement for removed text.
 pub(crate) const GONE: &str = "[redacted]";
-/// A service that has more to say than this is quoting something.
+/// The longest message, in characters. A longer one probably quotes the request.
 const MAX_LENGTH: usize = 300;
-/// Shorter "keys" are placeholders such as `x`; removing them would only garble the text.
+/// Shorter "keys" are placeholders such as `x`; removing them would only damage the text.
 const MIN_KEY_LENGTH: usize = 4;
-/// A shorter part of a key, or a shorter key in another form, could be a word.
+/// A shorter part or encoding of a key could be a word.
 const MIN_FORM_LENGTH: usize = 8;
 
-/// What looks like a credential even if it is not ours: services like to quote the one they were given, cut or masked.
+/// Patterns of credentials in general: services often quote the one they received, truncated or masked.
 static SHAPES: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
     PATTERNS.iter().filter_map(|(pattern, with)| Some((Regex::new(pattern).ok()?, *with))).collect()
 });
@@ -43,19 +43,19 @@ const PATTERNS: [(&str, &str); 5] = [
     (r"://[^/\s@]+@", "://[redacted]@"),
 ];
 
-/// What most programs encode in an address.
+/// The characters that most programs encode in a URL.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// Removes the secrets of one provider.
+/// Removes the secrets of one provider from texts.
 #[derive(Clone)]
 pub(crate) struct Redactor {
     key: Option<Secret>,
     hidden: Vec<Secret>,
-    /// The secrets in every form, made when something goes wrong for the first time.
+    /// The secrets in every form, built at the first failure.
     forms: OnceLock<Option<Regex>>,
 }
 
-/// The forms are the secrets.
+/// Hides the forms, because they contain the secrets.
 impl fmt::Debug for Redactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Redactor").field("hidden", &self.hidden.len()).finish_non_exhaustive()
@@ -63,7 +63,7 @@ impl fmt::Debug for Redactor {
 }
 
 impl Redactor {
-    /// Knows the key and what the address of the service may hide: a password, values of its query.
+    /// Creates a redactor for the key and for the secrets in the service's URL: its password and query values.
     pub(crate) fn new(key: Option<&Secret>, base: Option<&Url>) -> Self {
         let mut hidden: Vec<Secret> = key.cloned().into_iter().collect();
         if let Some(base) = base {
@@ -74,23 +74,23 @@ impl Redactor {
         Self { key: key.cloned(), hidden, forms: OnceLock::new() }
     }
 
-    /// Knows these secrets and no address.
+    /// Creates a redactor for these secrets.
     pub(crate) fn of(secrets: impl IntoIterator<Item = Secret>) -> Self {
         let hidden = secrets.into_iter().filter(|secret| secret.reveal().len() >= MIN_KEY_LENGTH).collect();
         Self { key: None, hidden, forms: OnceLock::new() }
     }
 
-    /// The key.
+    /// Returns the key.
     pub(crate) fn key(&self) -> Option<&Secret> {
         self.key.as_ref()
     }
 
-    /// The text as it may be shown: one short line.
+    /// Returns the text in a form that may be shown: redacted, one line, limited in length.
     pub(crate) fn clean(&self, text: &str) -> String {
         shorten(&self.hide(text))
     }
 
-    /// The text without secrets, at its full length.
+    /// Returns the text without secrets, at full length.
     pub(crate) fn hide(&self, text: &str) -> String {
         let mut text = match self.forms.get_or_init(|| pattern(&self.hidden)) {
             Some(forms) => forms.replace_all(text, GONE).into_owned(),
@@ -103,17 +103,17 @@ impl Redactor {
     }
 }
 
-/// One expression for all forms of all secrets, in any case.
+/// Builds one case-insensitive expression for all forms of all secrets.
 fn pattern(hidden: &[Secret]) -> Option<Regex> {
     let mut forms: Vec<String> = hidden.iter().flat_map(|secret| forms(secret.reveal())).collect();
-    // The whole before its parts.
+    // Longer forms first, so that a whole key matches before its parts.
     forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
     forms.dedup();
     let any: Vec<String> = forms.iter().map(|form| regex::escape(form)).collect();
     (!any.is_empty()).then(|| Regex::new(&format!("(?i){}", any.join("|"))).ok()).flatten()
 }
 
-/// A secret as it is, without its prefix, as part of an address, in hexadecimal and in base64.
+/// Returns the forms of a secret: itself, without its prefix, URL-encoded, hexadecimal and base64.
 fn forms(secret: &str) -> Vec<String> {
     let mut forms = vec![secret.to_owned()];
     if secret.len() < MIN_FORM_LENGTH {
@@ -128,7 +128,7 @@ fn forms(secret: &str) -> Vec<String> {
     forms
 }
 
-/// The digits of base64 that a text always has where so many other bytes stand before it.
+/// Returns the base64 digits of a secret that do not depend on its neighbours, if `before` other bytes precede it.
 fn in_base64(secret: &[u8], before: usize) -> [String; 2] {
     let bytes = [&vec![0; before], secret].concat();
     let (first, last) = ((before * 8).div_ceil(6), bytes.len() * 8 / 6);
@@ -136,7 +136,7 @@ fn in_base64(secret: &[u8], before: usize) -> [String; 2] {
     [digits(STANDARD_NO_PAD.encode(&bytes)), digits(URL_SAFE_NO_PAD.encode(&bytes))]
 }
 
-/// One line, of bounded length.
+/// Returns one line of limited length.
 fn shorten(text: &str) -> String {
     let line = text.split(|letter: char| letter.is_whitespace() || letter.is_control());
     let line: Vec<&str> = line.filter(|word| !word.is_empty()).collect();
@@ -147,8 +147,8 @@ fn shorten(text: &str) -> String {
     }
 }
 
-/// Whether a text repeats a stretch of the prompt. Looks at windows half as long as the stretch that must not pass, so
-/// that wherever such a stretch stands, one window lies within it.
+/// Returns whether a text quotes the prompt. Checks windows half as long as the shortest forbidden quote, so that
+/// every such quote contains a whole window.
 pub(crate) fn quotes(text: &str, prompt: &str) -> bool {
     const WINDOW: usize = 24;
     let letters: Vec<char> = text.chars().collect();
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(SHAPES.len(), PATTERNS.len());
     }
 
-    // ERR-015: the key, and whatever looks like one.
+    // ERR-015: the key, and strings that look like one.
     #[test]
     fn err_015_keys_headers_and_addresses_are_removed() {
         for (text, expected) in [
@@ -189,7 +189,7 @@ mod tests {
         }
     }
 
-    // The list of low faults: a key in whatever form a service quotes it.
+    // A key in every form in which services quote it.
     #[test]
     fn l_a_key_is_redacted_in_base64_in_capitals_encoded_and_without_its_prefix() {
         let secret = "sk-proj-AbC+dEf/0123456789xyz";

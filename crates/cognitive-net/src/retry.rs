@@ -1,5 +1,5 @@
-//! When a call is tried again, and after how long: at most twice, 0.5 s × 2ⁿ with full jitter, or what the service asks
-//! for up to 30 s. Decides only; the loop is in `llm::remote`. (S-02)
+//! Decides on retries: at most two, after 0.5 s × 2ⁿ with full jitter, or after the service's delay of up to 30 s.
+//! Only decides; the loop is in `llm::remote`. (S-02)
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, SystemTime};
@@ -9,34 +9,34 @@ use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimeParser;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
-/// How often a call is tried again.
+/// The most retries of a call.
 const RETRIES: u32 = 2;
-/// The longest first wait; each further one may be twice as long.
+/// The longest first wait; it doubles with each further retry.
 const FIRST: Duration = Duration::from_millis(500);
-/// A service that asks for a longer wait than this is not waited for: the caller is told instead.
+/// The longest delay that is accepted from a service. For a longer one, the call fails and the caller decides.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 
-/// Whether a failure may be gone a moment later.
+/// The decision whether a failure may pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Again {
-    /// The same request will fail the same way.
+    /// The same request would fail again.
     Never,
-    /// It may work next time.
+    /// It may succeed next time.
     Later,
-    /// It may work after this time, says the service.
+    /// It may succeed after this delay, according to the service.
     After(Duration),
 }
 
-/// Where waiting and chance come from, so that tests need neither time nor luck.
+/// A source of delays and randomness, replaceable in tests.
 pub trait Pause: Send + Sync {
     /// Waits.
     fn sleep(&self, time: Duration) -> PortFuture<'_, ()>;
 
-    /// A number from 0 to 1 that clients do not share, so that they do not all come back at the same moment.
+    /// Returns a random number from 0 to 1, so that clients do not all retry at the same moment.
     fn jitter(&self) -> f64;
 }
 
-/// Waits in real time.
+/// Waits in real time, with random jitter.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RealPause;
 
@@ -46,14 +46,14 @@ impl Pause for RealPause {
     }
 
     fn jitter(&self) -> f64 {
-        // Every hasher of the standard library starts from its own random keys; back-off needs no better chance.
+        // Each hasher of the standard library has random keys, which is random enough for backoff.
         let random = RandomState::new().hash_one(0_u8) >> 32;
         u32::try_from(random).map_or(1.0, |random| f64::from(random) / f64::from(u32::MAX))
     }
 }
 
-/// How long to wait before the next try, or `None` if there is none: the failure is not transient, the tries are used
-/// up, the service asks for too long, or the wait would not leave time for an answer.
+/// Returns the wait before the next attempt. `None` if the failure is permanent, the retries are used up, or the
+/// requested delay is too long. Also `None` if the wait would leave no time for an answer.
 pub(crate) fn wait(again: Again, tries_before: u32, left: Duration, jitter: f64) -> Option<Duration> {
     if tries_before >= RETRIES {
         return None;
@@ -66,7 +66,7 @@ pub(crate) fn wait(again: Again, tries_before: u32, left: Duration, jitter: f64)
     wait.filter(|wait| *wait < left)
 }
 
-/// What the service asks for: milliseconds, seconds or a date.
+/// Returns the delay that the service asks for: in milliseconds, in seconds or as a date.
 pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let milliseconds = text("retry-after-ms").and_then(|text| text.parse::<f64>().ok());
@@ -80,7 +80,7 @@ pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
     }
 }
 
-/// The time until an HTTP date; none of it if the date has passed.
+/// Returns the time until an HTTP date; zero if the date has passed.
 fn until(date: &str, now: SystemTime) -> Option<Duration> {
     let then = DateTimeParser::new().parse_timestamp(date).ok()?;
     let now = Timestamp::try_from(now).ok()?;

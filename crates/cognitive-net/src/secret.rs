@@ -1,15 +1,15 @@
-//! A key of a service. It can be sent, but not shown: its `Debug` and `Display` are the same for every key.
+//! The key of a service. It can be sent, but not shown: `Debug` and `Display` are the same for every key.
 
 use std::fmt;
 
 use zeroize::Zeroizing;
 
-/// A key. The memory it stood in is overwritten when it is dropped.
+/// A key. Its memory is overwritten on drop.
 #[derive(Clone)]
 pub struct Secret(Zeroizing<String>);
 
 impl Secret {
-    /// A key, without the white space around it that files and shells like to leave; `None` if nothing else is there.
+    /// Creates a key, without the surrounding white space that files and shells often add; `None` if it is empty.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Option<Self> {
         let text = Zeroizing::new(text.into());
@@ -17,7 +17,7 @@ impl Secret {
         (!trimmed.is_empty()).then(|| Self(Zeroizing::new(trimmed.to_owned())))
     }
 
-    /// The key itself, for the header that carries it and for the redactor that removes it.
+    /// Returns the key, for the header that carries it and for the redactor that removes it.
     pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
@@ -39,7 +39,7 @@ impl fmt::Display for Secret {
 mod tests {
     use super::*;
 
-    // ERR-015: whoever prints a key by accident prints nothing of it.
+    // ERR-015: printing a key by accident reveals nothing.
     #[test]
     fn err_015_a_key_is_never_shown() {
         let key = Secret::new(" sk-very-secret\n").unwrap();

@@ -1,6 +1,6 @@
-//! Server-sent events and JSON lines, decoded as the bytes arrive: linear, with a limit on the size of an event, and the
-//! same for every way in which the bytes were cut into pieces.
-//! Keeps only the data of an event: every service repeats the event's name inside it.
+//! Incremental decoders for server-sent events and JSON lines. They run in linear time, limit the size of an event,
+//! and do not depend on how the bytes are split.
+//! Returns only the data of an event: every service repeats the event's name inside it.
 
 use std::borrow::Cow;
 
@@ -8,18 +8,18 @@ use std::borrow::Cow;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooLong;
 
-/// Cuts bytes into lines that end in LF, CR or CRLF. A line that arrives in one piece is not copied.
+/// Splits bytes into lines that end in LF, CR or CRLF. A line that arrives in one piece is not copied.
 #[derive(Debug, Default)]
 struct LineCutter {
-    /// The beginning of a line whose end has not arrived.
+    /// The start of a line whose end has not arrived.
     begun: Vec<u8>,
     after_cr: bool,
-    /// A byte-order mark is looked for once, at the very beginning.
+    /// Set after the first line, because only that line can start with a byte-order mark.
     past_mark: bool,
 }
 
 impl LineCutter {
-    /// The next line that is complete; without one, the bytes are kept until there is more.
+    /// Returns the next complete line; otherwise the bytes are buffered.
     fn next<'b>(&mut self, bytes: &mut &'b [u8]) -> Option<Cow<'b, [u8]>> {
         if self.after_cr && !bytes.is_empty() {
             *bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
@@ -35,7 +35,7 @@ impl LineCutter {
         Some(self.whole(line))
     }
 
-    /// A line whose end is there.
+    /// Completes a line.
     fn whole<'b>(&mut self, end: &'b [u8]) -> Cow<'b, [u8]> {
         let line = if self.begun.is_empty() {
             Cow::Borrowed(end)
@@ -55,7 +55,7 @@ impl LineCutter {
         }
     }
 
-    /// How much of a line is kept.
+    /// Returns the number of buffered bytes.
     fn kept(&self) -> usize {
         self.begun.len()
     }
@@ -64,8 +64,8 @@ impl LineCutter {
 /// A byte-order mark.
 const MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// A decoder of `text/event-stream`. An event without its closing blank line is dropped, as the standard says: a stream
-/// that was cut must not look whole.
+/// A decoder for `text/event-stream`. An event without its closing blank line is dropped, as the standard requires,
+/// so that a truncated stream does not look complete.
 #[derive(Debug)]
 pub(crate) struct Sse {
     lines: LineCutter,
@@ -75,12 +75,12 @@ pub(crate) struct Sse {
 }
 
 impl Sse {
-    /// A decoder that takes events up to so many bytes.
+    /// Creates a decoder for events of at most `longest` bytes.
     pub(crate) fn new(longest: usize) -> Self {
         Self { lines: LineCutter::default(), data: Vec::new(), has_data: false, longest }
     }
 
-    /// The data of the next event that the bytes complete. What it has read of them is gone from `bytes`.
+    /// Returns the data of the next complete event. The bytes it has read are removed from `bytes`.
     pub(crate) fn next<'b>(&mut self, bytes: &mut &'b [u8]) -> Result<Option<Cow<'b, str>>, TooLong> {
         while !bytes.is_empty() {
             let line = self.lines.next(bytes);
@@ -94,7 +94,7 @@ impl Sse {
                     return Ok(Some(text(Cow::Owned(data))));
                 }
             } else if let Some(value) = data_of(&line) {
-                // Nearly all events are one line that came whole, and need no copy.
+                // Nearly all events are one line that arrived in one piece, and need no copy.
                 let alone = !self.has_data && !self.lines.after_cr;
                 if let (Cow::Borrowed(line), true, Some(rest)) = (&line, alone, bytes.strip_prefix(b"\n")) {
                     *bytes = rest;
@@ -114,14 +114,14 @@ impl Sse {
         self.has_data = true;
     }
 
-    /// What was gathered for an event, if anything was.
+    /// Returns the data collected for an event, if any.
     fn event(&mut self) -> Option<Vec<u8>> {
         let data = std::mem::take(&mut self.data);
         std::mem::take(&mut self.has_data).then_some(data)
     }
 }
 
-/// Bytes as text; what is none becomes the sign for that.
+/// Converts bytes to text; invalid UTF-8 becomes U+FFFD.
 fn text(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
     match bytes {
         Cow::Borrowed(bytes) => {
@@ -134,7 +134,7 @@ fn text(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
     }
 }
 
-/// The value of a line `data: value`; `None` for comments and every other field.
+/// Returns the value of a line `data: value`; `None` for comments and all other fields.
 fn data_of(line: &[u8]) -> Option<&[u8]> {
     let rest = line.strip_prefix(b"data")?;
     match rest.split_first() {
@@ -144,7 +144,7 @@ fn data_of(line: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// A decoder of JSON lines. Blank lines are skipped.
+/// A decoder for JSON lines. Blank lines are skipped.
 #[derive(Debug)]
 pub(crate) struct Lines {
     lines: LineCutter,
@@ -152,12 +152,12 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// A decoder that takes lines up to so many bytes.
+    /// Creates a decoder for lines of at most `longest` bytes.
     pub(crate) fn new(longest: usize) -> Self {
         Self { lines: LineCutter::default(), longest }
     }
 
-    /// The next line that the bytes complete. What it has read of them is gone from `bytes`.
+    /// Returns the next complete line. The bytes it has read are removed from `bytes`.
     pub(crate) fn next<'b>(&mut self, bytes: &mut &'b [u8]) -> Result<Option<Cow<'b, str>>, TooLong> {
         while !bytes.is_empty() {
             let line = self.lines.next(bytes);
@@ -172,7 +172,8 @@ impl Lines {
         Ok(None)
     }
 
-    /// The bytes are over: what is left is a line too, even without its end. Whether it is whole, its JSON tells.
+    /// Ends the input and returns the last line, even without a line end. The JSON parser shows whether it is
+    /// complete.
     pub(crate) fn last(&mut self) -> Option<String> {
         let line = text(self.lines.whole(b"")).into_owned();
         (!line.trim().is_empty()).then_some(line)
@@ -257,7 +258,7 @@ mod tests {
         assert_eq!(Lines::new(10).next(&mut &b"12345678901\n"[..]), Err(TooLong));
     }
 
-    // Quadratic decoders need seconds for this.
+    // A quadratic decoder would need seconds for this.
     #[test]
     fn a_large_event_in_small_pieces_takes_no_time() {
         let mut decoder = Sse::new(8_000_000);

@@ -1,32 +1,31 @@
-//! Why TLS failed, in words that name the cause, and what helps. What a certificate says is not judged here; the
-//! verifier has done that.
+//! Explains TLS errors: the cause and a remedy. Does not judge certificates; the verifier has already done that.
 
 use std::error::Error;
 use std::io;
 
 use rustls::CertificateError as Certificate;
 
-/// The innermost error of TLS behind an error, if it was TLS that failed: a wrong certificate, or no TLS on the other
-/// side. Trying again does not help.
+/// Returns the innermost TLS error behind an error, such as an invalid certificate or a server without TLS. A retry
+/// would not help.
 pub(crate) fn tls_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = cause {
         if let Some(found) = error.downcast_ref::<rustls::Error>() {
             return Some(found);
         }
-        // An I/O error hides the error it was made from: its source is the source of that one.
+        // An I/O error hides its inner error: `source` returns the source of the inner error.
         let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         cause = wrapped.map(|wrapped| wrapped as &(dyn Error + 'static)).or_else(|| error.source());
     }
     None
 }
 
-/// Whether it was TLS that failed.
+/// Returns whether TLS failed.
 pub(crate) fn is_tls(error: &(dyn Error + 'static)) -> bool {
     tls_error(error).is_some()
 }
 
-/// What went wrong, and what helps; `None` where the error's own words have to do.
+/// Returns the cause and a remedy; `None` if the error's own text must be used.
 pub(crate) fn explained(error: &rustls::Error) -> Option<(&'static str, &'static str)> {
     let certificate = match error {
         rustls::Error::InvalidCertificate(certificate) => certificate,
@@ -55,7 +54,7 @@ pub(crate) fn explained(error: &rustls::Error) -> Option<(&'static str, &'static
             "its certificate is for another name",
             "Use a host name that the certificate lists as a `subjectAltName`",
         ),
-        // The verifier has no variant of its own for it.
+        // The verifier has no separate variant for it.
         other if format!("{other:?}").contains("CaUsedAsEndEntity") => (
             "its certificate is that of an authority (`CA:TRUE`), which no server may show",
             "Naming it in `SSL_CERT_FILE` is not enough: make one for the server, as with `openssl req -x509 … -addext \

@@ -1,5 +1,5 @@
-//! What opening the store, keeping a record and asking questions cost.
-//! Baseline, in the same run: creating an empty file, and appending a line of the same length to a plain file.
+//! Benchmarks for opening the store, writing records and running queries. The baselines run with them: creating an
+//! empty file, and appending a line of the same length to a plain file.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a benchmark may panic")]
 
@@ -126,7 +126,8 @@ fn wait<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// What a model call waits for before it leaves: alone, as on the command line, and in a server, alone and with others.
+/// Measures the write that a model call waits for: on the command line, and in a server, alone and with concurrent
+/// calls.
 fn calls(group: &mut criterion::BenchmarkGroup<'_, criterion::measurement::WallTime>, store: Store) {
     let call = AuditRecord::call(SystemTime::now(), "trace", "code-reviewer", json!({ "attempt": 1 }));
     let store = Arc::new(store);
@@ -146,7 +147,7 @@ fn calls(group: &mut criterion::BenchmarkGroup<'_, criterion::measurement::WallT
     }
 }
 
-/// The same for context, with as many entries of 1 KiB as are ever kept.
+/// Measures context, with the most entries of 1 KiB that are ever stored.
 fn context(group: &mut criterion::BenchmarkGroup<'_, criterion::measurement::WallTime>) {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(&dir.path().join("context.db")).unwrap();
@@ -182,7 +183,7 @@ fn context(group: &mut criterion::BenchmarkGroup<'_, criterion::measurement::Wal
     });
 }
 
-/// 10,000 runs with a call, a receipt and a payload each, as a page about them asks.
+/// Measures the queries of a page on 10,000 runs, each with a call, a receipt and a payload.
 fn bench_archive(criterion: &mut Criterion) {
     let dir = tempfile::tempdir().unwrap();
     let store = Arc::new(Store::open(&dir.path().join("store.db")).unwrap());

@@ -1,9 +1,9 @@
-//! Where somebody who waits without a thread hears what became of a write.
+//! A one-shot channel that reports the outcome of a write to an async waiter, without blocking a thread.
 
 use std::sync::{Mutex, PoisonError};
 use std::task::{Poll, Waker};
 
-/// One answer for one who waits.
+/// The outcome for one waiter.
 #[derive(Debug)]
 pub(crate) struct Acknowledgement<T>(Mutex<(Option<T>, Option<Waker>)>);
 
@@ -14,7 +14,7 @@ impl<T> Default for Acknowledgement<T> {
 }
 
 impl<T> Acknowledgement<T> {
-    /// Gives the answer, and wakes whoever waits for it.
+    /// Sets the outcome and wakes the waiter.
     pub(crate) fn give(&self, outcome: T) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.0 = Some(outcome);
@@ -25,7 +25,7 @@ impl<T> Acknowledgement<T> {
         }
     }
 
-    /// Resolves with the answer.
+    /// Resolves with the outcome.
     pub(crate) async fn wait(&self) -> T {
         std::future::poll_fn(|context| {
             let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,6 +1,6 @@
-//! An audit that is kept by a thread of its own, so that a busy server never waits for a disk, except for what has to be
-//! safe before something happens: whoever waits for that waits without a thread, and all who wait at once share one
-//! transaction. A queue that is full says so instead of growing.
+//! An audit log that writes in a background thread, so that a busy server never waits for the disk. Records that must
+//! be durable before a run continues are awaited without blocking a thread, and waiting runs share one transaction. A
+//! full queue refuses records instead of growing.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,16 +12,17 @@ use serde_json::json;
 
 use crate::acknowledgement::Acknowledgement;
 
-/// Records of what happened in runs that may wait. Each is some kilobytes.
+/// The queue length at which detail records are refused. A record has some kilobytes.
 const DETAILS: usize = 4_096;
-/// The same for records of runs, which are worth more. Calls are not counted: each of them has a run that waits for it.
+/// The queue length at which run records are refused; higher, because they are worth more. Records that a run waits
+/// for are never refused.
 const RUNS: usize = 4 * DETAILS;
-/// Payloads that may wait. Each may be some megabytes; a record that comes later goes without.
+/// The most payloads in the queue. Each may have some megabytes; later records are queued without theirs.
 const PAYLOADS: usize = 64;
-/// The most that one transaction writes, so that nobody waits long for the first of them.
+/// The most records of one transaction, to bound the wait for the first of them.
 const BATCH: usize = 256;
 
-/// An audit log in front of another. Everything that waits is written before it is gone.
+/// An audit log in front of another. On drop, all queued records are written.
 #[derive(Debug)]
 pub struct Background {
     books: InnerLog,
@@ -29,7 +30,7 @@ pub struct Background {
     writer: Option<JoinHandle<()>>,
 }
 
-/// The log that is written to.
+/// The inner log.
 struct InnerLog(Arc<dyn AuditLog>);
 
 impl std::fmt::Debug for InnerLog {
@@ -38,14 +39,14 @@ impl std::fmt::Debug for InnerLog {
     }
 }
 
-/// Records that wait to be written.
+/// The queue of records to write.
 #[derive(Debug, Default)]
 struct RecordQueue {
     line: Mutex<RecordLine>,
     more: Condvar,
 }
 
-/// A record, and who wants to know when it is kept.
+/// A record, and the acknowledgement for its waiter.
 type QueuedRecord = (AuditRecord, Option<Arc<Acknowledgement<WriteOutcome>>>);
 
 #[derive(Debug, Default)]
@@ -56,8 +57,7 @@ struct RecordLine {
 }
 
 impl Background {
-    /// Writes into `books` from now on. `complain` hears why a record could not be kept, and that records begin to be
-    /// dropped.
+    /// Starts to write into `books`. `complain` receives write errors, and a notice when records begin to be dropped.
     pub fn new(
         books: Arc<dyn AuditLog>,
         complain: impl Fn(String) + Send + 'static,
@@ -74,7 +74,7 @@ impl Background {
     }
 }
 
-/// Writes a batch and tells everybody how that went.
+/// Writes a batch and reports the outcome to every waiter.
 fn write(
     books: &dyn AuditLog,
     batch: Vec<(AuditRecord, Option<Arc<Acknowledgement<WriteOutcome>>>)>,
@@ -82,7 +82,7 @@ fn write(
 ) {
     let (records, receipts): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
     let before = books.drop_counts();
-    // Whoever waits must hear something, whatever happens here.
+    // Every waiter must get an outcome, even after a panic.
     let kept = catch_unwind(AssertUnwindSafe(|| books.record_all(&records))).unwrap_or_default();
     let mut kept = kept.into_iter();
     for receipt in receipts {
@@ -99,7 +99,7 @@ fn write(
     }
 }
 
-/// What is said when the limits of the audit are reached for the first time.
+/// The notice for the first time that the limits of the audit are reached.
 pub const DROPPING: &str = "the audit log has reached its limits: from now on the oldest records or payloads of an owner make \
     room for new ones; `cogn audit stats` counts them, `audit: {keep: …}` sets the limits";
 
@@ -135,7 +135,7 @@ impl RecordQueue {
         Ok(())
     }
 
-    /// The next records to write; `None` when there will be no more.
+    /// Waits for the next records to write; `None` after the last one.
     fn next(&self) -> Option<Vec<QueuedRecord>> {
         let line = self.lock();
         let mut line = self
@@ -192,7 +192,7 @@ mod tests {
 
     use super::*;
 
-    /// Books that wait for leave, and refuse what is called `bad`.
+    /// An audit log that waits for permission, and refuses the module `bad`.
     struct Slow(Mutex<std::sync::mpsc::Receiver<()>>, Mutex<Vec<String>>);
 
     impl AuditLog for Slow {

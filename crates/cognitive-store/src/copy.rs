@@ -1,6 +1,6 @@
-//! Everything of one store into another that is empty, row by row: numbers and hashes stay, so the chains of the copy are those of
-//! the original, and anchors hold for both. All of it or nothing; what came over is counted and verified before it counts.
-//! Refuses a store that has something: two histories do not become one.
+//! Copies a whole store into an empty one, row by row. Ids and hashes stay, so both stores have the same chains and
+//! anchors are valid for both. Rows are copied and counted in one transaction; then the copy is verified.
+//! Refuses a target that is not empty: two histories cannot be merged.
 
 use std::ops::ControlFlow;
 
@@ -10,7 +10,7 @@ use crate::error::{Problem, StoreError};
 use crate::sql::{LockedArea, SqlSession, SqlValue, number};
 use crate::store::Store;
 
-/// The tables, their columns, and the column whose order is theirs.
+/// The tables, their sort columns and their columns.
 const TABLES: [(&str, &str, &str); 6] = [
     (
         "audit_chains",
@@ -39,30 +39,30 @@ const TABLES: [(&str, &str, &str); 6] = [
 const ALL: &[LockedArea] =
     &[LockedArea::Context, LockedArea::Spending, LockedArea::Reviews, LockedArea::Audit];
 
-/// What came over.
+/// The result of a copy.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct StoreCopy {
-    /// Each table with its rows.
+    /// The copied tables.
     pub tables: Vec<CopiedTable>,
-    /// Chains of the audit whose end is the same in both.
+    /// The number of audit chains; their ends are the same in both stores.
     pub chains: u64,
-    /// Records of the audit that were verified in the copy.
+    /// The number of audit records verified in the copy.
     pub verified: u64,
 }
 
-/// A table of a copy.
+/// A copied table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct CopiedTable {
     /// Its name.
     pub name: &'static str,
-    /// How many rows it has.
+    /// The number of rows.
     pub rows: u64,
 }
 
 impl Store {
-    /// Copies everything into a store that is empty, as it is at one moment. The error says which of both does not work.
+    /// Copies one snapshot of everything into an empty store. The error says which of the two stores failed.
     pub fn copy_into(&self, to: &Self) -> Result<StoreCopy, StoreError> {
         let mut refused = None;
         let copied = self.look_at_once(|from| match to.change_synced(ALL, |into| copy(from, into)) {

@@ -1,5 +1,5 @@
-//! Why the store could not do something, in words for people. Decides nothing: whether a run goes on without its
-//! record is the caller's business.
+//! The errors of the store, as messages for people. Decides nothing: the caller decides whether a run continues
+//! without its record.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,43 +7,43 @@ use std::{error, fmt, io};
 
 use rusqlite::ErrorCode;
 
-/// What went wrong, and with which file.
+/// A problem and the file that it affects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreError {
     path: PathBuf,
     problem: Problem,
 }
 
-/// What can be wrong with a store.
+/// The kinds of problems with a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
-    /// Something else stands at the path, such as a directory, a symbolic link or a FIFO.
+    /// The path is not a regular file, but for example a directory, a symbolic link or a FIFO.
     NotAFile(&'static str),
     /// The file or its folder cannot be created, opened or made private.
     Inaccessible(String),
-    /// A newer program has been here; this one could only do harm.
+    /// A newer version of this program wrote the file; writing to it could damage it.
     Newer {
         /// The version of the file.
         found: i64,
         /// The newest version that this program knows.
         known: i64,
     },
-    /// It is a database, but not one of ours.
+    /// A database of another program.
     Foreign,
-    /// Others held the lock for as long as we were willing to wait.
+    /// The lock was not available within the patience.
     Busy(Duration),
-    /// The server cannot be reached, or it ended the connection.
+    /// The server cannot be reached, or it closed the connection.
     Unreachable(String),
-    /// The server did not answer for so long.
+    /// The server did not answer within this time.
     Silent(Duration),
-    /// Nothing can be written.
+    /// The store is read-only.
     ReadOnly,
-    /// There is no room left.
+    /// The disk is full.
     Full,
-    /// It is no database, or a broken one.
+    /// Not a database, or a damaged one.
     Damaged(String),
-    /// Whatever else the database says.
+    /// Any other error of the database.
     Failed(String),
 }
 
@@ -52,19 +52,19 @@ impl StoreError {
         Self { path: path.to_owned(), problem }
     }
 
-    /// The file it is about.
+    /// Returns the file that the problem affects.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What is wrong with it.
+    /// Returns the problem.
     #[must_use]
     pub fn problem(&self) -> &Problem {
         &self.problem
     }
 
-    /// What can be done about it.
+    /// Returns a remedy, if one is known.
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         match self.problem {
@@ -85,7 +85,7 @@ impl StoreError {
 }
 
 impl Problem {
-    /// Reads what `SQLite` says. `patience` is how long it was allowed to wait.
+    /// Classifies an `SQLite` error. `patience` is the time that the call was allowed to wait.
     pub(crate) fn of(error: &rusqlite::Error, patience: Duration) -> Self {
         match error.sqlite_error_code() {
             Some(

@@ -1,13 +1,13 @@
-//! So many at a time, usually one, and nobody waits for ever: a lock with a time limit, which the standard library does not
-//! have. Guards no data of its own, and promises no order among those who wait.
+//! A counting semaphore with a timeout, which the standard library does not have. Usually admits one thread at a
+//! time. Guards no data and is not fair.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The door before the connections.
+/// The semaphore in front of the connections.
 #[derive(Debug)]
 pub(crate) struct ConnectionGate {
-    /// How many more may go through.
+    /// The number of free places.
     places: Mutex<usize>,
     free: Condvar,
 }
@@ -18,19 +18,19 @@ impl Default for ConnectionGate {
     }
 }
 
-/// The right to go through, until it is dropped.
+/// A place that is held until it is dropped.
 #[derive(Debug)]
 pub(crate) struct GatePass<'a>(&'a ConnectionGate);
 
 impl ConnectionGate {
-    /// A door for so many at a time.
+    /// Creates a semaphore with this many places.
     pub(crate) fn of(places: usize) -> Self {
         Self { places: Mutex::new(places), free: Condvar::new() }
     }
 
-    /// Waits for a turn, but not longer than `patience`.
+    /// Waits for a place, at most for `patience`.
     pub(crate) fn enter(&self, patience: Duration) -> Option<GatePass<'_>> {
-        // A panic elsewhere cannot leave a number half written, so poison means nothing here.
+        // A panic cannot leave a number half written, so the poison flag is irrelevant.
         let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut places, _) = self
             .free

@@ -1,25 +1,27 @@
-//! The database of the runtime: one `SQLite` file, or one PostgreSQL database that several servers share, that remembers what was run and how it went, and what modules handed
-//! on for later runs, and what runs spent of a budget.
+//! The database of the runtime: one `SQLite` file, or one PostgreSQL database shared by several servers. It stores
+//! run records, context that modules pass on to later runs, reviews, and the spending of budgets.
 //!
-//! [`Store::open`] gives a [`Store`], which keeps audit records ([`AuditLog`](cognitive_contract::ports::AuditLog))
-//! and answers questions about them, and keeps context ([`ContextStore`](cognitive_contract::ports::ContextStore)),
-//! each owner's apart, and the books of a budget ([`SpendingLedger`](cognitive_contract::spending::SpendingLedger)). Several threads and several processes may use one file at once: `SQLite` locks it,
-//! and the write-ahead log lets readers read while someone writes.
+//! [`Store::open`] returns a [`Store`]. It writes audit records ([`AuditLog`](cognitive_contract::ports::AuditLog))
+//! and answers queries about them. It stores context per owner
+//! ([`ContextStore`](cognitive_contract::ports::ContextStore)), and the spending of budgets
+//! ([`SpendingLedger`](cognitive_contract::spending::SpendingLedger)). Several threads and processes may use one file
+//! at once: `SQLite` locks it, and the write-ahead log allows reads during a write.
 //!
-//! What holds, whatever happens:
+//! Guarantees:
 //!
-//! * The file, its log and its index are readable by their owner only, from the first moment they exist.
-//! * A record that was acknowledged survives the death of the process. When the power goes, the newest records of the
-//!   last moments may be missing, but the file is whole: `synchronous=NORMAL` buys tens of thousands of records a
-//!   second for that.
-//! * Nothing waits longer than [`StoreOptions::patience`]; a full disk, a lock, damage and missing rights are
-//!   [`StoreError`]s that say so.
-//! * The audit does not grow for ever, see [`Retention`]; nor does context, see [`StoreOptions::caps`].
-//! * A record that was changed, taken away or put elsewhere is found by [`Store::verify`].
+//! * The file, its log and its index are readable by their owner only, from the moment they are created.
+//! * An acknowledged record survives the death of the process. After a power failure, the newest records may be
+//!   missing, but the file is intact. This is the price of `synchronous=NORMAL`, which allows tens of thousands of
+//!   records a second.
+//! * No call waits longer than [`StoreOptions::patience`]. A full disk, a lock, damage and missing rights are
+//!   reported as [`StoreError`]s.
+//! * The size of the audit is bounded, see [`Retention`]; so is context, see [`StoreOptions::caps`].
+//! * [`Store::verify`] finds records that were changed, removed or moved.
 //!
-//! Rules are written once, in words that both databases understand (`sql`); a file and a server only carry them out.
-//! This crate owns the door to the database and no other. It prints nothing, reads no environment, asks no clock about
-//! records and context: both bring their time. Network file systems are not supported, because their locks cannot be trusted.
+//! The rules are written once, in SQL for both databases (`sql`); the backends only execute it. This crate opens the
+//! database and no other resource. It prints nothing, reads no environment variables, and uses no clock for records
+//! and context: the caller provides their time. Network file systems are not supported, because their locks are
+//! unreliable.
 //!
 //! ```
 //! use std::time::SystemTime;

@@ -1,6 +1,6 @@
-//! The file before `SQLite` touches it: a regular file in an existing folder, readable by its owner only.
-//! Refuses whatever else stands at the path, symbolic links included: the log and the index would be created beside
-//! the target, in a folder that nobody chose. Links on the way to the folder are fine, `~/.cognitive` may be one.
+//! Creates or checks the file before `SQLite` opens it: a regular file, readable by its owner only.
+//! Refuses anything else at the path, including symbolic links: `SQLite` would create its log and index next to the
+//! target of the link. Links in the folder's path are allowed, for example for `~/.cognitive`.
 
 use std::ffi::OsString;
 use std::fs::{self, FileType};
@@ -11,16 +11,17 @@ use std::sync::{Mutex, PoisonError};
 use crate::error::Problem;
 use crate::platform;
 
-/// Closing *any* descriptor of a file drops *all* POSIX locks that the process holds on it. So an existing database is
-/// never opened here, only looked at by its name, and a new one is closed before a second thread can have seen it.
+/// Serialises file creation. Closing *any* descriptor of a file releases *all* POSIX locks of the process on it. So
+/// an existing database is never opened here, only inspected by name, and a new one is closed before another thread
+/// can use it.
 static CREATING: Mutex<()> = Mutex::new(());
 
-/// Creates what is missing and gives the path without links.
+/// Creates the missing folder and file, and returns the path without links.
 pub(crate) fn prepare(path: &Path) -> Result<PathBuf, Problem> {
     platform::create_private_folder(folder_of(path))?;
     let path = resolve(path)?;
     let _alone = CREATING.lock().unwrap_or_else(PoisonError::into_inner);
-    // `SQLite` gives its log and its index the mode of the database, so they follow.
+    // `SQLite` gives its log and index the mode of the database.
     match platform::create_private_file(&path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => check(&path)?,
         other => other?,
@@ -28,7 +29,7 @@ pub(crate) fn prepare(path: &Path) -> Result<PathBuf, Problem> {
     Ok(path)
 }
 
-/// Looks for a store without creating anything. `None` if there is none.
+/// Returns the path of an existing store without creating anything; `None` if there is none.
 pub(crate) fn look(path: &Path) -> Result<Option<PathBuf>, Problem> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -43,7 +44,7 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Links in the folder's path are followed here, once, so that `SQLite` can be told to follow none.
+/// Resolves links in the folder's path once, so that `SQLite` can be told to follow none.
 fn resolve(path: &Path) -> Result<PathBuf, Problem> {
     let name = path.file_name().ok_or(Problem::NotAFile("a directory"))?;
     Ok(fs::canonicalize(folder_of(path))?.join(name))
@@ -64,8 +65,8 @@ fn name_of(kind: FileType) -> &'static str {
     if platform::is_fifo(kind) { "a FIFO" } else { "a device or a socket" }
 }
 
-/// Takes everybody else's rights to a store that came with more, by a copy or an old umask. Only for files that have
-/// turned out to be ours.
+/// Removes the access of other users from a store that was copied or created with an old umask. Only for files
+/// already identified as stores.
 pub(crate) fn narrow(path: &Path) -> io::Result<()> {
     if !platform::is_open_to_others(path)? {
         return Ok(());
@@ -86,7 +87,8 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Which file a path stands for, so that a connection notices when its own was moved away. `None` where unknown.
+/// Returns the identity of the file at a path, so that a connection notices when its file was moved. `None` if
+/// unknown.
 pub(crate) fn identity(path: &Path) -> Option<(u64, u64)> {
     platform::file_identity(path)
 }

@@ -1,18 +1,18 @@
-//! The tables, as a list of steps that each file has gone through up to its `user_version`.
-//! A step that was released is never changed; the next idea is a new step. Refuses files of other programs and of
-//! newer versions of this one: writing into either could only do harm.
+//! The tables, as a list of migration steps. A file's `user_version` says which steps it has run.
+//! A released step is never changed; changes become new steps. Refuses files of other programs and of newer versions
+//! of this program, because writing to them could damage them.
 
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::error::Problem;
 
-/// `cogn` in ASCII, so that `file` and others can tell whose database it is.
+/// `cogn` in ASCII, so that tools such as `file` can identify the database.
 const APPLICATION_ID: i64 = 0x636f_676e;
 
-/// Step n brings a file from version n to n + 1.
+/// The migration steps: step n migrates a file from version n to n + 1.
 const STEPS: [&str; 5] = [
-    // `position` is where a record begins in the stream of all records ever kept, in bytes, and ids have no gaps. So the
-    // first and the last row tell how many records there are and how much they hold, without counting.
+    // `position` is the byte offset of a record in the stream of all records ever written, and ids have no gaps. The
+    // first and the last row therefore give the number and size of the records without counting.
     "CREATE TABLE audit (
         id INTEGER PRIMARY KEY,
         position INTEGER NOT NULL,
@@ -34,8 +34,8 @@ const STEPS: [&str; 5] = [
         payload TEXT
     ) STRICT;
     CREATE INDEX audit_trace_id ON audit (trace_id);",
-    // The later of two entries has the higher id. Values come last, so that looking for an entry does not read them. Who
-    // has no name is the empty text: two of NULL would not be the same.
+    // A newer entry has a higher id. Values come last, so that index lookups do not read them. An unnamed user is the
+    // empty text, because two NULLs are not equal.
     "CREATE TABLE context (
         id INTEGER PRIMARY KEY,
         bytes INTEGER NOT NULL,
@@ -55,9 +55,9 @@ const STEPS: [&str; 5] = [
     CREATE INDEX context_ends ON context (ends) WHERE ends IS NOT NULL;
     CREATE INDEX context_bytes ON context (id, bytes);
     CREATE INDEX context_session ON context (tenant, user, kind, session);",
-    // Who it was, which run it belongs to, and its place in a chain of hashes. Rows without a chain are older than this step.
-    // There is one chain for each owner and kind of record, so that dropping the oldest of it is always dropping its
-    // beginning: what is left has no holes. `position` is not used any more: owners are counted one by one.
+    // The owner, the run, and the position in a hash chain. Rows without a chain are older than this step. There is
+    // one chain for each owner and kind of record, so that retention always drops the start of a chain and leaves no
+    // gaps. `position` is no longer used, because limits now apply per owner.
     "ALTER TABLE audit ADD COLUMN run_id TEXT NOT NULL DEFAULT '';
     ALTER TABLE audit ADD COLUMN key TEXT;
     ALTER TABLE audit ADD COLUMN user TEXT;
@@ -89,7 +89,7 @@ const STEPS: [&str; 5] = [
     ) STRICT;
     CREATE TABLE audit_began (before_id INTEGER NOT NULL) STRICT;
     INSERT INTO audit_began SELECT coalesce(max(id), 0) FROM audit;",
-    // What runs hold of the budget of a day, in picodollars. One that has settled has no `until`.
+    // The amounts that runs hold of a day's budget, in picodollars. A settled run has no `until`.
     "CREATE TABLE spending (
         id TEXT PRIMARY KEY,
         day INTEGER NOT NULL,
@@ -99,9 +99,9 @@ const STEPS: [&str; 5] = [
         until TEXT
     ) STRICT;
     CREATE INDEX spending_day ON spending (day, key);",
-    // Runs that a person has to look at. Input and envelope come last, so that lists do not read them; they go when too many
-    // are decided, and `bytes` is 0 then. Decisions have what calibration needs, and stay. The last index has everything
-    // that questions about runs look at, so that they read neither receipts nor payloads.
+    // Runs for human review. Input and envelope come last, so that lists do not read them. They are removed when too
+    // many entries are decided, and `bytes` is then 0. Decisions hold all data for calibration, and stay. The last
+    // index covers the queries on runs, so that they read neither receipts nor payloads.
     "CREATE TABLE reviews (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
         at TEXT NOT NULL,
@@ -145,28 +145,28 @@ const STEPS: [&str; 5] = [
         (CASE WHEN json_valid(receipt) THEN json_extract(receipt, '$.usage.cost') END));",
 ];
 
-/// What makes an old file that cannot be written look like a new one, for this connection only: the table of before with
-/// what it lacks.
+/// Makes an old read-only file look like a new one, for this connection only: views of the old table with the missing
+/// columns.
 pub(crate) const AS_IF_NEW: &str = "CREATE TEMP VIEW audit AS SELECT *, '' AS run_id, NULL AS key, NULL AS user,
         NULL AS tenant, 0 AS payload_bytes, NULL AS payload_sha256, NULL AS chain, NULL AS seq, NULL AS dropped,
         NULL AS before, NULL AS hash FROM main.audit;
     CREATE TEMP TABLE audit_chains (id, owner, kind, seq, hash, bytes, payload_bytes, dropped, dropped_hash,
         dropped_payloads, dropped_since, dropped_at);
     CREATE TEMP VIEW audit_began AS SELECT coalesce(max(id), 0) AS before_id FROM main.audit;";
-/// The version from which on a file needs no such thing.
+/// The first version that does not need [`AS_IF_NEW`].
 pub(crate) const CHAINED: i64 = 3;
-/// What does the same for the reviews: there are none.
+/// Adds empty review tables to an old read-only file, for this connection only.
 pub(crate) const AS_IF_REVIEWED: &str = "CREATE TEMP TABLE reviews (id, at, run_id, trace_id, key, user, tenant, module,
         version, model, ok, code, risk, confidence, calibrated, explain, rule, is_open, bytes, input, envelope);
     CREATE TEMP TABLE decisions (seq, review, module, model, ok, confidence, verdict, reason, by, at, data);";
-/// The version from which on a file needs no such thing.
+/// The first version that does not need [`AS_IF_REVIEWED`].
 pub(crate) const REVIEWED: i64 = 5;
 
 /// The newest version that this program knows.
 #[expect(clippy::cast_possible_wrap, reason = "there are never 2^63 steps")]
 pub(crate) const KNOWN: i64 = STEPS.len() as i64;
 
-/// Why a file cannot be brought up to date.
+/// The reason why a file cannot be migrated.
 #[derive(Debug)]
 pub(crate) enum Stale {
     Refused(Problem),
@@ -179,13 +179,13 @@ impl From<rusqlite::Error> for Stale {
     }
 }
 
-/// Goes through the steps that a file of this version has not seen.
+/// Runs the migration steps that a file of this version has not run.
 pub(crate) fn bring_up(connection: &mut Connection, version: i64) -> Result<(), Stale> {
     if version == KNOWN {
         return Ok(());
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have done it while we waited for the lock.
+    // Another process may have migrated the file during the wait for the lock.
     let version = inspect(&transaction)?;
     let seen = usize::try_from(version).unwrap_or(usize::MAX);
     for step in STEPS.iter().skip(seen) {
@@ -196,9 +196,9 @@ pub(crate) fn bring_up(connection: &mut Connection, version: i64) -> Result<(), 
     Ok(transaction.commit()?)
 }
 
-/// The version of a file that is ours, or is still empty. Changes nothing.
+/// Returns the version of a store or of an empty file. Changes nothing.
 pub(crate) fn inspect(connection: &Connection) -> Result<i64, Stale> {
-    // One statement, hence one moment: another process may be busy creating the tables.
+    // One statement is one snapshot: another process may be creating the tables.
     let (version, owner, empty): (i64, i64, bool) = connection.query_row(
         "SELECT user_version, application_id, NOT EXISTS (SELECT 1 FROM sqlite_schema)
          FROM pragma_user_version, pragma_application_id",

@@ -1,6 +1,6 @@
-//! The books of what runs may spend in a day: one row for each run, shared by all processes that use the file. A run holds
-//! what it reserved until it settles; one that died holds what it may have sent, and lets go of the rest when its time is
-//! over. Looking for room and taking it are one transaction. Days that are over for a while are dropped.
+//! The daily spending of budgets: one row per run, shared by all processes on the store. A run holds its reservation
+//! until it settles. An expired run that never settled counts what it may have spent. The check for room and the
+//! reservation are one transaction. Old days are deleted.
 
 use std::time::SystemTime;
 
@@ -12,7 +12,7 @@ use crate::sql::{LockedArea, SqlSession, all, values, whole};
 use crate::store::Store;
 use crate::time;
 
-/// How many days stay in the books.
+/// The number of days that are stored.
 const DAYS_KEPT: u64 = 31;
 
 impl SpendingLedger for Store {
@@ -23,7 +23,7 @@ impl SpendingLedger for Store {
         now: SystemTime,
     ) -> Result<Result<(), BudgetShort>, String> {
         let (now, until) = (time::text(now), time::text(entry.until));
-        // Alone: two runs that both begin by reading would both see the same room.
+        // Exclusive: two concurrent runs that only read would both see the same room.
         let covered = self.change(&[LockedArea::Spending], |session| {
             let others = counted(session, entry.day, &entry.key, &now, &entry.id)?;
             if let Err(short) = budget.room(entry.reserved, others) {
@@ -61,7 +61,8 @@ impl SpendingLedger for Store {
     }
 }
 
-/// What counts on a day without one run, in all and by one key: what was settled, and of the others what they hold.
+/// Returns the amounts of a day without one run, in total and for one key. Settled runs count their cost, active runs
+/// their reservation.
 fn counted(
     session: &mut dyn SqlSession,
     day: u64,

@@ -1,5 +1,5 @@
-//! The store, opened: where it is, how it behaves, and the ways in which rules do their work on it. Whether a file or a server
-//! is behind it is nobody else's business. Holds no SQL; that is in `audit`, `context`, `review` and `spending`.
+//! The opened store: its location, its options, and the access modes for rules. Hides whether a file or a server is
+//! behind it. Contains no SQL; that is in `audit`, `context`, `review` and `spending`.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,14 +13,14 @@ use crate::sql::postgres::PgServer;
 use crate::sql::sqlite::SqliteFile;
 use crate::sql::{LockedArea, SqlAccess, SqlSession};
 
-/// How a store behaves.
+/// The options of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreOptions {
-    /// How long a call may wait for other threads and processes, all in all.
+    /// The longest time that a call may wait for other threads and processes in total.
     pub patience: Duration,
-    /// How much is kept.
+    /// The limits of the audit.
     pub retention: Retention,
-    /// How much context is kept.
+    /// The limits of context.
     pub caps: Caps,
 }
 
@@ -30,23 +30,23 @@ impl Default for StoreOptions {
     }
 }
 
-/// How much of the audit is kept of each owner: a tenant, a key, or whoever uses this machine. The oldest records of an
-/// owner go first, with its next write; those of others are left alone. So all of it together is bounded by the number of
+/// The limits of the audit for each owner: a tenant, a key, or local use. A write drops the oldest records of its
+/// owner and, except for expired records, never those of others. The total size is therefore bounded by the number of
 /// owners.
 ///
-/// Log files would be rotated at 5 × 10 MiB. A table needs no rotation, so the same 50 MiB are one limit, and a second
-/// one counts records, which bounds the time that a question takes. The file itself is somewhat larger, and does not
-/// shrink: freed pages are used again.
+/// Log files would be rotated at 5 × 10 MiB. A table needs no rotation, so the same 50 MiB are one limit. A second
+/// limit counts records, which bounds query times. The file itself is somewhat larger and does not shrink: freed
+/// pages are reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// Maximum number of runs records of runs and calls, and a quarter as many of what happened in runs.
+    /// The most records of runs and calls. Detail records are limited to a quarter of it.
     pub records: u64,
-    /// Maximum number of runs bytes of text in records of runs and calls, and a quarter as many in the others. Payloads are not
-    /// counted here. The newest record stays, whatever its size.
+    /// The most bytes of text in records of runs and calls. Detail records are limited to a quarter of it. Payloads are
+    /// not counted here. The newest record stays, whatever its size.
     pub bytes: u64,
-    /// Maximum number of runs bytes of payloads. The oldest payloads go, and their records stay. The newest stays.
+    /// The most bytes of payloads. The oldest payloads are dropped and their records stay. The newest payload stays.
     pub payload_bytes: u64,
-    /// How long a record is kept; for ever if nothing else makes it go.
+    /// The age at which a record expires; `None` for no age limit.
     pub age: Option<Duration>,
 }
 
@@ -56,13 +56,13 @@ impl Default for Retention {
     }
 }
 
-/// The database. Cheap to open, safe to share.
+/// The database. Cheap to open and safe to share between threads.
 #[derive(Debug)]
 pub struct Store {
-    /// As people may read it.
+    /// The location in a form that may be shown.
     place: PathBuf,
     options: StoreOptions,
-    /// What was dropped to keep within limits.
+    /// The drops since the store was opened.
     pub(crate) drops: DropTally,
     backend: Backend,
 }
@@ -77,13 +77,14 @@ enum Backend {
 const MEMORY: &str = ":memory:";
 
 impl Store {
-    /// Opens the store at `path` and creates it if need be, its folder included. Fails if it cannot be written, and if
-    /// anything but a regular file stands there, also a symbolic link to one. An address of a server is connected to instead.
+    /// Opens the store at `path`, and creates it and its folder if they are missing. Connects if `path` is a server
+    /// address. Fails if the store is read-only, or if the path is not a regular file; symbolic links are refused
+    /// too.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         Self::open_with(path, StoreOptions::default())
     }
 
-    /// Opens or creates a store that behaves as told.
+    /// Opens or creates a store with these options.
     pub fn open_with(path: &Path, options: StoreOptions) -> Result<Self, StoreError> {
         if Self::is_server(path) {
             return Self::of_server(path, options);
@@ -93,12 +94,12 @@ impl Store {
         Ok(Self::around(place_of(&file), Backend::File(file), options))
     }
 
-    /// Opens a store to ask it questions. Creates none: `None` if there is none. It may be write-protected.
+    /// Opens an existing store for queries; `None` if there is none. The store may be write-protected.
     pub fn open_existing(path: &Path) -> Result<Option<Self>, StoreError> {
         Self::open_existing_with(path, StoreOptions::default())
     }
 
-    /// The same for a store that behaves as told.
+    /// Opens an existing store with these options.
     pub fn open_existing_with(path: &Path, options: StoreOptions) -> Result<Option<Self>, StoreError> {
         if Self::is_server(path) {
             return Self::of_server(path, options).map(Some);
@@ -108,26 +109,26 @@ impl Store {
         Ok(file.map(|file| Self::around(place_of(&file), Backend::File(file), options)))
     }
 
-    /// A store that is gone with the process.
+    /// Creates a store in memory.
     pub fn in_memory() -> Result<Self, StoreError> {
         Self::in_memory_with(StoreOptions::default())
     }
 
-    /// A store in memory that behaves as told.
+    /// Creates a store in memory with these options.
     pub fn in_memory_with(options: StoreOptions) -> Result<Self, StoreError> {
         let file = SqliteFile::in_memory(options.patience)
             .map_err(|problem| StoreError::new(Path::new(MEMORY), problem))?;
         Ok(Self::around(place_of(&file), Backend::File(file), options))
     }
 
-    /// Whether an address means a database server and not a file.
+    /// Returns whether an address is a database server and not a file.
     #[must_use]
     pub fn is_server(place: &Path) -> bool {
         let text = place.to_str().unwrap_or_default();
         ["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme))
     }
 
-    /// A path or an address as people may see it: without a password.
+    /// Returns a path or an address in a form that may be shown: without a password.
     #[must_use]
     pub fn shown(place: &Path) -> PathBuf {
         if Self::is_server(place) {
@@ -137,8 +138,8 @@ impl Store {
         }
     }
 
-    /// The store on a database server: `postgres://USER@HOST/DATABASE`. Creates its tables if need be, in a schema of their own.
-    /// The password is used where the address has none.
+    /// Connects to the store on a database server: `postgres://USER@HOST/DATABASE`. Creates its tables in a separate
+    /// schema if they are missing. The password is used if the address has none.
     #[cfg(feature = "postgres")]
     pub fn connect(
         address: &Path,
@@ -165,8 +166,8 @@ impl Store {
         Self { place, options, drops: DropTally::default(), backend }
     }
 
-    /// Another connection to the same file, for somebody who takes long; nothing in memory, and where there are several
-    /// connections anyway.
+    /// Opens another connection to the same file, for slow reads. `None` in memory, and for servers, which have
+    /// several connections anyway.
     pub(crate) fn sibling(&self) -> Option<Self> {
         match &self.backend {
             Backend::File(file) => Self::open_existing_with(file.path()?, self.options).ok().flatten(),
@@ -175,22 +176,22 @@ impl Store {
         }
     }
 
-    /// Where it is, as people may read it.
+    /// Returns the location in a form that may be shown.
     pub(crate) fn place(&self) -> &Path {
         &self.place
     }
 
-    /// How much is kept.
+    /// Returns the limits of the audit.
     pub(crate) fn retention(&self) -> Retention {
         self.options.retention
     }
 
-    /// How much context is kept.
+    /// Returns the limits of context.
     pub(crate) fn caps(&self) -> Caps {
         self.options.caps
     }
 
-    /// Looks at something, and may remove what nobody misses.
+    /// Reads data, and may remove expired data.
     pub(crate) fn look<T>(
         &self,
         work: impl FnOnce(&mut dyn SqlSession) -> Result<T, Problem>,
@@ -198,7 +199,7 @@ impl Store {
         self.work(SqlAccess::Look, self.options.patience, work)
     }
 
-    /// Looks at everything as it is at one moment. Others may go on writing.
+    /// Reads one snapshot of everything. Writers are not blocked.
     pub(crate) fn look_at_once<T>(
         &self,
         work: impl FnOnce(&mut dyn SqlSession) -> Result<T, Problem>,
@@ -206,7 +207,7 @@ impl Store {
         self.work(SqlAccess::Moment, self.options.patience, work)
     }
 
-    /// Changes something: all of it or nothing, and nobody else changes these areas meanwhile.
+    /// Makes an atomic change with exclusive access to these areas.
     pub(crate) fn change<T>(
         &self,
         areas: &'static [LockedArea],
@@ -215,7 +216,7 @@ impl Store {
         self.work(SqlAccess::Change(areas), self.options.patience, work)
     }
 
-    /// The same for what has to be on the disk when it is done, also when the power goes.
+    /// Makes an atomic change that is on disk at the commit, even after a power failure.
     pub(crate) fn change_synced<T>(
         &self,
         areas: &'static [LockedArea],
@@ -224,7 +225,7 @@ impl Store {
         self.work(SqlAccess::Keep(areas), self.options.patience, work)
     }
 
-    /// Looks at what is not worth waiting for: nothing if somebody else is at it, or it does not work.
+    /// Reads data without waiting; `None` if the store is busy or fails.
     pub(crate) fn glance<T>(
         &self,
         work: impl FnOnce(&mut dyn SqlSession) -> Result<T, Problem>,
@@ -246,7 +247,7 @@ impl Store {
         done.map_err(|problem| StoreError::new(&self.place, problem))
     }
 
-    /// The connection itself, for tests of what only a file can go through.
+    /// Runs work on the connection, for tests of file-specific behaviour.
     #[cfg(test)]
     pub(crate) fn with_file<T>(
         &self,
@@ -266,7 +267,8 @@ impl Store {
     }
 }
 
-/// An address as people and logs may see it: no password, and no query, which may have one.
+/// Returns an address in a form that may be shown and logged: without a password, and without the query, which may
+/// contain one.
 pub(crate) fn without_secrets(text: &str) -> String {
     let (scheme, rest) = text.split_once("://").unwrap_or(("postgres", text));
     let rest = rest.split(['?', '#']).next().unwrap_or_default();

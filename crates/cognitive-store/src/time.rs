@@ -1,24 +1,24 @@
-//! Times as text and back. All of them are UTC with milliseconds in a fixed width, so that their order as text is their
-//! order in time. Asks no clock: `now` is handed in.
+//! Converts times to text and back. The texts are UTC with milliseconds in a fixed width, so that they sort by time.
+//! Uses no clock: `now` is a parameter.
 
 use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
 
-/// RFC 3339 in UTC, such as `2026-05-01T12:00:00.000Z`. Times outside of 1970 to 9999 become the nearest inside.
+/// Formats a time as RFC 3339 in UTC, such as `2026-05-01T12:00:00.000Z`. Times outside 1970 to 9999 are clamped.
 #[must_use]
 pub fn text(at: SystemTime) -> String {
     let at = Timestamp::try_from(at.max(SystemTime::UNIX_EPOCH)).unwrap_or(Timestamp::MAX);
     format!("{at:.3}")
 }
 
-/// Reads what [`text`] wrote. What somebody made unreadable by hand is as old as can be.
+/// Parses the output of [`text`]. Invalid text, from manual edits, becomes the earliest time.
 pub(crate) fn read(text: &str) -> SystemTime {
     moment(text).map_or(SystemTime::UNIX_EPOCH, SystemTime::from)
 }
 
-/// Reads the beginning of a period: an age such as `30m`, `24h`, `7d` or `2w`, a date, or a time as of RFC 3339.
-/// The error says what would have been understood.
+/// Parses the start of a period: an age such as `30m`, `24h`, `7d` or `2w`, a date, or an RFC 3339 time. The error
+/// lists the accepted formats.
 pub fn since(text: &str, now: SystemTime) -> Result<SystemTime, String> {
     age(text)
         .map(|age| now.checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH))

@@ -1,6 +1,6 @@
-//! The message batches of Anthropic: all requests in one body, answers as JSON lines at an address that the batch names. There
-//! is no place for a name of ours, so a post that was lost on the way is found by when it was made and how many requests it
-//! had; the ids of its answers prove it.
+//! The Message Batches API of Anthropic. One body carries all requests, and the results are JSON lines at a URL that
+//! the batch names. A batch cannot carry our name. A batch whose creation response was lost is therefore found by its
+//! creation time and request count; the ids of its results confirm it.
 
 use std::time::{Duration, SystemTime};
 
@@ -13,9 +13,9 @@ use serde_json::Value;
 use super::{Office, PostWire, WantedPost, id_of};
 use crate::client::same_place;
 
-/// What the address of calls ends in.
+/// The path suffix of the calls URL.
 const CALLS: &str = "/messages";
-/// Clocks differ by so much at most.
+/// The largest clock difference assumed between this machine and the service.
 const CLOCKS: Duration = Duration::from_mins(2);
 
 pub(super) struct AnthropicPosts;
@@ -88,7 +88,7 @@ impl PostWire for AnthropicPosts {
             let id = id_of(&post, office, "id")?;
             let usual = office.at(CALLS, &format!("/messages/batches/{id}/results"));
             let named = post.get("results_url").and_then(Value::as_str).and_then(|url| Url::parse(url).ok());
-            // The key goes nowhere else.
+            // The key is sent to the origin of the service only.
             let url = named.filter(|url| same_place(&usual, url)).unwrap_or(usual);
             office.lines(&url, |line| reply(&line).map_or(Ok(()), |(id, reply)| take(&id, reply))).await
         })
@@ -110,7 +110,7 @@ fn reply(line: &Value) -> Option<(String, PostedReply)> {
     Some((id, reply))
 }
 
-/// The status that a single call would have had with this error.
+/// Maps an error type to the status that a single call would have returned.
 fn status_of(kind: &str) -> u16 {
     match kind {
         "invalid_request_error" => 400,

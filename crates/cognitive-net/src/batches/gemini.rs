@@ -1,5 +1,6 @@
-//! The batches of Gemini, with their requests within the body: some twenty megabytes at most. Answers come in the order of the
-//! requests; the keys that went along do not always come back, so that order is what counts where they are missing.
+//! The batch API of Gemini with inline requests, which limits a batch to about twenty megabytes. Results come in
+//! request order. The keys sent with the requests are not always returned; results without a key are matched by that
+//! order.
 
 use cognitive_contract::batch_service::{CollectReply, PostLimits, PostState, PostedReply, PostedRequest};
 use cognitive_contract::ports::{PortFuture, ProviderError};
@@ -72,7 +73,7 @@ impl PostWire for GeminiPosts {
         let why = || {
             post.pointer("/error/message").and_then(Value::as_str).unwrap_or("the batch failed").to_owned()
         };
-        // The guides say `JOB_STATE_…`, the reference `BATCH_STATE_…`.
+        // The guides document `JOB_STATE_…`, the reference `BATCH_STATE_…`.
         match state.rsplit('_').next().unwrap_or_default() {
             "SUCCEEDED" | "EXPIRED" | "CANCELLED" => PostState::Ended,
             "FAILED" => PostState::Failed(why()),
@@ -100,7 +101,7 @@ impl PostWire for GeminiPosts {
                 "/output/inlinedResponses",
             ];
             let found = places.iter().find_map(|place| post.pointer(place));
-            // A list within an object of the same name.
+            // The list may be nested in an object of the same name.
             let replies = found
                 .and_then(|found| found.get("inlinedResponses").or(Some(found)))
                 .and_then(Value::as_array);
@@ -124,7 +125,7 @@ fn reply(item: &Value) -> PostedReply {
     PostedReply::Answer { status: status_of(code), body: serde_json::json!({ "error": error }).to_string() }
 }
 
-/// The status of HTTP for a code of `google.rpc`, or that status itself.
+/// Maps a `google.rpc` code to an HTTP status. Codes that already are HTTP error statuses are returned unchanged.
 fn status_of(code: u64) -> u16 {
     match code {
         3 | 9 | 11 => 400,

@@ -1,6 +1,6 @@
-//! Many requests at once, for half the price: the batch endpoints of OpenAI, Anthropic and Gemini, one file for each. A request
-//! has the body of a single call, and its answer is read by what reads that of a single call. Waits for nothing: whoever posts
-//! asks how far it is. A post whose answer was lost on the way can be found again.
+//! Batches of requests at half the price: the batch endpoints of OpenAI, Anthropic and Gemini, one file for each. A
+//! request has the body of a single call, and its answer is parsed by the code for single calls. Never waits for a
+//! batch: the caller polls its state. A batch whose creation response was lost can be found again.
 
 mod anthropic;
 mod gemini;
@@ -30,19 +30,19 @@ use crate::llm::terms::Terms;
 use crate::retry::retry_after;
 use crate::service::{Answer, Trouble};
 
-/// The time for one request and its answer. A post may have hundreds of megabytes.
+/// The time limit for one request and its answer. Large, because the upload of a batch can be hundreds of megabytes.
 const TIME: Duration = Duration::from_mins(10);
-/// The longest answer of an endpoint that is not a file of answers.
+/// The longest answer, in bytes, of an endpoint that does not return a results file.
 const MAX_DOCUMENT_LENGTH: usize = 256 << 20;
-/// The longest answer to one request.
+/// The longest answer to one request, in bytes.
 const MAX_LINE_LENGTH: usize = 64 << 20;
 
-/// The endpoint of a service, in its own words.
+/// The protocol of one service's batch endpoint.
 trait PostWire: Send + Sync {
-    /// The most that one post may hold.
+    /// The limits of one batch.
     fn limits(&self) -> PostLimits;
 
-    /// Sends a post, and says its id.
+    /// Submits a batch and returns its id.
     fn post<'a>(
         &'a self,
         office: &'a Office,
@@ -50,19 +50,19 @@ trait PostWire: Send + Sync {
         requests: &'a [PostedRequest],
     ) -> PortFuture<'a, Result<String, ProviderError>>;
 
-    /// Where the newest posts are listed.
+    /// The URL that lists the newest batches.
     fn list(&self, office: &Office) -> Url;
 
-    /// The id of the post that is meant, in such a list.
+    /// Returns the id of the wanted batch if the list contains it.
     fn in_list(&self, list: &Value, wanted: &WantedPost<'_>) -> Option<String>;
 
-    /// Where a post can be asked about.
+    /// The URL of the state of a batch.
     fn place(&self, office: &Office, id: &str) -> Url;
 
-    /// How far a post is, as it says.
+    /// Parses the state of a batch.
     fn state(&self, post: &Value) -> PostState;
 
-    /// Hands over the answers of a post that has ended.
+    /// Passes the answers of an ended batch to `take`.
     fn collect<'a>(
         &'a self,
         office: &'a Office,
@@ -72,25 +72,26 @@ trait PostWire: Send + Sync {
     ) -> PortFuture<'a, Result<(), ProviderError>>;
 }
 
-/// A post that may have been sent.
+/// A batch that may have been submitted.
 struct WantedPost<'a> {
     name: &'a str,
     since: SystemTime,
     count: u64,
 }
 
-/// The way to a service.
+/// An HTTP connection to a service, for everything but single calls.
 struct Office {
     remote: Remote,
 }
 
-/// A service that takes many requests at once.
+/// A service that accepts batches of requests.
 struct PostService {
     office: Office,
     wire: Box<dyn PostWire>,
 }
 
-/// The batch endpoint of a service. Fails if it has none, or if something is missing; asks nobody.
+/// Returns the batch service of a provider. Fails if the kind has no batch endpoint or the configuration is
+/// incomplete. Makes no request.
 pub fn batch_service(config: &ProviderConfig) -> Result<Arc<dyn BatchService>, ProviderError> {
     let wire: Box<dyn PostWire> = match config.kind {
         Kind::OpenAi => Box::new(openai::OpenAiPosts),
@@ -107,7 +108,7 @@ pub fn batch_service(config: &ProviderConfig) -> Result<Arc<dyn BatchService>, P
 }
 
 impl Office {
-    /// An address of the service, by its path beside that of calls.
+    /// Builds a URL of the service: replaces the path suffix of the calls URL with `path`.
     fn at(&self, calls_end: &str, path: &str) -> Url {
         let mut url = self.remote.wire.endpoint().calls.clone();
         let base = url.path().strip_suffix(calls_end).unwrap_or(url.path()).to_owned();
@@ -124,7 +125,7 @@ impl Office {
         Reporter { name: self.remote.name, redactor: &self.remote.redactor, call: None }
     }
 
-    /// Sends a request and waits for the head of a good answer.
+    /// Sends a request and waits for the head of a successful answer.
     async fn ask(
         &self,
         method: Method,
@@ -182,7 +183,7 @@ impl Office {
         next.map_err(|trouble: Trouble| self.reporter().transport(&trouble).error)
     }
 
-    /// Reads a file of JSON lines, of whatever length, line by line.
+    /// Reads a JSON lines file of any length line by line.
     async fn lines(
         &self,
         url: &Url,
@@ -214,13 +215,13 @@ impl Office {
         Ok(())
     }
 
-    /// What a service says that is not as it should be.
+    /// Returns an error for an unexpected answer of the service.
     fn odd(&self, what: &str) -> ProviderError {
         self.reporter().unreadable(what).error
     }
 }
 
-/// The id of what a service has made.
+/// Returns the id of an object that the service has created.
 fn id_of(made: &Value, office: &Office, member: &str) -> Result<String, ProviderError> {
     let id = made.get(member).and_then(Value::as_str).filter(|id| !id.is_empty());
     id.map(str::to_owned).ok_or_else(|| office.odd("a batch without an id"))
@@ -304,7 +305,7 @@ impl BatchService for PostService {
             PostedReply::Answer { status, body } => (*status, body.as_str()),
             PostedReply::Lost(why) => {
                 let why = format!("the batch endpoint did not come to this request: {why}");
-                // Nobody bills what was not done.
+                // The batch never ran this request, so the service does not bill it.
                 let mut attempt = Attempt::new(terms.bind.decode(), why.clone(), Duration::ZERO);
                 attempt.status = Some(503);
                 attempt.failed = Some(FailedTry::new(FailureKind::Outage));
@@ -315,7 +316,7 @@ impl BatchService for PostService {
         match self.office.remote.read_posted(call, terms, (status, body), sink) {
             Ok(end) => PostOutcome::Answered(Box::<ModelEnd>::new(end)),
             Err((_, Some(less))) => {
-                // Not known to work yet; but what is known not to would only fail again.
+                // These terms are not known to work yet, but the refused ones would fail again.
                 self.office.remote.memory.remember(&less, call);
                 PostOutcome::OtherTerms
             }

@@ -1,5 +1,5 @@
-//! The batches of OpenAI: a file of requests is uploaded, a batch is made of it, and its answers are two files, one of them for
-//! requests that failed. A name of ours goes along as metadata.
+//! The Batch API of OpenAI. A file of requests is uploaded and a batch is created from it. The results are two files,
+//! one of them for failed requests. Our name is sent as metadata.
 
 use cognitive_contract::batch_service::{CollectReply, PostLimits, PostState, PostedReply, PostedRequest};
 use cognitive_contract::ports::{PortFuture, ProviderError};
@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use super::{Office, PostWire, WantedPost, id_of};
 
-/// What the address of calls ends in.
+/// The path suffix of the calls URL.
 const CALLS: &str = "/chat/completions";
-/// Where requests go, as a batch names it.
+/// The endpoint for requests, in the form that a batch names it.
 const ENDPOINT: &str = "/v1/chat/completions";
-/// Between the parts of an upload.
+/// The boundary between the parts of an upload.
 const BOUNDARY: &str = "cogn-7d1f0c52a9b34e66";
 
 pub(super) struct OpenAiPosts;
@@ -26,7 +26,7 @@ impl OpenAiPosts {
         .into_bytes();
         for request in requests {
             let id = Value::from(request.id.as_str());
-            // A body is JSON already, and stays as it is.
+            // The body is JSON already and is inserted unchanged.
             let body_of = &request.body;
             let line = format!(
                 "{{\"custom_id\":{id},\"method\":\"POST\",\"url\":\"{ENDPOINT}\",\"body\":{body_of}}}\n"

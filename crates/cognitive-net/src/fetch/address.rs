@@ -1,19 +1,19 @@
-//! Which addresses a stranger's URL may lead to: public ones, and no other. Pure; asks nobody and knows no exception —
-//! what an operator trusts is decided in `rules`.
+//! The addresses that an untrusted URL may reach: public ones only. Pure: makes no request and has no exceptions.
+//! `rules` handles the origins that the operator trusts.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A network: the bits of its first address, how many of them count, and what it is for.
+/// A network: its first address, its prefix length and its purpose.
 type Network4 = ([u8; 4], u32, &'static str);
 type Network6 = ([u16; 8], u32, &'static str);
 
-/// What is not public, after IANA's registry of special purposes.
+/// The IPv4 networks that are not public, from IANA's special-purpose registry.
 const NETWORKS4: [Network4; 18] = [
     ([0, 0, 0, 0], 8, "unspecified"),
     ([10, 0, 0, 0], 8, "private"),
     ([100, 64, 0, 0], 10, "carrier NAT"),
     ([127, 0, 0, 0], 8, "loopback"),
-    // Where clouds keep the keys of their machines.
+    // Cloud providers serve machine credentials here.
     ([169, 254, 0, 0], 16, "link-local"),
     ([172, 16, 0, 0], 12, "private"),
     ([192, 0, 0, 0], 24, "protocol assignment"),
@@ -27,24 +27,24 @@ const NETWORKS4: [Network4; 18] = [
     ([224, 0, 0, 0], 4, "multicast"),
     ([255, 255, 255, 255], 32, "broadcast"),
     ([240, 0, 0, 0], 4, "reserved"),
-    // Looks public, but inside of Azure it is the host of the machine that asks.
+    // Looks public, but inside Azure it is the host of the requesting machine.
     ([168, 63, 129, 16], 32, "cloud host"),
 ];
 
-/// The only part of IPv6 from which public addresses are given out; everything else is refused without a list.
+/// The only part of IPv6 that contains public addresses. All other addresses are refused by default.
 const PUBLIC6: Network6 = ([0x2000, 0, 0, 0, 0, 0, 0, 0], 3, "");
 
-/// What is not public within it.
+/// The networks inside [`PUBLIC6`] that are not public.
 const NETWORKS6: [Network6; 4] = [
-    // Teredo, benchmarks, ORCHID: tunnels and identifiers, nothing that serves files.
+    // Teredo, benchmarks, ORCHID: tunnels and identifiers that serve no files.
     ([0x2001, 0, 0, 0, 0, 0, 0, 0], 23, "protocol assignment"),
     ([0x2001, 0x0db8, 0, 0, 0, 0, 0, 0], 32, "documentation"),
-    // 6to4 carries an IPv4 address, which may be any; nobody needs it any more.
+    // 6to4 embeds an arbitrary IPv4 address and is obsolete.
     ([0x2002, 0, 0, 0, 0, 0, 0, 0], 16, "6to4"),
     ([0x3fff, 0, 0, 0, 0, 0, 0, 0], 20, "documentation"),
 ];
 
-/// What is outside of it, by name; only for the reader of a message.
+/// Names of the networks outside [`PUBLIC6`], for messages only.
 const NAMES6: [Network6; 11] = [
     ([0, 0, 0, 0, 0, 0, 0, 0], 128, "unspecified"),
     ([0, 0, 0, 0, 0, 0, 0, 1], 128, "loopback"),
@@ -59,12 +59,12 @@ const NAMES6: [Network6; 11] = [
     ([0xff00, 0, 0, 0, 0, 0, 0, 0], 8, "multicast"),
 ];
 
-/// The prefixes behind which an IPv4 address stands that is really meant: IPv4-mapped, and the well-known NAT64 prefix,
-/// through which networks without IPv4 reach every public IPv4 host.
+/// The prefixes that embed the IPv4 address that is really reached: IPv4-mapped, and the well-known NAT64 prefix,
+/// through which networks without IPv4 reach public IPv4 hosts.
 const CARRIERS: [Network6; 2] =
     [([0, 0, 0, 0, 0, 0xffff, 0, 0], 96, "IPv4-mapped"), ([0x64, 0xff9b, 0, 0, 0, 0, 0, 0], 96, "NAT64")];
 
-/// Why an address is not public; `None` if it is. (SEC-001)
+/// Returns why an address is not public; `None` if it is. (SEC-001)
 #[must_use]
 pub(crate) fn blocked(address: IpAddr) -> Option<&'static str> {
     match address {
@@ -92,7 +92,7 @@ fn blocked6(address: Ipv6Addr) -> Option<&'static str> {
     Some(named(&NAMES6).unwrap_or("reserved"))
 }
 
-/// The IPv4 address that an IPv6 address stands for.
+/// Returns the IPv4 address embedded in an IPv6 address.
 fn carried(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let [.., high, low] = address.segments();
     let carries = CARRIERS.iter().any(|network| is_in(address, network));
@@ -113,7 +113,7 @@ mod tests {
         blocked(address.parse().unwrap())
     }
 
-    // SEC-001: both ends of every network are refused, and its neighbours are not.
+    // SEC-001: both ends of every network are refused, and the neighbouring addresses are not.
     #[test]
     fn sec_001_ipv4_networks_to_their_edges() {
         for (first, last, before, after) in [
@@ -182,14 +182,14 @@ mod tests {
     }
 
     proptest! {
-        // However an IPv4 address is dressed, it is judged like itself.
+        // Every IPv6 form of an IPv4 address is judged like the address itself.
         #[test]
         fn sec_001_a_mapped_address_is_judged_like_itself(bits in any::<u32>()) {
             let bare = Ipv4Addr::from_bits(bits);
             prop_assert_eq!(blocked(bare.into()), blocked(bare.to_ipv6_mapped().into()));
         }
 
-        // The standard library knows some of these networks too; what it calls private, we do.
+        // The standard library also classifies some of these networks; all that it calls private is blocked here.
         #[test]
         fn sec_001_no_less_than_the_standard_library(bits in any::<u32>()) {
             let v4 = Ipv4Addr::from_bits(bits);

@@ -1,5 +1,5 @@
-//! Media by URL: follows redirects by hand, through the guard each time, and stops reading at the limit. Never decompresses
-//! and never tries again: the caller decides whether a medium is worth another try.
+//! Fetches media by URL. Follows redirects itself, checks each target with the guard, and stops reading at the limit.
+//! Never decompresses and never retries: the caller decides on retries.
 
 use std::sync::Arc;
 
@@ -17,23 +17,23 @@ use super::guard::{GuardedClient, Lookup, lost, redirected};
 use super::rules::{Policy, Reason, Refusal, check};
 use crate::config::Proxies;
 
-/// How often a medium may be somewhere else. (S-31)
+/// The most redirects of one medium. (S-31)
 const REDIRECTS: usize = 3;
 
-/// Fetches media by URL. Uses no proxy: the address that is dialled could not be judged then.
+/// Fetches media by URL. Uses no proxy, because the dialled address could not be checked behind one.
 /// (MEDIA-007, MEDIA-009, SEC-001, SEC-002, SEC-011)
 pub struct Fetcher {
     guard: GuardedClient,
 }
 
 impl Fetcher {
-    /// A fetcher with the resolver of this machine. Costs nothing until something is fetched.
+    /// Creates a fetcher with the resolver of this machine. Clients are created at the first fetch.
     #[must_use]
     pub fn new(policy: Policy) -> Self {
         Self { guard: GuardedClient::new(policy, Proxies::None) }
     }
 
-    /// With another resolver.
+    /// Replaces the resolver.
     #[must_use]
     pub fn with_lookup(self, lookup: Arc<dyn Lookup>) -> Self {
         Self { guard: self.guard.with_lookup(lookup) }
@@ -43,7 +43,7 @@ impl Fetcher {
         let mut url = check(url, self.guard.policy())?;
         for _ in 0..=REDIRECTS {
             let response = self.send(&url).await?;
-            // Not every server escapes what is not ASCII.
+            // Some servers send unescaped non-ASCII characters.
             let location =
                 response.headers().get(LOCATION).and_then(|place| str::from_utf8(place.as_bytes()).ok());
             let Some(place) = next_place(&url, response.status().as_u16(), location)? else {
@@ -74,7 +74,7 @@ impl UrlFetch for Fetcher {
     }
 }
 
-/// Why there are no bytes.
+/// The reason why no bytes are returned.
 enum Stop {
     Refused(Refusal),
     TooLarge(u64),
@@ -109,11 +109,11 @@ impl From<Stop> for Failure {
     }
 }
 
-/// Where a server sends us instead; `None` if it answers itself.
+/// Returns the target of a redirect; `None` if the server sent the content itself.
 fn next_place(from: &Url, status: u16, location: Option<&str>) -> Result<Option<Url>, Refusal> {
     let refuse = |reason| Refusal::of(reason, Some(from));
     if !matches!(status, 301 | 302 | 303 | 307 | 308) {
-        // Nobody asked for a part, so a part is not what was asked for.
+        // No range was requested, so a partial answer is an error.
         let whole = (200..300).contains(&status) && status != 206;
         return if whole { Ok(None) } else { Err(refuse(Reason::HttpStatus(status))) };
     }
@@ -121,7 +121,7 @@ fn next_place(from: &Url, status: u16, location: Option<&str>) -> Result<Option<
     redirected(from, place).map(Some)
 }
 
-/// Reads a body, and not a byte more than allowed is kept. (SEC-002)
+/// Reads a body, and stores at most `largest` bytes. (SEC-002)
 async fn read(mut response: Response, url: &Url, largest: u64) -> Result<LoadedMedia, Stop> {
     let packed = response
         .headers()
@@ -147,7 +147,7 @@ async fn read(mut response: Response, url: &Url, largest: u64) -> Result<LoadedM
     Ok(LoadedMedia::new(bytes.all(), media_type))
 }
 
-/// The pieces of a body. One piece is kept as it came; several are copied once, to where there is room for all.
+/// The chunks of a body. A single chunk is kept without a copy; several are copied once into one buffer.
 struct Collected {
     announced: usize,
     only: Bytes,

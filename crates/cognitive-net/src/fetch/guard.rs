@@ -1,10 +1,10 @@
-//! The client behind the guard: resolves a name once, dials only what was judged, and looks at the other end once more.
-//! Every request for an address that a stranger may have named goes through here. Follows no redirect and reads no body:
-//! whoever calls does that, and has each further address admitted first.
+//! The guarded HTTP client: it resolves a name once, dials only checked addresses, and checks the connected address
+//! again. Every request to an untrusted URL uses this client. Follows no redirect and reads no body: the caller does
+//! both, and has each further URL admitted first.
 //!
-//! Where a proxy of the machine is on the way, the proxy resolves and dials. What a URL says itself is judged all the same
-//! (scheme, port, an address instead of a name, `localhost`); that a public name leads to an inner address is then for the
-//! proxy to refuse, because nobody here learns of it.
+//! If a proxy of the machine applies, the proxy resolves and dials. The URL itself is still checked (scheme, port, IP
+//! literal, `localhost`). A public name that resolves to a private address must then be refused by the proxy, because
+//! this process never sees the address.
 
 use std::error::Error;
 use std::io;
@@ -23,9 +23,9 @@ use crate::config::{Proxies, proxies};
 use crate::proxy;
 use crate::tls::is_tls;
 
-/// Someone who knows the addresses of names.
+/// A resolver of host names.
 pub trait Lookup: Send + Sync {
-    /// All addresses of a host.
+    /// Returns all addresses of a host.
     fn lookup(&self, host: String) -> PortFuture<'static, io::Result<Vec<IpAddr>>>;
 }
 
@@ -42,27 +42,27 @@ impl Lookup for SystemLookup {
     }
 }
 
-/// Sends requests to public addresses and to origins that the policy trusts. (SEC-001, SEC-011)
+/// Sends requests to public addresses and to origins trusted by the policy. (SEC-001, SEC-011)
 pub(crate) struct GuardedClient {
     policy: Policy,
     lookup: Arc<dyn Lookup>,
     proxies: Proxies,
-    /// Can only dial public addresses.
+    /// Can dial public addresses only.
     guarded: OnceLock<Option<Client>>,
-    /// Only for origins that are trusted.
+    /// For trusted origins only.
     trusting: OnceLock<Option<Client>>,
-    /// Only where a proxy of the machine is on the way.
+    /// For requests through a proxy of the machine.
     proxied: OnceLock<Option<Client>>,
 }
 
-/// Why a request has no answer.
+/// The reason why a request has no answer.
 #[derive(Debug)]
 pub(crate) enum GuardError {
-    /// It was not sent, or went where it should not have gone.
+    /// The request was not sent, or it reached a blocked address.
     Refused(Refusal),
-    /// A variable that should name a proxy does not; says which, and what to do.
+    /// A proxy variable is invalid; the text names it and a remedy.
     Proxy(String),
-    /// It was sent, or could not be.
+    /// The request failed.
     Broken(reqwest::Error),
 }
 
@@ -73,7 +73,7 @@ impl From<Refusal> for GuardError {
 }
 
 impl GuardError {
-    /// The same as a refusal of this URL.
+    /// Converts the error into a refusal of this URL.
     pub(crate) fn into_refusal(self, url: &Url) -> Refusal {
         match self {
             Self::Refused(refusal) => refusal,
@@ -83,7 +83,7 @@ impl GuardError {
     }
 }
 
-/// Who says where a connection goes.
+/// The way in which the address of a connection is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DialWay {
     Judged,
@@ -92,7 +92,7 @@ enum DialWay {
 }
 
 impl GuardedClient {
-    /// A client with the resolver of this machine. Costs nothing until something is sent.
+    /// Creates a client with the resolver of this machine. HTTP clients are created at the first request.
     pub(crate) fn new(policy: Policy, proxies: Proxies) -> Self {
         Self {
             policy,
@@ -104,35 +104,35 @@ impl GuardedClient {
         }
     }
 
-    /// With another resolver.
+    /// Replaces the resolver.
     pub(crate) fn with_lookup(mut self, lookup: Arc<dyn Lookup>) -> Self {
         self.lookup = lookup;
         self
     }
 
-    /// With or without the proxies of the machine.
+    /// Sets the proxy setting.
     pub(crate) fn with_proxies(mut self, proxies: Proxies) -> Self {
         self.proxies = proxies;
         self
     }
 
-    /// The rules.
+    /// Returns the policy.
     pub(crate) fn policy(&self) -> &Policy {
         &self.policy
     }
 
-    /// Changes the rules, before anything was sent.
+    /// Replaces the policy. Must be called before the first request.
     pub(crate) fn with_policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// A URL that was found in an answer, if it may be asked.
+    /// Checks a URL that was found in an answer.
     pub(crate) fn admit(&self, url: Url) -> Result<Url, Refusal> {
         check_parsed(url, &self.policy)
     }
 
-    /// Sends one request to a URL that was admitted. A redirect is an answer like any other.
+    /// Sends one request to an admitted URL. A redirect is returned like any other answer.
     pub(crate) async fn send(
         &self,
         method: Method,
@@ -142,13 +142,14 @@ impl GuardedClient {
     ) -> Result<Response, GuardError> {
         let way = self.way(url)?;
         let client = self.client(way).ok_or_else(|| Refusal::of(Reason::Setup, Some(url)))?;
-        // The client leaves the fragment out, and makes a header of the credentials of this URL.
+        // reqwest omits the fragment and turns the credentials of the URL into a header.
         let mut request = client.request(method, url.clone()).headers(headers);
         if let Some(body) = body {
             request = request.body(body);
         }
         let response = request.send().await.map_err(GuardError::Broken)?;
-        // A second look at what was dialled. Nothing above lets another address through; this does not rely on it.
+        // A second check, on the connected address. It does not rely on the checks above, which already block such
+        // addresses.
         let reached = response.remote_addr().map(|address| address.ip());
         if way == DialWay::Judged && reached.is_none_or(|address| blocked(address).is_some()) {
             return Err(Refusal::of(Reason::BlockedAddress, Some(url)).into());
@@ -183,8 +184,8 @@ impl GuardedClient {
     }
 }
 
-/// The resolver that the client gets: what it hands on may be dialled. It is asked once per connection, and the answer
-/// is what the socket is connected to, so that no second answer can be another. (SEC-011)
+/// The resolver of the HTTP client: every address that it returns may be dialled. It is queried once per connection,
+/// and the socket connects to its answer, so no second lookup can return another address. (SEC-011)
 struct Judged {
     lookup: Arc<dyn Lookup>,
     trusted: bool,
@@ -195,24 +196,24 @@ impl Resolve for Judged {
         let host = name.as_str().to_owned();
         let (found, trusted) = (self.lookup.lookup(host.clone()), self.trusted);
         Box::pin(async move {
-            // Whatever a resolver has to complain about: the name has no address.
+            // Every resolver error is treated as a name without addresses.
             let found = found.await.unwrap_or_default();
             let found = if trusted && !found.is_empty() { found } else { judge(&host, found)? };
-            // The port of the URL takes the place of the zero.
+            // The HTTP client replaces port 0 with the port of the URL.
             let found = found.into_iter().map(|address| SocketAddr::new(address, 0));
             Ok(Box::new(found) as Addrs)
         })
     }
 }
 
-/// Where a redirect leads. It still has to be admitted. Refuses to leave a protected connection for an open one.
+/// Returns the target of a redirect, which still has to be admitted. Refuses a redirect from TLS to plain HTTP.
 pub(crate) fn redirected(from: &Url, location: &str) -> Result<Url, Refusal> {
     let place = from.join(location).map_err(|_| Refusal::of(Reason::InvalidUrl, Some(from)));
     let mut place = place?;
     if from.scheme() == "https" && place.scheme() != "https" {
         return Err(Refusal::of(Reason::BlockedScheme, Some(&place)));
     }
-    // Credentials stay where they were given out. Whoever needs others somewhere else is not open to us. (MEDIA-007)
+    // Credentials are not sent to another origin. (MEDIA-007)
     if place.origin() != from.origin() {
         let _cannot_have_any = place.set_username("");
         let _cannot_have_any = place.set_password(None);
@@ -220,7 +221,7 @@ pub(crate) fn redirected(from: &Url, location: &str) -> Result<Url, Refusal> {
     Ok(place)
 }
 
-/// Why a request got no answer, or an answer broke off.
+/// Returns the reason why a request got no answer, or why the answer broke off.
 pub(crate) fn lost(error: &reqwest::Error, url: &Url) -> Refusal {
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     let mut refused = None;
@@ -282,7 +283,7 @@ mod tests {
         assert_eq!(to("https://a.example/", "http://["), Err(Reason::InvalidUrl));
     }
 
-    /// Gives its answers one after the other.
+    /// Returns its answers one after the other.
     struct Rebinding(Mutex<Vec<Vec<IpAddr>>>);
 
     impl Lookup for Rebinding {
@@ -292,7 +293,7 @@ mod tests {
         }
     }
 
-    // SEC-011: whatever an earlier answer was, it is the present one that is judged and dialled.
+    // SEC-011: the current answer is checked and dialled, whatever an earlier lookup returned.
     #[test]
     fn sec_011_what_is_handed_to_the_connector_was_judged() {
         let (public, inside): (IpAddr, IpAddr) = ([93, 184, 216, 34].into(), [127, 0, 0, 1].into());

@@ -1,9 +1,10 @@
-//! Media that a caller only names: a URL becomes bytes, without becoming a way into the network of this machine.
+//! Fetches media that a caller names by URL, without exposing this machine's network.
 //!
-//! `address` says which addresses are public, `rules` which URLs may be fetched, `guard` sends requests, `get` fetches media.
-//! The check is made on the addresses that are dialled: the client's own resolver hands on only what was judged, a redirect
-//! starts over, and the other end of the connection is looked at once more. Media carry no cookie, no key and no proxy, and
-//! nothing is kept. The packages of [`registry`](crate::registry) pass the same guard.
+//! `address` decides which addresses are public, `rules` which URLs may be fetched, `guard` sends requests, and `get`
+//! fetches media. The check applies to the dialled addresses. The client's own resolver returns checked addresses
+//! only, each redirect is checked like a new URL, and the connected address is checked again. Media requests use no
+//! cookie, no key and no proxy, and nothing is cached. The packages of [`registry`](crate::registry) use the same
+//! guard.
 
 mod address;
 mod get;

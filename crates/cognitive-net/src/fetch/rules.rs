@@ -1,6 +1,6 @@
-//! Which URLs are fetched for a stranger: `https`, usual ports, public addresses, and what the operator trusts besides.
-//! Pure: names are resolved by whoever calls. A URL is parsed once, by the parser that the client uses too, so that
-//! nobody can read another host in it than is dialled.
+//! The rules for untrusted URLs: `https`, default ports, public addresses, and the origins that the operator trusts.
+//! Pure: the caller resolves names. A URL is parsed once, with the parser of the HTTP client, so that check and
+//! request cannot disagree on the host.
 
 use std::error::Error;
 use std::fmt;
@@ -11,22 +11,22 @@ use reqwest::Url;
 
 use super::address::blocked;
 
-/// The longest URL.
+/// The longest URL, in bytes.
 const MAX_LENGTH: usize = 8 * 1024;
 
-/// What is fetched and what is not. The default is what the specification asks for. (S-04, S-31)
+/// The rules for fetching. The default is the policy of the specification. (S-04, S-31)
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Policy {
-    /// Whether `http` is taken besides `https`.
+    /// Allows `http` in addition to `https`.
     pub allow_http: bool,
-    /// The ports that are taken.
+    /// The allowed ports.
     pub ports: Vec<u16>,
-    /// Whether every port is taken. For files that a person asks for: what is reached is public and speaks TLS.
+    /// Allows every port. For files that a person requests: the target is still public and uses TLS.
     pub any_port: bool,
-    /// The time for one connection.
+    /// The connection timeout.
     pub connect: Duration,
-    /// The time for everything: names, redirects, bytes.
+    /// The time limit for the whole fetch: resolution, redirects, body.
     pub total: Duration,
     trusted: Vec<Url>,
 }
@@ -45,35 +45,35 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// Takes `http` too.
+    /// Allows `http`.
     #[must_use]
     pub fn with_http(mut self) -> Self {
         self.allow_http = true;
         self
     }
 
-    /// Takes these ports and no others.
+    /// Allows exactly these ports.
     #[must_use]
     pub fn with_ports(mut self, ports: impl Into<Vec<u16>>) -> Self {
         self.ports = ports.into();
         self
     }
 
-    /// Takes every port.
+    /// Allows every port.
     #[must_use]
     pub fn with_any_port(mut self) -> Self {
         self.any_port = true;
         self
     }
 
-    /// Whether a URL's port is one of those that are taken.
+    /// Returns whether the port of a URL is allowed.
     fn takes_port(&self, url: &Url) -> bool {
         url.port_or_known_default().is_some_and(|port| self.any_port || self.ports.contains(&port))
     }
 
-    /// Trusts an origin such as `http://media.internal:9000`: scheme, port and address are as the operator wants them,
-    /// and nothing of it is checked. For a media server inside; every caller can fetch from it whatever it gives out.
-    /// Fails if the text is no origin: a path would look as if it limited something.
+    /// Trusts an origin such as `http://media.internal:9000`: its scheme, port and address are not checked. For an
+    /// internal media server; every caller can then fetch any file that the server serves. Fails if the text is not
+    /// an origin: a path would look like a restriction, but would have no effect.
     pub fn trusting(mut self, origin: &str) -> Result<Self, Refusal> {
         let url = Url::parse(origin).map_err(|_| Refusal::of(Reason::InvalidUrl, None))?;
         let bare = matches!(url.path(), "" | "/") && url.query().is_none() && url.fragment().is_none();
@@ -86,47 +86,47 @@ impl Policy {
         Ok(self)
     }
 
-    /// Whether the operator trusts the place of this URL.
+    /// Returns whether the operator trusts the origin of this URL.
     #[must_use]
     pub(crate) fn trusts(&self, url: &Url) -> bool {
         self.trusted.iter().any(|trusted| trusted.origin() == url.origin())
     }
 }
 
-/// Why something is not fetched, in the words of `details.reason`. (C-42)
+/// The reason for a refusal, in the words of `details.reason`. (C-42)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The text is no URL.
+    /// The text is not a URL.
     InvalidUrl,
-    /// Neither `https` nor what else is allowed.
+    /// The scheme is neither `https` nor another allowed one.
     BlockedScheme,
-    /// A port that is not for media.
+    /// The port is not allowed.
     BlockedPort,
-    /// An address that is not public.
+    /// The address is not public.
     BlockedAddress,
-    /// Nobody knows the name.
+    /// The name cannot be resolved.
     Dns,
-    /// Nobody answers.
+    /// The host cannot be reached.
     Refused,
     /// TLS failed.
     Tls,
-    /// It took too long.
+    /// The time limit was exceeded.
     Timeout,
-    /// The server does not give it.
+    /// The server answered with this error status.
     HttpStatus(u16),
-    /// It was sent from place to place.
+    /// There were too many redirects.
     TooManyRedirects,
-    /// The bytes are packed, although they were asked for as they are.
+    /// The body is compressed, although no compression was requested.
     Encoding,
-    /// The connection broke.
+    /// The connection was lost.
     Interrupted,
-    /// The client could not be set up.
+    /// The HTTP client could not be created.
     Setup,
 }
 
 impl Reason {
-    /// The word in `details.reason`.
+    /// Returns the word for `details.reason`.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -146,14 +146,14 @@ impl Reason {
         }
     }
 
-    /// Whether a rule forbids it, rather than something going wrong.
+    /// Returns whether a rule forbids the URL, as opposed to a failed request.
     #[must_use]
     pub fn is_block(self) -> bool {
         matches!(self, Self::InvalidUrl | Self::BlockedScheme | Self::BlockedPort | Self::BlockedAddress)
     }
 }
 
-/// A URL that is not fetched. Its text names the host and nothing else of the URL: the rest may hold credentials.
+/// A URL that is not fetched. Its text contains only the host, because the rest of the URL may hold credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     reason: Reason,
@@ -161,13 +161,13 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// A refusal of this URL, if it is one.
+    /// Creates a refusal of this URL; `None` if the text was not a URL.
     #[must_use]
     pub(crate) fn of(reason: Reason, url: Option<&Url>) -> Self {
         Self { reason, host: url.and_then(Url::host_str).unwrap_or_default().to_owned() }
     }
 
-    /// Why.
+    /// Returns the reason.
     #[must_use]
     pub fn reason(&self) -> Reason {
         self.reason
@@ -175,18 +175,18 @@ impl Refusal {
 }
 
 impl Refusal {
-    /// The host of the URL; empty if it has none.
+    /// Returns the host of the URL; empty if it has none.
     pub(crate) fn host(&self) -> &str {
         &self.host
     }
 
-    /// Why, as a sentence about the URL.
+    /// Returns the reason as a clause about the URL.
     pub(crate) fn why(&self) -> &'static str {
         match self.reason {
             Reason::InvalidUrl => "it is not a valid URL",
             Reason::BlockedScheme => "its scheme is not allowed",
             Reason::BlockedPort => "its port is not allowed",
-            // Which address it is stays here: strangers are not to map a network with our help.
+            // The message omits the address, so that attackers cannot use it to map a network.
             Reason::BlockedAddress => "its address is not public",
             Reason::Dns => "its host name cannot be resolved",
             Reason::Refused => "its host cannot be reached",
@@ -221,15 +221,14 @@ impl fmt::Display for Host<'_> {
 
 impl Error for Refusal {}
 
-/// A URL as it will be fetched, if nothing about it forbids that. A host with a name still has to be resolved, and what
-/// comes of it to be judged. (SEC-001)
+/// Checks a URL before the request. A host name still has to be resolved, and its addresses checked. (SEC-001)
 pub(crate) fn check(url: &str, policy: &Policy) -> Result<Url, Refusal> {
     let parsed = if url.len() > MAX_LENGTH { None } else { Url::parse(url).ok() };
     let parsed = parsed.ok_or_else(|| Refusal::of(Reason::InvalidUrl, None))?;
     check_parsed(parsed, policy)
 }
 
-/// The same for a URL that was found in an answer.
+/// Checks a URL that is already parsed, such as a redirect target.
 pub(crate) fn check_parsed(url: Url, policy: &Policy) -> Result<Url, Refusal> {
     let refuse = |reason| Err(Refusal::of(reason, Some(&url)));
     let scheme_is_right = url.scheme() == "https" || url.scheme() == "http" && policy.allow_http;
@@ -249,21 +248,22 @@ pub(crate) fn check_parsed(url: Url, policy: &Policy) -> Result<Url, Refusal> {
     Ok(url)
 }
 
-/// The address that a URL names itself. The parser has turned every numeric spelling into the usual one.
+/// Returns the address if the host is an IP literal. The parser has normalised every numeric spelling.
 pub(crate) fn literal(url: &Url) -> Option<IpAddr> {
     let host = url.host_str()?;
     let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     host.parse().ok()
 }
 
-/// `localhost` and everything below it is this machine by definition, whatever a resolver says.
+/// Returns whether the host is `localhost` or below it. Both are this machine by definition, whatever a resolver
+/// returns.
 fn is_local(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_end_matches('.');
     host == "localhost" || host.ends_with(".localhost")
 }
 
-/// The addresses of a host, if all of them are public. One that is not is enough to refuse the host: it shows that its
-/// owner wants something inside. (SEC-011)
+/// Returns the addresses of a host if all of them are public. One private address is enough to refuse the host: it
+/// suggests that its owner targets an internal service. (SEC-011)
 pub(crate) fn judge(host: &str, addresses: Vec<IpAddr>) -> Result<Vec<IpAddr>, Refusal> {
     let refuse = |reason| Err(Refusal { reason, host: host.to_owned() });
     if addresses.is_empty() {
@@ -275,7 +275,7 @@ pub(crate) fn judge(host: &str, addresses: Vec<IpAddr>) -> Result<Vec<IpAddr>, R
     Ok(addresses)
 }
 
-/// Everything that can be said of a URL without connecting to anybody. `resolve` gives the addresses of a name.
+/// Runs all checks on a URL that need no connection. `resolve` returns the addresses of a name.
 pub fn check_url(url: &str, resolve: impl Fn(&str) -> Vec<IpAddr>, policy: &Policy) -> Result<Url, Refusal> {
     let url = check(url, policy)?;
     if literal(&url).is_none() && !policy.trusts(&url) {
@@ -291,7 +291,7 @@ mod tests {
 
     use super::*;
 
-    /// Texts that often are URLs, and often almost are.
+    /// Texts that are often URLs, and often almost URLs.
     fn urls() -> impl Strategy<Value = String> {
         let pieces = prop::sample::select(vec![
             "127.0.0.1",
@@ -341,7 +341,7 @@ mod tests {
     }
 
     proptest! {
-        // SEC-001: where every name leads inside, only a public address that the URL itself names is left.
+        // SEC-001: if every name resolves to this machine, only URLs with a public IP literal pass.
         #[test]
         fn sec_001_no_spelling_gets_past_the_rules(url in urls()) {
             let policy = Policy::default().with_http();
@@ -400,7 +400,7 @@ mod tests {
         }
     }
 
-    // SEC-001, SEC-011: the published cases, with `http` allowed so that nothing but the address can stop them.
+    // SEC-001, SEC-011: the published cases, with `http` allowed so that only the address can block them.
     #[test]
     fn sec_001_urls_and_what_their_names_resolve_to() {
         let policy = Policy::default().with_http();

@@ -1,4 +1,4 @@
-//! The Messages API of Anthropic. Thinking is not part of an answer and is skipped; there is no seed.
+//! The Messages API of Anthropic. Thinking is not part of an answer and is skipped. The API has no seed.
 
 use cognitive_contract::media::{AcceptedForm, Category, MediaPart};
 use cognitive_contract::ports::{Finish, ModelCall, Usage};
@@ -14,22 +14,22 @@ use crate::llm::media::{self, Style};
 use crate::llm::terms::{Bind, Extra, Terms};
 use crate::llm::{Endpoint, REFUSED, Reading, Wire, count, messages, names_in, text_of, thinking};
 
-/// The version of the API that this file speaks.
+/// The API version that this file implements.
 pub(crate) const VERSION: &str = "2023-06-01";
-/// The API insists on a limit. Every model of today can write this much, thinking included.
+/// The default token limit, which the API requires. Every current model supports it, thinking included.
 const DEFAULT_LIMIT: u64 = 16_384;
 
-/// No model keeps a prefix of fewer than 512 tokens, and no token is shorter than a byte.
+/// The shortest prefix worth caching: no model caches fewer than 512 tokens, and a token has at least one byte.
 const MIN_KEPT_BYTES: usize = 512;
 
-/// Images are scaled down to this side by the service.
+/// The service scales larger images down to this side length.
 const MAX_SIDE_LENGTH: u32 = 1568;
-/// Five megabytes per image, counted as base64: some of the places that serve the model take no more.
+/// Five megabytes per image as base64, the smallest limit among the platforms that serve the model.
 const MAX_IMAGE_SIZE: u64 = media::bytes_in(5 << 20);
-/// In megabytes: what fits into a request of 32 as base64, with room for the rest of it.
+/// In megabytes: fits as base64 into a request of 32 MB, with room for the rest of the request.
 const MAX_PDF_SIZE: u64 = 22;
 
-/// Anthropic, or a service that speaks like it.
+/// Anthropic, or a service with the same API.
 #[derive(Debug)]
 pub(crate) struct Anthropic {
     pub(crate) endpoint: Endpoint,
@@ -77,7 +77,7 @@ impl Wire for Anthropic {
         let by_number = terms.keeps(Extra::ThinkingBudget);
         match thought {
             Some(0) if by_number => set("thinking", Node::object([("type", "disabled".into())])),
-            // Newer models cannot be kept from it, and say so.
+            // Newer models cannot disable thinking and refuse the setting.
             None | Some(0) => {}
             Some(_) if by_number => {
                 let members = [("type", "enabled".into()), ("budget_tokens", budget.into())];
@@ -85,12 +85,12 @@ impl Wire for Anthropic {
             }
             Some(_) => set("thinking", Node::object([("type", "adaptive".into())])),
         }
-        // A model that thinks takes no temperature.
+        // Models accept no temperature while they think.
         if terms.keeps(Extra::Temperature) && budget == 0 {
-            // The scale ends at 1 here.
+            // The API's scale ends at 1.
             set("temperature", call.temperature.min(1.0).into());
         }
-        // A conversation with calls needs its tools to the end, also when nothing more may be called.
+        // A conversation with calls must declare its tools until the end, even if no more calls are allowed.
         if !call.tools.is_empty() && terms.keeps(Extra::Tools) {
             let tools = call.tools.iter().map(|spec| declaration(spec, "input_schema"));
             set("tools", Node::List(tools.collect()));
@@ -153,7 +153,7 @@ impl Wire for Anthropic {
                 stop(frame.get("delta").unwrap_or(&Value::Null), reading)?;
             }
             "message_stop" => reading.closed = true,
-            // The whole answer at once.
+            // The whole answer in one document.
             "message" => {
                 opening(frame, reading);
                 let blocks = frame.get("content").and_then(Value::as_array).into_iter().flatten();
@@ -163,7 +163,7 @@ impl Wire for Anthropic {
                 }
                 stop(frame, reading)?;
             }
-            // The API reserves the right to add events.
+            // The API may add event types.
             _ => {}
         }
         Ok(())
@@ -175,7 +175,8 @@ impl Wire for Anthropic {
             if let Some(members) = block.as_object_mut().filter(|members| is_call(members)) {
                 members.insert("input".to_owned(), reading.calls.arguments(place as u64)?);
             }
-            // The service writes texts without text, and refuses to read them. What is null are calls that nobody kept.
+            // The service sends empty text blocks but refuses to receive them. Null blocks represent calls that were
+            // not stored.
             (!block.is_null() && text_of(&block, "/text") != Some("")).then_some(block)
         };
         let blocks: Vec<Value> = reading.parts.iter().enumerate().filter_map(block).collect();
@@ -187,20 +188,19 @@ impl Wire for Anthropic {
     }
 }
 
-/// Whether the service should keep what comes before the input for the next call of the module.
+/// Returns whether the service should cache the text before the input for the module's next call.
 fn is_worth_keeping(call: &ModelCall) -> bool {
     let examples = call.examples.iter().map(|example| example.input.len() + example.answer.len());
     call.has_stable_prefix && examples.fold(call.instructions.len(), usize::saturating_add) >= MIN_KEPT_BYTES
 }
 
-/// The last text of what is the same in every call, with the mark that ends it. What stands before it, tools included, is
-/// kept with it.
+/// Marks the last text that is the same in every call. The service caches everything up to the mark, including tools.
 fn marked(text: Node<'_>) -> Node<'_> {
     let mark = Node::object([("type", "ephemeral".into())]);
     Node::List(vec![Node::object([("type", "text".into()), ("text", text), ("cache_control", mark)])])
 }
 
-/// A turn with calls, and all replies to it in one turn of the user.
+/// Builds the turn with calls, followed by one user turn with all replies.
 fn round(round: &ToolRound) -> [Node<'_>; 2] {
     let replies = round.calls.iter().map(reply).collect();
     [Node::from(&round.turn), Node::object([("role", "user".into()), ("content", Node::List(replies))])]
@@ -218,23 +218,23 @@ fn reply((call, told): &(ToolCall, ToolReply)) -> Node<'_> {
     Node::Object(block)
 }
 
-/// What a block, or more of it, says. Blocks of other kinds may have a text of their own, which is none of the model's.
+/// Returns the text of a block or delta. Blocks of other types may have a text member that the model did not write.
 fn text_of_block(block: &Value) -> &str {
     let is_text = matches!(text_of(block, "/type"), None | Some("text" | "text_delta"));
     text_of(block, "/text").filter(|_| is_text).unwrap_or_default()
 }
 
-/// Whether the model asks us for a tool. Tools that the service calls itself (`server_tool_use`, `mcp_tool_use`) and what
-/// they gave are its own affair.
+/// Returns whether a block is a call for the caller to run. Calls that the service runs itself (`server_tool_use`,
+/// `mcp_tool_use`) are ignored.
 fn is_call(block: &Map<String, Value>) -> bool {
     block.get("type").and_then(Value::as_str) == Some("tool_use")
 }
 
-/// A block begins; in a whole answer it is all there. Blocks are numbered without gaps, so their number is their place.
+/// Starts a block; in a whole answer it is complete. Blocks are numbered without gaps, so the index is the position.
 fn begin_block(block: &Value, index: u64, reading: &mut Reading) {
     let mut is_kept = true;
     if block.as_object().is_some_and(is_call) {
-        // In a stream the input is empty here and follows in pieces.
+        // In a stream the input is empty here and follows in deltas.
         let input =
             block.get("input").filter(|input| input.as_object().is_some_and(|input| !input.is_empty()));
         let input = input.map(ToString::to_string).unwrap_or_default();
@@ -246,7 +246,7 @@ fn begin_block(block: &Value, index: u64, reading: &mut Reading) {
     }
 }
 
-/// More of a block: arguments go to their call; text, thoughts and their signature belong to the turn.
+/// Extends a block: arguments go to their call; text, thoughts and their signature to the turn.
 fn add_to_block(frame: &Value, reading: &mut Reading) {
     let index = count(frame, "index");
     if let Some(json) = text_of(frame, "/delta/partial_json") {
@@ -265,7 +265,7 @@ fn add_to_block(frame: &Value, reading: &mut Reading) {
     }
 }
 
-/// A turn in parts.
+/// The format of a turn with parts.
 const PARTS: Style = Style { text: media::typed_text, part };
 
 fn part(medium: &MediaPart) -> Node<'_> {
@@ -283,7 +283,8 @@ fn opening(message: &Value, reading: &mut Reading) {
     count_tokens(message.get("usage"), reading);
 }
 
-/// Counts are sums: a later one replaces an earlier one, a missing one replaces nothing.
+/// Updates the token counts. They are cumulative: a later count replaces an earlier one, and a missing count changes
+/// nothing.
 fn count_tokens(usage: Option<&Value>, reading: &mut Reading) {
     let Some(usage) = usage.filter(|usage| usage.is_object()) else { return };
     let so_far = reading.usage.unwrap_or_default();
@@ -308,7 +309,7 @@ fn stop(place: &Value, reading: &mut Reading) -> Result<(), Complaint> {
         "refusal" => {
             Ok(Finish::Refused(text_of(place, "/stop_details/explanation").unwrap_or(REFUSED).to_owned()))
         }
-        // The service stopped in the midst of tools of its own and wants to be asked to go on.
+        // The service paused while it ran its own tools, and expects a request to continue.
         "pause_turn" => Err(Complaint::stop("the model stopped: pause_turn".to_owned())),
         _ => Ok(Finish::Complete),
     };

@@ -1,34 +1,34 @@
-//! A request body that borrows what is large: the instructions, the turns and the schema, which every call of a module
-//! sends again. `segments` makes text of it in one pass. Knows no service and reads nothing.
+//! A request body that borrows its large parts: the instructions, the turns and the schema, which every call of a
+//! module sends again. `segments` serialises it in one pass. Knows no service and parses nothing.
 
 use bytes::Bytes;
 use serde_json::{Number, Value};
 
-/// A value of a body.
+/// A value in a request body.
 #[derive(Debug, Clone)]
 pub(crate) enum Node<'a> {
-    /// A text of the call.
+    /// A text from the call.
     Text(&'a str),
-    /// A value that is there already.
+    /// A borrowed JSON value.
     Borrowed(&'a Value),
-    /// JSON that is text already.
+    /// Text that already is JSON.
     Json(&'a str),
-    /// Yes or no.
+    /// A boolean.
     Bool(bool),
     /// A number.
     Number(Number),
-    /// Anything else that was made for this body. In a box, because it is large and rare, and most nodes are neither.
+    /// Any other value built for this body. Boxed, because it is large and rare.
     Value(Box<Value>),
-    /// A medium: what stands before its base64 in the same text, and the base64, which is written without a copy.
+    /// A media item: the text before its base64 in the same string, and the base64, which is written without a copy.
     Base64 { before: String, data: &'a Bytes },
     /// A list.
     List(Vec<Node<'a>>),
-    /// An object, whose members keep their order. Each name is there once.
+    /// An object. Its members keep their order, and each name occurs once.
     Object(Vec<(&'static str, Node<'a>)>),
 }
 
 impl<'a> Node<'a> {
-    /// An object.
+    /// Creates an object.
     pub(crate) fn object<const COUNT: usize>(members: [(&'static str, Node<'a>); COUNT]) -> Self {
         Self::Object(members.into())
     }
@@ -71,7 +71,7 @@ impl From<u64> for Node<'_> {
 }
 
 impl From<f64> for Node<'_> {
-    /// What is not a number is null, as everywhere in JSON.
+    /// Serialises non-finite numbers as null, because JSON cannot represent them.
     fn from(value: f64) -> Self {
         Number::from_f64(value).map_or(Self::Json("null"), Self::Number)
     }

@@ -1,6 +1,6 @@
-//! Calls of tools on the wire: how they are put together from pieces, and the words that several services share.
-//! Calls nothing and judges nothing: what a model asks for is handed on as it wrote it. Keeps no more of it than the
-//! runtime will look at, so that a turn with thousands of calls fills neither memory nor the next request.
+//! Tool calls on the wire: assembly from fragments, and the JSON shapes shared by several services. Runs no tool and
+//! validates nothing; calls are returned as the model wrote them. Stores only as much as the runtime uses, so that a
+//! turn with thousands of calls exhausts neither memory nor the next request.
 
 use cognitive_contract::ports::ModelCall;
 use cognitive_contract::tools::{MAX_CALLS, ToolCall, ToolReply, ToolSpec};
@@ -8,27 +8,27 @@ use serde_json::{Map, Value};
 
 use crate::llm::borrowed::Node;
 
-/// The longest text that the calls of one turn may have together, in bytes. Nobody means more.
+/// The longest text of all calls of one turn together, in bytes. No legitimate turn reaches it.
 const MAX_LENGTH: usize = 1 << 20;
-/// The longest that the id and the name of a call may be together.
+/// The longest id and name of a call together, in bytes.
 const MAX_LABEL_LENGTH: usize = 1 << 10;
 
-/// Whether a model may call something in this call.
+/// Returns whether the model may call a tool in this call.
 pub(crate) fn offers(call: &ModelCall) -> bool {
     !call.tools.is_empty() && !call.answer_now
 }
 
-/// The calls of one turn, as far as they have come: those that may be made and one more, which stands for all the others.
+/// The calls of one turn received so far: at most `MAX_CALLS`, and one more that represents all excess calls.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     slots: Vec<Slot>,
-    /// How many bytes the slots hold.
+    /// The number of bytes in the slots.
     kept: usize,
-    /// How many bytes came.
+    /// The number of bytes received.
     came: usize,
-    /// How many calls are not kept.
+    /// The number of calls that are not stored.
     more: u64,
-    /// The number and the id of the last of them.
+    /// The index and the id of the last call that was not stored.
     last: (u64, String),
 }
 
@@ -43,7 +43,7 @@ impl Slot {
         self.call.id.len() + self.call.name.len() + self.call.arguments.len()
     }
 
-    /// Takes more of a call; `room` says how many bytes there may be of it.
+    /// Adds more of a call; `room` is the most bytes that the call may have.
     fn take(&mut self, id: &str, name: &str, arguments: &str, room: usize) {
         let call = &mut self.call;
         if call.id.is_empty() {
@@ -61,15 +61,16 @@ impl Slot {
             self.call.too_long = true;
         }
         if self.call.too_long {
-            // Half of an object is none. A service that gets its turn back may want to read one there.
+            // Truncated JSON is invalid. The arguments become an empty object, because a service may parse them when
+            // the turn is sent back.
             self.call.arguments = String::from("{}");
         }
     }
 }
 
 impl Calls {
-    /// Takes a piece; says whether its call is kept. Services number calls; some give all of them the same number, and then
-    /// another id begins another.
+    /// Adds a fragment and returns whether its call is stored. Some services give all calls of a turn the same index;
+    /// a named fragment with a different id then starts a new call.
     pub(crate) fn piece(&mut self, index: u64, id: &str, name: &str, arguments: &str) -> bool {
         self.came = self.came.saturating_add(id.len() + name.len() + arguments.len());
         let goes_on = |known: &str| name.is_empty() || id.is_empty() || known == id;
@@ -96,7 +97,7 @@ impl Calls {
         true
     }
 
-    /// Takes more of the arguments of a call that has begun; whatever else has this number is no call of ours.
+    /// Adds arguments to a call that has begun. Blocks of other types with this index are ignored.
     pub(crate) fn more(&mut self, index: u64, arguments: &str) {
         if self.slots.iter().any(|slot| slot.index == index) {
             self.piece(index, "", "", arguments);
@@ -105,7 +106,7 @@ impl Calls {
         }
     }
 
-    /// Takes a whole call of a service that does not number them; the call, if it is kept.
+    /// Adds a complete call of a service that does not number calls. Returns the call if it is stored.
     pub(crate) fn whole(&mut self, id: &str, name: &str, arguments: Option<&Value>) -> Option<&ToolCall> {
         let arguments = arguments.map(ToString::to_string).unwrap_or_default();
         let index = self.slots.len() as u64 + self.more;
@@ -121,36 +122,37 @@ impl Calls {
         self.slots.iter().map(|slot| &slot.call)
     }
 
-    /// Changes what the model wrote.
+    /// Applies a change to every name and all arguments.
     pub(crate) fn each_text(&mut self, change: impl Fn(&mut String)) {
         for Slot { call, .. } in &mut self.slots {
             [&mut call.name, &mut call.arguments].into_iter().for_each(&change);
         }
     }
 
-    /// How many calls came that are not kept.
+    /// Returns the number of calls that are not stored.
     pub(crate) fn not_kept(&self) -> u64 {
         self.more
     }
 
-    /// How many bytes came, whether they are kept or not.
+    /// Returns the number of bytes received, including those of calls that are not stored.
     pub(crate) fn bytes(&self) -> usize {
         self.came
     }
 
-    /// The arguments of the call with this number, as an object, empty if they are none; `None` if it is not kept.
+    /// Returns the arguments of the call with this index as an object, empty if they are invalid; `None` if the call
+    /// is not stored.
     pub(crate) fn arguments(&self, index: u64) -> Option<Value> {
         self.slots.iter().find(|slot| slot.index == index).map(|slot| object(&slot.call))
     }
 }
 
-/// The arguments of a call, as an object; nothing if they are none.
+/// Returns the arguments of a call as an object, empty if they are invalid.
 pub(crate) fn object(call: &ToolCall) -> Value {
     let value = serde_json::from_str::<Map<String, Value>>(&call.arguments);
     Value::Object(value.unwrap_or_default())
 }
 
-/// The tools in the form that most services take.
+/// Builds the tool declarations in the shape of most services.
 pub(crate) fn functions(call: &ModelCall) -> Node<'_> {
     Node::List(call.tools.iter().map(|spec| function_of(spec)).collect())
 }
@@ -159,7 +161,7 @@ fn function_of(spec: &ToolSpec) -> Node<'_> {
     Node::object([("type", "function".into()), ("function", declaration(spec, "parameters"))])
 }
 
-/// A tool: name, description, and the schema of its arguments under the service's word for it.
+/// Builds a tool declaration: name, description, and the argument schema under the service's member name.
 pub(crate) fn declaration<'a>(spec: &'a ToolSpec, parameters: &'static str) -> Node<'a> {
     Node::object([
         ("name", Node::from(&spec.name)),
@@ -168,7 +170,7 @@ pub(crate) fn declaration<'a>(spec: &'a ToolSpec, parameters: &'static str) -> N
     ])
 }
 
-/// The turns in which tools were called, with a message for each reply, in the form that most services take.
+/// Builds the turns with tool calls, followed by a message for each reply, in the shape of most services.
 pub(crate) fn rounds<'a>(
     call: &'a ModelCall,
     reply: impl Fn(&'a ToolCall, &'a ToolReply) -> Node<'a> + Copy,
@@ -201,7 +203,7 @@ mod tests {
         assert_eq!(calls(&pieces), [call("a", "f", "{\"x\":1}"), call("b", "g", "{}")]);
     }
 
-    // Some servers number all calls of a turn with 0; others repeat the id, or make up a new one, in every piece.
+    // Some servers number all calls of a turn with 0; others repeat the id, or generate a new one, in every fragment.
     #[test]
     fn another_name_with_another_id_is_another_call() {
         assert_eq!(

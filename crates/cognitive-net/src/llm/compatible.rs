@@ -1,5 +1,5 @@
-//! Where the services that speak OpenAI's chat completions differ from each other. Only what their documentation or
-//! their error messages say; everything else is found out by asking (see `terms`).
+//! The differences between services with OpenAI's chat completions API. Covers only documented differences and those
+//! visible in error messages; all others are found at run time (see `terms`).
 
 use cognitive_contract::media::Category;
 use cognitive_schema::SchemaTarget;
@@ -10,12 +10,12 @@ use crate::llm::openai::{Dialect, EVERYTHING, OPENAI};
 use crate::llm::terms::{Bind, Extra};
 use crate::llm::thinking::ThinkingWords;
 
-/// The dialect of a kind; `None` for those that speak something else.
+/// Returns the dialect of a kind; `None` for kinds with another API.
 pub(crate) fn dialect(kind: Kind) -> Option<Dialect> {
     match kind {
         Kind::Anthropic | Kind::Gemini | Kind::Ollama => None,
         Kind::OpenAi => Some(OPENAI),
-        // JSON mode only: a schema is answered with 400, or is taken and ignored.
+        // JSON mode only: a schema is answered with 400, or accepted and ignored.
         Kind::DeepSeek => Some(Dialect {
             ladder: NO_SCHEMA,
             sees: &[],
@@ -31,14 +31,15 @@ pub(crate) fn dialect(kind: Kind) -> Option<Dialect> {
         Kind::Moonshot => {
             Some(Dialect { ladder: NO_SCHEMA, thinking: ThinkingWords::Switch, ..DEFAULT_DIALECT })
         }
-        // Documents no `response_format` at all, and mixes thoughts into the text unless told to keep them apart.
+        // Documents no `response_format`, and mixes thoughts into the text unless `reasoning_split` is set.
         Kind::MiniMax => Some(Dialect {
             ladder: ONLY_PROMPT,
             switches: &["reasoning_split"],
             thinking: ThinkingWords::Nothing,
             ..DEFAULT_DIALECT
         }),
-        // Refuses members that it does not know, counts tokens without being asked, and has its own word for the seed.
+        // Refuses unknown members, reports token counts without a request for them, and uses another name for the
+        // seed.
         Kind::Mistral => Some(Dialect {
             without: &[Extra::StreamUsage, Extra::ThinkingBudget],
             seed: "random_seed",
@@ -46,12 +47,12 @@ pub(crate) fn dialect(kind: Kind) -> Option<Dialect> {
             largest_image: TEN,
             ..DEFAULT_DIALECT
         }),
-        // Knows schemas, but no JSON mode.
+        // Supports schemas, but no JSON mode.
         Kind::LmStudio => Some(Dialect { ladder: NO_JSON_MODE, alone: GRAMMARS, ..DEFAULT_DIALECT }),
-        // Its grammars, which Ollama uses too, tell a success from a failure and know lengths. OpenAI's words do neither,
-        // and a small model then writes an `error` into a success.
+        // Its grammars, which Ollama uses too, express lengths and the difference between a success and an error. The
+        // OpenAI schema dialect expresses neither, and small models then write an `error` into a success.
         Kind::LlamaCpp => {
-            // Blind unless it was started with a projector, which only its owner knows.
+            // No vision unless the server was started with a projector, which only its operator knows.
             Some(Dialect {
                 target: SchemaTarget::Ollama,
                 alone: GRAMMARS,
@@ -60,7 +61,7 @@ pub(crate) fn dialect(kind: Kind) -> Option<Dialect> {
                 ..DEFAULT_DIALECT
             })
         }
-        // The last of them may be any server, also one with grammars.
+        // Both vLLM and an unknown compatible server may use grammars.
         Kind::Vllm => Some(Dialect {
             alone: GRAMMARS,
             sees: EYES_AND_EARS,
@@ -75,7 +76,7 @@ pub(crate) fn dialect(kind: Kind) -> Option<Dialect> {
     }
 }
 
-/// What most of them take. The limit of tokens has its old name: all of them know it, few know the new one.
+/// The features of most services. The token limit uses its old name: all services know it, few know the new one.
 const DEFAULT_DIALECT: Dialect = Dialect {
     target: SchemaTarget::OpenAi,
     ladder: EVERYTHING,
@@ -94,10 +95,10 @@ const EYES_AND_EARS: &[Category] = &[Category::Image, Category::Audio];
 const ALL_BUT_VIDEO: &[Category] = &[Category::Image, Category::Audio, Category::Document];
 /// Ten megabytes per image, counted as base64.
 const TEN: u64 = media::bytes_in(10_000_000);
-/// A whole request with images may have four megabytes.
+/// Four megabytes are the limit for a whole request with images.
 const FOUR: u64 = media::bytes_in(3_900_000);
 
-/// A grammar that lets only answers through lets no call of a tool through, and the server does not say so.
+/// A grammar that permits only answers also blocks tool calls, and the server does not report this.
 const GRAMMARS: &[Bind] = &[Bind::Schema, Bind::Json];
 
 const NO_SCHEMA: &[Bind] = &[Bind::Json, Bind::Prompt];

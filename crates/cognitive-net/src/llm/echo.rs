@@ -1,20 +1,20 @@
-//! Keeps the key out of answers. A service that puts the key it was given into its text, as some gateways do for whoever
-//! debugs them, would hand it to everybody who reads the answer. Only the key itself is looked for, wherever pieces part it;
-//! text that cannot be the beginning of the key passes at once and uncopied.
+//! Removes the key from answers. Some gateways echo the key in their text for debugging, and every reader of the
+//! answer would see it. Searches only for the key itself, also across pieces. Text that cannot be the start of the
+//! key passes immediately and without a copy.
 
 use memchr::{memchr_iter, memmem};
 
 use crate::redact::GONE;
 use crate::secret::Secret;
 
-/// Shorter keys are placeholders, such as the names of services, and may stand in an answer as words.
+/// Shorter keys are placeholders, such as service names, and may occur in an answer as words.
 const MIN_LENGTH: usize = 16;
 
-/// Stands between a service and whoever takes its text.
+/// A filter between a service and the consumer of its text.
 #[derive(Default)]
 pub(crate) struct Echo<'a> {
     key: Option<&'a str>,
-    /// The beginning of the key, perhaps.
+    /// Withheld text that may be the start of the key.
     held: String,
 }
 
@@ -24,7 +24,7 @@ impl<'a> Echo<'a> {
         Self { key, held: String::new() }
     }
 
-    /// Hands a piece on, without the key and without an end that could become one.
+    /// Forwards a piece without the key, and withholds an end that may be the start of the key.
     pub(crate) fn pass(&mut self, text: &str, mut on: impl FnMut(&str)) {
         let Some(key) = self.key else { return on(text) };
         if self.held.is_empty() && !holds(text, key) && begun(text, key) == 0 {
@@ -39,7 +39,7 @@ impl<'a> Echo<'a> {
         }
     }
 
-    /// Hands on what was held at the end: it did not become the key.
+    /// Forwards the withheld text at the end, because it did not become the key.
     pub(crate) fn end(&mut self, mut on: impl FnMut(&str)) {
         let rest = std::mem::take(&mut self.held);
         if !rest.is_empty() {
@@ -47,7 +47,7 @@ impl<'a> Echo<'a> {
         }
     }
 
-    /// A text that comes as a whole.
+    /// Removes the key from a complete text.
     pub(crate) fn clean(&self, text: &mut String) {
         if let Some(key) = self.key.filter(|key| holds(text, key)) {
             *text = without(text, key);
@@ -56,7 +56,7 @@ impl<'a> Echo<'a> {
 }
 
 fn holds(text: &str, key: &str) -> bool {
-    // Most pieces are shorter than any key, and making ready for a search takes longer than they are.
+    // Most pieces are shorter than any key, and setting up a search would cost more than the search itself.
     text.len() >= key.len() && memmem::find(text.as_bytes(), key.as_bytes()).is_some()
 }
 
@@ -64,7 +64,7 @@ fn without(text: &str, key: &str) -> String {
     text.replace(key, GONE)
 }
 
-/// How many bytes at the end of a text are the beginning of the key.
+/// Returns how many bytes at the end of a text are the start of the key.
 fn begun(text: &str, key: &str) -> usize {
     let (text, key) = (text.as_bytes(), key.as_bytes());
     let from = text.len().saturating_sub(key.len().saturating_sub(1));

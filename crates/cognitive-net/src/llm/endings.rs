@@ -1,5 +1,5 @@
-//! How a try ends that brought no plain answer: too late, with something that is none, or with an end that the service
-//! tells as an error. Only words it; whether there is another try, the loop in `remote` decides.
+//! The faults and endings of an attempt without a plain answer: a timeout, an unusable body, or an ending that the
+//! service reports as an error. Only builds them; the loop in `remote` decides on retries.
 
 use cognitive_contract::ports::{FailureKind, Finish, ProviderError};
 
@@ -9,12 +9,12 @@ use crate::frames::Unreadable;
 use crate::llm::measure::Excess;
 use crate::retry::Again;
 
-/// There was no answer in time.
+/// Returns the fault for an answer that did not arrive in time.
 pub(crate) fn too_late() -> Fault {
     Fault::new(ProviderError::Timeout, FailureKind::Timeout, Again::Never)
 }
 
-/// The end of an answer that some services tell as an error: a guard that stopped it, or the limit of tokens.
+/// Returns the ending that some services report as an error: a content filter or the token limit.
 pub(crate) fn ending(complaint: &Complaint, reporter: Reporter<'_>) -> Option<Finish> {
     if complaint.is_refusal() {
         let why = reporter.quote(complaint).unwrap_or_else(|| "the prompt was blocked".to_owned());
@@ -23,7 +23,7 @@ pub(crate) fn ending(complaint: &Complaint, reporter: Reporter<'_>) -> Option<Fi
     complaint.is_cut_off().then_some(Finish::CutOff)
 }
 
-/// A document that is none of a model: an error that is not marked as one, or something else.
+/// Returns the fault for a document that is not an answer: an unmarked error, or something else.
 pub(crate) fn no_answer(document: &str, reporter: Reporter<'_>) -> Fault {
     let complaint = Complaint::of_body(document.as_bytes());
     if complaint.status.is_some() {
@@ -32,7 +32,7 @@ pub(crate) fn no_answer(document: &str, reporter: Reporter<'_>) -> Fault {
     reporter.unreadable("JSON that is not an answer of a model")
 }
 
-/// A frame that cannot be read: half of it, or something else.
+/// Returns the fault for a frame that is not JSON: truncated, or something else.
 pub(crate) fn not_json(error: &serde_json::Error, reporter: Reporter<'_>) -> Fault {
     if error.is_eof() {
         return reporter.interrupted("its JSON ended early", FailureKind::Network, Again::Later);
@@ -40,7 +40,7 @@ pub(crate) fn not_json(error: &serde_json::Error, reporter: Reporter<'_>) -> Fau
     reporter.unreadable("something that is not JSON; is the address right?")
 }
 
-/// A body that cannot be read as an answer.
+/// Returns the fault for a body that cannot be read as an answer.
 pub(crate) fn unreadable(why: Unreadable, reporter: Reporter<'_>) -> Fault {
     match why {
         Unreadable::Page => reporter.unreadable("a web page; is the address right?"),
@@ -53,7 +53,7 @@ pub(crate) fn unreadable(why: Unreadable, reporter: Reporter<'_>) -> Fault {
     }
 }
 
-/// An answer that is not read on.
+/// Returns the fault for an answer that exceeds a limit.
 pub(crate) fn too_long(excess: Excess, reporter: Reporter<'_>) -> Fault {
     const MIB: usize = 1024 * 1024;
     let why = match excess {

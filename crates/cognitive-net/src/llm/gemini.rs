@@ -1,4 +1,4 @@
-//! Gemini's `streamGenerateContent`. The key travels in a header, never in the address. Thoughts are skipped.
+//! Gemini's `streamGenerateContent`. The key is sent in a header, never in the URL. Thoughts are skipped.
 
 use std::borrow::Cow;
 
@@ -16,17 +16,17 @@ use crate::llm::media::{self, Style};
 use crate::llm::terms::{Bind, Extra, Terms};
 use crate::llm::{Endpoint, Reading, Wire, at, count, first_candidate, names_in, text_of, thinking, turns};
 
-/// Seeds are 32-bit numbers here.
+/// The API uses 32-bit seeds.
 const SEED: u64 = 0x7FFF_FFFF;
 
-/// Images are scaled down to this side by the service.
+/// The service scales larger images down to this side length.
 const MAX_SIDE_LENGTH: u32 = 3072;
-/// A request may have 100 MB; this much, as base64, leaves room for the rest of it.
+/// A request may have 100 MB; this much base64 leaves room for the rest of it.
 const MAX_SIZE: u64 = media::bytes_in(95_000_000);
-/// In megabytes, for a document that is sent within the request.
+/// In megabytes, for a document inside the request.
 const MAX_PDF_SIZE: u64 = 47;
 
-/// How hard to think, for models that take no number. Not all of them know a step between these.
+/// Returns the thinking level for models that accept no number. Some models know no level between these.
 fn level(tokens: u32) -> &'static str {
     match tokens {
         0 => "minimal",
@@ -65,7 +65,7 @@ impl Gemini {
         if terms.bind != Bind::Prompt {
             set("responseMimeType", "application/json".into());
         }
-        // Only a model that makes images may be asked for them.
+        // Only image models accept a request for images.
         if call.wants_media && media::draws(&self.endpoint.model) {
             set("responseModalities", json!(["TEXT", "IMAGE"]).into());
         }
@@ -175,14 +175,15 @@ impl Wire for Gemini {
                     *arguments = json!({});
                 }
             }
-            // With its signature, without which the service does not go on.
+            // The part includes its signature, which the service requires in the next request.
             if reading.keeps_parts {
                 reading.keep_part(part.into_owned());
             }
         }
         let reason = text_of(candidate, "/finishReason").filter(|reason| !is_silent(reason));
         if reason == Some(UNEXPECTED_CALL) && !reading.keeps_parts {
-            // Who offered nothing is told what the model wanted; the call itself stays with the service.
+            // No tools were offered, so only the name of the call is reported; the service does not return the call
+            // itself.
             reading.calls().whole("", &called(candidate), None);
             reading.stopped(Some(Finish::Complete));
             return Ok(());
@@ -201,13 +202,13 @@ impl Wire for Gemini {
     }
 }
 
-/// A turn with calls, and all replies to it in one turn of the user.
+/// Builds the turn with calls, followed by one user turn with all replies.
 fn round(round: &ToolRound) -> [Node<'_>; 2] {
     let replies = round.calls.iter().map(|(call, told)| reply(call, told)).collect();
     [Node::from(&round.turn), Node::object([("role", "user".into()), ("parts", Node::List(replies))])]
 }
 
-/// A reply is an object here.
+/// Builds a reply, which must be an object in this API.
 fn reply<'a>(call: &'a ToolCall, told: &ToolReply) -> Node<'a> {
     let content: Value = serde_json::from_str(&told.content).unwrap_or_default();
     let response = if told.ok { json!({ "result": content }) } else { content };
@@ -218,12 +219,12 @@ fn reply<'a>(call: &'a ToolCall, told: &ToolReply) -> Node<'a> {
     Node::object([("functionResponse", Node::Object(reply))])
 }
 
-/// A turn in parts.
+/// The format of a turn with parts.
 const PARTS: Style = Style { text: |text| Node::object([("text", text)]), part };
 
 fn part(medium: &MediaPart) -> Node<'_> {
     let mime = match medium.media_type {
-        // In its documentation these two have other names.
+        // The API uses other names for these two types.
         MediaType::Mp3 => "audio/mp3",
         MediaType::Quicktime => "video/mov",
         other => other.mime(),
@@ -241,15 +242,16 @@ fn parts(text: Node<'_>) -> Node<'_> {
     Node::List(vec![Node::object([("text", text)])])
 }
 
-/// The reason of a model that called what it was not offered.
+/// The finish reason of a model that called a tool that was not offered.
 const UNEXPECTED_CALL: &str = "UNEXPECTED_TOOL_CALL";
 
-/// Whether a reason is none: proxies fill in every member.
+/// Returns whether a reason is empty: proxies fill in every member.
 fn is_silent(reason: &str) -> bool {
     reason.is_empty() || reason.ends_with("_UNSPECIFIED")
 }
 
-/// The name of a call that nobody offered, as far as the service says it: its message ends in the call as code.
+/// Returns the name of a call that was not offered, as far as the service reports it: its message ends with the call
+/// as code.
 fn called(candidate: &Value) -> String {
     let message = text_of(candidate, "/finishMessage").unwrap_or_default();
     let (_, call) = message.rsplit_once(": ").unwrap_or(("", message));
@@ -259,7 +261,7 @@ fn called(candidate: &Value) -> String {
     if name.is_empty() { UNEXPECTED_CALL.to_lowercase() } else { name }
 }
 
-/// Why the model stopped. A guard that stops an answer is a refusal, by whatever name.
+/// Maps a finish reason. An answer that a content filter stopped is a refusal, under any name.
 fn finish(reason: &str, candidate: &Value) -> Result<Finish, Complaint> {
     let why = text_of(candidate, "/finishMessage").filter(|why| !why.is_empty());
     match reason {
@@ -269,8 +271,8 @@ fn finish(reason: &str, candidate: &Value) -> Result<Finish, Complaint> {
         _ if ["SAFETY", "PROHIBITED", "RECITATION", "BLOCK"].iter().any(|word| reason.contains(word)) => {
             Ok(refused(reason, why))
         }
-        // `OTHER`, `MALFORMED_FUNCTION_CALL` and whatever may be added: the model did not end by itself, and its text cannot
-        // be trusted to be whole.
+        // `OTHER`, `MALFORMED_FUNCTION_CALL` and future reasons: the generation was aborted, so the text may be
+        // incomplete.
         _ => {
             let text = why.map_or_else(
                 || format!("the model stopped: {reason}"),

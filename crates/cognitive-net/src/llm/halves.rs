@@ -1,19 +1,19 @@
-//! Characters that a service cut in two. Outside the basic plane, JSON writes a character as two escapes; a service that
-//! cuts its text between them sends one half at the end of a frame and the other at the beginning of the next. Neither
-//! frame is JSON that Rust reads, because no text can hold half a character.
+//! Repairs surrogate pairs that a service split between frames. JSON writes a character outside the basic plane as
+//! two escapes. A service that cuts its text between them sends one half at the end of a frame and the other at the
+//! start of the next. Neither frame parses, because a Rust string cannot hold half a character.
 //!
-//! While a frame is read, a half is a stand-in: one of the private characters of the last plane. Where pieces are put
-//! together, two halves become their character, and one that stays alone becomes U+FFFD. Looks only at frames that could
-//! not be read otherwise, so nobody else's private characters are touched before the first half has come.
+//! While a frame is parsed, a placeholder replaces each lone half: a private-use character of the last plane. When
+//! pieces are joined, two halves become their character, and a lone half becomes U+FFFD. Only frames that fail to
+//! parse are changed, so private-use characters stay unchanged until the first half arrives.
 
 use serde_json::Value;
 
-/// Half `0xD800` has the stand-in `U+10D800`, and so on.
+/// The offset from a half to its placeholder: `0xD800` becomes `U+10D800`, and so on.
 const STAND_IN: u32 = 0x10_0000;
 const FIRST_HALVES: std::ops::Range<u32> = 0xD800..0xDC00;
 const SECOND_HALVES: std::ops::Range<u32> = 0xDC00..0xE000;
 
-/// The frame with a stand-in for each half that is alone; `None` if there is none.
+/// Returns the frame with a placeholder for each lone half; `None` if it has none.
 pub(crate) fn mended(frame: &str) -> Option<String> {
     let (mut text, mut rest, mut found) = (String::with_capacity(frame.len()), frame, false);
     while let Some(at) = rest.find('\\') {
@@ -37,7 +37,7 @@ pub(crate) fn mended(frame: &str) -> Option<String> {
     found.then_some(text)
 }
 
-/// Puts halves together that belong together; what is left of them becomes the sign for what could not be read.
+/// Joins matching halves and replaces the others with U+FFFD.
 pub(crate) fn settle(text: &mut String) {
     if !text.chars().any(is_stand_in) {
         return;
@@ -55,7 +55,7 @@ pub(crate) fn settle(text: &mut String) {
     *text = settled;
 }
 
-/// The same for every text in a value.
+/// Settles every text in a value.
 pub(crate) fn settle_value(value: &mut Value) {
     match value {
         Value::String(text) => settle(text),
@@ -65,14 +65,14 @@ pub(crate) fn settle_value(value: &mut Value) {
     }
 }
 
-/// A text that comes in pieces of which one may end in half a character.
+/// A text that arrives in pieces, one of which may end in half a character.
 #[derive(Debug, Default)]
 pub(crate) struct Seam {
     held: Option<char>,
 }
 
 impl Seam {
-    /// The next piece, behind what the last one held back.
+    /// Returns the next piece, with the half withheld from the last one in front.
     pub(crate) fn join(&mut self, piece: &str) -> String {
         let mut text: String = self.held.take().into_iter().chain(piece.chars()).collect();
         let last = text.chars().next_back();
@@ -84,13 +84,13 @@ impl Seam {
         text
     }
 
-    /// What is left when no more comes.
+    /// Returns a replacement for a half that is still withheld at the end.
     pub(crate) fn end(&mut self) -> Option<&'static str> {
         self.held.take().map(|_| "\u{fffd}")
     }
 }
 
-/// The half that a text begins with, as an escape of JSON.
+/// Returns the half at the start of a text, as a JSON escape.
 fn half(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     let code = u32::from_str_radix(digits, 16).ok()?;
@@ -101,7 +101,7 @@ fn stand_in(half: u32) -> Option<char> {
     char::from_u32(STAND_IN + half)
 }
 
-/// The half that a character stands in for.
+/// Returns the half that a placeholder represents.
 fn code(letter: char) -> Option<u32> {
     let code = u32::from(letter).checked_sub(STAND_IN)?;
     (FIRST_HALVES.start..SECOND_HALVES.end).contains(&code).then_some(code)
@@ -111,7 +111,7 @@ fn is_stand_in(letter: char) -> bool {
     code(letter).is_some()
 }
 
-/// The character that two halves make.
+/// Returns the character that two halves form.
 fn pair(first: u32, second: u32) -> Option<char> {
     if !FIRST_HALVES.contains(&first) || !SECOND_HALVES.contains(&second) {
         return None;

@@ -1,42 +1,44 @@
-//! How long an answer may be. What the model says is counted apart from what the service wraps it in: a stream of small
-//! pieces may be fifty times as long as its text. Both end: the text at its own limit, the wrapping where it has become
-//! out of all proportion to the text. Reads nothing.
+//! The limits on the length of an answer. The model's output is counted apart from the service's wrapping: a stream
+//! of small pieces may be fifty times as long as its text. The text has a fixed limit, and the wrapping a limit in
+//! proportion to the text. Parses nothing.
 
-/// What may come around an answer, however short that is: marks of life, counts, members that nobody asked for.
+/// The wrapping allowed for any answer: keep-alives, counts, unrequested members.
 const FREE: usize = 32 * 1024 * 1024;
-/// What may come around each byte of an answer besides. The wordiest services send a third of this with every letter.
+/// The additional wrapping allowed per byte of an answer. The most verbose services send a third of this with every
+/// letter.
 const PER_BYTE: usize = 1024;
 
-/// How much of an answer has come.
+/// The amount of an answer received so far.
 #[derive(Debug)]
 pub(crate) struct Measure {
-    /// The most that the model may say, in bytes.
+    /// The most bytes that the model may write.
     longest: usize,
-    /// All bytes that came.
+    /// The number of bytes received.
     wire: usize,
 }
 
-/// Why an answer is not read on.
+/// The limit that an answer exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Excess {
-    /// The model says more than this.
+    /// The model's output is longer than this.
     Said(usize),
-    /// So much came, and so little of it was said by the model.
+    /// The wrapping is out of proportion to the model's output.
     Wrapping { wire: usize, said: usize },
 }
 
 impl Measure {
-    /// For an answer in which the model may say so much.
+    /// Creates a measure for an answer of at most `longest` bytes of model output.
     pub(crate) fn new(longest: usize) -> Self {
         Self { longest, wire: 0 }
     }
 
-    /// Takes note of bytes that came.
+    /// Counts received bytes.
     pub(crate) fn came(&mut self, bytes: usize) {
         self.wire = self.wire.saturating_add(bytes);
     }
 
-    /// Whether to read on, when the model has said so much. A document is kept until its end, so all of it counts.
+    /// Checks the limits after `said` bytes of model output. A document is buffered to its end, so all of its bytes
+    /// count.
     pub(crate) fn check(&self, said: usize, is_document: bool) -> Result<(), Excess> {
         if said > self.longest || (is_document && self.wire > self.longest) {
             return Err(Excess::Said(self.longest));

@@ -1,5 +1,5 @@
-//! Media in requests and answers: the words that several services share, and what they take of each kind. The media of a
-//! call stand before the text of its input, each after a label with its number. Decodes nothing and fetches nothing.
+//! Media in requests and answers: the JSON shapes shared by several services, and the accepted formats. The media of
+//! a call precede the text of its input, each after a label with its number. Decodes nothing and fetches nothing.
 
 use bytes::Bytes;
 use cognitive_contract::media::{AcceptedForm, Category, MediaPart, MediaType, Reported};
@@ -11,23 +11,24 @@ use crate::llm::{Reading, text_of};
 
 const MIB: u64 = 1 << 20;
 
-/// What every service with eyes takes; the first is what an image becomes that has to be made smaller.
+/// The image types that every vision service accepts. An image that must be made smaller is converted to the first of
+/// them.
 pub(crate) const IMAGES: &[MediaType] = &[MediaType::Jpeg, MediaType::Png, MediaType::Webp];
-/// The same for the services that take GIF too.
+/// The image types of services that also accept GIF.
 pub(crate) const IMAGES_AND_GIF: &[MediaType] =
     &[MediaType::Jpeg, MediaType::Png, MediaType::Webp, MediaType::Gif];
 
-/// How one service writes the parts of a turn.
+/// The format in which a service writes the parts of a turn.
 #[derive(Clone, Copy)]
 pub(crate) struct Style {
     /// A piece of text.
     pub(crate) text: for<'a> fn(Node<'a>) -> Node<'a>,
-    /// A medium.
+    /// A media item.
     pub(crate) part: for<'a> fn(&'a MediaPart) -> Node<'a>,
 }
 
-/// Puts the media of a call into the turn with its input: `first` turns come before the examples, and `member` is what a
-/// turn calls its content.
+/// Inserts the media of a call into the turn with its input. `first` turns precede the examples, and `member` is the
+/// name of a turn's content member.
 pub(crate) fn attach<'a>(
     turns: &mut [Node<'a>],
     first: usize,
@@ -47,7 +48,7 @@ pub(crate) fn attach<'a>(
     set(input_of(turns, first, call), member, Node::List(parts));
 }
 
-/// The turn with the input. Each example before it is two turns.
+/// Returns the turn with the input. Each example before it has two turns.
 pub(crate) fn input_of<'n, 'a>(
     turns: &'n mut [Node<'a>],
     first: usize,
@@ -56,7 +57,7 @@ pub(crate) fn input_of<'n, 'a>(
     turns.get_mut(first + 2 * call.examples.len())
 }
 
-/// Gives an object a member, in the place of one that it may have.
+/// Sets a member of an object, replacing an existing one.
 pub(crate) fn set<'a>(object: Option<&mut Node<'a>>, member: &'static str, value: Node<'a>) {
     let Some(Node::Object(members)) = object else { return };
     match members.iter_mut().find(|(name, _)| *name == member) {
@@ -65,7 +66,7 @@ pub(crate) fn set<'a>(object: Option<&mut Node<'a>>, member: &'static str, value
     }
 }
 
-/// `Image 0:`. Instructions and input speak of media by their number.
+/// Returns a label such as `Image 0:`. Instructions and input refer to media by number.
 fn label(medium: &MediaPart) -> Node<'static> {
     let kind = match medium.category() {
         Category::Image => "Image",
@@ -76,66 +77,67 @@ fn label(medium: &MediaPart) -> Node<'static> {
     Value::String(format!("{kind} {}:", medium.index)).into()
 }
 
-/// The bytes of a medium.
+/// Returns the base64 of a media item.
 pub(crate) fn base64(medium: &MediaPart) -> Node<'_> {
     Node::Base64 { before: String::new(), data: &medium.base64 }
 }
 
-/// The bytes of a medium as a data URL.
+/// Returns a media item as a data URL.
 pub(crate) fn data_url(medium: &MediaPart) -> Node<'_> {
     Node::Base64 { before: format!("data:{};base64,", medium.media_type), data: &medium.base64 }
 }
 
-/// Whether all media of a call can stand in JSON as they are. They should; but whoever could put a quotation mark into
-/// one could write the rest of the request.
+/// Returns whether all media of a call are plain base64, which is written into JSON unescaped. Guards against
+/// injection: a quotation mark in the data could rewrite the rest of the request.
 pub(crate) fn are_sound(call: &ModelCall) -> bool {
     let sound = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
     call.media.iter().all(|medium| medium.base64.iter().all(sound))
 }
 
-/// The beginning of a medium, for comparing it with what a service says.
+/// Returns the start of a media item, for comparison with messages of a service.
 pub(crate) fn beginning(medium: &MediaPart) -> &str {
     const ENOUGH: usize = 4 * 1024;
     let data: &Bytes = &medium.base64;
     std::str::from_utf8(data.get(..ENOUGH).unwrap_or(data)).unwrap_or_default()
 }
 
-/// A piece of text where every part names its kind.
+/// Builds a text part with a type member.
 pub(crate) fn typed_text(text: Node<'_>) -> Node<'_> {
     Node::object([("type", "text".into()), ("text", text)])
 }
 
-/// Images up to so many bytes each, and a side beyond which the service would scale them down itself.
+/// Accepts images up to `largest` bytes and `longest_side`, above which the service would scale them down itself.
 pub(crate) fn images(types: &'static [MediaType], longest_side: u32, largest: u64) -> AcceptedForm {
     AcceptedForm::of(types).sized(longest_side).up_to(largest)
 }
 
-/// PDF up to so many megabytes.
+/// Accepts PDF up to this many megabytes.
 pub(crate) fn pdf(largest: u64) -> AcceptedForm {
     AcceptedForm::of(&[MediaType::Pdf]).up_to(largest * MIB)
 }
 
-/// How many bytes may stand behind so much base64.
+/// Returns how many bytes this much base64 encodes.
 pub(crate) const fn bytes_in(base64: u64) -> u64 {
     base64 / 4 * 3
 }
 
-/// Whether a model makes images. The services call none otherwise, and a model that makes none refuses to be asked.
+/// Returns whether a model generates images. The services have no marker except the name, and other models refuse a
+/// request for images.
 pub(crate) fn draws(model: &str) -> bool {
     model.contains("image")
 }
 
-/// Notes a medium of an answer.
+/// Records a media item of an answer.
 pub(crate) fn note(reading: &mut Reading, media_type: &str, base64: &str) {
     if base64.is_empty() {
         return;
     }
-    // The model is at work, although it says nothing.
+    // The model is working, although it writes no text.
     reading.thinks = true;
     reading.media.push(Reported { media_type: media_type.to_owned(), base64: base64.to_owned() });
 }
 
-/// Notes the images of a message in chat completions: data URLs beside its text.
+/// Records the images of a chat completions message: data URLs next to its text.
 pub(crate) fn note_images(message: &Value, reading: &mut Reading) {
     for image in message.get("images").and_then(Value::as_array).into_iter().flatten() {
         let url = text_of(image, "/image_url/url").unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Ollama's own chat API, in JSON lines. Thinking is skipped. A prompt that does not fit is an error here: left alone,
-//! Ollama would cut it and answer as if nothing had happened.
+//! Ollama's native chat API, in JSON lines. Thinking is skipped. A prompt that does not fit becomes an error: by
+//! default, Ollama would truncate it silently.
 
 use cognitive_contract::media::{AcceptedForm, Category, MediaType};
 use cognitive_contract::ports::{Finish, ModelCall, Usage};
@@ -18,12 +18,12 @@ use crate::llm::{
     Endpoint, Reading, Wire, at, count, messages_with_instructions, names_in, text_of, thinking,
 };
 
-/// The port that Ollama listens on unless told otherwise.
+/// The default port of Ollama.
 const PORT: u16 = 11_434;
-/// Seeds are 32-bit numbers to some of its engines.
+/// Some of its engines use 32-bit seeds.
 const SEED: u64 = 0x7FFF_FFFF;
 
-/// No model that it runs looks at more than a part of this.
+/// The longest image side. No model that Ollama runs uses more than a part of it.
 const MAX_SIDE_LENGTH: u32 = 2048;
 
 /// An Ollama server.
@@ -45,7 +45,7 @@ impl Wire for Ollama {
         &[Extra::StreamUsage, Extra::OldTokenName, Extra::TokenLimit, Extra::ThinkingBudget]
     }
 
-    /// Its grammar lets no call through, and it does not say so.
+    /// Its grammar blocks tool calls, and Ollama does not report this.
     fn without_beside_tools(&self) -> &'static [Bind] {
         &[Bind::Schema, Bind::Json]
     }
@@ -66,7 +66,7 @@ impl Wire for Ollama {
             ("model", Node::from(&self.endpoint.model)),
             ("messages", Node::List(messages)),
             ("stream", true.into()),
-            // Neither the prompt nor what was written may silently fall out of the window.
+            // Disables silent truncation of the prompt and of the generated text.
             ("truncate", false.into()),
             ("shift", false.into()),
             ("options", options(call, terms)),
@@ -85,13 +85,13 @@ impl Wire for Ollama {
         Node::Object(body)
     }
 
-    /// It knows a switch and no number.
+    /// Returns the outcome; the API has a switch but no budget.
     fn thought(&self, tokens: u32, _: &Terms) -> ThoughtOutcome {
         if tokens == 0 { ThoughtOutcome::Off } else { ThoughtOutcome::Effort }
     }
 
     fn form(&self, category: Category) -> Option<AcceptedForm> {
-        // Not all of its engines read more than these.
+        // Some of its engines read no other types.
         let types = &[MediaType::Jpeg, MediaType::Png];
         (category == Category::Image).then(|| AcceptedForm::of(types).sized(MAX_SIDE_LENGTH))
     }
@@ -113,7 +113,7 @@ impl Wire for Ollama {
             let id = text_of(call, "/id").unwrap_or_default();
             reading.calls().whole(id, name, at(call, "/function/arguments"));
         }
-        // A document cannot go on, whatever it says.
+        // A document cannot continue, whatever its `done` member is.
         let is_over = reading.is_document && frame.get("message").is_some_and(Value::is_object);
         if !is_over && frame.get("done").and_then(Value::as_bool) != Some(true) {
             return Ok(());
@@ -135,7 +135,7 @@ impl Wire for Ollama {
         json!({ "role": "assistant", "content": said, "tool_calls": calls })
     }
 
-    /// A name without a tag means the tag `latest`, so both are known.
+    /// Returns the model names. A name without a tag means `latest`, so both forms are returned.
     fn names(&self, list: &Value) -> Vec<String> {
         let mut names = names_in(list, "models", "name");
         let short: Vec<String> =
@@ -145,13 +145,13 @@ impl Wire for Ollama {
     }
 }
 
-/// What the model is told of a call.
+/// Builds the message with a tool result.
 fn reply<'a>(call: &'a ToolCall, told: &'a ToolReply) -> Node<'a> {
     let (name, content) = (Node::from(&call.name), Node::from(&told.content));
     Node::object([("role", "tool".into()), ("tool_name", name), ("content", content)])
 }
 
-/// Images stand beside the text of a turn, in their order; which is which, the text has to say.
+/// Attaches images to the input. They are sent in order, separate from the text, so the text must number them.
 fn attach<'a>(messages: &mut [Node<'a>], call: &'a ModelCall) {
     if call.media.is_empty() {
         return;
@@ -177,8 +177,8 @@ fn options(call: &ModelCall, terms: &Terms) -> Node<'static> {
     Node::Object(options)
 }
 
-/// `OLLAMA_HOST` as a base address: it is written for the server, so it may lack the scheme, the host or the port, and
-/// may name the address that means "listen everywhere".
+/// Converts `OLLAMA_HOST` to a base URL. The variable is meant for the server: it may lack the scheme, host or port,
+/// and it may be the wildcard address.
 pub(crate) fn base_of_host(host: &str) -> String {
     let host = host.trim();
     let (scheme, rest) = host.split_once("://").unwrap_or(("http", host));
@@ -187,7 +187,7 @@ pub(crate) fn base_of_host(host: &str) -> String {
     let place = place.replace("0.0.0.0", "127.0.0.1").replace("[::]", "[::1]");
     let has_port = place.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
     let port = match (has_port, host.contains("://")) {
-        // With a scheme the author means its port.
+        // With a scheme, the default port of the scheme applies.
         (true, _) | (false, true) => String::new(),
         (false, false) => format!(":{PORT}"),
     };

@@ -1,5 +1,5 @@
-//! Chat completions: OpenAI, and every service that speaks the same. What differs between them stands in a `Dialect`.
-//! Reasoning is no part of an answer; it is only kept to be sent back where a service insists.
+//! The chat completions API of OpenAI and compatible services. A `Dialect` holds the differences between them.
+//! Reasoning is not part of an answer; it is stored only for services that require it in the next request.
 
 use std::borrow::Cow;
 
@@ -21,28 +21,28 @@ use crate::llm::{
     thinking,
 };
 
-/// Where one service differs from the others.
+/// The differences of one service from the others.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Dialect {
-    /// The words for a schema in `response_format`.
+    /// The schema dialect for `response_format`.
     pub(crate) target: SchemaTarget,
-    /// Which values of `response_format` it takes, the tightest first.
+    /// The supported values of `response_format`, strictest first.
     pub(crate) ladder: &'static [Bind],
-    /// What it is known not to take.
+    /// The features that are known to be unsupported.
     pub(crate) without: &'static [Extra],
-    /// How it calls the seed.
+    /// The name of the seed member.
     pub(crate) seed: &'static str,
-    /// How its models are told to think.
+    /// The members that control thinking.
     pub(crate) thinking: ThinkingWords,
-    /// Switches that it needs to be turned on.
+    /// Switches that must be set to true.
     pub(crate) switches: &'static [&'static str],
-    /// The bindings that keep its models from calling tools, or that it refuses beside them.
+    /// The bindings that block tool calls, or that the service refuses together with tools.
     pub(crate) alone: &'static [Bind],
-    /// The kinds of media that its models are taken to understand.
+    /// The media categories that its models are assumed to understand.
     pub(crate) sees: &'static [Category],
-    /// The types of images that it takes.
+    /// The accepted image types.
     pub(crate) images: &'static [MediaType],
-    /// The most bytes of an image.
+    /// The largest image, in bytes.
     pub(crate) largest_image: u64,
 }
 
@@ -63,12 +63,12 @@ pub(crate) const OPENAI: Dialect = Dialect {
     largest_image: 20 << 20,
 };
 
-/// Images are scaled down to this side by the service.
+/// The service scales larger images down to this side length.
 const MAX_SIDE_LENGTH: u32 = 2048;
-/// In megabytes: what 50 of base64 hold.
+/// In megabytes: the content of 50 MB of base64.
 const MAX_PDF_SIZE: u64 = 35;
 
-/// A service with chat completions.
+/// A service with the chat completions API.
 #[derive(Debug)]
 pub(crate) struct OpenAi {
     pub(crate) dialect: Dialect,
@@ -159,7 +159,7 @@ impl Wire for OpenAi {
     }
 
     fn sees(&self, category: Category) -> bool {
-        // Models that listen have a name of their own.
+        // Audio models are recognised by their name.
         let listens = category == Category::Audio && self.endpoint.model.contains("audio");
         listens || self.dialect.sees.contains(&category)
     }
@@ -171,10 +171,10 @@ impl Wire for OpenAi {
         text: &mut dyn FnMut(&str),
     ) -> Result<(), Complaint> {
         reading.name_model(frame.get("model"));
-        // Groq counts in a member of its own while it streams.
+        // Groq reports streamed counts in a separate member.
         let usage = frame.get("usage").or_else(|| at(frame, "/x_groq/usage"));
         if let Some(counts) = usage.filter(|usage| usage.is_object()) {
-            // Some gateways pass the counts on in the words of the service behind them.
+            // Some gateways return the counts under the names of the upstream service.
             let tokens = |name: &str, other: &str| count(counts, name).max(count(counts, other));
             let details = ["completion_tokens_details", "output_tokens_details"];
             let details = details.iter().find_map(|name| counts.get(*name));
@@ -185,7 +185,7 @@ impl Wire for OpenAi {
             reading.usage = Some(usage.with_cache(cached(counts), 0));
         }
         let Some(choice) = first_candidate(frame, "choices") else { return Ok(()) };
-        // Some services send the sum of all pieces beside each piece, and an empty piece beside a whole answer.
+        // Some services send the accumulated text next to each delta, or an empty delta next to a whole answer.
         let [delta, message] =
             ["delta", "message"].map(|name| choice.get(name).filter(|said| said.is_object()));
         let pieces = if reading.is_document { None } else { delta };
@@ -230,12 +230,12 @@ impl Wire for OpenAi {
     }
 }
 
-/// A turn in parts.
+/// The format of a turn with parts.
 const PARTS: Style = Style { text: media::typed_text, part };
 
 fn part(medium: &MediaPart) -> Node<'_> {
     let (kind, content) = match medium.category() {
-        // There is no word for a video, and `form` says so.
+        // The API has no video part, and `form` refuses videos.
         Category::Image | Category::Video => ("image_url", Node::object([("url", media::data_url(medium))])),
         Category::Audio => {
             let format = medium.media_type.extension();
@@ -249,7 +249,8 @@ fn part(medium: &MediaPart) -> Node<'_> {
     Node::object([("type", kind.into()), (kind, content)])
 }
 
-/// The text of a message: a string, or a list of parts of which some are thoughts. How many bytes of thoughts, if any.
+/// Appends the text of a message: a string, or a list of parts, some of them thoughts. Returns the number of bytes of
+/// thoughts, if any.
 fn read_content(content: Option<&Value>, text: &mut String, refusal: &mut String) -> Option<usize> {
     match content {
         Some(Value::String(said)) => text.push_str(said),
@@ -260,7 +261,8 @@ fn read_content(content: Option<&Value>, text: &mut String, refusal: &mut String
         Some(part @ Value::Object(_)) => match text_of(part, "/type").unwrap_or("text") {
             "text" | "output_text" => text.push_str(text_of(part, "/text").unwrap_or_default()),
             "refusal" => refusal.push_str(text_of(part, "/refusal").unwrap_or_default()),
-            // Thoughts, references and whatever may be added are no answer, but the model is at work.
+            // Thoughts, references and unknown parts are not part of an answer, but they show that the model is
+            // working.
             _ => return Some(part.to_string().len()),
         },
         _ => {}
@@ -268,14 +270,14 @@ fn read_content(content: Option<&Value>, text: &mut String, refusal: &mut String
     None
 }
 
-/// What a message says that the one before it did not, where every message is the sum of all before it.
+/// Returns the new part of a message, if every message repeats the text before it.
 fn news<'m>(message: &'m str, so_far: &mut String) -> &'m str {
     let new = message.strip_prefix(so_far.as_str()).unwrap_or(message);
     so_far.push_str(new);
     new
 }
 
-/// Reads the calls of a delta or a message, and the thoughts that some services want to see again with them.
+/// Reads the calls of a delta or a message, and the thoughts that some services require in the next request.
 fn read_calls(said: &Value, reading: &mut Reading) {
     if let Some(thoughts) = said.get("reasoning_content").filter(|_| reading.keeps_parts) {
         let so_far = reading.thoughts.get_or_insert_default();
@@ -284,7 +286,7 @@ fn read_calls(said: &Value, reading: &mut Reading) {
     let calls = said.get("tool_calls").and_then(Value::as_array).into_iter().flatten();
     for (place, call) in calls.enumerate() {
         let text = |path: &str| text_of(call, path).unwrap_or_default();
-        // In a whole answer calls are not numbered.
+        // In a whole answer calls have no index.
         let index = call.get("index").and_then(Value::as_u64).unwrap_or(place as u64);
         let (name, arguments) = (text("/function/name"), text("/function/arguments"));
         reading.calls().piece(index, text("/id"), name, arguments);
@@ -296,13 +298,13 @@ fn read_calls(said: &Value, reading: &mut Reading) {
     }
 }
 
-/// What the model is told of a call.
+/// Builds the message with a tool result.
 fn reply<'a>(call: &'a ToolCall, told: &'a ToolReply) -> Node<'a> {
     let (id, content) = (Node::from(&call.id), Node::from(&told.content));
     Node::object([("role", "tool".into()), ("tool_call_id", id), ("content", content)])
 }
 
-/// Seeds are signed numbers to the services.
+/// Services parse seeds as signed 64-bit numbers.
 const SIGNED: u64 = i64::MAX.unsigned_abs();
 
 fn format(bind: Bind, schema: Option<&str>) -> Option<Node<'_>> {
@@ -316,8 +318,8 @@ fn format(bind: Bind, schema: Option<&str>) -> Option<Node<'_>> {
     }
 }
 
-/// Why the model stopped. Reasons that are not known are taken as a natural end: whether the answer is whole, the
-/// contract will tell.
+/// Maps a finish reason. Unknown reasons count as a normal end; validation against the contract shows whether the
+/// answer is whole.
 fn finish(reason: &str) -> Result<Finish, Complaint> {
     match reason {
         "length" | "max_tokens" | "model_length" => Ok(Finish::CutOff),
@@ -332,7 +334,7 @@ fn finish(reason: &str) -> Result<Finish, Complaint> {
     }
 }
 
-/// How many of the tokens that were read came from the service's cache, under the names that services have for them.
+/// Returns the number of input tokens read from the service's cache, under any of its member names.
 fn cached(counts: &Value) -> u64 {
     let details = ["prompt_tokens_details", "input_tokens_details"];
     let details = details.iter().filter_map(|name| counts.get(*name));
@@ -344,7 +346,7 @@ fn cached(counts: &Value) -> u64 {
 mod tests {
     use super::*;
 
-    /// What is made of one frame: the text, the model, and all else that is known then.
+    /// Returns the result of one frame: the text, and the state after it.
     fn read(frame: &str) -> (String, Reading) {
         let url = || reqwest::Url::parse("http://localhost").unwrap();
         let (calls, list, headers) = (url(), url(), reqwest::header::HeaderMap::new());

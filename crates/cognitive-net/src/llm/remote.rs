@@ -1,5 +1,5 @@
-//! The one loop behind every provider: ask, read, give in to what the service cannot do, wait, ask again, report.
-//! Knows HTTP and time, but no service. Nothing here outlives the future: dropping it closes the connection.
+//! The loop shared by all providers: send, read, concede unsupported features, wait, retry, report. Knows HTTP and
+//! time, but no service. No state outlives the future: dropping it closes the connection.
 
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
@@ -40,36 +40,36 @@ use crate::retry::{Again, Pause, retry_after, wait};
 use crate::secret::Secret;
 use crate::service::{Answer, MAX_BODY_LENGTH, Place, Service, Trouble};
 
-/// A model that has not begun after so long will not. Who allows more than the usual minute for a call, say because a
-/// large model has to be loaded first, allows it for the beginning too: half of the time. (S-04)
+/// The least time allowed to the first token. Calls with a timeout above one minute get half of it instead, for
+/// example because a large model must be loaded first. (S-04)
 const FIRST_TOKEN: Duration = Duration::from_secs(30);
-/// A stream that is silent for so long is dead. (S-04)
+/// The longest silence within a stream; after it the stream counts as dead. (S-04)
 const SILENCE: Duration = Duration::from_mins(1);
-/// After the last text only a count of tokens can come.
+/// The wait after the last text, when only token counts can follow.
 const AFTERTHOUGHT: Duration = Duration::from_secs(2);
-/// After the closing mark nothing can come; but a body read to its end leaves a connection that can be used again.
+/// The wait after the closing mark. Nothing can follow, but a body read to its end leaves a reusable connection.
 const FAREWELL: Duration = Duration::from_millis(100);
-/// How many frames are read before other work of the same thread has its turn. A service that sends as fast as it can would
-/// otherwise keep a thread busy for as long as its buffers are full, and two hundred of them keep everybody else waiting.
+/// The number of frames read before the task yields. Without it, a fast service would occupy a thread while its
+/// buffers are full, and two hundred such streams would block all other work.
 const FRAMES_AT_ONCE: usize = 8;
-/// The longest answer with images beside its text. Those of today have up to 16 megapixels.
+/// The longest answer with images in addition to its text. Current images have up to 16 megapixels.
 const MAX_BODY_WITH_MEDIA_LENGTH: usize = 64 * 1024 * 1024;
-/// There are fewer things to give in to than this.
+/// The most concessions per call; there are fewer kinds of concessions than this.
 const CONCESSIONS: usize = 8;
 
-/// A model behind HTTP.
+/// A model behind an HTTP API.
 pub(crate) struct Remote {
     pub(crate) name: &'static str,
     pub(crate) wire: Box<dyn Wire>,
     pub(crate) service: Service,
-    /// Where calls go.
+    /// The URL for calls.
     pub(crate) calls: Place,
-    /// Where it lists its models.
+    /// The URL of the model list.
     pub(crate) list: Place,
     pub(crate) memory: Memory,
     pub(crate) redactor: Redactor,
     pub(crate) pause: Arc<dyn Pause>,
-    /// The kinds of media that its user says it understands, if they said so.
+    /// The media categories from the configuration; `None` for those documented by the service.
     pub(crate) media: Option<Vec<Category>>,
 }
 
@@ -144,22 +144,22 @@ impl Provider for Remote {
     }
 }
 
-/// What a try leaves behind, whether or not it was cut short.
+/// The results of an attempt, which remain if it is aborted.
 struct Feed<'a> {
     sink: &'a mut dyn CallSink,
     begun: bool,
     status: Option<u16>,
-    /// Tokens, as far as the service has counted them.
+    /// The token counts reported so far.
     usage: Option<Usage>,
-    /// The model, if the service has named it.
+    /// The model name, if reported.
     model: Option<String>,
-    /// The text so far, kept only where it may have to be sent back.
+    /// The text so far, stored only if it may have to be sent back.
     said: Option<String>,
-    /// How many bytes of text there were.
+    /// The number of bytes of text.
     length: usize,
-    /// Where pieces meet, if a character was cut in two.
+    /// Joins pieces after a character was split between them.
     seam: Option<Seam>,
-    /// Keeps the key out of the text.
+    /// Removes the key from the text.
     echo: Echo<'a>,
 }
 
@@ -188,7 +188,7 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// There will be no other half, and what looks like the beginning of the key is none.
+    /// Flushes the filters: no second half of a character and no rest of the key can follow.
     fn end_text(&mut self) {
         if let Some(left) = self.seam.take().and_then(|mut seam| seam.end()) {
             self.hand_on(left);
@@ -206,7 +206,7 @@ fn take(text: &str, said: Option<&mut String>, sink: &mut dyn CallSink) {
 }
 
 impl Remote {
-    /// Try after try, within the time of the call.
+    /// Runs attempts until one succeeds or the time of the call is over.
     async fn tries(&self, call: &ModelCall, sink: &mut dyn CallSink) -> Result<ModelEnd, ProviderError> {
         if !media::are_sound(call) {
             return Err(ProviderError::Unexpected("a media item is not base64".to_owned()));
@@ -247,30 +247,30 @@ impl Remote {
         }
     }
 
-    /// The terms to try next, if it was the terms that the service did not like.
+    /// Returns the terms for the next attempt, if the service refused the current ones.
     fn less(&self, terms: &Terms, fault: &Fault, call: &ModelCall) -> Option<Terms> {
         let about_the_request = match fault.error {
             ProviderError::Rejected(_) => true,
-            // Some servers answer 500 to a schema that they cannot turn into a grammar.
+            // Some servers answer 500 to a schema that they cannot convert to a grammar.
             ProviderError::Unavailable(_) => fault
                 .complaint
                 .as_ref()
                 .is_some_and(|complaint| complaint.mentions(&["grammar", "schema", "tools param"])),
-            // A router that knows of no server that takes tools says that there is no such model.
+            // A router that knows no server with tool support reports that the model does not exist.
             ProviderError::Misconfigured(_) => {
                 fault.complaint.as_ref().is_some_and(|complaint| complaint.mentions(&["support tool use"]))
             }
             _ => false,
         };
         let complaint = fault.complaint.as_ref().filter(|_| about_the_request)?;
-        // A model without eyes gets none by being asked for less.
+        // Fewer features do not give a model vision.
         if !call.media.is_empty() && complaint.mentions(MEDIA) {
             return None;
         }
         self.memory.concede(terms, complaint, call)
     }
 
-    /// One try. Every wait in it ends at the deadline; a timer around the whole would be one more for each of them.
+    /// Runs one attempt. Every wait ends at the deadline; an outer timer would add a second timer to each of them.
     async fn one_try(
         &self,
         call: &ModelCall,
@@ -279,7 +279,7 @@ impl Remote {
         deadline: Instant,
     ) -> Result<ModelEnd, Fault> {
         let reporter = Reporter { name: self.name, redactor: &self.redactor, call: Some(call) };
-        // An image comes in one piece, when it is done.
+        // An image arrives in one piece, when it is complete.
         let first = if call.wants_media { call.timeout } else { FIRST_TOKEN.max(call.timeout / 2) };
         let first = after(first).min(deadline);
         let sent = timeout_at(first, self.send(call, terms)).await.map_err(|_| too_late())?;
@@ -295,7 +295,7 @@ impl Remote {
         let read = self.read(&mut reading, answer, first, deadline, feed, reporter).await;
         feed.end_text();
         reading.settle_halves();
-        // What the service counted was paid for, whatever became of it.
+        // Counted tokens were paid for, whatever the outcome.
         (feed.usage, feed.model) = (reading.usage, reading.model.clone());
         read?;
         if !reading.is_finished() {
@@ -305,7 +305,7 @@ impl Remote {
         Ok(self.whole_end(call, terms, reading, feed))
     }
 
-    /// What an answer that is complete comes to.
+    /// Builds the end of a complete answer.
     fn whole_end(&self, call: &ModelCall, terms: &Terms, mut reading: Reading, feed: &Feed<'_>) -> ModelEnd {
         let mut end = self.end(&reading, terms.bind);
         end.media = std::mem::take(&mut reading.media);
@@ -326,8 +326,8 @@ impl Remote {
         end
     }
 
-    /// Reads an answer that came whole and long after its request, as from a batch. The terms that come back are those to try
-    /// next, if it was the terms that the service did not like.
+    /// Reads an answer that arrived as a whole, for example from a batch. An error includes the terms for the next
+    /// attempt, if the service refused the current ones.
     pub(crate) fn read_posted(
         &self,
         call: &ModelCall,
@@ -380,7 +380,8 @@ impl Remote {
         Segments::of(&self.wire.body(call, terms, schema.map(ProviderSchema::text)))
     }
 
-    /// An answer with an error status. A guard that stops a prompt is no failure: it is the service's answer. (S-09)
+    /// Handles an error status. A prompt blocked by a content filter is an answer of the service, not a failure.
+    /// (S-09)
     async fn refused_or_failed(
         &self,
         answer: Answer<'_>,
@@ -412,8 +413,7 @@ impl Remote {
         Ok(self.end(&reading, terms.bind))
     }
 
-    /// Reads an answer until the service says that it is over, or until there is no more. The model has until `first`
-    /// to begin.
+    /// Reads an answer until the service reports its end or the body ends. The model must begin before `first`.
     async fn read(
         &self,
         reading: &mut Reading,
@@ -434,7 +434,7 @@ impl Remote {
             let until = if begun { deadline.min(Instant::now() + patience(reading)) } else { first };
             let piece = match timeout_at(until, answer.next(usize::MAX)).await {
                 Ok(Ok(piece)) => piece,
-                // What was announced as complete stays complete, however the connection ends.
+                // An answer reported as complete stays complete, however the connection ends.
                 Ok(Err(_)) | Err(_) if reading.is_finished() => return Ok(()),
                 Ok(Err(trouble)) => return Err(reporter.transport(&trouble)),
                 Err(_) => return Err(too_late()),
@@ -464,7 +464,7 @@ impl Remote {
         }
     }
 
-    /// A decoder for the body of an answer. An event may be as long as the whole.
+    /// Creates a decoder for the body of an answer. One event may be as long as the whole answer.
     fn frames(&self, headers: &HeaderMap, longest: usize) -> Result<Frames, Unreadable> {
         let header =
             |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -498,7 +498,7 @@ impl Remote {
                 value
             }
         };
-        // A whole answer may be a list of what would have been frames; then each says for itself whether it is the last.
+        // A whole answer may be a list of what would have been frames; then each item reports whether it is the last.
         let values = match value {
             Value::Array(values) => {
                 reading.is_document = false;
@@ -529,7 +529,7 @@ impl Remote {
         let model = reading.model.as_deref().unwrap_or(&self.wire.endpoint().model);
         let mut end = ModelEnd::complete(model, bind.decode());
         end.finish = match reading.finish() {
-            // Guards have words of their own, and whoever stands before the service may have put more into them.
+            // Content filters send free text, and a gateway may have added more to it.
             Finish::Refused(why) => Finish::Refused(self.redactor.hide(&why)),
             other => other,
         };
@@ -538,14 +538,14 @@ impl Remote {
     }
 }
 
-/// Where an answer sends the request.
+/// Returns the target of a redirect.
 pub(crate) fn location(headers: &HeaderMap) -> Option<&str> {
     headers.get(LOCATION)?.to_str().ok()
 }
 
-/// The moment at which a time that begins now is over.
+/// Returns the moment when a duration that starts now has elapsed.
 fn after(time: Duration) -> Instant {
-    // A time that no clock can show is no limit; a day is none either.
+    // A duration beyond the range of the clock is no limit; a day is used instead.
     let now = Instant::now();
     now.checked_add(time).unwrap_or_else(|| now + Duration::from_hours(24))
 }

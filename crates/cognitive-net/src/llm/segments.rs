@@ -1,5 +1,5 @@
-//! A request body as it is sent: JSON as text, and between its pieces the base64 of each medium as it is. A medium can be
-//! a hundred megabytes, so it is neither copied nor looked at as JSON, however often the request is made.
+//! A serialised request body: JSON text, with the base64 of each media item as a separate segment. A media item can
+//! have a hundred megabytes, so it is neither copied nor serialised again, even on retries.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -12,19 +12,19 @@ use serde::Serialize;
 
 use crate::llm::borrowed::Node;
 
-/// Most bodies are not longer; one that is grows.
+/// The initial buffer size. Most bodies are shorter; a longer one grows the buffer.
 const DEFAULT_LENGTH: usize = 4 * 1024;
 
-/// A body in pieces, or what is left of it.
+/// A body in segments, or the rest of it.
 #[derive(Debug, Clone)]
 pub(crate) enum Segments {
-    /// One piece: a body without media.
+    /// One segment: a body without media.
     One(Bytes),
-    /// Several.
+    /// Several segments.
     Many(VecDeque<Bytes>),
 }
 
-/// A request without a body.
+/// An empty body.
 impl Default for Segments {
     fn default() -> Self {
         Self::One(Bytes::new())
@@ -32,7 +32,7 @@ impl Default for Segments {
 }
 
 impl Segments {
-    /// Writes a body. What is not media is one piece.
+    /// Serialises a body. All text between media items becomes one segment.
     pub(crate) fn of(body: &Node<'_>) -> Self {
         let mut writer = Writer { done: VecDeque::new(), text: Vec::with_capacity(DEFAULT_LENGTH) };
         writer.write(body);
@@ -43,12 +43,12 @@ impl Segments {
         Self::Many(writer.done)
     }
 
-    /// A body that is bytes already.
+    /// Wraps a body that is already serialised.
     pub(crate) fn of_bytes(bytes: Vec<u8>) -> Self {
         Self::One(bytes.into())
     }
 
-    /// All of it as text, for people.
+    /// Returns the whole body as text, for display.
     pub(crate) fn into_text(self) -> Option<String> {
         let bytes = match self {
             Self::One(text) => text.to_vec(),
@@ -57,7 +57,7 @@ impl Segments {
         String::from_utf8(bytes).ok()
     }
 
-    /// The same.
+    /// Returns the whole body as text.
     #[cfg(test)]
     pub(crate) fn text(&self) -> String {
         self.clone().into_text().unwrap()
@@ -84,7 +84,7 @@ impl Writer {
                 self.text.push(b'{');
                 for (index, (name, value)) in members.iter().enumerate() {
                     self.comma(index);
-                    // Names are ours as well.
+                    // Member names are constants without characters to escape.
                     self.text.push(b'"');
                     self.text.extend_from_slice(name.as_bytes());
                     self.text.extend_from_slice(b"\":");
@@ -94,7 +94,7 @@ impl Writer {
             }
             Node::Base64 { before, data } => {
                 self.text.push(b'"');
-                // Ours, and without anything that JSON would escape.
+                // A constant prefix without characters to escape.
                 self.text.extend_from_slice(before.as_bytes());
                 self.cut();
                 self.done.push_back(Bytes::clone(data));
@@ -110,7 +110,7 @@ impl Writer {
     }
 
     fn leaf(&mut self, value: impl Serialize) {
-        // A vector takes whatever is written.
+        // Writing to a vector cannot fail.
         let _ = serde_json::to_writer(&mut self.text, &value);
     }
 
@@ -125,7 +125,7 @@ impl Writer {
     }
 }
 
-/// Its length is known from the start, so it is sent with one.
+/// A body with a known length, so that it is sent with `Content-Length`.
 impl http_body::Body for Segments {
     type Data = Bytes;
     type Error = Infallible;

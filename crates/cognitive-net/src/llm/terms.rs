@@ -1,6 +1,6 @@
-//! What a service is asked for, and what it turned out not to take: the binding to the contract, a temperature, a seed.
-//! A request that the service refuses for one of these is made again with less; what works is remembered for the next.
-//! Never gives up anything that the service did not complain about.
+//! The features of a request, and those that a service has refused: the output binding, temperature, seed and others.
+//! A refused request is repeated with fewer features, and successful terms are remembered. Never drops a feature that
+//! the service did not complain about.
 
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -12,14 +12,14 @@ use cognitive_schema::{ProviderSchema, SchemaTarget};
 use crate::complaint::Complaint;
 use crate::llm::calls::offers;
 
-/// How the answer is bound to the contract, the tightest first.
+/// The binding of the answer to the contract, strictest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Bind {
     /// The service enforces the lowered schema.
     Schema,
-    /// The service promises JSON.
+    /// The service guarantees JSON.
     Json,
-    /// Only the prompt asks for it.
+    /// Only the prompt describes the contract.
     Prompt,
 }
 
@@ -33,24 +33,25 @@ impl Bind {
     }
 }
 
-/// What can be left out of a request.
+/// The features that can be left out of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Extra {
-    /// How freely the model speaks.
+    /// The temperature.
     Temperature,
     /// The seed.
     Seed,
-    /// The wish for a count of tokens at the end of a stream.
+    /// The request for token counts at the end of a stream.
     StreamUsage,
-    /// The name `max_tokens` for the limit in chat completions. Without it the newer name is used.
+    /// The name `max_tokens` for the limit in chat completions. Without it, the newer name is used.
     OldTokenName,
-    /// Any limit in chat completions.
+    /// Any token limit in chat completions.
     TokenLimit,
-    /// The number of tokens of a thought, where a service has a word for it besides. Without it the word is used.
+    /// The thinking budget in tokens, for services that also have a level or switch. Without it, the level or switch
+    /// is used.
     ThinkingBudget,
-    /// Any word about thoughts.
+    /// Any setting for thinking.
     Thinking,
-    /// The mark at the end of what the service may keep for the next call.
+    /// The mark at the end of the cacheable prefix.
     CacheMark,
     /// The tools that the model may call.
     Tools,
@@ -61,20 +62,20 @@ pub(crate) enum Extra {
 pub(crate) struct Terms {
     /// The binding.
     pub(crate) bind: Bind,
-    /// The bindings that were refused on the way here.
+    /// The bindings refused on the way to these terms.
     refused: BTreeSet<Bind>,
-    /// Whether it was this one schema that was refused, and another might not be.
+    /// Set if only this schema was refused; other schemas may work.
     schema_is_to_blame: bool,
     without: BTreeSet<Extra>,
 }
 
 impl Terms {
-    /// Whether this may be sent.
+    /// Returns whether the feature may be sent.
     pub(crate) fn keeps(&self, extra: Extra) -> bool {
         !self.without.contains(&extra)
     }
 
-    /// The terms that this complaint asks for; `None` if giving in would not help.
+    /// Returns the terms that this complaint asks for; `None` if a concession would not help.
     pub(crate) fn concede(&self, complaint: &Complaint, ladder: &[Bind], sent: &ModelCall) -> Option<Self> {
         let mut next = self.clone();
         for extra in NAMED {
@@ -86,7 +87,7 @@ impl Terms {
         }
         let about_format = complaint.mentions(FORMAT);
         let less = ladder.iter().copied().find(|bind| *bind > self.bind && !self.refused.contains(bind));
-        // A service that cannot have tools and a format at once keeps the tools: the answer is checked anyway.
+        // A service that cannot combine tools and a format keeps the tools, because the answer is validated anyway.
         if self.refuses_tools(complaint, sent) && (!about_format || less.is_none()) {
             next.without.insert(Extra::Tools);
             return Some(next);
@@ -103,14 +104,14 @@ impl Terms {
         Some(next)
     }
 
-    /// Whether the service takes no tools. What is wrong with one tool is no reason to go without any.
+    /// Returns whether the service supports no tools. An error in a single tool is not a reason to drop all of them.
     fn refuses_tools(&self, complaint: &Complaint, sent: &ModelCall) -> bool {
         let were_sent = self.keeps(Extra::Tools) && Extra::Tools.is_sent(self, sent);
         were_sent && complaint.mentions(TOOLS) && complaint.mentions(&[UNSUPPORTED, NOT_SET_UP].concat())
     }
 }
 
-/// In the order in which they are given up.
+/// The features that complaints name, in the order in which they are dropped.
 const NAMED: &[Extra] = &[
     Extra::ThinkingBudget,
     Extra::Thinking,
@@ -136,26 +137,26 @@ impl Extra {
         }
     }
 
-    /// Whether a request on these terms carried it.
+    /// Returns whether a request on these terms contained the feature.
     fn is_sent(self, terms: &Terms, call: &ModelCall) -> bool {
         match self {
             Self::Temperature | Self::StreamUsage => true,
             Self::Seed => call.seed.is_some(),
             Self::OldTokenName => call.max_output_tokens.is_some(),
-            // Somebody who pays by it does not go without.
+            // A caller that relies on the limit to bound its cost never loses it.
             Self::TokenLimit => {
                 call.max_output_tokens.is_some() && !call.keeps_limit && !terms.keeps(Self::OldTokenName)
             }
             Self::CacheMark => call.has_stable_prefix,
             Self::ThinkingBudget | Self::Thinking => call.thinking.is_some(),
-            // In the midst of a dialogue it is too late to go without.
+            // After the first tool round the tools can no longer be dropped.
             Self::Tools => offers(call) && call.rounds.is_empty(),
         }
     }
 }
 
-/// How thoughts are called by the services. A complaint about one of these is about the thought, whatever else it names:
-/// the contract and the rest of the request are kept before it.
+/// The services' words for thinking. A complaint with one of them is attributed to thinking, whatever else it names.
+/// The binding and other features are dropped only after thinking.
 const THINKING: &[&str] = &[
     "think",
     "thinking",
@@ -173,13 +174,13 @@ const THINKING: &[&str] = &[
     "chat_template_kwargs",
 ];
 
-/// How tools are called by the services.
+/// The services' words for tools.
 const TOOLS: &[&str] = &["tool", "function calling", "functions"];
 
-/// How services say that somebody would have to switch something on first.
+/// Phrases for a feature that must be enabled on the server first.
 const NOT_SET_UP: &[&str] = &["requires", "not enabled", "no endpoints found"];
 
-/// How a binding is called by the services.
+/// The services' words for an output binding.
 const FORMAT: &[&str] = &[
     "response_format",
     "responseformat",
@@ -203,7 +204,7 @@ const FORMAT: &[&str] = &[
     "invalid format",
 ];
 
-/// How services say that they do not know something without saying what.
+/// Phrases for an unsupported feature that the message does not name.
 const UNSUPPORTED: &[&str] = &[
     "unsupported",
     "not supported",
@@ -214,7 +215,7 @@ const UNSUPPORTED: &[&str] = &[
     "unrecognized",
 ];
 
-/// How services say that this schema is the trouble, and another might not be.
+/// Phrases for an unsupported schema; other schemas may work.
 const THIS_SCHEMA: &[&str] = &[
     "invalid schema",
     "invalid_json_schema",
@@ -227,7 +228,7 @@ const THIS_SCHEMA: &[&str] = &[
     "too large",
 ];
 
-/// Whether a name stands in a text on its own, so that `seed` is not found in `unseeded`.
+/// Returns whether a name occurs as a whole word, so that `seed` does not match `unseeded`.
 fn names(words: &str, name: &str) -> bool {
     let part_of_a_name = |letter: char| letter.is_alphanumeric() || letter == '_';
     words.match_indices(name).any(|(start, _)| {
@@ -237,7 +238,7 @@ fn names(words: &str, name: &str) -> bool {
     })
 }
 
-/// What a service is known to take. One per provider, shared by all its calls.
+/// The known capabilities of a service. One per provider, shared by all its calls.
 #[derive(Debug)]
 pub(crate) struct Memory {
     ladder: &'static [Bind],
@@ -248,15 +249,15 @@ pub(crate) struct Memory {
 #[derive(Debug)]
 struct Known {
     refused: BTreeSet<Bind>,
-    /// What it does not take while tools are offered.
+    /// The bindings that the service refuses together with tools.
     refused_beside_tools: BTreeSet<Bind>,
     without: BTreeSet<Extra>,
-    /// Hashes of schemas that the service cannot take, while it takes others.
+    /// The hashes of refused schemas, for a service that accepts others.
     bad_schemas: HashSet<u64>,
 }
 
 impl Memory {
-    /// Nothing is known but what the service says of itself.
+    /// Creates a memory with the documented limits of the service only.
     pub(crate) fn new(ladder: &'static [Bind], target: Option<SchemaTarget>, without: &[Extra]) -> Self {
         let without = without.iter().copied().collect();
         let (refused, refused_beside_tools) = (BTreeSet::new(), BTreeSet::new());
@@ -264,13 +265,13 @@ impl Memory {
         Self { ladder, target, known: Mutex::new(known) }
     }
 
-    /// The same for a service that does not take these bindings beside tools.
+    /// Adds the bindings that the service refuses together with tools.
     pub(crate) fn alone(self, bindings: &[Bind]) -> Self {
         self.lock().refused_beside_tools.extend(bindings);
         self
     }
 
-    /// The terms for a call: the tightest binding that is not known to fail.
+    /// Returns the terms for a call: the strictest binding that is not known to fail.
     pub(crate) fn terms(&self, call: &ModelCall) -> Terms {
         self.terms_beside(offers(call), call)
     }
@@ -281,7 +282,7 @@ impl Memory {
         let fits = |bind: Bind| match (bind, schema) {
             (Bind::Schema, None) => false,
             (Bind::Schema, Some(schema)) => {
-                // A hash reads the whole schema; usually there is nothing to compare it with.
+                // Hashing reads the whole schema; usually there is no hash to compare with.
                 known.bad_schemas.is_empty() || !known.bad_schemas.contains(&hash(schema))
             }
             (Bind::Json | Bind::Prompt, _) => true,
@@ -299,22 +300,22 @@ impl Memory {
         }
     }
 
-    /// The schema of a call, if it was lowered for this service.
+    /// Returns the schema of a call, if it was lowered for this service.
     pub(crate) fn schema<'a>(&self, call: &'a ModelCall) -> Option<&'a ProviderSchema> {
         call.schema.as_deref().filter(|schema| Some(schema.target) == self.target)
     }
 
-    /// What to ask for instead.
+    /// Returns the terms to try next.
     pub(crate) fn concede(&self, terms: &Terms, complaint: &Complaint, call: &ModelCall) -> Option<Terms> {
         let next = terms.concede(complaint, self.ladder, call)?;
         if next.keeps(Extra::Tools) == terms.keeps(Extra::Tools) {
             return Some(next);
         }
-        // What did not go beside tools goes without them.
+        // A binding refused together with tools may work without them.
         Some(Terms { without: next.without, ..self.terms_beside(false, call) })
     }
 
-    /// A request on these terms worked, after one on other terms did not.
+    /// Records terms that worked after others were refused.
     pub(crate) fn remember(&self, terms: &Terms, call: &ModelCall) {
         let bad = self.schema(call).filter(|_| terms.schema_is_to_blame).map(hash);
         let mut known = self.lock();
@@ -328,7 +329,7 @@ impl Memory {
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
-        // Whoever panicked while holding it has at worst remembered less.
+        // A thread that panicked with the lock has at worst recorded less.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -365,7 +366,7 @@ mod tests {
         Complaint::of_body(json!({ "error": { "message": text } }).to_string().as_bytes())
     }
 
-    /// What is asked for after each of these complaints.
+    /// Returns the terms after each of these complaints.
     fn after(complaints: &[&str]) -> Option<Terms> {
         let (memory, call) = (memory(), call(Some(json!({}))));
         let first = Some(memory.terms(&call));
@@ -440,7 +441,7 @@ mod tests {
         call
     }
 
-    // Gemini, Groq and llama.cpp, in their words: the tools stay, the binding goes, and only beside tools.
+    // Messages of Gemini, Groq and llama.cpp: the tools stay, and the binding is dropped only for calls with tools.
     #[test]
     fn a_service_that_cannot_have_both_keeps_the_tools() {
         for text in [
@@ -458,7 +459,7 @@ mod tests {
         }
     }
 
-    // Ollama, llama.cpp, vLLM and OpenRouter, in their words.
+    // Messages of Ollama, llama.cpp, vLLM and OpenRouter.
     #[test]
     fn a_service_without_tools_is_asked_without_them() {
         for text in [
@@ -485,7 +486,7 @@ mod tests {
         assert_eq!(memory.terms(&call).bind, Bind::Schema);
     }
 
-    // LM Studio takes schemas, but no plain JSON mode.
+    // LM Studio supports schemas, but no plain JSON mode.
     #[test]
     fn a_service_without_json_mode_may_still_take_schemas() {
         let memory = memory();

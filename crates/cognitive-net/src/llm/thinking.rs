@@ -1,5 +1,5 @@
-//! How each service is told to think before it answers, how long, or not to. One number is asked for everywhere; where a
-//! service takes none it becomes a word for how hard to think, or only a switch. What thoughts say is never read.
+//! The settings for thinking of each service. The caller always gives one number of tokens. If a service accepts no
+//! number, it becomes an effort level or only a switch. The content of thoughts is never read.
 
 use cognitive_contract::ports::ModelCall;
 use cognitive_contract::thinking::ThoughtOutcome;
@@ -7,29 +7,29 @@ use serde_json::{Value, json};
 
 use crate::llm::terms::{Extra, Terms};
 
-/// The words of a service with chat completions.
+/// The thinking settings of a chat completions service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ThinkingWords {
-    /// None: its models think as they like.
+    /// No setting: its models decide themselves.
     Nothing,
     /// `reasoning_effort`: `none`, `low`, `medium`, `high`.
     Effort,
-    /// `reasoning_effort`, of which it knows `none` and `high` only.
+    /// `reasoning_effort`, limited to `none` and `high`.
     FullEffort,
     /// `thinking: {type}`.
     Switch,
-    /// The same, and `reasoning_effort` beside it.
+    /// `thinking: {type}`, and `reasoning_effort`.
     SwitchAndEffort,
     /// `enable_thinking` and `thinking_budget`.
     Budget,
     /// `reasoning: {max_tokens}`.
     Reasoning,
-    /// `enable_thinking` for the template of the model, and a budget under this name.
+    /// `enable_thinking` for the model's chat template, and a budget under this name.
     Template(&'static str),
 }
 
 impl ThinkingWords {
-    /// The members of a request that ask for a thought of so many tokens.
+    /// Returns the request members for a thinking budget of `tokens`.
     pub(crate) fn members(self, tokens: u32) -> Vec<(&'static str, Value)> {
         let on = tokens > 0;
         let switch = ("thinking", json!({ "type": if on { "enabled" } else { "disabled" } }));
@@ -50,7 +50,7 @@ impl ThinkingWords {
         }
     }
 
-    /// What becomes of the wish.
+    /// Returns the outcome of a thinking budget of `tokens`.
     pub(crate) fn outcome(self, tokens: u32) -> ThoughtOutcome {
         match self {
             Self::Nothing => ThoughtOutcome::Ignored,
@@ -61,7 +61,7 @@ impl ThinkingWords {
     }
 }
 
-/// The outcome where a service takes a budget, or only a word if that was refused.
+/// Returns the outcome for a service with budgets, or only with a level if the budget was refused.
 pub(crate) fn budget_or_word(tokens: u32, terms: &Terms) -> ThoughtOutcome {
     match tokens {
         0 => ThoughtOutcome::Off,
@@ -70,7 +70,7 @@ pub(crate) fn budget_or_word(tokens: u32, terms: &Terms) -> ThoughtOutcome {
     }
 }
 
-/// How hard to think, in the words that most services share. The steps are those at which their own budgets lie.
+/// Returns the effort level in the words of most services. The thresholds match the services' own budgets.
 pub(crate) fn effort(tokens: u32) -> &'static str {
     match tokens {
         0 => "none",
@@ -80,13 +80,13 @@ pub(crate) fn effort(tokens: u32) -> &'static str {
     }
 }
 
-/// How long a thought may be on these terms, if there is a word about it.
+/// Returns the thinking budget under these terms, if thinking is set at all.
 pub(crate) fn wanted(call: &ModelCall, terms: &Terms) -> Option<u32> {
     call.thinking.filter(|_| terms.keeps(Extra::Thinking))
 }
 
-/// The limit of an answer and the thought before it: the services count both together, and `max_output_tokens` is what the
-/// answer may have.
+/// Returns the token limit for the thinking and the answer together, as services count them. `max_output_tokens` is
+/// the limit for the answer alone.
 pub(crate) fn limit(call: &ModelCall, terms: &Terms) -> Option<u64> {
     let thought = wanted(call, terms).map_or(0, u64::from);
     call.max_output_tokens.map(|limit| limit.saturating_add(thought))

@@ -1,21 +1,21 @@
-//! What a registry wants to be told, from its `WWW-Authenticate`. Reads what real registries send, and gives up on the
-//! rest: a challenge that is not understood is none.
+//! Parses the authentication challenges of a registry, from `WWW-Authenticate`. Accepts what real registries send,
+//! and ignores challenges that it does not understand.
 
 use reqwest::header::{HeaderMap, WWW_AUTHENTICATE};
 
-/// A longer header is read by nobody.
+/// The longest header that is parsed.
 const MAX_LENGTH: usize = 16 * 1024;
 
-/// One way in.
+/// One authentication method.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum AuthChallenge {
-    /// A name and a password with every request.
+    /// A user name and a password with every request.
     Basic,
-    /// A token, to be had at an address.
+    /// A token from a token server.
     Bearer(TokenPlace),
 }
 
-/// Where a token is to be had, and for what.
+/// The token server, and the service and scope to request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct TokenPlace {
     pub(crate) realm: String,
@@ -23,7 +23,7 @@ pub(crate) struct TokenPlace {
     pub(crate) scope: Option<String>,
 }
 
-/// All ways in that an answer names, in its order.
+/// Returns all supported methods of an answer, in order.
 pub(crate) fn challenges(headers: &HeaderMap) -> Vec<AuthChallenge> {
     let values = headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
     values.filter(|value| value.len() <= MAX_LENGTH).flat_map(read).collect()
@@ -35,7 +35,7 @@ fn read(value: &str) -> Vec<AuthChallenge> {
     let mut scheme = reader.word();
     while let Some(name) = scheme.take() {
         let mut place = TokenPlace::default();
-        // A word with `=` belongs to this scheme, a word without is the next one.
+        // A word with `=` is a parameter of this scheme; a word without it starts the next scheme.
         while let Some(word) = reader.word() {
             let Some(text) = reader.value() else {
                 scheme = Some(word);
@@ -62,7 +62,7 @@ struct ChallengeReader<'a> {
 }
 
 impl<'a> ChallengeReader<'a> {
-    /// The next word; white space and commas before it are passed over.
+    /// Returns the next word, after white space and commas.
     fn word(&mut self) -> Option<&'a str> {
         let rest = self.rest.trim_start_matches([' ', '\t', ',']);
         let end = rest.find(|letter: char| !is_token(letter)).unwrap_or(rest.len());
@@ -71,7 +71,7 @@ impl<'a> ChallengeReader<'a> {
         (!word.is_empty()).then_some(word)
     }
 
-    /// What follows `=`, if that comes next.
+    /// Returns the value after `=`, if one follows.
     fn value(&mut self) -> Option<String> {
         let rest = self.rest.trim_start_matches([' ', '\t']).strip_prefix('=')?;
         let rest = rest.trim_start_matches([' ', '\t']);
@@ -83,7 +83,7 @@ impl<'a> ChallengeReader<'a> {
         };
         let (mut text, mut letters) = (String::new(), quoted.chars());
         loop {
-            // A quotation that never ends ends the header.
+            // An unterminated quoted string ends the header.
             match letters.next()? {
                 '"' => break,
                 '\\' => text.push(letters.next()?),
@@ -138,7 +138,7 @@ mod tests {
                 vec![AuthChallenge::Basic, bearer("https://h/t", Some("a \"b\""), None)],
             ),
             (r#"Negotiate, Basic realm="x""#, vec![AuthChallenge::Basic]),
-            // What is not understood is none.
+            // Challenges that are not understood are ignored.
             ("", vec![]),
             ("Bearer", vec![]),
             (r#"Bearer service="s""#, vec![]),

@@ -1,4 +1,4 @@
-//! Who asks a registry. Handed in by the caller; nothing is looked up, and nothing of it is ever shown.
+//! The credentials for a registry. The caller provides them; they are never looked up and never shown.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use reqwest::header::HeaderValue;
 
 use crate::secret::Secret;
 
-/// A login at a registry.
+/// The credentials for a registry.
 #[derive(Clone)]
 pub struct Credentials {
     kind: LoginKind,
@@ -16,28 +16,29 @@ pub struct Credentials {
 
 #[derive(Clone)]
 pub(crate) enum LoginKind {
-    /// A name and a password, or a token that takes the place of one.
+    /// A user name, and a password or a token in its place.
     Basic { user: String, password: Secret },
-    /// A token that the registry takes as it is.
+    /// A token that is sent to the registry unchanged.
     Bearer(Secret),
-    /// A token that is exchanged for others where the registry says.
+    /// A token that is exchanged for others at the registry's token server.
     Identity(Secret),
 }
 
 impl Credentials {
-    /// A name, and a password or a token that the registry takes in its place.
+    /// Creates credentials from a user name, and a password or a token in its place.
     #[must_use]
     pub fn basic(user: impl Into<String>, password: Secret) -> Self {
         Self { kind: LoginKind::Basic { user: user.into(), password } }
     }
 
-    /// A token that goes to the registry as it is, as `Authorization: Bearer`.
+    /// Creates credentials from a token that is sent unchanged, as `Authorization: Bearer`.
     #[must_use]
     pub fn bearer(token: Secret) -> Self {
         Self { kind: LoginKind::Bearer(token) }
     }
 
-    /// An identity token, as `docker login` keeps it for some registries: it is exchanged for a short-lived one.
+    /// Creates credentials from an identity token, as stored by `docker login` for some registries. It is exchanged
+    /// for a short-lived token.
     #[must_use]
     pub fn identity(token: Secret) -> Self {
         Self { kind: LoginKind::Identity(token) }
@@ -47,7 +48,7 @@ impl Credentials {
         &self.kind
     }
 
-    /// What no text may repeat.
+    /// Returns the secret that no text may contain.
     pub(crate) fn secret(&self) -> &Secret {
         match &self.kind {
             LoginKind::Basic { password, .. } => password,
@@ -62,18 +63,19 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// The header for a name and a password; `None` if no header can say them: a colon would end the name early.
+/// Returns the header for a user name and a password; `None` if they cannot be encoded: a colon would end the name
+/// early.
 pub(crate) fn basic_header(user: &str, password: &Secret) -> Option<HeaderValue> {
     let both = Secret::new(format!("{user}:{}", password.reveal())).filter(|_| !user.contains(':'))?;
     marked(&format!("Basic {}", STANDARD.encode(both.reveal())))
 }
 
-/// The header for a token; `None` if no header can hold it.
+/// Returns the header for a token; `None` if no header can contain it.
 pub(crate) fn bearer_header(token: &Secret) -> Option<HeaderValue> {
     marked(&format!("Bearer {}", token.reveal()))
 }
 
-/// Marked, so that nothing prints it.
+/// Returns a header value marked sensitive, so that it is never printed.
 fn marked(text: &str) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(text).ok()?;
     value.set_sensitive(true);
@@ -84,7 +86,7 @@ fn marked(text: &str) -> Option<HeaderValue> {
 mod tests {
     use super::*;
 
-    // ERR-015: whoever prints a login by accident prints nothing of it.
+    // ERR-015: printing credentials by accident reveals nothing.
     #[test]
     fn err_015_a_login_is_never_shown() {
         let secret = || Secret::new("pa55word").unwrap();

@@ -1,5 +1,5 @@
-//! The logins that `docker login` and `podman login` keep, from the text of their files. Reads no file, starts no program
-//! and asks nobody: where a helper keeps the login, the caller runs it. Repeats nothing of a file in a message.
+//! Parses the credentials that `docker login` and `podman login` store in their files. Reads no file, starts no
+//! program and makes no request: the caller runs credential helpers. No message quotes the file.
 
 use std::collections::BTreeMap;
 
@@ -15,40 +15,40 @@ use super::credentials::Credentials;
 use super::name::is_docker_hub;
 use crate::secret::Secret;
 
-/// What docker calls its own registry, in its file and towards helpers.
+/// The key of Docker Hub in docker's file and for credential helpers.
 const DOCKER_HUB: &str = "https://index.docker.io/v1/";
-/// The name that helpers give instead of a user's, where the secret is an identity token.
+/// The user name with which a helper marks an identity token.
 const TOKEN_USER: &str = "<token>";
-/// Some tools leave the padding out.
+/// Some tools omit the padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// What a configuration says about one registry.
+/// The entry of a configuration for one registry.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum DockerLogin {
-    /// Nothing.
+    /// No entry.
     None,
-    /// The login itself.
+    /// The credentials.
     Credentials(Credentials),
-    /// A program that has it.
+    /// A credential helper that stores them.
     Helper(CredentialHelper),
 }
 
-/// A program that keeps logins. Whoever runs it writes [`server`](Self::server) to its standard input, gives it a bounded
-/// time, and hands what it printed to [`read`](Self::read).
+/// A program that stores credentials. The caller writes [`server`](Self::server) to its standard input, limits its
+/// run time, and passes its output to [`read`](Self::read).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CredentialHelper {
-    /// The program, such as `docker-credential-desktop`; its only argument is `get`. A name and never a path.
+    /// The program, such as `docker-credential-desktop`; its only argument is `get`. Always a name, never a path.
     pub program: String,
-    /// What it knows the registry by.
+    /// The name of the registry for the helper.
     pub server: String,
 }
 
-/// `config.json` of docker, `auth.json` of podman. Everything may be missing or `null`.
+/// `config.json` of docker or `auth.json` of podman. Every member may be missing or `null`.
 #[derive(Deserialize)]
 struct DockerConfig {
     auths: Option<BTreeMap<String, Option<DockerAuth>>>,
@@ -67,7 +67,7 @@ struct DockerAuth {
     registrytoken: Option<String>,
 }
 
-/// What a helper prints.
+/// The output of a helper.
 #[derive(Deserialize)]
 struct HelperAnswer {
     #[serde(rename = "Username")]
@@ -76,11 +76,11 @@ struct HelperAnswer {
     secret: Option<String>,
 }
 
-/// Finds the login of a host in the text of docker's or podman's file. A helper for this very host comes first, then a
-/// login in the file itself, then the helper for all hosts.
+/// Finds the credentials of a host in the text of docker's or podman's file. A helper for this host takes precedence,
+/// then an entry in the file, then the helper for all hosts.
 pub fn docker_credentials(config_json: &str, host: &str) -> Result<DockerLogin, Failure> {
     let config: DockerConfig = serde_json::from_str(config_json).map_err(|error| {
-        // The error of the reader quotes what it found, which may be a password.
+        // The parser's error quotes its input, which may be a password.
         let (line, column) = (error.line(), error.column());
         unusable(&format!("it is not as docker writes it, at line {line}, column {column}"))
     })?;
@@ -100,14 +100,15 @@ pub fn docker_credentials(config_json: &str, host: &str) -> Result<DockerLogin, 
     }
 }
 
-/// The entry of a host: by its own name, else by one of the spellings that tools have used.
+/// Returns the entry of a host, under its exact name or another spelling used by tools.
 fn of_host<'a, T>(entries: &'a BTreeMap<String, T>, host: &str) -> Option<&'a T> {
     entries
         .get(host)
         .or_else(|| entries.iter().find(|(key, _)| names_host(key, host)).map(|(_, entry)| entry))
 }
 
-/// Whether `https://ghcr.io/v2/` is `ghcr.io`. Other paths name something else, such as a namespace of podman's.
+/// Returns whether a key such as `https://ghcr.io/v2/` names the host `ghcr.io`. Other paths name something else,
+/// such as a podman namespace.
 fn names_host(key: &str, host: &str) -> bool {
     let bare = key.strip_prefix("https://").or_else(|| key.strip_prefix("http://")).unwrap_or(key);
     let (name, path) = bare.split_once('/').unwrap_or((bare, ""));
@@ -116,7 +117,7 @@ fn names_host(key: &str, host: &str) -> bool {
 }
 
 fn helper(name: &str, server: &str) -> Result<DockerLogin, Failure> {
-    // It becomes part of the name of a program; anything else could become a path.
+    // The name becomes part of a program name; other characters could form a path.
     let fits = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     if name.is_empty() || !name.chars().all(fits) {
         return Err(unusable(
@@ -141,7 +142,7 @@ impl DockerAuth {
             let bytes = BASE64.decode(auth.trim()).map(Zeroizing::new).map_err(|_| broken())?;
             let text = str::from_utf8(&bytes).map_err(|_| broken())?;
             let (user, password) = text.split_once(':').ok_or_else(broken)?;
-            // Old files have zeros behind the password.
+            // Old files have zero bytes after the password.
             let password = Secret::new(password.trim_matches('\0')).ok_or_else(broken)?;
             return Ok(Some(named(user, password)));
         }
@@ -151,7 +152,7 @@ impl DockerAuth {
 }
 
 impl CredentialHelper {
-    /// Reads what the program printed.
+    /// Parses the output of the program.
     pub fn read(&self, stdout: &str) -> Result<Credentials, Failure> {
         let broken = || {
             let message = format!("the credential helper printed no login: `{}`", self.program);
@@ -159,7 +160,7 @@ impl CredentialHelper {
                 .blaming(Blame::Operator)
                 .suggest(format!("Log in again with `docker login {}`", self.server))
         };
-        // Its error would quote what was printed.
+        // The parser's error would quote the output.
         let answer: HelperAnswer = serde_json::from_str(stdout).map_err(|_| broken())?;
         let secret = answer.secret.as_ref().and_then(|secret| Secret::new(secret.as_str()));
         Ok(named(&answer.username.unwrap_or_default(), secret.ok_or_else(broken)?))
@@ -180,7 +181,7 @@ mod tests {
     use super::*;
     use crate::registry::credentials::{LoginKind, basic_header};
 
-    /// The login, as one word.
+    /// Returns the credentials as one word.
     fn of(config: &str, host: &str) -> String {
         match docker_credentials(config, host).unwrap() {
             DockerLogin::None => "none".to_owned(),
@@ -283,7 +284,7 @@ mod tests {
         }
     }
 
-    // ERR-015: a broken file is not quoted.
+    // ERR-015: messages do not quote a broken file.
     #[test]
     fn err_015_a_broken_file_shows_nothing_of_itself() {
         for config in [

@@ -1,5 +1,5 @@
-//! One file that a user named by its address, or that an index names which the user configured. Through the same guard as
-//! everything else that strangers name; carries no key, keeps nothing and judges no content.
+//! Downloads one file from a URL given by the user or by an index that the user configured. Uses the guard for
+//! untrusted URLs; sends no key, caches nothing and does not check the content.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::fetch::{Lookup, Policy, Reason, Refusal};
 use crate::redact::Redactor;
 use crate::retry::Pause;
 
-/// The longest address.
+/// The longest URL, in bytes.
 const MAX_URL: usize = 8 * 1024;
 
-/// Fetches files. Costs nothing until something is fetched.
+/// Downloads files. The HTTP client is created at the first download.
 pub struct FileFetcher {
     transfer: Transfer,
 }
@@ -31,36 +31,37 @@ impl fmt::Debug for FileFetcher {
 }
 
 impl FileFetcher {
-    /// A fetcher of public files over `https`, and of whatever is at these origins, such as `http://files.internal:8080`:
-    /// those that the user named. Fails if one of them is no origin.
+    /// Creates a fetcher for public files over `https`, and for any file at these user-named origins, such as
+    /// `http://files.internal:8080`. Fails if one of them is not an origin.
     pub fn new(trusted_origins: &[String]) -> Result<Self, Refusal> {
         let policy = Policy::default().with_any_port();
         let policy = trusted_origins.iter().try_fold(policy, |policy, origin| policy.trusting(origin))?;
         Ok(Self { transfer: Transfer::new(GuardedClient::new(policy, Proxies::default())) })
     }
 
-    /// Says whether proxies are used.
+    /// Sets the proxy setting.
     #[must_use]
     pub fn with_proxies(mut self, proxies: Proxies) -> Self {
         self.transfer.guard = self.transfer.guard.with_proxies(proxies);
         self
     }
 
-    /// Says how waiting is done.
+    /// Sets the clock and jitter for the pauses between attempts.
     #[must_use]
     pub fn with_pause(mut self, pause: Arc<dyn Pause>) -> Self {
         self.transfer.pause = pause;
         self
     }
 
-    /// With another resolver.
+    /// Replaces the resolver.
     #[must_use]
     pub fn with_lookup(mut self, lookup: Arc<dyn Lookup>) -> Self {
         self.transfer.guard = self.transfer.guard.with_lookup(lookup);
         self
     }
 
-    /// The file at an address, if it has at most so many bytes. As long as it moves it may take its time.
+    /// Downloads the file at a URL, if it has at most `max_bytes` bytes. There is no overall time limit while bytes
+    /// arrive.
     pub async fn get(&self, url: &str, max_bytes: u64) -> Result<Vec<u8>, Failure> {
         let parsed = Url::parse(url).ok().filter(|_| url.len() <= MAX_URL);
         let report = report(url, parsed.as_ref());
@@ -74,7 +75,7 @@ impl FileFetcher {
     }
 }
 
-/// An address may hold a password or a signature; what is shown of it holds neither.
+/// A URL may contain a password or a signature; the shown form contains neither.
 fn report(url: &str, parsed: Option<&Url>) -> RegistryReport {
     RegistryReport {
         service: AskedService::FileServer,

@@ -1,6 +1,6 @@
-//! How a registry is told who asks: its challenge becomes a header, by way of a token where it wants one. Remembers what
-//! was given for as long as the client lives. Credentials go to the origin that the user named and to the giver of tokens
-//! that this origin names, if the guard lets it through; never to anybody else.
+//! Authenticates to a registry: turns its challenge into a header, with a token if the registry requires one. Caches
+//! tokens for the lifetime of the client. Credentials are sent only to the origin that the user named, and to the
+//! token server that this origin names, if the guard admits it.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,22 +18,22 @@ use super::transfer::{BodyBound, SMALL_ANSWER_TIME, Setback, Transfer, WebAnswer
 use crate::redact::Redactor;
 use crate::secret::Secret;
 
-/// A token is a few kilobytes.
+/// The largest token answer. A token has a few kilobytes.
 const MAX_TOKEN_ANSWER: u64 = 64 * 1024;
-/// The longest address of a giver of tokens.
+/// The longest URL of a token server, in bytes.
 const MAX_REALM: usize = 8 * 1024;
-/// Who asks for tokens.
+/// The client id for token requests.
 const CLIENT_ID: &str = "cogn";
 
-/// What is to be done with a repository.
+/// A repository and the intended access.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct RegistryScope {
     pub(crate) repository: String,
-    /// Whether something is sent there.
+    /// True for write access.
     pub(crate) push: bool,
 }
 
-/// Who asks, and what was given for it.
+/// The credentials and the tokens received for them.
 pub(crate) struct RegistryLogin {
     credentials: Option<Credentials>,
     given: Mutex<GivenTokens>,
@@ -42,11 +42,11 @@ pub(crate) struct RegistryLogin {
 #[derive(Default)]
 struct GivenTokens {
     headers: HashMap<RegistryScope, HeaderValue>,
-    /// So that no text repeats them.
+    /// The received tokens, for the redactor.
     tokens: Vec<Secret>,
 }
 
-/// What a giver of tokens answers.
+/// The answer of a token server.
 #[derive(Deserialize)]
 struct TokenAnswer {
     token: Option<String>,
@@ -62,13 +62,13 @@ impl RegistryLogin {
         self.credentials.is_some()
     }
 
-    /// Removes everything secret from texts.
+    /// Returns a redactor for the credentials and all received tokens.
     pub(crate) fn redactor(&self) -> Redactor {
         let own = self.credentials.as_ref().map(|credentials| credentials.secret().clone());
         Redactor::of(own.into_iter().chain(self.given().tokens.iter().cloned()))
     }
 
-    /// The header that is known to be wanted.
+    /// Returns the header that is known to be required.
     pub(crate) fn header(&self, scope: &RegistryScope) -> Option<HeaderValue> {
         match self.credentials.as_ref().map(Credentials::kind) {
             Some(LoginKind::Bearer(token)) => bearer_header(token),
@@ -76,7 +76,7 @@ impl RegistryLogin {
         }
     }
 
-    /// The header that a challenge wants; `None` if nothing here answers it.
+    /// Returns the header that a challenge requires; `None` if the credentials cannot answer it.
     pub(crate) async fn answer(
         &self,
         challenged: &WebAnswer,
@@ -86,7 +86,7 @@ impl RegistryLogin {
     ) -> Result<Option<HeaderValue>, Failure> {
         let kind = self.credentials.as_ref().map(Credentials::kind);
         if matches!(kind, Some(LoginKind::Bearer(_))) {
-            // The registry has seen all that there is.
+            // The registry has already refused the only token.
             return Ok(None);
         }
         let wanted = challenges(&challenged.headers);
@@ -121,9 +121,9 @@ impl RegistryLogin {
         let refused = |setback: &Setback| report.setback_of("sends the login to", setback);
         let realm = Url::parse(&place.realm).ok().filter(|_| place.realm.len() <= MAX_REALM);
         let nowhere = || report.nonsense("names no address at which a token is to be had");
-        // Whether it may be asked is for the guard to say, before anything is sent.
+        // The guard decides whether the token server may be contacted, before anything is sent.
         let mut realm = realm.ok_or_else(nowhere)?;
-        // A name and a password in this address are not the user's.
+        // Credentials in this URL do not come from the user.
         let _cannot_have_any = realm.set_username("");
         let _cannot_have_any = realm.set_password(None);
         let wishes = wishes(place, scope);
@@ -152,12 +152,12 @@ impl RegistryLogin {
     }
 
     fn given(&self) -> MutexGuard<'_, GivenTokens> {
-        // What is in there is whole at every moment.
+        // The map is consistent at every moment, so a poisoned lock can be used.
         self.given.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What the token is for.
+/// Returns the service and the scopes of a token request.
 fn wishes(place: &TokenPlace, scope: &RegistryScope) -> Vec<(&'static str, String)> {
     let asked = place.scope.as_deref().filter(|asked| !asked.trim().is_empty());
     let own = format!("repository:{}:pull", scope.repository);
@@ -166,8 +166,8 @@ fn wishes(place: &TokenPlace, scope: &RegistryScope) -> Vec<(&'static str, Strin
     service.chain(scopes.map(|scope| ("scope", scope))).collect()
 }
 
-/// The scope with the right to push, if something will be: the first question of a push only reads, so the challenge to
-/// it asks for less than what comes next, and some registries answer that with 403 and no further challenge.
+/// Adds push access to the scope if the client will push. The first request of a push only reads, so its challenge
+/// asks for less than the push needs. Some registries then answer the push with 403 and no new challenge.
 fn widened(scope: &str, push: bool) -> String {
     let actions = scope.rsplit_once(':').map_or("", |(_, actions)| actions);
     let may_push = actions.split(',').any(|action| matches!(action, "push" | "*"));
@@ -175,7 +175,7 @@ fn widened(scope: &str, push: bool) -> String {
     if push && is_repository && !may_push { format!("{scope},push") } else { scope.to_owned() }
 }
 
-/// Exchanges an identity token for one of the registry.
+/// Builds the request that exchanges an identity token for a registry token.
 fn exchange(realm: Url, wishes: &[(&'static str, String)], token: &Secret) -> WebRequest {
     let mut form = realm.clone();
     form.set_query(None);

@@ -1,16 +1,16 @@
-//! Packages from where they are kept: registries that speak the OCI distribution protocol, and files by their address.
-//! Carries bytes and knows nothing of what is in them.
+//! Downloads and uploads packages: registries with the OCI distribution protocol, and files by URL. Transfers bytes
+//! and does not interpret them.
 //!
-//! [`OciClient`] pulls and pushes manifests and blobs, [`FileFetcher`] gets one file, [`docker_credentials`] reads the
-//! logins that docker and podman keep. Read the modules in this order: `name` (hosts, repositories, tags, digests),
-//! `credentials` and `docker_config` (who asks), `challenge` and `login` (how a registry is told), `transfer` (bounded,
-//! patient requests through the guard of [`fetch`](crate::fetch)), `oci`, `tags` and `push` (the protocol), `file`, and
-//! `report` (what goes wrong, in words).
+//! [`OciClient`] pulls and pushes manifests and blobs, [`FileFetcher`] downloads one file, and [`docker_credentials`]
+//! parses the credentials stored by docker and podman. Read the modules in this order: `name` (hosts, repositories,
+//! tags, digests), `credentials` and `docker_config` (credentials), `challenge` and `login` (authentication),
+//! `transfer` (bounded requests with retries, through the guard of [`fetch`](crate::fetch)), `oci`, `tags` and `push`
+//! (the protocol), `file`, and `report` (error messages).
 //!
-//! A registry is a stranger that the user named. So its origin may be anywhere, also on this machine; every address that
-//! it names itself (a redirect, the place of an upload, the giver of tokens) has to be public and `https`, or trusted by
-//! name. What arrives counts only if its digest and length are those that were asked for. Credentials go to the origin
-//! that the user named and to its giver of tokens, and nowhere else.
+//! A registry is an untrusted host that the user named. Its origin may be anywhere, even on this machine. Every URL
+//! that the registry itself names (a redirect, an upload location, a token server) must be public and `https`, or
+//! trusted by name. Content is accepted only with the requested digest and length. Credentials are sent only to the
+//! origin that the user named and to its token server.
 
 mod challenge;
 mod credentials;

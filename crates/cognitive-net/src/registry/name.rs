@@ -1,5 +1,5 @@
-//! Hosts, repositories, tags and digests: what they look like, and the addresses that are made of them. Pure. Refuses
-//! everything that could end a path early or begin another one, so that no name can reach more than its own repository.
+//! Validates hosts, repositories, tags and digests, and builds URLs from them. Pure. Refuses every character that
+//! could end a path or start another one, so that a name cannot reach outside its repository.
 
 use cognitive_contract::code::ErrorCode;
 use cognitive_contract::failure::Failure;
@@ -9,26 +9,26 @@ use sha2::{Digest as _, Sha256};
 
 use crate::config::is_loopback;
 
-/// The longest name of a repository, after the specification of the protocol.
+/// The longest repository name, from the protocol specification.
 const MAX_REPOSITORY: usize = 255;
-/// The longest tag, after the same.
+/// The longest tag, from the protocol specification.
 const MAX_TAG: usize = 128;
-/// How a digest begins. Every registry has this one, and no other is checked here.
+/// The prefix of a digest. Every registry supports this algorithm; no other is supported here.
 const SHA256: &str = "sha256:";
 
-/// A registry that a user named.
+/// A registry named by the user.
 #[derive(Debug, Clone)]
 pub(crate) struct RegistryHost {
-    /// Scheme, host and port. The only place that gets credentials.
+    /// Scheme, host and port. The only origin that receives credentials.
     origin: Url,
-    /// As the user wrote it, for messages.
+    /// The host as written by the user, for messages.
     shown: String,
     is_docker_hub: bool,
 }
 
 impl RegistryHost {
-    /// Reads `ghcr.io` or `localhost:5000`. Without TLS only where that is wished, or on this machine; `https://` before
-    /// the name asks for TLS there too.
+    /// Parses `ghcr.io` or `localhost:5000`. Uses plain HTTP only if `plain_http` is set or the host is this machine;
+    /// a leading `https://` forces TLS.
     pub(crate) fn parse(host: &str, plain_http: bool) -> Result<Self, Failure> {
         let shown = host.trim().trim_end_matches('/');
         let (bare, wants_tls) = match shown.strip_prefix("https://") {
@@ -41,7 +41,7 @@ impl RegistryHost {
             let bare = matches!(url.path(), "" | "/") && url.query().is_none() && url.fragment().is_none();
             bare && url.has_host() && url.username().is_empty() && url.password().is_none()
         };
-        // What the parser of addresses would take out, or read as the end of the host.
+        // Characters that the URL parser would remove, or read as the end of the host.
         let odd = |letter: char| letter.is_whitespace() || letter.is_control() || "/\\@?#%".contains(letter);
         let parsed = Url::parse(&format!("https://{name}")).ok().filter(usable);
         let parsed = parsed.filter(|_| !name.contains(odd));
@@ -50,43 +50,43 @@ impl RegistryHost {
                 .suggest("Write a host such as `ghcr.io` or `localhost:5000`")
         })?;
         if (plain_http || is_loopback(&origin)) && !wants_tls {
-            // Read again: a port that is usual for one scheme is not for the other.
+            // Parsed again, because the default port depends on the scheme.
             let plain = Url::parse(&format!("http://{name}")).unwrap_or(origin);
             return Ok(Self { origin: plain, shown: bare.to_owned(), is_docker_hub });
         }
         Ok(Self { origin, shown: bare.to_owned(), is_docker_hub })
     }
 
-    /// Scheme, host and port.
+    /// Returns scheme, host and port.
     pub(crate) fn origin(&self) -> &Url {
         &self.origin
     }
 
-    /// The host as the user wrote it.
+    /// Returns the host as written by the user.
     pub(crate) fn shown(&self) -> &str {
         &self.shown
     }
 
-    /// A name of a repository as the registry knows it.
+    /// Checks a repository name and returns the registry's name for it.
     pub(crate) fn repository(&self, name: &str) -> Result<String, Failure> {
         if !is_repository(name) {
             return Err(invalid("this is not the name of a repository", name).suggest(
                 "Use small letters, digits and `.`, `_`, `-` between them, in parts divided by `/`, such as `team/modules`",
             ));
         }
-        // Docker Hub keeps what has no owner below this one.
+        // Docker Hub keeps repositories without an owner under `library`.
         let alone = self.is_docker_hub && !name.contains('/');
         Ok(if alone { format!("library/{name}") } else { name.to_owned() })
     }
 
-    /// An address below a repository whose name was checked.
+    /// Returns a URL below a checked repository name.
     pub(crate) fn url(&self, repository: &str, rest: &str) -> Url {
         let mut url = self.origin.clone();
         url.set_path(&format!("/v2/{repository}/{rest}"));
         url
     }
 
-    /// How a message names a repository, or something in it.
+    /// Returns the name of a repository, or of an item in it, for messages.
     pub(crate) fn subject(&self, repository: &str, reference: &str) -> String {
         let between = match reference {
             "" => "",
@@ -97,7 +97,7 @@ impl RegistryHost {
     }
 }
 
-/// Whether a host is Docker Hub, by one of the names that it has had.
+/// Returns whether a host is Docker Hub, under any of its names.
 pub(crate) fn is_docker_hub(host: &str) -> bool {
     ["docker.io", "index.docker.io", "registry-1.docker.io"]
         .iter()
@@ -122,18 +122,18 @@ pub(crate) fn check_digest(digest: &str) -> Result<(), Failure> {
         .suggest("Write `sha256:` with 64 hexadecimal digits in small letters"))
 }
 
-/// Whether a text is `sha256:` and 64 digits.
+/// Returns whether a text is `sha256:` and 64 digits.
 pub(crate) fn is_digest(text: &str) -> bool {
     let digits = text.strip_prefix(SHA256).unwrap_or_default();
     digits.len() == 64 && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// The digest of bytes.
+/// Returns the digest of bytes.
 pub(crate) fn digest_of(bytes: &[u8]) -> String {
     format!("{SHA256}{}", hex(&Sha256::digest(bytes)))
 }
 
-/// Whether a text is a tag.
+/// Returns whether a text is a valid tag.
 pub(crate) fn is_tag(text: &str) -> bool {
     let inner = |letter: u8| letter.is_ascii_alphanumeric() || b"._-".contains(&letter);
     let first = text.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric() || first == b'_');
@@ -144,7 +144,8 @@ fn is_repository(name: &str) -> bool {
     name.len() <= MAX_REPOSITORY && name.split('/').all(is_component)
 }
 
-/// Small letters and digits; between them one dot, one or two underscores, or any number of hyphens.
+/// Returns whether a path component is valid: lower-case letters and digits, separated by one dot, one or two
+/// underscores, or any number of hyphens.
 fn is_component(part: &str) -> bool {
     let is_letter = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
     let separates = |run: &str| matches!(run, "." | "_" | "__") || run.bytes().all(|each| each == b'-');

@@ -1,6 +1,6 @@
-//! The client of a registry that speaks the OCI distribution protocol: manifests and blobs by name, by tag and by digest.
-//! `push` has what is sent there, `tags` the list of tags. Every byte that leaves this file has the digest that was asked
-//! for, or the one that is handed out with it. Interprets no manifest, and needs no referrers.
+//! The client for the OCI distribution protocol: manifests and blobs by repository, tag and digest. Uploads are in
+//! `push`, the tag list in `tags`. All content returned has the requested digest, or is returned together with its
+//! digest. Interprets no manifest and uses no referrers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,18 +21,18 @@ use crate::fetch::guard::GuardedClient;
 use crate::fetch::{Lookup, Policy, Refusal};
 use crate::retry::Pause;
 
-/// The longest manifest, after the specification of the protocol.
+/// The largest manifest, from the protocol specification.
 const MAX_MANIFEST: u64 = 4 * 1024 * 1024;
-/// The longest blob. It is held in memory, and its length is a stranger's word.
+/// The largest blob. It is held in memory, and its size comes from an untrusted manifest.
 const MAX_BLOB: u64 = 512 * 1024 * 1024;
-/// The kinds of manifests that registries hold. One that is not asked for may be answered with 404, or in another form.
+/// The manifest types to accept. A registry may answer 404 for a type that is not requested, or convert it.
 const MANIFESTS: &str = "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json, \
                          application/vnd.docker.distribution.manifest.v2+json, \
                          application/vnd.docker.distribution.manifest.list.v2+json";
-/// What a registry says of the digest of what it sends or took.
+/// The header with the digest of the content that a registry sent or stored.
 const CONTENT_DIGEST: &str = "docker-content-digest";
 
-/// A client of one registry. Costs nothing until something is asked.
+/// A client for one registry. Makes no connection until the first request.
 ///
 /// ```
 /// use cognitive_net::registry::OciClient;
@@ -47,24 +47,24 @@ pub struct OciClient {
     transfer: Transfer,
 }
 
-/// A manifest as the registry holds it.
+/// A manifest from a registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OciManifest {
-    /// What the registry says it is; empty if it says nothing.
+    /// The media type reported by the registry; empty if none.
     pub media_type: String,
-    /// `sha256:…` of the bytes, computed here.
+    /// The digest of the bytes, `sha256:…`, computed locally.
     pub digest: String,
-    /// The manifest itself.
+    /// The bytes of the manifest.
     pub bytes: Vec<u8>,
 }
 
-/// How a request is made.
+/// The way to send a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum AskedWay {
-    /// Asks, follows redirects, and tries again what may work a moment later.
+    /// Reads: follows redirects and retries transient errors.
     Fetch(BodyBound, Option<Duration>),
-    /// Sends, once.
+    /// Writes: sent once.
     Send,
 }
 
@@ -75,48 +75,49 @@ impl fmt::Debug for OciClient {
 }
 
 impl OciClient {
-    /// A client of the registry at `host`, as the user typed it: `ghcr.io`, `localhost:5000`. `docker.io` is Docker Hub.
-    /// Without TLS on this machine, and where `plain_http` wishes it; then everybody on the way reads the credentials.
-    /// Fails if the text is no host.
+    /// Creates a client for the registry at `host`, as typed by the user: `ghcr.io`, `localhost:5000`. `docker.io` is
+    /// Docker Hub. Uses plain HTTP on this machine and if `plain_http` is set; the network path can then read the
+    /// credentials. Fails if the text is not a host.
     pub fn new(host: &str, credentials: Option<Credentials>, plain_http: bool) -> Result<Self, Failure> {
         let host = RegistryHost::parse(host, plain_http)?;
-        // The user named this origin, so it may be anywhere; what it leads to may not.
+        // The user named this origin, so it may be anywhere. URLs that it names may not.
         let policy = Policy::default().with_any_port().trusting(host.origin().as_str());
         let guard = GuardedClient::new(policy.unwrap_or_default(), Proxies::default());
         Ok(Self { host, login: RegistryLogin::new(credentials), transfer: Transfer::new(guard) })
     }
 
-    /// Trusts one more origin, such as the giver of tokens or the storage of a registry inside: `https://auth.internal`.
-    /// Files are followed there and logins sent there although its address is not public. Fails if the text is no origin.
+    /// Trusts another origin, such as the token server or the storage of an internal registry:
+    /// `https://auth.internal`. Redirects to it are followed and credentials sent to it, although its address is not
+    /// public. Fails if the text is not an origin.
     pub fn trusting(mut self, origin: &str) -> Result<Self, Refusal> {
         let policy = self.transfer.guard.policy().clone().trusting(origin)?;
         self.transfer.guard = self.transfer.guard.with_policy(policy);
         Ok(self)
     }
 
-    /// Says whether proxies are used.
+    /// Sets the proxy setting.
     #[must_use]
     pub fn with_proxies(mut self, proxies: Proxies) -> Self {
         self.transfer.guard = self.transfer.guard.with_proxies(proxies);
         self
     }
 
-    /// Says how waiting is done.
+    /// Sets the clock and jitter for the pauses between attempts.
     #[must_use]
     pub fn with_pause(mut self, pause: Arc<dyn Pause>) -> Self {
         self.transfer.pause = pause;
         self
     }
 
-    /// With another resolver.
+    /// Replaces the resolver.
     #[must_use]
     pub fn with_lookup(mut self, lookup: Arc<dyn Lookup>) -> Self {
         self.transfer.guard = self.transfer.guard.with_lookup(lookup);
         self
     }
 
-    /// The manifest of a tag, or the one with this digest. Its digest is compared with the one that was asked for and
-    /// with the one that the registry sends along.
+    /// Downloads the manifest with a tag or a digest. Its digest is compared with the requested one and with the one
+    /// that the registry reports.
     pub async fn manifest(&self, repository: &str, reference: &str) -> Result<OciManifest, Failure> {
         let repository = self.host.repository(repository)?;
         check_reference(reference)?;
@@ -139,7 +140,8 @@ impl OciClient {
         Ok(OciManifest { media_type, digest, bytes: answer.body })
     }
 
-    /// The blob with this digest, which has `size` bytes. Never reads more, and gives nothing out that is not it.
+    /// Downloads the blob with this digest and size. Never reads more than `size` bytes, and returns only content
+    /// with this digest.
     pub async fn blob(&self, repository: &str, digest: &str, size: u64) -> Result<Vec<u8>, Failure> {
         let repository = self.host.repository(repository)?;
         check_digest(digest)?;
@@ -158,14 +160,14 @@ impl OciClient {
         if found == digest { Ok(answer.body) } else { Err(report.wrong_digest(digest, &found)) }
     }
 
-    /// Whether the registry has a blob.
+    /// Returns whether the registry has a blob.
     pub async fn has_blob(&self, repository: &str, digest: &str) -> Result<bool, Failure> {
         let repository = self.host.repository(repository)?;
         check_digest(digest)?;
         self.has(digest, &RegistryScope { repository, push: false }).await
     }
 
-    /// The same, by whoever will push if it is not there.
+    /// Returns whether the registry has a blob, with the scope of a later push.
     pub(crate) async fn has(&self, digest: &str, scope: &RegistryScope) -> Result<bool, Failure> {
         let report = self.report(&scope.repository, digest);
         let url = self.host.url(&scope.repository, &format!("blobs/{digest}"));
@@ -178,7 +180,7 @@ impl OciClient {
         }
     }
 
-    /// Makes a request, and once more with the login if the registry asks for one.
+    /// Sends a request, and repeats it with credentials if the registry asks for them.
     pub(crate) async fn exchange(
         &self,
         mut request: WebRequest,
@@ -191,7 +193,7 @@ impl OciClient {
             request.headers.insert(AUTHORIZATION, header);
         }
         let answer = self.perform(&request, way, report).await?;
-        // Nobody but the registry itself is told who asks, whoever else wants to know.
+        // Only the registry itself receives credentials; challenges from other hosts are ignored.
         if answer.status != 401 || !is_here || !same_place(&answer.url, self.host.origin()) {
             return Ok(answer);
         }
@@ -219,7 +221,7 @@ impl OciClient {
         }
     }
 
-    /// Words failures about something in a repository.
+    /// Creates a reporter for errors about an item in a repository.
     pub(crate) fn report(&self, repository: &str, reference: &str) -> RegistryReport {
         RegistryReport {
             service: AskedService::Registry,
@@ -231,7 +233,7 @@ impl OciClient {
     }
 }
 
-/// Compares a digest with what the registry says of it, if it says it in the one way that is checked here.
+/// Compares a digest with the one reported by the registry, if that is a SHA-256 digest.
 pub(crate) fn confirm(answer: &WebAnswer, digest: &str, report: &RegistryReport) -> Result<(), Failure> {
     let said = answer.header(CONTENT_DIGEST).map(str::trim).filter(|said| is_digest(said));
     match said {

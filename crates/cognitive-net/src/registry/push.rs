@@ -1,5 +1,5 @@
-//! What is sent to a registry: blobs in one piece each, and the manifest that names them. Sent once: what became of a
-//! request that got no answer is not known here, and a blob that did arrive is found by the next push.
+//! Uploads to a registry: each blob in one request, then the manifest that lists them. Never retries: the state of an
+//! unanswered request is unknown, and the next push finds a blob that did arrive.
 
 use bytes::Bytes;
 use cognitive_contract::failure::Failure;
@@ -14,7 +14,7 @@ use super::transfer::{Setback, WebRequest};
 use crate::fetch::guard::redirected;
 
 impl OciClient {
-    /// Puts a blob into a repository, unless it is there already; gives its digest.
+    /// Uploads a blob, unless the repository has it already. Returns its digest.
     pub async fn put_blob(&self, repository: &str, bytes: &[u8]) -> Result<String, Failure> {
         let repository = self.host.repository(repository)?;
         let digest = digest_of(bytes);
@@ -34,7 +34,7 @@ impl OciClient {
         }
     }
 
-    /// Puts a manifest into a repository, by a tag or by its digest; gives its digest.
+    /// Uploads a manifest under a tag or its digest. Returns its digest.
     pub async fn put_manifest(
         &self,
         repository: &str,
@@ -61,8 +61,8 @@ impl OciClient {
         }
     }
 
-    /// Asks where a blob is to be sent. The registry may name a place of its own or another host; the latter has to pass
-    /// the guard when it is asked, and gets no login.
+    /// Requests the upload URL of a blob. The registry may name a path or another host. Another host must pass the
+    /// guard and receives no credentials.
     async fn upload_place(
         &self,
         digest: &str,

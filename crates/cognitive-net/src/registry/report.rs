@@ -1,5 +1,5 @@
-//! What goes wrong with a registry or a file server, in words: what happened, to what, and what helps. Every text of the
-//! other side is cleaned here, so that none can leave with a key in it.
+//! Error messages for registries and file servers: the problem, its subject and a remedy. Every text from the server
+//! is redacted here, so that no message contains a key.
 
 use cognitive_contract::code::{Blame, ErrorCode};
 use cognitive_contract::failure::Failure;
@@ -10,7 +10,7 @@ use super::transfer::{MAX_REDIRECTS, Setback, WebAnswer};
 use crate::fetch::{Reason, Refusal};
 use crate::redact::Redactor;
 
-/// Who was asked.
+/// The kind of server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AskedService {
     Registry,
@@ -26,19 +26,19 @@ impl AskedService {
     }
 }
 
-/// Words failures for one thing that was asked for.
+/// Builds failures about one requested item.
 pub(crate) struct RegistryReport {
     pub(crate) service: AskedService,
-    /// The host as the user knows it.
+    /// The host as written by the user.
     pub(crate) host: String,
-    /// What was asked for, such as `ghcr.io/team/modules:1.0.0`.
+    /// The requested item, such as `ghcr.io/team/modules:1.0.0`.
     pub(crate) subject: String,
-    /// Whether there are credentials.
+    /// True if credentials are configured.
     pub(crate) has_login: bool,
     pub(crate) redactor: Redactor,
 }
 
-/// How registries word an error.
+/// The error format of registries.
 #[derive(Deserialize)]
 struct RegistryErrors {
     errors: Vec<RegistryError>,
@@ -51,7 +51,7 @@ struct RegistryError {
 }
 
 impl RegistryReport {
-    /// An answer with a status that nobody wants.
+    /// Returns the failure for an error status.
     pub(crate) fn status(&self, answer: &WebAnswer) -> Failure {
         let (who, status) = (self.service.name(), answer.status);
         let failure = match status {
@@ -97,12 +97,13 @@ impl RegistryReport {
         })
     }
 
-    /// Nothing arrived, or not what may arrive.
+    /// Returns the failure for a request without a usable answer.
     pub(crate) fn setback(&self, setback: &Setback) -> Failure {
         self.setback_of("leads to", setback)
     }
 
-    /// The same for an address to which the other side `leads to`, `sends the login to`, `sends the upload to`.
+    /// Returns the failure for a URL named by the server. `leads` is the verb of the message: `leads to`,
+    /// `sends the login to` or `sends the upload to`.
     pub(crate) fn setback_of(&self, leads: &str, setback: &Setback) -> Failure {
         let who = self.service.name();
         match setback {
@@ -130,10 +131,11 @@ impl RegistryReport {
         }
     }
 
-    /// An address that the guard does not let through. The origin that the user named is trusted, so it is another.
+    /// Returns the failure for a URL that the guard refused. It was named by the server, because the user's origin is
+    /// trusted.
     fn blocked(&self, leads: &str, refusal: &Refusal) -> Failure {
         let (who, why) = (self.service.name(), refusal.why());
-        // `file:` has no host.
+        // `file:` URLs have no host.
         let place = if refusal.host().is_empty() { &self.subject } else { refusal.host() };
         let text = format!("{who} {leads} an address that is refused, because {why}: `{place}`");
         Failure::new(ErrorCode::PermissionDenied, text)
@@ -173,7 +175,7 @@ impl RegistryReport {
             .with_detail("reason", json!(reason))
     }
 
-    /// An answer that makes no sense.
+    /// Returns the failure for an invalid answer.
     pub(crate) fn nonsense(&self, what: &str) -> Failure {
         self.failure(ErrorCode::ProviderUnavailable, &format!("{} {what}", self.service.name()))
             .with_recoverable(false)
@@ -181,7 +183,7 @@ impl RegistryReport {
             .suggest("Check that the host is a registry, and that nothing between here and there changes its answers")
     }
 
-    /// Bytes whose digest is another than the one that was asked for.
+    /// Returns the failure for content with a digest other than the requested one.
     pub(crate) fn wrong_digest(&self, expected: &str, found: &str) -> Failure {
         let text = format!(
             "{} sent something else, which has the digest `{found}` and not `{expected}`",
@@ -190,20 +192,20 @@ impl RegistryReport {
         self.mismatch(&text).with_detail("reason", json!("digest"))
     }
 
-    /// A thing that is too large to be asked for.
+    /// Returns the failure for an item that is too large to request.
     pub(crate) fn too_large(&self, most: u64) -> Failure {
         let text = format!("more than the {most} bytes that are allowed belong to it");
         let failure = self.failure(ErrorCode::ProviderUnavailable, &text);
         failure.with_recoverable(false).with_detail("reason", json!("too_large"))
     }
 
-    /// A manifest that is to be put where only another one belongs.
+    /// Returns the failure for a manifest that does not have the digest in its reference.
     pub(crate) fn not_its_digest(&self, found: &str) -> Failure {
         let text = format!("the manifest cannot have this digest, because it has the digest `{found}`");
         Failure::new(ErrorCode::InvalidInput, format!("{text}: `{}`", self.subject))
     }
 
-    /// A media type that no header can hold.
+    /// Returns the failure for a media type that no header can contain.
     pub(crate) fn no_media_type(&self) -> Failure {
         let text = "the media type of the manifest has letters that no HTTP header can hold";
         Failure::new(ErrorCode::InvalidInput, format!("{text}: `{}`", self.subject))
@@ -215,14 +217,14 @@ impl RegistryReport {
             .suggest("Do not use it: it was changed in the registry or on the way. Ask whoever published it")
     }
 
-    /// A failure about what was asked for.
+    /// Builds a failure about the requested item.
     pub(crate) fn failure(&self, code: ErrorCode, text: &str) -> Failure {
         Failure::new(code, format!("{text}: `{}`", self.subject))
             .blaming(Blame::Runtime)
             .with_detail("kind", json!("registry"))
     }
 
-    /// A login that no request can carry.
+    /// Returns the failure for credentials that no header can contain.
     pub(crate) fn unsayable(&self) -> Failure {
         self.failure(ErrorCode::PermissionDenied, "the login has letters that no HTTP header can hold")
             .blaming(Blame::Operator)
@@ -236,7 +238,7 @@ impl RegistryReport {
         )
     }
 
-    /// What the registry says, if it says it as registries do.
+    /// Returns the registry's message, if the body has the format of registries.
     fn said(&self, body: &[u8]) -> Option<String> {
         let said: RegistryErrors = serde_json::from_slice(body).ok()?;
         let first = said.errors.into_iter().next()?;

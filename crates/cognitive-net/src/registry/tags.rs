@@ -1,4 +1,4 @@
-//! The tags of a repository, page by page. Bounded: a registry that never comes to an end is refused.
+//! Lists the tags of a repository, page by page. Bounded: a list that never ends is refused.
 
 use cognitive_contract::failure::Failure;
 use reqwest::Method;
@@ -15,19 +15,20 @@ use crate::client::same_place;
 const MAX_PAGES: usize = 200;
 /// The most tags.
 const MAX_TAGS: usize = 100_000;
-/// The longest page.
+/// The largest page, in bytes.
 const MAX_PAGE: u64 = 4 * 1024 * 1024;
-/// How many tags are asked for at once. A registry may send fewer.
+/// The requested page size. A registry may send fewer tags.
 const PAGE: &str = "n=1000";
 
-/// One page. A repository without tags has `null` at some registries.
+/// One page. Some registries send `null` for a repository without tags.
 #[derive(Deserialize)]
 struct TagPage {
     tags: Option<Vec<String>>,
 }
 
 impl OciClient {
-    /// All tags of a repository, in the order of the registry. What is no tag is left out: it could not be asked for.
+    /// Returns all tags of a repository, in the registry's order. Invalid tags are skipped, because they could not be
+    /// requested.
     pub async fn tags(&self, repository: &str) -> Result<Vec<String>, Failure> {
         let repository = self.host.repository(repository)?;
         let report = self.report(&repository, "");
@@ -49,7 +50,7 @@ impl OciClient {
             let links: Vec<&str> =
                 answer.headers.get_all(LINK).iter().filter_map(|link| link.to_str().ok()).collect();
             let Some(next) = links.iter().find_map(|link| next_page(link)) else { return Ok(tags) };
-            // The rest of a list is where its beginning was.
+            // The next page must be at the same origin.
             let next = url.join(next).ok().filter(|next| same_place(next, &url));
             url = next.ok_or_else(|| report.nonsense("has the rest of its tags at another host"))?;
             if tags.len() > MAX_TAGS {
@@ -60,7 +61,7 @@ impl OciClient {
     }
 }
 
-/// The address in `</v2/a/tags/list?last=b>; rel="next"`.
+/// Returns the URL in `</v2/a/tags/list?last=b>; rel="next"`.
 fn next_page(header: &str) -> Option<&str> {
     header.split(',').find_map(|link| {
         let (address, rest) = link.trim().strip_prefix('<')?.split_once('>')?;

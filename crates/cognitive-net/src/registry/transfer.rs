@@ -1,6 +1,5 @@
-//! Requests to registries and file servers: through the guard, with redirects by hand, a bounded body, and patience. What
-//! is asked for and nothing else is tried again; what is sent is sent once. Judges no status and no content: the caller
-//! gets what arrived.
+//! Requests to registries and file servers: guarded, with manual redirects, bounded bodies and retries. Reads are
+//! retried; writes are sent once. Does not evaluate status or content: the caller gets the answer.
 
 use std::convert::Infallible;
 use std::pin::{Pin, pin};
@@ -23,26 +22,26 @@ use crate::fetch::{Reason, Refusal};
 use crate::retry::{Again, Pause, RealPause, retry_after, wait};
 use crate::tls::{explained, tls_error};
 
-/// How often an answer may be somewhere else: at a storage host, and from there at a copy nearby.
+/// The most redirects of an answer: to a storage host, and from there to a nearby mirror.
 pub(crate) const MAX_REDIRECTS: usize = 5;
-/// How long nothing may move.
+/// The longest time without progress.
 const SILENCE: Duration = Duration::from_secs(30);
-/// The time for an answer that is small, whatever arrives meanwhile.
+/// The total time limit for a small answer.
 pub(crate) const SMALL_ANSWER_TIME: Duration = Duration::from_mins(1);
-/// So much is read of an answer that only says what went wrong.
+/// The most bytes read from an error answer.
 const MAX_ERROR_BODY: usize = 64 * 1024;
-/// So much room is made for a body on the word of a stranger.
+/// The most memory reserved for a body based on its announced length.
 const MAX_ROOM: u64 = 1024 * 1024;
-/// The pieces in which a body is sent.
+/// The size of the chunks in which a body is sent.
 const PIECE: usize = 64 * 1024;
-/// So much of a body may still be on its way when all of it was handed to the system, and so slowly may it go, in bytes a
-/// second: what the system holds back is not seen here, and a small body would otherwise be waited for as a large one is.
+/// The most bytes assumed to be in the system's send buffer after the whole body was written, and the slowest assumed
+/// speed, in bytes per second. The buffer is not visible here; the bound keeps the wait after a small body short.
 const MAX_IN_FLIGHT: usize = 8 * 1024 * 1024;
 const SLOWEST: u64 = 32 * 1024;
-/// The wait before another try has no end that it could miss.
+/// Retries of a transfer have no deadline.
 const NO_HURRY: Duration = Duration::MAX;
 
-/// One request.
+/// An HTTP request.
 #[derive(Debug, Clone)]
 pub(crate) struct WebRequest {
     pub(crate) method: Method,
@@ -52,7 +51,7 @@ pub(crate) struct WebRequest {
 }
 
 impl WebRequest {
-    /// Asks for something.
+    /// Creates a request without headers and body.
     pub(crate) fn new(method: Method, url: Url) -> Self {
         Self { method, url, headers: HeaderMap::new(), body: None }
     }
@@ -70,18 +69,18 @@ impl WebRequest {
     }
 }
 
-/// What arrived.
+/// An HTTP answer.
 #[derive(Debug)]
 pub(crate) struct WebAnswer {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
-    /// Who answered, after all redirects.
+    /// The URL of the answer, after all redirects.
     pub(crate) url: Url,
 }
 
 impl WebAnswer {
-    /// A header, if it is text.
+    /// Returns a header, if it is text.
     pub(crate) fn header(&self, name: impl reqwest::header::AsHeaderName) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
@@ -96,27 +95,27 @@ impl WebAnswer {
     }
 }
 
-/// How long a body may be. Holds for good answers only.
+/// The bound on the length of a body. Applies to successful answers only.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum BodyBound {
-    /// There is none, or nobody wants it.
+    /// The body is absent or not read.
     Unread,
     AtMost(u64),
     Exactly(u64),
 }
 
-/// Why nothing arrived.
+/// The reason for a missing answer.
 #[derive(Debug)]
 pub(crate) enum Setback {
-    /// The guard said no, or the connection failed.
+    /// The guard refused the request, or the connection failed.
     Refused(Refusal),
-    /// TLS failed: why, and what helps.
+    /// TLS failed: the reason and a remedy.
     Tls(String, Option<&'static str>),
-    /// A variable names no proxy.
+    /// A proxy variable names no proxy.
     Proxy(String),
-    /// The body is longer than so many bytes.
+    /// The body is longer than this many bytes.
     TooLarge(u64),
-    /// The body should have so many bytes, and has others.
+    /// The body does not have the expected length.
     Length { expected: u64, found: u64 },
 }
 
@@ -141,7 +140,7 @@ impl Setback {
         }
     }
 
-    /// Only a connection that broke may hold next time. One that stands still has had its time.
+    /// Only an interrupted connection is retried. A stalled one has already used its time.
     fn again(&self) -> Again {
         match self {
             Self::Refused(refusal) if refusal.reason() == Reason::Interrupted => Again::Later,
@@ -152,7 +151,7 @@ impl Setback {
     }
 }
 
-/// Sends requests.
+/// The sender of requests.
 pub(crate) struct Transfer {
     pub(crate) guard: GuardedClient,
     pub(crate) pause: Arc<dyn Pause>,
@@ -163,8 +162,8 @@ impl Transfer {
         Self { guard, pause: Arc::new(RealPause) }
     }
 
-    /// Asks for something, follows redirects, and tries again what may work a moment later.
-    /// With a total time for an answer that is small; without one for a body that may take as long as it moves.
+    /// Sends a read request, follows redirects, and retries transient errors. `total` limits the time for a small
+    /// answer; without it, there is no time limit while bytes arrive.
     pub(crate) async fn fetch(
         &self,
         request: &WebRequest,
@@ -185,14 +184,15 @@ impl Transfer {
         }
     }
 
-    /// Sends something, once. A redirect is an answer like any other.
+    /// Sends a write request once. A redirect is returned like any other answer.
     pub(crate) async fn send(&self, request: &WebRequest) -> Result<WebAnswer, Setback> {
         let url = self.guard.admit(request.url.clone())?;
         let response = self.deliver(request, &url).await?;
         read(response, url, BodyBound::AtMost(MAX_ERROR_BODY as u64)).await
     }
 
-    /// Sends for as long as something moves. Looks every half minute, so a dead line is left after one at most.
+    /// Sends a body without a time limit while bytes move. Checks every [`SILENCE`], so an upload that stalls is
+    /// aborted within a minute.
     async fn deliver(&self, request: &WebRequest, url: &Url) -> Result<Response, Setback> {
         let sent = Arc::new(AtomicUsize::new(0));
         let left = request.body.clone().unwrap_or_default();
@@ -221,7 +221,7 @@ impl Transfer {
             let response = response.map_err(|error| Setback::of(error, &url))?;
             let Some(place) = place_of(&response, &url)? else { return read(response, url, bound).await };
             let place = self.guard.admit(place)?;
-            // Once it has left, it stays without: whoever was asked in between chose where it goes.
+            // The header stays removed even after a redirect back, because another host chose the target.
             if !same_place(&url, &place) {
                 headers.remove(AUTHORIZATION);
             }
@@ -231,17 +231,17 @@ impl Transfer {
     }
 }
 
-/// Says when an upload has been silent for too long. Asked after every [`SILENCE`].
+/// Detects a stalled upload. Must be asked after every [`SILENCE`].
 struct UploadWatch {
     length: usize,
-    /// How much was sent when it was asked last.
+    /// The number of bytes sent at the last check.
     before: usize,
     silent: Duration,
 }
 
 impl UploadWatch {
-    /// While something is left to send, one silence is enough. Afterwards the system may still be busy with what it was
-    /// handed, and the registry with keeping it.
+    /// Returns whether the upload is dead. While bytes are left to send, one interval without progress is enough.
+    /// Afterwards the system may still be sending its buffer, and the registry may still be storing the content.
     fn is_dead(&mut self, sent: usize) -> bool {
         self.silent = if sent == self.before { self.silent + SILENCE } else { Duration::ZERO };
         self.before = sent;
@@ -254,7 +254,7 @@ fn too_late(url: &Url) -> Setback {
     Refusal::of(Reason::Timeout, Some(url)).into()
 }
 
-/// Where an answer sends us; `None` if it is one.
+/// Returns the target of a redirect; `None` for any other answer.
 fn place_of(response: &Response, url: &Url) -> Result<Option<Url>, Refusal> {
     if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
         return Ok(None);
@@ -263,12 +263,12 @@ fn place_of(response: &Response, url: &Url) -> Result<Option<Url>, Refusal> {
     location.map(|location| redirected(url, location)).transpose()
 }
 
-/// Reads a body, and not a byte more than allowed is kept.
+/// Reads a body, and stores at most the allowed number of bytes.
 async fn read(mut response: Response, url: Url, bound: BodyBound) -> Result<WebAnswer, Setback> {
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
     let mut body = Vec::new();
     if !response.status().is_success() {
-        // What cannot be read of it is not worth another error.
+        // An error while reading an error body is ignored.
         while let Ok(Ok(Some(piece))) = timeout(SILENCE, response.chunk()).await {
             let room = MAX_ERROR_BODY.saturating_sub(body.len());
             body.extend_from_slice(piece.get(..room.min(piece.len())).unwrap_or_default());
@@ -309,7 +309,7 @@ async fn read(mut response: Response, url: Url, bound: BodyBound) -> Result<WebA
     Ok(WebAnswer { status, headers, body, url })
 }
 
-/// A body that says how much of it has left, so that a slow line is not taken for a dead one.
+/// A body that counts the bytes sent, so that a slow connection is not mistaken for a dead one.
 struct MovingBody {
     left: Bytes,
     sent: Arc<AtomicUsize>,
@@ -345,7 +345,7 @@ impl HttpBody for MovingBody {
 mod tests {
     use super::*;
 
-    /// How often it may be asked before it gives up, if so much was sent each time.
+    /// Returns after how many checks the watch gives up, if these numbers of bytes were sent.
     fn looks(length: usize, sent: impl IntoIterator<Item = usize>) -> Option<usize> {
         let mut watch = UploadWatch { length, before: 0, silent: Duration::ZERO };
         sent.into_iter().position(|sent| watch.is_dead(sent))
@@ -354,12 +354,13 @@ mod tests {
     #[test]
     fn an_upload_may_take_its_time_while_it_moves() {
         let mebibyte = 1024 * 1024;
-        // As long as a piece leaves every half minute, for hours.
+        // A chunk leaves in every interval, for hours.
         assert_eq!(looks(1_000 * mebibyte, (1..1_000).map(|count| count * mebibyte)), None);
-        // Nothing leaves, from the beginning or in the middle.
+        // No bytes leave, from the start or in the middle.
         assert_eq!(looks(mebibyte, [0]), Some(0));
         assert_eq!(looks(9 * mebibyte, [mebibyte, 2 * mebibyte, 2 * mebibyte]), Some(2));
-        // All has left, and the answer has time by the length: none for an empty body, four minutes for a long one.
+        // All bytes have left. The time for the answer depends on the length: none for an empty body, four minutes
+        // for a long one.
         assert_eq!(looks(0, [0]), Some(0));
         assert_eq!(looks(2, [2; 9]), Some(1));
         assert_eq!(looks(2 * mebibyte, [2 * mebibyte; 99]), Some(3));

@@ -1,5 +1,5 @@
-//! How a connection to a service is made: directly or through the machine's proxy, with TLS where the address says so.
-//! Five seconds, the roots of the system, HTTP/1.1. Refuses proxies of a kind that it does not know.
+//! Opens connections to a service: directly or through the machine's proxy, with TLS for `https`. Five seconds to
+//! connect, the system's root certificates, HTTP/1.1. Refuses unknown kinds of proxies.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use super::line::{Carrier, Line};
 use crate::client::{CONNECT, install_tls};
 use crate::platform;
 
-/// After so much silence the system asks whether the other side is still there, and again after so long, so many times.
+/// TCP keepalive: the idle time before the first probe, then the interval and the number of further probes.
 const SILENCE: Duration = Duration::from_secs(30);
 const ASK_AGAIN: Duration = Duration::from_secs(15);
 const ASKED: u32 = 3;
-/// A connection on which nothing that was sent is acknowledged for so long is dead.
+/// The longest time without an acknowledgement; after it the connection counts as dead.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 
-/// Makes connections to one place.
+/// Opens connections to one origin.
 pub(crate) struct Dialer {
     to: Uri,
     connector: HttpsConnector<HttpConnector>,
@@ -34,19 +34,19 @@ pub(crate) struct Dialer {
 }
 
 impl Dialer {
-    /// For the place of this address, directly or through a proxy; asks nobody.
+    /// Creates a dialer for the origin of this URI, directly or through a proxy. Makes no connection.
     pub(crate) fn new(to: Uri, proxy: Option<Intercept>) -> Self {
         install_tls();
         let mut http = HttpConnector::new();
         http.enforce_http(false);
         http.set_nodelay(true);
-        // The time for all addresses of a name together; each gets its share.
+        // The timeout is shared by all addresses of a name.
         http.set_connect_timeout(Some(CONNECT));
         http.set_keepalive(Some(SILENCE));
         http.set_keepalive_interval(Some(ASK_AGAIN));
         http.set_keepalive_retries(Some(ASKED));
         platform::limit_unacknowledged(&mut http, UNACKNOWLEDGED);
-        // Reading the root certificates of the system takes longer than all the rest, and a model on this machine needs none.
+        // Loading the system's root certificates is the slowest step, and a model on this machine needs none.
         let plain = [Some(&to), proxy.as_ref().map(Intercept::uri)]
             .into_iter()
             .flatten()
@@ -56,12 +56,12 @@ impl Dialer {
         Self { to, connector, tls, proxy }
     }
 
-    /// A proxy that reads requests itself, because they come without TLS.
+    /// Returns the proxy if it can read the requests, because they are sent without TLS.
     pub(crate) fn reader(&self) -> Option<&Intercept> {
         self.proxy.as_ref().filter(|_| self.to.scheme_str() == Some("http"))
     }
 
-    /// Makes a connection.
+    /// Opens a connection.
     pub(crate) async fn dial(&self) -> Result<Box<Line>, Trouble> {
         let carrier = tokio::time::timeout(CONNECT, self.carrier()).await.map_err(|_| Trouble::Late)?;
         let line = Line::over(carrier.map_err(Trouble::Unreached)?).await.map_err(Trouble::Unanswered)?;
@@ -86,7 +86,7 @@ impl Dialer {
     }
 }
 
-/// A machine without any roots can be used all the same; TLS will fail, and say so.
+/// Without root certificates, plain HTTP still works. TLS connections will fail and report why.
 fn trusting_the_system() -> ClientConfig {
     match ClientConfig::builder().try_with_platform_verifier() {
         Ok(builder) => builder.with_no_client_auth(),

@@ -1,5 +1,5 @@
-//! One connection, driven by whoever uses it: no task of its own reads or writes behind the caller's back, and dropping it
-//! closes the socket. Speaks HTTP/1.1, one request after the other. Knows no addresses and no limits.
+//! One connection, driven by its user: no background task reads or writes, and dropping it closes the socket.
+//! HTTP/1.1, one request after the other. Knows no addresses and no limits.
 
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
@@ -14,43 +14,44 @@ use hyper::{Request, Response};
 
 use crate::llm::segments::Segments;
 
-/// What carries the bytes: a socket, or TLS on one.
+/// A byte stream: a socket, or TLS on a socket.
 pub(crate) trait Carrier: Read + Write + Unpin + Send {}
 
 impl<T: Read + Write + Unpin + Send> Carrier for T {}
 
-/// A request that was not answered, with the request itself if nothing of it was sent.
+/// A request without an answer; it includes the request if nothing of it was sent.
 pub(crate) type Unsent = TrySendError<Request<Segments>>;
 
 /// A connection.
 pub(crate) struct Line {
     sender: SendRequest<Segments>,
-    /// Gone when it is over. Only then does a request that it never looked at come back: see `send`.
+    /// `None` after the connection has ended. Only dropping it returns a request that it never read: see `send`.
     connection: Option<Connection<Box<dyn Carrier>, Segments>>,
 }
 
 impl Line {
-    /// Speaks HTTP over what carries bytes.
+    /// Starts HTTP over a byte stream.
     pub(crate) async fn over(carrier: Box<dyn Carrier>) -> hyper::Result<Self> {
         let (sender, connection) = handshake(carrier).await?;
         Ok(Self { sender, connection: Some(connection) })
     }
 
-    /// Whether it takes a request now. Sees whether the other side has hung up since it was used last.
+    /// Returns whether the connection accepts a request now. Detects whether the server has closed it since its last
+    /// use.
     pub(crate) fn is_free(&mut self) -> bool {
         self.drive(&mut Context::from_waker(Waker::noop()));
         self.connection.is_some() && self.sender.is_ready()
     }
 
-    /// Lets the connection read and write what it can. What goes wrong is told to whoever waits for an answer.
+    /// Polls the connection. Its errors are delivered to the future that waits for the answer.
     fn drive(&mut self, context: &mut Context<'_>) {
         if self.connection.as_mut().is_some_and(|connection| Pin::new(connection).poll(context).is_ready()) {
             self.connection = None;
         }
     }
 
-    /// Sends a request and waits for the head of its answer. A connection that ends before it looked at the request has to
-    /// be dropped, because that is what hands the request back.
+    /// Sends a request and waits for the head of its answer. A connection that ends before it read the request must
+    /// be dropped, because the drop returns the request.
     pub(crate) async fn send(&mut self, request: Request<Segments>) -> Result<Response<Incoming>, Unsent> {
         let mut answer = pin!(self.sender.try_send_request(request));
         std::future::poll_fn(|context| {
@@ -60,10 +61,10 @@ impl Line {
         .await
     }
 
-    /// The next bytes of a body that arrives on it; `None` at its end.
+    /// Returns the next bytes of a body on this connection; `None` at its end.
     pub(crate) async fn next(&mut self, body: &mut Incoming) -> hyper::Result<Option<Bytes>> {
         std::future::poll_fn(|context| {
-            // The body says that it wants bytes, the connection brings them, the body hands them over.
+            // The body requests bytes, the connection reads them, and the body returns them.
             if let Poll::Ready(bytes) = arrived(body) {
                 return Poll::Ready(bytes);
             }
@@ -74,8 +75,8 @@ impl Line {
     }
 }
 
-/// What has arrived of a body. Trailers are left out. Only the connection brings bytes, and it wakes whoever drives it, so
-/// the body need not wake anybody.
+/// Returns the received bytes of a body, without trailers. Only the connection delivers bytes and it wakes its
+/// driver, so the body needs no waker.
 fn arrived(body: &mut Incoming) -> Poll<hyper::Result<Option<Bytes>>> {
     let mut nobody = Context::from_waker(Waker::noop());
     loop {

@@ -1,6 +1,6 @@
-//! Requests to one service, over connections that are used again. A connection belongs to the call that uses it; a call
-//! that is dropped closes it, so that no model goes on writing for nobody.
-//! Follows no redirect that would carry a key to another place. Bodies are read up to a limit.
+//! Requests to one service over reusable connections. A connection belongs to the call that uses it. Dropping the
+//! call closes its connection, so that the model stops generating.
+//! Follows no redirect to another origin, which would receive the key. Bodies are read up to a limit.
 
 mod dial;
 mod line;
@@ -37,42 +37,42 @@ use crate::config::Proxies;
 use crate::llm::segments::Segments;
 use crate::proxy;
 
-/// The longest answer. The longest that any model gives is a hundredth of this.
+/// The longest answer, in bytes: a hundred times the longest output of any model.
 pub(crate) const MAX_BODY_LENGTH: usize = 16 * 1024 * 1024;
-/// How much of an error is read; what matters stands at its beginning.
+/// The most bytes read from an error; the important part is at its start.
 const MAX_ERROR_LENGTH: usize = 64 * 1024;
-/// How long the rest of an error is waited for.
+/// The longest wait for the rest of an error.
 const STALLED: Duration = Duration::from_secs(2);
-/// Redirects within the same place, such as to a path with a slash at its end.
+/// The most redirects within one origin, such as to a path with a trailing slash.
 const REDIRECTS: usize = 3;
-/// How long an unused connection is kept; most services hang up sooner.
+/// The longest time that an idle connection stays open; most services close it sooner.
 const IDLE: Duration = Duration::from_secs(90);
-/// How many unused connections are kept.
+/// The most idle connections.
 const MAX_IDLE: usize = 256;
 
-/// Why there is no answer, or no more of it.
+/// The reason for a missing or incomplete answer.
 #[derive(Debug)]
 pub(crate) enum Trouble {
-    /// There was no connection in time.
+    /// No connection was established in time.
     Late,
-    /// There was no connection.
+    /// The connection failed.
     Unreached(Box<dyn Error + Send + Sync>),
     /// The connection ended before an answer began.
     Unanswered(hyper::Error),
     /// The connection ended in the middle of an answer.
     Broken(hyper::Error),
-    /// The answer is longer than allowed, which is this long.
+    /// The answer is longer than this limit.
     TooLong(usize),
 }
 
-/// One service, or rather the place where it is.
+/// The connections to the origin of one service.
 pub(crate) struct Service {
     dialer: Dialer,
-    /// Unused connections, the last used at the end.
+    /// The idle connections, most recently used last.
     idle: Mutex<VecDeque<(Box<Line>, Instant)>>,
 }
 
-/// Something that can be asked at a service: an address and what goes with every request.
+/// A URL of a service, with the headers of every request.
 #[derive(Clone)]
 pub(crate) struct Place {
     url: Url,
@@ -81,12 +81,12 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Names and values of the headers that say what the request is, and whether each is secret. Those that carry the
-    /// request are left out.
+    /// Returns names and values of the application headers, and whether each is secret. Transport headers are left
+    /// out.
     pub(crate) fn headers_of_its_own(&self) -> impl Iterator<Item = (String, String, bool)> {
         let carrying = [HOST, ACCEPT, ACCEPT_ENCODING, USER_AGENT, CONTENT_LENGTH, PROXY_AUTHORIZATION];
         let own = self.headers.iter().filter(move |(name, _)| !carrying.contains(name));
-        // What is not text is not shown.
+        // Values that are not text are not shown.
         own.filter_map(|(name, value)| {
             Some((name.to_string(), value.to_str().ok()?.to_owned(), value.is_sensitive()))
         })
@@ -94,7 +94,7 @@ impl Place {
 }
 
 impl Service {
-    /// The service at this address. Asks nobody.
+    /// Creates a service for this address. Makes no connection.
     pub(crate) fn new(base: &Url, proxies: Proxies) -> Result<Self, ProviderError> {
         let origin = origin(base)?;
         let proxy = match proxies {
@@ -104,7 +104,7 @@ impl Service {
         Ok(Self { dialer: Dialer::new(origin, proxy), idle: Mutex::default() })
     }
 
-    /// The same, where these proxies stand between.
+    /// Creates a service behind these proxies.
     #[cfg(test)]
     fn through(base: &Url, proxies: Option<&Matcher>) -> Result<Self, ProviderError> {
         let origin = origin(base)?;
@@ -112,15 +112,15 @@ impl Service {
         Ok(Self { dialer: Dialer::new(origin, proxy), idle: Mutex::default() })
     }
 
-    /// Makes a place of an address at this service.
+    /// Creates a place from a URL of this service.
     pub(crate) fn place(&self, url: &Url, headers: &HeaderMap) -> Result<Place, ProviderError> {
         let mut headers = headers.clone();
         headers.insert(HOST, host(url).ok_or_else(unusable)?);
         headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
-        // What says nothing of packing may be packed.
+        // Without this header, a server may compress the answer.
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
-        // Every request says how long it is. With a place for that, a copy of the headers need not grow.
+        // A placeholder for the length of each request, so that a copy of the headers does not grow.
         headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         if let Some(password) = password(url) {
             headers.entry(AUTHORIZATION).or_insert(password);
@@ -129,14 +129,14 @@ impl Service {
         if let Some(auth) = reader.and_then(Intercept::basic_auth) {
             headers.insert(PROXY_AUTHORIZATION, auth.clone());
         }
-        // Whoever sends them looks for a length as if there were none yet, and makes room for it first.
+        // The HTTP client reserves room for the length header before it checks whether the header exists.
         headers.reserve(1);
         let mut bare = url.clone();
         bare.set_fragment(None);
-        // Both only fail for addresses without a host.
+        // Both calls fail only for URLs without a host.
         let _ = bare.set_username("");
         let _ = bare.set_password(None);
-        // A proxy that reads requests has to see where they go.
+        // A proxy that reads requests needs the absolute URI.
         let uri = match (reader, bare.query()) {
             (Some(_), _) => bare.as_str().parse(),
             (None, None) => bare.path().parse(),
@@ -145,7 +145,7 @@ impl Service {
         Ok(Place { uri: uri.map_err(|_| unusable())?, url: bare, headers })
     }
 
-    /// Sends a request and waits for the head of its answer.
+    /// Sends a request and waits for the head of its answer. Follows redirects within the service.
     pub(crate) async fn ask(
         &self,
         method: Method,
@@ -155,7 +155,7 @@ impl Service {
         let answer = self.ask_once(method.clone(), place, body.clone()).await?;
         match self.moved(place, &answer.head) {
             None => Ok(answer),
-            // Rare, and large: see `ask_once`.
+            // Rare, and a large future: boxed as in `ask_once`.
             Some(to) => {
                 drop(answer);
                 Box::pin(self.follow(method, to, body)).await
@@ -163,7 +163,7 @@ impl Service {
         }
     }
 
-    /// Sends a request once more, to where it was sent.
+    /// Sends a request again to the target of a redirect.
     async fn follow(&self, method: Method, mut to: Place, body: Segments) -> Result<Answer<'_>, Trouble> {
         for _ in 1..REDIRECTS {
             let answer = self.ask_once(method.clone(), &to, body.clone()).await?;
@@ -183,7 +183,7 @@ impl Service {
         let length = request.body().size_hint().exact().filter(|length| *length > 0);
         match (length, request.headers_mut()) {
             (None, headers) => drop(headers.remove(CONTENT_LENGTH)),
-            // Not `insert`, which makes room for one more before it looks whether it is there.
+            // `insert` would reserve room for another header before it finds the existing one.
             (Some(length), headers) => {
                 if let Some(value) = headers.get_mut(CONTENT_LENGTH) {
                     *value = length.into();
@@ -193,7 +193,7 @@ impl Service {
         loop {
             let (mut line, is_used) = match self.unused() {
                 Some(line) => (line, true),
-                // Rare, and large: a call that needs no new connection makes no room for the making of one.
+                // Rare, and a large future: boxing it keeps calls on existing connections small.
                 None => (Box::pin(self.dialer.dial()).await?, false),
             };
             let mut refusal = match line.send(request).await {
@@ -204,14 +204,14 @@ impl Service {
                 Err(refusal) => refusal,
             };
             match refusal.take_message().filter(|_| is_used) {
-                // The other side hung up on a connection that had lain idle, and nothing of the request was sent.
+                // The server closed an idle connection, and nothing of the request was sent.
                 Some(unsent) => request = unsent,
                 None => return Err(Trouble::Unanswered(refusal.into_error())),
             }
         }
     }
 
-    /// Where an answer sends the request: only to the same service, and only where the method and the body stay the same.
+    /// Returns the target of a redirect: only within the service, and only if method and body stay the same.
     fn moved(&self, from: &Place, head: &Parts) -> Option<Place> {
         let kept = matches!(head.status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
         let location = head.headers.get(LOCATION).filter(|_| kept)?.to_str().ok()?;
@@ -219,13 +219,13 @@ impl Service {
         self.place(&to, &from.headers).ok()
     }
 
-    /// A connection that was free when it was taken back. Whether the other side has hung up since then, sending shows.
+    /// Returns an idle connection. Sending shows whether the server has closed it in the meantime.
     fn unused(&self) -> Option<Box<Line>> {
         self.idle().pop_back().map(|(line, _)| line)
     }
 
-    /// The connections that nobody uses, without those that have waited too long. Nobody looks at them meanwhile: what the
-    /// other side has closed takes up a socket until then.
+    /// Returns the idle connections without expired ones. Idle connections are not polled: a connection closed by the
+    /// server occupies a socket until the next call of this function.
     fn idle(&self) -> MutexGuard<'_, VecDeque<(Box<Line>, Instant)>> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let too_many = idle.len().saturating_sub(MAX_IDLE);
@@ -234,7 +234,7 @@ impl Service {
         idle
     }
 
-    /// Takes a connection back, if it can be used again.
+    /// Takes a connection back, if it is reusable.
     fn take_back(&self, mut line: Box<Line>) {
         if line.is_free() {
             self.idle().push_back((line, Instant::now()));
@@ -242,7 +242,7 @@ impl Service {
     }
 }
 
-/// An answer whose body is still to be read.
+/// An answer with an unread body.
 pub(crate) struct Answer<'a> {
     service: &'a Service,
     line: Option<Box<Line>>,
@@ -252,17 +252,18 @@ pub(crate) struct Answer<'a> {
 }
 
 impl Answer<'_> {
-    /// Its status.
+    /// Returns the status.
     pub(crate) fn status(&self) -> StatusCode {
         self.head.status
     }
 
-    /// Its headers.
+    /// Returns the headers.
     pub(crate) fn headers(&self) -> &HeaderMap {
         &self.head.headers
     }
 
-    /// The next piece, if the body is not longer than so much; `None` at its end. Then the connection is free for others.
+    /// Returns the next piece of a body of at most `longest` bytes; `None` at its end. The connection is then
+    /// reusable.
     pub(crate) async fn next(&mut self, longest: usize) -> Result<Option<Bytes>, Trouble> {
         let Some(line) = &mut self.line else { return Ok(None) };
         self.left = self.left.min(longest);
@@ -280,7 +281,8 @@ impl Answer<'_> {
         }
     }
 
-    /// The beginning of an error's body. A body that breaks off, stops or never ends still says what it said.
+    /// Returns the start of an error's body. A body that breaks off, stalls or never ends is returned as far as it
+    /// was read.
     pub(crate) async fn beginning(mut self) -> Vec<u8> {
         let mut body = Vec::new();
         while let Ok(Ok(Some(bytes))) = timeout(STALLED, self.next(usize::MAX)).await {
@@ -294,7 +296,7 @@ impl Answer<'_> {
     }
 }
 
-/// An address may hold a key.
+/// Shows only the host, because a URL may contain a key.
 impl fmt::Debug for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Place").field("host", &self.url.host_str()).finish_non_exhaustive()
@@ -307,7 +309,7 @@ impl fmt::Debug for Service {
     }
 }
 
-/// The place of an address.
+/// Returns the origin of a URL.
 fn origin(base: &Url) -> Result<Uri, ProviderError> {
     base.origin().ascii_serialization().parse().map_err(|_| unusable())
 }
@@ -316,14 +318,14 @@ fn unusable() -> ProviderError {
     ProviderError::Misconfigured("the address cannot be used".to_owned())
 }
 
-/// The value of `Host`: with a port where it is not the usual one.
+/// Returns the value of `Host`, with the port if it is not the default.
 fn host(url: &Url) -> Option<HeaderValue> {
     let host = url.host_str()?;
     let text = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
     HeaderValue::from_str(&text).ok()
 }
 
-/// What an address with a name and a password says in a header.
+/// Returns the `Authorization` value for the user name and password in a URL.
 fn password(url: &Url) -> Option<HeaderValue> {
     if url.username().is_empty() && url.password().is_none() {
         return None;

@@ -1,4 +1,4 @@
-//! Places, proxies, and connections that end while nobody uses them.
+//! Places, proxies, and connections that end while they are idle.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -21,7 +21,7 @@ fn a_request_names_its_path_and_its_host() {
     }
 }
 
-// ERR-015: a password in an address becomes a header that nothing prints, and a key says more than it.
+// ERR-015: a password in a URL becomes a header that is never printed, and a key takes precedence over it.
 #[test]
 fn err_015_a_password_in_an_address_is_a_header() {
     let url = Url::parse("http://me:pa%20ss@a/v1").unwrap();
@@ -45,7 +45,7 @@ async fn listener() -> (TcpListener, String) {
     (listener, address)
 }
 
-/// Reads a head, and no more than that.
+/// Reads a request head and no further byte.
 async fn head(stream: &mut TcpStream) -> String {
     let mut seen = Vec::new();
     while !seen.ends_with(b"\r\n\r\n") {
@@ -59,7 +59,7 @@ async fn got(service: &Service, place: &Place) -> Result<Vec<u8>, Trouble> {
     Ok(answer.beginning().await)
 }
 
-/// A service behind a proxy at this address.
+/// Creates a service behind a proxy at this address.
 fn behind(proxy: &str, base: &str) -> (Service, Place) {
     let matcher = Matcher::builder().all(format!("http://me:pass@{proxy}")).build();
     let base = Url::parse(base).unwrap();
@@ -116,7 +116,7 @@ fn a_proxy_of_another_kind_is_refused() {
     assert!(matches!(&trouble, Trouble::Unreached(why) if why.to_string().contains("proxy")), "{trouble:?}");
 }
 
-/// A service on this machine, what asks it, and where.
+/// Creates a service on this machine, its client and a place.
 async fn local() -> (TcpListener, Service, Place) {
     let (listener, address) = listener().await;
     let base = format!("http://{address}/");
@@ -130,7 +130,7 @@ fn a_connection_that_the_service_closed_is_not_used_again() {
     run(async {
         let (listener, service, place) = local().await;
         let serve = async {
-            // The first connection is kept for two requests, then closed; the second is for the third.
+            // The first connection serves two requests and is closed; the second serves the third request.
             for requests in [2, 1] {
                 let (mut stream, _) = listener.accept().await.unwrap();
                 for _ in 0..requests {
@@ -142,7 +142,7 @@ fn a_connection_that_the_service_closed_is_not_used_again() {
         let ask = async {
             for _ in 0..3 {
                 assert_eq!(got(&service, &place).await.unwrap(), b"ok");
-                // The end of a connection is seen when the runtime next looks at its sockets.
+                // The runtime sees the end of a connection when it next polls its sockets.
                 tokio::task::yield_now().await;
             }
         };
@@ -150,7 +150,7 @@ fn a_connection_that_the_service_closed_is_not_used_again() {
     });
 }
 
-/// A connection over a pipe, and its other end.
+/// Creates a connection over a pipe, and its other end.
 async fn pipe() -> (Line, tokio::io::DuplexStream) {
     let (here, there) = tokio::io::duplex(1 << 16);
     (Line::over(Box::new(hyper_util::rt::TokioIo::new(here))).await.unwrap(), there)
@@ -160,7 +160,7 @@ fn request() -> Request<Segments> {
     Request::new(Segments::default())
 }
 
-// The other side may hang up while a connection lies unused, and nobody looks before it is used again.
+// The server may close an idle connection, which is detected only at its next use.
 #[test]
 fn a_request_on_a_connection_that_just_ended_comes_back() {
     run(async {

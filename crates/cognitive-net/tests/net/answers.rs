@@ -1,11 +1,11 @@
-//! Recorded answers: the same text, finish, model and count of tokens, however the bytes are cut.
+//! Recorded answers: text, finish reason, model and token count must not depend on how the bytes are split.
 
 use cognitive_contract::ports::{DecodeMode, Finish, Usage};
 use cognitive_net::Kind;
 
 use crate::support::{TEXT, play, recorded, run};
 
-/// What a recording should say.
+/// The expected content of a recording.
 struct Expected {
     text: &'static str,
     finish: Finish,
@@ -17,7 +17,7 @@ fn whole(model: &'static str) -> Expected {
     Expected { text: TEXT, finish: Finish::Complete, model, output_tokens: 17 }
 }
 
-/// Plays a recording in pieces of one byte, of seven, and in one piece.
+/// Replays a recording in pieces of one byte, in pieces of seven, and in one piece.
 fn check(kind: Kind, name: &str, expected: &Expected) {
     for cut in [1, 7, usize::MAX] {
         let (outcome, _) = run(play(kind, vec![recorded(name).cut(cut).act()]));
@@ -25,9 +25,9 @@ fn check(kind: Kind, name: &str, expected: &Expected) {
         assert_eq!(outcome.heard.text, expected.text, "{name} in pieces of {cut}");
         assert_eq!(end.finish, expected.finish, "{name}");
         assert_eq!(end.model, expected.model, "{name}");
-        // The recordings of Gemini count three thoughts.
+        // The recordings of Gemini report three thinking tokens.
         let thoughts = if kind == Kind::Gemini { 3 } else { 0 };
-        // Those of Anthropic had 31 tokens in the cache.
+        // The recordings of Anthropic report 31 cached tokens.
         let cached = if kind == Kind::Anthropic { 31 } else { 0 };
         let usage = Usage::new(211, expected.output_tokens).with_thoughts(thoughts).with_cache(cached, 0);
         assert_eq!(end.usage, Some(usage), "{name}");
@@ -70,7 +70,7 @@ fn compatible_services_with_their_habits() {
     check(Kind::Groq, "compatible/groq-stream", &whole("m-1"));
 }
 
-// PIPE-010: an answer that the limit of tokens cut off is told from one that ended.
+// PIPE-010: an answer cut off by the token limit differs from a complete one.
 #[test]
 fn pipe_010_answers_cut_off_by_the_limit() {
     for (kind, name, text) in [
@@ -84,7 +84,7 @@ fn pipe_010_answers_cut_off_by_the_limit() {
     }
 }
 
-// S-09: what the service flags as a refusal comes back as one, with its text.
+// S-09: an answer that the service flags as a refusal is returned as one, with its text.
 #[test]
 fn refusals_with_their_reasons() {
     for (kind, name, why) in [

@@ -1,5 +1,5 @@
-//! Prefixes that services may keep, on the bytes that are sent: where the mark stands, that what comes before it is the same
-//! in every call of a module, and what is read of it in the counts.
+//! Prompt caching, checked on the bytes of requests. Covers the place of the cache mark, identical bytes before it in
+//! every call of a module, and the cache counts in the usage.
 
 use cognitive_contract::ports::{Example, ModelCall, Usage};
 use cognitive_net::Kind;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Outcome, Reply, Server, ask, at, call, recorded, run};
 
-/// A call of a module whose prompt is long enough to be kept.
+/// Creates a call of a module whose prompt is long enough to be cached.
 fn stable(provider: &dyn cognitive_contract::ports::Provider, examples: usize, input: &str) -> ModelCall {
     let mut call = call(provider.target());
     call.instructions = "Judge the code and say why. ".repeat(40).into();
@@ -19,7 +19,7 @@ fn stable(provider: &dyn cognitive_contract::ports::Provider, examples: usize, i
     call
 }
 
-/// Asks with two inputs, and gives the bytes of both requests.
+/// Sends two calls with different inputs and returns both request bodies.
 fn bodies(kind: Kind, recording: &str, examples: usize) -> [String; 2] {
     run(async {
         let server = Server::start(vec![recorded(recording).act(); 2]).await;
@@ -32,7 +32,7 @@ fn bodies(kind: Kind, recording: &str, examples: usize) -> [String; 2] {
     })
 }
 
-/// What two texts begin with alike.
+/// Returns the common prefix of two texts.
 fn shared<'a>(one: &'a str, other: &str) -> &'a str {
     let same = one.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count();
     &one[..same]
@@ -139,7 +139,7 @@ fn what_came_from_the_cache_and_went_into_it_is_a_part_of_what_was_read() {
     assert_eq!(usage(Kind::Gemini, whole(&body.to_string())), Usage::new(3000, 2).with_cache(2048, 0));
 }
 
-// Somebody pays by the limit: a service that does not take it is not asked without.
+// The caller bounds its cost with the limit, so the request is not repeated without it.
 #[test]
 fn a_limit_that_has_to_be_kept_is_never_left_out() {
     let refusal = || {

@@ -1,4 +1,4 @@
-//! Services that cannot do what they are asked: they are asked for less, once, and it is remembered.
+//! Services without some features: the request is repeated with fewer features, once, and the result is remembered.
 
 use cognitive_contract::ports::{DecodeMode, ProviderError};
 use cognitive_net::Kind;
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::{Act, Outcome, Request, Server, ask, at, call, recorded, run};
 
-/// Asks twice, and shows every request.
+/// Calls twice and returns the outcomes and all requests.
 fn ask_twice(kind: Kind, recordings: &[&str]) -> (Vec<Outcome>, Vec<Request>) {
     let script: Vec<Act> = recordings.iter().map(|name| recorded(name).act()).collect();
     run(async {
@@ -76,7 +76,7 @@ fn schemas_that_are_too_much() {
     }
 }
 
-// LM Studio at an address of its own: no JSON mode, but schemas.
+// LM Studio as a `Compatible` service: no JSON mode, but schemas.
 #[test]
 fn a_service_without_json_mode_keeps_its_schemas() {
     let answer = || recorded("compatible/groq-stream").act();
@@ -96,6 +96,6 @@ fn a_service_that_refuses_everything_is_not_asked_for_ever() {
     let (outcomes, requests) = ask_twice(Kind::OpenAi, &[refusal; 6]);
     assert!(matches!(outcomes[0].error(), ProviderError::Rejected(_)));
     assert_eq!(outcomes[0].heard.attempts.len(), 3);
-    // What never worked is not remembered: the next call begins anew.
+    // Terms that never worked are not remembered: the next call starts over.
     assert_eq!(formats(&requests)[3].as_deref(), Some("json_schema"));
 }

@@ -1,4 +1,4 @@
-//! A file over HTTP: what is missing is asked for, what is wrong is refused, what broke off goes on.
+//! Downloads over HTTP: only missing bytes are requested, wrong content is refused, and interrupted downloads resume.
 
 use std::io;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::support::{Act, NoPause, Reply, Server, Then, run};
 
 const FILE: &str = "0123456789";
 
-/// Keeps bytes in memory, up to a limit that stands for a full disk.
+/// Stores bytes in memory, up to a limit that simulates a full disk.
 struct Kept {
     bytes: Vec<u8>,
     room: usize,
@@ -43,12 +43,12 @@ impl FileSink for Kept {
 struct Outcome {
     result: Result<(), DownloadError>,
     kept: String,
-    /// The range that each request asked for.
+    /// The range of each request.
     asked: Vec<Option<String>>,
     waits: Vec<u128>,
 }
 
-/// Fetches the file into a sink that has `kept` already.
+/// Downloads the file into a sink that holds `kept` already.
 fn fetch(script: Vec<Act>, kept: Kept) -> Outcome {
     run(async {
         let server = Server::start(script).await;
@@ -193,7 +193,7 @@ fn an_address_has_to_be_one_and_somebody_has_to_be_there() {
             let error = Download::new(address, 10).fetch(&mut Kept::with("")).await.unwrap_err();
             assert!(matches!(error, DownloadError::Address), "{address}: {error}");
         }
-        // A port that only the system itself could open, and that nothing has used for decades.
+        // A privileged port that has been unused for decades.
         let error = Download::new("http://127.0.0.1:1/file", 10)
             .fetch(&mut Kept::with(""))
             .await

@@ -1,11 +1,11 @@
-//! Recorded errors: each becomes the right error, after the right number of tries, and says nothing that it should not.
+//! Recorded errors: each becomes the expected error after the expected number of attempts, and reveals no secret.
 
 use cognitive_contract::ports::ProviderError;
 use cognitive_net::Kind;
 
 use crate::support::{Act, KEY, Reply, play, recorded, run};
 
-/// The text of the error, and how many tries it took.
+/// Returns the error and the number of attempts.
 fn fails(kind: Kind, recordings: &[&str]) -> (ProviderError, usize) {
     let script: Vec<Act> = recordings.iter().map(|name| recorded(name).act()).collect();
     let (outcome, server) = run(play(kind, script));
@@ -13,7 +13,7 @@ fn fails(kind: Kind, recordings: &[&str]) -> (ProviderError, usize) {
     (outcome.error().clone(), outcome.heard.attempts.len())
 }
 
-// PIPE-010: a wrong key, model, account or address is a matter of configuration; it is said once and not tried again.
+// PIPE-010: a wrong key, model, account or address is a configuration error; it is reported once, without a retry.
 #[test]
 fn pipe_010_what_is_misconfigured() {
     for (kind, name, text) in [
@@ -35,7 +35,7 @@ fn pipe_010_what_is_misconfigured() {
     }
 }
 
-// PIPE-010: the prompt does not fit, in the words of each service.
+// PIPE-010: a prompt that is too long, in the words of each service.
 #[test]
 fn pipe_010_prompts_that_do_not_fit() {
     for (kind, name) in [
@@ -54,7 +54,7 @@ fn pipe_010_prompts_that_do_not_fit() {
     }
 }
 
-// PIPE-010: a service that is broken is tried three times.
+// PIPE-010: a failing service gets three attempts.
 #[test]
 fn pipe_010_services_that_are_broken() {
     for (kind, name) in [
@@ -72,7 +72,7 @@ fn pipe_010_services_that_are_broken() {
     }
 }
 
-// Pitfall: a stream that was cut looks like one that ended, unless the closing mark is asked for.
+// A truncated stream looks like a complete one, unless the closing mark is required.
 #[test]
 fn answers_that_break_off() {
     for (kind, name) in [
@@ -90,7 +90,7 @@ fn answers_that_break_off() {
     }
 }
 
-// S-02: what the service refuses for good is not sent again unchanged.
+// S-02: a request refused permanently is not repeated unchanged.
 #[test]
 fn a_request_that_cannot_work_is_made_once() {
     let (error, tries) = fails(Kind::Anthropic, &["anthropic/error-limit"]);
@@ -105,7 +105,7 @@ fn what_nobody_can_place_is_a_refusal_of_the_request() {
     assert_eq!(outcome.error(), &ProviderError::Rejected("openai answered 418".to_owned()));
 }
 
-// ERR-015: whatever a service repeats of a key, no text of ours does.
+// ERR-015: no error text contains a key, even if the service repeats it.
 #[test]
 fn err_015_a_service_that_shouts_the_key_is_not_repeated() {
     let shout = format!(

@@ -1,4 +1,4 @@
-//! The network at its worst: each fault becomes the right error, in bounded time and with a bounded number of tries.
+//! Network faults: each becomes the expected error, in bounded time and with a bounded number of attempts.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use crate::support::{
     run_without_waiting,
 };
 
-/// Plays a script against OpenAI and shows how long was waited between tries, in milliseconds.
+/// Runs a script against OpenAI and returns the waits between attempts, in milliseconds.
 fn waits(script: Vec<Act>) -> (Outcome, Vec<u128>) {
     run(async {
         let server = Server::start(script).await;
@@ -23,7 +23,7 @@ fn waits(script: Vec<Act>) -> (Outcome, Vec<u128>) {
     })
 }
 
-/// Plays a script with little time.
+/// Runs a script with a short timeout.
 fn hurried(script: Vec<Act>, milliseconds: u64) -> Outcome {
     run(async {
         let server = Server::start(script).await;
@@ -76,7 +76,7 @@ fn reset_before_the_head() {
     assert_eq!(waits, [500, 1_000]);
 }
 
-// PIPE-009: once broken, then fine.
+// PIPE-009: one failure, then success.
 #[test]
 fn pipe_009_a_transient_failure_is_tried_again() {
     for first in [Act::Reset, recorded("openai/error-500").act(), recorded("openai/error-503").act()] {
@@ -120,7 +120,7 @@ fn a_reset_after_the_closing_mark_is_no_fault() {
 fn nothing_comes() {
     let silent = recorded("openai/truncated-before-text").then(Then::Stall).act();
     let halfway = recorded("openai/truncated").then(Then::Stall).act();
-    // Time enough for the beginning of an answer, also on a busy machine.
+    // Enough time for the start of an answer, even on a busy machine.
     for (act, status, time) in [(Act::Stall, None, 50), (silent, Some(200), 250), (halfway, Some(200), 250)] {
         let outcome = hurried(vec![act], time);
         assert_eq!(outcome.error(), &ProviderError::Timeout);
@@ -128,7 +128,7 @@ fn nothing_comes() {
     }
 }
 
-/// Plays one act to somebody who allows so many seconds, and shows after how many the call failed.
+/// Runs one act with a timeout of `allowed` seconds, and returns after how many seconds the call failed.
 fn seconds_until_given_up(act: Act, allowed: u64) -> u64 {
     run_without_waiting(async {
         let server = Server::start(vec![act]).await;
@@ -143,7 +143,7 @@ fn seconds_until_given_up(act: Act, allowed: u64) -> u64 {
     })
 }
 
-// S-04: 30 s to the first token, 60 s of silence; thinking aloud counts as a beginning, a greeting does not.
+// S-04: 30 s to the first token, 60 s of silence. Thinking counts as a start, a greeting does not.
 #[test]
 fn s_04_a_model_that_does_not_begin_is_given_up_before_one_that_pauses() {
     let greeting = || recorded("openai/truncated-before-text").then(Then::Stall).act();
@@ -239,7 +239,7 @@ fn pages_and_gibberish_are_no_answers() {
     }
 }
 
-// What says nothing ends too, with a message of its own.
+// A body without content ends too, with a separate message.
 #[test]
 fn growth_e_an_endless_body_is_cut() {
     let endless = |body: &str| {
@@ -248,7 +248,7 @@ fn growth_e_an_endless_body_is_cut() {
             let server = Server::start(vec![reply.then(Then::Repeat).act()]).await;
             let provider = provider(config(Kind::OpenAi, &server.url)).unwrap();
             let mut call = call(provider.target());
-            // It has to end by its bytes, also on a machine that has much else to do.
+            // The byte limit must end it, even on a busy machine.
             call.timeout = Duration::from_mins(10);
             ask(provider.as_ref(), &call).await
         })
@@ -279,7 +279,7 @@ fn an_endless_error_says_what_it_said() {
     assert!(matches!(outcome.error(), ProviderError::Misconfigured(_)), "{:?}", outcome.error());
 }
 
-// ERR-015: a key never follows a redirect to another place.
+// ERR-015: a key never follows a redirect to another origin.
 #[test]
 fn err_015_redirects_elsewhere_are_not_followed() {
     for status in ["301 Moved", "302 Found", "307 Temporary Redirect", "308 Permanent Redirect"] {

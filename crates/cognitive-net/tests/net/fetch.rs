@@ -1,5 +1,5 @@
-//! Media by URL, from a server that the operator trusts: sizes, types, redirects, and everything that can break.
-//! What must not be reached is in `ssrf`.
+//! Media by URL, from a server that the operator trusts: sizes, types, redirects and faults. Blocked addresses are
+//! tested in `ssrf`.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use crate::ssrf::{Names, error_of};
 use crate::support::{Act, Reply, Server, Then, run, run_without_waiting};
 
-/// A fetcher that trusts `media.example`, which is where the server is.
+/// Creates a fetcher that trusts `media.example`, the name of the server.
 fn fetcher(server: &Server) -> (Fetcher, String, Arc<Names>) {
     let origin = server.url.replace("127.0.0.1", "media.example");
     let names = Arc::new(Names::default());
@@ -20,7 +20,7 @@ fn fetcher(server: &Server) -> (Fetcher, String, Arc<Names>) {
     (Fetcher::new(policy).with_lookup(Arc::clone(&names) as Arc<dyn Lookup>), origin, names)
 }
 
-/// What comes of a fetch from a server with this script.
+/// Fetches from a server with this script.
 async fn fetch_from(script: Vec<Act>, largest: u64) -> (Result<LoadedMedia, Value>, Server) {
     let server = Server::start(script).await;
     let (fetcher, origin, _) = fetcher(&server);
@@ -42,7 +42,7 @@ fn reason(fetched: Result<LoadedMedia, Value>) -> String {
     error["details"]["reason"].as_str().unwrap().to_owned()
 }
 
-// MEDIA-007: the bytes, and the type that the server names.
+// MEDIA-007: the bytes, and the media type that the server names.
 #[test]
 fn media_007_bytes_and_their_type() {
     let loaded = fetch(vec![png("0123456789").cut(3).act()], 10).unwrap();
@@ -51,7 +51,7 @@ fn media_007_bytes_and_their_type() {
     assert_eq!((&untyped.bytes[..], untyped.media_type), (&b"ok"[..], None));
 }
 
-// S-31: nothing goes with a request but the request.
+// S-31: a request has no cookie, credentials, referrer or range.
 #[test]
 fn s_31_a_request_carries_nothing() {
     run(async {
@@ -70,7 +70,7 @@ fn s_31_a_request_carries_nothing() {
     });
 }
 
-// MEDIA-007: credentials in the URL are used, for that place alone.
+// MEDIA-007: credentials in the URL are used for its origin only.
 #[test]
 fn media_007_credentials_of_the_url_are_used_and_stay_there() {
     run(async {
@@ -98,7 +98,7 @@ fn media_007_credentials_of_the_url_are_used_and_stay_there() {
     });
 }
 
-// S-31: three redirects are followed and a fourth is not; each asks for the name once more.
+// S-31: three redirects are followed and a fourth is not; each resolves the name again.
 #[test]
 fn s_31_three_redirects_and_no_more() {
     run(async {
@@ -112,7 +112,7 @@ fn s_31_three_redirects_and_no_more() {
     assert_eq!(reason(fetch(vec![on(), on(), on(), on(), png("x").act()], 10)), "too_many_redirects");
 }
 
-// MEDIA-009: everything that is not the medium.
+// MEDIA-009: answers that are not the media item.
 #[test]
 fn media_009_answers_that_are_no_medium() {
     for (status, number) in [("404 Not Found", 404), ("500 Oops", 500), ("401 No", 401), ("206 Partial", 206)]
@@ -128,7 +128,7 @@ fn media_009_answers_that_are_no_medium() {
     assert_eq!(reason(fetch(vec![Act::Raw(b"nonsense\r\n\r\n")], 10)), "interrupted");
 }
 
-// MEDIA-009: nobody there.
+// MEDIA-009: an unreachable server.
 #[test]
 fn media_009_nobody_answers() {
     run(async {
@@ -145,7 +145,7 @@ fn media_009_nobody_answers() {
     });
 }
 
-// SEC-002: the length is looked at before the bytes.
+// SEC-002: the announced length is checked before the body.
 #[test]
 fn sec_002_an_announced_length_is_enough() {
     let answer = b"HTTP/1.1 200 OK\r\ncontent-type: image/png\r\ncontent-length: 11\r\n\r\n";
@@ -153,14 +153,14 @@ fn sec_002_an_announced_length_is_enough() {
     assert_eq!(error["code"], "E1011", "{error}");
 }
 
-// SEC-002, MEDIA-004: exactly the limit passes, one byte more does not.
+// SEC-002, MEDIA-004: a body of exactly the limit passes, one byte more does not.
 #[test]
 fn sec_002_a_body_is_cut_off_at_the_limit() {
     assert_eq!(fetch(vec![png("0123456789").act()], 10).unwrap().bytes.len(), 10);
     assert_eq!(fetch(vec![png("0123456789x").cut(1).act()], 10).unwrap_err()["code"], "E1011");
 }
 
-// SEC-002: a body without an end is left at the limit, and the connection with it.
+// SEC-002: an endless body is aborted at the limit, and its connection is closed.
 #[test]
 fn sec_002_an_endless_body_is_left() {
     run(async {
@@ -182,7 +182,7 @@ fn lengths_that_do_not_hold() {
     assert_eq!(fetch(vec![Act::Raw(empty)], 10).unwrap().bytes, "");
 }
 
-// S-04: fifteen seconds for everything, on a clock that jumps.
+// S-04: fifteen seconds for the whole fetch, on a paused clock.
 #[test]
 fn s_04_silence_ends_in_time() {
     for script in [vec![Act::Stall], vec![png("half").then(Then::Stall).act()]] {
@@ -191,7 +191,7 @@ fn s_04_silence_ends_in_time() {
     }
 }
 
-// ERR-015: a URL may hold a password or a signature; no failure repeats it.
+// ERR-015: a URL may contain a password or a signature; no error repeats it.
 #[test]
 fn err_015_failures_repeat_nothing_of_the_url_but_its_host() {
     run(async {

@@ -1,5 +1,5 @@
-//! Habits of services that no documentation mentions, and what a proxy, a gateway or the next version of an API may send:
-//! read right, or told for what it is, and never paid for again and again.
+//! Undocumented behaviour of services, and answers that a proxy, a gateway or a later API version may send. They must
+//! be parsed correctly or reported precisely, and never cause repeated paid calls.
 
 use cognitive_contract::ports::{FailureKind, Finish, ProviderError, Usage};
 use cognitive_net::Kind;
@@ -7,14 +7,14 @@ use serde_json::json;
 
 use crate::support::{Act, KEY, Outcome, Reply, TEXT, play, recorded, run};
 
-/// Plays a recording as often as it is asked for.
+/// Replays a recording for every call.
 fn hear(kind: Kind, name: &str) -> Outcome {
     let (outcome, server) = run(play(kind, vec![recorded(name).act(); 3]));
     assert_eq!(server.seen().len(), 1, "{name}: every further call would be paid for");
     outcome
 }
 
-/// The same for an answer of our own.
+/// Replays an answer written in the test.
 fn hear_body(kind: Kind, content_type: &str, body: &str) -> Outcome {
     let reply = Reply::new("200 OK", &format!("content-type: {content_type}"), body);
     run(play(kind, vec![reply.act(); 3])).0
@@ -24,7 +24,7 @@ fn usage(input_tokens: u64, output_tokens: u64) -> Usage {
     Usage::new(input_tokens, output_tokens)
 }
 
-/// What the last try is known to have been.
+/// Returns the failure kind of the last attempt.
 fn last_kind(outcome: &Outcome) -> Option<FailureKind> {
     outcome.heard.attempts.last().unwrap().failed.as_ref().map(|failed| failed.kind)
 }
@@ -72,7 +72,7 @@ fn b3_a_guard_of_gemini_refuses_and_is_not_asked_again() {
     );
 }
 
-// ERR-015: words of a guard go to the caller, but no key does.
+// ERR-015: the caller gets the filter's message, but no key.
 #[test]
 fn err_015_a_guard_that_repeats_the_key_is_not_repeated() {
     let body = json!({ "candidates": [{ "finishReason": "SAFETY", "finishMessage": format!("no, {KEY}") }] });
@@ -209,19 +209,19 @@ fn e_what_was_not_asked_for_is_told_after_one_call() {
     }
 }
 
-/// Frames as events.
+/// Builds a stream of events from frames.
 fn done(frames: &[&str]) -> String {
     let event = |frame: &&str| format!("data: {}\n\n", frame.replace('\n', " "));
     frames.iter().map(event).chain(["data: [DONE]\n\n".to_owned()]).collect::<Vec<_>>().concat()
 }
 
-/// Whose answer, what it is called, what it is, and how it has to end. All of them say the same.
+/// The kind, the content type, the body and the expected finish. All bodies have the same content.
 type Odd = (Kind, &'static str, String, Finish);
 
-/// The frame of an answer is not what the documentation shows.
+/// Answers whose framing differs from the documentation.
 fn odd_frames() -> Vec<Odd> {
     vec![
-        // Documents that are called streams, and streams that are called documents.
+        // Documents labelled as streams, and streams labelled as documents.
         (
             Kind::OpenAi,
             EVENTS,
@@ -240,7 +240,7 @@ fn odd_frames() -> Vec<Odd> {
             r#"{"model":"m","message":{"content":"{\"a\":1}"}}"#.to_owned(),
             Finish::Complete,
         ),
-        // Members that are there and say nothing.
+        // Members that are present but empty.
         (
             Kind::OpenAi,
             JSON,
@@ -275,7 +275,7 @@ fn odd_frames() -> Vec<Odd> {
                 .to_owned(),
             Finish::Complete,
         ),
-        // Reasons that nobody knows yet: the contract tells whether the answer is whole.
+        // Unknown finish reasons: validation against the contract shows whether the answer is complete.
         (
             Kind::OpenAi,
             EVENTS,
@@ -292,10 +292,10 @@ fn odd_frames() -> Vec<Odd> {
     ]
 }
 
-/// The content of an answer is not.
+/// Answers whose content differs from the documentation.
 fn odd_contents() -> Vec<Odd> {
     vec![
-        // The sum of all pieces, and nothing else.
+        // Only the accumulated text, without deltas.
         (
             Kind::Compatible,
             EVENTS,
@@ -305,7 +305,7 @@ fn odd_contents() -> Vec<Odd> {
             ]),
             Finish::Complete,
         ),
-        // Blocks that are none of the model's words, before and after those that are.
+        // Blocks that are not the model's text, before and after those that are.
         (
             Kind::Anthropic,
             JSON,
@@ -349,7 +349,7 @@ fn what_proxies_gateways_and_later_versions_send() {
     }
 }
 
-/// Errors that come with a good status, in many shapes.
+/// Errors that arrive with a good status, in many shapes.
 #[test]
 fn d_16_errors_within_an_answer_have_a_kind() {
     for (kind, body, expected, tries) in [

@@ -1,4 +1,4 @@
-//! Connections from their beginning to their end, and looks at a service that ask no model.
+//! Connections from start to end, and probes that call no model.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use crate::support::{Act, Heard, KEY, Reply, Server, TEXT, Then, ask, at, call, config, recorded, run};
 
-// A caller that goes away must not leave a model running: local servers stop only when the connection is gone.
+// A cancelled call must not leave a model running: local servers stop only when the connection is closed.
 #[test]
 fn dropping_the_call_closes_the_connection() {
     let halfway = recorded("openai/truncated").then(Then::Stall).act();
@@ -66,7 +66,7 @@ impl CallSink for Counting {
     fn attempt(&mut self, _: Attempt) {}
 }
 
-// A service that sends as fast as it can does not keep the thread for itself.
+// A fast service must not occupy the thread for its whole answer.
 #[test]
 fn others_have_their_turn_while_a_long_answer_is_read() {
     run(async {

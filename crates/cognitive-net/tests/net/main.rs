@@ -1,5 +1,5 @@
-//! Providers against real sockets: each test starts its own small server on 127.0.0.1 that answers from a script.
-//! No test needs a key, a clock or a network, and none waits for more than a fraction of a second.
+//! Providers against real sockets: each test starts a small server on 127.0.0.1 that answers from a script. No test
+//! needs a key, a clock or a network, and none waits longer than a fraction of a second.
 
 #![expect(
     clippy::unwrap_used,

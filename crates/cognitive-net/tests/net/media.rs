@@ -1,4 +1,4 @@
-//! Media on the wire: in the words of each service, without a copy, and out of answers again.
+//! Media on the wire: in the format of each service, without a copy, and back out of answers.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ fn part(index: usize, media_type: MediaType) -> MediaPart {
     MediaPart::new(index, media_type, Bytes::from_static(base64.as_bytes()))
 }
 
-/// Asks with these media, and shows every request.
+/// Calls with these media and returns all requests.
 fn with_media(
     config: impl Fn(&Server) -> ProviderConfig,
     media: &[(usize, MediaType)],
@@ -55,13 +55,13 @@ fn model(kind: Kind, model: &str) -> impl Fn(&Server) -> ProviderConfig {
     move |server| config(kind, &server.url).with_model(model)
 }
 
-/// The request that stands below `tests/wire`.
+/// Returns a stored request below `tests/wire`.
 fn written(name: &str) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wire").join(format!("{name}.request.json"));
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-// Every service gets media in its own words, whether it streams its answer or not.
+// Every service gets media in its format, whether it streams its answer or not.
 #[test]
 fn media_in_the_words_of_each_service() {
     use MediaType::{Jpeg, Mp3, Pdf, Png, Quicktime};
@@ -108,7 +108,7 @@ fn media_belong_to_the_input_and_not_to_an_example() {
     }
 }
 
-// The length is known before the first byte, and a second try sends the same again.
+// The length is known before the first byte, and a retry sends the same bytes.
 #[test]
 fn a_large_medium_is_sent_with_its_length_and_again() {
     let large = Bytes::from("QUJD".repeat(500_000));
@@ -137,7 +137,7 @@ fn what_is_not_base64_is_sent_to_nobody() {
     assert_eq!(requests.len(), 0);
 }
 
-// PIPE-009: giving up the schema does not open a model's eyes.
+// PIPE-009: a request without the schema does not give a model vision.
 #[test]
 fn pipe_009_a_model_without_eyes_is_asked_once_per_try() {
     let blind = |answer: Reply| {
@@ -153,7 +153,7 @@ fn pipe_009_a_model_without_eyes_is_asked_once_per_try() {
     assert!(requests.iter().all(|request| request.json()["response_format"]["type"] == "json_schema"));
 }
 
-// ERR-015: a service that repeats the medium is not repeated.
+// ERR-015: a media item that the service repeats is not shown.
 #[test]
 fn err_015_no_error_repeats_a_medium() {
     let data = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWZnaGlqa2xtbm9wcXJzdHV2d3h5eg==";
@@ -169,7 +169,7 @@ fn built(config: ProviderConfig) -> Arc<dyn Provider> {
     provider(config.with_base_url("http://127.0.0.1:9")).unwrap()
 }
 
-// What each service is taken to understand; the rest is refused before it is sent. (CAP-011)
+// The media that each service is assumed to accept; others are refused before a request. (CAP-011)
 #[test]
 fn what_each_service_takes() {
     use Category::{Audio, Document, Image, Video};
@@ -193,7 +193,7 @@ fn what_each_service_takes() {
         assert_eq!(takes(of(kind)), expected, "{kind}");
     }
     assert_eq!(takes(of(Kind::OpenAi).with_model("gpt-audio-1.5")), [Image, Audio, Document]);
-    // Its user knows better; but what a service has no words for stays unsaid.
+    // The configuration overrides the default, except for media that the API cannot carry.
     assert_eq!(takes(of(Kind::LlamaCpp).with_media([Image, Audio, Video])), [Image, Audio]);
     assert_eq!(takes(of(Kind::Ollama).with_media(Category::ALL)), [Image]);
     assert_eq!(takes(of(Kind::Gemini).with_media([])), []);
@@ -214,7 +214,7 @@ fn an_image_is_no_larger_than_a_service_takes() {
     }
 }
 
-/// Asks for an image beside the text.
+/// Requests an image in addition to the text.
 fn drawn(kind: Kind, name: &str, answer: &str) -> (Outcome, Value) {
     let script = vec![recorded(answer).act()];
     let (outcome, requests) = ask_with(model(kind, name), script, |call| call.wants_media = true);
@@ -231,7 +231,7 @@ fn images_of_an_answer_come_beside_its_text() {
         for shape in ["stream", "whole"] {
             let (outcome, request) = drawn(kind, name, &format!("{service}-{shape}"));
             assert_eq!(request, written(service), "{service}");
-            // A sketch that was only thought is none.
+            // An image within a thought is ignored.
             assert_eq!(outcome.ok().media, std::slice::from_ref(&image), "{service} {shape}");
             assert_eq!(outcome.heard.text, TEXT, "{service} {shape}");
         }
@@ -247,7 +247,7 @@ fn a_model_that_draws_nothing_is_not_asked_to() {
     assert!(request.get("modalities").is_none());
 }
 
-// An answer with an image is longer than any text may be; without the wish for one, it stays within the usual limit.
+// An answer with an image may be longer than any text. Without a request for one, the usual limit applies.
 #[test]
 fn an_image_may_be_large_where_one_is_wanted() {
     let data = "QUJD".repeat(5_000_000);

@@ -1,4 +1,4 @@
-//! Traffic of real servers, recorded: what they were sent is still what is sent, and what they answered is understood.
+//! Recorded traffic of real servers: requests still match the recorded ones, and the recorded answers are parsed.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::{Outcome, Request, Server, ask, call, config, recorded, run};
 
-/// Asks the model of the recordings, and shows every request.
+/// Calls the model of the recordings and returns all requests.
 fn replay(names: &[&str]) -> (Outcome, Vec<Request>) {
     run(async {
         let script = names.iter().map(|name| recorded(&format!("recorded/{name}")).act()).collect();
@@ -24,7 +24,7 @@ fn small(server: &Server) -> std::sync::Arc<dyn Provider> {
     provider(config(Kind::LlamaCpp, &server.url).with_model("small")).unwrap()
 }
 
-/// The request that stands beside a recorded answer.
+/// Returns the request stored with a recorded answer.
 fn sent(name: &str) -> Value {
     let wire = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wire/recorded");
     let text = std::fs::read_to_string(wire.join(format!("{name}.request.json"))).unwrap();
@@ -46,7 +46,7 @@ fn a_server_that_takes_schemas_and_counts() {
     assert_eq!(whole.ok().usage, Some(Usage::new(29, 31).with_cache(28, 0)));
 }
 
-// PIPE-009: the same request again with JSON mode in place of the schema.
+// PIPE-009: the request is repeated with JSON mode instead of the schema.
 #[test]
 fn pipe_009_a_server_that_fails_on_schemas_and_counts_nothing() {
     let names = ["llama-cpp-python/error-format", "llama-cpp-python/stream"];
@@ -61,7 +61,7 @@ fn pipe_009_a_server_that_fails_on_schemas_and_counts_nothing() {
     assert_eq!(whole.ok().usage, Some(Usage::new(29, 26)));
 }
 
-// PIPE-010: limits of both servers, in their words or without any.
+// PIPE-010: limits of both servers, with and without an error message.
 #[test]
 fn pipe_010_limits_of_real_servers() {
     for name in ["llama-server/length", "llama-cpp-python/length"] {
@@ -86,7 +86,7 @@ fn pipe_010_limits_of_real_servers() {
     assert_eq!(requests.len(), 3, "nothing says that it is of no use");
 }
 
-// The words of OpenAI cannot tell a success from a failure; the grammars of this server can.
+// The OpenAI schema dialect cannot tell a success from an error; the grammars of this server can.
 #[test]
 fn d_05_a_server_with_grammars_is_told_all_that_they_can_say() {
     run(async {

@@ -1,4 +1,4 @@
-//! What the services are sent: where, with which key in which place, and with the schema where each wants it.
+//! The requests to each service: the URL, the key in its header, and the schema in its place.
 
 use cognitive_contract::ports::Example;
 use cognitive_net::Kind;
@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use crate::support::{KEY, Request, ask, at, call, play, recorded, run, schema};
 use crate::support::{Server, config};
 
-/// The request that a call makes.
+/// Returns the request that a call sends.
 fn request(kind: Kind, recording: &str) -> Request {
     let (outcome, server) = run(play(kind, vec![recorded(recording).act()]));
     outcome.ok();
     server.seen().remove(0)
 }
 
-// D-05: the lowered schema, in the place where OpenAI looks for it.
+// D-05: the lowered schema, where OpenAI expects it.
 #[test]
 fn openai_is_asked() {
     let request = request(Kind::OpenAi, "openai/stream");
@@ -117,7 +117,7 @@ fn compatible_services_are_asked_in_their_dialect() {
     assert_eq!(vllm.pointer("/response_format/json_schema/schema"), Some(&schema()));
 }
 
-// PIPE-009: without a schema, JSON mode where it exists.
+// PIPE-009: without a schema, JSON mode is used if it exists.
 #[test]
 fn pipe_009_json_mode_is_used_without_a_schema() {
     let body = |kind, recording| {
@@ -140,7 +140,7 @@ fn pipe_009_json_mode_is_used_without_a_schema() {
     assert_eq!((anthropic.get("output_config"), &anthropic["max_tokens"]), (None, &json!(16_384)));
 }
 
-// ERR-015: the key travels in one header, and nowhere else.
+// ERR-015: the key is sent in one header and nowhere else.
 #[test]
 fn err_015_no_key_in_an_address_or_a_body() {
     for (kind, recording) in [
@@ -165,7 +165,7 @@ fn a_server_of_ones_own_needs_no_key() {
     });
 }
 
-/// The conversation that a service gets with two worked examples.
+/// Returns the conversation sent with two examples.
 fn conversation(kind: Kind, recording: &str, place: &str) -> Value {
     run(async move {
         let server = Server::start(vec![recorded(recording).act()]).await;

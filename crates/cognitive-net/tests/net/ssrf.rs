@@ -1,5 +1,5 @@
-//! Ways in which a URL may try to reach what is inside, against listeners that would notice. Nothing but the guard stands
-//! in the way: `http` is allowed, and so is the port of the listeners.
+//! Attempts to reach internal addresses by URL, against listeners that record connections. Only the guard can stop
+//! them: `http` and the port of the listeners are allowed.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::support::{Reply, Server, run};
 
-/// The addresses of names, and who asked for them.
+/// A resolver with fixed addresses that records its queries.
 #[derive(Default)]
 pub(crate) struct Names {
     known: Mutex<HashMap<String, Vec<IpAddr>>>,
@@ -44,12 +44,12 @@ impl Lookup for Names {
     }
 }
 
-/// The details of a failure, as a caller sees them.
+/// Returns the error of a failure, as a caller sees it.
 pub(crate) fn error_of(failure: Failure) -> Value {
     serde_json::to_value(failure.into_envelope()).unwrap()["error"].take()
 }
 
-/// Listens on every IPv4 address of this machine, 127.0.0.0/8 among them, and on `::1`, all on one port.
+/// Listens on every IPv4 address of this machine, including 127.0.0.0/8, and on `::1`, all on one port.
 struct Trap {
     port: u16,
     v6: bool,
@@ -60,7 +60,7 @@ impl Trap {
     async fn set() -> Self {
         let v4 = TcpListener::bind("0.0.0.0:0").await.unwrap();
         let port = v4.local_addr().unwrap().port();
-        // A machine may be without IPv6; then there is nothing to reach either.
+        // Without IPv6 on this machine, there is no IPv6 listener to reach.
         let v6 = TcpListener::bind(("::1", port)).await.ok();
         let (caught, has_v6) = (Arc::new(AtomicUsize::new(0)), v6.is_some());
         for listener in [Some(v4), v6].into_iter().flatten() {
@@ -78,8 +78,8 @@ impl Trap {
         Self { port, v6: has_v6, caught }
     }
 
-    /// How many connections there were. Connections are accepted in their order, so those of our own, which come last,
-    /// show that none is left waiting.
+    /// Returns the number of connections. Connections are accepted in order, so the test's own final connections show
+    /// that none is pending.
     async fn caught(&self) -> usize {
         let hosts: &[&str] = if self.v6 { &["127.0.0.1", "::1"] } else { &["127.0.0.1"] };
         for host in hosts {
@@ -99,7 +99,7 @@ impl Trap {
     }
 }
 
-/// Hosts that are an address, in every spelling.
+/// Hosts that are IP addresses, in every spelling.
 const LITERALS: &[&str] = &[
     "127.0.0.1",
     "127.0.0.1.",
@@ -190,7 +190,7 @@ const LITERALS: &[&str] = &[
     "[fd00:ec2::254]",
 ];
 
-/// Whole URLs that may be read in two ways, or that are no URLs of the web.
+/// Ambiguous URLs, and URLs with other schemes.
 const SPELLINGS: &[&str] = &[
     "http://public.example@127.0.0.1:PORT/",
     "http://public.example:80@127.0.0.1:PORT/",
@@ -240,7 +240,7 @@ const SPELLINGS: &[&str] = &[
     "ldap://127.0.0.1:PORT/",
 ];
 
-/// Names, and what they resolve to.
+/// Names and their addresses.
 const ANSWERS: &[(&str, &[&str])] = &[
     ("intern.example", &["10.0.0.5"]),
     ("intern.example", &["127.0.0.1"]),
@@ -268,12 +268,12 @@ const ANSWERS: &[(&str, &[&str])] = &[
     ("user:pw@intern.example", &["127.0.0.1"]),
     ("intern", &["127.0.0.1"]),
     ("a_b.example", &["127.0.0.1"]),
-    // Where a name says what it is, no answer makes it something else.
+    // A name that is internal by definition stays internal, whatever its addresses are.
     ("a.localhost", &["93.184.216.34"]),
     ("127.1", &["93.184.216.34"]),
 ];
 
-/// Says why a URL was not fetched.
+/// Returns the reason why a URL was not fetched.
 async fn refused(fetcher: &Fetcher, url: &str) -> String {
     let outcome = fetcher.fetch(url, 1_000).await;
     let error = error_of(outcome.err().unwrap_or_else(|| panic!("{url:?} was fetched")));
@@ -281,12 +281,12 @@ async fn refused(fetcher: &Fetcher, url: &str) -> String {
     error["details"]["reason"].as_str().unwrap().to_owned()
 }
 
-/// The rules said no; nobody tried and failed.
+/// Returns whether a rule refused the URL, as opposed to a failed attempt.
 fn is_rule(reason: &str) -> bool {
     matches!(reason, "blocked_address" | "blocked_scheme" | "blocked_port" | "invalid_url")
 }
 
-// SEC-001, SEC-011: not one of them gets a connection.
+// SEC-001, SEC-011: none of them gets a connection.
 #[test]
 fn sec_001_nothing_inside_is_reached_however_it_is_spelled() {
     run(async {
@@ -308,7 +308,7 @@ fn sec_001_nothing_inside_is_reached_however_it_is_spelled() {
     });
 }
 
-// The control: it is the guard that stops them, and nothing else.
+// The control: only the guard stops these requests.
 #[test]
 fn sec_001_the_same_listeners_are_reached_by_an_operator_who_trusts_them() {
     run(async {
@@ -325,7 +325,7 @@ fn sec_001_the_same_listeners_are_reached_by_an_operator_who_trusts_them() {
     });
 }
 
-/// A server that is trusted sends the client on to each of these.
+/// Redirect targets sent by a trusted server.
 const PLACES: &[&str] = &[
     "http://127.0.0.1:PORT/",
     "http://[::1]:PORT/",
@@ -346,7 +346,7 @@ const PLACES: &[&str] = &[
     "http://①②⑦.⓪.⓪.①:PORT/",
 ];
 
-// SEC-011: every redirect starts over.
+// SEC-011: every redirect is checked like a new URL.
 #[test]
 fn sec_011_no_redirect_leads_inside() {
     run(async {
@@ -355,7 +355,7 @@ fn sec_011_no_redirect_leads_inside() {
         names.set("media.example", &["127.0.0.1"]);
         names.set("intern.example", &["127.0.0.1"]);
         names.set("mixed.example", &["93.184.216.34", "127.0.0.1"]);
-        // Straight, and after two that are harmless.
+        // Directly, and after two harmless redirects.
         let chains: Vec<Vec<&str>> =
             PLACES.iter().flat_map(|place| [vec![*place], vec!["/next", "/next", *place]]).collect();
         let statuses = ["301 m", "302 f", "303 s", "307 t", "308 p"].into_iter().cycle();
@@ -376,7 +376,7 @@ fn sec_011_no_redirect_leads_inside() {
     });
 }
 
-// SEC-011: a name that was public when somebody looked, and is not when it is dialled.
+// SEC-011: a name that resolved to a public address earlier, but not when it is dialled.
 #[test]
 fn sec_011_rebinding_does_not_help() {
     run(async {
@@ -389,7 +389,7 @@ fn sec_011_rebinding_does_not_help() {
         let fetcher = Fetcher::new(trap.policy()).with_lookup(Arc::clone(&names) as Arc<dyn Lookup>);
         let error = error_of(fetcher.fetch(&url, 1_000).await.unwrap_err());
         assert_eq!(error["details"]["reason"], "blocked_address");
-        // There was no second question whose answer could have been dialled.
+        // There was no second lookup whose answer could have been dialled.
         assert_eq!(*names.asked.lock().unwrap(), ["rebind.example"]);
         assert_eq!(trap.caught().await, 0);
     });

@@ -1,4 +1,4 @@
-//! A server that answers from a script, and what tests need around it. Nothing here judges.
+//! A server that answers from a script, and helpers for tests. Contains no assertions about behaviour.
 
 use std::future::Future;
 use std::path::Path;
@@ -17,30 +17,30 @@ use tokio::sync::Notify;
 
 /// The key of every provider in these tests.
 pub(crate) const KEY: &str = "k3y-0f-ours-0123456789";
-/// What every good recording says.
+/// The text of every good recording.
 pub(crate) const TEXT: &str = r#"{"ok": true, "word": "naïve 👍 Größe"}"#;
 
-/// Runs a test on a runtime of its own.
+/// Runs a test on a separate runtime.
 pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test)
 }
 
-/// The same with a clock that jumps ahead whenever everybody waits, so that minutes cost nothing.
+/// Runs a test with a paused clock that advances when all tasks wait, so that minutes take no time.
 pub(crate) fn run_without_waiting<T>(test: impl Future<Output = T>) -> T {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     builder.enable_all().start_paused(true).build().unwrap().block_on(test)
 }
 
-/// What the server does with one request.
+/// The server's reaction to one request.
 #[derive(Clone)]
 pub(crate) enum Act {
-    /// Answers.
+    /// Sends an answer.
     Reply(Reply),
-    /// Breaks the connection without a word.
+    /// Resets the connection without an answer.
     Reset,
     /// Never answers.
     Stall,
-    /// Sends bytes as they are, as soon as somebody connects and says something.
+    /// Sends raw bytes after the first bytes of a request.
     Raw(&'static [u8]),
 }
 
@@ -53,20 +53,20 @@ pub(crate) struct Reply {
     then: Then,
 }
 
-/// What happens after the body of an answer.
+/// The end of an answer's body.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Then {
-    /// It ends as it should.
+    /// The body ends normally.
     End,
-    /// The connection breaks.
+    /// The connection is reset.
     Reset,
-    /// Nothing more comes.
+    /// No more bytes are sent.
     Stall,
-    /// The body is sent again and again.
+    /// The body is sent repeatedly.
     Repeat,
 }
 
-/// A recording below `tests/wire`.
+/// Loads a recording below `tests/wire`.
 pub(crate) fn recorded(name: &str) -> Reply {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wire").join(format!("{name}.http"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -75,25 +75,25 @@ pub(crate) fn recorded(name: &str) -> Reply {
 }
 
 impl Reply {
-    /// An answer without a recording.
+    /// Creates an answer without a recording.
     pub(crate) fn new(status: &str, headers: &str, body: &str) -> Self {
         let head = format!("HTTP/1.1 {status}\n{headers}").trim_end().to_owned();
         Self { head, body: body.as_bytes().to_vec(), cut: usize::MAX, then: Then::End }
     }
 
-    /// The same with other bytes.
+    /// Replaces the body.
     pub(crate) fn bytes(mut self, body: &[u8]) -> Self {
         self.body = body.to_vec();
         self
     }
 
-    /// Sends the body in pieces of so many bytes.
+    /// Sends the body in pieces of this many bytes.
     pub(crate) fn cut(mut self, bytes: usize) -> Self {
         self.cut = bytes;
         self
     }
 
-    /// Says what happens after the body.
+    /// Sets the end of the body.
     pub(crate) fn then(mut self, then: Then) -> Self {
         self.then = then;
         self
@@ -110,12 +110,12 @@ impl Reply {
     }
 }
 
-/// What was asked.
+/// A received request.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     /// Method and path.
     pub(crate) line: String,
-    /// The headers, in small letters.
+    /// The headers, in lower case.
     pub(crate) headers: String,
     pub(crate) body: String,
 }
@@ -136,12 +136,12 @@ struct State {
     script: Mutex<Vec<Act>>,
     seen: Mutex<Vec<Request>>,
     connections: Mutex<usize>,
-    /// Told when a connection that the server left open was closed by the client.
+    /// Notified when the client closes a connection that the server left open.
     left: Notify,
 }
 
 impl Server {
-    /// A server that follows the script, one act per request, and stalls after it.
+    /// Starts a server that runs the script, one act per request, and stalls after it.
     pub(crate) async fn start(mut script: Vec<Act>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -170,7 +170,7 @@ impl Server {
         *self.state.connections.lock().unwrap()
     }
 
-    /// Waits until the client closed a connection that the server had left open.
+    /// Waits until the client has closed a connection that the server left open.
     pub(crate) async fn client_left(&self) -> bool {
         tokio::time::timeout(Duration::from_secs(2), self.state.left.notified()).await.is_ok()
     }
@@ -203,7 +203,7 @@ async fn serve(mut stream: TcpStream, state: Arc<State>) {
                 return;
             }
             Then::Stall | Then::Repeat => {
-                // Zero bytes, or an error: the client is gone.
+                // Zero bytes, or an error: the client has disconnected.
                 while matches!(stream.read(&mut [0; 64]).await, Ok(1..)) {}
                 state.left.notify_one();
                 return;
@@ -258,14 +258,14 @@ async fn read_more(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// Waits for nothing, and remembers for how long it did not wait.
+/// Never waits, and records the requested waits.
 #[derive(Default)]
 pub(crate) struct NoPause {
     waits: Mutex<Vec<Duration>>,
 }
 
 impl NoPause {
-    /// In milliseconds.
+    /// Returns the waits in milliseconds.
     pub(crate) fn waits(&self) -> Vec<u128> {
         self.waits.lock().unwrap().iter().map(Duration::as_millis).collect()
     }
@@ -282,7 +282,7 @@ impl Pause for NoPause {
     }
 }
 
-/// Everything that a call says.
+/// Records the pieces and attempts of a call.
 #[derive(Debug, Default)]
 pub(crate) struct Heard {
     pub(crate) text: String,
@@ -300,7 +300,7 @@ impl CallSink for Heard {
     }
 }
 
-/// The configuration of every test: the server's address, our key, no proxy, no waiting.
+/// Returns the configuration of every test: the server's address, the test key, no proxy, no waits.
 pub(crate) fn config(kind: Kind, url: &str) -> ProviderConfig {
     let base = kind.default_base_url().unwrap_or("http://host/v1");
     let base = base.splitn(4, '/').nth(3).unwrap_or_default();
@@ -312,12 +312,12 @@ pub(crate) fn config(kind: Kind, url: &str) -> ProviderConfig {
         .with_pause(Arc::new(NoPause::default()))
 }
 
-/// A provider of a kind, at a server.
+/// Creates a provider of a kind for a server.
 pub(crate) fn at(kind: Kind, server: &Server) -> Arc<dyn Provider> {
     provider(config(kind, &server.url)).unwrap()
 }
 
-/// A call bound to a schema for this provider's target.
+/// Creates a call bound to a schema for this target.
 pub(crate) fn call(target: Option<SchemaTarget>) -> ModelCall {
     let mut call = ModelCall::new("Judge the code. Answer in JSON.".to_owned(), "let x = 1;".to_owned(), 0.2);
     call.seed = Some(7);
@@ -327,12 +327,12 @@ pub(crate) fn call(target: Option<SchemaTarget>) -> ModelCall {
     call
 }
 
-/// The schema of that call.
+/// Returns the schema of that call.
 pub(crate) fn schema() -> Value {
     json!({ "type": "object", "properties": { "ok": { "type": "boolean" } }, "required": ["ok"] })
 }
 
-/// What came of a call.
+/// The outcome of a call.
 pub(crate) struct Outcome {
     pub(crate) end: Result<ModelEnd, ProviderError>,
     pub(crate) heard: Heard,
@@ -347,20 +347,20 @@ impl Outcome {
         self.end.as_ref().unwrap_or_else(|error| panic!("{error}: {:?}", self.heard))
     }
 
-    /// Status and outcome of each attempt.
+    /// Returns the status of each attempt.
     pub(crate) fn statuses(&self) -> Vec<Option<u16>> {
         self.heard.attempts.iter().map(|attempt| attempt.status).collect()
     }
 }
 
-/// Asks.
+/// Runs a call.
 pub(crate) async fn ask(provider: &dyn Provider, call: &ModelCall) -> Outcome {
     let mut heard = Heard::default();
     let end = provider.ask(call, &mut heard).await;
     Outcome { end, heard }
 }
 
-/// Asks a provider of a kind at a server with this script, with a call bound to its target.
+/// Runs a call against a server with this script. The call is bound to the target of the kind's provider.
 pub(crate) async fn play(kind: Kind, script: Vec<Act>) -> (Outcome, Server) {
     let server = Server::start(script).await;
     let provider = at(kind, &server);

@@ -1,4 +1,5 @@
-//! A bounded thought, in the words of each service: what is sent, what is said of it, and that no thought is ever text.
+//! Thinking budgets in the format of each service: the request, the reported outcome, and that thoughts never become
+//! text.
 
 use cognitive_contract::ports::ModelCall;
 use cognitive_contract::thinking::ThoughtOutcome;
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Outcome, Reply, Server, TEXT, ask, at, call, recorded, run};
 
-/// Asks as often as there are calls, and shows the bodies of all requests.
+/// Runs one call per budget and returns the outcomes and the bodies of all requests.
 fn asked(kind: Kind, thoughts: &[u32], script: Vec<Reply>) -> (Vec<Outcome>, Vec<Value>) {
     run(async {
         let server = Server::start(script.into_iter().map(Reply::act).collect()).await;
@@ -22,13 +23,13 @@ fn asked(kind: Kind, thoughts: &[u32], script: Vec<Reply>) -> (Vec<Outcome>, Vec
     })
 }
 
-/// A refusal in the words of a service.
+/// Returns a refusal with the message of a service.
 fn refusal(message: &str) -> Reply {
     let body = json!({ "error": { "message": message, "type": "invalid_request_error" } }).to_string();
     Reply::new("400 Bad Request", "content-type: application/json", &body)
 }
 
-/// The members of a request that a request without a word about thoughts does not have, or has otherwise.
+/// Returns the members that differ from a request without thinking settings, and the reported outcome.
 fn news(kind: Kind, recording: &str, tokens: u32) -> (Value, ThoughtOutcome) {
     let (outcomes, bodies) = asked(kind, &[tokens], vec![recorded(recording)]);
     let plain = run(async {
@@ -44,7 +45,7 @@ fn news(kind: Kind, recording: &str, tokens: u32) -> (Value, ThoughtOutcome) {
     (Value::Object(added), outcomes[0].ok().thinking.unwrap())
 }
 
-// The answer keeps its 900 tokens: what is thought comes on top of them.
+// The answer keeps its 900 tokens: the thinking budget is added to them.
 #[test]
 fn each_service_is_asked_in_its_own_words_and_the_answer_keeps_its_room() {
     let groq = "compatible/groq-stream";
@@ -109,7 +110,7 @@ fn anthropic_thinks_within_a_budget_and_without_a_temperature() {
     assert_eq!((&body["max_tokens"], body.get("temperature")), (&json!(2900), None));
     assert!(body.pointer("/output_config/format/schema").is_some(), "the contract binds what follows");
     assert_eq!(outcomes[0].ok().thinking, Some(ThoughtOutcome::Bounded));
-    // The service takes no shorter one.
+    // The service accepts no smaller budget.
     assert_eq!((&short["thinking"]["budget_tokens"], &short["max_tokens"]), (&json!(1024), &json!(1924)));
 }
 
@@ -158,7 +159,7 @@ fn no_thought_is_said_in_so_many_words() {
     }
 }
 
-// The contract is kept before the thought: whatever else such a complaint names, the thought goes first.
+// The thinking setting is dropped before the binding, whatever else the complaint names.
 #[test]
 fn a_model_that_cannot_think_is_asked_without_and_the_schema_stays() {
     for (kind, complaint, answer) in [

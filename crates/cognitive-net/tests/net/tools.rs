@@ -1,4 +1,4 @@
-//! Tools on the wire of every service: how they are offered, how calls are read, and how a turn and its results go back.
+//! Tools on the wire of every service: declarations, parsed calls, and the turn with its results in the next request.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ fn parameters() -> Value {
     json!({ "type": "object", "properties": { "path": { "type": "string", "default": null } } })
 }
 
-/// The usual call with two tools on offer.
+/// Returns the default call with two tools.
 fn with_tools(kind: Kind, server: &Server) -> ModelCall {
     let mut call = call(at(kind, server).target());
     call.tools = vec![
@@ -30,7 +30,7 @@ fn with_tools(kind: Kind, server: &Server) -> ModelCall {
     call
 }
 
-/// Asks once; the request, the text that was heard, and how it ended.
+/// Runs one call and returns the request, the text and the end.
 fn first_turn(kind: Kind, recording: &str, cut: usize) -> (Value, String, ModelEnd) {
     run(async {
         let server = Server::start(vec![recorded(recording).cut(cut).act()]).await;
@@ -39,7 +39,7 @@ fn first_turn(kind: Kind, recording: &str, cut: usize) -> (Value, String, ModelE
     })
 }
 
-/// The request that follows a turn with calls, when one tool gave a result and the other failed.
+/// Returns the request after a turn with calls, where one tool succeeded and the other failed.
 fn second_request(kind: Kind, service: &str, answer_now: bool) -> Value {
     run(async {
         let script = ["tools", "stream"].map(|name| recorded(&format!("{service}/{name}")).act());
@@ -69,7 +69,7 @@ fn asked_for(calls: &[ToolCall]) -> Vec<(String, String, Value)> {
     calls.iter().map(|call| (call.id.clone(), call.name.clone(), value(&call.arguments))).collect()
 }
 
-// S-35: the same calls, however the bytes are cut, in a stream and in one piece.
+// S-35: the same calls, however the bytes are split, in a stream and in one document.
 #[test]
 fn s_35_calls_are_read_in_every_wire_format() {
     for (kind, recording, ids) in [
@@ -117,7 +117,7 @@ fn tools_are_offered_in_the_words_of_the_service() {
     assert_eq!(gemini["tools"][0]["functionDeclarations"][0], tool);
 }
 
-// POL-004: who is offered nothing is sent nothing about tools.
+// POL-004: a call without tools sends no members about tools.
 #[test]
 fn pol_004_without_tools_no_request_speaks_of_them() {
     for (kind, service) in OTHERS {
@@ -154,7 +154,7 @@ fn openai_is_sent_its_turn_and_the_results() {
     assert_eq!((last.get("tools"), last["messages"].as_array().unwrap().len()), (None, 5));
 }
 
-// With its thoughts and their signature: without them the service refuses to go on.
+// The turn includes its thoughts and their signature, because the service requires them.
 #[test]
 fn anthropic_is_sent_its_turn_and_the_results() {
     let body = second_request(Kind::Anthropic, "anthropic", true);
@@ -216,7 +216,7 @@ fn thoughts_go_back_where_a_service_sent_them_beside_calls() {
     assert_eq!(end.turn.get("reasoning_content"), None);
 }
 
-// POL-004: a call that nobody offered is still reported, so that somebody can refuse it.
+// POL-004: a call of a tool that was not offered is still reported, so that the caller can refuse it.
 #[test]
 fn pol_004_a_call_that_was_not_offered_is_reported() {
     for (kind, service) in OTHERS {
@@ -229,7 +229,7 @@ fn pol_004_a_call_that_was_not_offered_is_reported() {
     }
 }
 
-/// A turn with so many calls, the last of which has this argument, in the words of a service.
+/// Returns a turn with this many calls, the last one with this argument, in the format of a service.
 fn crowded(kind: Kind, count: usize, last: &str) -> (&'static str, String) {
     let arguments = |index: usize| if index + 1 == count { json!({ "a": last }) } else { json!({}) };
     let event = |value: Value| format!("data: {value}\n\n");
@@ -281,12 +281,12 @@ fn crowded_turn(kind: Kind, count: usize, last: &str) -> ModelEnd {
     })
 }
 
-/// How often a word stands in a turn.
+/// Returns how often a word occurs in a turn.
 fn mentions(turn: &Value, word: &str) -> usize {
     turn.to_string().matches(word).count()
 }
 
-// The turn goes back with the calls that are answered and no other: services refuse a call without its answer.
+// The turn contains only the answered calls, because services refuse a call without a result.
 #[test]
 fn s01_a_turn_with_thousands_of_calls_goes_back_with_the_first() {
     for (kind, _) in OTHERS {
@@ -320,7 +320,7 @@ fn a_model_without_tools_is_asked_without_them_and_bound_to_its_schema() {
     });
 }
 
-// Older models of Gemini take either tools or a format. The tools stay, and calls without tools keep their schema.
+// Older Gemini models support either tools or a format. The tools stay, and calls without tools keep their schema.
 #[test]
 fn a_service_that_cannot_have_both_gives_up_the_format_only_beside_tools() {
     run(async {

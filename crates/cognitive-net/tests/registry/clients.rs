@@ -1,5 +1,5 @@
-//! Second clients: what we push they pull, what they push we pull, byte for byte. `skopeo` copies images into a folder and
-//! back, `oras` pushes and pulls files.
+//! Interoperability with other clients: each side pulls what the other pushed, byte for byte. `skopeo` copies images
+//! to a folder and back, `oras` pushes and pulls files.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -12,9 +12,9 @@ use serde_json::Value;
 use crate::real::{client, layer, push};
 use crate::stub::{digest, run};
 
-/// Runs a program to its end; it has to succeed.
+/// Runs a program, which must succeed.
 fn good(command: &mut Command) {
-    // No proxy, no configuration and no login of whoever runs the tests.
+    // Isolated from the proxy, configuration and login of the current user.
     let home = env::temp_dir();
     let kept = ["PATH", "LD_LIBRARY_PATH"].map(|name| (name, env::var_os(name).unwrap_or_default()));
     let command = command.env_clear().envs(kept).env("HOME", home).stdin(Stdio::null());
@@ -47,7 +47,7 @@ fn python() -> Option<PathBuf> {
     found
 }
 
-/// A folder that goes when the test does.
+/// A folder that is removed after the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -68,7 +68,7 @@ impl Drop for Folder {
     }
 }
 
-/// A blob of an image layout.
+/// Reads a blob of an image layout.
 fn blob(layout: &Path, digest: &str) -> Vec<u8> {
     fs::read(layout.join("blobs").join(digest.replace(':', "/"))).unwrap()
 }
@@ -107,7 +107,7 @@ fn skopeo_pulls_what_we_push_and_we_pull_what_it_pushes() {
     });
 }
 
-/// Pushes or pulls a file in the current folder.
+/// A script that pushes or pulls a file in the current folder.
 const ORAS: &str = r#"
 import sys
 import oras.client
@@ -141,7 +141,7 @@ fn oras_pulls_what_we_push_and_we_pull_what_it_pushes() {
     });
     run(push(&client, "team/ours", "1.0.0", &layer));
     oras("pull", "team/ours:1.0.0");
-    // It names a layer without a title by its digest.
+    // `oras` names a layer without a title by its digest.
     let pulled: Vec<PathBuf> =
         fs::read_dir(folder.at("pulled")).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert_eq!(pulled.len(), 1, "{pulled:?}");

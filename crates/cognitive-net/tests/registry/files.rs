@@ -1,4 +1,4 @@
-//! Files by their address: from public hosts and from origins that the user named, in bounds, and never from inside.
+//! Files by URL: from public hosts and from user-named origins, within limits, and never from internal addresses.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ fn a_file_of_a_named_origin_also_by_way_of_redirects() {
     });
 }
 
-// SEC-001, SEC-011: what the user did not name is public and protected, or not asked.
+// SEC-001, SEC-011: origins that the user did not name must be public and use TLS.
 #[test]
 fn sec_001_sec_011_no_file_comes_from_inside() {
     run(async {

@@ -1,5 +1,5 @@
-//! A registry that leads elsewhere: inside, to an open connection, around in circles. No request follows, and nobody but
-//! the registry sees a login.
+//! A registry that redirects to internal addresses, to plain HTTP or in circles. No request follows, and only the
+//! registry receives credentials.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,7 +9,7 @@ use crate::stub::{
 
 const BYTES: &[u8] = b"a layer";
 
-/// Places that nothing from outside may lead to. `TRAP` is a server that would notice.
+/// URLs that an external server must not lead to. `TRAP` is a server that records connections.
 const INSIDE: &[&str] = &[
     "http://TRAP/x",
     "//TRAP/x",
@@ -42,7 +42,7 @@ fn place(template: &str, trap: &Stub) -> String {
     template.replace("TRAP", &trap.host).replace("PORT", port)
 }
 
-/// The rules said no; nobody tried and failed.
+/// Asserts that a rule refused the URL, as opposed to a failed attempt.
 fn assert_rule((code, reason): (String, String), place: &str) {
     assert_eq!(code, "E4007", "{place}: {reason}");
     assert!(
@@ -51,7 +51,7 @@ fn assert_rule((code, reason): (String, String), place: &str) {
     );
 }
 
-// SEC-001, SEC-011: every redirect of a registry starts over, on the address that is dialled.
+// SEC-001, SEC-011: every redirect of a registry is checked again, on the address that is dialled.
 #[test]
 fn sec_001_sec_011_no_redirect_of_a_registry_leads_inside() {
     run(async {
@@ -64,7 +64,7 @@ fn sec_001_sec_011_no_redirect_of_a_registry_leads_inside() {
                 Some(_) => Answer::redirect(status, &location),
             })
             .await;
-            // Names lead inside as well.
+            // Names that resolve to internal addresses.
             let client = client(&stub, Some(ann())).with_lookup(Arc::new(Everywhere("127.0.0.1")));
             assert_rule(reason(client.blob(REPOSITORY, &digest(BYTES), 7).await), &to);
             assert_rule(reason(client.manifest(REPOSITORY, "1.0").await), &to);
@@ -106,7 +106,7 @@ fn a_blob_may_be_with_a_storage_host_that_learns_no_login() {
     });
 }
 
-// Whoever is asked in between could choose what is asked with the login.
+// The host in between could choose the URL that is requested with the credentials.
 #[test]
 fn a_request_that_has_left_comes_back_without_a_login() {
     run(async {
@@ -138,7 +138,7 @@ fn circles_end() {
     });
 }
 
-// A storage host that asks who is there is not told, and not its giver of tokens either.
+// The challenge of a storage host is not answered, and its token server is not contacted.
 #[test]
 fn a_challenge_of_another_host_is_not_answered() {
     run(async {
@@ -156,7 +156,7 @@ fn a_challenge_of_another_host_is_not_answered() {
     });
 }
 
-// SEC-001: the giver of tokens passes the guard before it learns who asks.
+// SEC-001: a token server must pass the guard before it receives credentials.
 #[test]
 fn sec_001_no_login_goes_to_a_giver_of_tokens_inside() {
     run(async {
@@ -167,7 +167,7 @@ fn sec_001_no_login_goes_to_a_giver_of_tokens_inside() {
             let stub = Stub::start(move |_| Answer::token_wanted(&realm)).await;
             let client = client(&stub, Some(ann())).with_lookup(Arc::new(Everywhere("127.0.0.1")));
             let error = error_of(client.manifest(REPOSITORY, "1.0").await);
-            // What is no whole address is none.
+            // An incomplete URL is invalid.
             if error["code"] != "E4007" {
                 assert_eq!(error["details"]["reason"], "invalid_answer", "{to}");
             }
@@ -178,7 +178,7 @@ fn sec_001_no_login_goes_to_a_giver_of_tokens_inside() {
     });
 }
 
-// A giver of tokens that passes the login on gets nothing to pass.
+// A token server that redirects causes no request with credentials to the target.
 #[test]
 fn a_giver_of_tokens_that_redirects_takes_no_login_along() {
     run(async {

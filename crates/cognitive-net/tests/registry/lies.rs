@@ -1,11 +1,10 @@
-//! A registry that sends something else than it was asked for: other bytes, more, fewer, never enough. Nothing of it is
-//! handed on.
+//! A registry that sends wrong content: other bytes, too many, too few, or endless. None of it is returned.
 
 use crate::stub::{Answer, Ending, REPOSITORY, Stub, client, digest, error_of, reason, run};
 
 const BYTES: &[u8] = b"the bytes of a layer";
 
-/// What comes of asking for a blob of `BYTES` that is answered so.
+/// Requests a blob of `BYTES` that gets this answer.
 async fn blob(answer: Answer) -> ((String, String), usize) {
     let stub = Stub::start(move |_| answer.clone()).await;
     let outcome = client(&stub, None).blob(REPOSITORY, &digest(BYTES), BYTES.len() as u64).await;
@@ -18,20 +17,20 @@ fn a_blob_is_what_was_asked_for_or_nothing() {
         let ok = || Answer::new(200);
         let longer = [BYTES, b"!"].concat();
         for (answer, code, expected, asked) in [
-            // The right length, and other bytes.
+            // The right length with other bytes.
             (ok().body(&b"the bytes of a lawyer"[..BYTES.len()]), "E1020", "digest", 1),
-            // Longer: announced, unannounced, without an end, and with the right length announced.
+            // Too long: announced, unannounced, endless, and endless with a huge announced length.
             (ok().body(longer.clone()), "E1020", "length", 1),
             (ok().body(longer.clone()).unannounced(), "E1020", "length", 1),
             (ok().body(BYTES).unannounced().then(Ending::Endless), "E1020", "length", 1),
             (ok().body(BYTES).announcing(usize::MAX / 2).then(Ending::Endless), "E1020", "length", 1),
-            // Shorter, as a whole answer.
+            // Too short, as a complete answer.
             (ok().body(&BYTES[1..]), "E1020", "length", 1),
             (ok().body(&BYTES[1..]).unannounced(), "E1020", "length", 1),
             (ok(), "E1020", "length", 1),
-            // Shorter, because the connection broke: that may hold next time.
+            // Too short because the connection broke: a retry may help.
             (ok().body(&BYTES[1..]).announcing(BYTES.len()), "E4001", "interrupted", 3),
-            // Packed, although it was asked for as it is; a part, although the whole was asked for.
+            // Compressed although no compression was requested; partial although the whole was requested.
             (ok().body(BYTES).header("content-encoding", "gzip"), "E4001", "encoding", 1),
             (Answer::new(206).body(BYTES), "E4001", "http_status", 1),
         ] {
@@ -64,7 +63,7 @@ fn a_manifest_has_the_digest_that_was_asked_for_and_the_one_that_is_claimed() {
             ("1.0.0", Some(other.clone()), Some("digest")),
             (digest(MANIFEST.as_bytes()).as_str(), Some(other.clone()), Some("digest")),
             ("1.0.0", Some(digest(MANIFEST.as_bytes())), None),
-            // In a way that is not checked here, so it says nothing.
+            // An algorithm that is not supported here, so the header is ignored.
             ("1.0.0", Some(format!("sha512:{}", "0".repeat(128))), None),
             ("1.0.0", None, None),
         ] {
@@ -131,7 +130,7 @@ fn a_flood_of_headers_is_no_answer() {
 #[test]
 fn tags_come_to_an_end_and_stay_where_they_are() {
     run(async {
-        // A new page after every page.
+        // A next page after every page.
         let stub = Stub::start(|asked| {
             let link = format!("<{}x>; rel=\"next\"", asked.line.trim_start_matches("GET "));
             Answer::new(200).header("link", &link).body(r#"{"tags": ["1.0"]}"#)
@@ -140,7 +139,7 @@ fn tags_come_to_an_end_and_stay_where_they_are() {
         let error = error_of(client(&stub, None).tags(REPOSITORY).await);
         assert_eq!(error["details"]["reason"], "invalid_answer");
         assert_eq!(stub.seen().len(), 200);
-        // Elsewhere.
+        // A next page at another origin.
         let trap = Stub::trap().await;
         for place in
             [trap.url("/v2/x/tags/list"), "https://10.0.0.1/x".to_owned(), "file:///etc/passwd".to_owned()]
@@ -153,7 +152,7 @@ fn tags_come_to_an_end_and_stay_where_they_are() {
             assert_eq!(error["details"]["reason"], "invalid_answer", "{place}");
         }
         assert_eq!(trap.touched().await, 0);
-        // No list at all.
+        // Not a list.
         let stub = Stub::start(|_| Answer::new(200).body("<html>")).await;
         assert_eq!(
             error_of(client(&stub, None).tags(REPOSITORY).await)["details"]["reason"],

@@ -1,4 +1,4 @@
-//! Every way in that registries have, as they ask for it; and tokens that are none.
+//! Every authentication method of registries, with their challenges; and invalid tokens.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use crate::stub::{Answer, Asked, Ending, REPOSITORY, Stub, ann, client, digest, 
 const BASIC: &str = "Basic YW5uOnBhNTV3b3JkLTBmLWFubi0wMTIz";
 const TOKEN: &str = "t0ken-0f-the-registry";
 
-/// A registry that wants a token of its own making, and gives it for what it is asked so.
+/// Starts a registry that requires its own token, and a token server with these answers.
 async fn token_registry(gives: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> Stub {
     Stub::start(move |asked| {
         if asked.line.contains(" /token") {
@@ -104,7 +104,7 @@ fn a_token_that_has_run_out_is_renewed_once() {
                 let number = shared.fetch_add(1, Ordering::SeqCst);
                 return Answer::new(200).body(format!(r#"{{"token": "t-{number}"}}"#));
             }
-            // Each token is good for one request.
+            // Each token is valid for one request.
             let good = asked.authorization()
                 == Some(&*format!("Bearer t-{}", shared.load(Ordering::SeqCst).wrapping_sub(1)));
             if good && asked.is("GET /v2/team/modules/manifests/good") {
@@ -118,7 +118,7 @@ fn a_token_that_has_run_out_is_renewed_once() {
         client.manifest(REPOSITORY, "good").await.unwrap();
         client.manifest(REPOSITORY, "good").await.unwrap();
         assert_eq!(stub.lines().iter().filter(|line| line.contains("/token")).count(), 2);
-        // A registry that takes none is not asked for ever.
+        // A registry that accepts no token is not asked forever.
         let before = stub.seen().len();
         assert_eq!(error_of(client.manifest(REPOSITORY, "bad").await)["details"]["status"], 401);
         assert_eq!(stub.seen().len() - before, 3);
@@ -134,7 +134,7 @@ fn tokens_that_are_none() {
             (Answer::new(200).body(r#"{"token": ""}"#), "invalid_answer"),
             (Answer::new(200).body(r#"{"token": "a\r\nx-evil: b"}"#), "invalid_answer"),
             (Answer::new(200).body(r#"{"token": 7}"#), "invalid_answer"),
-            // As long as a film.
+            // An endless token.
             (
                 Answer::new(200).body(vec![b'x'; 64 * 1024]).announcing(1 << 30).then(Ending::Endless),
                 "too_large",
@@ -178,7 +178,7 @@ fn a_registry_that_wants_a_login_says_how_to_log_in() {
     });
 }
 
-// ERR-015: a registry that quotes what it was told does not get it into a message. `error_of` looks.
+// ERR-015: a registry that quotes credentials does not get them into a message. `error_of` checks this.
 #[test]
 fn err_015_a_registry_that_quotes_the_login_is_cleaned() {
     run(async {

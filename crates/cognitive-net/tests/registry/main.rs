@@ -1,5 +1,5 @@
-//! Registries and file servers: a real one where it can be had, and hostile ones that each test makes for itself. All of
-//! them are on 127.0.0.1; no test needs a clock, an account or a network.
+//! Registries and file servers: a real one if it is installed, and hostile ones created by the tests. All of them
+//! listen on 127.0.0.1; no test needs a clock, an account or a network.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! What a process finds around it: certificates that it trusts, and proxies. Both come from variables, so each test starts
-//! this binary once more with variables of its own, and `as_a_child` does the asking there.
+//! The environment of the process: trusted certificates and proxies. Both come from variables, so each test starts
+//! this binary again with its own variables, and `as_a_child` runs the requests there.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -20,7 +20,7 @@ const JOB: &str = "COGNITIVE_NET_TEST_JOB";
 const PLACE: &str = "COGNITIVE_NET_TEST_PLACE";
 /// A certificate for 127.0.0.1, and its key.
 const SELF_SIGNED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/registry/self-signed.pem");
-/// What programs take proxies and certificates from.
+/// The variables for proxies and certificates.
 const VARIABLES: [&str; 10] = [
     "HTTP_PROXY",
     "http_proxy",
@@ -34,7 +34,7 @@ const VARIABLES: [&str; 10] = [
     "SSL_CERT_DIR",
 ];
 
-/// A server on a thread, with or without TLS, that answers by the first line of a request and remembers all of it.
+/// A threaded server, with or without TLS, that answers by the request line and records all requests.
 struct Threaded {
     host: String,
     seen: Arc<Mutex<Vec<String>>>,
@@ -58,7 +58,7 @@ impl Threaded {
                     stream.write_all(answer(line, &own).as_bytes())?;
                     stream.flush()
                 };
-                // A client that does not trust the certificate leaves.
+                // A client that does not trust the certificate disconnects.
                 let _ = match &config {
                     Some(config) => {
                         let mut tls = ServerConnection::new(Arc::clone(config)).unwrap();
@@ -96,7 +96,7 @@ fn answer(status: u16, headers: &str, body: &str) -> String {
     )
 }
 
-/// Does a job in a process that has these variables and no others of their kind.
+/// Runs a job in a process with exactly these variables of their kind.
 fn child(job: &str, place: &str, variables: &[(&str, &str)]) {
     let mut command = Command::new(env::current_exe().unwrap());
     for name in VARIABLES {
@@ -107,7 +107,7 @@ fn child(job: &str, place: &str, variables: &[(&str, &str)]) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
-/// Nothing, unless this process was started for it.
+/// Does nothing, unless this process was started as a child.
 #[test]
 fn as_a_child() {
     let (Ok(job), Ok(place)) = (env::var(JOB), env::var(PLACE)) else { return };
@@ -122,7 +122,7 @@ fn as_a_child() {
     });
 }
 
-// TLS, and what would lead out of it.
+// TLS, and redirects that would leave it.
 #[test]
 fn a_registry_behind_tls_is_not_left_for_an_open_connection() {
     let open = Threaded::start(false, |_, _| answer(200, "", "{}"));
@@ -152,7 +152,7 @@ async fn over_tls(place: &str) {
     let (host, open) = place.split_once(' ').unwrap();
     let client = OciClient::new(&format!("https://{host}"), Some(ann()), false).unwrap();
     assert_eq!(client.manifest("a", "good").await.unwrap().bytes, b"{}");
-    // Even an origin that is trusted is not reached by leaving TLS.
+    // Not even a trusted origin is reached by leaving TLS.
     let client = client.trusting(&format!("http://{open}")).unwrap();
     let blocked = ("E4007".to_owned(), "blocked_scheme".to_owned());
     assert_eq!(reason(client.manifest("a", "elsewhere").await), blocked);
@@ -173,7 +173,7 @@ async fn doubting(host: &str) {
     assert!(error["suggestion"].as_str().unwrap().contains("`SSL_CERT_FILE`"), "{error}");
 }
 
-// SEC-001: a proxy resolves names, and what a URL says itself is judged all the same.
+// SEC-001: a proxy resolves names, and the URL itself is still checked.
 #[test]
 fn sec_001_a_proxy_is_used_and_not_asked_for_what_is_inside() {
     let inside =
@@ -211,7 +211,7 @@ async fn proxied() {
     assert_eq!(files.get("http://files.example/x", 10).await.unwrap(), b"{}");
 }
 
-// A variable that names no proxy is no reason to go past the proxy that somebody wished for.
+// A variable that names no proxy must not bypass the configured proxy.
 #[test]
 fn a_proxy_that_is_none_is_an_error() {
     child("misled", "", &[("HTTP_PROXY", "::::")]);

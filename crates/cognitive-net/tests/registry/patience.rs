@@ -1,4 +1,4 @@
-//! What is tried again, how long is waited, and what ends all the same.
+//! Retries, waits and time limits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use crate::stub::{
     Answer, Ending, NoPause, REPOSITORY, Stub, client, digest, error_of, reason, run, run_without_waiting,
 };
 
-/// Answers so for the first times, then well.
+/// Gives this answer for the first requests, then a good one.
 fn first(times: usize, answer: Answer) -> impl Fn(&crate::stub::Asked) -> Answer + Send + Sync + 'static {
     let count = AtomicUsize::new(0);
     move |_| {
@@ -71,7 +71,7 @@ fn a_registry_that_falls_silent_is_left() {
         let stub = Stub::start(|_| Answer::new(200).body("{").announcing(2).then(Ending::Stall)).await;
         let (code, why) = reason(client_of(&stub).blob(REPOSITORY, &digest(b"{}"), 2).await);
         assert_eq!((code.as_str(), why.as_str()), ("E4001", "timeout"));
-        // One that takes the connection and never says a word.
+        // A server that accepts the connection and never answers.
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let host = listener.local_addr().unwrap().to_string();
         let client = OciClient::new(&host, None, false).unwrap().with_proxies(Proxies::None);
@@ -113,7 +113,7 @@ fn a_registry_that_is_not_there_says_so() {
         let client = OciClient::new(&host, None, false).unwrap().with_proxies(Proxies::None);
         let error = error_of(client.manifest(REPOSITORY, "1.0").await);
         assert_eq!(error["message"], "nothing answers there: `127.0.0.1`");
-        // A server without TLS, asked with it.
+        // A server without TLS, contacted with TLS.
         let stub = Stub::trap().await;
         let client = OciClient::new(&format!("https://{}", stub.host), None, false).unwrap();
         let error = error_of(client.with_proxies(Proxies::None).manifest(REPOSITORY, "1.0").await);

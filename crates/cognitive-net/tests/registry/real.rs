@@ -1,4 +1,4 @@
-//! A real registry, `docker-registry`, with and without a login: what was put there comes back, byte for byte.
+//! A real registry, `docker-registry`, with and without a login: pushed content is pulled back byte for byte.
 
 use cognitive_net::registry::{Credentials, OciClient};
 use cognitive_net::{Proxies, Secret};
@@ -6,7 +6,7 @@ use cognitive_testkit::{REGISTRY_PASSWORD, REGISTRY_USER, TestRegistry};
 
 use crate::stub::{digest, error_of, run};
 
-/// What registries take everywhere, also those that refuse media types which they do not know.
+/// Types that all registries accept, even those that refuse unknown media types.
 pub(crate) const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 pub(crate) const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 pub(crate) const LAYER: &str = "application/vnd.cognitive.module.v1.tar+gzip";
@@ -20,12 +20,12 @@ fn tester(password: &str) -> Credentials {
     Credentials::basic(REGISTRY_USER, Secret::new(password).unwrap())
 }
 
-/// Bytes that no text has, and more than one piece of a connection.
+/// Returns bytes that are not text and fill several packets.
 pub(crate) fn layer() -> Vec<u8> {
     (0..3_000_000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }
 
-/// A manifest of a config and a layer.
+/// Returns a manifest of a config and a layer.
 pub(crate) fn manifest(config: &[u8], layer: &[u8]) -> Vec<u8> {
     let part = |kind: &str, bytes: &[u8]| serde_json::json!({ "mediaType": kind, "digest": digest(bytes), "size": bytes.len() });
     let value = serde_json::json!({
@@ -37,7 +37,7 @@ pub(crate) fn manifest(config: &[u8], layer: &[u8]) -> Vec<u8> {
     serde_json::to_vec(&value).unwrap()
 }
 
-/// Pushes a package of one layer; gives the bytes of its manifest.
+/// Pushes a package of one layer and returns the bytes of its manifest.
 pub(crate) async fn push(client: &OciClient, repository: &str, tag: &str, layer: &[u8]) -> Vec<u8> {
     let config = br#"{"architecture":"unknown","os":"unknown","rootfs":{"type":"layers","diff_ids":[]}}"#;
     assert_eq!(client.put_blob(repository, config).await.unwrap(), digest(config));
@@ -58,10 +58,10 @@ async fn round_trip(client: &OciClient) {
         assert_eq!(found.media_type, MANIFEST);
     }
     assert_eq!(client.blob(REPOSITORY, &digest(&layer), layer.len() as u64).await.unwrap(), layer);
-    // A second push sends no blob, and another tag is another name.
+    // A second push uploads no blob, and another tag is a separate name.
     push(client, REPOSITORY, "1.0.1", &layer).await;
     assert_eq!(client.tags(REPOSITORY).await.unwrap(), ["1.0.0", "1.0.1"]);
-    // An empty blob is one too.
+    // An empty blob is valid too.
     client.put_blob(REPOSITORY, b"").await.unwrap();
     assert_eq!(client.blob(REPOSITORY, &digest(b""), 0).await.unwrap(), b"");
 }
@@ -70,7 +70,7 @@ async fn round_trip(client: &OciClient) {
 fn what_is_pushed_is_pulled_by_tag_and_by_digest() {
     let Some(registry) = TestRegistry::open() else { return };
     run(round_trip(&client(&registry.host, None)));
-    // A login that nobody asks for does no harm.
+    // Unneeded credentials do no harm.
     run(async {
         let client = client(&registry.host, Some(tester(REGISTRY_PASSWORD)));
         assert_eq!(client.tags(REPOSITORY).await.unwrap().len(), 2);
@@ -116,7 +116,7 @@ fn what_is_not_there_is_said() {
             let expected = format!("the registry has nothing of this name: `{}/{REPOSITORY}", registry.host);
             assert!(message.starts_with(&expected), "{message}");
         }
-        // A manifest that names a blob which is not there is refused by the registry, in its own words.
+        // The registry refuses a manifest that names a missing blob, with its own message.
         let manifest = manifest(b"no config", b"no layer");
         let error = error_of(client.put_manifest(REPOSITORY, "1.0.0", MANIFEST, &manifest).await);
         assert_eq!(error["details"]["status"], 400);

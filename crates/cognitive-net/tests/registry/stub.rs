@@ -1,5 +1,5 @@
-//! A server whose answers are a function of the request, one request per connection; and what tests need around it.
-//! Nothing here judges.
+//! A server whose answers are a function of the request, one request per connection, and helpers for tests. Contains
+//! no assertions about behaviour.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -23,12 +23,12 @@ pub(crate) const USER: &str = "ann";
 pub(crate) const PASSWORD: &str = "pa55word-0f-ann-0123";
 pub(crate) const REPOSITORY: &str = "team/modules";
 
-/// Runs a test on a runtime of its own.
+/// Runs a test on a separate runtime.
 pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test)
 }
 
-/// The same with a clock that jumps ahead whenever everybody waits, so that minutes cost nothing.
+/// Runs a test with a paused clock that advances when all tasks wait, so that minutes take no time.
 pub(crate) fn run_without_waiting<T>(test: impl Future<Output = T>) -> T {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     builder.enable_all().start_paused(true).build().unwrap().block_on(test)
@@ -38,7 +38,7 @@ pub(crate) fn run_without_waiting<T>(test: impl Future<Output = T>) -> T {
 pub(crate) struct Asked {
     /// Method and path.
     pub(crate) line: String,
-    /// The headers, in small letters; their values as they are.
+    /// The headers: names in lower case, values unchanged.
     pub(crate) headers: HashMap<String, String>,
     pub(crate) body: Vec<u8>,
 }
@@ -53,15 +53,15 @@ impl Asked {
     }
 }
 
-/// What happens after the body.
+/// The end of the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     Close,
-    /// The body is sent again and again.
+    /// The body is sent repeatedly.
     Endless,
-    /// Nothing more comes.
+    /// No more bytes are sent.
     Stall,
-    /// The body comes in ten pieces, each after so many seconds.
+    /// The body is sent in ten pieces, each after this many seconds.
     Slowly(u64),
 }
 
@@ -90,13 +90,13 @@ impl Answer {
         self
     }
 
-    /// Announces another length than it has.
+    /// Announces this length instead of the real one.
     pub(crate) fn announcing(mut self, length: usize) -> Self {
         self.announced = Some(length);
         self
     }
 
-    /// Announces no length; the connection closes at the end.
+    /// Announces no length; the connection is closed at the end.
     pub(crate) fn unannounced(mut self) -> Self {
         self.announced = None;
         self
@@ -107,7 +107,7 @@ impl Answer {
         self
     }
 
-    /// A challenge that wants a token from this address.
+    /// Creates a challenge for a token from this URL.
     pub(crate) fn token_wanted(realm: &str) -> Self {
         let challenge =
             format!("Bearer realm=\"{realm}\",service=\"stub\",scope=\"repository:{REPOSITORY}:pull\"");
@@ -119,9 +119,9 @@ impl Answer {
     }
 }
 
-/// A server.
+/// A stub server.
 pub(crate) struct Stub {
-    /// Such as `127.0.0.1:41234`.
+    /// The host and port, such as `127.0.0.1:41234`.
     pub(crate) host: String,
     seen: Arc<Mutex<Vec<Asked>>>,
     connections: Arc<AtomicUsize>,
@@ -146,13 +146,13 @@ impl Stub {
         Self { host, seen, connections }
     }
 
-    /// A server that should never be asked.
+    /// Starts a server that must not be contacted.
     pub(crate) async fn trap() -> Self {
         Self::start(|_| Answer::new(200).body("inside")).await
     }
 
-    /// How many connections there were, also such as said nothing. They are accepted in their order, so one of our own,
-    /// which comes last, shows that none is left waiting.
+    /// Returns the number of connections, including silent ones. Connections are accepted in order, so the test's own
+    /// final connection shows that none is pending.
     pub(crate) async fn touched(&self) -> usize {
         let mut own = TcpStream::connect(&self.host).await.unwrap();
         own.write_all(b"GET /own HTTP/1.1\r\n\r\n").await.unwrap();
@@ -207,7 +207,7 @@ async fn serve(
     Ok(())
 }
 
-/// A request; `None` if somebody begins with TLS.
+/// Reads a request; `None` if the client starts TLS.
 async fn read(stream: &mut TcpStream) -> io::Result<Option<Asked>> {
     let (mut bytes, mut piece) = (Vec::new(), vec![0; 64 * 1024]);
     let end = loop {
@@ -239,14 +239,14 @@ async fn read(stream: &mut TcpStream) -> io::Result<Option<Asked>> {
     Ok(Some(Asked { line: line.trim_end_matches(" HTTP/1.1").to_owned(), headers, body }))
 }
 
-/// Waits for nothing, and remembers for how long it did not wait.
+/// Never waits, and records the requested waits.
 #[derive(Default)]
 pub(crate) struct NoPause {
     waits: Mutex<Vec<u128>>,
 }
 
 impl NoPause {
-    /// In milliseconds.
+    /// Returns the waits in milliseconds.
     pub(crate) fn waits(&self) -> Vec<u128> {
         self.waits.lock().unwrap().clone()
     }
@@ -263,7 +263,7 @@ impl Pause for NoPause {
     }
 }
 
-/// Every name leads to one address.
+/// Resolves every name to one address.
 pub(crate) struct Everywhere(pub(crate) &'static str);
 
 impl Lookup for Everywhere {
@@ -273,7 +273,7 @@ impl Lookup for Everywhere {
     }
 }
 
-/// A client of a stub, without waiting and without a proxy.
+/// Creates a client for a stub, without waits and without a proxy.
 pub(crate) fn client(stub: &Stub, credentials: Option<Credentials>) -> OciClient {
     let client = OciClient::new(&stub.host, credentials, false).unwrap();
     client.with_proxies(Proxies::None).with_pause(Arc::new(NoPause::default()))
@@ -287,7 +287,7 @@ pub(crate) fn digest(bytes: &[u8]) -> String {
     format!("sha256:{}", cognitive_contract::text::hex(&Sha256::digest(bytes)))
 }
 
-/// A failure as a caller sees it. Shows no secret, and ends with what it is about.
+/// Returns the error as a caller sees it. Asserts that it shows no secret and ends with its subject.
 pub(crate) fn error_of<T>(outcome: Result<T, Failure>) -> Value {
     let failure = outcome.err().unwrap_or_else(|| panic!("it worked"));
     let error = serde_json::to_value(failure.into_envelope()).unwrap()["error"].take();
@@ -299,7 +299,7 @@ pub(crate) fn error_of<T>(outcome: Result<T, Failure>) -> Value {
     error
 }
 
-/// Its code and its reason.
+/// Returns the code and the reason of an error.
 pub(crate) fn reason<T>(outcome: Result<T, Failure>) -> (String, String) {
     let error = error_of(outcome);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

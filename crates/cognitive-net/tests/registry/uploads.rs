@@ -1,10 +1,10 @@
-//! What is sent to a registry: where it goes, who sees the login, and that nothing is sent twice.
+//! Uploads to a registry: their URLs, the credentials, and that nothing is sent twice.
 
 use crate::stub::{Answer, Asked, REPOSITORY, Stub, ann, client, digest, error_of, reason, run};
 
 const BYTES: &[u8] = &[0, 159, 146, 150, 10, 13];
 
-/// A registry that has nothing, wants a login, and names this place for uploads.
+/// Creates an empty registry that requires a login and names this upload URL.
 fn registry(place: String) -> impl Fn(&Asked) -> Answer + Send + Sync + 'static {
     move |asked| {
         if asked.authorization().is_none() {
@@ -72,7 +72,7 @@ fn an_upload_to_another_host_carries_no_login() {
     });
 }
 
-// SEC-001: nothing is sent inside on the word of a registry.
+// SEC-001: a registry cannot direct an upload to an internal address.
 #[test]
 fn sec_001_no_upload_goes_inside() {
     run(async {

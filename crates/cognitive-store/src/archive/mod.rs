@@ -1,5 +1,5 @@
-//! Answers questions about past runs for pages and charts. Filters and figures read one index and no receipt; only the runs
-//! that are shown are read themselves.
+//! Queries on past runs, for pages and charts. Filters and statistics use one covering index and read no receipts;
+//! only the runs of a page are read themselves.
 
 mod figures;
 mod waterfall;
@@ -15,19 +15,19 @@ use crate::error::Problem;
 use crate::sql::{SqlDialect, SqlRow, all, first, values};
 use crate::store::Store;
 
-/// How many runs a page has if nobody says.
+/// The default page size.
 const USUAL: usize = 50;
-/// The most runs of a page.
+/// The largest page size.
 const MOST: usize = 500;
-/// The most records of a trace that are shown.
+/// The most records of a trace in a result.
 const RECORDS: i64 = 1_000;
 
-/// The columns of a run in one line, in the order in which [`in_one_line`] takes them; what it cost follows.
+/// The columns of a run summary, in the order in which [`in_one_line`] reads them; the cost follows.
 const LINE: &str =
     "id, event, run_id, trace_id, ts, module, version, model, ok, code, risk, confidence, latency_ms,
     input_tokens, output_tokens, key, \"user\", payload IS NOT NULL";
 
-/// The same question in the words of the audit.
+/// Converts a run filter into an audit filter.
 fn filter(asked: &RunFilter) -> Result<Filter, String> {
     let before = match &asked.cursor {
         None => None,
@@ -51,8 +51,7 @@ fn filter(asked: &RunFilter) -> Result<Filter, String> {
     Ok(filter)
 }
 
-/// The runs in the audit of a store, read through a connection of their own, so that nobody who records anything waits for
-/// a page.
+/// The runs in the audit of a store. Reads through a separate connection, so that a slow page never delays a writer.
 #[derive(Debug)]
 pub struct AuditArchive {
     store: Arc<Store>,
@@ -60,13 +59,13 @@ pub struct AuditArchive {
 }
 
 impl AuditArchive {
-    /// The archive of a store.
+    /// Creates the archive of a store.
     #[must_use]
     pub fn new(store: Arc<Store>) -> Self {
         Self { store, own: OnceLock::new() }
     }
 
-    /// What a file is asked, for whoever wants to see how it answers.
+    /// Returns the `SQLite` statements, for inspection of their query plans.
     #[must_use]
     pub fn statements() -> [String; 2] {
         [page_sql(SqlDialect::Sqlite), figures::sql(SqlDialect::Sqlite)]
@@ -77,7 +76,7 @@ impl AuditArchive {
     }
 }
 
-/// The `+` keeps the database from going through the rows themselves, the newest first.
+/// Returns the statement for a page. The unary `+` prevents a scan of the table in id order.
 fn page_sql(dialect: SqlDialect) -> String {
     format!(
         "SELECT {LINE}, {} FROM audit WHERE id IN
@@ -108,7 +107,7 @@ impl RunArchive for AuditArchive {
         }
         let trace = format!("SELECT {COLUMNS} FROM audit WHERE trace_id = ?1 ORDER BY id LIMIT ?2");
         let found = self.store().look(|session| {
-            // The record of its end, or of its first call where it has none.
+            // The record of the run's end, or its first call if it has none.
             let one = format!(
                 "SELECT {LINE}, {} FROM audit WHERE run_id = ?1 AND event IN ('run', 'call')
                  ORDER BY event = 'run' DESC, id LIMIT 1",
@@ -125,7 +124,7 @@ impl RunArchive for AuditArchive {
         let payload = rows.iter().find(|row| row.id == id).and_then(|row| row.payload.as_ref());
         let part = |name: &str| payload.and_then(|payload| payload.get(name)).cloned();
         let (input, envelope) = (part("input"), part("envelope"));
-        // Input and envelope stand in their own place.
+        // Input and envelope are returned in separate members.
         let without_payload = |row: &Row| {
             let mut record = row.to_json();
             if let Value::Object(members) = &mut record {
@@ -148,7 +147,7 @@ impl RunArchive for AuditArchive {
     }
 }
 
-/// A run in one line, with the id of its record.
+/// Reads a run summary and the id of its record.
 fn in_one_line(row: &SqlRow) -> Result<(i64, ArchivedRun), Problem> {
     let cost = dollars(row, 18);
     let counted = row.count(13)?.zip(row.count(14)?);

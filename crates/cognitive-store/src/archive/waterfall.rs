@@ -1,5 +1,5 @@
-//! A run with the runs that it is made of, from the records of its trace. The record of a part says how deep below the run of
-//! a surface it was (`receipt.parent_span`); whose part it is follows from when it ran.
+//! Builds the tree of a run and its child runs, from the records of its trace. Each record has its depth below the
+//! surface run (`receipt.parent_span`); the parent of a child follows from their times.
 
 use std::time::SystemTime;
 
@@ -9,10 +9,10 @@ use serde_json::Value;
 use crate::audit::Row;
 use crate::time;
 
-/// Times are kept in milliseconds, so a part may seem to begin or end by so much outside of its run.
+/// Times are stored in milliseconds, so a child may seem to start or end this far outside its parent.
 const SLACK_MS: f64 = 2.0;
 
-/// A run in the time of its trace.
+/// A run with its start and end times.
 struct TimedRun<'a> {
     row: &'a Row,
     depth: usize,
@@ -28,7 +28,7 @@ impl<'a> TimedRun<'a> {
         Self { row, depth, from: to - row.latency_ms, to }
     }
 
-    /// Whether the other one may be a part of this.
+    /// Returns whether the other run may be a child of this one.
     fn holds(&self, other: &Self) -> bool {
         other.depth == self.depth + 1 && self.from <= other.from + SLACK_MS && other.to <= self.to + SLACK_MS
     }
@@ -38,11 +38,11 @@ fn milliseconds(ts: &str) -> f64 {
     time::read(ts).duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1_000.0
 }
 
-/// The tree of the run whose record has this id.
+/// Returns the tree of the run whose record has this id.
 pub(super) fn of(rows: &[Row], id: i64) -> Option<WaterfallNode> {
     let runs: Vec<TimedRun<'_>> = rows.iter().filter(|row| row.event == "run").map(TimedRun::of).collect();
     let root = runs.iter().position(|run| run.row.id == id)?;
-    // Of several that were under way, the one that began last.
+    // If several candidates were active, the one that started last.
     let parents: Vec<Option<usize>> = runs
         .iter()
         .map(|part| {
@@ -53,7 +53,7 @@ pub(super) fn of(rows: &[Row], id: i64) -> Option<WaterfallNode> {
     Some(node(root, &Traced { rows, begin: runs.get(root)?.from, runs, parents }))
 }
 
-/// All records of a trace, and which run is part of which.
+/// All records of a trace, and the parent of each run.
 struct Traced<'a> {
     rows: &'a [Row],
     runs: Vec<TimedRun<'a>>,
@@ -61,7 +61,8 @@ struct Traced<'a> {
     begin: f64,
 }
 
-/// As deep as compositions nest, which the runtime bounds: depth grows by one with every step.
+/// Builds the node of a run. The recursion is bounded by the nesting of compositions: each step increases the depth
+/// by one.
 fn node(at: usize, trace: &Traced<'_>) -> WaterfallNode {
     let Some(run) = trace.runs.get(at) else { return WaterfallNode::default() };
     let own = |row: &&Row| row.run_id == run.row.run_id && row.event != "run" && !row.run_id.is_empty();
@@ -74,7 +75,7 @@ fn node(at: usize, trace: &Traced<'_>) -> WaterfallNode {
     WaterfallNode { start_ms, duration_ms, children, ..described(run.row) }
 }
 
-/// A record of something in a run.
+/// Builds the node of a record within a run.
 fn moment(row: &Row, begin: f64) -> WaterfallNode {
     let start_ms = (milliseconds(&row.ts) - row.latency_ms - begin).max(0.0);
     WaterfallNode { start_ms, duration_ms: row.latency_ms, ..described(row) }
@@ -84,7 +85,7 @@ fn described(row: &Row) -> WaterfallNode {
     WaterfallNode {
         name: row.event.clone(),
         module: row.module.clone(),
-        // A request that left is not a failure: what came of it is in the record of the run.
+        // A sent request is not a failure; its outcome is in the record of the run.
         ok: row.ok || row.event == "call",
         code: row.code.clone(),
         ..WaterfallNode::default()

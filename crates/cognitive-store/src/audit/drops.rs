@@ -1,4 +1,4 @@
-//! What was dropped to keep within limits: counted for this process, and kept per owner for whoever asks later.
+//! Counts what retention dropped: in memory for this process, and in the database per owner.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -10,18 +10,18 @@ use super::chain::{Chain, Gone};
 use crate::error::StoreError;
 use crate::store::Store;
 
-/// Counts of this process.
+/// The counts of this process.
 #[derive(Debug, Default)]
 pub(crate) struct DropTally {
     records: AtomicU64,
     payloads: AtomicU64,
     owners: AtomicU64,
-    /// The minute of the last look for what is too old, as records tell the time.
+    /// The minute of the last retention sweep, by the time of the records.
     swept: AtomicU64,
 }
 
 impl DropTally {
-    /// Whether it is time to look for what is too old: once a minute, and with the first record.
+    /// Returns whether a retention sweep is due: once a minute, and with the first record.
     pub(super) fn sweep_is_due(&self, now: SystemTime) -> bool {
         let minute = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() / 60);
         self.swept.swap(minute, Ordering::Relaxed) != minute
@@ -43,26 +43,26 @@ impl DropTally {
     }
 }
 
-/// What was dropped of an owner's records of one kind since the file exists.
+/// The drops of one owner and kind of record since the file was created.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct OwnerDrops {
-    /// `key:NAME`, `tenant:NAME`; empty for whoever uses this machine.
+    /// `key:NAME` or `tenant:NAME`; empty for local use.
     pub owner: String,
-    /// `runs` (with their calls) or `details`.
+    /// `runs` (including calls) or `details`.
     pub kind: String,
-    /// Records that went.
+    /// The number of dropped records.
     pub records: i64,
-    /// Payloads that went while their records stayed.
+    /// The number of dropped payloads whose records stayed.
     pub payloads: i64,
-    /// When the first of them went.
+    /// The time of the first drop.
     pub since: String,
-    /// When the last of them went.
+    /// The time of the last drop.
     pub last: String,
 }
 
 impl Store {
-    /// Whose records were dropped, how many, and since when.
+    /// Returns the drops of each owner with any.
     pub fn dropped(&self) -> Result<Vec<OwnerDrops>, StoreError> {
         let chains = self.look(Chain::all)?;
         Ok(chains.into_iter().filter_map(drops_of).collect())

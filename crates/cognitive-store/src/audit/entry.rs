@@ -1,4 +1,5 @@
-//! A record as columns, prepared before the lock is taken. What callers and models make too long is cut here, and says so.
+//! Converts a record to columns, before the lock is taken. Truncates overlong text from callers and models, and marks
+//! the omission.
 
 use cognitive_contract::ports::AuditRecord;
 use cognitive_contract::text::cut;
@@ -9,18 +10,18 @@ use super::chain::Chain;
 use crate::sql::{SqlValue as Value, whole};
 use crate::time;
 
-/// The longest name, id or code that is kept, in characters. Callers can put anything into some of them.
+/// The longest name, id or code, in characters. Callers control some of them.
 const SHORT: usize = 256;
-/// The longest receipt that is kept, in bytes: one record must not push out all others.
+/// The largest receipt, in bytes, so that one record cannot evict all others.
 const RECEIPT: usize = 256 << 10;
-/// A member of a longer receipt that is longer than this goes.
+/// The largest member kept in a receipt above the limit, in bytes.
 const MEMBER: usize = 16 << 10;
-/// The longest payload that is kept, in bytes.
+/// The largest payload, in bytes.
 const PAYLOAD: usize = 4 << 20;
-/// What a row costs besides its texts, roughly.
+/// The approximate size of a row without its texts, in bytes.
 const OVERHEAD: usize = 256;
 
-/// The columns that say what happened, in the order in which they are hashed and [`NewAuditRow::facts`] gives them.
+/// The columns of the facts, in the order in which they are hashed and stored in [`NewAuditRow::facts`].
 pub(super) const FACTS: [&str; 19] = [
     "ts",
     "event",
@@ -43,29 +44,29 @@ pub(super) const FACTS: [&str; 19] = [
     "payload_sha256",
 ];
 
-/// A record that is about to be kept.
+/// A record to be written.
 pub(super) struct NewAuditRow {
-    /// Whose budget it counts against.
+    /// The owner whose limits apply.
     pub(super) owner: String,
     /// `runs` or `details`.
     pub(super) kind: &'static str,
-    /// See [`FACTS`].
+    /// The values of [`FACTS`].
     pub(super) facts: [Value; FACTS.len()],
-    /// When it happened, as text.
+    /// The time of the record, as text.
     pub(super) ts: String,
-    /// What it costs, its payload apart.
+    /// The size of the record without its payload.
     pub(super) bytes: i64,
     pub(super) payload: Option<String>,
-    /// How many records of its chain had become too old when it was written.
+    /// The number of expired records of its chain, if this record reports a sweep.
     pub(super) swept: i64,
 }
 
-/// The event that says that records of a chain had become too old and went.
+/// The event of a record that reports a retention sweep of its chain.
 pub(super) const SWEPT: &str = "retention";
 
-/// Runs and calls.
+/// The kind of runs and calls.
 pub(super) const RUNS: &str = "runs";
-/// What happened in runs.
+/// The kind of events within runs.
 pub(super) const DETAILS: &str = "details";
 
 impl NewAuditRow {
@@ -103,7 +104,7 @@ impl NewAuditRow {
         Self { owner, kind, facts, ts, bytes, payload, swept: 0 }
     }
 
-    /// A record of the audit about itself: so many of a chain had become too old.
+    /// Creates a record that reports `count` expired records of a chain.
     pub(super) fn swept(chain: &Chain, ts: &str, count: i64) -> Self {
         let text = |text: &str| Value::Text(text.to_owned());
         let named = |kind: &str| chain.owner.strip_prefix(kind).map_or(Value::Null, text);
@@ -147,7 +148,7 @@ impl NewAuditRow {
     }
 }
 
-/// PostgreSQL has no text with a zero in it. A record is the same wherever it is kept.
+/// Replaces zero characters, which PostgreSQL cannot store. Applied for every backend, so that records are identical.
 pub(crate) fn writable(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
@@ -164,13 +165,13 @@ fn length(bytes: usize) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-/// `SQLite` turns NaN into NULL, which the column refuses, and JSON knows neither NaN nor infinity. It does not keep the
-/// sign of zero either.
+/// Replaces non-finite numbers with 0: `SQLite` stores NaN as NULL, which the column refuses, and JSON has neither
+/// NaN nor infinity. Adding 0.0 drops the sign of zero, which `SQLite` does not store.
 fn finite(number: f64) -> f64 {
     if number.is_finite() { number + 0.0 } else { 0.0 }
 }
 
-/// A payload as text. What is too long is left out, and the record says so.
+/// Serialises a payload. One above the limit is replaced with a note.
 fn bounded(value: &Json) -> String {
     let text = value.to_string();
     if text.len() <= PAYLOAD { text } else { omitted(text.len(), PAYLOAD).to_string() }
@@ -180,7 +181,7 @@ fn omitted(found: usize, limit: usize) -> Json {
     json!({ "omitted": format!("{found} bytes, above the limit of {limit}") })
 }
 
-/// A receipt as text. Where it is too long, its long members are left out: hashes and sizes stay.
+/// Serialises a receipt. Above the limit, its large members are replaced with notes; hashes and sizes stay.
 fn short_receipt(receipt: &Json) -> String {
     let text = receipt.to_string();
     let Json::Object(members) = receipt else {

@@ -1,5 +1,5 @@
-//! Keeps records and lets the oldest go. Both happen in one transaction, so the limits hold after every write, and several
-//! records that come together cost one transaction.
+//! Writes records and drops the oldest ones, in one transaction, so the limits hold after every write. Records that
+//! arrive together share a transaction.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -19,7 +19,7 @@ impl AuditLog for Store {
     }
 
     fn record_all(&self, records: &[AuditRecord]) -> Vec<Result<(), String>> {
-        // All or none: what is wrong with a disk is wrong for all of them.
+        // All or none: a disk error affects all of them.
         let kept = self.keep(records);
         records.iter().map(|_| kept.clone()).collect()
     }
@@ -35,10 +35,10 @@ impl Store {
         let retention = self.retention();
         let newest = records.iter().map(|record| record.at).max();
         let due = newest.filter(|now| retention.age.is_some() && self.drops.sweep_is_due(*now));
-        // Alone: the end of a chain has to be its end. One lock for all chains, because ids have no gaps: that is how a chain
-        // that vanished as a whole is missed.
+        // Exclusive, because two concurrent appends to a chain would fork it. One lock covers all chains, because ids
+        // must have no gaps: a gap reveals a chain that was deleted as a whole.
         let gone = self.change(&[LockedArea::Audit], |session| keep(session, &entries, retention, due));
-        // Counted when it is certain: a transaction that failed has dropped nothing.
+        // Counted after the commit, because a failed transaction has dropped nothing.
         for gone in &gone.map_err(|error| error.to_string())? {
             self.drops.add(gone);
         }
@@ -59,7 +59,7 @@ fn keep(
     Ok(gone)
 }
 
-/// Appends entries to their chains. Gives what went for them, and the newest id.
+/// Appends entries to their chains. Returns the drops and the newest id.
 pub(super) fn append(
     session: &mut dyn SqlSession,
     entries: &[NewAuditRow],
@@ -84,10 +84,10 @@ pub(super) fn append(
     Ok((gone, id))
 }
 
-/// A record that is kept with something else, in one transaction with it.
+/// A record that is written in the transaction of another change.
 pub(crate) struct NoteRecord(NewAuditRow);
 
-/// What went for such a record.
+/// The drops caused by such a record.
 pub(crate) struct NoteCost(Vec<Gone>);
 
 impl NoteRecord {
@@ -95,7 +95,7 @@ impl NoteRecord {
         Self(NewAuditRow::of(record))
     }
 
-    /// Appends it. What it gives is to be counted once the transaction is certain.
+    /// Appends the record. The caller counts the returned drops after the commit.
     pub(crate) fn append(
         &self,
         session: &mut dyn SqlSession,
@@ -106,7 +106,7 @@ impl NoteRecord {
 }
 
 impl Store {
-    /// Counts what went for a record.
+    /// Counts the drops caused by a record.
     pub(crate) fn count_drops(&self, cost: &NoteCost) {
         for gone in &cost.0 {
             self.drops.add(gone);
@@ -114,7 +114,7 @@ impl Store {
     }
 }
 
-/// Drops what has become too old, of all owners: also of those who write no more. `last` is the newest id.
+/// Drops expired records of all owners, including owners that no longer write. `last` is the newest id.
 fn sweep(
     session: &mut dyn SqlSession,
     mut last: i64,

@@ -1,6 +1,6 @@
-//! The audit: one row per record, kept ([`keep`]), read back ([`row`], [`query`]), summed up ([`stats`]) and proven to be
-//! whole ([`verify`]). Nothing is ever changed in a row but that its payload may go, and only the oldest of an owner are
-//! removed.
+//! The audit: one row per record, written by [`keep`], read by [`row`] and [`query`], summarised by [`stats`] and
+//! checked by [`verify`]. A row is never updated, except that its payload may be dropped. Only the oldest rows of an
+//! owner are deleted.
 
 mod chain;
 mod drops;

@@ -1,4 +1,4 @@
-//! Questions about records. One SQL text answers all of them; what is not asked for is NULL and matches everything.
+//! Queries on records. One SQL statement serves all filters: an unset filter is NULL and matches everything.
 
 use std::ops::ControlFlow;
 use std::time::SystemTime;
@@ -9,14 +9,14 @@ use crate::sql::{SqlSession, SqlValue, all, first, values};
 use crate::store::Store;
 use crate::time;
 
-/// Which records are meant. The default means all of them.
+/// A filter for records. The default matches all of them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Filter {
-    /// Only this kind of event, such as `run`.
+    /// Only this event, such as `run`.
     pub event: Option<String>,
-    /// Only runs: each by its record, and where it has none by its first call.
+    /// Only runs: each by its end record, or by its first call if it has none.
     pub runs: bool,
-    /// Only records of who showed the key of this name.
+    /// Only records of callers with the key of this name.
     pub key: Option<String>,
     /// Only records of this user.
     pub user: Option<String>,
@@ -28,25 +28,25 @@ pub struct Filter {
     pub model: Option<String>,
     /// Only this risk.
     pub risk: Option<String>,
-    /// Only what was at least so sure.
+    /// Only records with at least this confidence.
     pub min_confidence: Option<f64>,
-    /// Only what was at most so sure.
+    /// Only records with at most this confidence.
     pub max_confidence: Option<f64>,
     /// Only failures with this code.
     pub code: Option<String>,
     /// Only successes, or only failures.
     pub ok: Option<bool>,
-    /// Only records of this time and later.
+    /// Only records at or after this time.
     pub since: Option<SystemTime>,
-    /// Only records of before this time.
+    /// Only records before this time.
     pub until: Option<SystemTime>,
-    /// Only records that are older than the one with this id.
+    /// Only records older than the one with this id.
     pub before: Option<i64>,
-    /// Only the newest so many of them.
+    /// Only this many of the newest records.
     pub limit: Option<usize>,
 }
 
-/// The places are those of [`SqlFilter::values`]; the limit is the last of them.
+/// The condition of a filter. Its parameters are those of [`SqlFilter::values`]; the last one is the limit.
 pub(crate) const WHERE: &str = "(event = ?1 OR ?1 IS NULL) AND (module = ?6 OR ?6 IS NULL)
     AND (code = ?7 OR ?7 IS NULL) AND (ok = ?8 OR ?8 IS NULL) AND (ts >= ?9 OR ?9 IS NULL)
     AND (ts < ?10 OR ?10 IS NULL) AND (id < ?11 OR ?11 IS NULL)
@@ -56,7 +56,7 @@ pub(crate) const WHERE: &str = "(event = ?1 OR ?1 IS NULL) AND (module = ?6 OR ?
     AND (?2 = 0 OR event = 'run' OR (event = 'call' AND NOT EXISTS (SELECT 1 FROM audit AS other
         WHERE other.run_id = audit.run_id AND (other.event = 'run' OR (other.event = 'call' AND other.id < audit.id)))))";
 
-/// A filter in the words of the database.
+/// A filter converted to SQL values.
 pub(crate) struct SqlFilter<'a> {
     filter: &'a Filter,
     since: Option<String>,
@@ -70,7 +70,7 @@ impl<'a> SqlFilter<'a> {
         Self { filter, since: filter.since.map(time::text), until: filter.until.map(time::text), limit }
     }
 
-    /// The values for [`WHERE`] and a limit.
+    /// Returns the values for [`WHERE`] and the limit.
     pub(crate) fn values(&self) -> [SqlValue; 16] {
         let filter = self.filter;
         values![
@@ -94,20 +94,20 @@ impl<'a> SqlFilter<'a> {
     }
 }
 
-/// How many rows are taken in one go; between two goes others may use the connection.
+/// The number of rows read at once; between two pages, other threads can use the connection.
 const PAGE: i64 = 256;
 
 impl Store {
-    /// The records that the filter means, the newest first.
+    /// Returns the matching records, newest first.
     pub fn list(&self, filter: &Filter) -> Result<Vec<Row>, StoreError> {
         let sql = format!("SELECT {COLUMNS} FROM audit WHERE {WHERE} ORDER BY id DESC LIMIT ?16");
         let bound = SqlFilter::of(filter);
         self.look(|session| all(session, &sql, &bound.values(), Row::read))
     }
 
-    /// The records whose trace id begins with `prefix`, the oldest first, at most 1,000.
+    /// Returns the records whose trace id starts with `prefix`, oldest first, at most 1,000.
     pub fn find(&self, prefix: &str) -> Result<Vec<Row>, StoreError> {
-        // A range is found in the index, as `LIKE` would not be; no character comes after the last one.
+        // A range query uses the index, unlike `LIKE`. No character sorts after `char::MAX`.
         let sql = format!(
             "SELECT {COLUMNS} FROM audit WHERE trace_id >= ?1 AND trace_id < ?2 ORDER BY id LIMIT 1000"
         );
@@ -115,8 +115,8 @@ impl Store {
         self.look(|session| all(session, &sql, &values![prefix, &end], Row::read))
     }
 
-    /// Hands over the records that the filter means one by one, the oldest first, until `take` breaks off. Needs little
-    /// memory and blocks nobody: others may read and write meanwhile. What they add is left out.
+    /// Passes the matching records to `take` one by one, oldest first, until it breaks. Needs little memory and
+    /// blocks no other reader or writer. Records added in the meantime are left out.
     pub fn export(
         &self,
         filter: &Filter,
@@ -138,7 +138,7 @@ impl Store {
     }
 }
 
-/// The ids of the first and the last record that the filter means.
+/// Returns the ids of the first and the last matching record.
 fn range(session: &mut dyn SqlSession, filter: &Filter) -> Result<Option<(i64, i64)>, Problem> {
     let sql = format!(
         "SELECT min(id), max(id) FROM (SELECT id FROM audit WHERE {WHERE} ORDER BY id DESC LIMIT ?16) AS meant"
@@ -152,7 +152,7 @@ fn range(session: &mut dyn SqlSession, filter: &Filter) -> Result<Option<(i64, i
 fn page(session: &mut dyn SqlSession, filter: &Filter, next: i64, last: i64) -> Result<Vec<Row>, Problem> {
     let sql =
         format!("SELECT {COLUMNS} FROM audit WHERE id BETWEEN ?17 AND ?18 AND {WHERE} ORDER BY id LIMIT ?16");
-    // The limit of the filter has already gone into `next`.
+    // The limit of the filter is already applied in `next`.
     let bound = SqlFilter { limit: PAGE, ..SqlFilter::of(filter) };
     let mut values = bound.values().to_vec();
     values.extend(values![next, last]);

@@ -1,4 +1,4 @@
-//! A record as it comes back, and the JSON object that stands for it outside.
+//! A record as read from the database, and its JSON form.
 
 use cognitive_contract::ports::Usage;
 use cognitive_contract::text::hex;
@@ -8,81 +8,82 @@ use serde_json::{Map, Value};
 use crate::error::Problem;
 use crate::sql::SqlRow;
 
-/// The columns of a row, in the order in which [`Row::read`] takes them.
+/// The columns of a row, in the order in which [`Row::read`] reads them.
 pub(crate) const COLUMNS: &str = "id, ts, event, trace_id, module, version, ok, code, model, confidence, risk, \
      latency_ms, input_tokens, output_tokens, receipt, payload, run_id, key, \"user\", tenant, \
      payload IS NULL AND payload_sha256 IS NOT NULL, chain, seq, hash, \
      event = 'call' AND NOT EXISTS (SELECT 1 FROM audit AS closing WHERE closing.run_id = audit.run_id \
         AND closing.event = 'run')";
 
-/// One record. As JSON it has the members of the audit format: `ts`, `event`, `trace_id`, `session_id`, `module`,
-/// `version`, `outcome` (`ok` or `error`; `asked` or `unfinished` for a call), `code`, `sizes`, `input_hash`; then `model`,
-/// `confidence`, `risk`, `latency_ms`, `usage`, `run_id`, `key`, `user`, `tenant`, `link` and `receipt`. They are always
-/// there, as null if unknown. Only `payload` is not, unless the record has one, and `payload_dropped`, unless it had one.
+/// One record. Its JSON form has the members of the audit format: `ts`, `event`, `trace_id`, `session_id`, `module`,
+/// `version`, `outcome` (`ok` or `error`; `asked` or `unfinished` for a call), `code`, `sizes`, `input_hash`; then
+/// `model`, `confidence`, `risk`, `latency_ms`, `usage`, `run_id`, `key`, `user`, `tenant`, `link` and `receipt`.
+/// They are always present, and null if unknown. `payload` is present only if the record has one, and
+/// `payload_dropped` only if it had one.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Row {
-    /// Counts up with every record; the later of two has the higher one.
+    /// A number that increases with every record.
     pub id: i64,
-    /// When the run ended, as of RFC 3339 in UTC.
+    /// The end of the run, in RFC 3339 format in UTC.
     pub ts: String,
-    /// What happened, such as `run`.
+    /// The kind of event, such as `run`.
     pub event: String,
-    /// The id that envelope and logs share.
+    /// The trace id, which the envelope and the logs share.
     pub trace_id: String,
-    /// The module as it was asked for.
+    /// The module as requested.
     pub module: String,
     /// The module's version; empty if it was not found.
     pub version: String,
-    /// Whether the run succeeded.
+    /// True if the run succeeded.
     pub ok: bool,
     /// The error code of a failure.
     pub code: Option<String>,
-    /// `provider/model`; empty if no model was asked.
+    /// `provider/model`; empty if no model was called.
     pub model: String,
-    /// How sure the answer was.
+    /// The confidence of the answer.
     pub confidence: f64,
-    /// How risky it was.
+    /// The risk of the answer.
     pub risk: String,
-    /// How long the run took.
+    /// The duration of the run, in milliseconds.
     pub latency_ms: f64,
-    /// Tokens, if known.
+    /// The token counts, if known.
     pub usage: Option<Usage>,
-    /// How the answer was obtained.
+    /// The receipt: how the answer was obtained.
     pub receipt: Value,
-    /// Input and envelope, if they were to be kept.
+    /// The input and the envelope, if payloads are recorded.
     pub payload: Option<Value>,
-    /// Whether there was one that had to make room.
+    /// True if the record had a payload that retention dropped.
     pub payload_dropped: bool,
-    /// What the records of one run share.
+    /// The id shared by the records of one run.
     pub run_id: String,
-    /// The name of the key that was shown to a server.
+    /// The name of the API key used by the caller.
     pub key: Option<String>,
     /// The user.
     pub user: Option<String>,
     /// The tenant of the user.
     pub tenant: Option<String>,
-    /// Where it stands in its chain; nothing for records of before there were chains.
+    /// The position in its chain; `None` for records from before chains existed.
     pub link: Option<ChainLink>,
-    /// Whether it is a call whose run left no record: the process died, or it still goes on.
+    /// True for a call whose run has no record: the process died, or the run is still active.
     pub unfinished: bool,
 }
 
-/// The tokens of a record. Of what they cost, and of the service's cache, the receipt knows.
+/// Returns the tokens of a record. Cost and cache counts come from the receipt.
 fn usage(input_tokens: u64, output_tokens: u64, receipt: &Value) -> Usage {
     let told = receipt.get("usage").map(Usage::from_value).unwrap_or_default();
     Usage { input_tokens, output_tokens, ..told }
 }
 
-/// The place of a record in its chain.
+/// The position of a record in its chain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ChainLink {
-    /// Which chain.
+    /// The id of the chain.
     pub chain: i64,
-    /// The how many-th of it.
+    /// The number of the record within the chain.
     pub seq: i64,
-    /// Its hash, in hexadecimal digits.
+    /// The hash, in hexadecimal.
     pub hash: String,
 }
 
@@ -117,7 +118,7 @@ impl Row {
         })
     }
 
-    /// The record as a JSON object.
+    /// Returns the record as a JSON object.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let text = |text: &str| if text.is_empty() { Value::Null } else { Value::from(text) };
@@ -180,7 +181,7 @@ fn link(row: &SqlRow) -> Result<Option<ChainLink>, Problem> {
     Ok(place.zip(hash).map(|((chain, seq), hash)| ChainLink { chain, seq, hash: hex(&hash) }))
 }
 
-/// Text that somebody made unreadable by hand is still shown.
+/// Parses stored JSON. Invalid text, from manual edits, is returned as a string.
 fn value(text: String) -> Value {
     serde_json::from_str(&text).unwrap_or(Value::String(text))
 }

@@ -1,7 +1,7 @@
-//! Proves that the audit is what was written: every hash is computed anew, every chain is walked from where retention left
-//! it to its end, and the ends are compared with what somebody noted elsewhere. Changes nothing.
+//! Verifies that the audit is unchanged. Recomputes every hash, walks every chain from where retention left it to its
+//! last record, and compares the ends with anchors noted elsewhere. Changes nothing.
 //!
-//! Who can write the file can also write a whole new chain into it; only an [`Anchor`] that is kept elsewhere shows that.
+//! A writer of the file can also replace a whole chain. Only an [`Anchor`] stored elsewhere reveals that.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,31 +18,31 @@ use crate::error::{Problem, StoreError};
 use crate::sql::{SqlRow, SqlSession, SqlValue, all, number, values};
 use crate::store::Store;
 
-/// How many breaches are told one by one; the rest is counted.
+/// The most breaches that are listed; further ones are only counted.
 const TOLD: usize = 100;
 
-/// What came of a verification.
+/// The result of a verification.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Verification {
-    /// Records that are there and belong to a chain.
+    /// The number of stored records in chains.
     pub records: u64,
-    /// Chains.
+    /// The number of chains.
     pub chains: u64,
-    /// Records of before there were chains, which nothing can be said of.
+    /// The number of records from before chains existed, which cannot be verified.
     pub before_chains: u64,
-    /// Records that retention dropped.
+    /// The number of records that retention dropped.
     pub dropped: u64,
-    /// Payloads that retention dropped.
+    /// The number of payloads that retention dropped.
     pub dropped_payloads: u64,
-    /// What is wrong, the first hundred of it.
+    /// The first hundred breaches.
     pub breaches: Vec<Breach>,
-    /// How many more there are.
+    /// The number of further breaches.
     pub more: u64,
 }
 
 impl Verification {
-    /// Whether nothing is wrong.
+    /// Returns whether there are no breaches.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.breaches.is_empty()
@@ -57,70 +57,70 @@ impl Verification {
     }
 }
 
-/// Something that is wrong with the audit.
+/// An inconsistency in the audit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Breach {
-    /// A record does not say any more what it said.
+    /// The content of a record has changed.
     Changed {
         /// Its id.
         id: i64,
         /// Its chain.
         chain: i64,
-        /// Its place in it.
+        /// Its position in the chain.
         seq: i64,
     },
-    /// The payload of a record is another one.
+    /// The payload of a record has changed.
     PayloadChanged {
         /// The id of the record.
         id: i64,
     },
-    /// Records of a chain are not there, and retention did not drop them.
+    /// Records of a chain are missing, and retention did not drop them.
     Missing {
         /// The chain.
         chain: i64,
-        /// The first that is missing.
+        /// The first missing record.
         from: i64,
-        /// The last.
+        /// The last missing record.
         to: i64,
     },
-    /// A record follows another than it says: something was exchanged, inserted or put in another order.
+    /// A record does not follow the one that it names: records were replaced, inserted or reordered.
     Misplaced {
         /// Its id.
         id: i64,
         /// Its chain.
         chain: i64,
-        /// Its place in it.
+        /// Its position in the chain.
         seq: i64,
     },
-    /// More records were dropped than the records themselves say.
+    /// The chain's row counts a different number of dropped records than its newest record.
     DroppedByHand {
         /// The chain.
         chain: i64,
-        /// How many are said to have been dropped.
+        /// The number in the chain's row.
         said: i64,
-        /// How many the newest record knows of.
+        /// The number in the newest record.
         known: i64,
     },
-    /// A chain that nobody knows, or that is gone.
+    /// A chain that has records but no row.
     UnknownChain {
         /// The chain.
         chain: i64,
     },
-    /// The chains together have more or fewer records than were ever written.
+    /// The chains together count more or fewer records than were written.
     Miscounted {
-        /// How many the chains say they have had.
+        /// The number according to the chains.
         said: i64,
-        /// How many were written.
+        /// The number of written records.
         written: i64,
     },
-    /// What was there when the anchor was noted is not there any more, or is another.
+    /// The record of the anchor is missing or has changed.
     AnchorBroken {
         /// The anchor.
         anchor: String,
     },
-    /// Retention has dropped what the anchor stood for, so that it proves nothing any more.
+    /// Retention has dropped the record of the anchor, so the anchor proves nothing any more.
     AnchorDropped {
         /// The anchor.
         anchor: String,
@@ -161,7 +161,7 @@ impl fmt::Display for Breach {
     }
 }
 
-/// The end of a chain at some moment, to be noted where nobody who can write the file can change it: `CHAIN.SEQ:HASH`.
+/// The end of a chain at some moment, to be stored where writers of the file cannot change it: `CHAIN.SEQ:HASH`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Anchor {
     chain: i64,
@@ -198,14 +198,14 @@ pub struct Head {
     pub id: String,
     /// The hash of its last record.
     pub hash: String,
-    /// Whose chain it is.
+    /// The owner of the chain.
     pub owner: String,
     /// `runs` or `details`.
     pub kind: String,
 }
 
 impl Store {
-    /// The ends of all chains.
+    /// Returns the ends of all chains.
     pub fn heads(&self) -> Result<Vec<Head>, StoreError> {
         let chains = self.look(Chain::all)?;
         let head = |chain: Chain| Head {
@@ -217,7 +217,7 @@ impl Store {
         Ok(chains.into_iter().map(head).collect())
     }
 
-    /// Verifies everything, at one moment. Others may go on writing.
+    /// Verifies the whole audit in one snapshot. Writers are not blocked.
     pub fn verify(&self, anchors: &[Anchor]) -> Result<Verification, StoreError> {
         self.look_at_once(|session| verify(session, anchors))
     }
@@ -250,20 +250,21 @@ fn count(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
-/// Ids have no gaps, so the newest says how many records there ever were; a chain that vanished is missed here.
+/// Compares the counts. Ids have no gaps, so the newest id is the number of records ever written; a deleted chain
+/// leaves a difference.
 fn balance(moment: &mut dyn SqlSession, chains: &[Chain], found: &mut Verification) -> Result<(), Problem> {
     let began = number(moment, "SELECT coalesce(max(before_id), 0) FROM audit_began", &[])?;
     let newest = number(moment, "SELECT coalesce(max(id), 0) FROM audit", &[])?;
     let said = chains.iter().map(|chain| chain.seq).sum();
     let written = newest.saturating_sub(began);
-    // Without a record there is nothing to hold the chains against but themselves.
+    // Without records, there is no id to compare the chains with.
     if said != written && newest > 0 {
         found.found(Breach::Miscounted { said, written });
     }
     Ok(())
 }
 
-/// The hashes that anchors ask for.
+/// The hashes that anchors refer to.
 type AnchoredHashes = BTreeMap<(i64, i64), String>;
 
 fn walk(
@@ -309,14 +310,15 @@ fn walk(
         let id = number(moment, "SELECT max(id) FROM audit WHERE chain = ?1", &values![chain.id]);
         found.found(Breach::Misplaced { id: id.unwrap_or(0), chain: chain.id, seq });
     }
-    // The newest record knows how many were dropped before it, and nothing is dropped without a newer one.
+    // The newest record stores how many records were dropped before it, and every later drop comes with a newer
+    // record.
     if let Some(known) = dropped.filter(|known| *known != chain.dropped && seq == chain.seq) {
         found.found(Breach::DroppedByHand { chain: chain.id, said: chain.dropped, known });
     }
     Ok(())
 }
 
-/// A record on the way along its chain.
+/// One record during the walk along its chain.
 struct ChainStep {
     id: i64,
     seq: i64,
@@ -325,7 +327,7 @@ struct ChainStep {
     hash: Vec<u8>,
 }
 
-/// Where the facts begin in the row of a step.
+/// The first column of the facts in the row of a step.
 const FACTS_AT: usize = 6;
 
 impl ChainStep {
@@ -341,7 +343,7 @@ impl ChainStep {
         })
     }
 
-    /// The hash that the record would have to have.
+    /// Computes the hash that the record should have.
     fn computed(&self, chain: &Chain, row: &SqlRow) -> [u8; 32] {
         let facts = (FACTS_AT..FACTS_AT + FACTS.len()).map(|column| row.value(column));
         let place = (chain.id, self.seq, self.dropped);
@@ -349,7 +351,7 @@ impl ChainStep {
     }
 }
 
-/// Whether a payload is what its hash says; one that retention dropped is no change.
+/// Returns whether a payload matches its hash. A dropped payload is not a change.
 fn payload_is_the_same(row: &SqlRow) -> bool {
     let SqlValue::Text(payload) = row.value(FACTS_AT - 1) else { return true };
     let SqlValue::Blob(hash) = row.value(FACTS_AT + FACTS.len() - 1) else { return false };

@@ -1,4 +1,4 @@
-//! Entries as they come back. Every question names its owner; there is none about all owners.
+//! Reads context entries. Every query names its owner; no query spans owners.
 
 use cognitive_contract::context::{ContextEntry, ContextFilter, ContextScope, Key, Owner, Ttl};
 use serde_json::Value;
@@ -7,13 +7,13 @@ use crate::error::Problem;
 use crate::sql::{SqlRow, SqlSession, SqlValue, all, first, values};
 use crate::time;
 
-/// The columns of an entry, in the order in which [`read`] takes them.
+/// The columns of an entry, in the order in which [`read`] reads them.
 const COLUMNS: &str = "kind, key, session, input_hash, module, ttl, created, value";
 
-/// What belongs to an owner and may still be used.
+/// The condition for live entries of an owner.
 const OWN: &str = "tenant = ?1 AND \"user\" = ?2 AND (ends IS NULL OR ends > ?3)";
 
-/// A question about the entries of an owner.
+/// A query for entries of an owner.
 pub(super) struct EntryQuery<'a> {
     pub(super) owner: &'a Owner,
     pub(super) filter: ContextFilter<'a>,
@@ -31,13 +31,14 @@ pub(super) fn one(
     first(session, &sql, &values![owner.tenant(), owner.name(), now, kind, key], read)
 }
 
-/// All that are meant, the newest first.
+/// Returns all matching entries, newest first.
 pub(super) fn of_owner(
     session: &mut dyn SqlSession,
     asked: &EntryQuery<'_>,
 ) -> Result<Vec<ContextEntry>, Problem> {
     let EntryQuery { owner, filter, now } = asked;
-    // A text for each kind of question, so that each finds its index. The plus keeps the order from choosing the index.
+    // A separate statement for each kind of query, so that each uses its index. The unary plus prevents `ORDER BY`
+    // from choosing the index.
     let mut sql = format!("SELECT {COLUMNS} FROM context WHERE {OWN}");
     let mut values: Vec<SqlValue> = values![owner.tenant(), owner.name(), *now].to_vec();
     if let Some(kind) = filter.kind {
@@ -62,7 +63,7 @@ pub(super) fn of_owner(
 fn read(row: &SqlRow) -> Result<ContextEntry, Problem> {
     let key = Key { text: row.text(1)?, session: row.maybe_text(2)?, input_hash: row.maybe_text(3)? };
     let (kind, module) = (row.str(0)?, row.str(4)?);
-    // A number that somebody wrote by hand and that means nothing ends the entry.
+    // An invalid number, from manual edits, ends the entry.
     let ttl = Ttl::parse(row.integer(5)?).unwrap_or(Ttl::Request);
     let created = time::read(row.str(6)?);
     let text = row.text(7)?;

@@ -1,4 +1,4 @@
-//! Keeps an entry and lets the oldest go. Both happen in one transaction, so the limits hold after every write.
+//! Writes an entry and evicts the oldest ones, in one transaction, so the limits hold after every write.
 
 use std::ops::ControlFlow;
 
@@ -19,7 +19,7 @@ pub(super) struct Weighed<'a> {
 }
 
 impl<'a> Weighed<'a> {
-    /// The error says why the entry is not kept.
+    /// Converts an entry. The error says why the entry is refused.
     pub(super) fn of(owner: &'a Owner, entry: &'a ContextEntry, caps: Caps) -> Result<Self, String> {
         let value = entry.value.to_string();
         let bytes = caps.weigh(owner, entry, value.len())?;
@@ -34,7 +34,7 @@ impl<'a> Weighed<'a> {
     }
 }
 
-/// Databases have no unsigned integers.
+/// Converts to a signed integer, because databases have no unsigned ones.
 fn whole(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -50,12 +50,12 @@ pub(super) fn keep(
     remove_oldest(session, caps)
 }
 
-/// Removes what has expired and says how much it was.
+/// Removes expired entries and returns their number.
 pub(super) fn remove_expired(session: &mut dyn SqlSession, now: &str) -> Result<u64, Problem> {
     session.execute("DELETE FROM context WHERE ends <= ?1", &values![now])
 }
 
-/// An entry that takes the place of another is as new as any.
+/// Inserts an entry. One that replaces another gets a new id, so it counts as new.
 fn insert(session: &mut dyn SqlSession, weighed: &Weighed<'_>) -> Result<(), Problem> {
     let sql = "INSERT INTO context
             (id, bytes, tenant, \"user\", kind, key, session, input_hash, module, ttl, created, ends, value)
@@ -81,7 +81,7 @@ fn insert(session: &mut dyn SqlSession, weighed: &Weighed<'_>) -> Result<(), Pro
     session.execute(sql, &values).map(drop)
 }
 
-/// Removes the oldest until what is left fits. The newest always does: nothing larger is kept in the first place.
+/// Removes the oldest entries until the rest fits. The newest entry always fits, because larger ones are refused.
 fn remove_oldest(session: &mut dyn SqlSession, caps: Caps) -> Result<(), Problem> {
     let count = "SELECT count(*), CAST(coalesce(sum(bytes), 0) AS BIGINT) FROM context";
     let found = first(session, count, &[], |row| Ok((row.integer(0)?, row.integer(1)?)))?;

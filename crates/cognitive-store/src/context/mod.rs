@@ -1,5 +1,5 @@
-//! Context between runs: one row per owner, type and key ([`keep`]), given out to its owner only ([`find`]).
-//! What has expired is never given out, and goes as soon as somebody looks.
+//! Context between runs: one row per owner, type and key ([`keep`]), returned to its owner only ([`find`]).
+//! Expired entries are never returned, and are removed at the next read.
 
 mod find;
 mod keep;
@@ -30,7 +30,7 @@ impl ContextStore for Store {
             find::one(session, owner, kind, key, &moment)
         });
         let found = found.map_err(|error| error.to_string())?;
-        // The columns know when it ends, and the law whether it was kept by a clock that was wrong.
+        // The columns hold the end; `is_live` also checks for entries written with a wrong clock.
         Ok(found.filter(|entry| entry.is_live(now)))
     }
 
@@ -74,8 +74,8 @@ impl ContextStore for Store {
     }
 }
 
-/// Removes what has expired before something is read. Takes the lock of a writer only if there is something to remove,
-/// and leaves a store that cannot be written as it is: what is read afterwards is checked anyway.
+/// Removes expired entries before a read. Takes the write lock only if there are any. Does nothing on a read-only
+/// store: the entries are filtered after the read anyway.
 fn remove_expired(session: &mut dyn SqlSession, now: &str) -> Result<(), Problem> {
     let sql = "SELECT EXISTS (SELECT 1 FROM context WHERE ends <= ?1)";
     let has_some = number(session, sql, &values![now])? != 0;

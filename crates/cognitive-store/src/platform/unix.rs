@@ -7,34 +7,35 @@ use std::os::unix::fs::{
 };
 use std::path::Path;
 
-/// Whether it is a pipe with a name.
+/// Returns whether it is a named pipe.
 pub(crate) fn is_fifo(kind: FileType) -> bool {
     kind.is_fifo()
 }
 
-/// Creates a file that only its owner can read. Follows no link and opens no FIFO.
+/// Creates a file that only its owner can read. Fails if the path exists, so it follows no link and opens no FIFO.
 pub(crate) fn create_private_file(path: &Path) -> io::Result<()> {
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    // A strange umask could have taken the owner's own rights.
+    // An unusual umask could have removed the owner's rights.
     file.set_permissions(Permissions::from_mode(0o600))
 }
 
-/// Creates a folder that only its owner can enter. Those that exist keep their mode; they may be shared with other files.
+/// Creates a folder that only its owner can enter, and its parents. Existing folders keep their mode, because they
+/// may hold other files.
 pub(crate) fn create_private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Whether others have any right to a file.
+/// Returns whether other users have any right to a file.
 pub(crate) fn is_open_to_others(path: &Path) -> io::Result<bool> {
     Ok(fs::symlink_metadata(path)?.permissions().mode() & 0o077 != 0)
 }
 
-/// Takes everybody else's rights to a file.
+/// Removes all rights of other users to a file.
 pub(crate) fn close_to_others(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(0o600))
 }
 
-/// Which file a path stands for; `None` where unknown.
+/// Returns device and inode of the file at a path; `None` if unknown.
 pub(crate) fn file_identity(path: &Path) -> Option<(u64, u64)> {
     fs::symlink_metadata(path).ok().map(|found| (found.dev(), found.ino()))
 }

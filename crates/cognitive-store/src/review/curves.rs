@@ -1,6 +1,6 @@
-//! What stated confidences are worth, from the decisions of the store: read when somebody asks, and read again when there
-//! are more of them, whichever process made them. Those of another process are seen within a second: to ask before every
-//! answer would cost every run a way to the store. A store that is busy is not waited for: what was known before counts.
+//! A cache of calibration curves, fitted from the decisions in the store. A curve is refitted when there are more
+//! decisions, from any process. Decisions of other processes are noticed within a second, because a query before
+//! every answer would be too slow. If the store is busy, the cached curve is used.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -13,16 +13,16 @@ use crate::error::Problem;
 use crate::sql::{SqlRow, SqlSession, all, number, values};
 use crate::store::Store;
 
-/// The newest decisions that a curve is made of: models and prompts change.
+/// The number of newest decisions for a curve, because models and prompts change.
 const WINDOW: i64 = 1_000;
-/// The most that a report looks at.
+/// The most decisions in a report.
 const REPORTED: i64 = 100_000;
-/// How long nobody asks whether another process has decided something.
+/// The refresh interval for decisions of other processes.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// More modules than these are not remembered at once.
+/// The most modules in the cache.
 const MODULES: usize = 1_000;
 
-/// The curves of the modules that were asked about.
+/// The cached curves by module.
 #[derive(Debug)]
 pub(super) struct CurveCache {
     modules: Mutex<HashMap<String, ModuleCurves>>,
@@ -35,12 +35,12 @@ impl Default for CurveCache {
     }
 }
 
-/// The curves of one module, by model: what one model is worth says nothing of another.
+/// The curves of one module by model, because calibration differs between models.
 #[derive(Debug, Clone, Default)]
 struct ModuleCurves {
-    /// The last decision about the module that is in them.
+    /// The newest decision about the module in the curves.
     newest: i64,
-    /// When somebody last asked for newer ones; nothing, if there are some for certain.
+    /// The time of the last refresh; `None` if there are certainly newer decisions.
     asked: Option<Instant>,
     of_model: HashMap<String, Option<CalibrationCurve>>,
 }
@@ -60,12 +60,12 @@ impl CurveCache {
                 return fresh.at(model, confidence);
             }
             known.map(|curves| {
-                // One asks for all who come meanwhile.
+                // Only this thread refreshes; others use the cached curves meanwhile.
                 curves.asked = Some(Instant::now());
                 curves.newest
             })
         };
-        // Whoever asks for the first time waits; nobody waits to hear that there is nothing new.
+        // The first query for a module waits; a refresh does not.
         let read = |session: &mut dyn SqlSession| newer(session, module, known.unwrap_or(-1));
         let found = match known {
             None => store.look(read).ok().flatten(),
@@ -81,7 +81,7 @@ impl CurveCache {
         modules.get(module)?.at(model, confidence)
     }
 
-    /// There is a new decision about a module: whoever asks next looks for it.
+    /// Marks a module with a new decision for refresh at the next query.
     pub(super) fn look_again(&self, module: &str) {
         if let Some(curves) = self.lock().get_mut(module) {
             curves.asked = None;
@@ -99,7 +99,7 @@ impl ModuleCurves {
     }
 }
 
-/// The curves of a module, if there are decisions about it after `known`.
+/// Returns the curves of a module, if there are decisions newer than `known`.
 fn newer(session: &mut dyn SqlSession, module: &str, known: i64) -> Result<Option<ModuleCurves>, Problem> {
     let last = "SELECT coalesce(max(seq), 0) FROM decisions WHERE module = ?1";
     let newest = number(session, last, &values![module])?;
@@ -125,7 +125,7 @@ fn judgement(confidence: f64, verdict: &str) -> Judged {
     (confidence, Verdict::parse(verdict).is_some_and(Verdict::is_right))
 }
 
-/// The answers that people judged, the oldest first. Failures are no answers.
+/// Returns the answers that people judged, oldest first. Failures are not answers.
 pub(super) fn judged(session: &mut dyn SqlSession, module: Option<&str>) -> Result<Vec<Judged>, Problem> {
     let sql = "SELECT confidence, verdict FROM decisions WHERE ok = 1 AND (module = ?1 OR ?1 IS NULL)
          ORDER BY seq DESC LIMIT ?2";

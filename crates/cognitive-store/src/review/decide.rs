@@ -1,5 +1,5 @@
-//! Makes a decision: one transaction with its record in the audit. Of two that come at once the first stands, and the other
-//! hears of it.
+//! Records a decision and its audit record in one transaction. Of two concurrent decisions, the first one counts, and
+//! the other gets a conflict.
 
 use cognitive_contract::ports::AuditRecord;
 use cognitive_contract::review::{Decided, DeskError, NewDecision, Review, ReviewDecision};
@@ -14,13 +14,13 @@ use crate::sql::{LockedArea, SqlRow, SqlSession, all, first, values, whole};
 use crate::store::Retention;
 use crate::time;
 
-/// How many decided entries lose their input and envelope with one decision, at most.
+/// The most decided entries that lose their input and envelope per decision.
 const BATCH: i64 = 16;
 
-/// What a transaction came to.
+/// The result of a transaction.
 enum DecisionOutcome {
     Unknown,
-    /// Somebody has decided before.
+    /// The entry was already decided.
     Before(Review),
     Made(Review, Option<NoteCost>),
 }
@@ -46,7 +46,7 @@ pub(super) fn decide(desk: &Desk, id: i64, decision: &NewDecision) -> Result<Dec
     }
 }
 
-/// The same verdict with the same correction. Reasons may differ: the first one stands.
+/// Returns whether verdict and correction are the same. Reasons may differ; the first one is kept.
 fn is_same(review: &Review, decision: &NewDecision) -> bool {
     let made = review.decision.as_ref();
     made.is_some_and(|made| made.verdict == decision.verdict && made.data == decision.data)
@@ -96,7 +96,7 @@ fn transact(
     Ok(DecisionOutcome::Made(review, cost))
 }
 
-/// The record of a decision. It has a hash of what was said, and no word of it.
+/// Creates the audit record of a decision. It contains a hash of the reason and the correction, not their text.
 fn record(review: &Review, decision: &NewDecision) -> AuditRecord {
     let said = json!({ "reason": decision.reason, "data": decision.data });
     let receipt = json!({
@@ -116,7 +116,7 @@ fn record(review: &Review, decision: &NewDecision) -> AuditRecord {
     record
 }
 
-/// Lets the oldest decided entries lose their input and envelope when there are too many, or they are too large.
+/// Removes input and envelope of the oldest decided entries if the limits are exceeded.
 fn forget_oldest(session: &mut dyn SqlSession, limits: ReviewLimits) -> Result<(), Problem> {
     let [most, largest] = [limits.decided, limits.bytes].map(whole);
     let pair = |row: &SqlRow| Ok((row.integer(0)?, row.integer(1)?));

@@ -1,5 +1,5 @@
-//! Puts runs into the queue: a thread of its own writes, so that a run that waits for it holds up no other, and all that
-//! wait at once share one transaction. The thread begins with the first entry.
+//! Writes runs into the review queue. A background thread writes, so that a waiting run blocks no other, and waiting
+//! runs share one transaction. The thread starts with the first entry.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -17,16 +17,16 @@ use crate::sql::{LockedArea, SqlSession, first, values, whole};
 use crate::store::Store;
 use crate::time;
 
-/// The most entries of one transaction.
+/// The most entries per transaction.
 const BATCH: usize = 64;
-/// The longest input or envelope that is kept, in bytes.
+/// The longest input or envelope, in bytes.
 const LONGEST: usize = 4 << 20;
 
-/// What becomes of an entry: its name, or why it has none.
+/// The outcome for an entry: its id, or the reason why it was refused.
 type EntryOutcome = Result<String, String>;
 type QueuedEntry = (ReviewEntry, Arc<Acknowledgement<EntryOutcome>>);
 
-/// Hands entries to the thread that writes them.
+/// Sends entries to the background thread.
 #[derive(Debug)]
 pub(super) struct EntryWriter {
     store: Arc<Store>,
@@ -39,7 +39,7 @@ impl EntryWriter {
         Self { store, limits, line: Mutex::default() }
     }
 
-    /// Queues an entry. What it gives says when it is kept.
+    /// Queues an entry. The acknowledgement resolves when the entry is stored or refused.
     pub(super) fn push(&self, entry: &ReviewEntry) -> Result<Arc<Acknowledgement<EntryOutcome>>, String> {
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         if line.is_none() {
@@ -74,7 +74,7 @@ fn write_all(receiver: &Receiver<QueuedEntry>, store: &Store, limits: ReviewLimi
     while let Ok(first) = receiver.recv() {
         let mut batch = vec![first];
         batch.extend(receiver.try_iter().take(BATCH - 1));
-        // Whoever waits must hear something, whatever happens here.
+        // Every waiter must get an outcome, even after a panic.
         let kept = catch_unwind(AssertUnwindSafe(|| write(&batch, store, limits)))
             .unwrap_or_else(|_| Err("internal error of the review queue".to_owned()));
         let mut outcomes = kept.as_ref().map(|outcomes| outcomes.iter()).into_iter().flatten();
@@ -91,7 +91,7 @@ fn write(batch: &[QueuedEntry], store: &Store, limits: ReviewLimits) -> Result<V
     kept.map_err(|error| error.to_string())
 }
 
-/// An entry as columns, prepared before the lock is taken.
+/// An entry converted to columns, before the lock is taken.
 struct NewReviewRow {
     review: Review,
     input: String,
@@ -109,7 +109,7 @@ impl NewReviewRow {
     }
 }
 
-/// A value as text. What is too long is left out, and says so.
+/// Serialises a value. One above the limit is replaced with a note.
 fn bounded(value: &Value) -> String {
     let text = value.to_string();
     if text.len() <= LONGEST {

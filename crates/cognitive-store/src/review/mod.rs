@@ -1,6 +1,6 @@
-//! The queue of runs that a person has to look at, and what people decided. An entry and a decision are on the disk before
-//! anybody hears of them. Nothing that is open ever makes room: a queue that is full takes no more. Decided entries lose
-//! input and envelope when there are too many; what was decided stays.
+//! The queue of runs for human review, and the decisions. An entry or a decision is acknowledged only after it is on
+//! disk. Open entries are never evicted: a full queue refuses new ones. If there are too many decided entries, the
+//! oldest lose input and envelope; decisions stay.
 
 mod curves;
 mod decide;
@@ -20,14 +20,14 @@ use self::curves::CurveCache;
 use self::enter::EntryWriter;
 use crate::store::Store;
 
-/// How much is kept.
+/// The limits of the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReviewLimits {
-    /// The most entries that may be open.
+    /// The most open entries.
     pub open: u64,
-    /// The most decided entries that have their input and envelope.
+    /// The most decided entries with input and envelope.
     pub decided: u64,
-    /// The most bytes of inputs and envelopes, of open and of decided entries each.
+    /// The most bytes of inputs and envelopes. Applies to open and to decided entries separately.
     pub bytes: u64,
 }
 
@@ -37,19 +37,19 @@ impl Default for ReviewLimits {
     }
 }
 
-/// The desk of a store.
+/// The review desk of a store.
 #[derive(Debug)]
 pub struct Desk {
     store: Arc<Store>,
     limits: ReviewLimits,
-    /// Whether decisions go into the audit as well.
+    /// True if decisions are also recorded in the audit.
     is_audited: bool,
     curves: CurveCache,
     writer: EntryWriter,
 }
 
 impl Desk {
-    /// The desk in a store. Decisions are recorded in the audit too, unless nothing is to be recorded there.
+    /// Creates the desk of a store. `is_audited` records decisions in the audit as well.
     #[must_use]
     pub fn new(store: Arc<Store>, limits: ReviewLimits, is_audited: bool) -> Self {
         let writer = EntryWriter::new(Arc::clone(&store), limits);

@@ -1,4 +1,4 @@
-//! Entries as they come back, with what was decided about them.
+//! Reads entries with their decisions.
 
 use cognitive_contract::review::{Review, ReviewDecision, ReviewEntry, ReviewFilter, ReviewPage, Verdict};
 use serde_json::Value;
@@ -8,23 +8,23 @@ use crate::sql::{SqlRow, SqlSession, all, first, number, values};
 use crate::store::Store;
 use crate::time;
 
-/// The most entries of a page, whatever is asked for.
+/// The largest page size.
 const MOST: usize = 1_000;
-/// How many decided entries are taken in one go; between two goes others may use the connection.
+/// The number of decided entries read at once; between two pages, other threads can use the connection.
 const PAGE: i64 = 64;
 
-/// What every question reads, in the order in which [`light`] takes it.
+/// The columns of every query, in the order in which [`light`] reads them.
 const COLUMNS: &str = "reviews.id, reviews.at, run_id, trace_id, key, \"user\", tenant, reviews.module, version, reviews.model,
     reviews.ok, code, risk, reviews.confidence, calibrated, explain, rule, verdict, reason, decisions.by, decisions.at, data";
 const FROM: &str = "reviews LEFT JOIN decisions ON decisions.review = reviews.id";
 
-/// An entry without input and envelope.
+/// Reads an entry without input and envelope.
 fn light(row: &SqlRow) -> Result<Review, Problem> {
     let verdict = row.maybe_text(17)?.as_deref().and_then(Verdict::parse);
     let at = row.maybe_text(20)?.unwrap_or_default();
     let (reason, by) = (row.maybe_text(18)?.unwrap_or_default(), row.maybe_text(19)?);
     let data = row.maybe_text(21)?.map(value);
-    // The members that an envelope would give are columns here.
+    // Members that usually come from the envelope are columns here.
     let entry = ReviewEntry {
         at: time::read(row.str(1)?),
         run_id: row.text(2)?,
@@ -51,7 +51,7 @@ fn light(row: &SqlRow) -> Result<Review, Problem> {
     Ok(review)
 }
 
-/// Text that somebody made unreadable by hand is still shown.
+/// Parses stored JSON. Invalid text, from manual edits, is returned as a string.
 fn value(text: String) -> Value {
     serde_json::from_str(&text).unwrap_or(Value::String(text))
 }
@@ -63,13 +63,13 @@ fn heavy(row: &SqlRow) -> Result<Review, Problem> {
     Ok(review)
 }
 
-/// An entry with everything.
+/// Returns an entry with input and envelope.
 pub(super) fn whole(session: &mut dyn SqlSession, id: i64) -> Result<Option<Review>, Problem> {
     let sql = format!("SELECT {COLUMNS}, input, envelope FROM {FROM} WHERE reviews.id = ?1");
     first(session, &sql, &values![id], heavy)
 }
 
-/// The entries that a filter means.
+/// Returns the matching entries.
 pub(super) fn page(store: &Store, filter: &ReviewFilter) -> Result<ReviewPage, String> {
     let limit = filter.limit.unwrap_or(MOST).clamp(1, MOST);
     let waits = filter.open == Some(true);
@@ -98,7 +98,8 @@ pub(super) fn page(store: &Store, filter: &ReviewFilter) -> Result<ReviewPage, S
     Ok(ReviewPage { reviews, open, next })
 }
 
-/// Some decided entries with everything, in the order of their decisions, each with its place in it.
+/// Returns a page of decided entries with input and envelope, in the order of their decisions. Each comes with the
+/// sequence number of its decision.
 pub(super) fn decided_after(
     session: &mut dyn SqlSession,
     after: i64,

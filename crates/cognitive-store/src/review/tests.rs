@@ -1,4 +1,4 @@
-//! A disk that is full: nothing is half kept, and what could not be kept is said. And how often the store is asked for decisions.
+//! A full disk leaves no partial entry and is reported. Also counts the store's queries for decisions.
 
 use std::time::{Duration, SystemTime};
 
@@ -61,7 +61,7 @@ fn a_full_disk_refuses_entries_and_decisions_and_what_is_open_stays_open() {
     let store = Arc::new(Store::open(&dir.path().join("store.db")).unwrap());
     let desk = Desk::new(Arc::clone(&store), ReviewLimits::default(), true);
     enter(&desk).unwrap();
-    // The least that a file can be held to is what it has.
+    // The smallest page limit of a file is its current size.
     limit_pages(&store, 1);
     let error = (0..500).find_map(|_| enter(&desk).err()).unwrap();
     assert!(error.ends_with("the disk is full"), "{error}");

@@ -1,7 +1,7 @@
-//! The words in which rules speak to a database: values, rows and statements, whichever database it is. The rules of the
-//! audit, of context, reviews and spending are written once, against [`SqlSession`]; `sqlite` and `postgres` only carry
-//! statements there and rows back. Statements are such as both understand: places are `?1`, `"user"` is quoted, sums are
-//! cast, and there are no booleans in tables. Where they differ, [`SqlDialect`] says how.
+//! The interface between rules and databases: values, rows and statements. The rules of audit, context, reviews and
+//! spending are written once, against [`SqlSession`]; `sqlite` and `postgres` only execute statements and return
+//! rows. Statements use the common subset of both: parameters are `?1`, `"user"` is quoted, sums are cast, and tables
+//! have no booleans. [`SqlDialect`] covers the differences.
 
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
@@ -21,7 +21,7 @@ pub(crate) enum SqlValue {
     Blob(Vec<u8>),
 }
 
-/// What differs between databases, in words of SQL.
+/// The differences between the databases, as SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SqlDialect {
     Sqlite,
@@ -30,10 +30,10 @@ pub(crate) enum SqlDialect {
 }
 
 impl SqlDialect {
-    /// What a run cost, as its receipt says.
+    /// Returns the expression for the cost of a run, from its receipt.
     pub(crate) fn cost(self) -> &'static str {
         match self {
-            // As the index has it.
+            // Must match the expression in the index.
             Self::Sqlite => "CASE WHEN json_valid(receipt) THEN json_extract(receipt, '$.usage.cost') END",
             #[cfg(feature = "postgres")]
             Self::Postgres => "receipt_cost(receipt)",
@@ -42,7 +42,7 @@ impl SqlDialect {
 }
 
 impl SqlDialect {
-    /// What has to be done after rows came with numbers of their own.
+    /// Returns the statements to run after rows were copied with their ids.
     pub(crate) fn after_copy(self) -> &'static [&'static str] {
         match self {
             Self::Sqlite => &[],
@@ -55,8 +55,8 @@ impl SqlDialect {
     }
 }
 
-/// What only one may change at a time, whoever it is: each has a lock of its own where the database has finer ones than one.
-/// Whoever needs several takes them in this order.
+/// The areas that only one transaction may change at a time. Each has a separate lock if the database supports it.
+/// Locks are always taken in this order, to avoid deadlocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum LockedArea {
     Context = 1,
@@ -65,31 +65,31 @@ pub(crate) enum LockedArea {
     Audit = 4,
 }
 
-/// How some work is done on a database.
+/// The access mode of a piece of work.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "a file has one lock for everything"))]
 pub(crate) enum SqlAccess {
-    /// Looks, and may remove what nobody misses.
+    /// Reads, and may remove expired data.
     Look,
-    /// Sees one moment, however long it takes.
+    /// Reads one snapshot, however long it takes.
     Moment,
-    /// All or nothing, alone in these areas.
+    /// An atomic change with exclusive access to these areas.
     Change(&'static [LockedArea]),
-    /// The same, and on the disk when it is done, also when the power goes.
+    /// An atomic change like `Change` that is on disk at the commit, even after a power failure.
     Keep(&'static [LockedArea]),
 }
 
-/// Somebody who carries statements to a database, within one piece of work.
+/// Executes statements on a database, within one piece of work.
 pub(crate) trait SqlSession {
     fn dialect(&self) -> SqlDialect;
 
-    /// Whether nothing can be written.
+    /// Returns whether the database is read-only.
     fn is_read_only(&self) -> bool;
 
-    /// Does something; gives how many rows that was.
+    /// Executes a statement and returns the number of affected rows.
     fn execute(&mut self, sql: &str, values: &[SqlValue]) -> Result<u64, Problem>;
 
-    /// Hands over the rows one by one, until somebody has enough.
+    /// Passes the rows to `take` one by one, until it breaks.
     fn each(
         &mut self,
         sql: &str,
@@ -98,7 +98,7 @@ pub(crate) trait SqlSession {
     ) -> Result<(), Problem>;
 }
 
-/// All rows, as something.
+/// Returns all rows, converted.
 pub(crate) fn all<T>(
     session: &mut dyn SqlSession,
     sql: &str,
@@ -113,7 +113,7 @@ pub(crate) fn all<T>(
     Ok(rows)
 }
 
-/// The first row, if there is one.
+/// Returns the first row, converted, if there is one.
 pub(crate) fn first<T>(
     session: &mut dyn SqlSession,
     sql: &str,
@@ -128,12 +128,12 @@ pub(crate) fn first<T>(
     Ok(found)
 }
 
-/// The number that a question is answered with.
+/// Returns the number in the first row.
 pub(crate) fn number(session: &mut dyn SqlSession, sql: &str, values: &[SqlValue]) -> Result<i64, Problem> {
     first(session, sql, values, |row| row.integer(0))?.ok_or_else(|| missing(0))
 }
 
-/// A row, by the places of its columns.
+/// A row, indexed by column.
 #[derive(Debug)]
 pub(crate) struct SqlRow(pub(crate) Vec<SqlValue>);
 
@@ -177,7 +177,7 @@ impl SqlRow {
         Ok(self.integer(column)? != 0)
     }
 
-    /// A number of something, if there is one. Databases have no unsigned integers.
+    /// Reads an optional unsigned number. Databases store signed integers only.
     pub(crate) fn count(&self, column: usize) -> Result<Option<u64>, Problem> {
         Ok(self.maybe_integer(column)?.and_then(|number| u64::try_from(number).ok()))
     }
@@ -209,12 +209,12 @@ impl SqlRow {
     }
 }
 
-/// A column has not what it should have: somebody changed the tables by hand, or they are damaged.
+/// Returns the error for a column with an unexpected value: the tables were edited manually or are damaged.
 fn missing(column: usize) -> Problem {
     Problem::Damaged(format!("column {column} of a row has not what belongs there"))
 }
 
-/// Databases have no unsigned integers.
+/// Converts to a signed integer, because databases have no unsigned ones.
 pub(crate) fn whole(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -267,7 +267,7 @@ impl<T: Into<Self>> From<Option<T>> for SqlValue {
     }
 }
 
-/// Values for the places of a statement.
+/// Builds the parameter values of a statement.
 macro_rules! values {
     ($($value:expr),* $(,)?) => { [$($crate::sql::SqlValue::from($value)),*] };
 }

@@ -1,5 +1,5 @@
-//! The file, opened: one connection, used by one thread at a time, shared with other processes.
-//! Holds no SQL about records and context; rules do.
+//! An open file: one connection, used by one thread at a time, shared with other processes.
+//! Contains no SQL about records and context; the rules do.
 
 use std::ops::ControlFlow;
 use std::path::{self, Path, PathBuf};
@@ -17,40 +17,40 @@ use crate::gate::ConnectionGate;
 use crate::place;
 use crate::schema::{self, Stale};
 
-/// A database of this machine.
+/// A database file on this machine.
 #[derive(Debug)]
 pub(crate) struct SqliteFile {
-    /// Absolute, since it may have to be opened again when the process has gone elsewhere; `None` in memory.
+    /// Absolute, because it may be reopened after a change of the working directory; `None` in memory.
     path: Option<PathBuf>,
     patience: Duration,
     gate: ConnectionGate,
-    // Locked only by whoever has passed the gate, so nobody ever waits for this one.
+    // Locked only after the gate, so this lock is never contended.
     open: Mutex<OpenFile>,
 }
 
 #[derive(Debug)]
 struct OpenFile {
     connection: Connection,
-    /// The file behind the connection, which need not be the one at the path any more.
+    /// The identity of the open file, which may differ from the file now at the path.
     identity: Option<(u64, u64)>,
 }
 
 impl SqliteFile {
-    /// Opens the file, and creates it if need be.
+    /// Opens the file, and creates it if it is missing.
     pub(crate) fn open(path: &Path, patience: Duration) -> Result<Self, Problem> {
         let path = path::absolute(path)?;
         let open = create(&path, patience)?;
         Ok(Self::around(Some(path), open, patience))
     }
 
-    /// Opens the file if there is one.
+    /// Opens the file if it exists.
     pub(crate) fn open_existing(path: &Path, patience: Duration) -> Result<Option<Self>, Problem> {
         let Some(file) = place::look(path)? else { return Ok(None) };
         let open = connect(&file, patience)?;
         Ok(Some(Self::around(Some(path::absolute(path)?), open, patience)))
     }
 
-    /// A database that is gone with the process.
+    /// Creates a database in memory.
     pub(crate) fn in_memory(patience: Duration) -> Result<Self, Problem> {
         let connection = Connection::open_in_memory()
             .map_err(Stale::Sqlite)
@@ -59,7 +59,7 @@ impl SqliteFile {
         Ok(Self::around(None, OpenFile { connection, identity: None }, patience))
     }
 
-    /// A database behind a connection that somebody else made.
+    /// Creates a database from an existing connection.
     #[cfg(test)]
     pub(crate) fn of_connection(connection: Connection) -> Result<Self, Problem> {
         let connection =
@@ -71,13 +71,13 @@ impl SqliteFile {
         Self { path, patience, gate: ConnectionGate::default(), open: Mutex::new(open) }
     }
 
-    /// Where it is; `None` in memory.
+    /// Returns the path; `None` in memory.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// Does some work on the connection, alone. Waiting for other threads and for other processes comes out of one
-    /// budget, so the last in a queue does not wait for the sum of all.
+    /// Runs exclusive work on the connection. The waits for other threads and for other processes share one time
+    /// budget. Otherwise the last caller in the queue would wait for the sum of all.
     pub(crate) fn with<T>(
         &self,
         patience: Duration,
@@ -92,7 +92,7 @@ impl SqliteFile {
         work(&mut open.connection)
     }
 
-    /// Does some work in the words of rules.
+    /// Runs work in a session.
     pub(crate) fn work<T>(
         &self,
         access: SqlAccess,
@@ -105,7 +105,7 @@ impl SqliteFile {
                 return self.with(patience, |connection| work(&mut SqliteSession { connection, patience }));
             }
             SqlAccess::Moment => TransactionBehavior::Deferred,
-            // Immediate: what is read there has to be so until the end.
+            // Immediate: data read in the transaction must not change before its end.
             SqlAccess::Change(_) | SqlAccess::Keep(_) => TransactionBehavior::Immediate,
         };
         let is_synced = matches!(access, SqlAccess::Keep(_));
@@ -126,8 +126,8 @@ impl SqliteFile {
         })
     }
 
-    /// A server outlives its file: someone deletes or moves it, and records would go where nobody looks. Also, a
-    /// transaction that could neither be ended nor undone would block every later one. Both are cured by a fresh start.
+    /// Reopens an unusable file. A server may outlive its file: after a delete or move, records would go to the old
+    /// file. A transaction that can be neither ended nor undone would block all later ones.
     fn keep_usable(&self, open: &mut OpenFile) -> Result<(), Problem> {
         let Some(path) = &self.path else { return Ok(()) };
         if open.connection.is_autocommit() && open.identity == place::identity(path) {
@@ -138,7 +138,7 @@ impl SqliteFile {
     }
 }
 
-/// The connection in the words of rules.
+/// A session on the connection.
 struct SqliteSession<'a> {
     connection: &'a Connection,
     patience: Duration,
@@ -213,14 +213,14 @@ impl ToSql for SqlValue {
     }
 }
 
-/// How much is waited for with every write: until the system has it.
+/// The sync mode of ordinary writes: they wait for the operating system, not for the disk.
 const USUAL_SYNC: &str = "NORMAL";
 
-/// A connection that can write, to a file that is created if it is missing.
+/// Opens a writable connection, and creates the file if it is missing.
 fn create(path: &Path, patience: Duration) -> Result<OpenFile, Problem> {
     let file = place::prepare(path)?;
     let open = connect(&file, patience)?;
-    // SQLite opens a write-protected file without a word.
+    // `SQLite` opens a write-protected file without an error.
     if open.connection.is_readonly("main").map_err(|error| Problem::of(&error, patience))? {
         return Err(Problem::ReadOnly);
     }
@@ -228,14 +228,14 @@ fn create(path: &Path, patience: Duration) -> Result<OpenFile, Problem> {
     Ok(open)
 }
 
-/// A connection to a file that exists.
+/// Opens a connection to an existing file.
 fn connect(file: &Path, patience: Duration) -> Result<OpenFile, Problem> {
-    // No URI: a path is a path. No mutex: the gate is ours.
+    // No URI, so that a path is only a path. No mutex, because the gate already serialises access.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_NOFOLLOW
         | OpenFlags::SQLITE_OPEN_EXRESCODE;
-    // Before it is opened: a file that is exchanged in between is noticed with the next call.
+    // Read before the file is opened: a file replaced in between is noticed at the next call.
     let identity = place::identity(file);
     Connection::open_with_flags(file, flags)
         .map_err(Stale::Sqlite)
@@ -245,10 +245,10 @@ fn connect(file: &Path, patience: Duration) -> Result<OpenFile, Problem> {
 }
 
 fn set_up(mut connection: Connection, patience: Duration) -> Result<Connection, Stale> {
-    // Whoever can write the file must not be able to make this program run functions from its schema.
+    // A writer of the file must not be able to make this program run functions from its schema.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    // Changing the journal does not wait for others who do the same, whatever the timeout says. So we do.
+    // A change of the journal mode ignores the busy timeout, so this loop waits instead.
     let started = Instant::now();
     loop {
         let left = patience.saturating_sub(started.elapsed());
@@ -266,14 +266,14 @@ fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(Problem::of(error, Duration::ZERO), Problem::Busy(_))
 }
 
-/// Makes a file ours if it is new, and brings it up to date if it is old.
+/// Initialises a new file and migrates an old one.
 fn adopt(connection: &mut Connection) -> Result<(), Stale> {
-    // Before anything is written: a file that is not ours stays as it is.
+    // Checked before the first write: files of other programs stay unchanged.
     let version = schema::inspect(connection)?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "synchronous", USUAL_SYNC)?;
     if connection.is_readonly("main")? {
-        // An old file that is write-protected can still be read: steps only ever add.
+        // An old write-protected file can still be read, because steps only add.
         if version > 0 {
             if version < schema::CHAINED {
                 connection.execute_batch(schema::AS_IF_NEW)?;
@@ -284,7 +284,7 @@ fn adopt(connection: &mut Connection) -> Result<(), Stale> {
             return Ok(());
         }
     } else {
-        // Where the file system cannot share memory SQLite stays with its old journal, which is slower and just as safe.
+        // If the file system has no shared memory, `SQLite` keeps its old journal, which is slower and just as safe.
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     }
     schema::bring_up(connection, version)

@@ -1,4 +1,5 @@
-//! Questions about past runs: every filter, pages, one run with its parts, figures over time; and that they read the index.
+//! Queries on past runs: every filter, pages, one run with its children, statistics over time, and the use of the
+//! index.
 
 use cognitive_contract::Envelope;
 use cognitive_contract::archive::{RunArchive, RunFilter};
@@ -158,7 +159,7 @@ fn figures_are_summed_over_equal_parts_of_the_time(home: &Home) {
 }
 }
 
-// Receipts and payloads are many times larger than what filters and figures look at.
+// Receipts and payloads are many times larger than the columns for filters and statistics.
 #[test]
 fn filters_and_figures_read_the_index_and_no_receipt() {
     let home = Home::on_sqlite();

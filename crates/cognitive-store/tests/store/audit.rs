@@ -1,4 +1,4 @@
-//! What goes into the books comes out again: records, filters, exports, sums, and the oldest make room.
+//! Round trips of the audit: records, filters, exports, statistics, and the retention of the oldest records.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -200,7 +200,7 @@ fn an_export_can_break_off_and_leaves_others_alone(home: &Home) {
     let mut seen = 0;
     let mut take = |_: Row| {
         seen += 1;
-        // A reader that writes would wait for itself if the export kept the connection.
+        // A `take` callback that writes would deadlock if the export held the connection.
         store.record(&good("new", "m")).unwrap();
         if seen == 300 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
@@ -295,7 +295,7 @@ fn s_22_the_oldest_records_make_room_when_they_are_too_large(home: &Home) {
         assert!(held <= 50_000, "{held} after {number}");
         assert!(rows.len() > 10 || number < 11, "{} after {number}", rows.len());
     }
-    // One that is larger than the whole limit is kept alone, and does not stay for long.
+    // A record above the whole limit is stored alone, and is dropped with the next one.
     store.record(&record(300, 60_000)).unwrap();
     assert_eq!(traces(&store.list(&Filter::default()).unwrap()), ["300"]);
     store.record(&record(301, 1)).unwrap();

@@ -1,5 +1,5 @@
-//! The audit as something to rely on: who it was, whose records stay, what a run that died leaves, and that nobody can take
-//! a record away, change it or put it elsewhere without being found out.
+//! Guarantees of the audit: the recorded caller, retention per owner, runs whose process died, and the detection of
+//! removed, changed or moved records.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ fn whole(store: &Store) -> Verification {
     found
 }
 
-/// Edits the file behind everybody's back; gives what a verification says then.
+/// Edits a copy of the file and returns the breaches that a verification finds.
 fn after(path: &Path, sql: &str) -> Vec<Breach> {
     after_with(path, sql, &[])
 }
@@ -62,7 +62,7 @@ fn ten(path: &Path) -> Store {
     store
 }
 
-// H4: what somebody does to the file is found, and it is said where.
+// H4: edits of the file are found and located.
 #[test]
 fn h4_a_record_that_was_changed_removed_inserted_or_moved_is_found() {
     let (_dir, path) = place();
@@ -98,13 +98,14 @@ fn h4_a_record_that_was_changed_removed_inserted_or_moved_is_found() {
         confidence, risk, latency_ms, input_tokens, output_tokens, receipt, payload, run_id, key, user, tenant,
         payload_bytes, payload_sha256, chain, 11, dropped, hash, hash FROM audit WHERE id = 10";
     assert!(after(&path, forged).contains(&Breach::Changed { id: 11, chain: 1, seq: 11 }));
-    // Retention that never was: of a middle it leaves a hole, of a beginning it contradicts the records that are left.
+    // Faked retention: dropping from the middle leaves a gap, and dropping from the start contradicts the remaining
+    // records.
     let dropped = "UPDATE audit_chains SET dropped = 3, dropped_hash = (SELECT hash FROM audit WHERE id = 3);
         DELETE FROM audit WHERE id <= 3";
     assert_eq!(after(&path, dropped), [Breach::DroppedByHand { chain: 1, said: 3, known: 0 }]);
 }
 
-// H4: who rewrites a chain from some place on, or cuts its end and says that it was the end, is found by an anchor alone.
+// H4: only an anchor reveals a chain that was rewritten from some point on, or whose end was cut.
 #[test]
 fn h4_an_anchor_that_is_kept_elsewhere_shows_a_cut_or_rewritten_end() {
     let (_dir, path) = place();
@@ -122,7 +123,7 @@ fn h4_an_anchor_that_is_kept_elsewhere_shows_a_cut_or_rewritten_end() {
     assert_eq!(after_with(&path, cut, &anchors), broken);
     let gone = "DELETE FROM audit; DELETE FROM audit_chains";
     assert_eq!(after_with(&path, gone, &anchors), broken);
-    // When retention has gone past it, it proves nothing any more, and that is said.
+    // After retention has dropped its record, an anchor proves nothing any more, and this is reported.
     let small = with(&path, Retention { records: 2, ..Retention::default() });
     small.record(&good("a", "m")).unwrap();
     assert!(small.verify(&anchors).unwrap().is_whole(), "the last that was dropped is still known");
@@ -132,7 +133,7 @@ fn h4_an_anchor_that_is_kept_elsewhere_shows_a_cut_or_rewritten_end() {
     assert!(small.verify(&[]).unwrap().is_whole());
 }
 
-// H4: the chain of one owner cannot vanish as a whole.
+// H4: the chain of one owner cannot be deleted unnoticed.
 #[test]
 fn h4_a_chain_that_vanished_is_missed() {
     let (_dir, path) = place();
@@ -149,7 +150,7 @@ fn h4_a_chain_that_vanished_is_missed() {
 }
 
 on_every_backend! {
-// H3: nobody's records go because of another's, with or without payloads.
+// H3: records of one owner never evict those of another, with or without payloads.
 #[test]
 fn h3_the_records_of_an_owner_make_no_room_for_those_of_another(home: &Home) {
     let small = Retention { records: 40, bytes: 100_000, payload_bytes: 20_000, age: None };
@@ -171,12 +172,12 @@ fn h3_the_records_of_an_owner_make_no_room_for_those_of_another(home: &Home) {
     assert!(ann.iter().all(|row| row.payload.is_some() && row.user.as_deref() == Some("ann")));
     let bob = of("bob");
     assert!(bob.len() < 40 && bob.len() > 20, "{}", bob.len());
-    // Fat payloads make payloads go first: the records say that there was one.
+    // With large payloads, payloads are dropped first, and the records show that they had one.
     assert_eq!(bob.iter().filter(|row| row.payload.is_some()).count(), 3);
     assert!(bob.iter().skip(3).all(|row| row.payload_dropped));
     let found = whole(&store);
     assert_eq!(found.dropped, 300 - bob.len() as u64);
-    // It says what it dropped, of whom, and since when.
+    // The store reports the number, the owner and the time of drops.
     let dropped = store.dropped().unwrap();
     assert_eq!(dropped.len(), 1);
     assert_eq!((dropped[0].owner.as_str(), dropped[0].kind.as_str()), ("key:bob", "runs"));
@@ -184,7 +185,7 @@ fn h3_the_records_of_an_owner_make_no_room_for_those_of_another(home: &Home) {
     let counts = store.drop_counts();
     assert_eq!((counts.records, counts.owners), (found.dropped, 1));
     assert!(counts.payloads >= 290, "{counts:?}");
-    // A tenant has one budget, whatever keys it has.
+    // A tenant has one limit, for all its keys.
     let mut record = by("bob", good("t", "m"));
     record.tenant = Some("acme".to_owned());
     assert_eq!((record.owner().as_str(), good("t", "m").owner().as_str()), ("tenant:acme", ""));
@@ -192,7 +193,7 @@ fn h3_the_records_of_an_owner_make_no_room_for_those_of_another(home: &Home) {
 }
 
 on_every_backend! {
-// S1: any number of tools that a model asks for makes no run go.
+// S1: any number of tool calls evicts no run.
 #[test]
 fn s01_details_never_displace_runs_and_calls(home: &Home) {
     let store = limited(home, Retention { records: 40, ..Retention::default() });
@@ -207,7 +208,7 @@ fn s01_details_never_displace_runs_and_calls(home: &Home) {
     };
     assert_eq!((events("run"), events("tool_call")), (5, 10));
     assert_eq!(whole(&store).dropped, 990);
-    // A receipt that a model made fat loses its fat, not its hashes.
+    // A receipt that a model inflated loses its large members, not its hashes.
     let mut fat = by("ann", good("fat", "m"));
     fat.receipt =
         json!({ "sha256": { "input": "abc" }, "tools": vec![json!({ "name": "x".repeat(100) }); 5_000] });
@@ -219,7 +220,7 @@ fn s01_details_never_displace_runs_and_calls(home: &Home) {
 }
 
 on_every_backend! {
-// H4: a call whose run has no end is shown as what it is.
+// H4: a call whose run has no end record is shown as unfinished.
 #[test]
 fn h4_a_run_without_an_end_is_unfinished(home: &Home) {
     let store = home.open();
@@ -250,7 +251,7 @@ fn h4_a_run_without_an_end_is_unfinished(home: &Home) {
 }
 
 on_every_backend! {
-// What is too old goes, also of those who write no more, and the chain says so.
+// Expired records are dropped, even those of inactive owners, and the chain records it.
 #[test]
 fn records_that_are_too_old_go_and_the_rest_still_verifies(home: &Home) {
     let day = Duration::from_hours(24);
@@ -285,7 +286,7 @@ fn records_that_are_too_old_go_and_the_rest_still_verifies(home: &Home) {
 }
 
 where_others_find_it! {
-// H4: several processes write one chain, and one that is killed leaves it whole.
+// H4: several processes write one chain, and a killed process leaves it intact.
 #[test]
 fn h4_many_processes_write_one_chain(home: &Home) {
     let path = home.path();
@@ -305,7 +306,7 @@ fn h4_many_processes_write_one_chain(home: &Home) {
 }
 }
 
-// Records of before the chain are accepted as such.
+// Records from before chains existed are accepted and counted separately.
 #[test]
 fn records_of_before_the_chain_stay_and_are_said_to_be_older() {
     let (_dir, path) = place();

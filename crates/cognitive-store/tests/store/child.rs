@@ -1,5 +1,5 @@
-//! This test binary as another process: `child(job, path)` starts it again, and there `as_a_child` does the job.
-//! Jobs wait for a line on stdin before they begin, and report line by line on stdout.
+//! Runs this test binary as another process: `child(job, path)` starts it, and `as_a_child` runs the job there. Jobs
+//! wait for a line on stdin before they start, and report line by line on stdout.
 
 use std::env;
 use std::ffi::OsStr;
@@ -16,21 +16,21 @@ use crate::common::{at, good, state};
 
 const JOB: &str = "COGNITIVE_STORE_TEST_JOB";
 const PATH: &str = "COGNITIVE_STORE_TEST_PATH";
-/// Tells our lines from those of the test harness.
+/// The prefix of our lines in the output of the test harness.
 const MARK: &str = "child: ";
 
-/// Another process with a job to do.
+/// Another process with a job.
 pub struct Helper {
     child: Child,
     lines: io::Lines<BufReader<ChildStdout>>,
 }
 
-/// Starts a process that will do a job with the store at a path.
+/// Starts a process with a job on the store at a path.
 pub fn child(job: &str, path: &Path) -> Helper {
     start(&mut Command::new(env::current_exe().unwrap()), job, path)
 }
 
-/// The same with a program of one's own, which has to run this binary in the end.
+/// Starts a process with another program, which must run this binary in the end.
 pub fn start(command: &mut Command, job: &str, path: &Path) -> Helper {
     let mut child = command
         .args(["--exact", "child::as_a_child", "--nocapture", "--test-threads=1"])
@@ -46,26 +46,26 @@ pub fn start(command: &mut Command, job: &str, path: &Path) -> Helper {
 }
 
 impl Helper {
-    /// Lets it begin.
+    /// Starts the job.
     pub fn go(&mut self) {
         self.child.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
     }
 
-    /// The next thing it reports; `None` when it is gone.
+    /// Returns the next report; `None` after the end of the process.
     pub fn report(&mut self) -> Option<String> {
-        // The harness writes on the same line before the first of ours, and a killed process may leave half a line.
+        // The harness writes on the same line before our first one, and a killed process may leave a partial line.
         self.lines.by_ref().map_while(Result::ok).find_map(|line| {
             line.split_once(MARK).and_then(|(_, rest)| rest.strip_suffix('.')).map(str::to_owned)
         })
     }
 
-    /// Kills it with SIGKILL and gives what it had still reported.
+    /// Kills the process with SIGKILL and returns its remaining reports.
     pub fn kill(mut self) -> Vec<String> {
         self.child.kill().unwrap();
         self.rest()
     }
 
-    /// Waits for its end and gives everything it reports until then.
+    /// Waits for the end of the process and returns its remaining reports.
     pub fn rest(&mut self) -> Vec<String> {
         let mut reports = Vec::new();
         while let Some(report) = self.report() {
@@ -108,7 +108,7 @@ fn do_job(job: &OsStr, path: &Path) {
     }
 }
 
-/// Writes records, each acknowledged after it is kept. Small limits, so that old ones are removed as well.
+/// Writes records and reports each after it is stored. Small limits, so that old records are dropped too.
 fn write(name: &str, path: &Path, count: usize) {
     let retention = Retention { records: 2_000, ..Retention::default() };
     let store = Store::open_with(path, StoreOptions { retention, ..StoreOptions::default() }).unwrap();
@@ -120,7 +120,7 @@ fn write(name: &str, path: &Path, count: usize) {
     }
 }
 
-/// Opens the store and writes once; says how that went.
+/// Opens the store, writes once and returns the outcome.
 fn attempt(path: &Path) -> String {
     match Store::open(path) {
         Err(error) => format!("open: {error}"),
@@ -142,7 +142,7 @@ fn read(path: &Path) -> String {
     }
 }
 
-/// Writes until it does not work any more, and looks at what is there.
+/// Writes until an error occurs, and reports the stored records.
 fn fill(path: &Path) {
     let store = Store::open(path).unwrap();
     let mut record = good("t", "m");
@@ -159,14 +159,14 @@ fn fill(path: &Path) {
     say(&store.list(&Filter::default()).unwrap().len().to_string());
 }
 
-/// Keeps context that lasts for a minute from second 0.
+/// Stores context that lasts for a minute from second 0.
 fn emit(user: &str, path: &Path) {
     let store = Store::open(path).unwrap();
     store.put(&Owner::user(Some(user)), &state("s", 1, 60), at(0)).unwrap();
     say("kept");
 }
 
-/// Takes the context of a user at second 30.
+/// Reads the context of a user at second 30.
 fn accept(user: &str, path: &Path) -> String {
     let store = Store::open(path).unwrap();
     let found =
@@ -174,7 +174,7 @@ fn accept(user: &str, path: &Path) -> String {
     found.iter().map(|entry| entry.value.to_string()).collect::<Vec<_>>().join(" ")
 }
 
-/// Keeps one entry after another, each acknowledged after it is kept; every other one replaces an older.
+/// Stores entries and reports each after it is stored; every other one replaces an older entry.
 fn emit_for_ever(name: &str, path: &Path) {
     let store = Store::open(path).unwrap();
     let owner = Owner::user(Some(name));

@@ -12,12 +12,12 @@ use cognitive_testkit::TestPostgres;
 use serde_json::json;
 use tempfile::TempDir;
 
-/// A place for one store of one test, on one of the backends.
+/// The location of a store for one test, on one of the backends.
 pub struct Home {
     _dir: TempDir,
-    /// A path, or an address; none in memory.
+    /// A path or an address; `None` in memory.
     path: Option<PathBuf>,
-    /// The store in memory, which is there once.
+    /// The single store in memory.
     memory: OnceLock<Arc<Store>>,
 }
 
@@ -26,24 +26,24 @@ impl Home {
         Self { _dir: dir, path, memory: OnceLock::new() }
     }
 
-    /// Nowhere: gone with the process. Opened again, it is the same store.
+    /// Creates a store in memory. Opening it again returns the same store.
     pub fn in_memory() -> Self {
         Self::at(tempfile::tempdir().unwrap(), None)
     }
 
-    /// A file.
+    /// Creates a file.
     pub fn on_sqlite() -> Self {
         let (dir, path) = place();
         Self::at(dir, Some(path))
     }
 
-    /// A database of the server that all tests of this process share; `None` if there is no server here.
+    /// Creates a database on the server shared by all tests of this process; `None` without a server.
     pub fn on_postgres() -> Option<Self> {
         let address = server()?.database();
         Some(Self::at(tempfile::tempdir().unwrap(), Some(address.into())))
     }
 
-    /// Where others find the store, which is nowhere if it is in memory.
+    /// Returns the path for other processes; panics in memory.
     pub fn path(&self) -> &Path {
         self.path.as_deref().unwrap()
     }
@@ -52,7 +52,7 @@ impl Home {
         self.open_with(StoreOptions::default())
     }
 
-    /// The same for a store that behaves as told. In memory whoever comes first says how.
+    /// Opens a store with these options. In memory, the first call sets the options.
     pub fn open_with(&self, options: StoreOptions) -> Arc<Store> {
         match &self.path {
             Some(path) => Arc::new(Store::open_with(path, options).unwrap()),
@@ -61,7 +61,7 @@ impl Home {
     }
 }
 
-/// The server that all tests of this process share. It ends with the process.
+/// Returns the server shared by all tests of this process. It ends with the process.
 pub fn server() -> Option<&'static TestPostgres> {
     static SERVER: OnceLock<Option<TestPostgres>> = OnceLock::new();
     let server = SERVER.get_or_init(TestPostgres::start).as_ref();
@@ -71,7 +71,7 @@ pub fn server() -> Option<&'static TestPostgres> {
     server
 }
 
-/// Tests of one store, each on every backend: in memory, in a file, on a server.
+/// Defines tests of one store that run on every backend: in memory, in a file, on a server.
 macro_rules! on_every_backend {
     ($(#[test] fn $name:ident($home:ident: &Home) $body:block)*) => {$(
         fn $name($home: &Home) $body
@@ -98,7 +98,7 @@ macro_rules! on_every_backend {
 }
 pub(crate) use on_every_backend;
 
-/// Tests of a store that several processes find, or that is opened again to behave otherwise: in a file and on a server.
+/// Defines tests with several processes, or with a store reopened with other options: in a file and on a server.
 macro_rules! where_others_find_it {
     ($(#[test] fn $name:ident($home:ident: &Home) $body:block)*) => {$(
         fn $name($home: &Home) $body
@@ -120,19 +120,19 @@ macro_rules! where_others_find_it {
 }
 pub(crate) use where_others_find_it;
 
-/// A folder that is gone after the test, and the path of a store in it that is not there yet.
+/// Creates a folder that is removed after the test, and returns the path of a store to be created in it.
 pub fn place() -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("cognitive.db");
     (dir, path)
 }
 
-/// 2026-01-02 03:04:05 UTC, and some seconds.
+/// Returns 2026-01-02 03:04:05 UTC plus some seconds.
 pub fn at(seconds: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_323_045 + seconds)
 }
 
-/// A run that succeeded.
+/// Creates the record of a successful run.
 pub fn good(trace_id: &str, module: &str) -> AuditRecord {
     let answer = json!({
         "ok": true,
@@ -142,7 +142,7 @@ pub fn good(trace_id: &str, module: &str) -> AuditRecord {
     AuditRecord::new(at(0), trace_id, module, &Envelope::from_value(answer).unwrap())
 }
 
-/// A run that failed.
+/// Creates the record of a failed run.
 pub fn bad(trace_id: &str, module: &str, code: &str) -> AuditRecord {
     let answer = json!({
         "ok": false,
@@ -152,15 +152,15 @@ pub fn bad(trace_id: &str, module: &str, code: &str) -> AuditRecord {
     AuditRecord::new(at(0), trace_id, module, &Envelope::from_value(answer).unwrap())
 }
 
-/// `-wal` and `-shm`.
+/// Returns the path of `-wal` or `-shm`.
 pub fn beside(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(format!("{}{suffix}", path.display()))
 }
 
-/// A `session_state` that was emitted at second 0.
+/// Creates a `session_state` that was emitted at second 0.
 pub fn state(key: &str, number: usize, ttl: i64) -> ContextEntry {
     ContextEntry::new("session_state", Key::plain(key), json!(number), Ttl::parse(ttl).unwrap(), at(0))
 }
 
-/// A file of the first version, with one record: there are no owners, no chains and no context.
+/// A file of the first version with one record: without owners, chains and context.
 pub const FIRST_VERSION: &str = include_str!("first_version.sql");

@@ -1,4 +1,4 @@
-//! Context on disk: whose it is, how long it lasts, how much of it, and what remains when processes die.
+//! Context on disk: its owner, its lifetime, its limits, and the state after processes die.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -66,7 +66,7 @@ fn s_23_nobody_sees_the_context_of_another(home: &Home) {
 }
 }
 
-// CTX-022: expired at its age, and then removed on access.
+// CTX-022: expires at its age, and is removed on access.
 #[test]
 fn ctx_022_s_23_what_has_expired_is_not_given_out_and_goes_on_access() {
     let (_dir, path) = place();
@@ -114,7 +114,7 @@ fn s_23_the_oldest_goes_first_and_the_usual_limits_are_1_000_entries_and_10_mib(
 }
 
 on_every_backend! {
-// The store on disk and the one in memory are one port: whatever is done to both, they answer the same.
+// The store on disk and the one in memory implement the same port: after the same operations, they answer the same.
 #[test]
 fn ctx_022_s_23_both_stores_answer_the_same_whatever_is_done(home: &Home) {
     let caps = Caps { entries: 12, bytes: 4_000 };
@@ -181,7 +181,7 @@ fn reading_waits_for_a_writer_only_if_something_has_to_be_removed() {
     assert_eq!(all(&store, &ann(), at(60)).len(), 1);
 }
 
-/// What another process says after it has done a job.
+/// Runs a job in another process and returns its last report.
 fn done(job: &str, path: &Path) -> String {
     let mut helper = child(job, path);
     helper.go();
@@ -189,7 +189,7 @@ fn done(job: &str, path: &Path) -> String {
 }
 
 where_others_find_it! {
-// CTX-008: emitted in one process, accepted in another, on time, by the same user only.
+// CTX-008: emitted in one process and accepted in another, in time, by the same user only.
 #[test]
 fn ctx_008_022_two_processes_share_one_store(home: &Home) {
     let path = home.path();
@@ -203,7 +203,8 @@ fn ctx_008_022_two_processes_share_one_store(home: &Home) {
 }
 }
 
-/// Kills a writer again and again, each time a little later. Whatever it had acknowledged is there, and the file is whole.
+/// Kills a writer repeatedly, each time a little later. Every acknowledged entry must exist, and the file must be
+/// intact.
 fn kill_writers(rounds: usize) {
     let (_dir, path) = place();
     for round in 0..rounds {
@@ -221,12 +222,12 @@ fn kill_writers(rounds: usize) {
             .into_iter()
             .map(|entry| (entry.key.text, entry.value))
             .collect();
-        // It may have run ahead so far that its own first entries were pushed out.
+        // The writer may have run so far ahead that its own first entries were evicted.
         for said in kept.iter().filter(|said| *said != "ready").rev().take(400) {
             let (key, number) = said.split_once(' ').unwrap();
             let found = there.get(key).and_then(Value::as_u64);
             let said: u64 = number.parse().unwrap();
-            // One more write may have been kept and not yet acknowledged.
+            // One more write may be stored but not yet acknowledged.
             let fine =
                 if key == "same" { found.is_some_and(|found| found >= said) } else { found == Some(said) };
             assert!(fine, "round {round}: {key} {said} was acknowledged, there is {found:?}");

@@ -1,4 +1,4 @@
-//! The file itself: who may read it, what may stand at its path, which versions are accepted.
+//! The file itself: its permissions, the allowed file types at its path, and the accepted versions.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -26,7 +26,7 @@ fn problem(path: &Path) -> Problem {
 fn s_22_only_the_owner_can_read_the_file_its_log_and_its_index() {
     let (dir, _) = place();
     let path = dir.path().join("a/b/cognitive.db");
-    // Even where everything is created for everybody.
+    // Even with a umask that gives everyone access.
     let script = format!("umask 000; exec '{}' \"$@\"", env::current_exe().unwrap().display());
     let mut helper = start(Command::new("sh").args(["-c", &script, "sh"]), "write-for-ever x", &path);
     helper.go();

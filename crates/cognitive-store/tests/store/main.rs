@@ -1,4 +1,5 @@
-//! The store on a real file system and on a real server, under good and bad conditions. One binary, so that `SQLite` is linked once.
+//! The store on a real file system and on a real server, under good and bad conditions. One binary, so that `SQLite`
+//! is linked once.
 
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]

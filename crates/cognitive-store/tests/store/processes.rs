@@ -1,4 +1,4 @@
-//! Several processes at one store, and processes that die in the middle of a write.
+//! Several processes on one store, and processes that die during a write.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -14,7 +14,7 @@ pub fn integrity(path: &Path) -> String {
     raw.pragma_query_value(None, "integrity_check", |row| row.get(0)).unwrap()
 }
 
-/// Whether a store has no damage that a file could have; a server looks after its own.
+/// Returns whether a file has no damage; always true for a server.
 pub fn is_sound(path: &Path) -> bool {
     !path.exists() || integrity(path) == "ok"
 }
@@ -22,7 +22,7 @@ pub fn is_sound(path: &Path) -> bool {
 #[test]
 fn d_04_two_processes_that_write_at_once_lose_nothing() {
     let (_dir, path) = place();
-    // Neither has opened the store when both may begin, so they also create it at once.
+    // Neither process has opened the store before the start, so both also create it concurrently.
     let mut helpers = ["a", "b"].map(|name| child(&format!("write {name}"), &path));
     for helper in &mut helpers {
         assert_eq!(helper.report().as_deref(), Some("ready"));
@@ -46,7 +46,7 @@ fn a_process_that_is_killed_leaves_a_whole_file_with_all_it_acknowledged() {
         let mut helper = child(&format!("write-for-ever {round}"), &path);
         helper.go();
         let mut kept = Vec::new();
-        // From "while it opens" to "while it removes old records".
+        // From "while it opens" to "while it drops old records".
         while kept.len() < round * 5 {
             kept.push(helper.report().unwrap());
         }
@@ -55,7 +55,7 @@ fn a_process_that_is_killed_leaves_a_whole_file_with_all_it_acknowledged() {
         let store = Store::open(&path).unwrap();
         let there: HashSet<String> =
             store.list(&Filter::default()).unwrap().into_iter().map(|row| row.trace_id).collect();
-        // It may have run ahead so far that its own limit removed its first records.
+        // The writer may have run so far ahead that its own limit dropped its first records.
         for trace in kept.iter().filter(|trace| *trace != "ready").rev().take(1_000) {
             assert!(there.contains(trace), "round {round}: {trace} was acknowledged");
         }

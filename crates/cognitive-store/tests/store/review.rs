@@ -1,5 +1,5 @@
-//! The queue and the decisions on a real disk: nothing that was acknowledged is lost, of two decisions one stands, and a
-//! store that cannot write refuses a decision.
+//! The review queue on a real disk: acknowledged data is never lost, only one of two decisions counts, and a store
+//! that cannot write refuses decisions.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -51,7 +51,7 @@ pub fn verdict(verdict: Verdict) -> NewDecision {
     }
 }
 
-/// Waits for a future with a thread: the writer of the queue wakes it.
+/// Blocks the thread on a future; the queue's writer wakes it.
 pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     struct Unpark(std::thread::Thread);
     impl std::task::Wake for Unpark {
@@ -218,7 +218,7 @@ fn decisions_are_exported_in_their_order_and_cases_only_where_the_answer_is_know
 }
 }
 
-/// Decides on so many entries as somebody who is right less often than the model says.
+/// Decides on `count` entries as a reviewer who approves fewer answers than the model's confidence suggests.
 fn judge(desk: &Desk, module: &str, count: usize, seed: u64) {
     let mut random = SeededRandom::new(seed);
     for _ in 0..count {
@@ -293,7 +293,7 @@ fn an_old_file_gets_the_tables_and_keeps_its_records() {
     assert_eq!(Store::open(&path).unwrap().list(&Filter::default()).unwrap().len(), 1);
 }
 
-/// A job of another process: decides on one entry and says how that went.
+/// A job of another process: decides on one entry and reports the outcome.
 pub fn decide_one(words: &str, path: &Path, say: fn(&str)) {
     let (id, word) = words.split_once(' ').unwrap();
     let decision = NewDecision { by: Some(word.to_owned()), ..verdict(Verdict::parse(word).unwrap()) };
@@ -304,7 +304,7 @@ pub fn decide_one(words: &str, path: &Path, say: fn(&str)) {
     });
 }
 
-/// A job of another process: decides on everything that waits, and says so after each.
+/// A job of another process: decides on all open entries and reports each.
 pub fn decide_for_ever(name: &str, path: &Path, say: fn(&str)) {
     let desk = desk(path);
     for review in open(&desk) {
@@ -362,7 +362,7 @@ fn a_process_that_is_killed_while_it_decides_leaves_every_decision_that_it_ackno
             assert!(decision.is_some(), "round {round}: {id} was acknowledged");
         }
     }
-    // As many records in the audit as decisions, and the chain is whole.
+    // The audit has as many records as there are decisions, and the chain is intact.
     let store = Store::open(path).unwrap();
     assert!(store.verify(&[]).unwrap().is_whole());
     let records = store.list(&Filter { event: Some("review".to_owned()), ..Filter::default() }).unwrap();

@@ -1,5 +1,5 @@
-//! What only a server can go through: several programs that come at once, somebody who changes its tables, and a server that is
-//! gone or silent.
+//! Tests that need a server: concurrent processes, tables changed by another program, and a server that is down or
+//! silent.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ fn programs_that_come_at_once_create_the_tables_once() {
     assert!(matches!(refused.problem(), Problem::Newer { found: 99, .. }), "{refused}");
 }
 
-// Three writers, each with a thread that writes in batches, and limits that make the oldest go all the time.
+// Three writers, each with a thread that writes in batches, and limits that drop old records all the time.
 #[test]
 fn three_writers_make_one_chain_for_each_owner_and_retention_drops_its_beginning_only() {
     let Some(home) = Home::on_postgres() else { return };
@@ -111,7 +111,7 @@ fn a_text_that_a_server_cannot_keep_is_kept_with_a_mark_in_its_place() {
     }
 }
 
-/// What each port says while the server does not answer; each of them in time.
+/// Returns the message of each port while the server does not answer; each must come in time.
 fn refusals(store: &Arc<Store>, desk: &Desk) -> Vec<String> {
     let timed = |what: &mut dyn FnMut() -> String| {
         let started = Instant::now();
@@ -156,7 +156,8 @@ fn a_server_that_is_silent_or_gone_is_said_in_time_and_nothing_acknowledged_is_l
         assert!(said.contains("did not answer") || said.contains("cannot be reached"), "{said}");
     }
     server.thaw();
-    // It is asked again after a moment; what it was asked while it stood still may have been done or not.
+    // The server is contacted again after the pause. Requests sent while it was silent may or may not have been
+    // executed.
     let patient = Store::open(Path::new(&address)).unwrap();
     patient.record(&good("after", "m")).unwrap();
     assert!(desk_is_back(&desk));
@@ -172,7 +173,7 @@ fn a_server_that_is_silent_or_gone_is_said_in_time_and_nothing_acknowledged_is_l
     assert!(matches!(refused.problem(), Problem::Unreachable(_)), "{refused}");
 }
 
-/// Waits until the desk is answered again, which takes no longer than its rest.
+/// Waits until the desk gets answers again, which takes at most the pause.
 fn desk_is_back(desk: &Desk) -> bool {
     let started = Instant::now();
     while started.elapsed() < Duration::from_secs(10) {

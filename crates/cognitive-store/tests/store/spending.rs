@@ -1,4 +1,4 @@
-//! The books of a budget: several runs and several processes take from one, and a process that dies loses nothing.
+//! The spending of budgets: several runs and processes share a budget, and a process that dies loses nothing.
 
 use std::time::{Duration, SystemTime};
 
@@ -9,7 +9,7 @@ use cognitive_store::Store;
 use crate::child::child;
 use crate::common::{Home, at, on_every_backend, where_others_find_it};
 
-/// A day as no other test has it.
+/// A day that no other test uses.
 pub const DAY: u64 = 20_000;
 
 fn cents(amount: u64) -> Money {
@@ -63,7 +63,7 @@ fn a_run_takes_the_place_of_its_own_entry_and_one_that_died_keeps_what_it_may_ha
     assert_eq!(cover(95, 30, 10), Ok(()), "its own reservation is no reason to refuse it");
     assert!(cover(101, 30, 10).is_err());
     assert_eq!(store.counted(DAY, "", at(59)).unwrap().0, cents(95));
-    // Nobody heard of it again.
+    // The run never reported again.
     assert_eq!(store.counted(DAY, "", at(60)).unwrap().0, cents(30));
     store.settle("nobody", cents(5)).unwrap();
     assert_eq!(store.counted(DAY, "", at(60)).unwrap().0, cents(30));
@@ -116,7 +116,7 @@ fn a_process_that_is_killed_has_put_down_what_it_was_told_it_may_spend(home: &Ho
 }
 }
 
-/// Takes a cent at a time until there is none left, and reports each.
+/// Takes one cent at a time until the budget is used up, and reports each.
 pub fn spend(name: &str, path: &std::path::Path, mut say: impl FnMut(&str)) {
     let store = Store::open(path).unwrap();
     for number in 0.. {

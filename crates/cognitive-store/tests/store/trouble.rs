@@ -1,4 +1,5 @@
-//! When the surroundings fail: locks, missing rights, failing writes, damage. Always an error that says so, in time.
+//! Failures of the environment: locks, missing rights, failing writes, damage. Each must cause a descriptive error in
+//! time.
 
 use std::fs::{self, Permissions};
 use std::ops::ControlFlow;
@@ -28,7 +29,7 @@ fn a_lock_is_waited_for_but_not_for_ever() {
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let started = Instant::now();
     thread::scope(|scope| {
-        // Each for itself, they would wait for more than three seconds in sum.
+        // With separate waits, they would take more than three seconds in total.
         for _ in 0..16 {
             scope.spawn(|| {
                 let error = store.record(&good("t", "m")).unwrap_err();
@@ -54,7 +55,7 @@ fn a_store_that_someone_keeps_for_himself_is_busy() {
     assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
 }
 
-/// Does a job as a user to whom rights apply: root becomes nobody, who then owns the folder.
+/// Runs a job as a user without root rights: root becomes an unprivileged user, who then owns the folder.
 fn as_plain_user(job: &str, path: &Path, dir: &Path) -> String {
     let copy = tempfile::tempdir().unwrap();
     let mut command = Command::new(env::current_exe().unwrap());
@@ -63,8 +64,8 @@ fn as_plain_user(job: &str, path: &Path, dir: &Path) -> String {
         for owned in fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).chain([dir.to_owned()]) {
             chown(owned, Some(nobody), Some(nobody)).unwrap();
         }
-        // Nobody cannot reach the binary where it was built. Not copied by this process: a child that another test
-        // starts meanwhile would inherit the open file, and a file that is open for writing cannot be run.
+        // That user cannot reach the binary in its build folder. `cp` makes the copy: a child started by another test
+        // meanwhile would inherit the open file, and a file open for writing cannot be executed.
         fs::set_permissions(copy.path(), Permissions::from_mode(0o755)).unwrap();
         let program = copy.path().join("test");
         let copied = Command::new("cp").arg(env::current_exe().unwrap()).arg(&program).status().unwrap();
@@ -137,7 +138,7 @@ fn a_file_that_cannot_be_read_is_an_error() {
 #[test]
 fn writes_that_fail_are_errors_and_what_is_kept_stays_readable() {
     let (_dir, path) = place();
-    // No file of the process may grow beyond 512 KiB; the signal that would end it is ignored.
+    // The process may write files of at most 512 KiB; the signal that would kill it is ignored.
     let script =
         format!("trap '' XFSZ; ulimit -f 1024; exec '{}' \"$@\"", env::current_exe().unwrap().display());
     let mut helper = start(Command::new("sh").args(["-c", &script, "sh"]), "fill", &path);
@@ -163,7 +164,7 @@ fn a_file_that_is_no_database_is_refused_and_left_alone() {
     }
 }
 
-/// Does everything that can be done with a store; what comes of it does not matter.
+/// Runs all operations on a store and ignores their results.
 fn use_it(path: &Path) -> bool {
     let Ok(store) = Store::open_with(path, impatient()) else { return false };
     let all = Filter::default();

@@ -1,5 +1,5 @@
-//! An answer of a service, as any bytes cut into any pieces: however it is cut, it says the same.
-//! For the fuzzer and for the tests that go through what it has found; no part of a build for users.
+//! Parses arbitrary bytes as an answer, cut into arbitrary pieces: the result must not depend on the cuts. For the
+//! fuzzer and for tests that replay its findings; not part of release builds.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ use crate::config::{ProviderConfig, remote};
 use crate::kind::Kind;
 use crate::secret::Secret;
 
-/// Hears the text.
+/// Collects the text.
 #[derive(Default)]
 struct Heard(String);
 
@@ -23,7 +23,7 @@ impl CallSink for Heard {
     fn attempt(&mut self, _: Attempt) {}
 }
 
-/// What is left of an answer: its text, what the service said besides, and what could not be read.
+/// The result of an answer: its text, its end, and the parse error.
 #[derive(Debug, PartialEq)]
 struct Read {
     text: String,
@@ -31,7 +31,7 @@ struct Read {
     fault: Option<String>,
 }
 
-/// The services, made once: each brings the certificates of the system along.
+/// The services, created once because each loads the system's root certificates.
 static SERVICES: LazyLock<Vec<(&str, Remote)>> = LazyLock::new(|| {
     let make = |name: &'static str| {
         let config = ProviderConfig::new(Kind::parse(name)?).with_model("m");
@@ -40,13 +40,14 @@ static SERVICES: LazyLock<Vec<(&str, Remote)>> = LazyLock::new(|| {
     ["openai", "anthropic", "gemini", "openrouter", "ollama"].into_iter().filter_map(make).collect()
 });
 
-/// Any server-sent events, for each of the services that send them. The first byte chooses the service and the pieces.
+/// Checks arbitrary server-sent events, for each service that sends them. The first byte selects the service and the
+/// piece size.
 pub fn events(data: &[u8]) {
     let kinds = ["openai", "anthropic", "gemini", "openrouter"];
     check(data, &kinds, "text/event-stream");
 }
 
-/// The same for lines of JSON and for documents that come in place of a stream.
+/// Checks JSON lines, and documents sent instead of a stream.
 pub fn lines(data: &[u8]) {
     check(data, &["ollama"], "application/x-ndjson");
     check(data, &["openai", "anthropic", "gemini", "ollama"], "application/json");
@@ -61,7 +62,7 @@ fn check(data: &[u8], kinds: &[&str], content_type: &'static str) {
     assert_eq!(whole, read(remote, content_type, body.chunks(size)), "in pieces of {size}");
 }
 
-/// Reads a body piece by piece, as [`Remote::read`] does.
+/// Reads a body in pieces, like [`Remote::read`].
 fn read<'b>(remote: &Remote, content_type: &'static str, pieces: impl Iterator<Item = &'b [u8]>) -> Read {
     let call = ModelCall::new("i".to_owned(), String::new(), 0.0);
     let reporter = Reporter { name: remote.name, redactor: &remote.redactor, call: Some(&call) };
@@ -95,7 +96,7 @@ fn read<'b>(remote: &Remote, content_type: &'static str, pieces: impl Iterator<I
 mod tests {
     use super::*;
 
-    /// Goes through the seeds of a target.
+    /// Runs the check on the seeds of a target.
     fn replay(target: &str, check: fn(&[u8])) {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(target);
         let files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path()).collect();

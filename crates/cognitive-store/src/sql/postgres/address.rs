@@ -1,5 +1,5 @@
-//! Where a server is, as an operator writes it: `postgres://USER@HOST:PORT/DATABASE`. The password comes from elsewhere.
-//! Beyond this machine nothing goes out in the clear unless the address says so (`sslmode=disable`).
+//! Parses a server address: `postgres://USER@HOST:PORT/DATABASE`. The password is configured separately.
+//! Connections to other machines use TLS, unless the address disables it (`sslmode=disable`).
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -11,7 +11,7 @@ use tokio_postgres::config::{Host, SslMode};
 use crate::error::Problem;
 use crate::store::without_secrets;
 
-/// A server that can be reached, and its address without anything secret.
+/// The connection settings of a server, and its address without secrets.
 #[derive(Debug, Clone)]
 pub(super) struct ServerAddress {
     pub(super) config: Config,
@@ -25,7 +25,7 @@ impl ServerAddress {
         let shown = without_secrets(text);
         let mut config: Config = text
             .parse()
-            // What the library says may quote the address.
+            // The library's error may quote the address.
             .map_err(|_| {
                 Problem::Inaccessible("the address is not `postgres://USER@HOST:PORT/DATABASE`".to_owned())
             })?;
@@ -46,10 +46,10 @@ impl ServerAddress {
     }
 }
 
-/// Whether nothing that is sent leaves this machine.
+/// Returns whether the connection stays on this machine.
 fn is_here(config: &Config) -> bool {
     let is_local = |host: &Host| {
-        // What has no name is a socket in the file system.
+        // A host without a name is a Unix socket.
         let Host::Tcp(name) = host else { return true };
         name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
     };

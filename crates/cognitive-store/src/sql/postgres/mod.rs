@@ -1,6 +1,6 @@
-//! A database server that several programs share. A few connections, opened when they are needed and used by one piece of work
-//! at a time; a thread of their own drives them, so that whoever waits may wait anywhere. Nobody waits longer than agreed,
-//! neither for a connection nor for a statement; a server that did not answer is not asked again for a moment.
+//! A PostgreSQL server shared by several processes. A few connections are opened on demand, each used by one piece of
+//! work at a time. A separate thread drives them, so that callers can wait in any thread. Waits for connections and
+//! statements are bounded. After a failure, the server is not contacted for a moment.
 
 mod address;
 mod schema;
@@ -22,31 +22,31 @@ use super::{SqlAccess, SqlSession, SqlValue, first, values};
 use crate::error::Problem;
 use crate::gate::ConnectionGate;
 
-/// How many connections one program uses at most.
+/// The most connections per process.
 const CONNECTIONS: usize = 8;
-/// For how long a server that could not be reached is not asked again.
+/// The pause after the server could not be reached or did not answer.
 const REST: Duration = Duration::from_secs(1);
-/// The lock under which tables are created and changed.
+/// The lock for creating and migrating tables.
 const MIGRATION: i32 = 0;
-/// The first half of all our locks: `cogn` in ASCII.
+/// The first half of all lock ids: `cogn` in ASCII.
 const LOCKS: i32 = 0x636f_676e;
-/// What one question that sees one moment may take: it reads everything.
+/// The time limit for a statement in a snapshot, which may read everything, or in a migration.
 const LONG: Duration = Duration::from_mins(10);
 
-/// A server.
+/// A connection pool for one server.
 #[derive(Debug)]
 pub(crate) struct PgServer {
     address: ServerAddress,
-    /// Taken out only when it ends.
+    /// Taken only on drop.
     driver: Option<Runtime>,
     gate: ConnectionGate,
     idle: Mutex<Vec<Arc<Client>>>,
-    /// Since when and why the server is not asked.
+    /// The start and the reason of the current pause.
     resting: Mutex<Option<(Instant, Problem)>>,
 }
 
 impl PgServer {
-    /// Connects to a server and brings its tables up to date.
+    /// Connects to a server and migrates its tables.
     pub(crate) fn open(place: &Path, password: Option<&str>, patience: Duration) -> Result<Self, Problem> {
         let address = ServerAddress::read(place, password, patience)?;
         let driver = Builder::new_multi_thread()
@@ -66,19 +66,19 @@ impl PgServer {
         Ok(server)
     }
 
-    /// The address without anything secret.
+    /// Returns the address without secrets.
     pub(crate) fn shown(&self) -> PathBuf {
         PathBuf::from(&self.address.shown)
     }
 
-    /// Does some work: one transaction, with the locks that it needs.
+    /// Runs a piece of work in one transaction, with its locks.
     pub(crate) fn work<T>(
         &self,
         access: SqlAccess,
         patience: Duration,
         work: impl FnOnce(&mut dyn SqlSession) -> Result<T, Problem>,
     ) -> Result<T, Problem> {
-        // Whoever does not want to wait still has to send something and hear the answer.
+        // Even a call without patience needs one round trip.
         let limit = patience.max(SHORT);
         let begin = match access {
             SqlAccess::Look => opening("", limit, &[]),
@@ -102,7 +102,7 @@ impl PgServer {
         let _turn = self.gate.enter(patience).ok_or(Problem::Busy(patience))?;
         let driver = self.driver()?.handle();
         let client = self.connection(patience.max(SHORT))?;
-        // A connection that is not given back ends, and with it all that it had not finished.
+        // A connection that is not returned is closed, which aborts its transaction.
         let mut session = PgSession { client, driver, limit: limit + SLACK };
         let done = session.batch(begin).and_then(|()| {
             let value = work(&mut session)?;
@@ -155,7 +155,7 @@ impl PgServer {
             match tls {
                 None => {
                     let (client, connection) = config.connect(NoTls).await?;
-                    // Why a connection ended is heard by whoever uses it.
+                    // The user of a connection gets the reason for its end.
                     driver.spawn(async move { drop(connection.await) });
                     Ok(client)
                 }
@@ -173,14 +173,14 @@ impl PgServer {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(client);
     }
 
-    /// Does not ask the server for a moment. Its other connections are no better.
+    /// Pauses contact with the server and drops the idle connections, which have probably failed too.
     fn rest(&self, problem: &Problem) {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
         *self.resting.lock().unwrap_or_else(PoisonError::into_inner) =
             Some((Instant::now(), problem.clone()));
     }
 
-    /// Goes through the steps that the database has not seen. Of several programs that come at once the first does it.
+    /// Runs the migration steps that the database has not run. With concurrent processes, the first one migrates.
     fn bring_up(&self, patience: Duration) -> Result<(), Problem> {
         let version = format!("SELECT version FROM {}.cogn_schema", schema::SCHEMA);
         let known = schema::KNOWN;
@@ -201,7 +201,7 @@ impl PgServer {
             Some(found) if found > known => return Err(Problem::Newer { found, known }),
             _ => {}
         }
-        // Not only our tables: the schema itself may not be there yet.
+        // The schema itself may not exist yet.
         let begin = format!("BEGIN; SELECT pg_advisory_xact_lock({LOCKS}, {MIGRATION})");
         self.transact(&begin, patience, LONG, |session| {
             let prepare = format!(
@@ -227,12 +227,12 @@ impl PgServer {
     }
 }
 
-/// By how much the server's own limit comes before ours: it says why.
+/// The server's timeout is this much shorter than ours, because its error gives the reason.
 const SLACK: Duration = Duration::from_millis(250);
-/// What whoever does not want to wait waits at most.
+/// The shortest time limit, even for calls without patience.
 const SHORT: Duration = Duration::from_millis(250);
 
-/// How a transaction begins: one message, however much it says.
+/// Returns the start of a transaction, as one message to save round trips.
 fn opening(mode: &str, limit: Duration, locks: &[i32]) -> String {
     let opened = format!(
         "BEGIN{mode}; SET LOCAL search_path = {}; SET LOCAL statement_timeout = {}",
@@ -243,7 +243,7 @@ fn opening(mode: &str, limit: Duration, locks: &[i32]) -> String {
     locked.fold(opened, |sql, lock| sql + &lock)
 }
 
-/// The statements of a step: those that a line ends with a semicolon, but for the body of a function.
+/// Splits a step into statements at semicolons at line ends. The function after the SQL comment stays in one piece.
 fn statements(step: &str) -> Vec<&str> {
     let (plain, function) = step
         .split_once("-- ")
@@ -257,7 +257,7 @@ impl Drop for PgServer {
     fn drop(&mut self) {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
         if let Some(driver) = self.driver.take() {
-            // A runtime may not be waited for in a task of another.
+            // A runtime must not be dropped with a blocking wait inside a task of another one.
             driver.shutdown_background();
         }
     }

@@ -1,12 +1,12 @@
-//! The tables of a server, as a list of steps that each database has gone through up to its version, as a file has. The tables
-//! and columns are those of a file, so that rules find the same and a copy is a copy. Texts are compared byte by byte, as a
-//! file does. Whoever comes first brings a database up to date, and the others wait for it.
+//! The tables on a server, as a list of migration steps, like those of a file. Tables and columns match those of a
+//! file, so that rules work on both and stores can be copied. Texts are compared byte by byte, as in a file. The
+//! first process migrates the database, and the others wait.
 //! Refuses databases of newer versions of this program.
 
-/// Where the tables are: a schema of their own, beside whatever else the database has.
+/// The schema of the tables, separate from other content of the database.
 pub(super) const SCHEMA: &str = "cogn";
 
-/// Step n brings a database from version n to n + 1.
+/// The migration steps: step n migrates a database from version n to n + 1.
 pub(super) const STEPS: [&str; 1] = [r#"
     CREATE TABLE audit (
         id BIGINT PRIMARY KEY,

@@ -1,5 +1,5 @@
-//! One connection to a server in the words of rules. Each statement is carried over to the thread of the driver and waited for,
-//! never longer than agreed. Statements have no names on the server, so that a pooler may stand in between.
+//! Runs statements on one connection. Each statement runs on the driver's thread, and the caller waits for it up to a
+//! time limit. Statements are unnamed on the server, so that a connection pooler can be used.
 
 use std::future::Future;
 use std::ops::ControlFlow;
@@ -17,19 +17,19 @@ use tokio_postgres::{Client, Row, RowStream};
 use super::super::{SqlDialect, SqlRow, SqlSession, SqlValue};
 use crate::error::Problem;
 
-/// How many rows are carried over at once.
+/// The number of rows fetched at once.
 const ROWS: usize = 256;
 
-/// A connection that is used for one piece of work.
+/// A connection during one piece of work.
 pub(super) struct PgSession<'a> {
     pub(super) client: Arc<Client>,
     pub(super) driver: &'a Handle,
-    /// How long one statement may take.
+    /// The time limit for one statement.
     pub(super) limit: Duration,
 }
 
 impl PgSession<'_> {
-    /// Several statements without values.
+    /// Executes several statements without parameters.
     pub(super) fn batch(&self, sql: &str) -> Result<(), Problem> {
         let (client, sql) = (Arc::clone(&self.client), sql.to_owned());
         let limit = self.limit;
@@ -38,8 +38,8 @@ impl PgSession<'_> {
     }
 }
 
-/// Lets the driver do something and waits for it on this thread, which may be one of another runtime: its other tasks go on
-/// meanwhile.
+/// Runs work on the driver and blocks this thread until it is done. On a multi-threaded runtime, the other tasks of
+/// this thread are moved to another one.
 pub(super) fn wait<T: Send + 'static>(
     driver: &Handle,
     limit: Duration,
@@ -60,7 +60,7 @@ pub(super) fn wait<T: Send + 'static>(
     }
 }
 
-/// Reads what the server says.
+/// Classifies a server error.
 pub(super) fn said(error: &tokio_postgres::Error, limit: Duration) -> Problem {
     let Some(report) = error.as_db_error() else {
         let mut why = error.to_string();
@@ -73,7 +73,7 @@ pub(super) fn said(error: &tokio_postgres::Error, limit: Duration) -> Problem {
     };
     let message = report.message().to_owned();
     match report.code().code() {
-        // Cancelled by a time limit, or by an operator.
+        // Cancelled by a timeout or by an operator.
         "57014" | "55P03" => Problem::Busy(limit),
         "53100" => Problem::Full,
         "25006" => Problem::ReadOnly,
@@ -88,7 +88,7 @@ pub(super) fn said(error: &tokio_postgres::Error, limit: Duration) -> Problem {
     }
 }
 
-/// `?1` in the words of the server.
+/// Converts `?1` to the server's syntax.
 fn places(sql: &str) -> String {
     sql.replace('?', "$")
 }
@@ -97,7 +97,7 @@ type TypedValue = (SqlValue, Type);
 
 fn typed(values: &[SqlValue]) -> Vec<TypedValue> {
     let type_of = |value: &SqlValue| match value {
-        // The server finds out from what stands around it.
+        // The server infers the type from the context.
         SqlValue::Null => Type::UNKNOWN,
         SqlValue::Integer(_) => Type::INT8,
         SqlValue::Real(_) => Type::FLOAT8,
@@ -107,7 +107,7 @@ fn typed(values: &[SqlValue]) -> Vec<TypedValue> {
     values.iter().map(|value| (value.clone(), type_of(value))).collect()
 }
 
-/// Rows that are still to come.
+/// The rows not yet fetched.
 type Coming = Pin<Box<RowStream>>;
 
 async fn some(mut coming: Coming) -> Result<(Vec<Row>, Option<Coming>), tokio_postgres::Error> {
@@ -162,7 +162,7 @@ impl SqlSession for PgSession<'_> {
     }
 }
 
-/// A row in our words. There are no booleans in tables, but there are in questions.
+/// Converts a row. Tables have no booleans, but query results do.
 fn read(row: &Row) -> Result<SqlRow, Problem> {
     fn from<'a, T: tokio_postgres::types::FromSql<'a>>(
         row: &'a Row,

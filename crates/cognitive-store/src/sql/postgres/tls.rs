@@ -1,5 +1,5 @@
-//! TLS to a server with the roots of the system. A certificate that does not hold ends the connection; there is no way to
-//! switch that off but to speak in the clear.
+//! TLS to a server with the system's root certificates. An invalid certificate ends the connection. The check cannot
+//! be disabled, except by disabling TLS.
 
 use std::io;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ use tokio_rustls::client::TlsStream as Encrypted;
 
 type TlsError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Makes encrypted connections.
+/// Creates encrypted connections.
 #[derive(Clone)]
 pub(super) struct Tls(Arc<ClientConfig>);
 
@@ -42,7 +42,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for T
     }
 }
 
-/// The same for one server.
+/// Creates encrypted connections to one server name.
 pub(super) struct NamedTls(Arc<ClientConfig>, ServerName<'static>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for NamedTls {
