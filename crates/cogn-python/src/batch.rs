@@ -1,5 +1,5 @@
-//! Many runs of one module with a bound on how many go on at once: the core of `cogn.udf`. Answers come in the order of the
-//! inputs, and one for each: a row that cannot even be sent to a module is a failed envelope like any other.
+//! Runs one module many times with bounded concurrency: the core of `cogn.udf`. Returns one answer per input,
+//! in the order of the inputs. A row that cannot be sent to a module becomes a failed envelope.
 
 use std::sync::Arc;
 
@@ -20,14 +20,14 @@ use crate::options::PythonOptions;
 use crate::run::RunHandle;
 use crate::runtime::NativeRuntime;
 
-/// The most runs at once that a gate may let through.
+/// The highest concurrency of a gate.
 const MAX_WIDTH: usize = 10_000;
 
-/// Lets so many runs through at once, however many threads ask for them.
+/// Limits the number of concurrent runs, shared by all threads that use it.
 #[pyclass(frozen, name = "Gate", module = "cogn._native")]
 pub struct RunGate(Arc<Semaphore>);
 
-/// A row: its run, or why there is none.
+/// A row: its run, or the reason why there is none.
 type Row = Result<(ModuleRun, Scope), Failure>;
 
 #[pymethods]
@@ -42,7 +42,8 @@ impl RunGate {
         Ok(Self(Arc::new(Semaphore::new(width))))
     }
 
-    /// Runs a module for each row, a pair of input and options, and waits for all envelopes with the GIL released.
+    /// Runs a module for each row, a pair of input and options. Waits for all envelopes with the GIL
+    /// released.
     fn run_many<'py>(
         &self,
         py: Python<'py>,
@@ -53,7 +54,8 @@ impl RunGate {
         let rows = prepared(py, runtime, module, rows)?;
         let engine = engine(py)?;
         let gate = Arc::clone(&self.0);
-        // On a thread of the runtime, because this one would have to be woken for each row. What is dropped is ended.
+        // Runs on a thread of the runtime, because this one would have to be woken for each row. Dropping the
+        // set cancels it.
         let mut whole = JoinSet::new();
         whole.spawn_on(answered(gate, rows), engine.handle());
         let ended = engine.wait(py, async move { whole.join_next().await })?;
@@ -63,7 +65,7 @@ impl RunGate {
         LoopResult::Envelopes(envelopes).object(py).and_then(|list| Ok(list.cast_into()?))
     }
 
-    /// The same in the background; resolves a future of asyncio with the list.
+    /// Does the same in the background, and resolves an asyncio future with the list.
     fn start_many(
         &self,
         py: Python<'_>,
@@ -83,14 +85,14 @@ impl RunGate {
     }
 }
 
-/// The envelope of a row that never became a run.
+/// Returns the envelope of a row that never became a run.
 #[pyfunction]
 pub fn failed_row(py: Python<'_>, message: String) -> PyResult<Bound<'_, PyAny>> {
     failing::envelope(py, no_input(message).into_envelope())
 }
 
-/// The hash of each input, as receipts and `cogn batch` have it. What is no input has one as well: that of the reason as a text, which no
-/// input has.
+/// Returns the hash of each input, as in receipts and `cogn batch`. An invalid input also gets one: the hash
+/// of its error message as a string, which no valid input has.
 #[pyfunction]
 pub fn input_hashes(py: Python<'_>, inputs: &Bound<'_, PyList>) -> Vec<String> {
     let value = |input: Bound<'_, PyAny>| {
@@ -103,7 +105,8 @@ fn no_input(message: String) -> Failure {
     Failure::new(ErrorCode::InvalidInput, message)
 }
 
-/// What is wrong with an option is an exception, because it is wrong for every row. What is wrong with an input is not.
+/// Prepares the runs. An invalid option raises an exception, because it affects every row; an invalid input
+/// only fails its row.
 fn prepared(
     py: Python<'_>,
     runtime: &NativeRuntime,
@@ -122,13 +125,13 @@ fn prepared(
     Ok(runs)
 }
 
-/// Dropping the future ends all runs that are not over.
+/// Runs all rows. Dropping the future cancels all unfinished runs.
 async fn answered(gate: Arc<Semaphore>, rows: Vec<Row>) -> Vec<Envelope> {
     let mut envelopes: Vec<Option<Envelope>> = rows.iter().map(|_| None).collect();
     let mut running = JoinSet::new();
     for (index, row) in rows.into_iter().enumerate() {
-        // A row waits here and not in a task of its own, so that none begins while the others are being ended. The gate is never
-        // closed.
+        // Rows wait here and not in separate tasks, so that none starts while the others are being cancelled.
+        // The gate is never closed.
         let permit = Arc::clone(&gate).acquire_owned().await;
         running.spawn(async move {
             let _permit = permit;

@@ -1,6 +1,6 @@
-//! The way from a run to an event loop of asyncio. Threads of the runtime put results into a queue and wake the loop through a
-//! socket, so that they never wait for the GIL; the loop takes all results at once. Loops that watch no sockets are woken by
-//! `call_soon_threadsafe`.
+//! Delivers results from runs to an asyncio event loop. Runtime threads put results into a queue and wake the
+//! loop through a socket, so that they never wait for the GIL. The loop takes all results at once. Loops that
+//! cannot watch sockets are woken by `call_soon_threadsafe`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -12,18 +12,18 @@ use pyo3::types::PyList;
 use crate::platform::{self, WakingSockets};
 use crate::{failing, to_python};
 
-/// What a run has to say to the program.
+/// A result for the Python program.
 pub enum LoopResult {
     /// The answer.
     Envelope(Box<Envelope>),
     /// The answers of many runs.
     Envelopes(Vec<Envelope>),
-    /// A piece of it, or the end of the stream.
+    /// A chunk of a stream, or its end.
     Chunk(Option<Box<Chunk>>),
 }
 
 impl LoopResult {
-    /// As a Python object; `None` for the end of a stream.
+    /// Converts it to a Python object; `None` for the end of a stream.
     pub fn object(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         match self {
             Self::Envelope(envelope) => failing::envelope(py, *envelope),
@@ -46,13 +46,13 @@ pub struct Bridge {
     event_loop: Py<PyAny>,
     queue: Mutex<Vec<(Py<PyAny>, LoopResult)>>,
     sockets: WakingSockets,
-    /// Whether the loop watches the socket.
+    /// True if the loop watches the socket.
     is_watched: AtomicBool,
 }
 
 #[pymethods]
 impl Bridge {
-    /// A bridge to a loop, which has to run in this thread. Where the loop watches sockets, it is told which one.
+    /// Creates a bridge to a loop, which has to run in this thread.
     #[new]
     fn new(event_loop: Bound<'_, PyAny>) -> PyResult<Self> {
         Ok(Self {
@@ -63,24 +63,24 @@ impl Bridge {
         })
     }
 
-    /// The number of the socket that the loop has to watch; `None` where there are none.
+    /// The descriptor of the socket that the loop has to watch; `None` if the platform has none.
     #[getter]
     fn watched(&self) -> Option<i32> {
         platform::watched(&self.sockets)
     }
 
-    /// Takes note that this loop watches no sockets.
+    /// Records that this loop cannot watch sockets.
     fn watch_nothing(&self) {
         self.is_watched.store(false, Ordering::Release);
     }
 
-    /// Hands over what has come. Called by the loop.
+    /// Delivers the queued results. Called by the loop.
     fn deliver(&self, py: Python<'_>) -> PyResult<()> {
         platform::rest(&self.sockets);
         let due = std::mem::take(&mut *self.queue.lock().unwrap_or_else(PoisonError::into_inner));
         for (future, outcome) in due {
             let future = future.bind(py);
-            // It is done already if the program has cancelled it.
+            // The future is already done if the program has cancelled it.
             if future.call_method0(pyo3::intern!(py, "done"))?.is_truthy()? {
                 continue;
             }
@@ -105,7 +105,7 @@ pub fn send(bridge: &Py<Bridge>, future: Py<PyAny>, outcome: LoopResult) {
         queue.len() == 1
     };
     if first && !(shared.is_watched.load(Ordering::Acquire) && platform::wake(&shared.sockets)) {
-        // A loop that is closed takes nothing any more, and nobody waits for it.
+        // A closed loop accepts no more results, and no task waits for them.
         Python::try_attach(|py| {
             let deliver = bridge.getattr(py, "deliver").ok()?;
             shared.event_loop.call_method1(py, "call_soon_threadsafe", (deliver,)).ok()

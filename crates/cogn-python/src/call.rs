@@ -1,5 +1,5 @@
-//! What a model is asked, as a function in Python sees it: attributes and members by the same names. Nothing is copied before
-//! somebody asks for it.
+//! The model call as a Python function sees it: attributes, and members with the same names. Values are only
+//! copied on access.
 
 use cogn::ModelCall;
 use pyo3::exceptions::PyKeyError;
@@ -25,7 +25,7 @@ const NAMES: [&str; 13] = [
     "answer_now",
 ];
 
-/// What a model is asked.
+/// A call to a model.
 #[pyclass(frozen, mapping, name = "Call", module = "cogn._native")]
 pub struct CallView(pub ModelCall);
 
@@ -46,7 +46,7 @@ impl CallView {
         &self.0.module
     }
 
-    /// The same as turns of a conversation: `system`, worked examples, `user`.
+    /// The same as chat messages: `system`, worked examples, `user`.
     #[getter]
     fn messages<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let turns = PyList::empty(py);
@@ -77,7 +77,7 @@ impl CallView {
         Ok(examples)
     }
 
-    /// The contract in the dialect that the provider names in its attribute `dialect`; `None` if it names none.
+    /// The contract in the dialect from the provider's attribute `dialect`; `None` without that attribute.
     #[getter]
     fn schema<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.0.schema.as_ref().map(|schema| to_python::object(py, &schema.schema)).transpose()
@@ -98,19 +98,19 @@ impl CallView {
         self.0.max_output_tokens
     }
 
-    /// How many tokens the model may think before it answers; `None` if nobody says.
+    /// The token limit for thinking before the answer; `None` if it is not set.
     #[getter]
     fn thinking(&self) -> Option<u32> {
         self.0.thinking
     }
 
-    /// In seconds.
+    /// The timeout in seconds.
     #[getter]
     fn timeout(&self) -> f64 {
         self.0.timeout.as_secs_f64()
     }
 
-    /// Each with its number, its type and its bytes as base64.
+    /// The media items, each with its number, its type and its bytes as base64.
     #[getter]
     fn media<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let media = PyList::empty(py);

@@ -1,5 +1,5 @@
-//! Where a run was asked for: the event loop and the context variables that functions of the program see when the run calls
-//! them, and the replies that were recorded for it. Both travel with the run, not with the runtime, which many runs share.
+//! The Python caller of a run (event loop and context variables, for functions that the run calls) and the
+//! recorded replies of the run. Both belong to the run and not to the runtime, which many runs share.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 
-/// What belongs to one run and not to its runtime.
+/// The data that belongs to one run and not to its runtime.
 pub type Scope = (Option<Arc<AskedFrom>>, Option<Replies>);
 
 /// Recorded replies by module.
 pub type Replies = Arc<BTreeMap<String, String>>;
 
-/// The place in a Python program that asked for a run.
+/// The Python caller of a run.
 pub struct AskedFrom {
     /// The running event loop, or `None`.
     pub event_loop: Py<PyAny>,
@@ -33,7 +33,7 @@ tokio::task_local! {
     static SCOPE: Scope;
 }
 
-/// A future with what belongs to its run. Nothing is done where there is nothing.
+/// Runs a future with the scope of its run. Does nothing if the scope is empty.
 pub async fn within<T>(scope: Scope, future: impl Future<Output = T>) -> T {
     if scope.0.is_none() && scope.1.is_none() {
         return future.await;
@@ -41,12 +41,12 @@ pub async fn within<T>(scope: Scope, future: impl Future<Output = T>) -> T {
     SCOPE.scope(scope, future).await
 }
 
-/// Who asked for this run, if it is known.
+/// Returns the caller of the current run, if it is known.
 pub fn caller() -> Option<Arc<AskedFrom>> {
     SCOPE.try_with(|(caller, _)| caller.clone()).ok().flatten()
 }
 
-/// The replies that were recorded for this run.
+/// Returns the recorded replies of the current run.
 pub fn replies() -> Option<Replies> {
     SCOPE.try_with(|(_, replies)| replies.clone()).ok().flatten()
 }

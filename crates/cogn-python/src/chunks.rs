@@ -1,5 +1,5 @@
-//! A run in pieces, as Python pulls it: by a loop that waits, or by a future of asyncio. The run goes on only while somebody
-//! asks for the next piece; dropping or closing it cancels the run.
+//! A run as a stream of chunks, which Python pulls synchronously or through an asyncio future. The run only
+//! progresses while a chunk is requested; dropping or closing the stream cancels it.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,13 +17,13 @@ use crate::to_python;
 
 type Source = Pin<Box<dyn Stream<Item = Chunk> + Send>>;
 
-/// The pieces of one run.
+/// The chunks of one run.
 #[pyclass(frozen, name = "Chunks", module = "cogn._native")]
 pub struct ChunkIterator {
     engine: Arc<Engine>,
     generation: u64,
     scope: Scope,
-    /// Empty while somebody waits for the next piece, and at the end.
+    /// `Busy` while a thread waits for the next chunk, `Over` at the end.
     source: Arc<Mutex<SourceState>>,
 }
 
@@ -43,7 +43,7 @@ impl ChunkIterator {
         Self { engine, generation: engine::generation(), scope, source }
     }
 
-    /// The source, for the one who asks next.
+    /// Takes the source in order to pull the next chunk.
     fn take(&self) -> PyResult<Option<Source>> {
         if self.generation != engine::generation() {
             return Err(PyRuntimeError::new_err(
@@ -64,7 +64,7 @@ impl ChunkIterator {
     }
 }
 
-/// Puts the source back, unless the stream is over or was closed in the meantime.
+/// Returns the source, unless the stream ended or was closed in the meantime.
 fn put_back(state: &Mutex<SourceState>, source: Option<Source>) {
     let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
     if matches!(*state, SourceState::Busy) {
@@ -131,7 +131,7 @@ impl ChunkIterator {
             &mut *self.source.lock().unwrap_or_else(PoisonError::into_inner),
             SourceState::Over,
         );
-        // What is dropped may have to call Python.
+        // Dropping the source may call Python, so the GIL is released.
         py.detach(|| {
             let _context = self.engine.handle().enter();
             drop(old);
@@ -142,7 +142,7 @@ impl ChunkIterator {
 impl Drop for ChunkIterator {
     fn drop(&mut self) {
         if self.generation != engine::generation() {
-            // What was begun before a fork belongs to the parent.
+            // A stream from before a fork belongs to the parent process.
             let state = &mut *self.source.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::forget(std::mem::replace(state, SourceState::Over));
             return;

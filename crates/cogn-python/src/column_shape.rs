@@ -1,5 +1,6 @@
-//! What `data` of a module looks like as a column of a data frame, made of the types that `cogn types` writes. What has no type
-//! in a column (unions, objects with free names, types that contain themselves) is JSON text. Knows nothing of Arrow.
+//! The shape of a module's `data` as a data frame column, built from the types that `cogn types` writes.
+//! Types without a column form (unions, objects with free names, recursive types) become JSON text. Knows
+//! nothing of Arrow.
 
 use std::sync::Arc;
 
@@ -11,26 +12,27 @@ use serde_json::{Value, json};
 use crate::runtime::NativeRuntime;
 use crate::{failing, to_python};
 
-/// The deepest struct; what is deeper is JSON text.
+/// The deepest struct; deeper values become JSON text.
 const MAX_STRUCT_DEPTH: usize = 16;
-/// The most members of all structs together; a module with more gets one text.
+/// The most members of all structs together; a module with more gets a single JSON text.
 const MAX_MEMBERS: usize = 1_000;
 
-/// The shape of a module's column, see [`shape`].
+/// Returns the shape of a module's column, see [`shape`].
 #[pyfunction]
 pub fn column_shape<'py>(
     py: Python<'py>,
     runtime: &NativeRuntime,
     module: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
-    // Who only plans a query has often no key.
+    // Only loads the module: a program that plans a query often has no key.
     let modules = runtime.runtime(py)?.modules();
     let loaded = py.detach(|| modules.module(module)).map_err(|failure| failing::exception(py, failure))?;
     to_python::object(py, &shape(&loaded))
 }
 
-/// `{"data": SHAPE, "input": [[name, SHAPE, required], …]}`. A shape is `"text"`, `"integer"`, `"number"`, `"boolean"`, `"word"`
-/// (a listed value, or the text of a custom one), `"json"`, `{"list": SHAPE}` or `{"struct": [[name, SHAPE], …]}`.
+/// Builds `{"data": SHAPE, "input": [[name, SHAPE, required], …]}`. A shape is `"text"`, `"integer"`,
+/// `"number"`, `"boolean"`, `"word"` (a listed value, or the text of a custom one), `"json"`,
+/// `{"list": SHAPE}` or `{"struct": [[name, SHAPE], …]}`.
 fn shape(module: &Arc<Module>) -> Value {
     let set = TypeSet::new(std::slice::from_ref(module));
     let Some(types) = set.modules.first() else { return json!({ "data": "json", "input": [] }) };
@@ -61,7 +63,7 @@ impl<'a> ShapeReader<'a> {
             .collect()
     }
 
-    /// `above` are the names of the types that this one is in.
+    /// Returns the shape of a named type; `above` contains the names of the enclosing types.
     fn named(&mut self, name: &str, above: &mut Vec<String>) -> Value {
         if above.len() >= MAX_STRUCT_DEPTH
             || self.members > MAX_MEMBERS
@@ -98,7 +100,8 @@ impl<'a> ShapeReader<'a> {
         }
     }
 
-    /// Every value of a column may be missing, so `null` is no type of its own.
+    /// Returns the shape of a union. Every value of a column may be missing, so `null` does not count as a
+    /// type.
     fn union(&mut self, parts: &'a [TypeExpr], above: &mut Vec<String>) -> Value {
         let mut shapes: Vec<Value> = Vec::new();
         let mut has_custom = false;

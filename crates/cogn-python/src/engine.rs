@@ -1,8 +1,9 @@
-//! The tokio runtime that all runs of a process share, and how a Python thread waits for one: with the GIL released, and, in the
-//! main thread, with an eye on Ctrl-C. A child of a fork starts anew; at the end of the interpreter everything is stopped before
-//! Python goes away.
+//! The tokio runtime that all runs of a process share. Python threads wait for it with the GIL released; the
+//! main thread also checks for Ctrl-C. The child of a fork creates a new one. At interpreter shutdown,
+//! everything is stopped before Python goes away.
 //!
-//! [`ENGINE`] is only locked by a thread that holds the GIL. A fork holds it too, so the lock is free in every child.
+//! [`ENGINE`] is only locked by a thread that holds the GIL. A fork holds it too, so the lock is free in
+//! every child.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -17,18 +18,18 @@ use tokio::sync::watch;
 
 use crate::failing;
 
-/// How often the main thread asks whether somebody pressed Ctrl-C while it waits.
+/// The interval at which the waiting main thread checks for Ctrl-C.
 const SIGNAL_CHECK: Duration = Duration::from_millis(50);
-/// How long the end of the interpreter waits for runs that were told to stop.
+/// The longest wait for cancelled runs at interpreter shutdown.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 static ENGINE: Mutex<Option<Arc<Engine>>> = Mutex::new(None);
-/// Counts the forks that this process came from; what was made before the last one is not used any more.
+/// The number of forks that led to this process. Objects from before the last fork are not used any more.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// Whether this is the thread that signals are delivered to; unknown at first.
+    /// True if this thread receives signals; `None` until checked.
     static IS_MAIN: Cell<Option<bool>> = const { Cell::new(None) };
 }
 
@@ -37,11 +38,11 @@ pub struct Engine {
     runtime: Mutex<Option<Runtime>>,
     handle: Handle,
     closing: watch::Sender<bool>,
-    /// How many threads wait in here.
+    /// The number of threads that wait in [`Engine::wait`].
     waiting: AtomicUsize,
 }
 
-/// One thread that waits, counted.
+/// Counts one waiting thread until it is dropped.
 struct Waiter<'a>(&'a AtomicUsize);
 
 impl<'a> Waiter<'a> {
@@ -57,12 +58,12 @@ impl Drop for Waiter<'_> {
     }
 }
 
-/// How many forks this process came from.
+/// Returns the number of forks that led to this process.
 pub fn generation() -> u64 {
     GENERATION.load(Ordering::Acquire)
 }
 
-/// The engine of this process, made at first use.
+/// Returns the engine of this process, and creates it at first use.
 pub fn engine(py: Python<'_>) -> PyResult<Arc<Engine>> {
     if CLOSED.load(Ordering::Acquire) {
         if !is_main_thread(py)? {
@@ -87,12 +88,13 @@ pub fn engine(py: Python<'_>) -> PyResult<Arc<Engine>> {
 }
 
 impl Engine {
-    /// The handle, to start tasks with.
+    /// Returns the handle for starting tasks.
     pub fn handle(&self) -> &Handle {
         &self.handle
     }
 
-    /// Waits for something with the GIL released. A signal whose handler raises, such as Ctrl-C, drops the future.
+    /// Waits for a future with the GIL released. A signal handler that raises, such as Ctrl-C, drops the
+    /// future.
     pub fn wait<T: Send>(&self, py: Python<'_>, future: impl Future<Output = T> + Send) -> PyResult<T> {
         if Handle::try_current().is_ok() {
             return Err(PyRuntimeError::new_err(
@@ -102,7 +104,7 @@ impl Engine {
         let is_main = is_main_thread(py)?;
         let mut closing = self.closing.subscribe();
         let waiter = Waiter::new(&self.waiting);
-        // A stream may ask for its next piece when all is over already, which is no change any more.
+        // A stream may request a chunk after shutdown has begun; `changed` would not report that again.
         if *closing.borrow_and_update() {
             drop(waiter);
             if !is_main {
@@ -137,9 +139,9 @@ impl Engine {
     }
 }
 
-/// Where a thread other than the main one ends up when the interpreter ends: it can only be a daemon by then, since the others were waited
-/// for. An exception would be printed while the interpreter takes its streams down, which aborts the process; so it stays, as Python
-/// lets daemons stay that ask for the GIL.
+/// Parks a thread that is not the main one at interpreter shutdown. Only daemon threads remain by then.
+/// Raising an exception would print while the interpreter closes its streams, which aborts the process.
+/// Python itself also parks daemon threads that request the GIL.
 fn stay(py: Python<'_>) -> ! {
     py.detach(|| park())
 }
@@ -150,7 +152,7 @@ fn park() -> ! {
     }
 }
 
-/// Runs the handlers of signals that have come; Ctrl-C is an error.
+/// Runs the handlers of pending signals; Ctrl-C is an error.
 fn pending_signals(py: Python<'_>) -> PyResult<()> {
     py.check_signals()
 }
@@ -169,8 +171,8 @@ fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
     Ok(is_main)
 }
 
-/// Called in the child after a fork. The threads of the runtime stayed behind, so it is left alone, and what it holds is not
-/// given back: nobody could say in which state it is.
+/// Called in the child after a fork. The runtime's threads exist only in the parent and its state is unknown,
+/// so it is leaked and not dropped.
 #[pyfunction]
 pub fn after_fork() {
     GENERATION.fetch_add(1, Ordering::AcqRel);
@@ -179,7 +181,8 @@ pub fn after_fork() {
     std::mem::forget(kept);
 }
 
-/// Called at the end of the interpreter: cancels all runs and waits until no thread of ours can ask for Python again.
+/// Called at interpreter shutdown: cancels all runs and waits until none of our threads can call Python
+/// again.
 #[pyfunction]
 pub fn close(py: Python<'_>) {
     CLOSED.store(true, Ordering::Release);

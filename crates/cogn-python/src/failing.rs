@@ -1,4 +1,4 @@
-//! Envelopes and failures as Python sees them: `cogn.Envelope`, a dictionary, and `cogn.Failure`, an exception.
+//! Converts envelopes and failures for Python: `cogn.Envelope` is a dictionary, `cogn.Failure` an exception.
 
 use cogn::{Envelope, Failure};
 use pyo3::exceptions::PyRuntimeError;
@@ -8,22 +8,22 @@ use pyo3::types::{PyDict, PyType};
 
 use crate::to_python;
 
-/// Where both classes are defined.
+/// The Python module that defines both classes.
 const HOME: &str = "cogn._envelope";
 
-/// The envelope as the runtime made it, behind the dictionary that Python sees.
+/// The original envelope behind the Python dictionary.
 #[pyclass(frozen, module = "cogn._native")]
 pub struct Written(Envelope);
 
 #[pymethods]
 impl Written {
-    /// The text that the runtime writes.
+    /// The JSON text that the runtime writes.
     fn json(&self) -> PyResult<String> {
         serde_json::to_string(&self.0).map_err(|error| PyRuntimeError::new_err(error.to_string()))
     }
 }
 
-/// An envelope as `cogn.Envelope`.
+/// Converts an envelope to `cogn.Envelope`.
 pub fn envelope(py: Python<'_>, envelope: Envelope) -> PyResult<Bound<'_, PyAny>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let made = CLASS.import(py, HOME, "Envelope")?.call0()?;
@@ -32,7 +32,7 @@ pub fn envelope(py: Python<'_>, envelope: Envelope) -> PyResult<Bound<'_, PyAny>
     Ok(made)
 }
 
-/// A failure as `cogn.Failure`.
+/// Converts a failure to `cogn.Failure`.
 pub fn exception(py: Python<'_>, failure: Failure) -> PyErr {
     let made = envelope(py, failure.into_envelope()).and_then(|envelope| {
         static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();

@@ -1,5 +1,5 @@
-//! Python values as JSON. What has no form in JSON is a `TypeError` that names the place of the value, as in `input["a"][3]`.
-//! Copies each value once; keys have to be strings.
+//! Converts Python values to JSON. A value without a JSON form raises a `TypeError` that names its place,
+//! such as `input["a"][3]`. Copies each value once; keys must be strings.
 
 use std::fmt::Write as _;
 
@@ -9,13 +9,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use serde_json::{Map, Number, Value};
 
-/// The way from the root to a value, innermost first.
+/// One step of the path to a value.
 enum Step<'a> {
     Key(&'a str),
     Index(usize),
 }
 
-/// Where a value is.
+/// The path of a value, as a list that is linked to its parent.
 struct ValuePlace<'a> {
     step: Option<Step<'a>>,
     above: Option<&'a ValuePlace<'a>>,
@@ -34,7 +34,7 @@ impl<'a> ValuePlace<'a> {
             Some(above) => above.write(name, text),
             None => text.push_str(name),
         }
-        // A text can always be written to.
+        // Writing to a string never fails.
         let _ = match &self.step {
             Some(Step::Key(key)) => write!(text, "[{}]", Value::from(*key)),
             Some(Step::Index(index)) => write!(text, "[{index}]"),
@@ -49,7 +49,7 @@ impl<'a> ValuePlace<'a> {
     }
 }
 
-/// A value as JSON; `name` is what the caller calls it.
+/// Converts a value to JSON; `name` is the caller's name for it, for error messages.
 pub fn value(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Value> {
     convert(name, object, &ValuePlace::ROOT)
 }
@@ -64,7 +64,7 @@ fn convert(name: &str, object: &Bound<'_, PyAny>, place: &ValuePlace<'_>) -> PyR
     if object.is_none() {
         return Ok(Value::Null);
     }
-    // Before numbers: in Python `True` is one.
+    // Checked before numbers, because `True` is an integer in Python.
     if let Ok(truth) = object.cast::<PyBool>() {
         return Ok(Value::Bool(truth.is_true()));
     }
@@ -118,7 +118,8 @@ fn array_of<'py>(
     Ok(Value::Array(array))
 }
 
-/// Numbers that JSON readers of this runtime would round are rounded here as well, so that every surface sees the same.
+/// Converts an integer. Integers that the runtime's JSON parser would round are rounded here too, so that
+/// every surface sees the same value.
 fn whole(name: &str, number: &Bound<'_, PyInt>, place: &ValuePlace<'_>) -> PyResult<Value> {
     if let Ok(small) = number.extract::<i64>() {
         return Ok(Value::from(small));
@@ -130,7 +131,7 @@ fn whole(name: &str, number: &Bound<'_, PyInt>, place: &ValuePlace<'_>) -> PyRes
     rounded.map(Value::Number).ok_or_else(|| place.refuse(name, "the number is too large"))
 }
 
-/// The name of a value's type, for people.
+/// The name of a value's type, for error messages.
 pub fn type_name(object: &Bound<'_, PyAny>) -> String {
     object.get_type().qualname().map_or_else(|_| "unknown".to_owned(), |name| name.to_string())
 }

@@ -1,5 +1,5 @@
-//! Functions of the program that a run calls: started in Python by `cogn._callbacks`, on a thread or an event loop of Python's
-//! own, never on a thread of the runtime. What they say comes back through a channel; whoever drops the call cancels it.
+//! Python functions that a run calls. `cogn._callbacks` starts them on a Python thread or event loop, never
+//! on a runtime thread. Their results come back through a channel; dropping the call cancels it.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -10,17 +10,17 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use crate::caller;
 use crate::from_python;
 
-/// The Python half.
+/// The Python part of this module.
 const HOME: &str = "cogn._callbacks";
 
-/// What a function says.
+/// A message from a function.
 #[derive(Debug)]
 pub enum FunctionSaid {
     /// The next piece of its answer.
     Piece(String),
-    /// It is done.
+    /// It has finished.
     Done(FunctionAnswer),
-    /// It raised an exception, of a kind that `cogn._callbacks` names.
+    /// It raised an exception of one of the kinds in `cogn._callbacks`.
     Raised {
         /// `timeout`, `rate_limit`, `unavailable` or `error`.
         kind: String,
@@ -29,36 +29,36 @@ pub enum FunctionSaid {
     },
 }
 
-/// What a function returned.
+/// The return value of a function.
 #[derive(Debug, Default)]
 pub struct FunctionAnswer {
-    /// The answer, unless it came in pieces.
+    /// The answer, unless it was sent in pieces.
     pub value: Option<Value>,
     /// The model that answered.
     pub model: Option<String>,
-    /// Tokens read and written.
+    /// Input and output tokens.
     pub usage: Option<(u64, u64)>,
     /// `complete`, `cut_off` or `refused`.
     pub finish: Option<String>,
 }
 
-/// The place where a function of the program puts its answer.
+/// The channel through which a Python function sends its answer.
 #[pyclass(frozen, name = "Reply", module = "cogn._native")]
 pub struct ReplySlot(UnboundedSender<FunctionSaid>);
 
 #[pymethods]
 impl ReplySlot {
-    /// Takes a piece; says whether anybody still wants more.
+    /// Sends a piece. Returns whether the run still needs more.
     fn piece(&self, text: &Bound<'_, PyString>) -> PyResult<bool> {
         Ok(self.0.send(FunctionSaid::Piece(text.to_cow()?.into_owned())).is_ok())
     }
 
-    /// Whether anybody still waits for the answer.
+    /// Returns whether the run still waits for the answer.
     fn wanted(&self) -> bool {
         !self.0.is_closed()
     }
 
-    /// Takes the whole answer, or its end if it came in pieces.
+    /// Sends the whole answer, or its end if it was sent in pieces.
     #[pyo3(signature = (value = None, model = None, usage = None, finish = None))]
     fn done(
         &self,
@@ -68,20 +68,20 @@ impl ReplySlot {
         finish: Option<String>,
     ) -> PyResult<()> {
         let value = value.map(|value| from_python::value("answer", value)).transpose()?;
-        // Nobody to hear it is no error of the function.
+        // A dropped receiver is not an error of the function.
         let _ = self.0.send(FunctionSaid::Done(FunctionAnswer { value, model, usage, finish }));
         Ok(())
     }
 
-    /// Takes note of an exception.
+    /// Reports an exception.
     fn raised(&self, kind: String, message: String) {
         let _ = self.0.send(FunctionSaid::Raised { kind, message });
     }
 }
 
-/// A call that goes on in Python. Dropping it cancels it.
+/// A function call in progress. Dropping it cancels it.
 pub struct Started {
-    /// What the function says.
+    /// The messages of the function.
     pub said: UnboundedReceiver<FunctionSaid>,
     cancel: Option<Py<PyAny>>,
 }
@@ -90,20 +90,20 @@ impl Drop for Started {
     fn drop(&mut self) {
         self.said.close();
         if let Some(cancel) = self.cancel.take() {
-            // Without an interpreter there is nothing left to cancel.
+            // Without an interpreter there is nothing to cancel.
             Python::try_attach(|py| drop(cancel.call0(py)));
         }
     }
 }
 
 impl Started {
-    /// Takes note that the function is done, so that nothing has to be cancelled.
+    /// Records that the function has finished, so that dropping the call cancels nothing.
     pub fn ended(&mut self) {
         self.cancel = None;
     }
 }
 
-/// Starts a function with an argument. The error says why it could not even be started.
+/// Starts a function with an argument. The error is the reason why it could not be started.
 pub fn start(
     function: &Py<PyAny>,
     argument: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>,
@@ -127,12 +127,12 @@ pub fn start(
     }
 }
 
-/// An attribute of a function that is a text.
+/// Returns a string attribute of a function.
 pub fn text_attribute(function: &Bound<'_, PyAny>, name: &str) -> Option<String> {
     function.getattr(name).ok()?.extract().ok()
 }
 
-/// A member of a dictionary, `None` if it is absent or `None`.
+/// Returns a member of a dictionary; `None` if it is absent or `None`.
 pub fn member<'py>(members: &Bound<'py, PyDict>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
     Ok(members.get_item(name)?.filter(|value| !value.is_none()))
 }

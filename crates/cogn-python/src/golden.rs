@@ -1,5 +1,5 @@
-//! The golden tests of modules for pytest, and recorded replies for the tests of programs. Judges nothing itself: what passes is
-//! decided by `cognitive-testing`, the same that `cogn test` asks.
+//! Golden tests of modules for pytest, and recorded replies for the tests of programs. Judges nothing itself:
+//! `cognitive-testing` decides what passes, as for `cogn test`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::{from_python, to_python};
 
-/// What was recorded in a folder, see `cogn.replay`.
+/// The recordings of a folder, see `cogn.replay`.
 #[pyclass(frozen, name = "Recordings", module = "cogn._native")]
 pub struct RecordingsHandle(Recordings);
 
@@ -29,7 +29,7 @@ impl RecordingsHandle {
         Recordings::read(&place).map(Self).map_err(PyValueError::new_err)
     }
 
-    /// The replies for an input, by module; none where nothing was recorded.
+    /// Returns the recorded replies for an input, by module; empty if nothing was recorded.
     fn replies<'py>(
         &self,
         py: Python<'py>,
@@ -50,7 +50,8 @@ impl RecordingsHandle {
     }
 }
 
-/// The cases of a module folder, each with the file of its input, and what keeps the module from being tested at all.
+/// Lists the cases of a module folder, each with its input file, and the reason if the module cannot be
+/// tested at all.
 #[pyfunction]
 pub fn golden_cases(folder: PathBuf) -> (Vec<(String, PathBuf)>, Option<String>) {
     let trouble = load(&Folder::Disk(folder.clone())).err().map(|error| said(&error.into_failure()));
@@ -58,15 +59,15 @@ pub fn golden_cases(folder: PathBuf) -> (Vec<(String, PathBuf)>, Option<String>)
     (cases.into_iter().map(|case| (case.name, folder.join(case.input))).collect(), trouble)
 }
 
-/// Runs one case with its recorded reply. The answer has `status`, and what belongs to it: `differences`, `message`, `error`,
-/// `hint`, `envelope`.
+/// Runs one case with its recorded reply. The result has `status` and its details: `differences`, `message`,
+/// `error`, `hint`, `envelope`.
 #[pyfunction]
 pub fn golden_run<'py>(py: Python<'py>, folder: PathBuf, case: &str) -> PyResult<Bound<'py, PyAny>> {
     let result = py.detach(|| run_one(&folder, case)).map_err(PyRuntimeError::new_err)?;
     to_python::object(py, &result)
 }
 
-/// The error is about a case that is not there, or not there any more.
+/// Runs one case. The error means that the case does not exist (any more).
 fn run_one(folder: &Path, name: &str) -> Result<Value, String> {
     let files = Folder::Disk(folder.to_owned());
     let module = match load(&files) {
@@ -76,7 +77,7 @@ fn run_one(folder: &Path, name: &str) -> Result<Value, String> {
     let cases = golden::cases(&files);
     let missing = || format!("there is no such case in `{}`: `{name}`", folder.display());
     let case = cases.iter().find(|case| case.name == name).ok_or_else(missing)?;
-    // Parts of a composition usually lie beside it.
+    // Parts of a composition are usually in sibling folders.
     let beside: Vec<PathBuf> = folder.parent().map(Path::to_owned).into_iter().collect();
     let options =
         GoldenOptions { library: wiring::library().with_folders(&beside), ..GoldenOptions::default() };

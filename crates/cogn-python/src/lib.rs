@@ -1,8 +1,9 @@
-//! The native half of the Python package `cogn`: the runtime of the crate `cogn` behind Python's own interface. The other half,
-//! in `packaging/python/src`, is what programs see. No rule about modules or envelopes lives here.
+//! The native half of the Python package `cogn`: exposes the runtime of the crate `cogn`. The other half, in
+//! `packaging/python/src`, is the public interface. Contains no rules about modules or envelopes.
 //!
-//! Threads: Python's threads wait with the GIL released; functions of the program run on threads and event loops of Python; the
-//! threads of the runtime attach to the interpreter only to start such a function or to cancel it.
+//! Python threads wait with the GIL released. Functions of the program run on Python threads and event loops.
+//! Runtime threads attach to the interpreter only to start or cancel such a function, to find the folder of a
+//! module, or to wake an event loop.
 
 mod batch;
 mod bridge;
@@ -28,7 +29,7 @@ mod tool;
 
 use pyo3::prelude::*;
 
-/// What `cogn` imports.
+/// The native module that `cogn` imports.
 #[pymodule(name = "_native")]
 mod native {
     use std::sync::OnceLock;
@@ -61,11 +62,13 @@ mod native {
     #[pymodule_export]
     use crate::runtime::NativeRuntime;
 
-    /// What the library keeps belongs to one interpreter; objects of two must not meet.
+    /// Refuses a second interpreter: the library's static state belongs to one interpreter, and its objects
+    /// must not mix.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         static INTERPRETER: OnceLock<usize> = OnceLock::new();
-        // Each interpreter has a dictionary of modules of its own, for as long as it lives.
+        // Each interpreter has its own `sys.modules` dictionary for its whole life, so its address identifies
+        // the interpreter.
         let own = module.py().import("sys")?.getattr("modules")?.as_ptr() as usize;
         if *INTERPRETER.get_or_init(|| own) == own {
             return Ok(());

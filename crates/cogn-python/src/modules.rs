@@ -1,5 +1,5 @@
-//! What Python is told of a module, and what its typed form needs: data that grows, the envelope of a stream, and the failure of
-//! an answer that does not fit a class.
+//! Describes modules to Python, and supports its typed interface: the growing data of a stream, the assembled
+//! envelope, and the failure for data that does not fit a class.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use crate::{failing, from_python, to_python};
 
-/// A module as a dictionary: what its author wrote with every default decided, and what goes in and out, in plain form.
+/// Describes a module as a dictionary: the manifest with all defaults, and the schemas of input and data in
+/// plain form.
 pub fn described<'py>(py: Python<'py>, module: &Module) -> PyResult<Bound<'py, PyDict>> {
     let described = PyDict::new(py);
     let plain = module.plain_sections();
@@ -24,7 +25,7 @@ pub fn described<'py>(py: Python<'py>, module: &Module) -> PyResult<Bound<'py, P
     Ok(described)
 }
 
-/// The data of a stream as far as it has come.
+/// The data of a stream received so far.
 #[pyclass(frozen, name = "DataSoFar", module = "cogn._native")]
 #[derive(Default)]
 pub struct GrowingData(Mutex<DataSoFar>);
@@ -36,7 +37,7 @@ impl GrowingData {
         Self::default()
     }
 
-    /// Takes the member `chunk` of a chunk; says whether there is more data now.
+    /// Adds the member `chunk` of a chunk. Returns whether the data changed.
     fn take(&self, chunk: &Bound<'_, PyAny>) -> PyResult<bool> {
         let Value::Object(mut chunk) = from_python::value("chunk", chunk)? else { return Ok(false) };
         let mut so_far = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -52,13 +53,13 @@ impl GrowingData {
         }
     }
 
-    /// The data.
+    /// Returns the data.
     fn data<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python::object(py, self.0.lock().unwrap_or_else(PoisonError::into_inner).data())
     }
 }
 
-/// The envelope that the chunks of a stream add up to.
+/// Assembles the envelope from the chunks of a stream.
 #[pyfunction]
 pub fn assembled<'py>(py: Python<'py>, chunks: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let Value::Array(chunks) = from_python::value("chunks", chunks)? else {
@@ -67,8 +68,8 @@ pub fn assembled<'py>(py: Python<'py>, chunks: &Bound<'py, PyAny>) -> PyResult<B
     failing::envelope(py, assemble(chunks))
 }
 
-/// The failure of an answer that keeps the module's contract and does not fit the class that it is read as; it holds the answer
-/// as partial data.
+/// Returns the failure for an answer that satisfies the module's contract but does not fit the requested
+/// class. It contains the answer as partial data.
 #[pyfunction]
 pub fn unfit<'py>(py: Python<'py>, data: &Bound<'py, PyAny>, reason: &str) -> PyResult<Bound<'py, PyAny>> {
     let data = match from_python::value("data", data)? {

@@ -1,5 +1,5 @@
-//! The options of one run, as they are written in Python. An option that does not exist, or of a wrong type, is refused before
-//! anything runs.
+//! Parses the options of one run from Python. An unknown option or a wrong type is refused before anything
+//! runs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use pyo3::types::{PyDict, PyString};
 use crate::caller::{AskedFrom, Replies, Scope};
 use crate::from_python::{self, type_name};
 
-/// What is asked of one run besides its input.
+/// The options of one run.
 #[derive(Default)]
 pub struct PythonOptions {
     timeout: Option<Duration>,
@@ -33,12 +33,12 @@ pub struct PythonOptions {
     caller: Option<Arc<AskedFrom>>,
 }
 
-/// The names, for people who miss one.
+/// The option names, for the error message.
 const NAMES: &str = "`timeout`, `reask`, `seed`, `max_output_tokens`, `thinking`, `max_cost`, `receipt`, `user`, \
                      `session`, `schemas` and `text`";
 
 impl PythonOptions {
-    /// Reads them.
+    /// Parses the options.
     pub fn read(given: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let mut options = Self::default();
         let Some(given) = given else { return Ok(options) };
@@ -73,12 +73,12 @@ impl PythonOptions {
         Ok(())
     }
 
-    /// Where the run was asked for, for what it calls in Python, and the replies that were recorded for it.
+    /// Takes the caller of the run and its recorded replies.
     pub fn scope(&mut self) -> Scope {
         (self.caller.take(), self.replies.take())
     }
 
-    /// Puts them and the input into a run.
+    /// Applies the options and the input to a run.
     pub fn apply(self, mut run: ModuleRun, input: Option<&Bound<'_, PyAny>>) -> PyResult<ModuleRun> {
         let input = input.filter(|input| !input.is_none());
         run = match (input, self.text) {
@@ -123,27 +123,27 @@ impl PythonOptions {
     }
 }
 
-/// How long a thought may be; `ValueError` if that is too long.
+/// Parses the token limit for thinking; `ValueError` if it is too high.
 fn bound(value: &Bound<'_, PyAny>) -> PyResult<u32> {
     checked_bound(number("thinking", value)?)
         .map_err(|refused| PyValueError::new_err(refused.message().to_owned()))
 }
 
-/// An amount of money, of any type that is written as a number: `float`, `int`, `Decimal` or `str`.
+/// Parses an amount of money from any type that prints as a number: `float`, `int`, `Decimal` or `str`.
 fn dollars(value: &Bound<'_, PyAny>) -> PyResult<Money> {
     Money::parse(value.str()?.to_cow()?.as_ref()).ok_or_else(|| {
         PyValueError::new_err(format!("the option `max_cost` is no amount in dollars: {value}"))
     })
 }
 
-/// A value of a type; `TypeError` if it is of another one.
+/// Extracts a value; `TypeError` if it has another type.
 fn word<'py, T: FromPyObjectOwned<'py>>(name: &str, value: &Bound<'py, PyAny>) -> PyResult<T> {
     value.extract().map_err(|_| {
         PyTypeError::new_err(format!("the option `{name}` cannot be of the type `{}`", type_name(value)))
     })
 }
 
-/// A whole number; `ValueError` if it does not fit.
+/// Extracts an integer; `ValueError` if it is out of range.
 fn number<'py, T: FromPyObjectOwned<'py>>(name: &str, value: &Bound<'py, PyAny>) -> PyResult<T> {
     if !value.is_instance_of::<pyo3::types::PyInt>() {
         return word(name, value);

@@ -1,5 +1,5 @@
-//! A function of the program as a provider: whatever can write text can answer. An exception in it is a failure of the provider
-//! in the envelope, and never more than that.
+//! Uses a Python function as a provider: any function that returns text can answer. An exception in it
+//! becomes a provider failure in the envelope.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::call::CallView;
 use crate::function::{self, FunctionAnswer, FunctionSaid, Started, text_attribute};
 
-/// A function that answers.
+/// A provider that calls a Python function.
 pub struct FunctionProvider {
     function: Py<PyAny>,
     name: String,
@@ -23,7 +23,8 @@ pub struct FunctionProvider {
 }
 
 impl FunctionProvider {
-    /// Takes a function. Its attributes `name`, `model` and `dialect` say who it is and in which words it takes a schema.
+    /// Wraps a function. Its attributes `name`, `model` and `dialect` set the names and the dialect of the
+    /// schema.
     pub fn new(function: &Bound<'_, PyAny>) -> PyResult<Self> {
         let own_name = text_attribute(function, "__qualname__").unwrap_or_else(|| "callable".to_owned());
         let home = text_attribute(function, "__module__").unwrap_or_default();

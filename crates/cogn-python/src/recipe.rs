@@ -1,4 +1,4 @@
-//! What a runtime is made of, as it is written in Python, so that it can be made again in the child of a fork.
+//! The parts of a runtime as given in Python, stored so that the child of a fork can build the runtime again.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,13 +20,13 @@ use crate::provider::FunctionProvider;
 use crate::recorded::RecordedReplies;
 use crate::tool::FunctionTool;
 
-/// Who answers.
+/// The source of model answers.
 enum Answering {
-    /// As settings decide; by name, if one was given.
+    /// The provider from the settings, or the given provider name.
     Settings(Option<String>),
-    /// A function of the program.
+    /// A Python function.
     Function(Py<PyAny>),
-    /// The replies that were recorded for each run.
+    /// The recorded replies of each run.
     Recorded,
 }
 
@@ -45,7 +45,7 @@ pub struct Recipe {
 }
 
 impl Recipe {
-    /// Reads the parts. What is of a wrong type is a `TypeError`, what says nothing sensible a `ValueError`.
+    /// Parses the parts. A wrong type raises a `TypeError`, an invalid value a `ValueError`.
     pub fn read(parts: &Bound<'_, PyDict>) -> PyResult<Self> {
         let switch = |name: &str, usual: bool| -> PyResult<bool> {
             member(parts, name)?.map_or(Ok(usual), |value| value.extract())
@@ -66,7 +66,7 @@ impl Recipe {
         Ok(recipe)
     }
 
-    /// Makes the runtime.
+    /// Builds the runtime.
     pub fn make(&self, py: Python<'_>) -> PyResult<Runtime> {
         let mut builder = Runtime::builder();
         if self.reads_env {
@@ -93,7 +93,7 @@ impl Recipe {
             builder = builder.document_reader(program);
         }
         let builder = self.tuned(py, builder)?;
-        // It may open a database and the file of a model.
+        // Building may open a database and a model file, so the GIL is released.
         py.detach(|| builder.build()).map_err(|failure| failing::exception(py, failure))
     }
 
@@ -121,7 +121,7 @@ impl Recipe {
         let (streaming, multimodal) = (self.streaming, self.multimodal);
         Ok(builder.tune(move |host| {
             for tool in &tools {
-                // One of the program's own takes the place of a built-in one only under another name.
+                // A tool with the name of a built-in one is skipped.
                 let _ = host.tools.add(Arc::clone(tool) as _);
             }
             if !streaming {
@@ -154,7 +154,7 @@ fn answering(parts: &Bound<'_, PyDict>) -> PyResult<Answering> {
     Err(PyTypeError::new_err(message))
 }
 
-/// Folders, or a function that says where a module is.
+/// Parses folders, or a function that returns a module's folder.
 fn modules(given: Option<Bound<'_, PyAny>>) -> PyResult<(Vec<PathBuf>, Option<Py<PyAny>>)> {
     let Some(given) = given else { return Ok((Vec::new(), None)) };
     if let Ok(folder) = given.extract::<PathBuf>() {
@@ -163,7 +163,7 @@ fn modules(given: Option<Bound<'_, PyAny>>) -> PyResult<(Vec<PathBuf>, Option<Py
     if given.is_callable() {
         return Ok((Vec::new(), Some(given.unbind())));
     }
-    // The folder that is named first is searched first; the builder puts each before all others.
+    // The folders are searched in the given order, before all other places.
     let wrong = || {
         let message = format!(
             "`modules` is a folder, a list of folders or a function, not of the type `{}`",
@@ -181,7 +181,8 @@ fn text(name: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
     })
 }
 
-/// A configuration, whose text Python has read from a file or written from a dictionary. Paths in a file are seen from its folder.
+/// Parses the configuration text, which Python has read from a file or written from a dictionary. Paths in a
+/// file are relative to its folder.
 fn config(parts: &Bound<'_, PyDict>) -> PyResult<Option<Config>> {
     let Some(given) = member(parts, "config")? else { return Ok(None) };
     let config = Config::parse(&text("config", &given)?)
@@ -194,7 +195,7 @@ fn config(parts: &Bound<'_, PyDict>) -> PyResult<Option<Config>> {
     }))
 }
 
-/// Modules whose folders a function of the program knows.
+/// A module source that gets folders from a Python function.
 struct FunctionSource {
     function: Py<PyAny>,
     folders: ModuleCache,

@@ -1,4 +1,5 @@
-//! A provider that answers with the replies which were recorded for a run, by module. Asks nobody, needs no key and no network.
+//! A provider that answers with the recorded replies of a run, by module. Calls no model; needs no key and no
+//! network.
 
 use std::sync::Arc;
 
@@ -9,13 +10,13 @@ use cognitive_runtime::Replay;
 
 use crate::caller;
 
-/// Recorded replies of the run that asks.
+/// A provider for the recorded replies of the current run.
 pub struct RecordedReplies {
     silence: Replay,
 }
 
 impl RecordedReplies {
-    /// A provider without any reply of its own.
+    /// Creates the provider. The replies come from the scope of each run.
     pub fn new() -> Self {
         let none = ProviderError::Unavailable("no reply is recorded for this input".to_owned());
         Self { silence: Replay::pieces(Vec::new(), Some(none)) }

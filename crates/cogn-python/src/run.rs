@@ -1,9 +1,9 @@
-//! A run that goes on in the background, and can be cancelled.
+//! A run in the background that can be cancelled.
 
 use pyo3::prelude::*;
 use tokio::task::AbortHandle;
 
-/// The way to cancel a run.
+/// A handle for cancelling a run.
 #[pyclass(frozen, module = "cogn._native")]
 pub struct RunHandle(AbortHandle);
 
@@ -15,7 +15,7 @@ impl RunHandle {
 
 #[pymethods]
 impl RunHandle {
-    /// Cancels it, unless it is over. The connection to the model is closed.
+    /// Cancels the run if it has not ended. Closes the connection to the model.
     fn cancel(&self) {
         self.0.abort();
     }

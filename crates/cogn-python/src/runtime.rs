@@ -1,5 +1,5 @@
-//! The runtime as Python holds it. Every method answers with an envelope; only misuse in Python is an exception. In the child
-//! of a fork it is made anew from its recipe, since threads and connections stayed with the parent.
+//! The runtime as a Python object. Every method returns an envelope; only misuse raises an exception. The
+//! child of a fork rebuilds it from its recipe, because threads and connections stay with the parent.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,11 +17,12 @@ use crate::options::PythonOptions;
 use crate::recipe::Recipe;
 use crate::run::RunHandle;
 
-/// Runs modules.
+/// A runtime that runs modules.
 #[pyclass(frozen, name = "Runtime", module = "cogn._native")]
 pub struct NativeRuntime {
     recipe: Recipe,
-    /// The runtime, and after how many forks it was made. Only locked by a thread that holds the GIL and keeps it.
+    /// The fork generation and the runtime built in it. Only locked by a thread that holds the GIL and does
+    /// not release it.
     made: Mutex<(u64, Arc<Runtime>)>,
 }
 
@@ -40,12 +41,13 @@ impl NativeRuntime {
         }
         let new = Arc::new(self.recipe.make(py)?);
         let old = std::mem::replace(&mut *self.made(), (now, Arc::clone(&new)));
-        // Its threads are gone and its files are shared with the parent: nothing of it may be touched.
+        // The threads of the old runtime are gone and its files are shared with the parent, so it is leaked
+        // and not dropped.
         std::mem::forget(old);
         Ok(new)
     }
 
-    /// A run that has not begun, and what belongs to it.
+    /// Prepares a run, with its scope.
     fn prepare(
         &self,
         py: Python<'_>,
@@ -62,7 +64,7 @@ impl NativeRuntime {
 
 #[pymethods]
 impl NativeRuntime {
-    /// Makes a runtime of its parts.
+    /// Builds a runtime from its parts.
     #[new]
     fn new(py: Python<'_>, parts: &Bound<'_, PyDict>) -> PyResult<Self> {
         let recipe = Recipe::read(parts)?;
@@ -84,7 +86,7 @@ impl NativeRuntime {
         failing::envelope(py, envelope)
     }
 
-    /// Runs a module in the background and resolves a future of asyncio with its envelope.
+    /// Runs a module in the background and resolves an asyncio future with its envelope.
     #[pyo3(signature = (bridge, future, module, input = None, options = None))]
     fn start(
         &self,
@@ -103,7 +105,7 @@ impl NativeRuntime {
         Ok(RunHandle::new(task.abort_handle()))
     }
 
-    /// Runs a module in pieces.
+    /// Runs a module as a stream of chunks.
     #[pyo3(signature = (module, input = None, options = None))]
     fn stream(
         &self,
@@ -116,20 +118,20 @@ impl NativeRuntime {
         Ok(ChunkIterator::new(engine(py)?, scope, run.stream()))
     }
 
-    /// The names of all modules that can be found.
+    /// Returns the names of all available modules.
     fn names(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let modules = self.runtime(py)?.modules();
         Ok(py.detach(|| modules.names()))
     }
 
-    /// What is known of a module: its manifest and its schemas.
+    /// Describes a module: its manifest, schemas, prompt and folder.
     fn module<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyDict>> {
         let modules = self.runtime(py)?.modules();
         let module = py.detach(|| modules.module(name));
         modules::described(py, &*module.map_err(|failure| failing::exception(py, failure))?)
     }
 
-    /// What people should know of the configuration.
+    /// Notices about the configuration, for people.
     #[getter]
     fn notices(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         Ok(self.runtime(py)?.notices().to_vec())

@@ -1,5 +1,5 @@
-//! Values of the runtime as Python objects, made in one pass: whatever serde can write becomes dictionaries, lists, texts and
-//! numbers, with no JSON in between.
+//! Converts runtime values to Python objects in one pass: a serde serializer that creates dictionaries,
+//! lists, strings and numbers, without JSON in between.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyString};
 use serde::ser::{self, Impossible, Serialize};
 
-/// Why a value could not be made.
+/// An error during conversion.
 #[derive(Debug)]
 pub struct Unmade(PyErr);
 
@@ -33,21 +33,21 @@ impl From<PyErr> for Unmade {
 
 type Made<'py> = Result<Bound<'py, PyAny>, Unmade>;
 
-/// A value as a Python object.
+/// Converts a value to a Python object.
 pub fn object<'py>(py: Python<'py>, value: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
     value.serialize(Maker { py, target: None }).map_err(|Unmade(error)| error)
 }
 
-/// Puts the members of an object into a dictionary that is there already.
+/// Adds the members of an object to an existing dictionary.
 pub fn fill(target: &Bound<'_, PyDict>, value: &impl Serialize) -> PyResult<()> {
     let maker = Maker { py: target.py(), target: Some(target.clone()) };
     value.serialize(maker).map(drop).map_err(|Unmade(error)| error)
 }
 
-/// Makes one object.
+/// Serializes one object.
 struct Maker<'py> {
     py: Python<'py>,
-    /// The dictionary that an object goes into; a new one without.
+    /// The dictionary for the members of an object; a new one if `None`.
     target: Option<Bound<'py, PyDict>>,
 }
 
@@ -236,7 +236,7 @@ impl<'py> ListMaker<'py> {
     }
 }
 
-/// The four traits of lists differ in nothing but their names.
+/// The four list traits differ only in their names.
 macro_rules! lists {
     ($($kind:ident $add:ident),*) => {$(
         impl<'py> ser::$kind for ListMaker<'py> {
@@ -272,7 +272,7 @@ impl<'py> DictMaker<'py> {
     fn member<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<(), Unmade> {
         let py = self.dict.py();
         let value = value.serialize(Maker::plain(py))?;
-        // Names come back in every envelope, and whoever reads it asks for them by the same words.
+        // Names are interned: they repeat in every envelope, and readers look them up by literals.
         Ok(self.dict.set_item(PyString::intern(py, name), value)?)
     }
 
@@ -306,7 +306,7 @@ impl<'py> ser::SerializeMap for DictMaker<'py> {
     }
 }
 
-/// So do those of dictionaries with known members.
+/// The two traits for dictionaries with known members differ only in their names.
 macro_rules! dicts {
     ($($kind:ident),*) => {$(
         impl<'py> ser::$kind for DictMaker<'py> {
@@ -326,7 +326,7 @@ macro_rules! dicts {
 
 dicts!(SerializeStruct, SerializeStructVariant);
 
-/// Makes a key. Everything that the runtime writes has texts for keys.
+/// Serializes a key. All keys that the runtime writes are strings.
 struct KeyMaker<'py>(Python<'py>);
 
 impl KeyMaker<'_> {
@@ -335,7 +335,7 @@ impl KeyMaker<'_> {
     }
 }
 
-/// Refuses everything that is no text.
+/// Refuses every type but strings.
 macro_rules! no_keys {
     ($($method:ident($kind:ty)),*) => {$(
         fn $method(self, _: $kind) -> Result<Self::Ok, Unmade> {

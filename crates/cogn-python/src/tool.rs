@@ -1,4 +1,4 @@
-//! A function of the program as a tool that models may call. An exception in it is read by the model.
+//! Uses a Python function as a tool that models may call. An exception in it is reported to the model.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use crate::from_python;
 use crate::function::{self, FunctionSaid, member};
 use crate::to_python;
 
-/// A function with what a model and the policies are told of it.
+/// A function with its description for the model and for the policies.
 pub struct FunctionTool {
     function: Py<PyAny>,
     spec: ToolSpec,
 }
 
 impl FunctionTool {
-    /// Reads a description that `cogn.tool` made.
+    /// Parses a description created by `cogn.tool`.
     pub fn read(described: &Bound<'_, PyDict>) -> PyResult<Self> {
         let needed = |name: &str| {
             member(described, name)?

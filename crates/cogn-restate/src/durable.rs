@@ -1,9 +1,10 @@
-//! A run whose every answer is in the journal of the Restate server before anything is done with it. The run itself is the
-//! one of the runtime, made again from its beginning whenever a worker dies; the journal gives it what parts answered.
+//! A durable run: the journal of the Restate server stores each answer before the run uses it. The run is the
+//! runtime's own, restarted from the beginning when a worker dies; the journal returns the recorded answers
+//! of its parts.
 //!
-//! Each step is one `run` of the SDK whose closure drives the whole run until something is worth recording: so no two
-//! operations of the context are ever under way at once, which the SDK does not allow, while parts of a composition still
-//! run at the same time. While a model is asked the closure also listens for a cancellation.
+//! Each step is one `run` of the SDK, whose closure drives the whole run until there is something to record.
+//! So two operations of the context are never in flight at once, which the SDK forbids, while parts of a
+//! composition still run concurrently. During a model call, the closure also listens for a cancellation.
 
 use std::future::{pending, poll_fn};
 use std::pin::{Pin, pin};
@@ -23,22 +24,22 @@ use crate::review::WaitingDesk;
 use crate::run_journal::RunJournal;
 use crate::steps::{KeptEntry, OpenReview, RunStep, WholeStep};
 
-/// The code by which the server says that an invocation is cancelled.
+/// The error code of a cancelled invocation.
 const CANCELLED: u16 = 409;
 
-/// A signal that nobody sends. To wait for it is to wait for a cancellation.
+/// A signal that is never sent. Waiting for it means waiting for a cancellation.
 const NEVER_SENT: &str = "cogn-never-sent";
 
-/// A run that is over, in the words of the journal.
+/// A finished run, in the form of the journal.
 pub(crate) struct FinishedRun {
     pub(crate) envelope: Value,
-    /// Context that it kept, in order.
+    /// The context that it stored, in order.
     pub(crate) context: Vec<KeptEntry>,
-    /// The review that a person owes it.
+    /// The review that a person must still decide.
     pub(crate) review: Option<OpenReview>,
 }
 
-/// A run as it goes on here.
+/// A run in progress in this process.
 pub(crate) struct DurableRun {
     work: DrivenRun,
     stop: Option<oneshot::Sender<Failure>>,
@@ -46,7 +47,7 @@ pub(crate) struct DurableRun {
     desk: Option<Arc<WaitingDesk>>,
 }
 
-/// The run of the runtime, and its answer once there is one.
+/// The runtime's run, and its answer when it has finished.
 struct DrivenRun {
     future: Pin<Box<dyn Future<Output = Envelope> + Send>>,
     envelope: Option<Envelope>,
@@ -64,7 +65,7 @@ impl DrivenRun {
 }
 
 impl DurableRun {
-    /// A run with the journal that its host asks.
+    /// Combines a run with the journal of its host.
     pub(crate) fn new(run: ModuleRun, journal: Arc<RunJournal>, desk: Option<Arc<WaitingDesk>>) -> Self {
         let (stop, stopped) = oneshot::channel();
         let stopped = async move {
@@ -77,7 +78,7 @@ impl DurableRun {
         Self { work, stop: Some(stop), journal, desk }
     }
 
-    /// Runs to the end, or to where it was when another worker died and from there to the end.
+    /// Runs to the end. Resumes at the last recorded step if another worker died.
     pub(crate) async fn finish(mut self, ctx: &ContextInternal) -> FinishedRun {
         let mut context = Vec::new();
         loop {
@@ -97,7 +98,7 @@ impl DurableRun {
         }
     }
 
-    /// Drives the run until a part has answered or the whole has; the error is that it was cancelled.
+    /// Drives the run until a part or the whole run has answered; the error means that it was cancelled.
     async fn next_step(&mut self, ctx: &ContextInternal) -> HandlerResult<Json<RunStep>> {
         let mut cancelled = pin!(ctx.signal::<Json<Value>>(NEVER_SENT));
         poll_fn(|context| {
@@ -105,7 +106,7 @@ impl DurableRun {
                 if let Poll::Ready(envelope) = self.work.poll(context) {
                     return Poll::Ready(Ok(Json(RunStep::Whole(self.whole(&envelope)))));
                 }
-                // What is recorded comes before what is new.
+                // Recorded answers are delivered before new ones.
                 if self.journal.give_next() {
                     continue;
                 }
@@ -121,7 +122,7 @@ impl DurableRun {
         .await
     }
 
-    /// Ends the run before its time, which drops the calls of its models, and records what it says to that.
+    /// Cancels the run, which drops its model calls, and records its final envelope.
     async fn end_early(&mut self, ctx: &ContextInternal, error: &TerminalError) -> WholeStep {
         if let Some(stop) = self.stop.take() {
             let _ = stop.send(early_end(error));
@@ -154,7 +155,7 @@ fn finished(whole: WholeStep, mut context: Vec<KeptEntry>) -> FinishedRun {
     FinishedRun { envelope: whole.envelope, context, review: whole.review }
 }
 
-/// Why a run ends that the server does not let go on.
+/// The failure of a run that the server ended.
 pub(crate) fn early_end(error: &TerminalError) -> Failure {
     if error.code() == CANCELLED {
         Failure::cancelled("the invocation was cancelled")

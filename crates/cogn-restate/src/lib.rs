@@ -1,9 +1,10 @@
 //! Durable runs of Cognitive Modules: a worker for the [Restate](https://restate.dev) server.
 //!
-//! Every module is a service, every composition a workflow, every session a virtual object; [`WorkerOffer`] lists them.
-//! The server calls the worker and keeps a journal of each run: what a part of a composition answered is recorded before the
-//! next part begins, so a run that another worker takes over asks only for what is missing, and nobody pays twice for an
-//! answer. The run itself is that of [`cogn::Runtime`], with the same envelopes; this crate has no rule about modules.
+//! Every module is a service, every composition a workflow, every session a virtual object; [`WorkerOffer`]
+//! lists them. The server calls the worker and stores a journal of each run. The answer of each part of a
+//! composition is recorded before the next part starts. When another worker takes over a run, it only calls
+//! the missing parts, so recorded answers are not paid for twice. The run itself is that of
+//! [`cogn::Runtime`], with the same envelopes; this crate has no rules about modules.
 //!
 //! ```no_run
 //! use std::sync::Arc;

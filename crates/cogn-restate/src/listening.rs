@@ -1,5 +1,6 @@
-//! The socket of a worker: HTTP/2 without TLS, as the Restate server speaks it to services. Every connection carries a bounded
-//! number of runs, so that the server opens more of them and several workers get their share.
+//! The socket of a worker: HTTP/2 without TLS, the protocol between the Restate server and its services. Each
+//! connection carries a limited number of runs, so that the server opens more connections and the load
+//! spreads over several workers.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,27 +15,27 @@ use tokio::net::{TcpListener, TcpSocket};
 
 use crate::platform;
 
-/// Connections that wait to be taken.
+/// The queue length for connections that are not accepted yet.
 const BACKLOG: u32 = 1_024;
-/// How long runs may go on after the worker was asked to end; the rest is made by other workers.
+/// The longest time for runs in flight at shutdown; other workers take over the rest.
 const GRACE: Duration = Duration::from_secs(10);
-/// How often a connection is tried, so that one whose server is gone does not hold its runs.
+/// The ping interval for connections, so that a connection to a dead server does not block its runs.
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
 
-/// Where and how a worker listens.
+/// The address and the connection settings of a worker.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct ListenOptions {
     /// The address.
     pub address: SocketAddr,
-    /// Whether other workers of this machine listen there as well.
+    /// Set if other workers on this machine listen on the same address.
     pub shared: bool,
-    /// How many runs one connection carries at a time.
+    /// The most concurrent runs per connection.
     pub runs_per_connection: u32,
 }
 
 impl ListenOptions {
-    /// The usual way, at this address.
+    /// The default options for this address.
     #[must_use]
     pub fn at(address: SocketAddr) -> Self {
         Self { address, shared: false, runs_per_connection: 16 }
@@ -52,7 +53,7 @@ pub fn listen(options: &ListenOptions) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Serves until `end` resolves, and for a while what is under way then.
+/// Serves until `end` resolves, and then lets runs in flight finish for a limited time.
 pub async fn serve(
     listener: TcpListener,
     endpoint: Endpoint,
@@ -66,7 +67,8 @@ pub async fn serve(
             accepted = listener.accept() => accepted,
             () = &mut end => break,
         };
-        // A client that is gone already, or no file left for a moment: neither ends the worker.
+        // The client may have disconnected, or no file descriptor is free for a moment: neither ends the
+        // worker.
         let Ok((stream, _)) = accepted else {
             tokio::time::sleep(Duration::from_millis(10)).await;
             continue;
@@ -79,14 +81,14 @@ pub async fn serve(
             .keep_alive_interval(KEEP_ALIVE);
         let connection = graceful.watch(builder.serve_connection(TokioIo::new(stream), service.clone()));
         tokio::spawn(async move {
-            // A connection that breaks is the server's to open again.
+            // The server reopens a broken connection.
             let _ = connection.await;
         });
     }
     let _ = tokio::time::timeout(GRACE, graceful.shutdown()).await;
 }
 
-/// Resolves when the process is asked to end, by a signal or by Ctrl-C.
+/// Resolves when the process receives a termination signal or Ctrl-C.
 pub async fn asked_to_end() {
     platform::asked_to_end().await;
 }

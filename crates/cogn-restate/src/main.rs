@@ -1,5 +1,5 @@
-//! The program `cogn-restate`: flags and environment in, a worker that listens. Prints where it listens on stderr, and
-//! nothing on stdout.
+//! The program `cogn-restate`: parses flags and environment, and runs a worker. Prints its address to stderr,
+//! and nothing to stdout.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -11,23 +11,24 @@ use clap::Parser;
 use cogn::{Failure, Runtime, async_runtime};
 use cogn_restate::{DurableWorker, ListenOptions, WorkerOffer, asked_to_end, listen, serve};
 
-/// Runs Cognitive Modules for a Restate server: each module a service, each composition a workflow, each session an object.
+/// Runs Cognitive Modules for a Restate server: each module is a service, each composition a workflow, each
+/// session an object.
 ///
-/// Modules, model, keys and limits come from the environment and the configuration, as for `cogn run`. `cogn deploy restate`
-/// tells the server where the worker is.
+/// Modules, model, keys and limits come from the environment and the configuration, as for `cogn run`.
+/// `cogn deploy restate` registers the worker with the server.
 #[derive(Debug, Parser)]
 #[command(name = "cogn-restate", version)]
 struct WorkerArgs {
-    /// Where to listen. There are no keys: let nobody but the Restate server reach it
+    /// The address to listen on. There is no authentication: allow only the Restate server to connect
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9080")]
     listen: SocketAddr,
-    /// Let other workers on this machine listen on the same address; the system shares connections out
+    /// Allow other workers on this machine to listen on the same address; the system distributes connections
     #[arg(long)]
     share_address: bool,
-    /// How many runs one connection of the server carries; fewer spread runs over more workers
+    /// The most concurrent runs per connection of the server; a lower number spreads runs over more workers
     #[arg(long, value_name = "COUNT", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     runs_per_connection: u32,
-    /// A folder of modules, before all other places; may be given several times
+    /// A folder of modules, searched before all other places; may be repeated
     #[arg(long, value_name = "FOLDER")]
     modules: Vec<PathBuf>,
 }
@@ -73,7 +74,7 @@ fn start(args: &WorkerArgs) -> Result<(), Failure> {
     })
 }
 
-/// A line for people. One that nobody reads is no reason to end.
+/// Prints a line to stderr. A closed stderr does not end the worker.
 fn say(line: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{line}");
 }

@@ -1,5 +1,5 @@
-//! Answers that wait for a person: what a rule queued, what a person decides, and what becomes of the answer. The promise
-//! itself is kept by the server; a desk of the worker, where there is one, hears of the decision as well.
+//! Answers that wait for a person: the queued review, the person's decision, and the resulting answer. The
+//! server stores the promise; the worker's review desk, if it has one, also receives the decision.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use crate::steps::OpenReview;
 
-/// What a person says about an answer, as it is sent and kept.
+/// A person's decision about an answer, as sent and stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SentDecision {
@@ -24,12 +24,12 @@ pub(crate) struct SentDecision {
     reason: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     by: Option<String>,
-    /// The right `data`, with `correct`.
+    /// The right `data`, for the verdict `correct`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     data: Option<Value>,
 }
 
-/// An answer that waits, as the state of its run holds it.
+/// A waiting answer, as stored in the state of its run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct WaitingAnswer {
     pub(crate) module: String,
@@ -38,7 +38,7 @@ pub(crate) struct WaitingAnswer {
 }
 
 impl SentDecision {
-    /// Reads a decision that fits the answer; the failure says why it does not.
+    /// Parses a decision and checks it against the answer; the failure explains why it does not fit.
     pub(crate) fn read(
         body: &[u8],
         waiting: &WaitingAnswer,
@@ -63,7 +63,7 @@ impl SentDecision {
         Ok(decision)
     }
 
-    /// The decision as a desk takes it.
+    /// Converts the decision for a review desk.
     pub(crate) fn as_new(&self) -> NewDecision {
         NewDecision {
             verdict: self.verdict,
@@ -75,7 +75,8 @@ impl SentDecision {
         }
     }
 
-    /// The answer after the decision: as it was, with other data, or refused. `meta.review` says what was decided.
+    /// Applies the decision: the answer is unchanged, corrected or rejected. `meta.review` contains the
+    /// decision.
     pub(crate) fn apply(&self, envelope: &Value) -> Value {
         let mut decided = match self.verdict {
             Verdict::Approve => envelope.clone(),
@@ -96,7 +97,7 @@ impl SentDecision {
         let mut rejected = serde_json::to_value(failure.into_envelope()).unwrap_or_default();
         let known = envelope.get("meta").and_then(Value::as_object);
         if let Some(meta) = rejected.get_mut("meta").and_then(Value::as_object_mut) {
-            // What the run took it took all the same.
+            // The measured values of the run, such as its usage, still apply.
             for (name, value) in known.into_iter().flatten() {
                 meta.entry(name).or_insert_with(|| value.clone());
             }
@@ -132,10 +133,10 @@ impl WaitingAnswer {
     }
 }
 
-/// A desk that remembers that a run was queued, and passes everything on to the one behind it.
+/// A review desk that remembers the queued review of its run and forwards everything to the desk behind it.
 pub(crate) struct WaitingDesk {
     behind: Option<Arc<dyn ReviewDesk>>,
-    /// What the run is called where there is no desk behind.
+    /// The review id if there is no desk behind.
     name: String,
     entered: Mutex<Option<OpenReview>>,
 }
@@ -145,7 +146,7 @@ impl WaitingDesk {
         Self { behind, name, entered: Mutex::default() }
     }
 
-    /// The review of the run, if a rule asks for one.
+    /// Returns the review of the run, if a rule requires one.
     pub(crate) fn entered(&self) -> Option<OpenReview> {
         self.entered.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -199,7 +200,7 @@ impl ReviewDesk for WaitingDesk {
     }
 }
 
-/// Whether a decided answer is still an envelope; what is not is given out as it was.
+/// Applies a decision. If the result is not a valid envelope, the answer is returned unchanged.
 pub(crate) fn decided(decision: &SentDecision, envelope: &Value) -> Value {
     let after = decision.apply(envelope);
     if Envelope::from_value(after.clone()).is_ok() { after } else { envelope.clone() }

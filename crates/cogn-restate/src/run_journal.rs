@@ -1,6 +1,6 @@
-//! The journal of one run: what its parts answered, given back in the order in which it was recorded. A part that answered
-//! in another process waits here for its turn; one that answers now waits until the server has its answer. Talks to nobody
-//! itself: `durable` carries steps to the server and back.
+//! The journal of one run: returns the answers of its parts in the order in which they were recorded. A part
+//! that answered in another process waits here for its turn. A part that answers now waits until the server
+//! has recorded its answer. Does no I/O: `durable` exchanges steps with the server.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -12,28 +12,28 @@ use cognitive_contract::ports::{PartAnswer, PartJournal, PartQuestion, PortFutur
 use crate::session_context::SessionContext;
 use crate::steps::{KeptEntry, PartStep};
 
-/// What the parts of one run answered.
+/// The answers of the parts of one run.
 #[derive(Default)]
 pub(crate) struct RunJournal {
     state: Mutex<JournalState>,
-    /// The context of the session, where the run belongs to one.
+    /// The context of the session, if the run belongs to one.
     context: Option<Arc<SessionContext>>,
 }
 
 #[derive(Default)]
 struct JournalState {
-    /// What the server has, in its order.
+    /// The parts that the server has recorded, in its order.
     recorded: Vec<RecordedPart>,
-    /// What was answered here and the server does not have.
+    /// The parts that answered here and are not recorded yet.
     finished: VecDeque<FinishedPart>,
-    /// The one of them that is on its way to the server.
+    /// The part that is being sent to the server.
     leaving: Option<FinishedPart>,
 }
 
 struct RecordedPart {
     question: PartQuestion,
     answer: Option<PartAnswer>,
-    /// Context that was kept before a process died, until it is kept again.
+    /// Context that was stored before a process died, until it is stored again.
     context: Vec<KeptEntry>,
     phase: Phase,
     turn: Arc<PartTurn>,
@@ -41,11 +41,11 @@ struct RecordedPart {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Nobody has asked for it.
+    /// No part has asked for it.
     Unasked,
     /// A part waits for it.
     Awaited,
-    /// It was given back.
+    /// It was returned.
     Given,
 }
 
@@ -55,7 +55,7 @@ struct FinishedPart {
     turn: Arc<PartTurn>,
 }
 
-/// Wakes one part when its turn has come.
+/// Wakes one part when it is its turn.
 #[derive(Default)]
 struct PartTurn(Mutex<(bool, Option<Waker>)>);
 
@@ -82,12 +82,12 @@ impl PartTurn {
 }
 
 impl RunJournal {
-    /// The journal of a run, in a session or in none.
+    /// Creates the journal of a run, with the context of its session if it has one.
     pub(crate) fn new(context: Option<Arc<SessionContext>>) -> Self {
         Self { state: Mutex::default(), context }
     }
 
-    /// The next part that answered and is not recorded, as a step.
+    /// Takes the next unrecorded answer as a step.
     pub(crate) fn take_finished(&self) -> Option<PartStep> {
         let mut state = self.lock();
         let finished = state.finished.pop_front()?;
@@ -96,17 +96,17 @@ impl RunJournal {
         Some(step)
     }
 
-    /// Context that was kept and is in no step yet.
+    /// Takes the context entries that are not part of a step yet.
     pub(crate) fn kept(&self) -> Vec<KeptEntry> {
         self.context.as_ref().map(|context| context.take_written()).unwrap_or_default()
     }
 
-    /// The server has this step: of this process, or of one that died.
+    /// Records that the server has this step, of this process or of one that died.
     pub(crate) fn recorded(&self, step: PartStep) {
         let mut state = self.lock();
         let part = match state.leaving.take() {
             Some(FinishedPart { question, turn, .. }) => {
-                // The part has its answer itself, and what it kept is in the store.
+                // The part still has its answer, and the store has its context.
                 RecordedPart { question, answer: None, context: Vec::new(), phase: Phase::Awaited, turn }
             }
             None => RecordedPart {
@@ -120,8 +120,8 @@ impl RunJournal {
         state.recorded.push(part);
     }
 
-    /// Gives the next recorded answer to the part that waits for it; says whether there was one. What nobody waits for was a
-    /// part of a part that is recorded itself.
+    /// Returns the next recorded answer to the part that waits for it; returns whether there was one. An
+    /// answer that no part waits for belongs to a nested part whose parent is recorded too.
     pub(crate) fn give_next(&self) -> bool {
         let mut state = self.lock();
         let awaited = state.recorded.iter().position(|part| part.phase == Phase::Awaited);
@@ -139,11 +139,11 @@ impl RunJournal {
     }
 
     fn lock(&self) -> MutexGuard<'_, JournalState> {
-        // Every change is one step, so it is whole after a panic too.
+        // Every change is a single step, so the state is complete even after a panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that a part waits for what it answered before.
+    /// Claims the recorded answer to a question for the part that asks it.
     fn claim(&self, question: &PartQuestion) -> Option<(Arc<PartTurn>, PartAnswer)> {
         let mut state = self.lock();
         let asked = |part: &&mut RecordedPart| part.phase == Phase::Unasked && part.question == *question;

@@ -1,6 +1,6 @@
-//! The context of one session while a run goes on: the state of its virtual object, and what the run keeps. Nothing is
-//! written to the server here: what was kept goes into the steps of the run, and from there into the state. Belongs to one
-//! owner, so it asks for none.
+//! The context of one session during a run: the state of its virtual object, and the entries that the run
+//! stores. Writes nothing to the server: new entries go into the steps of the run, and from there into the
+//! state. A session has one owner, so lookups ignore the owner.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
@@ -10,7 +10,7 @@ use cognitive_contract::ports::ContextStore;
 
 use crate::steps::KeptEntry;
 
-/// What a session keeps at most: all of it is read with every run.
+/// The limits of a session, because all of its context is loaded for every run.
 const CAPS: Caps = Caps { entries: 100, bytes: 1 << 20 };
 
 /// The context of one session.
@@ -19,25 +19,25 @@ pub(crate) struct SessionContext(Mutex<SessionState>);
 
 #[derive(Default)]
 struct SessionState {
-    /// The oldest first.
+    /// The entries, oldest first.
     kept: Vec<ContextEntry>,
-    /// What was kept since somebody asked.
+    /// The entries stored since the last [`SessionContext::take_written`].
     written: Vec<KeptEntry>,
 }
 
 impl SessionContext {
-    /// The context that the state of a session holds.
+    /// Loads the context from the state of a session.
     pub(crate) fn new(state: &[KeptEntry]) -> Self {
         let kept = state.iter().filter_map(KeptEntry::entry).collect();
         Self(Mutex::new(SessionState { kept, written: Vec::new() }))
     }
 
-    /// What was kept since this was last asked.
+    /// Takes the entries stored since the last call.
     pub(crate) fn take_written(&self) -> Vec<KeptEntry> {
         std::mem::take(&mut self.lock().written)
     }
 
-    /// Keeps what a process kept that died. It is in a step already.
+    /// Stores the entries of a process that died again. They are already part of a step.
     pub(crate) fn keep_again(&self, entries: &[KeptEntry]) {
         let mut state = self.lock();
         for entry in entries.iter().filter_map(KeptEntry::entry) {
@@ -57,7 +57,8 @@ impl SessionState {
     }
 }
 
-/// The state of a session after a run kept all this: the newest of each name, within the limits, the oldest first.
+/// Returns the state of a session after a run: the newest entry of each name, within the limits, oldest
+/// first.
 pub(crate) fn after(state: Vec<KeptEntry>, written: &[KeptEntry]) -> Vec<KeptEntry> {
     let mut all = state;
     for entry in written {

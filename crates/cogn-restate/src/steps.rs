@@ -1,5 +1,5 @@
-//! What the journal of the Restate server keeps of a run, as JSON: one step for each part that answered, and a last one for
-//! the whole. What is read here was written by another process, perhaps of an older version.
+//! The journal entries of a run, as JSON: one step per part that answered, and a last one for the whole run.
+//! The Restate server stores them. They may have been written by another process with an older version.
 
 use std::time::{Duration, SystemTime};
 
@@ -9,17 +9,17 @@ use cognitive_contract::ports::{PartAnswer, PartQuestion};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One step of a run that cannot be lost any more.
+/// One durable step of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
 pub(crate) enum RunStep {
     /// A part answered.
     Part(PartStep),
-    /// The run is over.
+    /// The run has ended.
     Whole(WholeStep),
 }
 
-/// A part that answered.
+/// The step of a part that answered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PartStep {
     path: String,
@@ -27,7 +27,7 @@ pub(crate) struct PartStep {
     input: String,
     calls: u64,
     envelope: Value,
-    /// Context that was kept since the step before.
+    /// The context stored since the previous step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) context: Vec<KeptEntry>,
 }
@@ -38,12 +38,12 @@ pub(crate) struct WholeStep {
     pub(crate) envelope: Value,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) context: Vec<KeptEntry>,
-    /// The review that a person owes it, if one does.
+    /// The review that a person must decide, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) review: Option<OpenReview>,
 }
 
-/// A review that nobody has decided: what it is called, and the rule that asks for it.
+/// An undecided review: its id, and the rule that requires it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct OpenReview {
     pub(crate) id: String,
@@ -62,19 +62,19 @@ impl PartStep {
         }
     }
 
-    /// What was asked.
+    /// Returns the question.
     pub(crate) fn question(&self) -> PartQuestion {
         PartQuestion::new(self.path.clone(), self.module.clone(), self.input.clone())
     }
 
-    /// What was answered; `None` if it cannot be read, so that the part is asked again.
+    /// Returns the answer; `None` if it cannot be parsed, so that the part is asked again.
     pub(crate) fn answer(&self) -> Option<PartAnswer> {
         let envelope = Envelope::from_value(self.envelope.clone()).ok()?;
         Some(PartAnswer::new(envelope, self.calls))
     }
 }
 
-/// One piece of context as the state of a session holds it.
+/// One context entry in the state of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct KeptEntry {
     #[serde(rename = "type")]
@@ -85,7 +85,7 @@ pub(crate) struct KeptEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     input_hash: Option<String>,
     value: Value,
-    /// As in manifests: seconds, or -1 without end.
+    /// Seconds, or -1 for no expiry, as in manifests.
     ttl: i64,
     /// Microseconds since 1970.
     created: u64,
@@ -108,7 +108,7 @@ impl KeptEntry {
         }
     }
 
-    /// The entry itself; `None` for a life that nobody writes.
+    /// Converts it to a context entry; `None` if its time or lifetime is invalid.
     pub(crate) fn entry(&self) -> Option<ContextEntry> {
         let key = Key {
             text: self.key.clone(),
@@ -120,7 +120,7 @@ impl KeptEntry {
         Some(entry.of_module(&self.module))
     }
 
-    /// Whether it takes the place of another.
+    /// Returns whether it replaces another entry.
     pub(crate) fn replaces(&self, other: &Self) -> bool {
         self.kind == other.kind && self.key == other.key
     }

@@ -1,5 +1,5 @@
-//! What a caller sends: the input of a module, and `_options` beside it. Decides nothing about modules: what is no JSON is
-//! handed on as it came, so that the run itself says what is wrong with it.
+//! Parses requests: the input of a module, and `_options` next to it. Decides nothing about modules: invalid
+//! JSON is passed on unchanged, and the run reports the error.
 
 use cogn::{ModuleRun, RunOptions};
 use cognitive_contract::money::Money;
@@ -7,10 +7,10 @@ use cognitive_contract::{ErrorCode, Failure, RunSettings, numbers};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// The member of a body that says how a run is to be made.
+/// The member of a body that contains the run options.
 const OPTIONS: &str = "_options";
 
-/// How a caller wants a run to be made.
+/// The run options of a caller.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RunWishes {
@@ -22,28 +22,28 @@ pub(crate) struct RunWishes {
     review: ReviewWish,
 }
 
-/// What happens to an answer that a person has to look at.
+/// Selects when an answer that needs a review is returned.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ReviewWish {
-    /// It is queued, and given out at once.
+    /// The review is queued, and the answer returned immediately.
     #[default]
     Queue,
-    /// It is given out when it is decided.
+    /// The answer is returned after the decision.
     Wait,
 }
 
 /// The input of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum GivenBody {
-    /// JSON that was read.
+    /// Parsed JSON.
     Json(Value),
-    /// Text that the run reads.
+    /// Text that the run parses.
     Raw(String),
 }
 
 impl RunWishes {
-    /// Whether the answer waits for a person.
+    /// Returns whether the answer waits for a person.
     pub(crate) fn waits(&self) -> bool {
         self.review == ReviewWish::Wait
     }
@@ -59,7 +59,7 @@ impl RunWishes {
         };
     }
 
-    /// The refusal of a wish that only runs with a name of their own can have.
+    /// Refuses `wait` for a run without a key, because a decision needs one.
     pub(crate) fn refuse_waiting(&self) -> Result<(), Failure> {
         if self.waits() {
             let message = "this run cannot wait for a person: it has no name to decide it by";
@@ -79,7 +79,7 @@ impl GivenBody {
     }
 }
 
-/// Reads a body that is an input with `_options` beside its members.
+/// Parses a body that is an input with `_options` among its members.
 pub(crate) fn read(body: &[u8]) -> Result<(GivenBody, RunWishes), Failure> {
     let text = String::from_utf8_lossy(body);
     if text.trim().is_empty() {
@@ -95,7 +95,7 @@ pub(crate) fn read(body: &[u8]) -> Result<(GivenBody, RunWishes), Failure> {
     }
 }
 
-/// A body that names a module: `{"module", "input", "_options"}`, and `key` or `session` where they say something.
+/// A body that names a module: `{"module", "input", "_options"}`, with optional `key` and `session`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct NamedBody {
     pub(crate) module: String,
@@ -133,12 +133,12 @@ impl NamedBody {
         Ok(Self { module, input, options, key, session })
     }
 
-    /// How the run is to be made.
+    /// Parses the run options.
     pub(crate) fn wishes(&self) -> Result<RunWishes, Failure> {
         self.options.clone().map_or(Ok(RunWishes::default()), wishes_of)
     }
 
-    /// The input as a service of the module takes it.
+    /// Returns the body that the module's own service expects.
     pub(crate) fn input_with_options(&self) -> Value {
         match (self.input.clone(), self.options.clone()) {
             (Value::Object(mut members), Some(options)) => {

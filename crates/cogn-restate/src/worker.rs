@@ -1,5 +1,5 @@
-//! What all invocations of a worker share: the runtime, and how a run is made durable in it. Wires no provider: modules,
-//! models and limits are those that the façade decides.
+//! The state that all invocations of a worker share: the runtime, and how its runs become durable. Configures
+//! no provider: the crate `cogn` decides modules, models and limits.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -19,43 +19,43 @@ use crate::session_context::SessionContext;
 use crate::steps::KeptEntry;
 use crate::wishes::{GivenBody, RunWishes};
 
-/// A worker: a runtime whose runs are in the journal of a Restate server.
+/// A worker: a runtime whose runs are recorded in the journal of a Restate server.
 pub struct DurableWorker {
     pub(crate) runtime: Runtime,
 }
 
-/// A run that is wanted.
+/// A requested run.
 pub(crate) struct WantedRun {
     pub(crate) module: String,
     pub(crate) body: GivenBody,
     pub(crate) wishes: RunWishes,
-    /// The invocation; logs, audit and envelope know the run by it, in whichever process it goes on.
+    /// The invocation id. It identifies the run in logs, audit and envelope, across processes.
     pub(crate) invocation: String,
     pub(crate) session: Option<WantedSession>,
 }
 
-/// The session that a run belongs to.
+/// The session of a run.
 pub(crate) struct WantedSession {
     /// The name of its object: `SESSION`, or `USER/SESSION`.
     pub(crate) key: String,
     pub(crate) state: Vec<KeptEntry>,
-    /// When the run began, in whichever process: context that expires is judged by this moment.
+    /// The start of the run, in any process. The expiry of context is relative to this time.
     pub(crate) began: SystemTime,
 }
 
 impl DurableWorker {
-    /// A worker with this runtime.
+    /// Creates a worker with this runtime.
     #[must_use]
     pub fn new(runtime: Runtime) -> Self {
         Self { runtime }
     }
 
-    /// A module by its name.
+    /// Returns a module by its name.
     pub(crate) fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
         self.runtime.modules().module(name)
     }
 
-    /// Makes a run, or the rest of it.
+    /// Runs a module, or resumes the run.
     pub(crate) async fn finish(&self, ctx: &ContextInternal, wanted: WantedRun) -> FinishedRun {
         let session = wanted.session.as_ref();
         let context = session.map(|session| Arc::new(SessionContext::new(&session.state)));
@@ -64,7 +64,7 @@ impl DurableWorker {
         let clock = session.map(|session| session.began);
         let run = self.run(wanted).tune(|host: &mut Host| {
             host.journal = Some(Arc::clone(&journal) as Arc<dyn PartJournal>);
-            // The database of one worker is not that of another: context lives in sessions, and nowhere else.
+            // Workers do not share a database, so context is only stored in sessions.
             host.context = context.map(|context| context as _);
             if let Some(began) = clock {
                 host.clock = Clock::from_fn(move || began);
@@ -77,13 +77,13 @@ impl DurableWorker {
         DurableRun::new(run, journal, desk).finish(ctx).await
     }
 
-    /// A desk that knows whether the run waits, before that of the worker.
+    /// A desk in front of the worker's own that records whether the run waits.
     fn desk(&self, invocation: &str) -> Arc<WaitingDesk> {
         let behind = self.runtime.host().review.as_ref().map(|review| Arc::clone(&review.desk));
         Arc::new(WaitingDesk::new(behind, invocation.to_owned()))
     }
 
-    /// The desk of the worker, where decisions are kept beyond the run.
+    /// The worker's review desk, which stores decisions beyond the run.
     pub(crate) fn kept_desk(&self) -> Option<Arc<dyn ReviewDesk>> {
         self.runtime.host().review.as_ref().map(|review| Arc::clone(&review.desk))
     }
@@ -104,20 +104,20 @@ impl DurableWorker {
     }
 }
 
-/// A failure as what a handler answers: an envelope, with the name that the run would have had.
+/// Converts a failure to a handler's envelope, with the trace id of the run.
 pub(crate) fn refused(failure: Failure, invocation: &str) -> Value {
     let mut envelope = failure.for_remote_caller().into_envelope();
     envelope.meta_mut().extra.insert("trace_id".to_owned(), json!(invocation));
     serde_json::to_value(&envelope).unwrap_or_default()
 }
 
-/// Moments as the journal keeps them: microseconds since 1970.
+/// Converts a time for the journal: microseconds since 1970.
 pub(crate) fn micros(moment: SystemTime) -> u64 {
     let since = moment.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// The moment that the journal keeps.
+/// Converts a time from the journal.
 pub(crate) fn moment(micros: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH.checked_add(Duration::from_micros(micros)).unwrap_or(SystemTime::UNIX_EPOCH)
 }

@@ -1,9 +1,9 @@
-//! A million rows on a model that answers at once, killed every few seconds: is every row answered once, what does a row cost
-//! beyond its run, and how much memory does it take? Run by hand:
+//! Processes a million rows with a model that answers immediately, and kills the process every few seconds.
+//! Checks that every row is answered once, and measures the overhead per row and the memory. Run by hand:
 //!
 //! `CARGO_PROFILE_BENCH_LTO=off cargo bench -p cognitive-batch --bench million -- 1000000 2`
 //!
-//! The numbers are rows and seconds between kills. Without them it says what it is for and ends.
+//! The arguments are rows and seconds between kills. Without them it prints its usage and exits.
 #![expect(
     clippy::print_stdout,
     clippy::unwrap_used,
@@ -29,7 +29,7 @@ use serde_json::{Value, json};
 const REPLY: &str = include_str!("../../../modules/text-classifier/tests/free-topic.reply.txt");
 const MODULE: &str = "text-classifier";
 const AT_ONCE: usize = 32;
-/// What a row may cost beyond its run, in microseconds of the processor.
+/// The maximum overhead per row, in microseconds of CPU time.
 const MOST_BEYOND: f64 = 60.0;
 
 fn main() {
@@ -82,7 +82,7 @@ fn threads() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap()
 }
 
-/// The batch as it is in a process of its own, until it is done or killed.
+/// The child process: runs the batch until it is done or killed.
 fn child(folder: &Path) {
     let plan = plan(folder);
     let batch = async move { cognitive_batch::run(plan, &StopHandle::default(), |_| {}).await };
@@ -105,7 +105,8 @@ fn measure(rows: u64, between: Duration) {
     check(folder.path(), rows);
 }
 
-/// The same runs without and with what a batch adds: rows read, hashed and compared, lines written, a journal.
+/// Measures the same runs with and without the batch overhead: reading, hashing and comparing rows, writing
+/// lines and a journal.
 fn compare(rows: u64) {
     let runtime = threads();
     let alone = |rows: u64| {
@@ -168,7 +169,7 @@ fn write_rows(folder: &Path, rows: u64) {
     file.flush().unwrap();
 }
 
-/// Starts the batch again and again; the kills, the time of the processor, and the memory at some moments.
+/// Restarts the batch until it is done. Returns the kills, the CPU time, and memory samples.
 fn run_and_kill(folder: &Path, rows: u64, between: Duration) -> (u32, Duration, Vec<(u64, u64)>) {
     let journal = folder.join("out.jsonl.cogn-batch/journal");
     let (mut kills, mut processor, mut memory) = (0, Duration::ZERO, Vec::new());
@@ -203,7 +204,7 @@ fn started(folder: &Path) -> Child {
     Command::new(program).args(["child".as_ref(), folder.as_os_str()]).spawn().unwrap()
 }
 
-/// Every row has one line, and every line is whole.
+/// Checks that every row has one complete line.
 fn check(folder: &Path, rows: u64) {
     let mut seen = vec![false; usize::try_from(rows).unwrap()];
     let mut lines = 0_u64;
@@ -218,7 +219,7 @@ fn check(folder: &Path, rows: u64) {
     println!("every row has exactly one line: {lines}");
 }
 
-/// What all threads of a process have worked so far.
+/// Returns the CPU time of all threads of a process so far.
 fn time_of(process: u32) -> Option<Duration> {
     let threads = std::fs::read_dir(format!("/proc/{process}/task")).ok()?.flatten();
     let worked = threads.filter_map(|thread| {

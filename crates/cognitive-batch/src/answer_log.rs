@@ -1,6 +1,6 @@
-//! The lines of answered rows and the journal about them. Lines are gathered and written together; a line counts as soon as
-//! its record is in the journal, which is written after it. Whatever ends the process in between leaves lines without a record,
-//! and the next process cuts them off before it goes on.
+//! Writes the lines of answered rows and the journal about them. Lines are buffered and flushed in groups. A
+//! line counts once its record is in the journal, which is written after the line. If the process dies in
+//! between, the next process truncates the lines without a record.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -11,20 +11,20 @@ use crate::duplicates::Duplicates;
 use crate::journal::{Journal, JournalRecord, RECORD_LENGTH, ShortHash};
 use crate::plan::RowCounts;
 
-/// So many bytes are written together.
+/// The buffer size that triggers a flush, in bytes.
 const GROUP_LENGTH: usize = 128 * 1024;
-/// A line waits no longer than this for others.
+/// The longest time that a line stays in the buffer.
 const GROUP_TIME: Duration = Duration::from_millis(50);
-/// How many of the last lines are looked at when a batch goes on: after a loss of power a file may have its length and not yet
-/// its bytes.
+/// The number of last lines that are checked when a batch resumes. After a power loss, a file may have its
+/// full length but not all of its bytes.
 const CHECKED_LINES: usize = 64;
 
-/// Where lines and records go.
+/// The paths of the lines and of the journal.
 #[derive(Debug, Clone)]
 pub(crate) struct LogPlaces {
-    /// All answers, or the good ones.
+    /// All answers, or the successful ones.
     pub(crate) answers: PathBuf,
-    /// Failures, where they have a file of their own.
+    /// Failures, if they have a separate file.
     pub(crate) failed: Option<PathBuf>,
     pub(crate) journal: PathBuf,
 }
@@ -32,7 +32,7 @@ pub(crate) struct LogPlaces {
 /// One file of lines.
 struct LineFile {
     file: File,
-    /// How many bytes are in it.
+    /// The number of bytes written so far.
     written: u64,
     unwritten: Vec<u8>,
 }
@@ -53,26 +53,26 @@ impl LineFile {
     }
 }
 
-/// What is written.
+/// The line files and the journal of a batch.
 pub(crate) struct AnswerLog {
     files: Vec<LineFile>,
     journal: Journal,
-    /// A second look at the files, for answers that are copied.
+    /// Separate read handles on the line files, to copy answers.
     readers: Vec<File>,
     journal_reader: File,
     records: u64,
-    /// How many of them are in the journal.
+    /// The number of records already written to the journal.
     records_written: u64,
     done: Vec<u64>,
     duplicates: Option<Duplicates>,
     oldest: Option<Instant>,
-    /// What was counted so far, with what earlier processes did.
+    /// The counts so far, including those of earlier processes.
     pub(crate) counts: RowCounts,
     trouble: Option<io::Error>,
 }
 
 impl AnswerLog {
-    /// Opens what an earlier process left, or begins, for so many rows.
+    /// Opens the files of an earlier process, or creates them, for this many rows.
     pub(crate) fn open(places: &LogPlaces, rows: u64, dedupe: bool) -> io::Result<Self> {
         let paths: Vec<&Path> = [Some(&places.answers), places.failed.as_ref()]
             .into_iter()
@@ -126,13 +126,13 @@ impl AnswerLog {
         })
     }
 
-    /// Whether a row is answered.
+    /// Returns whether a row is answered.
     pub(crate) fn is_done(&self, row: u64) -> bool {
         let word = usize::try_from(row / 64).ok().and_then(|word| self.done.get(word));
         word.is_some_and(|word| word >> (row % 64) & 1 == 1)
     }
 
-    /// Takes the line of a row, with its end. The place of the record is filled in here.
+    /// Adds the line of a row, including its line end. Sets offset and length of the record.
     pub(crate) fn push(&mut self, line: &[u8], mut record: JournalRecord) {
         record.in_failed_file &= self.files.len() > 1;
         let Some(file) = self.files.get_mut(usize::from(record.in_failed_file)) else { return };
@@ -153,7 +153,7 @@ impl AnswerLog {
         }
     }
 
-    /// Writes what waits: lines first, then their records. Trouble is kept, and ends the batch.
+    /// Flushes the buffers: lines first, then their records. An error is stored and ends the batch.
     pub(crate) fn write(&mut self) {
         self.oldest = None;
         if self.trouble.is_some() {
@@ -164,25 +164,25 @@ impl AnswerLog {
         self.trouble = written.err();
     }
 
-    /// The same if something has waited for long enough.
+    /// Flushes the buffers if they are due.
     pub(crate) fn write_if_due(&mut self) {
         if self.oldest.is_some_and(|begun| begun.elapsed() >= GROUP_TIME) {
             self.write();
         }
     }
 
-    /// Why nothing more can be written.
+    /// Returns the error that prevents further writes.
     pub(crate) fn trouble(&self) -> Option<String> {
         self.trouble.as_ref().map(ToString::to_string)
     }
 
-    /// The files in the order in which they have to outlast a loss of power.
+    /// Returns the files, in the order in which they must be synced to disk.
     pub(crate) fn handles(&self) -> io::Result<Vec<File>> {
         let lines = self.files.iter().map(|file| file.file.try_clone());
         lines.chain([self.journal.handle()]).collect()
     }
 
-    /// The line that answered an input like this, with its record.
+    /// Returns the line that answered the same input, with its record.
     pub(crate) fn answered(&mut self, hash: &ShortHash) -> Option<(JournalRecord, Vec<u8>)> {
         let places = self.duplicates.as_mut()?.candidates(hash);
         if places.is_empty() {
@@ -219,7 +219,7 @@ fn record_at(reader: &mut File, place: u64) -> Option<JournalRecord> {
     JournalRecord::from_bytes(&bytes)
 }
 
-/// How many records are about lines that are there, whole.
+/// Counts the leading records whose lines are complete.
 fn sound_records(places: &LogPlaces, paths: &[&Path], lengths: &[u64]) -> io::Result<u64> {
     let (mut count, mut last) = (0_u64, std::collections::VecDeque::new());
     let mut is_sound = true;
@@ -237,7 +237,7 @@ fn sound_records(places: &LogPlaces, paths: &[&Path], lengths: &[u64]) -> io::Re
             }
         }
     })?;
-    // The first of the last lines that is broken, and all that were written after it, do not count.
+    // The first broken line and everything written after it do not count.
     let checked = last.len() as u64;
     for (at, record) in last.iter().enumerate() {
         let Some(path) = paths.get(usize::from(record.in_failed_file)) else { continue };

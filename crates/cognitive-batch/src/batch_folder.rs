@@ -1,6 +1,7 @@
-//! The folder beside the output that a batch keeps until it is finished: what it is about (`batch.json`), which rows are
-//! answered (`journal`), answers that still have to be put in order (`answers.jsonl`, `failed.jsonl`), and a lock, so that two
-//! processes never write the same output. A batch goes on only with the module, rows and options that it began with.
+//! The state folder next to the output, which exists until the batch is finished. It contains the identity of
+//! the batch (`batch.json`), the answered rows (`journal`), and answers that must still be sorted
+//! (`answers.jsonl`, `failed.jsonl`). A lock prevents two processes from writing the same output. A batch
+//! only resumes with the same module, rows and options.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -14,25 +15,25 @@ use crate::answer_log::LogPlaces;
 use crate::plan::BatchPlan;
 use crate::row_source::RowFormat;
 
-/// What is added to the name of the output.
+/// The suffix added to the name of the output.
 const ENDING: &str = ".cogn-batch";
-/// The form of what is kept. Another one is not read.
+/// The version of the state format. Other versions are refused.
 const VERSION: u64 = 1;
 
-/// The folder of a batch that is going on.
+/// The state folder of an unfinished batch.
 pub(crate) struct BatchFolder {
     pub(crate) path: PathBuf,
-    /// Whether an earlier process began it.
+    /// True if an earlier process started the batch.
     pub(crate) is_resumed: bool,
     /// All rows of the file.
     pub(crate) rows: u64,
     pub(crate) places: LogPlaces,
-    /// Whether lines have to be put in order, or into another format, at the end.
+    /// True if the lines must be sorted or converted at the end.
     pub(crate) is_staged: bool,
     _lock: File,
 }
 
-/// The folder that belongs to an output.
+/// Returns the state folder of an output.
 pub(crate) fn beside(output: &Path) -> PathBuf {
     let mut name = output.file_name().map_or_else(OsString::new, OsString::from);
     name.push(ENDING);
@@ -40,7 +41,7 @@ pub(crate) fn beside(output: &Path) -> PathBuf {
 }
 
 impl BatchFolder {
-    /// Opens the folder of an earlier process, or begins one.
+    /// Opens the folder of an earlier process, or creates one.
     pub(crate) fn open(plan: &BatchPlan) -> Result<Self, Failure> {
         let path = beside(&plan.target.path);
         let is_staged = plan.target.ordered || plan.target.format == RowFormat::Parquet;
@@ -56,7 +57,7 @@ impl BatchFolder {
         let places = places(plan, &path, is_staged);
         let kept = read(&path)?.filter(|_| !plan.restart);
         if kept.is_none() {
-            // Also what a process left that was killed while it began again.
+            // This also removes the leftovers of a process that was killed during a restart.
             forget(plan, &path, &places).map_err(|error| unusable(&path, &error))?;
         }
         let is_resumed = kept.is_some();
@@ -78,11 +79,12 @@ impl BatchFolder {
         Ok(Self { path, is_resumed, rows, places, is_staged, _lock: lock })
     }
 
-    /// The batch is finished, and nobody needs the folder any more.
+    /// Removes the folder of a finished batch.
     pub(crate) fn remove(self) -> io::Result<()> {
         let Self { path, _lock: lock, .. } = self;
         drop(lock);
-        // In one step: half a folder would look like a batch that has hardly begun, and the output would be begun again.
+        // Renamed first, in one step: half a folder would look like a batch that has hardly started, and the
+        // output would be overwritten.
         let mut gone = path.clone().into_os_string();
         gone.push(".done");
         fs::rename(&path, &gone)?;
@@ -99,7 +101,7 @@ fn places(plan: &BatchPlan, folder: &Path, is_staged: bool) -> LogPlaces {
     }
 }
 
-/// What a batch is about. All of it has to be the same for it to go on.
+/// The identity of a batch. All of it must match for the batch to resume.
 fn about(plan: &BatchPlan) -> Result<Value, Failure> {
     let rows = plan.rows.fingerprint().map_err(|error| unreadable_rows(&plan.rows.path, &error))?;
     let decided = plan.host.decide(&plan.module.manifest.name, &plan.options);
@@ -125,7 +127,7 @@ fn about(plan: &BatchPlan) -> Result<Value, Failure> {
     }))
 }
 
-/// What each member is for people, with the way to have it as it was.
+/// A description of each member for the error message.
 const MEMBERS: [(&str, &str); 7] = [
     ("version", "another version of this program"),
     ("module", "another module, or the module was changed"),
@@ -174,7 +176,7 @@ fn read(folder: &Path) -> Result<Option<Value>, Failure> {
     serde_json::from_slice(&text).map(Some).map_err(|error| unusable(&path, &io::Error::other(error)))
 }
 
-/// Writes it whole or not at all.
+/// Writes the file atomically.
 fn write(folder: &Path, about: &Value) -> io::Result<()> {
     let draft = folder.join("batch.json.part");
     fs::write(&draft, about.to_string())?;
@@ -182,9 +184,9 @@ fn write(folder: &Path, about: &Value) -> io::Result<()> {
     fs::rename(draft, folder.join("batch.json"))
 }
 
-/// Removes all that an earlier process left, and its output.
+/// Removes everything that an earlier process left, including its output.
 fn forget(plan: &BatchPlan, folder: &Path, places: &LogPlaces) -> io::Result<()> {
-    // First of all: without it nothing of the rest counts.
+    // `batch.json` goes first: without it, the remaining files are ignored.
     let mut gone = vec![folder.join("batch.json"), places.journal.clone(), places.answers.clone()];
     gone.extend(places.failed.clone());
     gone.push(plan.target.path.clone());
@@ -213,7 +215,7 @@ fn unreadable_rows(path: &Path, error: &io::Error) -> Failure {
         .suggest("Check the path and the format: `.jsonl`, `.csv` or `.parquet`")
 }
 
-/// A file or folder of the batch that cannot be used.
+/// The error for a file or folder of the batch that cannot be used.
 pub(crate) fn unusable(path: &Path, error: &io::Error) -> Failure {
     Failure::new(ErrorCode::InternalError, format!("cannot use `{}`: {error}", path.display()))
         .suggest("Make the folder of the output writable, or name another output with `-o`")

@@ -1,5 +1,5 @@
-//! A batch from its folder to its summary: opens what an earlier process left, starts the workers, writes what is due while they
-//! work, and puts the output into its form when every row is answered.
+//! Runs a batch from its folder to its summary: opens the state of an earlier process, starts the workers,
+//! and flushes while they work. When every row is answered, it writes the output in its final form.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,12 +15,13 @@ use crate::plan::{BatchPlan, BatchProgress, BatchStop, BatchSummary, StopHandle}
 use crate::posting::{self, PostDesk, PostedProvider};
 use crate::workers::{BatchWork, work_on};
 
-/// How often what waits is written, and the end of time is looked for.
+/// The interval of flushes and of checks for the time limit.
 const TICK: Duration = Duration::from_millis(50);
-/// How often files are made to outlast a loss of power.
+/// The interval at which files are synced to disk.
 const SYNC: Duration = Duration::from_secs(1);
 
-/// Runs a batch to its end, or as far as its limits allow. `hear` is told how far it is, several times a second.
+/// Runs a batch to its end, or as far as its limits allow. Calls `hear` with the progress several times a
+/// second.
 pub async fn run(
     plan: BatchPlan,
     stop: &StopHandle,
@@ -34,7 +35,7 @@ pub async fn run(
     let desk = post_desk(&mut plan, &folder)?;
     let work = BatchWork::new(plan, log, &folder, started);
     let work = Arc::new(work.map_err(|error| batch_folder::unusable(&folder.path, &error))?);
-    // Dropped, and so ended, with this function.
+    // Dropped with this function, which ends the task.
     let mut postman = JoinSet::new();
     if let (Some(desk), Some(posts)) = (&desk, &work.plan.posts) {
         postman.spawn(posting::deliver(posts.clone(), Arc::clone(desk)));
@@ -54,8 +55,8 @@ pub async fn run(
     close(&work, folder).await
 }
 
-/// Puts the batch endpoint in the place of the model, if rows are to be posted. A post comes back or does not: nothing is asked
-/// again by rounds.
+/// Replaces the model by the batch endpoint if rows are to be posted. Rounds never retry a posted request, so
+/// `retries` is 0.
 fn post_desk(plan: &mut BatchPlan, folder: &BatchFolder) -> Result<Option<Arc<PostDesk>>, Failure> {
     let Some(posts) = &plan.posts else { return Ok(None) };
     let desk = PostDesk::open(&folder.path).map_err(|error| batch_folder::unusable(&folder.path, &error))?;
@@ -67,7 +68,7 @@ fn post_desk(plan: &mut BatchPlan, folder: &BatchFolder) -> Result<Option<Arc<Po
     Ok(Some(desk))
 }
 
-/// Writes what is left, puts the output into its form if all is answered, and sums up.
+/// Flushes the rest, writes the final output if every row is answered, and creates the summary.
 async fn close(work: &Arc<BatchWork>, folder: BatchFolder) -> Result<BatchSummary, Failure> {
     let handles = {
         let mut log = work.log();
@@ -112,7 +113,8 @@ async fn close(work: &Arc<BatchWork>, folder: BatchFolder) -> Result<BatchSummar
     })
 }
 
-/// Waits for the workers; meanwhile writes what is due, and looks at clock, stop and progress.
+/// Waits for the workers. Meanwhile flushes when due, and checks the time limit, the stop handle and the
+/// progress.
 async fn attend(
     work: &Arc<BatchWork>,
     workers: &mut JoinSet<()>,
@@ -141,7 +143,7 @@ async fn attend(
                 if let Some(why) = desk.and_then(PostDesk::trouble) {
                     work.end(BatchStop::Provider, Some(why));
                 }
-                // What is posted comes back in hours, and is found again by the process that goes on.
+                // Answers to posts take hours. The process that resumes the batch finds them.
                 if desk.is_some() && work.ended().is_some() {
                     workers.abort_all();
                 }
@@ -149,7 +151,7 @@ async fn attend(
                     synced = Instant::now();
                     let handles = work.log().handles();
                     syncing = Some(tokio::task::spawn_blocking(move || {
-                        // A loss of power is met by looking at the last lines, so a failure here loses nothing.
+                        // A failure here loses nothing: after a power loss, the last lines are checked.
                         let _ = handles.map(|handles| handles.iter().try_for_each(std::fs::File::sync_data));
                     }));
                 }

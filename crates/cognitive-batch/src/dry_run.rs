@@ -1,4 +1,5 @@
-//! What a batch would be and cost, of a look at its file and at some of its rows. Asks no model and writes nothing.
+//! Estimates the size and cost of a batch from its file and a sample of its rows. Calls no model and writes
+//! nothing.
 
 use std::collections::HashSet;
 use std::io;
@@ -14,37 +15,37 @@ use serde::Serialize;
 use crate::row_input::RowMapping;
 use crate::row_source::RowFile;
 
-/// How many rows are looked at closely.
+/// The number of rows that are examined.
 const SAMPLE: u64 = 1000;
 
-/// What a batch would be.
+/// The estimate of a batch.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BatchEstimate {
     /// All rows of the file.
     pub rows: u64,
-    /// How many of them were looked at: the first ones.
+    /// The number of examined rows, from the start of the file.
     pub sampled: u64,
-    /// How many of those have the input of another one.
+    /// The number of examined rows with the same input as an earlier one.
     pub duplicates: u64,
-    /// How many of those would fail before a model is asked.
+    /// The number of examined rows that would fail before a model is called.
     pub refused: u64,
-    /// The first reason for that.
+    /// The reason for the first of these failures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_refusal: Option<String>,
-    /// About how many tokens all rows together would be read as.
+    /// The estimated input tokens of all rows.
     pub input_tokens: u64,
-    /// What these tokens cost, if there is a price; answers come on top of it.
+    /// The cost of these tokens, if there is a price. Does not include answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_cost: Option<Money>,
-    /// The most that all rows together can cost, if there is a bound.
+    /// The upper bound for the cost of all rows, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_most: Option<Money>,
-    /// Why there is none.
+    /// The reason for a missing upper bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_ceiling: Option<String>,
 }
 
-/// Looks at a file.
+/// Estimates a batch from its file.
 pub fn estimate(
     rows: &RowFile,
     mapping: &RowMapping,

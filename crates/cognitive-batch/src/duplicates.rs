@@ -1,7 +1,7 @@
-//! Which inputs were answered already, and by which record of the journal: eight bytes for each slot. A small table is kept in
-//! memory; a larger one is a file beside the journal, so that the memory of a batch does not grow with its rows. The file stays
-//! where it is when a process ends, for a batch that goes on has no time to build it anew. It is never trusted: two inputs are
-//! the same only if the journal says so, and an input that it has lost is asked again.
+//! Maps answered inputs to their records in the journal, with eight bytes per slot. A small table is stored
+//! in memory. A larger one is a file next to the journal, so that memory use does not grow with the rows. The
+//! file remains when a process ends, because rebuilding it would delay a resumed batch. It is never trusted:
+//! two inputs are only equal if the journal confirms it, and a lost input is asked again.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -9,17 +9,18 @@ use std::path::Path;
 
 use crate::journal::ShortHash;
 
-/// A table of so many slots is a file. Sizes are powers of two.
+/// Tables with at least this many slots are files. Sizes are powers of two.
 const LENGTH_ON_DISK: u64 = 1 << 17;
 const SLOT_LENGTH: usize = size_of::<u64>();
-/// So many slots are read together: most searches end within them.
+/// The number of slots read together: most searches end within them.
 const WINDOW: usize = 8;
 
-/// A table with open addressing: the upper half of a slot is a part of the hash, the lower half the place of the answer and one.
+/// A hash table with open addressing. The upper half of a slot is a part of the hash, the lower half the
+/// record index plus one.
 #[derive(Debug)]
 pub(crate) struct Duplicates {
     slots: Slots,
-    /// Whether it has to be filled from the journal.
+    /// True if it must be filled from the journal.
     is_new: bool,
     used: u64,
 }
@@ -31,7 +32,8 @@ enum Slots {
 }
 
 impl Duplicates {
-    /// A table for so many inputs: the one that an earlier process left at this path, or an empty one. It never grows.
+    /// Opens the table that an earlier process left at this path, or an empty one, for this many inputs. It
+    /// never grows.
     pub(crate) fn open(path: &Path, inputs: u64) -> io::Result<Self> {
         let length = (inputs / 3).saturating_mul(4).max(WINDOW as u64).saturating_add(1).next_power_of_two();
         let (slots, is_new) = match usize::try_from(length) {
@@ -41,7 +43,7 @@ impl Duplicates {
         Ok(Self { slots, is_new, used: 0 })
     }
 
-    /// Takes an answer of an earlier process, as the journal has it: into the count, if its slot is there already.
+    /// Registers an answer of an earlier process. If its slot already exists, it is only counted.
     pub(crate) fn recall(&mut self, hash: &ShortHash, place: u64) {
         if self.is_new {
             self.insert(hash, place);
@@ -50,18 +52,18 @@ impl Duplicates {
         }
     }
 
-    /// Notes that an input was answered at this place. What cannot be noted, because the disk is full or the place is beyond what
-    /// a slot holds, is asked again, which is dear but right.
+    /// Records the answer to an input. If the disk is full or the index exceeds a slot, the input is asked
+    /// again: that costs money but is correct.
     pub(crate) fn insert(&mut self, hash: &ShortHash, place: u64) {
         let Some(lower) = place.checked_add(1).and_then(|place| u32::try_from(place).ok()) else { return };
-        // One stays free, so that every search has an end.
+        // One slot stays free, so that every search ends.
         let is_full = self.used.saturating_add(1) >= self.slots.length();
         if !is_full && self.slots.put((upper(hash) << 32) | u64::from(lower)).is_ok() {
             self.used += 1;
         }
     }
 
-    /// The places where an answer to this input may be.
+    /// Returns the indices of records that may answer this input.
     pub(crate) fn candidates(&mut self, hash: &ShortHash) -> Vec<u64> {
         let (wanted, mut found) = (upper(hash), Vec::new());
         let looked = self.slots.walk(wanted, |_, slot| {
@@ -75,14 +77,14 @@ impl Duplicates {
 }
 
 impl Slots {
-    /// The file of so many slots at this path, and whether it was made anew.
+    /// Opens the file with this many slots. Also returns whether it was created.
     fn on_disk(path: &Path, length: u64) -> io::Result<(Self, bool)> {
         let bytes = length.saturating_mul(SLOT_LENGTH as u64);
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         let is_new = file.metadata()?.len() != bytes;
         if is_new {
             file.set_len(0)?;
-            // Without bytes of its own: what was never written is read as zeros and takes no room.
+            // The file is sparse: unwritten bytes read as zeros and use no disk space.
             file.set_len(bytes)?;
         }
         Ok((Self::OnDisk { file, length }, is_new))
@@ -95,7 +97,7 @@ impl Slots {
         }
     }
 
-    /// Puts a slot into the first free place of its way.
+    /// Stores a slot in the first free place of its probe sequence.
     fn put(&mut self, slot: u64) -> io::Result<()> {
         let mut free = None;
         self.walk(slot >> 32, |at, there| {
@@ -115,7 +117,7 @@ impl Slots {
         }
     }
 
-    /// Shows the slots on the way of a hash, with their places, until `is_end` says that it is over.
+    /// Calls `is_end` with each slot of a probe sequence, until it returns true.
     fn walk(&mut self, upper: u64, mut is_end: impl FnMut(u64, u64) -> bool) -> io::Result<()> {
         let length = self.length();
         let mut at = spread(upper) & (length - 1);
@@ -161,7 +163,7 @@ fn upper(hash: &ShortHash) -> u64 {
     u64::from(u32::from_le_bytes([a, b, c, d]))
 }
 
-/// A place that uses all bits of the half.
+/// Spreads the half over all bits of a place.
 fn spread(upper: u64) -> u64 {
     upper.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16
 }
@@ -190,14 +192,14 @@ mod tests {
             assert!((0..count).all(|number| table.candidates(&hash(number)).contains(&number)));
             assert!(table.candidates(&hash(count)).len() < 3, "a slot says little, and yet not nothing");
 
-            // The next process has the journal, and goes on.
+            // The next process fills the table from the journal, and continues.
             let mut table = Duplicates::open(&path, 2 * count).unwrap();
             (0..count).for_each(|number| table.recall(&hash(number), number));
             (count..2 * count).for_each(|number| table.insert(&hash(number), number));
             assert!((0..2 * count).all(|number| table.candidates(&hash(number)).contains(&number)));
             assert_eq!((0..2 * count).filter(|number| table.candidates(&hash(*number)).len() > 2).count(), 0);
         }
-        // A file that was cut off is begun anew.
+        // A truncated file is recreated.
         let file = OpenOptions::new().write(true).open(&path).unwrap();
         file.set_len(100).unwrap();
         assert!(Duplicates::open(&path, 2 * LENGTH_ON_DISK).unwrap().candidates(&hash(1)).is_empty());
@@ -211,7 +213,7 @@ mod tests {
         assert!((0..100).filter(|number| !table.candidates(&hash(*number)).is_empty()).count() < 16);
     }
 
-    // Places are four bytes: what is beyond them is asked again.
+    // Indices use four bytes; inputs with a larger index are asked again.
     #[test]
     fn a_place_that_no_slot_can_hold_is_left_out() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! The output as it was asked for, of the lines that were gathered: in the order of the rows, or in another format. May be
-//! ended at any moment and done again: the output appears whole.
+//! Converts the collected lines into the final output: sorted by row, or in another format. Can be
+//! interrupted at any time and repeated, because the output is replaced atomically.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -11,7 +11,7 @@ use crate::journal;
 use crate::plan::AnswerTarget;
 use crate::row_source::RowFormat;
 
-/// Writes the outputs of gathered lines.
+/// Writes the outputs from the collected lines.
 pub(crate) fn write(places: &LogPlaces, target: &AnswerTarget) -> io::Result<()> {
     let (mut answers, mut failed) = (Vec::new(), Vec::new());
     journal::records(&places.journal, |record| {
@@ -35,7 +35,7 @@ pub(crate) fn write(places: &LogPlaces, target: &AnswerTarget) -> io::Result<()>
     }
 }
 
-/// Row, place and length of a line.
+/// Row, offset and length of a line.
 pub(crate) type PlacedLine = (u64, u64, u32);
 
 fn in_order(from: &Path, lines: &[PlacedLine], to: &Path) -> io::Result<()> {
@@ -46,14 +46,14 @@ fn in_order(from: &Path, lines: &[PlacedLine], to: &Path) -> io::Result<()> {
     fs::rename(draft, to)
 }
 
-/// The name under which an output is written before it is whole.
+/// The temporary name of an output until it is complete.
 pub(crate) fn draft(to: &Path) -> PathBuf {
     let mut name = to.file_name().map_or_else(OsString::new, OsString::from);
     name.push(".part");
     to.with_file_name(name)
 }
 
-/// Hands over lines in this order.
+/// Passes each line to `take`, in the given order.
 pub(crate) fn each_line(
     from: &Path,
     lines: &[PlacedLine],

@@ -1,5 +1,5 @@
-//! Which rows are answered, and where their lines are: records of a fixed length, only ever appended. A record is written
-//! after the line that it is about, so a line without a record does not count. Knows nothing of what lines say.
+//! The journal of answered rows and the positions of their lines: fixed-length records, append-only. A record
+//! is written after its line, so a line without a record does not count. Does not know the content of lines.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use cognitive_contract::money::Money;
 
-/// How long a record is, in bytes.
+/// The length of a record, in bytes.
 pub(crate) const RECORD_LENGTH: usize = 64;
 
 const OK: u32 = 1;
@@ -15,29 +15,29 @@ const FAILED_FILE: u32 = 2;
 const COPY: u32 = 4;
 const UNPRICED: u32 = 8;
 
-/// The first 16 bytes of the hash of an input: enough to tell inputs apart.
+/// The first 16 bytes of an input hash: enough to distinguish inputs.
 pub(crate) type ShortHash = [u8; 16];
 
-/// One row that is answered.
+/// The record of one answered row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct JournalRecord {
-    /// The row, from 0 on.
+    /// The row number, starting at 0.
     pub(crate) row: u64,
-    /// Where its line begins.
+    /// The offset of its line.
     pub(crate) offset: u64,
-    /// How long its line is, with its end.
+    /// The length of its line, including the line end.
     pub(crate) length: u32,
-    /// Whether the run succeeded.
+    /// True if the run succeeded.
     pub(crate) ok: bool,
-    /// Whether the line is in the file of failures.
+    /// True if the line is in the file of failures.
     pub(crate) in_failed_file: bool,
-    /// Whether the answer is that of another row with the same input.
+    /// True if the answer was copied from another row with the same input.
     pub(crate) is_copy: bool,
-    /// The input.
+    /// The hash of the input.
     pub(crate) hash: ShortHash,
-    /// Tokens that it cost.
+    /// The tokens that it used.
     pub(crate) tokens: u64,
-    /// What it cost, if there is a price.
+    /// Its cost, if there is a price.
     pub(crate) cost: Option<Money>,
 }
 
@@ -62,7 +62,7 @@ impl JournalRecord {
         record
     }
 
-    /// Reads a record; `None` if it was never written to its end.
+    /// Parses a record; `None` if it is incomplete.
     pub(crate) fn from_bytes(bytes: &[u8; RECORD_LENGTH]) -> Option<Self> {
         let mut rest: &[u8] = bytes;
         let body = bytes.get(..RECORD_LENGTH - 8)?;
@@ -84,7 +84,7 @@ impl JournalRecord {
         })
     }
 
-    /// Where the line after it begins.
+    /// Returns the offset of the end of its line.
     pub(crate) fn end(&self) -> u64 {
         self.offset.saturating_add(u64::from(self.length))
     }
@@ -102,22 +102,22 @@ fn short_number(rest: &mut &[u8]) -> Option<u32> {
     Some(u32::from_le_bytes(*first))
 }
 
-/// FNV-1a, so that a record of zeros is none.
+/// An FNV-1a hash, so that a record of zeros is invalid.
 fn check_sum(bytes: &[u8]) -> u64 {
     bytes
         .iter()
         .fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// The file of records.
+/// The journal file.
 pub(crate) struct Journal {
     file: File,
     unwritten: Vec<u8>,
 }
 
 impl Journal {
-    /// Opens a journal and hands every whole record to `each`, in order; what follows the last whole one is cut off. `each`
-    /// says whether it takes the record: the first that it does not take is cut off with all that follow.
+    /// Opens a journal, passes every complete record to `each` in order, and truncates the rest. When `each`
+    /// returns false, that record and all later ones are truncated as well.
     pub(crate) fn open(path: &Path, mut each: impl FnMut(JournalRecord) -> bool) -> io::Result<Self> {
         let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         let mut reader = BufReader::with_capacity(1 << 20, &mut file);
@@ -135,25 +135,25 @@ impl Journal {
         Ok(Self { file, unwritten: Vec::new() })
     }
 
-    /// Takes a record; it is not in the file yet.
+    /// Adds a record to the buffer.
     pub(crate) fn push(&mut self, record: JournalRecord) {
         self.unwritten.extend(record.to_bytes());
     }
 
-    /// Writes what was taken.
+    /// Writes the buffered records.
     pub(crate) fn write(&mut self) -> io::Result<()> {
         self.file.write_all(&self.unwritten)?;
         self.unwritten.clear();
         Ok(())
     }
 
-    /// The file, for whoever makes it outlast a loss of power.
+    /// Returns a second handle, for syncing to disk.
     pub(crate) fn handle(&self) -> io::Result<File> {
         self.file.try_clone()
     }
 }
 
-/// All records of a journal that is not written to any more, in order.
+/// Reads all records of a journal that is no longer written, in order.
 pub(crate) fn records(path: &Path, mut each: impl FnMut(JournalRecord)) -> io::Result<()> {
     let mut reader = BufReader::with_capacity(1 << 20, File::open(path)?);
     let mut bytes = [0; RECORD_LENGTH];
@@ -203,7 +203,7 @@ mod tests {
         drop(journal);
         let whole: Vec<JournalRecord> = (0..4).map(record).collect();
         assert_eq!(opened(&path), whole);
-        // A kill in the midst of a record, at every byte of it.
+        // A kill inside a record, at every byte of it.
         for cut in 1..RECORD_LENGTH as u64 {
             let file = OpenOptions::new().write(true).open(&path).unwrap();
             file.set_len(4 * RECORD_LENGTH as u64 - cut).unwrap();

@@ -1,13 +1,19 @@
-//! Files of rows through a module: one envelope for each row, exactly once, whatever ends the process.
+//! Runs a module over files of rows: one envelope per row, exactly once, even if the process is killed.
 //!
-//! [`run`] takes a [`BatchPlan`] and answers with a [`BatchSummary`]. Read the modules in this order: `plan` (what is to be
-//! done), `row_source` (rows of a file, one after the other), `row_input` (which members of a row go in), `batch_run`
-//! (from the folder to the summary), `workers` (rows through the pipeline, some of them at once), `tempo` (how many), `purse` (how much money and how many tokens),
-//! `duplicates` (equal inputs are asked once), `posting` (rows by the batch endpoint of a service), `answer_log` and `journal` (what is on disk counts, the rest does not),
-//! `batch_folder` (the state beside the output), `finish` (the output in its order and format), `dry_run` (what it would cost).
+//! [`run`] takes a [`BatchPlan`] and returns a [`BatchSummary`]. Read the modules in this order:
 //!
-//! Its door are the files that a caller names: rows in, answers out, and a folder beside the output. It knows no terminal and no
-//! provider, and enters the pipeline where every surface does. What is wrong with a row is the envelope of that row.
+//! - `plan` (what to run), `row_source` (the rows of a file), `row_input` (the members of a row that form the
+//!   input)
+//! - `batch_run` (from the folder to the summary), `workers` (rows in the pipeline, concurrently)
+//! - `tempo` (adaptive concurrency), `purse` (limits of cost and tokens), `duplicates` (equal inputs are
+//!   asked once)
+//! - `posting` (rows through the batch endpoint of a service)
+//! - `answer_log` and `journal` (only what is on disk counts), `batch_folder` (the state next to the output)
+//! - `finish` (the output in its order and format), `dry_run` (the estimated cost)
+//!
+//! It accesses only the files that a caller names (rows in, answers out) and a folder next to the output. It
+//! knows no terminal and no provider, and uses the same entry to the pipeline as every surface. A faulty row
+//! gets an envelope with the error.
 
 mod answer_log;
 mod batch_folder;

@@ -1,5 +1,6 @@
-//! Answers as a Parquet file: one row for each, with the envelope as a struct of the columns that `cogn.udf` makes in Python.
-//! `data` and `details` are JSON text, so that files of all modules and versions go together.
+//! Writes answers as a Parquet file: one row per answer, with the envelope as a struct with the same columns
+//! as `cogn.udf` in Python. `data` and `details` are JSON text, so that files of all modules and versions are
+//! compatible.
 
 use std::fs::{self, File};
 use std::io;
@@ -16,7 +17,7 @@ use serde_json::Value;
 
 use crate::finish::{PlacedLine, draft, each_line};
 
-/// So many rows, or so many bytes of lines, are one row group.
+/// The size of a row group, in rows or in bytes of lines, whichever is reached first.
 const GROUP_ROWS: usize = 20_000;
 const GROUP_BYTES: usize = 32 << 20;
 
@@ -59,23 +60,23 @@ enum AnswerType {
     Integer,
     Double,
     Boolean,
-    /// A text as it is, anything else as JSON.
+    /// A string as it is; any other value as JSON.
     Text,
 }
 
-/// Whether a column may be empty, and whether the group around it may be.
+/// Selects whether a column may be null, and whether its group may be.
 #[derive(Debug, Clone, Copy)]
 enum Absence {
     Never,
     Alone,
-    /// Also with all others below this place.
+    /// Also null together with its whole group, which is at this path.
     WithGroup(&'static str),
 }
 
-/// One column: its type, and where its values are in a line.
+/// One column: its type, the path of its values in a line, and whether they may be null.
 type AnswerColumn = (AnswerType, &'static str, Absence);
 
-/// In the order of the schema.
+/// All columns but the last, in the order of the schema.
 const COLUMNS: [AnswerColumn; 21] = {
     use Absence::{Alone, Never, WithGroup};
     use AnswerType::{Boolean, Double, Integer, Text};
@@ -108,7 +109,7 @@ const COLUMNS: [AnswerColumn; 21] = {
 /// The last column: the whole envelope.
 const WHOLE: AnswerColumn = (AnswerType::Text, "/envelope", Absence::Never);
 
-/// Writes these lines as a file that appears whole.
+/// Writes these lines to a file, atomically.
 pub(crate) fn write(from: &Path, lines: &[PlacedLine], to: &Path) -> io::Result<()> {
     let draft = draft(to);
     let schema = Arc::new(parse_message_type(SCHEMA).map_err(io::Error::other)?);

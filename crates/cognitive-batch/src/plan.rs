@@ -1,4 +1,4 @@
-//! What a batch is to do, and what is told of it while it goes on and at its end. Decides nothing.
+//! The plan, the progress and the summary of a batch. Contains no decisions.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,78 +15,78 @@ use crate::posting::PostPlan;
 use crate::row_input::RowMapping;
 use crate::row_source::{RowFile, RowFormat};
 
-/// What is to be run, and how.
+/// The rows, the module and the options of a batch.
 pub struct BatchPlan {
-    /// The module, as it was asked for.
+    /// The module, as the caller named it.
     pub name: String,
     /// The module, loaded.
     pub module: Arc<Module>,
-    /// Everything around the runs.
+    /// The host that all runs share.
     pub host: Host,
-    /// How each run is to be done. Its `max_cost` counts for one run; that of the whole is in `limits`.
+    /// The options of each run. Its `max_cost` applies to one run; that of the whole batch is in `limits`.
     pub options: RunOptions,
     /// The rows.
     pub rows: RowFile,
-    /// Which members of a row go in.
+    /// The members of a row that form the input.
     pub mapping: RowMapping,
-    /// Where answers go.
+    /// The output of the answers.
     pub target: AnswerTarget,
-    /// How much of everything.
+    /// The limits of the batch.
     pub limits: BatchLimits,
-    /// Ask equal inputs once, and copy the answer.
+    /// Asks equal inputs once and copies the answer.
     pub dedupe: bool,
-    /// Forget what an earlier process left, and begin again.
+    /// Discards the state of an earlier process and starts again.
     pub restart: bool,
-    /// Ask by the batch endpoint of a service, whose provider then takes the place of that of the host.
+    /// Uses the batch endpoint of a service, whose provider then replaces that of the host.
     pub posts: Option<PostPlan>,
 }
 
-/// Where answers go.
+/// The output of the answers.
 #[derive(Debug, Clone)]
 pub struct AnswerTarget {
     /// The output.
     pub path: PathBuf,
     /// Its format: JSON lines or Parquet.
     pub format: RowFormat,
-    /// The file of failed rows, if they are to have one of their own; JSON lines.
+    /// The file of failed rows as JSON lines, if they are written separately.
     pub failed: Option<PathBuf>,
-    /// In the order of the rows.
+    /// Sorts the output by row.
     pub ordered: bool,
-    /// Put the input beside each answer.
+    /// Adds the input to each answer.
     pub with_input: bool,
 }
 
-/// How much of everything.
+/// The limits of a batch.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchLimits {
-    /// The most rows at once.
+    /// The most rows in flight.
     pub concurrency: usize,
-    /// What all rows together may cost, those of earlier processes included.
+    /// The maximum cost of all rows together, including those of earlier processes.
     pub max_cost: Option<Money>,
     /// The same in tokens.
     pub max_tokens: Option<u64>,
-    /// How long this process may begin new rows.
+    /// The time during which this process may start new rows.
     pub max_time: Option<Duration>,
-    /// How often rows that failed for a reason that may pass are asked again, at the end.
+    /// The number of extra rounds at the end, in which rows with temporary failures are retried.
     pub retries: u32,
 }
 
-/// What became of rows so far.
+/// The counts of rows by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct RowCounts {
     /// Rows with a line in the output.
     pub answered: u64,
-    /// How many of them are good.
+    /// The number of successful rows.
     pub ok: u64,
-    /// How many of them failed: the dead letters.
+    /// The number of failed rows: the dead letters.
     pub failed: u64,
-    /// How many of them have the answer of another row with the same input.
+    /// The number of rows whose answer was copied from a row with the same input.
     pub duplicates: u64,
-    /// Tokens of all of them.
+    /// The tokens of all answered rows.
     pub tokens: u64,
-    /// What all of them cost, as far as there are prices.
+    /// The cost of all answered rows, as far as prices are known.
     pub cost: Money,
-    /// How many of them asked a model that has no price.
+    /// The number of rows answered by a model without a price.
     pub unpriced: u64,
 }
 
@@ -102,22 +102,22 @@ impl RowCounts {
     }
 }
 
-/// What can be seen of a batch while it goes on.
+/// The progress of a running batch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BatchProgress {
     /// All rows of the file.
     pub rows: u64,
-    /// What became of them so far, also in earlier processes.
+    /// The counts so far, including those of earlier processes.
     pub counts: RowCounts,
-    /// How many were answered before this process.
+    /// The number of rows answered before this process.
     pub answered_before: u64,
-    /// How many go on now.
+    /// The number of rows in flight.
     pub in_flight: usize,
-    /// How many may go on now.
+    /// The current limit of rows in flight.
     pub concurrency: usize,
-    /// How many wait to be asked again at the end.
+    /// The number of rows that are retried at the end.
     pub deferred: u64,
-    /// How long this process is at it.
+    /// The time since this process started the batch.
     pub elapsed: Duration,
 }
 
@@ -130,7 +130,7 @@ impl BatchProgress {
         answered as f64 / self.elapsed.as_secs_f64().max(0.001)
     }
 
-    /// How long the rest takes at this rate; `None` while nobody can say.
+    /// The estimated time for the remaining rows at this rate; `None` while the rate is zero.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a guess for people")]
     pub fn left(&self) -> Option<Duration> {
@@ -140,48 +140,50 @@ impl BatchProgress {
     }
 }
 
-/// Why a batch ended.
+/// The reason why a batch ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum BatchStop {
-    /// Every row has its answer.
+    /// Every row is answered.
     Finished,
-    /// The next row could cost more than is left.
+    /// The next row could exceed the cost limit.
     MaxCost,
-    /// The next row could need more tokens than are left.
+    /// The next row could exceed the token limit.
     MaxTokens,
-    /// The time was up.
+    /// The time limit was reached.
     MaxTime,
-    /// Somebody stopped it.
+    /// The caller stopped it.
     Interrupted,
-    /// Nobody answers: a key, a model or an account is wrong, or the service is down.
+    /// The provider does not respond (wrong key, model or account, or the service is down), or the rows
+    /// cannot be read.
     Provider,
 }
 
-/// What came out.
+/// The result of a batch.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BatchSummary {
     /// The module.
     pub module: String,
-    /// Why it ended.
+    /// The reason why it ended.
     pub stopped: BatchStop,
-    /// What the provider said, if it ended because of that.
+    /// The error message, if it ended because of the provider.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// All rows of the file.
     pub rows: u64,
-    /// Rows that have no answer yet.
+    /// The number of rows without an answer.
     pub left: u64,
-    /// What became of the others.
+    /// The counts of the answered rows.
     #[serde(flatten)]
     pub counts: RowCounts,
-    /// With a limit of cost: what rows of processes that were killed may have cost besides. It counts as spent.
+    /// With a cost limit: the additional cost that rows of killed processes may have caused. It counts as
+    /// spent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unaccounted: Option<Money>,
-    /// Whether an earlier process had begun it.
+    /// True if an earlier process started the batch.
     pub resumed: bool,
-    /// How long this process took, in milliseconds.
+    /// The duration of this process, in milliseconds.
     pub elapsed_ms: u64,
     /// The output.
     pub output: PathBuf,
@@ -190,17 +192,17 @@ pub struct BatchSummary {
     pub failed_output: Option<PathBuf>,
 }
 
-/// Stops a batch in an orderly way: no new row begins, those that go on come to their end.
+/// Stops a batch gracefully: no new row starts, and rows in flight finish.
 #[derive(Debug, Clone, Default)]
 pub struct StopHandle(Arc<AtomicBool>);
 
 impl StopHandle {
-    /// Stops it.
+    /// Stops the batch.
     pub fn stop(&self) {
         self.0.store(true, Ordering::Release);
     }
 
-    /// Whether it was stopped.
+    /// Returns whether the batch was stopped.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.0.load(Ordering::Acquire)

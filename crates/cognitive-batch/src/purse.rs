@@ -1,5 +1,5 @@
-//! Money and tokens of a whole batch. A row begins only if the most that it can cost has room beside what was spent and what
-//! the rows under way can cost. A budget of the operator counts as well.
+//! Enforces the cost and token limits of a whole batch. A row starts only if its cost ceiling fits next to
+//! the money already spent and the ceilings of all rows in flight. A budget of the operator applies as well.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -12,20 +12,20 @@ use cognitive_contract::money::Money;
 use cognitive_contract::spending::{BudgetShort, DayBudget, MAX_COST, SpendingEntry, SpendingLedger};
 use cognitive_runtime::{Host, Spending};
 
-/// The money of a batch.
+/// The cost ledger of a batch.
 pub(crate) struct Purse {
     limit: Money,
     state: Mutex<PurseState>,
     outer: Option<Spending>,
 }
 
-/// What rows under way can have cost at most, on disk before they begin: a process that is killed cannot say what its rows did
-/// cost, so all of it counts.
+/// The highest total ceiling of rows in flight, written to disk before they start. A killed process cannot
+/// report the real cost of its rows, so the whole ceiling counts.
 struct HeldFile {
     file: File,
-    /// The most that was under way in this process.
+    /// The highest total ceiling in this process.
     most: Money,
-    /// The same of processes that were killed.
+    /// The sum of these ceilings of killed processes.
     lost: Money,
 }
 
@@ -57,14 +57,14 @@ fn halves(bytes: [u8; 16]) -> [u64; 2] {
 
 struct PurseState {
     file: HeldFile,
-    /// What runs cost that are over.
+    /// The cost of all finished runs.
     spent: Money,
-    /// What each run can cost that goes on.
+    /// The cost ceiling of each run in flight.
     held: HashMap<String, Money>,
     all_held: Money,
 }
 
-/// Lets all runs of a host together cost no more than this, of which so much is spent. The file is beside the output.
+/// Limits the total cost of all runs of a host; `spent` is already used. The file is in the state folder.
 pub(crate) fn hold(host: &mut Host, limit: Money, spent: Money, file: &Path) -> io::Result<Arc<Purse>> {
     let purse = Arc::new(Purse::open(limit, spent, file, host.spending.take())?);
     let budget = DayBudget { per_day: Some(limit), per_key: None };
@@ -83,15 +83,15 @@ impl Purse {
         })
     }
 
-    /// No row is under way any more.
+    /// Records that no row is in flight any more.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
         state.file.most = Money::ZERO;
-        // Where it cannot be written, more counts than was spent.
+        // If the write fails, the next process counts more than was spent.
         let _ = state.file.write();
     }
 
-    /// What processes that were killed may have spent besides what is counted.
+    /// Returns the additional cost that killed processes may have caused.
     pub(crate) fn lost(&self) -> Money {
         self.lock().file.lost
     }
@@ -145,7 +145,8 @@ impl SpendingLedger for Purse {
     }
 }
 
-/// Tokens of a batch. Nobody knows before how many a row needs; it is taken to need as many as the one that needed most.
+/// The token limit of a batch. The tokens of a row are unknown in advance, so the highest count so far is
+/// reserved.
 pub(crate) struct TokenPurse {
     limit: Option<u64>,
     state: Mutex<TokenState>,
@@ -159,12 +160,12 @@ struct TokenState {
 }
 
 impl TokenPurse {
-    /// So many tokens, of which so many are spent; the first row is taken to need `usual`.
+    /// A limit, with `spent` tokens already used; `usual` is the reservation for the first row.
     pub(crate) fn new(limit: Option<u64>, spent: u64, usual: u64) -> Self {
         Self { limit, state: Mutex::new(TokenState { spent, held: 0, most: usual }) }
     }
 
-    /// Room for one more row, if there is; what it is held to need.
+    /// Reserves tokens for one more row and returns their number; `None` if they do not fit.
     pub(crate) fn hold(&self) -> Option<u64> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let needed = state.most;
@@ -176,7 +177,7 @@ impl TokenPurse {
         Some(needed)
     }
 
-    /// A row is over that was held to need so many, and needed so many.
+    /// Replaces the reservation of a finished row by its real tokens.
     pub(crate) fn settle(&self, held: u64, spent: u64) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.held = state.held.saturating_sub(held);
@@ -210,7 +211,7 @@ mod tests {
         let state = purse.lock();
         assert_eq!((state.held.len(), state.spent), (0, Money::from_pico(11)));
         drop(state);
-        // The process is killed: what was under way at most counts, once.
+        // The process is killed: its highest ceiling counts, once.
         let again = open();
         assert_eq!(again.lost(), Money::from_pico(9));
         again.close();

@@ -1,5 +1,5 @@
-//! Which members of a row go into a run, under which names, and what names the row. A cell of text is JSON where the contract
-//! takes that, else a text; one without a letter is no member.
+//! Maps the members of a row to the input and the id of a run. A text cell becomes JSON if the contract
+//! accepts that, else a string; an empty cell becomes no member.
 
 use cognitive_contract::text::hex;
 use cognitive_contract::{ErrorCode, Failure, Module, numbers};
@@ -11,38 +11,39 @@ use sha2::{Digest as _, Sha256};
 use crate::journal::ShortHash;
 use crate::row_source::RawRow;
 
-/// What becomes of the members of a row.
+/// The mapping from a row to an input.
 #[derive(Debug, Clone, Default)]
 pub struct RowMapping {
-    /// The member that names the row. It goes into the output, and not into the run.
+    /// The member with the row's id. It goes into the output and not into the input.
     pub id: Option<String>,
-    /// Member of the input and column of the row, for each that goes in. Without any, all go in as they are.
+    /// Pairs of input member and column, for each column that is used. If empty, all columns are used under
+    /// their names.
     pub members: Vec<(String, String)>,
-    /// Members that are the same in all rows.
+    /// Members with the same value in all rows.
     pub fixed: Map<String, Value>,
 }
 
 /// A row that is ready to run.
 #[derive(Debug, Clone)]
 pub(crate) struct ReadyRow {
-    /// Its number, from 0 on.
+    /// The row number, starting at 0.
     pub(crate) row: u64,
-    /// What names it.
+    /// The id of the row.
     pub(crate) id: Option<Value>,
-    /// The hash of its input, as receipts have it.
+    /// The hash of its input, as in receipts.
     pub(crate) hash: String,
     pub(crate) short_hash: ShortHash,
-    /// What goes in, or why nothing can.
+    /// The input, or the reason why there is none.
     pub(crate) input: Result<RunInput, Failure>,
 }
 
 impl RowMapping {
-    /// What tells one mapping from another.
+    /// The identity of the mapping, to detect changes.
     pub(crate) fn fingerprint(&self) -> Value {
         json!({ "id": self.id, "members": self.members, "fixed": self.fixed })
     }
 
-    /// Makes a row ready.
+    /// Prepares a row for its run.
     pub(crate) fn ready(&self, row: u64, raw: RawRow, module: &Module) -> ReadyRow {
         let (id, input) = match raw {
             RawRow::Unreadable(why) => (None, Err(unusable(why))),
@@ -70,7 +71,7 @@ impl RowMapping {
     }
 
     fn of_line(&self, text: String) -> (Option<Value>, Result<RunInput, Failure>) {
-        // What is no JSON is told by the run, like everything else that is wrong with an input.
+        // The run reports invalid JSON, like every other fault of an input.
         match serde_json::from_str(&text) {
             Ok(Value::Object(members)) if numbers::refusal(&text).is_none() => self.of_members(members),
             Ok(value) if self.is_plain() && numbers::refusal(&text).is_none() => {
@@ -101,7 +102,7 @@ impl RowMapping {
         (id, Ok(RunInput::Json(Value::Object(input))))
     }
 
-    /// What a cell is for the member that it becomes.
+    /// Converts a cell to the value of its member.
     fn cell(&self, column: &str, text: String, module: &Module) -> Value {
         if self.id.as_deref() == Some(column) && self.members.iter().all(|(_, other)| other != column) {
             return Value::String(text);
@@ -117,7 +118,7 @@ impl RowMapping {
     }
 }
 
-/// Whether the contract has nothing against a value of this member, whatever else is missing.
+/// Returns whether the contract accepts a value for this member, ignoring missing members.
 fn takes(module: &Module, member: &str, value: &Value) -> bool {
     let alone = Map::from_iter([(member.to_owned(), value.clone())]);
     let at = cognitive_contract::text::pointer("", member);
@@ -134,7 +135,7 @@ fn plain_hash(text: &str) -> String {
     hex(&Sha256::digest(text.as_bytes()))
 }
 
-/// The first half of a hash.
+/// Returns the first half of a hash.
 fn short(hash: &str) -> ShortHash {
     let mut short = ShortHash::default();
     for (at, byte) in short.iter_mut().enumerate() {

@@ -1,6 +1,6 @@
-//! How many rows go on at once: one more while all is well, half as many after a service said that there were too many, a
-//! tenth fewer when answers take three times as long as they did. `Retry-After` is waited for. Never more than the caller
-//! allows, never fewer than one.
+//! Adapts the number of rows in flight to the service: one more while all is well, half as many after a rate
+//! limit error. It drops by a tenth when answers take three times as long as at best. Waits for
+//! `Retry-After`. The number stays between one and the caller's maximum.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,17 +8,18 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::time::timeout_at;
 
-/// How many rows begin with.
+/// The initial number of rows in flight.
 const FIRST: f64 = 8.0;
-/// How much longer than at best an answer may take before that counts as too many, and how much longer in any case.
+/// An answer counts as slow if it takes longer than the best time by this factor, and also by this many
+/// seconds.
 const SLOWER: f64 = 3.0;
 const IN_ANY_CASE: f64 = 0.25;
-/// How long is waited after a refusal that does not say how long.
+/// The pause after a rate limit error without `Retry-After`.
 const UNTOLD: Duration = Duration::from_secs(1);
-/// The longest that is waited because a service says so.
+/// The longest pause that a service can request.
 const LONGEST: Duration = Duration::from_mins(10);
 
-/// Lets rows begin.
+/// Limits the number of rows in flight.
 pub(crate) struct Tempo {
     most: f64,
     state: Mutex<TempoState>,
@@ -29,19 +30,19 @@ pub(crate) struct Tempo {
 struct TempoState {
     limit: f64,
     in_flight: usize,
-    /// Whether the limit has never been too high, so that it may double.
+    /// True while the limit has never been too high, so that it may grow exponentially.
     is_first_climb: bool,
-    /// Nothing begins before.
+    /// No row starts before this time.
     paused_until: Option<Instant>,
-    /// What was begun before this was judged by an older limit.
+    /// Requests that started before this time were sent under an older limit.
     lowered_at: Option<Instant>,
-    /// Smoothed time of an answer now, and at best, in seconds.
+    /// The smoothed and the best response time, in seconds.
     usual: Option<f64>,
     best: Option<f64>,
     is_closed: bool,
 }
 
-/// Leave to go on with one row.
+/// The permission for one row in flight; dropping it frees the place.
 pub(crate) struct TempoPass<'a>(&'a Tempo);
 
 impl Drop for TempoPass<'_> {
@@ -54,7 +55,7 @@ impl Drop for TempoPass<'_> {
 }
 
 impl Tempo {
-    /// With so many rows at most. A tempo that is steady begins with all of them.
+    /// Creates a limiter with this maximum. A steady one starts at the maximum.
     pub(crate) fn new(most: usize, is_steady: bool) -> Self {
         let most = f64::from(u32::try_from(most.max(1)).unwrap_or(u32::MAX));
         let limit = if is_steady { most } else { most.min(FIRST) };
@@ -62,7 +63,7 @@ impl Tempo {
         Self { most, state: Mutex::new(state), changed: Notify::new() }
     }
 
-    /// Waits until one more row may begin; `None` when no more rows are to begin.
+    /// Waits until one more row may start; `None` after [`Tempo::close`].
     pub(crate) async fn pass(&self) -> Option<TempoPass<'_>> {
         loop {
             let changed = self.changed.notified();
@@ -87,19 +88,19 @@ impl Tempo {
         }
     }
 
-    /// Lets nothing begin any more.
+    /// Prevents further rows from starting.
     pub(crate) fn close(&self) {
         self.lock().is_closed = true;
         self.changed.notify_waiters();
         self.changed.notify_one();
     }
 
-    /// A model answered after this time.
+    /// Records the response time of a successful call, and adapts the limit.
     pub(crate) fn answered(&self, took: Duration) {
         let mut state = self.lock();
         let took = took.as_secs_f64();
         let usual = state.usual.map_or(took, |usual| usual + (took - usual) / 16.0);
-        // What was best is slowly forgotten: a service may become slower for reasons that are not ours.
+        // The best time slowly increases: a service may become slower for reasons unrelated to our load.
         let best = state.best.map_or(usual, |best| (best * 1.0005).min(usual));
         (state.usual, state.best) = (Some(usual), Some(best));
         if usual > (best * SLOWER).max(best + IN_ANY_CASE) {
@@ -113,10 +114,10 @@ impl Tempo {
         }
     }
 
-    /// A service refused a request because there were too many.
+    /// Records a rate limit error: lowers the limit and pauses.
     pub(crate) fn refused(&self, began: Instant, retry_after: Option<Duration>) {
         let mut state = self.lock();
-        // A request that was under way when the limit was lowered says nothing new.
+        // A request that started before the limit was lowered carries no new information.
         if state.lowered_at.is_none_or(|lowered| began >= lowered) {
             Self::lower(&mut state, 0.5);
         }
@@ -124,8 +125,8 @@ impl Tempo {
         state.paused_until = Some(state.paused_until.map_or(until, |paused| paused.max(until)));
     }
 
-    /// There is room for fewer, because of what all of them may need together. Says whether others are under way besides the
-    /// one that asks; there is hope as long as there are.
+    /// Lowers the limit because the reservations of all rows together do not fit. Returns whether other rows
+    /// are in flight: only then can the row fit later.
     pub(crate) fn crowded(&self) -> bool {
         let mut state = self.lock();
         let others = state.in_flight.saturating_sub(1);
@@ -140,14 +141,14 @@ impl Tempo {
         state.lowered_at = Some(Instant::now());
     }
 
-    /// How many go on, and how many may.
+    /// Returns the rows in flight and the current limit.
     pub(crate) fn shown(&self) -> (usize, usize) {
         let state = self.lock();
         (state.in_flight, whole(state.limit))
     }
 
     fn lock(&self) -> MutexGuard<'_, TempoState> {
-        // Every change is whole.
+        // Every change is complete, so a poisoned lock is safe to use.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -182,7 +183,7 @@ mod tests {
         let began = Instant::now();
         tempo.refused(began, Some(Duration::ZERO));
         assert_eq!(tempo.shown().1, 32);
-        // The others that were under way with it change nothing.
+        // Other errors from the same time do not lower the limit again.
         tempo.refused(began, Some(Duration::ZERO));
         assert_eq!(tempo.shown().1, 32);
         let all = passes(&tempo, 32).await;

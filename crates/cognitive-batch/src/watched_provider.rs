@@ -1,5 +1,5 @@
-//! A provider that the tempo listens to: every try that a service refuses because there are too many, and how long good ones
-//! take. Hands everything on and changes nothing.
+//! A provider wrapper that reports to the limiter in `tempo`: each rate-limited attempt, and the response
+//! time of each successful one. Forwards everything unchanged.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use cognitive_schema::SchemaTarget;
 
 use crate::tempo::Tempo;
 
-/// The same host, whose providers are listened to.
+/// Wraps all providers of a host.
 pub(crate) fn watch(host: &mut Host, tempo: &Arc<Tempo>) {
     host.wrap_models(|provider| watched(provider, tempo));
 }
@@ -29,7 +29,7 @@ struct WatchedProvider {
     tempo: Arc<Tempo>,
 }
 
-/// Hears of tries on their way to the run.
+/// A sink that observes attempts and forwards them.
 struct WatchedSink<'a> {
     inner: &'a mut dyn CallSink,
     tempo: &'a Tempo,
@@ -44,7 +44,8 @@ impl CallSink for WatchedSink<'_> {
     fn attempt(&mut self, attempt: Attempt) {
         let kind = attempt.failed.as_ref().map(|failed| failed.kind);
         if attempt.status == Some(429) && kind != Some(FailureKind::Quota) {
-            // How long to wait is told at the end of the call; until then this is enough not to make it worse.
+            // The waiting time is only known at the end of the call; until then, lowering the limit is
+            // enough.
             self.tempo.refused(self.began, Some(Duration::ZERO));
         } else if kind.is_none() {
             self.tempo.answered(attempt.elapsed);

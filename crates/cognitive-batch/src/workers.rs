@@ -1,6 +1,6 @@
-//! Rows through the pipeline, some of them at once. Each worker takes the next row that has no answer, runs it by the entry of
-//! every surface, and hands its line to the log. What may pass is asked again in another round over the file, so that nothing
-//! has to be remembered of it. Ends early where it has to, and can then go on later.
+//! Runs rows through the pipeline concurrently. Each worker takes the next unanswered row, runs it through
+//! the common entry point, and passes its line to the log. Rows with temporary failures are retried in
+//! another round over the file, so that no list of them is needed. A batch that ends early can be resumed.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -27,14 +27,14 @@ use crate::row_source::{RawRow, RowReader};
 use crate::tempo::Tempo;
 use crate::watched_provider;
 
-/// So many rows may wait for the answer of an equal one.
+/// The most rows that may wait for the answer to an equal input.
 const MAX_FOLLOWERS: usize = 4096;
-/// After so many failures of the service in a row, and no answer in between, nobody is asked any more.
+/// After this many consecutive service failures, the batch ends.
 const MAX_STREAK: u32 = 50;
-/// How many rows a worker does before others of its thread have their turn, also where models answer at once.
+/// A worker yields to others of its thread after this many rows, even if models answer immediately.
 const ROWS_AT_ONCE: u32 = 32;
 
-/// What all workers share.
+/// The state that all workers share.
 pub(crate) struct BatchWork {
     pub(crate) plan: BatchPlan,
     tempo: Arc<Tempo>,
@@ -42,7 +42,7 @@ pub(crate) struct BatchWork {
     tokens: TokenPurse,
     log: Mutex<AnswerLog>,
     rows: Mutex<RowFeed>,
-    /// Inputs that are being asked, and the rows that wait for the same answer.
+    /// Inputs in flight, and the rows that wait for the same answer.
     asked: Mutex<HashMap<ShortHash, Vec<ReadyRow>>>,
     followers: AtomicU64,
     landed: Notify,
@@ -54,33 +54,33 @@ pub(crate) struct BatchWork {
     pub(crate) started: Instant,
 }
 
-/// Where rows come from.
+/// The source of rows for the workers.
 #[derive(Default)]
 struct RowFeed {
     reader: Option<Box<dyn RowReader>>,
     next: u64,
-    /// Rows that were taken and for which there was no room.
+    /// Rows that were put back because their reservation did not fit.
     returned: Vec<ReadyRow>,
     is_last_round: bool,
 }
 
-/// A row that a worker got.
+/// A row taken by a worker.
 enum TakenRow {
-    /// As it stands in the file.
+    /// A row as read from the file.
     Raw(u64, RawRow),
-    /// One that was made ready before.
+    /// A row that was prepared before.
     Ready(Box<ReadyRow>),
 }
 
-/// What becomes of a run.
+/// The decision about a run.
 enum RowVerdict {
-    /// It is the answer of the row.
+    /// The envelope is the answer of the row.
     Keep,
-    /// It may go better later.
+    /// The row is retried in a later round.
     Later,
-    /// There was no room for it among the others.
+    /// Its reservation did not fit next to the rows in flight.
     Crowded,
-    /// It would go no better with any other row.
+    /// The failure would affect every other row as well.
     Hopeless(String),
 }
 
@@ -97,7 +97,7 @@ impl BatchWork {
         watched_provider::watch(&mut plan.host, &tempo);
         let held = folder.path.join("held");
         if plan.posts.is_some() {
-            // What was posted is found again, and counted when it comes back.
+            // Posted rows are found again after a kill, and counted when they come back.
             let _there_may_be_none = std::fs::remove_file(&held);
         }
         let money = match plan.limits.max_cost {
@@ -133,7 +133,7 @@ impl BatchWork {
         Ok(())
     }
 
-    /// Ends the batch for the first reason that there is.
+    /// Ends the batch. The first reason is the one reported.
     pub(crate) fn end(&self, why: BatchStop, reason: Option<String>) {
         lock(&self.ended).get_or_insert((why, reason));
         self.tempo.close();
@@ -148,7 +148,7 @@ impl BatchWork {
         lock(&self.log)
     }
 
-    /// The next row without an answer.
+    /// Takes the next row without an answer.
     fn take(&self) -> std::io::Result<Option<TakenRow>> {
         let mut feed = lock(&self.rows);
         if let Some(returned) = feed.returned.pop() {
@@ -180,7 +180,8 @@ impl BatchWork {
         }
     }
 
-    /// Whether this worker asks for an input; else the answer is there, or somebody is about to get it.
+    /// Returns whether this worker must ask for an input. Otherwise the answer is copied, or the row waits
+    /// for another worker.
     fn claims(&self, ready: &ReadyRow) -> bool {
         if !self.plan.dedupe || ready.input.is_err() {
             return true;
@@ -191,7 +192,7 @@ impl BatchWork {
             self.followers.fetch_add(1, Ordering::Relaxed);
             return false;
         }
-        // Before anybody else can claim it: what is neither asked nor answered is ours.
+        // Checked under the lock, so that no other worker can claim the input in between.
         let answered = self.log().answered(&ready.short_hash);
         match answered.and_then(|(record, line)| Some((record, envelope_of(&line)?))) {
             Some((record, envelope)) => {
@@ -205,7 +206,7 @@ impl BatchWork {
         }
     }
 
-    /// The rows that waited for this input.
+    /// Removes the claim on an input and returns the rows that waited for it.
     fn release(&self, ready: &ReadyRow) -> Vec<ReadyRow> {
         if !self.plan.dedupe || ready.input.is_err() {
             return Vec::new();
@@ -219,8 +220,8 @@ impl BatchWork {
         self.plan.limits.max_cost.is_some() || self.plan.limits.max_tokens.is_some()
     }
 
-    /// Puts a row back for which there is no room beside the others, with those that waited for its answer. Where there are no
-    /// others, there never will be room.
+    /// Puts a row back if its reservation does not fit, together with the rows that waited for its answer.
+    /// Without other rows in flight it would never fit, so the batch ends.
     fn put_back(&self, ready: &ReadyRow, spare: Option<ReadyRow>, stop: BatchStop) {
         let followers = self.release(ready);
         lock(&self.rows).returned.extend(spare.into_iter().chain(followers));
@@ -250,7 +251,7 @@ impl BatchWork {
             .push(&line, JournalRecord { row, in_failed_file, is_copy, hash: ready.short_hash, ..record });
     }
 
-    /// What becomes of a run, and what that says of the service.
+    /// Decides about a run, and counts consecutive failures of the service.
     fn judge(&self, envelope: &Envelope) -> RowVerdict {
         let Some(error) = envelope.error() else {
             self.streak.store(0, Ordering::Relaxed);
@@ -283,17 +284,17 @@ impl BatchWork {
     }
 }
 
-/// Nothing was spent for it.
+/// A record without cost.
 fn free() -> JournalRecord {
     JournalRecord { cost: Some(cognitive_contract::money::Money::ZERO), ..JournalRecord::default() }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A worker that panicked has lost its own row and nothing else; rows without a line are asked again.
+    // A panicking worker only loses its own row; rows without a line are asked again.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One worker, until there are no more rows or the batch has ended.
+/// The loop of one worker, until there are no more rows or the batch has ended.
 pub(crate) async fn work_on(work: Arc<BatchWork>) {
     let mut rows = 0_u32;
     while let Some(pass) = work.tempo.pass().await {
@@ -323,9 +324,9 @@ pub(crate) async fn work_on(work: Arc<BatchWork>) {
     }
 }
 
-/// A row that nobody else asks for, from its beginning to its line.
+/// Runs a row that this worker claimed, up to its line.
 async fn work_through(work: &BatchWork, ready: ReadyRow) {
-    // Only where there may be no room for it has a row to be put back.
+    // A row is only put back if there are cost or token limits.
     let spare = work.may_lack_room().then(|| ready.clone());
     let Some(held) = work.tokens.hold() else {
         return work.put_back(&ready, spare, BatchStop::MaxTokens);
@@ -359,7 +360,7 @@ async fn work_through(work: &BatchWork, ready: ReadyRow) {
     }
 }
 
-/// Runs a row. With the input in the output it is shared, not copied.
+/// Runs a row. The input is shared instead of copied if the output includes it.
 async fn answer(work: &BatchWork, mut ready: ReadyRow) -> (ReadyRow, Envelope) {
     let placeholder = || RunInput::Json(Value::Null);
     let input = match std::mem::replace(&mut ready.input, Ok(placeholder())) {

@@ -1,4 +1,5 @@
-//! Whole batches in one process, with a scripted model: every row is answered once, whatever stops and goes on.
+//! Tests whole batches in one process, with a scripted model: every row is answered once, across
+//! interruptions.
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
@@ -21,14 +22,14 @@ use cognitive_library::Library;
 use cognitive_runtime::{Host, RunOptions};
 use serde_json::{Value, json};
 
-/// A model that answers at once. A text with `busy` is refused twice, one with `locked out` always.
+/// A model that answers immediately. A text with `busy` is refused twice, one with `locked out` always.
 #[derive(Default)]
 struct Clerk {
     calls: AtomicU64,
     open: AtomicU64,
     most: AtomicU64,
     seen: Mutex<BTreeMap<String, u64>>,
-    /// Stops the batch after so many calls.
+    /// Stops the batch after this many calls.
     stop_after: Option<(u64, StopHandle)>,
 }
 
@@ -89,7 +90,7 @@ impl Provider for Clerk {
     }
 }
 
-/// A folder with rows, and what a batch does with them.
+/// A folder with rows, and the settings of a batch over them.
 struct Bench {
     dir: tempfile::TempDir,
     clerk: Arc<Clerk>,
@@ -296,7 +297,7 @@ fn a_batch_costs_no_more_than_its_limit_and_uses_most_of_it() {
         "{:?}",
         summary.counts.cost
     );
-    // What was spent before counts.
+    // The cost of earlier processes counts.
     let again = bench.run(limited(&bench, limit)).unwrap();
     assert_eq!((again.stopped, again.counts.answered), (BatchStop::MaxCost, summary.counts.answered));
     let more = bench.run(limited(&bench, limit.times(2))).unwrap();
@@ -367,7 +368,7 @@ fn answers_of_parquet_can_be_rows_again() {
     plan.target.format = RowFormat::Parquet;
     plan.target.ordered = true;
     assert_eq!(bench.run(plan).unwrap().counts.answered, 2);
-    // The same file as rows: its members come back as they were written.
+    // The Parquet output is read back as rows: its members are unchanged.
     let mut plan = bench.plan();
     plan.rows = RowFile { path: output, format: RowFormat::Parquet };
     plan.mapping.members =

@@ -1,5 +1,6 @@
-//! The cases of modules for those who look at them, verdicts on answers to them, and answers that become one: a golden test, a
-//! worked example, or a labelled case. Replaces no case that is there, and writes only where the workshop lets it.
+//! Lists the cases of modules, judges answers against them, and stores answers as new cases: a golden test, a
+//! worked example, or a labelled case. Never replaces an existing case, and writes only where the workshop
+//! allows it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,12 +21,12 @@ use crate::eval::{self, FieldOutcome};
 use crate::expect::Difference;
 use crate::golden::{self, GoldenCase, first_expectation};
 
-/// Where labelled cases of a module are, and the file that new ones go to.
+/// The folder with the labelled cases of a module.
 const CASES: &str = "cases";
-/// The set of golden tests.
+/// The name of the set of golden tests.
 const TESTS: &str = "tests";
 const NEW_CASES: &str = "cases/kept.jsonl";
-/// More cases than these are not shown.
+/// The most cases that are listed.
 const MAX_SHOWN: usize = 2_000;
 
 /// The cases in the folders of a workshop.
@@ -34,7 +35,7 @@ pub struct FolderCases {
 }
 
 impl FolderCases {
-    /// Those of the modules of a workshop.
+    /// A case book over the modules of a workshop.
     #[must_use]
     pub fn new(workshop: Arc<FolderWorkshop>) -> Self {
         Self { workshop }
@@ -114,7 +115,7 @@ fn labelled(folder: &Folder) -> Vec<ModuleCase> {
     let names = folder.names_in(CASES).into_iter().filter(|name| name.strip_suffix(".jsonl").is_some());
     let of_file = |name: String| {
         let text = folder.read(&format!("{CASES}/{name}"), JSON_LIMIT).unwrap_or_default();
-        // A file with a line that cannot be used is no set of cases; `cogn eval` says which line.
+        // A file with an invalid line is not a set of cases; `cogn eval` reports the line.
         let cases = eval::parse(&text).unwrap_or_default();
         let lines: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         cases.into_iter().zip(lines).map(move |(case, line)| ModuleCase {
@@ -166,8 +167,8 @@ fn pretty(value: &Value) -> String {
     format!("{}\n", serde_json::to_string_pretty(value).unwrap_or_default())
 }
 
-/// The files of a golden test: input, expectation, and the replies to the module and its parts. Where nobody recorded what the
-/// model wrote, the envelope stands for it.
+/// The files of a golden test: input, expectation, and the replies to the module and its parts. Without
+/// recorded replies, the reply is rebuilt from the envelope.
 fn golden_files(folder: &Folder, name: &str, case: &NewCase) -> Result<ChangedFiles, Failure> {
     let expected = first_expectation(&case.envelope).map_err(unusable)?;
     let manifest = formats::read_manifest(folder).map(|(_, manifest)| manifest).unwrap_or_default();
@@ -194,7 +195,7 @@ fn example_files(name: &str, case: &NewCase) -> Result<ChangedFiles, Failure> {
     ]))
 }
 
-/// What a model says of an envelope: without what the runtime adds to it.
+/// The envelope as a model would write it, without the members that the runtime adds.
 fn said(envelope: &Value) -> Result<Value, Failure> {
     let member = |path: &str| envelope.pointer(path).cloned();
     let (Some(confidence), Some(risk), Some(explain)) =
@@ -210,7 +211,7 @@ fn said(envelope: &Value) -> Result<Value, Failure> {
     }
 }
 
-/// The file of labelled cases with one more line.
+/// The file of labelled cases with one more line appended.
 fn labelled_file(folder: &Folder, name: &str, case: &NewCase) -> Result<ChangedFiles, Failure> {
     let data = case.envelope.get("data").unwrap_or(&Value::Null);
     let Some(expect) = expectation_of(data) else {
@@ -247,7 +248,7 @@ mod tests {
         book: FolderCases,
     }
 
-    /// A project with a copy of a bundled module, whose own tests it brings along.
+    /// A project with a copy of a bundled module, including its tests.
     fn place() -> Place {
         let dir = tempfile::tempdir().unwrap();
         let modules = dir.path().join("cognitive/modules");
@@ -308,7 +309,7 @@ mod tests {
         let report = golden::run_recorded(&[subject], &golden::GoldenOptions::default()).unwrap();
         let case = report.modules[0].cases.iter().find(|case| case.name == "on-the-train").unwrap();
         assert!(case.passed(), "{:?}", case.status);
-        // What parts of a composition were told has their names; a run that asked nobody has no reply.
+        // Replies to parts of a composition have the part's name; a run without a model call has no reply.
         let parts = BTreeMap::from([("code-reviewer".to_owned(), "{}".to_owned())]);
         let of_part = NewCase { replies: Some(parts), ..answered(CaseKind::Golden, "of-a-part") };
         let kept = book.keep("text-classifier", &of_part, &|| Ok(())).unwrap();

@@ -1,6 +1,6 @@
-//! How good a module is by the published certification (TEST-005): bronze for one that is valid, runs and is described,
-//! silver for one that is also tested and has examples. Gold and platinum are given by people, never here.
-//! Runs a module with recorded replies only; judges nothing that `validate` and `test` do not judge.
+//! Grades a module by the published certification (TEST-005). Bronze: the module is valid, runs and is
+//! documented. Silver: it also has tests and examples. Gold and platinum are awarded by people, never here.
+//! Runs a module with recorded replies only. Adds no checks to those of `validate` and `test`.
 
 use cognitive_contract::Envelope;
 use cognitive_library::folder::{Folder, JSON_LIMIT};
@@ -11,22 +11,22 @@ use serde_json::{Map, Value, json};
 
 use crate::golden::{self, GoldenOptions, ModuleReport, TestedFolder};
 
-/// Golden tests that silver asks for, and how much of the contract they exercise, in percent.
+/// Silver requires this many golden tests, and this coverage of the contract in percent.
 const TESTS: usize = 3;
 const COVERAGE: usize = 60;
 
-/// What was found out about a module.
+/// The result of grading a module.
 #[derive(Debug)]
 pub struct Grade {
     /// `bronze` or `silver`; `None` for neither.
     pub level: Option<&'static str>,
-    /// What the next level lacks.
+    /// The requirements of the next level that the module does not meet.
     pub missing: Vec<String>,
-    /// The report for machines, with a hash over all of it.
+    /// The machine-readable report, with a hash over all its other members.
     pub report: Value,
 }
 
-/// Grades a module; `now` is the time that the report carries.
+/// Grades a module; `now` is the timestamp of the report.
 #[must_use]
 pub fn grade(name: &str, folder: &Folder, library: &Library, now: &str) -> Grade {
     let tests = tests(name, folder, library);
@@ -98,7 +98,7 @@ enum Medal {
     Silver,
 }
 
-/// One question, the level that asks it, and what to say if the answer is no.
+/// One check, the level that requires it, and the message if it fails.
 struct GradeQuestion {
     name: &'static str,
     level: Medal,
@@ -120,7 +120,7 @@ impl GradeQuestion {
     }
 }
 
-/// The golden tests with their recorded replies; `None` if the module cannot be run at all.
+/// Runs the golden tests with their recorded replies; `None` if they cannot be run at all.
 fn tests(name: &str, folder: &Folder, library: &Library) -> Option<ModuleReport> {
     let options = GoldenOptions { coverage: true, library: library.clone(), ..GoldenOptions::default() };
     let subject = TestedFolder { name: name.to_owned(), folder: folder.clone() };
@@ -132,7 +132,7 @@ fn is_documented(folder: &Folder) -> bool {
     says_something("README.md") || says_something("MODULE.md")
 }
 
-/// The published form. The hash covers every other member, the digest of the module's files among them.
+/// The published report. The hash covers every other member, including the digest of the module's files.
 fn report(
     name: &str,
     folder: &Folder,

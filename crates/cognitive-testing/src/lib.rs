@@ -1,7 +1,8 @@
-//! Tests of modules and of runtimes, as libraries: golden tests ([`golden`]), labelled cases ([`eval`]), conformance vectors
-//! ([`conformance`]) and the published certification ([`grade()`]). [`FolderCases`] are the cases of modules for those who look at them and add some.
+//! Libraries that test modules and runtimes: golden tests ([`golden`]), labelled cases ([`eval`]),
+//! conformance vectors ([`conformance`]) and the published certification ([`grade()`]). [`FolderCases`] lists
+//! the cases of modules and adds new ones.
 //!
-//! Prints nothing and judges by no rule of its own: what is valid is decided by the crates under test.
+//! Prints nothing and defines no validity rules: the crates under test decide what is valid.
 
 mod case_book;
 pub mod conformance;

@@ -1,5 +1,5 @@
-//! What this crate asks of one kind of operating system. `unix.rs` and `other.rs` have the same functions; nothing outside
-//! this folder asks which system it runs on.
+//! The operating system interface of this crate. `unix.rs` and `other.rs` provide the same functions; code
+//! outside this folder does not depend on the platform.
 
 #[cfg(not(unix))]
 mod other;

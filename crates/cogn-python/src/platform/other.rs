@@ -1,25 +1,25 @@
-//! Elsewhere there is no socket that every loop watches; the loop is woken through Python.
+//! Platforms without a socket that every loop can watch: the loop is woken through Python.
 
 use std::io;
 
-/// Nothing.
+/// No sockets are needed.
 pub(crate) type WakingSockets = ();
 
-/// Nothing has to be opened.
+/// Returns no sockets.
 #[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
 pub(crate) fn waking_sockets() -> io::Result<WakingSockets> {
     Ok(())
 }
 
-/// There is no socket.
+/// Returns `None`, because there is no socket.
 pub(crate) fn watched((): &WakingSockets) -> Option<i32> {
     None
 }
 
-/// Says that it cannot.
+/// Returns false, so that the caller wakes the loop in another way.
 pub(crate) fn wake((): &WakingSockets) -> bool {
     false
 }
 
-/// There is nothing to take note of.
+/// Does nothing.
 pub(crate) fn rest((): &WakingSockets) {}

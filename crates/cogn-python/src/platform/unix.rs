@@ -1,13 +1,13 @@
-//! Waking an event loop by a byte on a socket that it watches.
+//! Wakes an event loop by writing a byte to a socket that it watches.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
 
-/// Two ends: what is written to the first wakes whoever watches the second.
+/// Two ends: a write to the first wakes the loop that watches the second.
 pub(crate) type WakingSockets = (UnixStream, UnixStream);
 
-/// A pair of its own. Fails where no file can be opened any more.
+/// Opens a socket pair. Fails if no more files can be opened.
 pub(crate) fn waking_sockets() -> io::Result<WakingSockets> {
     let (near, far) = UnixStream::pair()?;
     near.set_nonblocking(true)?;
@@ -15,21 +15,21 @@ pub(crate) fn waking_sockets() -> io::Result<WakingSockets> {
     Ok((near, far))
 }
 
-/// The number of the socket that a loop has to watch.
+/// Returns the descriptor of the socket that a loop has to watch.
 #[expect(clippy::unnecessary_wraps, reason = "elsewhere there is none")]
 pub(crate) fn watched((_, far): &WakingSockets) -> Option<i32> {
     Some(far.as_raw_fd())
 }
 
-/// Wakes whoever watches; says whether that is possible.
+/// Wakes the watching loop. Returns whether that is possible.
 pub(crate) fn wake((near, _): &WakingSockets) -> bool {
     let mut near = near;
-    // A full socket wakes the loop as well.
+    // If the socket is full, the loop is being woken anyway.
     let _ = near.write(&[1]);
     true
 }
 
-/// Takes note that the loop is awake.
+/// Drains the socket after the loop has woken.
 pub(crate) fn rest((_, far): &WakingSockets) {
     let mut far = far;
     let _ = far.read(&mut [0; 64]);

@@ -1,5 +1,5 @@
-//! One door for callers who do not want to know what a module is made of: names the run by the caller's key or by the hash
-//! of what was sent, and calls the service, the workflow or the session that makes it.
+//! A single entry point for callers that do not know the composition of a module. Names the run by the
+//! caller's key or by the hash of the request, and calls the responsible service, workflow or session.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::durable::early_end;
 use crate::wishes::NamedBody;
 use crate::worker::{DurableWorker, refused};
 
-/// The service.
+/// The service [`FRONT`](super::FRONT).
 pub(super) struct Front {
     pub(super) worker: Arc<DurableWorker>,
 }
@@ -41,14 +41,14 @@ impl Service for Front {
     }
 }
 
-/// Where a run is made.
+/// The target of a request.
 #[derive(Debug, PartialEq)]
 enum RunRoute {
-    /// By a workflow of this name, under this key.
+    /// The workflow with this name, under this key.
     Workflow { name: String, key: String, body: Value },
-    /// By the service of the module, once for this key.
+    /// The service of the module, once per key.
     Module { name: String, key: String, body: Value },
-    /// In a session, once for the key if there is one.
+    /// A session, once per key if there is one.
     Session { session: String, key: Option<String>, body: Value },
 }
 
@@ -57,7 +57,7 @@ fn route(worker: &DurableWorker, body: &[u8]) -> Result<RunRoute, Failure> {
     let (wishes, module) = (named.wishes()?, worker.module(&named.module)?);
     let whole = || json!({ "module": named.module, "input": named.input, "_options": named.options });
     if let Some(session) = &named.session {
-        // The same words twice in a conversation are two turns, unless the caller says otherwise.
+        // Equal requests in a session are separate turns, unless the caller sends a key.
         let (session, key) = (session.clone(), named.key.clone());
         return Ok(RunRoute::Session { session, key, body: whole() });
     }
@@ -77,7 +77,7 @@ impl RunRoute {
     async fn follow(self, ctx: &ContextInternal, invocation: &str) -> Value {
         let (target, key, body) = match self {
             Self::Workflow { name, key, body } => {
-                // A run that was begun before is not begun again; its envelope is for all who ask.
+                // A run that was already started is not started again; all callers get its envelope.
                 let run = RequestTarget::workflow(&name, &key, "run");
                 drop(ctx.send(run, None, None, None, Vec::new(), Json(body), None));
                 (RequestTarget::workflow(name, key, "envelope"), None, Value::Null)

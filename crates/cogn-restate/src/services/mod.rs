@@ -1,6 +1,6 @@
-//! The services that a worker offers: one for each module, a workflow for each composition, sessions, and two that take the
-//! name of a module along. Names come from the modules, so the definitions that the SDK's macros would write are written
-//! here.
+//! The services of a worker: one per module, a workflow per composition, sessions, and two that receive the
+//! module name in the request. The names depend on the modules, so the SDK's macros cannot generate these
+//! definitions.
 
 mod front;
 mod module;
@@ -26,44 +26,45 @@ use module::ModuleService;
 use session::SessionObject;
 use workflow::RunWorkflow;
 
-/// The service that takes any module and finds the right way to run it.
+/// The service that accepts any module and selects the right way to run it.
 pub const FRONT: &str = "cogn";
-/// The workflow that takes any module.
+/// The workflow that accepts any module.
 pub const ANY_RUN: &str = "cogn-run";
-/// The object of sessions.
+/// The virtual object of sessions.
 pub const SESSION: &str = "cogn-session";
 
-/// How long the server waits for a worker that says nothing before it takes the run away from it and makes it again. A
-/// model is allowed to be slow, and an answer that is under way would be paid twice.
+/// The time after which the server takes a run away from a silent worker and restarts it. It is long because
+/// models may be slow, and restarting would pay twice for an answer in flight.
 const PATIENCE: Duration = Duration::from_hours(1);
 
-/// How soon and how often the server tries again after a worker was lost. Attempts are not limited: the work is never lost.
+/// The first and the longest retry interval of the server after a worker was lost. Attempts are unlimited, so
+/// no run is lost.
 const FIRST_RETRY: Duration = Duration::from_millis(50);
 const LAST_RETRY: Duration = Duration::from_secs(2);
 
-/// A service that a worker offers.
+/// A service of a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OfferedService {
     /// Its name at the server.
     pub name: String,
-    /// Whether it is a `service`, a `workflow` or an `object`.
+    /// `service`, `workflow` or `object`.
     pub kind: &'static str,
 }
 
-/// What a worker offers: the endpoint for the server, and the names in it. Modules that cannot be loaded, and names that the
-/// server does not take, are in the last list with the reason.
+/// The services of a worker: the endpoint for the server and the service names. Modules that fail to load,
+/// and names that the server rejects, are listed in `left_out` with the reason.
 pub struct WorkerOffer {
-    /// What the server talks to.
+    /// The endpoint that the server calls.
     pub endpoint: Endpoint,
-    /// What is in it.
+    /// The services of the endpoint.
     pub services: Vec<OfferedService>,
-    /// What is not, and why.
+    /// The modules and names that were left out, with the reasons.
     pub left_out: Vec<String>,
 }
 
 impl WorkerOffer {
-    /// Everything that a worker has.
+    /// Collects all services of a worker.
     #[must_use]
     pub fn of(worker: &Arc<DurableWorker>) -> Self {
         let mut offer =
@@ -108,14 +109,14 @@ impl WorkerOffer {
     }
 }
 
-/// A service before it is bound.
+/// A service that is not bound yet.
 struct PlannedService {
     name: String,
     about: String,
     shape: ServiceShape,
 }
 
-/// What kind of service it is; a workflow belongs to one module or takes its name along.
+/// The kind of service. A workflow belongs to one module or receives its name in the request.
 enum ServiceShape {
     Front,
     Module,
@@ -138,7 +139,7 @@ impl PlannedService {
         Self { name: name.to_owned(), about: about.to_owned(), shape }
     }
 
-    /// `None` if the server would not take the name.
+    /// Defines the service; `None` if the server would reject the name.
     fn definition(self, worker: &Arc<DurableWorker>) -> Option<ServiceDefinition> {
         let (worker, shared, exclusive) = (Arc::clone(worker), Some(HandlerType::Shared), None);
         let (ty, handlers) = match &self.shape {
@@ -193,7 +194,7 @@ fn handler(name: &str, ty: Option<HandlerType>) -> Option<Handler> {
     let json = "application/json".to_owned();
     Some(Handler {
         name: HandlerName::try_from(name).ok()?,
-        // What is no JSON is answered with an envelope that says so.
+        // Invalid JSON is answered with an error envelope, so every content type is accepted.
         input: Some(InputPayload {
             content_type: Some("*/*".to_owned()),
             json_schema: None,

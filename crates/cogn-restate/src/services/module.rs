@@ -1,4 +1,4 @@
-//! A module as a service: its input in, its envelope out, asked once for each invocation.
+//! A module as a service: input in, envelope out, one run per invocation.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::{Service, ServiceBoxFuture, answer, unknown};
 use crate::wishes;
 use crate::worker::{DurableWorker, WantedRun, refused};
 
-/// One module.
+/// The service of one module.
 pub(super) struct ModuleService {
     pub(super) worker: Arc<DurableWorker>,
     pub(super) module: String,

@@ -1,5 +1,5 @@
-//! A session as a virtual object: its runs one after the other, each with the context that those before it kept. The
-//! context is the state of the object; a run that dies on the way has changed nothing of it.
+//! A session as a virtual object. Its runs are serialized, and each sees the context stored by earlier ones.
+//! The context is the state of the object; a run that fails on the way does not change it.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -18,10 +18,10 @@ use crate::steps::KeptEntry;
 use crate::wishes::{GivenBody, NamedBody};
 use crate::worker::{DurableWorker, WantedRun, WantedSession, micros, moment, refused};
 
-/// The member of the state that holds context.
+/// The state key of the context.
 const CONTEXT: &str = "context";
 
-/// All sessions.
+/// The object of all sessions.
 pub(super) struct SessionObject {
     pub(super) worker: Arc<DurableWorker>,
 }
@@ -63,7 +63,7 @@ async fn run(
 ) -> Value {
     let read = NamedBody::read(body).and_then(|named| {
         let wishes = named.wishes()?;
-        // A session that waits for a person would hold up all who come after.
+        // A session that waits for a person would block all later requests.
         wishes.refuse_waiting()?;
         Ok((named, wishes))
     });

@@ -1,5 +1,5 @@
-//! One run as a workflow, by its key: made once however often it is asked for, its envelope there for all who want it, and
-//! where a person has to look at it, a promise that only a decision keeps.
+//! One run as a workflow with a key. It runs once, however often it is requested, and all callers get the
+//! same envelope. If a person must review the answer, a promise waits for the decision.
 
 use std::sync::Arc;
 
@@ -21,10 +21,10 @@ use crate::worker::{DurableWorker, WantedRun, refused};
 const ENVELOPE: &str = "envelope";
 /// The promise of a decision.
 const DECISION: &str = "decision";
-/// The promise of what a person has to decide; nothing, if there is nothing to decide. Only of runs that wait.
+/// The promise of the waiting answer; null if there is nothing to decide. Only used by runs that wait.
 const REVIEW: &str = "review";
 
-/// The runs of one module, or of those that callers name.
+/// The runs of one module, or of the modules that callers name.
 pub(super) struct RunWorkflow {
     pub(super) worker: Arc<DurableWorker>,
     pub(super) module: Option<String>,
@@ -87,7 +87,7 @@ fn wanted(module: Option<String>, body: &[u8], invocation: &str) -> Result<Wante
     Ok(WantedRun { module, body, wishes, invocation: invocation.to_owned(), session: None })
 }
 
-/// The run, and the decision of a person where it waits for one.
+/// Runs the module, and waits for a person's decision if requested.
 async fn run(worker: &DurableWorker, ctx: &ContextInternal, wanted: WantedRun) -> Value {
     let (module, invocation, waits) =
         (wanted.module.clone(), wanted.invocation.clone(), wanted.wishes.waits());
@@ -103,7 +103,7 @@ async fn run(worker: &DurableWorker, ctx: &ContextInternal, wanted: WantedRun) -
     };
     if let Some(desk) = worker.kept_desk() {
         let (id, decision) = (&waiting.review.id, decision.as_new());
-        // What was decided holds, whether the database of this worker knows of the run or not.
+        // The decision is valid even if this worker's database does not contain the run.
         let _ = ctx.run(|| async move { Ok(desk.decide(id, &decision).is_ok()) }).name("decision kept").await;
     }
     decided(&decision, &waiting.envelope)
@@ -118,7 +118,7 @@ async fn status(ctx: &ContextInternal) -> Result<Value, TerminalError> {
     Ok(json!({ "state": if waits { "waiting" } else { "running" } }))
 }
 
-/// What a person has to decide, as soon as that is known.
+/// Formats the waiting answer for the reviewer.
 fn shown(waiting: Option<WaitingAnswer>) -> Value {
     match waiting {
         Some(WaitingAnswer { module, review, envelope }) => json!({
@@ -128,7 +128,8 @@ fn shown(waiting: Option<WaitingAnswer>) -> Value {
     }
 }
 
-/// Keeps the promise of a decision. The first one stands: another one is refused, and the same one again changes nothing.
+/// Resolves the promise of a decision. The first decision wins: a different one is refused, and repeating it
+/// changes nothing.
 async fn decide(
     worker: &DurableWorker,
     ctx: &ContextInternal,

@@ -1,4 +1,5 @@
-//! The same run in one process and through the server: the same envelope, but for what is measured.
+//! Compares the same run in one process and through the server: the envelopes are equal except for measured
+//! values.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +10,7 @@ use cogn::{Value, json};
 use crate::here::{Here, PARTS};
 use crate::model::without_measures;
 
-/// Golden tests of a bundled module: their names, with the input and the reply of each module that is asked.
+/// The golden tests of a bundled module: each input, with the replies by module.
 fn golden(folder: &Path, module: &str) -> Vec<(Value, Vec<(String, String)>)> {
     let tests = folder.join("tests");
     let files: BTreeSet<String> = fs::read_dir(&tests)
@@ -40,7 +41,7 @@ async fn envelopes_equal_those_of_one_process() {
     for entry in fs::read_dir(bundled).unwrap() {
         let entry = entry.unwrap();
         let module = entry.file_name().into_string().unwrap();
-        // Tools leave folders of their own there. Media need a source, which this runtime has not.
+        // Tools create their own folders there. Media need a source, which this runtime does not have.
         let is_module = entry.path().join("module.yaml").exists();
         let has_media = ["audio-transcriber", "image-analyzer", "image-generator"].contains(&module.as_str());
         if !is_module || has_media {

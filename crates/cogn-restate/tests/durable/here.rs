@@ -1,4 +1,4 @@
-//! A server, and a worker in the process of the test: modules of its own beside the bundled ones, and a scripted model.
+//! A server, and a worker in the test process, with additional test modules and a scripted model.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -22,17 +22,17 @@ pub struct Here {
     pub modules: TempDir,
     config: Value,
     address: SocketAddr,
-    /// A runtime of the worker's own, so that all of it can be ended at once.
+    /// A separate runtime for the worker, so that everything in it can be stopped at once.
     serving: Option<tokio::runtime::Runtime>,
 }
 
 impl Here {
-    /// `None`, after a skip, without the program of the server.
+    /// Starts the server and a worker. Skips the test and returns `None` if the server program is missing.
     pub async fn open(config: Value) -> Option<Self> {
         Self::with_modules(config, |_| ()).await
     }
 
-    /// The same with more modules.
+    /// The same with additional modules.
     pub async fn with_modules(config: Value, write: impl FnOnce(&Path)) -> Option<Self> {
         let restate = tokio::task::block_in_place(TestRestate::open)?;
         let (model, modules) = (Model::default(), TempDir::new().unwrap());
@@ -51,10 +51,10 @@ impl Here {
         runtime(&self.model, self.modules.path(), &self.config)
     }
 
-    /// Ends the worker with all that it has under way, as if it were killed, and starts another in its place.
+    /// Stops the worker with everything in flight, as if it were killed, and starts another.
     pub fn restart_worker(&mut self) {
         let (address, serving) = tokio::task::block_in_place(|| {
-            // Nothing of it goes on: its connections break.
+            // Nothing in it continues: its connections break.
             self.serving.take().unwrap().shutdown_timeout(Duration::from_secs(30));
             start(&self.model, self.modules.path(), &self.config, self.address)
         });
@@ -102,7 +102,7 @@ impl Drop for Here {
     }
 }
 
-/// A module folder.
+/// Writes a module folder.
 pub fn write_module(root: &Path, name: &str, manifest: &Value, schema: &Value) {
     let folder = root.join(name);
     fs::create_dir(&folder).unwrap();
@@ -114,7 +114,7 @@ pub fn write_module(root: &Path, name: &str, manifest: &Value, schema: &Value) {
     fs::write(folder.join("prompt.md"), format!("I am `{name}`. Say something.")).unwrap();
 }
 
-/// What hands a text on: the schema of all modules of these tests.
+/// The schema of all test modules: a text in, a text out.
 pub fn text_schema() -> Value {
     let text =
         json!({ "type": "object", "required": ["text"], "properties": { "text": { "type": "string" } } });
@@ -126,7 +126,8 @@ pub fn text_schema() -> Value {
 
 pub const PARTS: [&str; 4] = ["first", "second", "third", "fourth"];
 
-/// `chain`, which hands a text from one of four parts to the next, and `counter`, which counts the runs of its session.
+/// Writes `chain`, which passes a text through four parts, and `counter`, which counts the runs of its
+/// session.
 pub fn write_chain(root: &Path) {
     let schema = text_schema();
     for part in PARTS {

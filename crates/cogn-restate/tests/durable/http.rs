@@ -1,4 +1,4 @@
-//! Requests to the server that a test started, one connection each.
+//! Sends requests to the server of a test, one connection each.
 
 use http_body_util::{BodyExt as _, Full};
 use hyper::Request;
@@ -8,7 +8,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::net::TcpStream;
 
-/// Sends JSON, or nothing for null, and gives status and JSON.
+/// Sends JSON, or an empty body for null. Returns status and JSON.
 pub async fn send(method: &str, url: &str, body: &Value) -> (u16, Value) {
     let place = url.strip_prefix("http://").unwrap();
     let (host, path) = place.split_once('/').unwrap();
@@ -27,7 +27,7 @@ pub async fn send(method: &str, url: &str, body: &Value) -> (u16, Value) {
     (status, serde_json::from_slice(&bytes).unwrap_or(Value::Null))
 }
 
-/// The same for a request that has to succeed.
+/// Sends a POST request that must succeed.
 pub async fn post(url: &str, body: &Value) -> Value {
     let (status, value) = send("POST", url, body).await;
     assert!((200..300).contains(&status), "{url}: {status} {value}");

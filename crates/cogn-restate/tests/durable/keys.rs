@@ -1,4 +1,4 @@
-//! One answer for each key, whoever names it, and a run that is called off.
+//! Tests that each key gets one answer for all callers, and that a run can be cancelled.
 
 use cogn::json;
 
@@ -11,7 +11,7 @@ async fn a_run_is_made_once_for_each_key() {
     for part in PARTS {
         here.model.answers(part, "low", part);
     }
-    // Without a key, what is sent is the key, in whatever order its members stand.
+    // Without a key, the hash of the request is the key, independent of the order of members.
     let first =
         here.call("cogn/run", json!({ "module": "chain", "input": { "text": "a", "more": 1 } })).await;
     let again =
@@ -21,7 +21,7 @@ async fn a_run_is_made_once_for_each_key() {
     let other = here.call("cogn/run", json!({ "module": "chain", "input": { "text": "b" } })).await;
     assert_ne!(first["meta"]["trace_id"], other["meta"]["trace_id"]);
     assert_eq!(here.model.asked().len(), 8);
-    // A key of the caller's stands above the input, for compositions and for single modules.
+    // A caller's key takes precedence over the input, for compositions and for single modules.
     for module in ["chain", "first"] {
         let before = here.model.asked().len();
         let named = json!({ "module": module, "input": { "text": "c" }, "key": "mine" });

@@ -1,5 +1,5 @@
-//! Three workers in processes of their own, one of them killed again and again: every run is answered once, no part that
-//! answered is asked again, and sessions have counted right.
+//! Three workers in separate processes, of which one is repeatedly killed. Every run is answered once,
+//! answered parts are not asked again, and sessions count correctly.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader};
@@ -18,24 +18,24 @@ use crate::here::{PARTS, write_chain};
 use crate::http::post;
 use crate::stub::{Asked, Stub};
 
-/// How much is done, and how hard it is made.
+/// The size and the difficulty of a test.
 struct Scale {
     compositions: usize,
     sessions: usize,
     turns: usize,
     callers: usize,
-    /// How long the model takes.
+    /// The response time of the model.
     delay: Duration,
     between_kills: Duration,
-    /// How often a worker is killed at most: a machine that is slow should not be kept busy with that alone.
+    /// The most kills, so that a slow machine is not only busy with restarts.
     most_kills: usize,
 }
 
-/// Says which process the worker is, lives as long as it does, and ends it when the test is gone.
+/// A shell script that prints the worker's process id, exits with it, and kills it when the test is gone.
 const GUARDIAN: &str = r#"exec 3<&0; "$0" "$@" </dev/null 3<&- & worker=$!; echo "pid $worker" >&2
 (cat <&3 >/dev/null; kill -9 "$worker") >/dev/null 2>&1 & wait "$worker""#;
 
-/// The workers, and how to start another in the place of one.
+/// The workers, with the settings to start new ones.
 struct Workers {
     home: TempDir,
     modules: TempDir,
@@ -43,7 +43,7 @@ struct Workers {
     port: u16,
     started: usize,
     running: Vec<RunningWorker>,
-    /// Those that were killed, and when each was gone.
+    /// The killed workers, and when each was gone.
     killed: Vec<(String, Instant)>,
 }
 
@@ -56,7 +56,7 @@ impl Workers {
         Self { home, modules, model, port: 0, started: 0, running: Vec::new(), killed: Vec::new() }
     }
 
-    /// Starts one more, and waits until it listens.
+    /// Starts a worker and waits until it listens.
     fn start(&mut self) {
         self.started += 1;
         let name = format!("w{}", self.started);
@@ -91,7 +91,7 @@ impl Workers {
         self.running.push(RunningWorker { name, pid: pid.unwrap(), guardian: child });
     }
 
-    /// Kills the oldest, and starts another.
+    /// Kills the oldest worker and starts another.
     fn replace(&mut self) {
         let mut oldest = self.running.remove(0);
         assert!(Command::new("kill").args(["-9", &oldest.pid]).status().unwrap().success());
@@ -101,7 +101,7 @@ impl Workers {
     }
 }
 
-/// A worker that runs; ends when it is dropped.
+/// A running worker; dropping it ends the process.
 struct RunningWorker {
     name: String,
     pid: String,
@@ -115,7 +115,7 @@ impl Drop for RunningWorker {
     }
 }
 
-/// Calls everything, as many at a time as there are callers; notes when each was answered.
+/// Sends all requests, concurrently up to the number of callers. Records when each was answered.
 async fn call_all(ingress: &str, scale: &Scale) -> BTreeMap<String, (Instant, Value)> {
     let mut work: Vec<(String, String, Value)> = (0..scale.compositions)
         .map(|n| (format!("case-{n}"), format!("chain/case-{n}/run"), json!({ "text": format!("case-{n}") })))
@@ -123,7 +123,7 @@ async fn call_all(ingress: &str, scale: &Scale) -> BTreeMap<String, (Instant, Va
     for n in 0..scale.sessions * scale.turns {
         let (case, session) = (format!("case-s{n}"), n % scale.sessions);
         let body = json!({ "module": "counter", "input": { "text": case } });
-        // Spread among the others.
+        // Spread evenly among the other requests.
         let place = (n * 7919) % work.len();
         work.insert(place, (case, format!("cogn-session/s{session}/run"), body));
     }
@@ -147,7 +147,8 @@ async fn call_all(ingress: &str, scale: &Scale) -> BTreeMap<String, (Instant, Va
     Arc::into_inner(answered).unwrap().into_inner().unwrap()
 }
 
-/// Runs that a worker had when it was gone: it was the last to ask for them, and they were not answered.
+/// Counts the runs that a worker had in flight when it was gone: it was the last to ask for them, and they
+/// were unanswered.
 fn in_flight(
     asked: &[Asked],
     answered: &BTreeMap<String, (Instant, Value)>,
@@ -155,7 +156,7 @@ fn in_flight(
     gone: Instant,
 ) -> usize {
     let mut last: BTreeMap<&str, &Asked> = BTreeMap::new();
-    // What it sent may have been read after it was gone.
+    // A request may have been read after its sender was gone.
     for each in asked.iter().filter(|each| each.at <= gone || each.worker == worker) {
         last.insert(&each.case, each);
     }
@@ -185,7 +186,7 @@ async fn survive(scale: Scale) {
     for (case, (_, envelope)) in answered.iter().filter(|(case, _)| !case.starts_with("case-s")) {
         assert_eq!(envelope["data"]["text"], format!("{case}>{}", PARTS.join(">")), "{envelope}");
     }
-    // Each session counted its own runs, each once.
+    // Each session counted each of its own runs once.
     for session in 0..scale.sessions {
         let of = (0..turns).filter(|n| n % scale.sessions == session).map(|n| format!("case-s{n}"));
         let counts: BTreeSet<u64> =
@@ -233,7 +234,7 @@ async fn killed_workers_lose_nothing_and_pay_nothing_twice() {
     .await;
 }
 
-/// Minutes of both cores: `cargo test --release -p cogn-restate --test durable -- --ignored`.
+/// Takes minutes on both cores: `cargo test --release -p cogn-restate --test durable -- --ignored`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "takes minutes"]
 async fn five_thousand_compositions_and_a_kill_every_second() {

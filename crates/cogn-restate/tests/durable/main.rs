@@ -1,5 +1,6 @@
-//! Durable runs against a real Restate server, which each test starts for itself: the same envelopes as in one process, one
-//! answer for each key, context and reviews that outlive workers, cancellation, and workers that are killed.
+//! Tests durable runs against a real Restate server, which each test starts. Covers the same envelopes as in
+//! one process, one answer per key, context and reviews that outlive workers, cancellation, and killed
+//! workers.
 
 #![expect(
     clippy::unwrap_used,

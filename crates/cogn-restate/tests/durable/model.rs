@@ -1,4 +1,5 @@
-//! A model in the process of the test: it says what the test wrote down for a module, counts, and can be made to wait.
+//! A model in the test process: returns the scripted reply for a module, records calls, and can be made to
+//! hang.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -15,7 +16,8 @@ pub struct Model(Arc<Mutex<Script>>);
 struct Script {
     replies: HashMap<String, String>,
     asked: Vec<String>,
-    /// Modules that are not answered the next time, and who hears that one was asked and that nobody waits any more.
+    /// The modules whose next call hangs, each with a channel that reports when it is asked and when the call
+    /// is dropped.
     silent: Vec<(String, mpsc::UnboundedSender<&'static str>)>,
 }
 
@@ -32,7 +34,7 @@ impl Model {
         self.0.lock().unwrap().replies.insert(module.to_owned(), reply.to_string());
     }
 
-    /// A good answer with this text.
+    /// Scripts a successful answer with this text.
     pub fn answers(&self, module: &str, risk: &str, text: &str) {
         let meta = json!({ "confidence": 0.9, "risk": risk, "explain": "e" });
         self.says(module, json!({ "ok": true, "meta": meta, "data": { "rationale": "r", "text": text } }));
@@ -42,7 +44,7 @@ impl Model {
         self.0.lock().unwrap().asked.clone()
     }
 
-    /// Does not answer these modules once.
+    /// Makes the next call of each of these modules hang.
     pub fn stays_silent_for(&self, modules: &[&str]) -> mpsc::UnboundedReceiver<&'static str> {
         let (sender, receiver) = mpsc::unbounded_channel();
         let silent = modules.iter().map(|module| ((*module).to_owned(), sender.clone()));
@@ -82,7 +84,7 @@ impl Provider for Model {
     }
 }
 
-/// What is measured is not compared: the name of a run, and how long it took.
+/// Removes the values that differ between runs: the trace id and durations.
 pub fn without_measures(value: &Value) -> Value {
     match value {
         Value::Object(members) => {

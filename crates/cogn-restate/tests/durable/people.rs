@@ -1,4 +1,4 @@
-//! A review as a promise that only a person keeps, whatever becomes of the workers meanwhile.
+//! Tests a review as a promise that only a person's decision resolves, even if workers die meanwhile.
 
 use cogn::json;
 

@@ -1,4 +1,5 @@
-//! Workers that are gone in the middle of a run: what answered is not asked again, whatever shape the composition has.
+//! Tests workers that die in the middle of a run: answered parts are not asked again, for every shape of
+//! composition.
 
 use cogn::{Value, json};
 
@@ -30,7 +31,7 @@ async fn parts_that_run_at_once_go_on_where_each_of_them_was() {
     }
     let mut heard = here.model.stays_silent_for(&["second", "third"]);
     here.call("fan/one/run/send", json!({ "text": "a" })).await;
-    // `third` is asked once the answer of `first` is recorded.
+    // `third` is asked after the answer of `first` was recorded.
     assert_eq!((heard.recv().await, heard.recv().await), (Some("asked"), Some("asked")));
     here.restart_worker();
     let durable = here.call("fan/one/envelope", json!(null)).await;
@@ -89,7 +90,7 @@ async fn context_that_a_part_kept_is_kept_once_the_run_is_over_and_not_before() 
         "not half of it"
     );
     here.restart_worker();
-    // Runs of a session are made one after the other, so this one begins after the first.
+    // Runs of a session are serialized, so this one starts after the first.
     let second =
         here.call("cogn-session/s/run", json!({ "module": "first", "input": { "text": "b" } })).await;
     assert_eq!(second["ok"], true, "{second}");

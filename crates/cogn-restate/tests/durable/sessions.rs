@@ -1,4 +1,4 @@
-//! Sessions as objects: what a run keeps the next one sees, in this session and no other.
+//! Tests sessions as objects: the next run sees the context of the previous one, in this session only.
 
 use cogn::{Value, json};
 

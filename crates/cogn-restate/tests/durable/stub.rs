@@ -1,5 +1,5 @@
-//! A model behind a socket of this machine, for workers in processes of their own. Speaks the wire format of OpenAI, takes
-//! its time, and writes down who asked what and when. The worker is in the path of the address.
+//! A model server on a local socket, for workers in separate processes. Speaks OpenAI's wire format, answers
+//! with a delay, and records each request with its time. The path of the address contains the worker's name.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -15,10 +15,10 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-/// One question.
+/// One request to the model.
 #[derive(Clone)]
 pub struct Asked {
-    /// Such as `case-17`.
+    /// The case name, such as `case-17`.
     pub case: String,
     pub module: String,
     pub worker: String,
@@ -42,7 +42,7 @@ impl Stub {
                 let stub = serving.clone();
                 tokio::spawn(async move {
                     let answer = service_fn(move |request| stub.clone().answer(request, delay));
-                    // A worker that is killed breaks its connections.
+                    // A killed worker breaks its connections.
                     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
                 });
             }
@@ -73,7 +73,7 @@ impl Stub {
     }
 }
 
-/// The last text of the request that begins with `case-`.
+/// Returns the last text in the request that starts with `case-`.
 fn text_in(body: &str) -> String {
     let at = body.rfind("case-").unwrap();
     let allowed = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '>';

@@ -1,4 +1,4 @@
-//! Who waits for which answer, and what is to be posted next. Sends nothing itself.
+//! Tracks which calls wait for which answers, and which requests are posted next. Sends nothing itself.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -14,10 +14,10 @@ use tokio::sync::oneshot;
 
 use super::post_file::{OpenPost, PostFile, PostLine};
 
-/// How many letters of a hash name a request.
+/// The number of hash characters in a request name.
 const NAME_LENGTH: usize = 40;
 
-/// What all calls of a batch share.
+/// The state that all calls of a batch share.
 pub(crate) struct PostDesk {
     state: Mutex<DeskState>,
 }
@@ -25,18 +25,18 @@ pub(crate) struct PostDesk {
 struct DeskState {
     file: PostFile,
     open: HashMap<u64, OpenPost>,
-    /// Requests that left and have not come back.
+    /// Requests that were posted and have no answer yet.
     away: HashSet<String>,
     outbox: Vec<PostedRequest>,
     outbox_bytes: usize,
     last_added: Instant,
     waiting: HashMap<String, Vec<oneshot::Sender<()>>>,
-    /// How many calls are about the same request right now.
+    /// The number of calls in flight with the same request.
     equal: HashMap<String, u32>,
     trouble: Option<String>,
 }
 
-/// The name of a request, held for as long as somebody waits for its answer.
+/// The name of a request, held while its call waits for the answer.
 pub(crate) struct PostTicket<'a> {
     desk: &'a PostDesk,
     base: String,
@@ -56,7 +56,7 @@ impl Drop for PostTicket<'_> {
 }
 
 impl PostDesk {
-    /// With what an earlier process left in the folder.
+    /// Opens the state that an earlier process left in the folder.
     pub(crate) fn open(folder: &Path) -> io::Result<Self> {
         let (file, open) = PostFile::open(folder)?;
         let away = open.values().flat_map(|post| post.ids.iter().cloned()).collect();
@@ -74,7 +74,7 @@ impl PostDesk {
         Ok(Self { state: Mutex::new(state) })
     }
 
-    /// The name of a request: what is sent, how many equal ones are under way, and how often it was posted before.
+    /// Names a request by its body, the number of equal requests in flight, and the number of earlier posts.
     pub(super) fn ticket(&self, body: &str, reposts: u32) -> PostTicket<'_> {
         let mut base = hex(&Sha256::digest(body.as_bytes()));
         base.truncate(NAME_LENGTH);
@@ -85,7 +85,7 @@ impl PostDesk {
         PostTicket { desk: self, base, id }
     }
 
-    /// Waits for the answer to a request, and has it posted if nobody did.
+    /// Waits for the answer to a request, and queues it for posting if it was not posted yet.
     pub(super) async fn reply(
         &self,
         ticket: &PostTicket<'_>,
@@ -107,14 +107,14 @@ impl PostDesk {
                 }
                 here
             };
-            // A desk that is closed tells nobody; the batch has ended then, and this call with it.
+            // The channel only closes when the batch has ended, and this call with it.
             if here.await.is_err() {
                 return Err(ProviderError::Stopped);
             }
         }
     }
 
-    /// What is to be posted now: as much as fits, once there is that much, or once nothing was added for a while.
+    /// Takes the next post: as many requests as fit, once the queue is full or nothing was added for a while.
     pub(super) fn take_post(
         &self,
         limits: PostLimits,
@@ -130,7 +130,7 @@ impl PostDesk {
             bytes += request.body.len() + request.id.len() + 64;
             bytes <= limits.bytes
         };
-        // One that is too large alone is for the service to refuse.
+        // A single request above the limit is posted anyway; the service refuses it.
         let count =
             state.outbox.iter().take(limits.requests).map(fits).take_while(|fits| *fits).count().max(1);
         let post: Vec<PostedRequest> = state.outbox.drain(..count).collect();
@@ -138,7 +138,7 @@ impl PostDesk {
         Some(post)
     }
 
-    /// Puts down that a post is about to leave; its number and its name.
+    /// Records on disk that a post is about to be sent. Returns its number and name.
     pub(super) fn leaving(&self, requests: &[PostedRequest]) -> io::Result<(u64, String)> {
         let mut state = self.lock();
         let post = state.file.next;
@@ -157,7 +157,7 @@ impl PostDesk {
         Ok((post, name))
     }
 
-    /// The service has a post.
+    /// Records that the service has accepted a post.
     pub(super) fn sent(&self, post: u64, id: String) -> io::Result<()> {
         let mut state = self.lock();
         state.file.note(&PostLine::Sent { post, id: id.clone() })?;
@@ -167,7 +167,7 @@ impl PostDesk {
         Ok(())
     }
 
-    /// A post never left, or the service took none of it: whoever waits for it has it posted again.
+    /// Records that a post was never sent or was rejected as a whole. Its requests are posted again.
     pub(super) fn void(&self, post: u64) -> io::Result<()> {
         let mut state = self.lock();
         state.file.note(&PostLine::Void { post })?;
@@ -179,24 +179,25 @@ impl PostDesk {
         Ok(())
     }
 
-    /// Posts that have not come back.
+    /// Lists the posts without answers.
     pub(super) fn open_posts(&self) -> Vec<(u64, OpenPost)> {
         let state = self.lock();
         state.open.iter().map(|(post, open)| (*post, open.clone())).collect()
     }
 
-    /// Keeps an answer.
+    /// Stores an answer.
     pub(super) fn keep(&self, id: &str, reply: PostedReply) -> Result<(), String> {
         self.lock().file.keep(id, reply).map_err(|error| error.to_string())
     }
 
-    /// Whether a post is the one that was meant: the answers have the names of its requests.
+    /// Returns whether the collected answers include any of these requests, and so belong to the expected
+    /// post.
     pub(super) fn has_any(&self, ids: &[String]) -> bool {
         let state = self.lock();
         ids.iter().any(|id| state.file.has(id))
     }
 
-    /// All answers of a post are here; requests without one will never have one.
+    /// Records that all answers of a post were collected. Requests without an answer are marked as lost.
     pub(super) fn collected(&self, post: u64, ids: &[String]) -> io::Result<()> {
         let mut state = self.lock();
         for id in ids {
@@ -217,7 +218,7 @@ impl PostDesk {
         }
     }
 
-    /// Why nothing can be posted or fetched any more.
+    /// Returns the error that prevents further posts.
     pub(crate) fn trouble(&self) -> Option<String> {
         self.lock().trouble.clone()
     }

@@ -1,6 +1,7 @@
-//! Rows by the batch endpoint of a service: a provider whose calls wait until a post with them has come back, be it in another
-//! process. The pipeline does not notice: questions that are asked again, parts and tools go into the next post. A request is
-//! known by the hash of what is sent, so a process that goes on finds what an earlier one has posted, and posts nothing twice.
+//! Runs rows through the batch endpoint of a service: a provider whose calls wait for the answer to a post,
+//! possibly across processes. The pipeline is unaffected: re-asked questions, parts and tools go into the
+//! next post. A request is identified by the hash of its body. A resumed process therefore finds the posts of
+//! an earlier one and posts nothing twice.
 
 mod desk;
 mod post_file;
@@ -19,21 +20,21 @@ use cognitive_schema::SchemaTarget;
 pub(crate) use self::desk::PostDesk;
 pub(crate) use self::postman::deliver;
 
-/// How often a request is posted again that the service did not come to.
+/// The number of reposts for a request that the service did not process.
 const REPOSTS: u32 = 2;
-/// There are fewer terms than this.
+/// The most changes of terms per request; there are fewer terms than this.
 const CONCESSIONS: u32 = 8;
 
-/// How rows are posted.
+/// The settings for posting rows.
 #[derive(Clone)]
 pub struct PostPlan {
     /// The service.
     pub service: Arc<dyn BatchService>,
-    /// How long to wait before a post is asked about again.
+    /// The interval between status checks of a post.
     pub poll: Duration,
 }
 
-/// A provider whose calls go with the next post.
+/// A provider whose calls go into the next post.
 pub(crate) struct PostedProvider {
     pub(crate) service: Arc<dyn BatchService>,
     pub(crate) desk: Arc<PostDesk>,

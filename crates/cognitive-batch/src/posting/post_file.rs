@@ -1,5 +1,5 @@
-//! What was posted, and what came back: two files of lines in the folder of the batch. That a post is about to leave is on disk
-//! before it leaves, and its id before anybody waits for it. A line that is not whole does not count.
+//! Stores posts and their answers in two files of lines in the batch folder. A post is recorded on disk
+//! before it is sent, and its id before any call waits for it. Incomplete lines do not count.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -10,27 +10,27 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use cognitive_contract::batch_service::PostedReply;
 use serde::{Deserialize, Serialize};
 
-/// A line about a post.
+/// A state change of a post.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "what")]
 pub(super) enum PostLine {
-    /// It is about to leave.
+    /// It is about to be sent.
     Leaving { post: u64, name: String, at_ms: u64, ids: Vec<String> },
-    /// The service has it, under this id.
+    /// The service has accepted it under this id.
     Sent { post: u64, id: String },
-    /// Its answers are here.
+    /// Its answers are stored.
     Collected { post: u64 },
-    /// The service never had it, or took none of it.
+    /// The service never received it, or rejected it as a whole.
     Void { post: u64 },
 }
 
-/// A post that has not come back.
+/// A post without answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OpenPost {
     pub(super) name: String,
     pub(super) at: SystemTime,
     pub(super) ids: Vec<String>,
-    /// By which the service knows it; unknown if the process ended while it left.
+    /// The id at the service; unknown if the process died while sending.
     pub(super) id: Option<String>,
 }
 
@@ -45,18 +45,18 @@ struct ReplyLine {
     lost: Option<String>,
 }
 
-/// Both files.
+/// The two files, and an index of the answers.
 pub(super) struct PostFile {
     posts: File,
     replies: File,
-    /// Where the answer to each request is.
+    /// The offset and length of each answer.
     places: HashMap<String, (u64, usize)>,
     end: u64,
     pub(super) next: u64,
 }
 
 impl PostFile {
-    /// Opens what an earlier process left, and says which posts have not come back.
+    /// Opens the files of an earlier process and returns the posts without answers.
     pub(super) fn open(folder: &Path) -> io::Result<(Self, HashMap<u64, OpenPost>)> {
         let (mut open, mut next) = (HashMap::new(), 0);
         let posts = lines(&folder.join("posts.jsonl"), |_, line| {
@@ -85,7 +85,7 @@ impl PostFile {
         Ok((Self { posts, replies, places, end, next }, open))
     }
 
-    /// Puts a line about a post down, so that no end of the process takes it away.
+    /// Appends a line about a post and syncs it to disk.
     pub(super) fn note(&mut self, line: &PostLine) -> io::Result<()> {
         let mut text = serde_json::to_vec(line)?;
         text.push(b'\n');
@@ -93,7 +93,7 @@ impl PostFile {
         self.posts.sync_data()
     }
 
-    /// Keeps an answer.
+    /// Stores an answer.
     pub(super) fn keep(&mut self, id: &str, reply: PostedReply) -> io::Result<()> {
         let (status, body, lost) = match reply {
             PostedReply::Answer { status, body } => (Some(status), Some(body), None),
@@ -108,13 +108,13 @@ impl PostFile {
         Ok(())
     }
 
-    /// All answers of a post are kept.
+    /// Records that all answers of a post are stored, after syncing them to disk.
     pub(super) fn collected(&mut self, post: u64) -> io::Result<()> {
         self.replies.sync_data()?;
         self.note(&PostLine::Collected { post })
     }
 
-    /// The answer to a request, if it is here.
+    /// Returns the answer to a request, if it is stored.
     pub(super) fn reply(&mut self, id: &str) -> Option<PostedReply> {
         let (at, length) = *self.places.get(id)?;
         let mut line = vec![0; length];
@@ -127,13 +127,13 @@ impl PostFile {
         })
     }
 
-    /// Whether an answer is here.
+    /// Returns whether an answer is stored.
     pub(super) fn has(&self, id: &str) -> bool {
         self.places.contains_key(id)
     }
 }
 
-/// Goes through the whole lines of a file, with the place of each; what follows the last whole one is cut off.
+/// Passes each complete line of a file to `each`, with its offset, and truncates the rest.
 fn lines(path: &Path, mut each: impl FnMut(u64, &[u8]) -> Option<()>) -> io::Result<File> {
     let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
     let (mut reader, mut at, mut line) = (BufReader::new(&mut file), 0, Vec::new());

@@ -1,5 +1,5 @@
-//! Posts what is to be posted, asks how far posts are, and brings their answers. Goes on until it is dropped, or until there is
-//! trouble that does not pass.
+//! Sends posts, checks their state, and collects their answers. Runs until it is dropped, or until a
+//! permanent error.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,15 +11,15 @@ use super::PostPlan;
 use super::desk::PostDesk;
 use super::post_file::OpenPost;
 
-/// How often somebody looks whether there is something to do.
+/// The interval of the loop.
 const LOOK: Duration = Duration::from_millis(50);
-/// After so long without another request what there is leaves.
+/// A post is sent after this time without a new request.
 const QUIET: Duration = Duration::from_millis(250);
-/// How often something is tried that fails for a reason that may pass, and the longest wait in between.
+/// The number of tries after a temporary error, and the longest pause in between.
 const TRIES: u32 = 8;
 const LONGEST_WAIT: Duration = Duration::from_mins(2);
 
-/// Does its rounds.
+/// Runs the delivery loop. A permanent error is reported to the desk.
 pub(crate) async fn deliver(plan: PostPlan, desk: Arc<PostDesk>) {
     let rounds = async {
         for (post, open) in desk.open_posts() {
@@ -46,7 +46,7 @@ pub(crate) async fn deliver(plan: PostPlan, desk: Arc<PostDesk>) {
     desk.set_trouble(why);
 }
 
-/// A process ended while this post left: the service may have it or not.
+/// Resolves a post whose process died while sending: the service may have it or not.
 async fn settle(plan: &PostPlan, desk: &PostDesk, post: u64, open: &OpenPost) -> Result<(), String> {
     let found = patiently(plan, || plan.service.find(&open.name, open.at, open.ids.len())).await?;
     match found {
@@ -58,7 +58,7 @@ async fn settle(plan: &PostPlan, desk: &PostDesk, post: u64, open: &OpenPost) ->
 
 async fn post(plan: &PostPlan, desk: &PostDesk, requests: &[PostedRequest]) -> Result<(), String> {
     let (post, name) = desk.leaving(requests).map_err(|error| error.to_string())?;
-    // Not tried again blindly: what was sent may have arrived. It is looked for first.
+    // Never resent blindly: the service may have received it, so it is looked up first.
     let mut wait = Duration::from_secs(1).min(plan.poll);
     for _ in 0..TRIES {
         match plan.service.post(&name, requests).await {
@@ -101,7 +101,7 @@ async fn ask(plan: &PostPlan, desk: &PostDesk, post: u64, open: &OpenPost) -> Re
                 Ok(()) if desk.has_any(&open.ids) => {
                     desk.collected(post, &open.ids).map_err(|error| error.to_string())
                 }
-                // Somebody else's post, found in the place of ours; or one of which the service did nothing.
+                // The lookup found an unrelated post, or the service processed none of its requests.
                 Ok(()) => desk.void(post).map_err(|error| error.to_string()),
                 Err(error) if passes(&error) => Ok(()),
                 Err(error) => Err(error.to_string()),
@@ -110,7 +110,7 @@ async fn ask(plan: &PostPlan, desk: &PostDesk, post: u64, open: &OpenPost) -> Re
     }
 }
 
-/// Tries something for a while.
+/// Retries an operation while its error is temporary.
 async fn patiently<T, F>(plan: &PostPlan, mut attempt: impl FnMut() -> F) -> Result<T, String>
 where
     F: Future<Output = Result<T, ProviderError>>,

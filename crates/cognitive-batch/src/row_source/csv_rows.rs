@@ -1,5 +1,5 @@
-//! Rows of a CSV file whose first line has the names of the columns; a file `.tsv` has tabs between them. A line with more or
-//! fewer cells than names is a row that says so.
+//! Reads the rows of a CSV file. The first line contains the column names; a `.tsv` file is separated by
+//! tabs. A line with more or fewer cells than names becomes an unreadable row.
 
 use std::fs::File;
 use std::io;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::{MAX_ROW_LENGTH, RawRow, RowReader};
 
-/// Reads record by record.
+/// A reader that returns one record at a time.
 pub(crate) struct CsvReader {
     reader: csv::Reader<File>,
     names: Arc<[String]>,

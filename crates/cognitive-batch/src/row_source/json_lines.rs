@@ -1,4 +1,5 @@
-//! Rows of JSON lines. Empty lines are no rows; a line that is no JSON is one, and its run says what is wrong with it.
+//! Reads rows from JSON lines. Empty lines are skipped. A line with invalid JSON is a row, and its run
+//! reports the error.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -6,7 +7,7 @@ use std::path::Path;
 
 use super::{MAX_ROW_LENGTH, RawRow, RowReader};
 
-/// Reads line by line.
+/// A reader that returns one line at a time.
 pub(crate) struct JsonLineReader {
     file: BufReader<File>,
     is_first: bool,
@@ -19,7 +20,8 @@ impl JsonLineReader {
         Ok(Self { file, is_first: true, line: Vec::new() })
     }
 
-    /// Reads the next line, without its end, into `line`. The flag says whether it was too long; the rest is skipped then.
+    /// Reads the next line, without its end, into `line`. Returns true if it was too long; the rest is
+    /// skipped then.
     fn read_line(&mut self) -> io::Result<Option<bool>> {
         self.line.clear();
         let mut bounded = Read::by_ref(&mut self.file).take(MAX_ROW_LENGTH as u64 + 1);

@@ -1,5 +1,5 @@
-//! Rows of a file, one after the other: JSON lines, CSV or Parquet. Never holds more than a row, or a group of rows where the
-//! format has groups. A row that cannot be read is a row all the same, with the reason in its place.
+//! Reads the rows of a file in order: JSON lines, CSV or Parquet. Holds at most one row in memory, or one row
+//! group if the format has them. An unreadable row is returned as a row with the reason.
 
 mod csv_rows;
 mod json_lines;
@@ -18,9 +18,9 @@ use serde_json::Map;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-/// A longer row is not read.
+/// The maximum length of a row, in bytes.
 pub const MAX_ROW_LENGTH: usize = 64 << 20;
-/// How much of the beginning and the end of a file is looked at to tell it from another.
+/// The number of bytes at each end of a file that its fingerprint covers.
 const LOOKED_AT: u64 = 64 * 1024;
 
 /// The formats of rows.
@@ -29,14 +29,14 @@ const LOOKED_AT: u64 = 64 * 1024;
 pub enum RowFormat {
     /// One JSON object per line.
     JsonLines,
-    /// Comma-separated values, the first line being the names.
+    /// Comma-separated values; the first line contains the names.
     Csv,
     /// Apache Parquet.
     Parquet,
 }
 
 impl RowFormat {
-    /// The format that the end of a name stands for.
+    /// Returns the format for a file extension.
     #[must_use]
     pub fn of(path: &Path) -> Option<Self> {
         let ending = path.extension()?.to_str()?.to_ascii_lowercase();
@@ -62,34 +62,34 @@ impl fmt::Display for RowFormat {
 /// A file of rows.
 #[derive(Debug, Clone)]
 pub struct RowFile {
-    /// Where it is.
+    /// The path.
     pub path: PathBuf,
-    /// What it is.
+    /// The format.
     pub format: RowFormat,
 }
 
-/// One row as it stands in its file.
+/// One row as read from its file.
 #[derive(Debug, Clone)]
 pub(crate) enum RawRow {
     /// A line of JSON, not parsed yet.
     Line(Vec<u8>),
-    /// Cells of text with the names of their columns.
+    /// Text cells with the names of their columns.
     Cells(Arc<[String]>, Vec<String>),
     /// Values with names.
     #[cfg(feature = "parquet")]
     Members(Map<String, Value>),
-    /// Why there is no row.
+    /// The reason why the row cannot be read.
     Unreadable(String),
 }
 
-/// Gives one row after the other.
+/// A reader that returns one row after the other.
 pub(crate) trait RowReader: Send {
-    /// The next row; `None` at the end. A row that nobody wants need not be read closely.
+    /// Returns the next row; `None` at the end. If the row is not wanted, its content may be skipped.
     fn next_row(&mut self, is_wanted: bool) -> io::Result<Option<RawRow>>;
 }
 
 impl RowFile {
-    /// Begins at the first row.
+    /// Opens the file at its first row.
     pub(crate) fn open(&self) -> io::Result<Box<dyn RowReader>> {
         Ok(match self.format {
             RowFormat::JsonLines => Box::new(json_lines::JsonLineReader::open(&self.path)?),
@@ -101,7 +101,7 @@ impl RowFile {
         })
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub fn count(&self) -> io::Result<u64> {
         #[cfg(feature = "parquet")]
         if self.format == RowFormat::Parquet {
@@ -115,7 +115,7 @@ impl RowFile {
         Ok(rows)
     }
 
-    /// What tells this file from another, or from itself after a change. Large files are looked at in part.
+    /// The identity of the file, to detect changes. Covers only both ends of a large file.
     pub(crate) fn fingerprint(&self) -> io::Result<Value> {
         let mut file = File::open(&self.path)?;
         let about = file.metadata()?;

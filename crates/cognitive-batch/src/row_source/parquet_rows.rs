@@ -1,5 +1,5 @@
-//! Rows of a Parquet file, one row group at a time. Nulls are members that are not there, dates and times are texts of
-//! ISO 8601; bytes have no form in JSON, and a row with them says so.
+//! Reads the rows of a Parquet file, one row group at a time. Nulls become missing members, dates and times
+//! ISO 8601 strings. Bytes have no form in JSON, so a row with them is unreadable.
 
 use std::fs::File;
 use std::io;
@@ -13,7 +13,7 @@ use serde_json::{Map, Number, Value};
 
 use super::{RawRow, RowReader};
 
-/// Reads row by row.
+/// A reader that returns one row at a time.
 pub(crate) struct ParquetReader {
     rows: RowIter<'static>,
 }
@@ -28,7 +28,7 @@ impl ParquetReader {
     }
 }
 
-/// How many rows a file says that it has.
+/// Returns the number of rows according to the file's metadata.
 pub(crate) fn count(path: &Path) -> io::Result<u64> {
     let file = File::open(path)?;
     guarded(|| {
@@ -37,7 +37,7 @@ pub(crate) fn count(path: &Path) -> io::Result<u64> {
     })
 }
 
-/// A file that is not what it should be must not bring the process down: the library that reads it trusts files too much.
+/// Catches panics: the Parquet library panics on some malformed files, which must not end the process.
 fn guarded<T>(read: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     catch_unwind(AssertUnwindSafe(read))
         .unwrap_or_else(|_| Err(io::Error::other("the Parquet file is broken")))
@@ -59,7 +59,7 @@ impl RowReader for ParquetReader {
     }
 }
 
-/// The members of a row; the error is the column that has no form in JSON.
+/// Converts a row to members; the error is the column that has no form in JSON.
 fn members(row: &Row) -> Result<Map<String, Value>, String> {
     let mut members = Map::new();
     for (name, field) in row.get_column_iter() {
@@ -80,7 +80,7 @@ fn value(field: &Field) -> Option<Value> {
             Value::String(text) => text.parse::<Number>().map_or(Value::String(text), Value::Number),
             other => other,
         },
-        // The library writes a blank in the place of the `T`, and the zone apart.
+        // The library writes a space instead of the `T`, and the zone separately.
         Field::TimestampMillis(_) | Field::TimestampMicros(_) => match field.to_json_value() {
             Value::String(text) => Value::String(text.replacen(' ', "T", 1).replace(" +00:00", "Z")),
             other => other,

@@ -1,32 +1,32 @@
-//! One case of a group file, typed. Knows no files; `load.rs` finds them.
+//! One case of a group file, typed. Reads no files; `load.rs` finds them.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// One case: an operation, what it is given, and what its result must satisfy.
+/// One case: an operation, its arguments, and the expectation for its result.
 #[derive(Debug, Clone)]
 pub struct Vector {
     /// The file it belongs to; for official vectors the folder.
     pub group: String,
     /// A stable id, unique in the directory.
     pub id: String,
-    /// What it shows.
+    /// A short description.
     pub title: String,
     /// The requirements that it is derived from.
     pub requirements: Vec<String>,
     /// The lowest conformance level that must pass it, 1 to 4.
     pub level: u8,
-    /// How strongly the source asks for it.
+    /// The strength of the requirement in the source.
     pub strength: Strength,
     /// The operation.
     pub op: String,
     /// Its arguments, as written.
     pub given: Value,
-    /// What the result must satisfy, as written.
+    /// The expectation for the result, as written.
     pub expect: Value,
 }
 
-/// How strongly the source of a case asks for it. A report does not tell them apart: every case is to pass.
+/// The strength of the requirement in the source. Reports do not distinguish them: every case must pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Strength {
@@ -56,7 +56,7 @@ struct CaseFile {
     expect: Value,
 }
 
-/// The cases of a group file of ours.
+/// Parses the cases of one of our own group files.
 pub(super) fn of_group(document: Value) -> Result<Vec<Vector>, String> {
     let file: GroupFile = serde_json::from_value(document).map_err(|error| error.to_string())?;
     let group = file.group;
@@ -79,7 +79,7 @@ pub(super) fn of_group(document: Value) -> Result<Vec<Vector>, String> {
         .collect()
 }
 
-/// A level that does not exist would never be asked for.
+/// Rejects a level outside 1 to 4, because no run would ever select its cases.
 pub(super) fn check_level(level: u8) -> Result<(), String> {
     if (1..=4).contains(&level) {
         Ok(())

@@ -1,15 +1,16 @@
-//! Generated values in vectors: `{"$gen": "repeat", "text": "x", "count": 300}` stands for 300 times `x`.
-//! Refuses generators it does not know.
+//! Expands generated values in vectors: `{"$gen": "repeat", "text": "x", "count": 300}` becomes 300 times
+//! `x`.
+//! Refuses unknown generators.
 
 use serde_json::{Map, Value};
 
 use super::media_files;
 use super::ops::VectorStop;
 
-/// A text longer than this shows nothing that a shorter one would not.
+/// The longest text. A longer one tests nothing that this one does not.
 const MAX_TEXT_BYTES: usize = 64 << 20;
 
-/// The value with every generator replaced by what it stands for.
+/// Returns the value with every generator replaced by its output.
 pub(super) fn expand(value: &Value) -> Result<Value, VectorStop> {
     match value {
         Value::Object(members) => match members.get("$gen") {

@@ -1,6 +1,5 @@
-//! Vector files on disk, as cases in a fixed order.
-//! Refuses what it does not understand instead of skipping it: a file that is silently left out would be a case that
-//! silently passes.
+//! Loads vector files from disk, as cases in a fixed order.
+//! Refuses an unknown file instead of skipping it: a skipped file would be a case that silently passes.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -16,28 +15,28 @@ use serde_json::Value;
 use super::case::{self, Vector};
 use super::official;
 
-/// Folders in folders beyond this are no vectors.
+/// The maximum depth of folders that are searched for vectors.
 const MAX_FOLDER_DEPTH: usize = 8;
 
-/// Why a directory of vectors could not be loaded.
+/// An error while loading a directory of vectors.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum VectorLoadError {
-    /// The file system refused.
+    /// A file system operation failed.
     Io {
-        /// Where.
+        /// The path that cannot be read.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         error: io::Error,
     },
-    /// A file is no vector file, or a case in it is not well formed.
+    /// A file is not a vector file, or one of its cases is malformed.
     Invalid {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault in it.
         reason: String,
     },
-    /// There is not a single case.
+    /// The directory contains no cases.
     Empty {
         /// The directory.
         path: PathBuf,
@@ -45,7 +44,7 @@ pub enum VectorLoadError {
 }
 
 impl VectorLoadError {
-    /// What the reader can do about it.
+    /// Suggests a fix to the reader.
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
@@ -99,14 +98,14 @@ pub fn load(directory: &Path) -> Result<Vec<Vector>, VectorLoadError> {
     Ok(loaded.cases)
 }
 
-/// What was read so far, and what has to hold of it as a whole.
+/// The cases loaded so far, and the promises that are checked at the end.
 #[derive(Default)]
 struct LoadedVectors {
     cases: Vec<Vector>,
     ids: HashSet<String>,
-    /// Folder → number of cases in its group files. Official vectors are in no index.
+    /// Folder → number of cases in its group files. Index totals do not include official vectors.
     counts: HashMap<String, usize>,
-    /// Index files, and how many cases each says there are beside it.
+    /// Index files, and the number of cases that each promises for its folder.
     promised: Vec<(String, usize)>,
 }
 
@@ -123,7 +122,7 @@ impl LoadedVectors {
                 cases
             }
         };
-        // A report by id would hide one of two.
+        // Ids must be unique: a report by id would hide one of two cases.
         if let Some(case) = cases.iter().find(|case| !self.ids.insert(case.id.clone())) {
             return Err(format!("two cases have the id: `{}`", case.id));
         }
@@ -141,14 +140,15 @@ fn folder_of(file: &str) -> String {
     file.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned()
 }
 
-/// Paths of the JSON files, relative to the directory and with `/`. Links to directories are not followed.
+/// Collects the paths of the JSON files, relative to the directory and with `/`. Does not follow links to
+/// directories.
 fn gather(
     directory: &Path,
     below: &str,
     depth: usize,
     files: &mut Vec<String>,
 ) -> Result<(), VectorLoadError> {
-    // Joining nothing would put a slash behind the name that the user gave.
+    // Joining an empty path would append a slash to the name that the user gave.
     let path = if below.is_empty() { directory.to_owned() } else { directory.join(below) };
     let failed = |error| VectorLoadError::Io { path: path.clone(), error };
     for entry in fs::read_dir(&path).map_err(failed)? {
@@ -170,15 +170,15 @@ fn gather(
 }
 
 enum VectorFile {
-    /// A file of ours.
+    /// A group file of ours.
     Group(Vec<Vector>),
     /// A file of the specification.
     Official(Box<Vector>),
-    /// The table of contents of a folder; it says how many cases there are.
+    /// The index of a folder, with its number of cases.
     Index { total: usize },
 }
 
-/// Tells what a file is by what is in it.
+/// Determines the kind of a file from its content.
 fn read(directory: &Path, file: &str) -> Result<VectorFile, String> {
     let text = Folder::Disk(directory.to_owned()).read(file, JSON_LIMIT).map_err(|error| match error {
         ReadError::Missing => "it is gone".to_owned(),

@@ -1,5 +1,5 @@
-//! Media files that vectors ask for: pictures of an exact number of bytes, and recordings of silence.
-//! Valid all the way down, so that a case fails for the reason it names and for no other.
+//! Generates media files for vectors: images of an exact number of bytes, and recordings of silence.
+//! The files are fully valid, so that a case fails only for the reason it names.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,13 +7,13 @@ use serde_json::{Map, Value};
 
 use super::ops::VectorStop;
 
-/// A file longer than this shows nothing that a shorter one would not.
+/// The largest file. A larger one tests nothing that this one does not.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
-/// One grey pixel in a stored block. A vector is no place to depend on a compressor.
+/// One grey pixel in an uncompressed block, so that vectors do not depend on a compressor.
 const PIXEL: [u8; 13] = [0x78, 0x01, 0x01, 0x02, 0x00, 0xfd, 0xff, 0x00, 0x80, 0x00, 0x82, 0x00, 0x81];
 
-/// The base64 text of the file that a generator describes.
+/// Returns the base64 text of the file that a generator describes.
 pub(super) fn generate(members: &Map<String, Value>) -> Result<Value, VectorStop> {
     let bytes = match members.get("kind").and_then(Value::as_str) {
         Some("png") => png(number(members, "bytes")?),
@@ -28,14 +28,14 @@ fn number(members: &Map<String, Value>, name: &str) -> Result<u64, VectorStop> {
     number.ok_or_else(|| VectorStop::Broken(format!("`media` needs a whole number `{name}`")))
 }
 
-/// A picture of one pixel; the rest of its bytes are in a chunk that every reader skips.
+/// An image of one pixel; a chunk that every reader skips pads it to the requested size.
 fn png(bytes: u64) -> Result<Vec<u8>, String> {
     let length = usize::try_from(bytes).ok().filter(|_| bytes <= MAX_FILE_BYTES);
     let length = length.ok_or_else(|| format!("`media` makes no file above {} MiB", MAX_FILE_BYTES >> 20))?;
     let header = [0, 0, 0, 1, 0, 0, 0, 1, 8, 0, 0, 0, 0];
     let mut file = b"\x89PNG\r\n\x1a\n".to_vec();
     chunk(&mut file, *b"IHDR", &header);
-    // What is still to come: two chunks with their frames, and the frame of the padding.
+    // The remaining bytes: two chunks with their frames, and the frame of the padding.
     let rest = 12 + PIXEL.len() + 12;
     let padding = length.checked_sub(file.len() + rest + 12);
     let padding = padding.ok_or_else(|| format!("no picture has {bytes} bytes"))?;
@@ -55,7 +55,7 @@ fn chunk(file: &mut Vec<u8>, name: [u8; 4], content: &[u8]) {
     file.extend(hash.finalize().to_be_bytes());
 }
 
-/// Silence.
+/// Generates silence.
 fn wav(members: &Map<String, Value>) -> Result<Result<Vec<u8>, String>, VectorStop> {
     let [seconds, rate, bits, channels] = [
         number(members, "seconds")?,

@@ -1,11 +1,12 @@
 //! Runs conformance vectors against this runtime: our own files, and the official ones of the specification.
 //!
-//! A vector says which operation to perform, with what, and what the result must satisfy. The way of one case:
-//! [`load`] reads it, `expand` fills generated values in, `ops` asks the product, `crate::expect` compares, [`VectorReport`]
-//! counts. No rule of the contract is written down here a second time: an operation only calls the product.
+//! A vector names an operation, its arguments, and the expectation for the result. The stages of one case:
+//! [`load`] reads it, `expand` fills in generated values, `ops` calls the product, `crate::expect` compares,
+//! [`VectorReport`] counts. An operation only calls the product, so no rule of the contract is duplicated
+//! here.
 //!
-//! Never lets a case pass that was not judged: an operation that is not built yet is reported as such, and an unknown
-//! operation, an unknown matcher or an expectation that expects nothing is a failure. Needs no network and no key.
+//! A case that was not judged never passes: an operation that is not built yet is reported as such. An
+//! unknown operation, an unknown matcher or an empty expectation is a failure. Needs no network and no key.
 
 mod case;
 mod expand;
@@ -25,14 +26,14 @@ use crate::expect::Difference;
 use crate::expect::expectation::{Expectation, ExpectationUse};
 use ops::VectorStop;
 
-/// Runs every case up to a level; `None` asks for all.
+/// Runs every case up to a level; `None` selects all.
 #[must_use]
 pub fn run(cases: &[Vector], level: Option<u8>) -> VectorReport {
     let asked = |case: &&Vector| level.is_none_or(|level| case.level <= level);
     VectorReport { results: cases.iter().filter(asked).map(run_case).collect() }
 }
 
-/// Runs one case. A panic in the product fails this case and leaves the others alone.
+/// Runs one case. A panic in the product fails this case and does not affect the others.
 #[must_use]
 pub fn run_case(case: &Vector) -> VectorResult {
     let status = catch_unwind(AssertUnwindSafe(|| judge(case)))
@@ -55,8 +56,8 @@ fn judge(case: &Vector) -> VectorStatus {
     }
 }
 
-/// What is wrong with the result. The expectation is read first, so that a broken one is never hidden behind an
-/// operation that is not built.
+/// Lists the differences between the result and the expectation. The expectation is parsed first, so that an
+/// operation that is not built never hides a broken one.
 fn problems(case: &Vector) -> Result<Vec<String>, VectorStop> {
     let expectation = Expectation::parse(&expand::expand(&case.expect)?, ExpectationUse::Vector)
         .map_err(|why| VectorStop::Broken(format!("the expectation cannot be read: {why}")))?;

@@ -1,7 +1,8 @@
-//! The official vectors of the specification: one file is one case that a runtime has to accept or to reject.
-//! They become ordinary cases with two operations of their own, so that everything else is shared. Nothing is judged
-//! by a rule written down here: envelopes go to the envelope check, chunks to the stream check, and input to a module
-//! with the `MediaInput` definition that the specification prints.
+//! Loads the official vectors of the specification: one file is one case that a runtime has to accept or
+//! reject.
+//! They become ordinary cases with two separate operations. No rule is duplicated here: envelopes go to the
+//! envelope check, and chunks to the stream check. Input goes to a module with the `MediaInput` definition
+//! that the specification prints.
 
 use cognitive_contract::envelope::{self, Strictness};
 use cognitive_contract::module::output_code;
@@ -14,9 +15,9 @@ use serde_json::{Map, Value, json};
 use super::case::{Strength, Vector, check_level};
 use super::ops::{Arguments, Outcome, VectorStop, broken};
 
-/// The operation that judges an envelope or a chunk of a stream.
+/// The operation that judges an envelope or a stream chunk.
 pub(super) const ENVELOPE: &str = "official_envelope";
-/// The operation that judges the input of a module that takes pictures.
+/// The operation that judges the input of a module that accepts images.
 pub(super) const INPUT: &str = "official_input";
 
 #[derive(Deserialize)]
@@ -36,7 +37,7 @@ enum OfficialVerdict {
     Reject,
 }
 
-/// The case of an official file; `file` is its path below the directory that was loaded.
+/// The case of an official file; `file` is its path below the loaded directory.
 pub(super) fn case(file: &str, document: &Value) -> Result<Vector, String> {
     let header = document.get("$test").cloned().unwrap_or_default();
     let header: Header = serde_json::from_value(header).map_err(|error| format!("`$test`: {error}"))?;
@@ -61,8 +62,8 @@ pub(super) fn case(file: &str, document: &Value) -> Result<Vector, String> {
     })
 }
 
-/// The verdict, and the code where one is published. A single chunk is rejected without a code: it is no answer, and
-/// the code that the official file names (E1002) is one for input.
+/// The expected verdict, and the code if one is published. A single chunk is rejected without a code: it is
+/// not an answer, and the code in the official file (E1002) is for input.
 fn expectation(header: &Header, subject: &Value) -> Value {
     let mut expect = Map::new();
     expect.insert("accepted".to_owned(), Value::Bool(header.expects == OfficialVerdict::Accept));
@@ -76,7 +77,7 @@ fn is_chunk(value: &Value) -> bool {
     ["chunk", "streaming", "progress", "final"].iter().any(|name| value.get(name).is_some())
 }
 
-/// Accepts or rejects an envelope, or a chunk where it is one.
+/// Accepts or rejects an envelope or a single chunk.
 pub(super) fn judge_envelope(given: Arguments<'_>) -> Outcome {
     let value = given.value("envelope")?;
     if is_chunk(value) {
@@ -86,7 +87,7 @@ pub(super) fn judge_envelope(given: Arguments<'_>) -> Outcome {
     Ok(verdict(&found, &json!(output_code(&found))))
 }
 
-/// Accepts or rejects the input of a module with a list of pictures.
+/// Accepts or rejects the input of a module with a list of images.
 pub(super) fn judge_input(given: Arguments<'_>) -> Outcome {
     let contract = picture_contract()?;
     let found = Violation::find(contract.input(), given.value("input")?, Side::Input);
@@ -97,7 +98,7 @@ fn verdict(found: &[Violation], code: &Value) -> Value {
     if found.is_empty() { json!({ "accepted": true }) } else { json!({ "accepted": false, "code": code }) }
 }
 
-/// The contract of the smallest module that takes pictures.
+/// The contract of the smallest module that accepts images.
 fn picture_contract() -> Result<Contract, VectorStop> {
     let schema = json!({
         "input": {
@@ -116,7 +117,7 @@ fn picture_contract() -> Result<Contract, VectorStop> {
         .map_err(|problems| broken(format!("the schema of media input does not compile: {problems:?}")))
 }
 
-/// A media item as v2.5 prints it: a kind, and the members that this kind needs.
+/// A media item as printed in v2.5: a kind, and the members that this kind requires.
 fn media_input() -> Value {
     json!({
         "type": "object",

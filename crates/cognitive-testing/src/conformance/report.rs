@@ -1,4 +1,4 @@
-//! What came out: one result per case, and the counts by group and level.
+//! The report of a conformance run: one result per case, and the counts by group and level.
 //! Prints nothing. "Not built" is never counted as passed.
 
 use std::collections::BTreeMap;
@@ -8,19 +8,19 @@ use serde::ser::{SerializeStruct, Serializer};
 
 use crate::expect::CaseTally;
 
-/// How a case ended.
+/// The outcome of a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VectorStatus {
     /// The result satisfies the expectation.
     Passed,
-    /// It does not, or could not be judged; the texts say why.
+    /// The result does not satisfy the expectation, or could not be judged; with the reasons.
     Failed(Vec<String>),
-    /// The runtime cannot do this yet; the text says what is missing.
+    /// The runtime does not support this yet; with the missing part.
     NotBuilt(&'static str),
 }
 
 impl VectorStatus {
-    /// The word that stands in reports.
+    /// The word used in reports.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
@@ -30,7 +30,7 @@ impl VectorStatus {
         }
     }
 
-    /// What there is to say about it.
+    /// Lists the reasons of the outcome; empty if the case passed.
     #[must_use]
     pub fn problems(&self) -> Vec<&str> {
         match self {
@@ -41,10 +41,10 @@ impl VectorStatus {
     }
 }
 
-/// One case and how it ended.
+/// One case and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VectorResult {
-    /// The case.
+    /// The id of the case.
     pub id: String,
     /// Its group.
     pub group: String,
@@ -52,7 +52,7 @@ pub struct VectorResult {
     pub level: u8,
     /// Its operation.
     pub op: String,
-    /// How it ended.
+    /// The outcome.
     pub status: VectorStatus,
 }
 
@@ -80,12 +80,12 @@ fn count(tally: &mut CaseTally, status: &VectorStatus) {
 /// The results of a run, in the order of the cases.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct VectorReport {
-    /// One per case that was asked for.
+    /// One result per selected case.
     pub results: Vec<VectorResult>,
 }
 
 impl VectorReport {
-    /// Whether every case passed. A report without cases proves nothing and does not hold.
+    /// Returns whether every case passed. A report without cases proves nothing and does not hold.
     #[must_use]
     pub fn holds(&self) -> bool {
         let tally = self.tally();
@@ -102,7 +102,7 @@ impl VectorReport {
         tally
     }
 
-    /// The counts by group and level. What nobody asked for is not there.
+    /// The counts by group and level. Contains only selected cases.
     #[must_use]
     pub fn by_group(&self) -> BTreeMap<&str, BTreeMap<u8, CaseTally>> {
         let mut groups: BTreeMap<&str, BTreeMap<u8, CaseTally>> = BTreeMap::new();
@@ -118,7 +118,7 @@ impl VectorReport {
         self.results.iter().filter(|result| matches!(result.status, VectorStatus::Failed(_)))
     }
 
-    /// The cases that the runtime cannot be asked yet.
+    /// The cases whose operation the runtime does not support yet.
     pub fn not_built(&self) -> impl Iterator<Item = &VectorResult> {
         self.results.iter().filter(|result| matches!(result.status, VectorStatus::NotBuilt(_)))
     }

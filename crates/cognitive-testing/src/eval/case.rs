@@ -1,5 +1,5 @@
-//! Labelled cases: one JSON object per line, `{"id"?, "half"?, "input": {…}, "expect": {…}}`.
-//! Refuses a file with a single line that cannot be used, with its number: a case that is skipped falsifies the count.
+//! Parses labelled cases: one JSON object per line, `{"id"?, "half"?, "input": {…}, "expect": {…}}`.
+//! Rejects a file with a single invalid line, and reports its number: a skipped case would falsify the count.
 
 use std::collections::HashSet;
 
@@ -9,23 +9,23 @@ use serde_json::Value;
 
 use super::expect::LabelExpectation;
 
-/// More cases than these are not read.
+/// The most cases that a file may contain.
 const MAX_CASES: usize = 100_000;
 
 /// One labelled case.
 #[derive(Debug)]
 pub struct LabelledCase {
-    /// What people call it; the number of its line if it has no name.
+    /// The name of the case; its line number if it has no name.
     pub id: String,
     /// The part of the set that it belongs to, such as `held-out`.
     pub half: Option<String>,
-    /// What goes in.
+    /// The input of the module.
     pub input: Value,
-    /// What the answer should be.
+    /// The expected answer.
     pub expect: LabelExpectation,
 }
 
-/// Reads the cases of a file. Empty lines are skipped; the error names the first line that cannot be used.
+/// Parses the cases of a file. Skips empty lines; the error names the first line that cannot be used.
 pub fn parse(text: &str) -> Result<Vec<LabelledCase>, String> {
     let mut cases = Vec::new();
     let mut ids = HashSet::new();

@@ -1,11 +1,11 @@
-//! Whether `meta.confidence` is worth anything: does it tell right answers from wrong ones, and does it lie where the
-//! shares lie? Knows pairs of a number and a verdict, nothing else.
+//! Measures the quality of `meta.confidence`: whether it separates right answers from wrong ones, and whether
+//! it matches the share of right answers. Works on pairs of a number and a verdict only.
 
-/// How far confidence and share of right answers are apart: the measure by which reviews are judged too.
+/// The gap between confidence and the share of right answers, computed as for reviews.
 pub(super) use cognitive_contract::review::calibration::error as calibration_error;
 
-/// The probability that a right answer has a higher confidence than a wrong one: 0.5 is chance. `None` if all answers are
-/// right, or none is.
+/// Returns the probability that a right answer has a higher confidence than a wrong one: 0.5 is chance.
+/// `None` if all answers are right, or all are wrong.
 pub(super) fn auc(answers: &[(f64, bool)]) -> Option<f64> {
     let of =
         |wanted: bool| answers.iter().filter(move |(_, right)| *right == wanted).map(|(number, _)| *number);
@@ -40,7 +40,7 @@ mod tests {
         let close = |found: Option<f64>, expected: f64| (found.unwrap() - expected).abs() < 1e-9;
         assert!(close(calibration_error(&[(0.75, true), (0.75, true), (0.75, true), (0.75, false)]), 0.0));
         assert!(close(calibration_error(&[(0.95, false), (0.95, true)]), 0.45));
-        // Two groups: 0.2 too much in one half, 0.4 too little in the other.
+        // Two groups: 0.2 too high in one half, 0.4 too low in the other.
         assert!(close(calibration_error(&[(0.2, false), (0.6, true)]), 0.3));
         assert_eq!(calibration_error(&[]), None);
     }

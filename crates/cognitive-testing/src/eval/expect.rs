@@ -1,5 +1,5 @@
-//! What a labelled case expects, place by place, so that each can be counted. The language is that of all tests
-//! (`docs/expectations.md`). Refuses expectations that expect nothing.
+//! The expectation of a labelled case, one place at a time, so that each can be counted. The syntax is the
+//! same for all tests (`docs/expectations.md`). Refuses empty expectations.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::expect::expectation::{Expectation, ExpectationUse, ExpectedMember};
 use crate::expect::place::View;
 use crate::expect::value::shown;
 
-/// Everything that one answer should be.
+/// The complete expectation for one answer.
 #[derive(Debug)]
 pub struct LabelExpectation {
     expectation: Expectation,
@@ -17,24 +17,24 @@ pub struct LabelExpectation {
 }
 
 impl LabelExpectation {
-    /// Reads an expectation; the error says what is wrong with it.
+    /// Parses an expectation; the error describes the fault.
     pub fn parse(expected: &Value) -> Result<Self, String> {
         let expectation = Expectation::parse(expected, ExpectationUse::Labelled)?;
         Ok(Self { expectation, written: expected.clone() })
     }
 
-    /// The expectation as it is written.
+    /// Returns the expectation as written.
     #[must_use]
     pub fn written(&self) -> &Value {
         &self.written
     }
 
-    /// The places that are looked at, as they are written.
+    /// Returns the checked places, as written.
     pub fn places(&self) -> impl Iterator<Item = &str> {
         self.expectation.members.iter().map(|member| member.written.as_str())
     }
 
-    /// Looks at every place of an envelope that answers an input.
+    /// Judges every checked place of an envelope that answers an input.
     #[must_use]
     pub fn judge(&self, input: &Value, envelope: &Value) -> Vec<FieldOutcome> {
         let view = View { envelope };
@@ -49,7 +49,7 @@ fn outcome(member: &ExpectedMember, view: View<'_>, input: &Value) -> FieldOutco
     let at = place.as_ref().map(|place| place.at.clone()).unwrap_or_default();
     let there = place.and_then(|place| place.value).map_or_else(|| "nothing".to_owned(), shown);
     let broken = found.into_vec().into_iter().next();
-    // A difference inside of a value says where.
+    // A difference inside a value includes its path.
     let expected = |path: &str, words: String| if path == at { words } else { format!("{path}: {words}") };
     FieldOutcome {
         place: member.written.clone(),
@@ -60,7 +60,8 @@ fn outcome(member: &ExpectedMember, view: View<'_>, input: &Value) -> FieldOutco
     }
 }
 
-/// Where an expected value stands in a list of the input, for values that are one of a list.
+/// Returns the position of an expected value in a list of the input, if the input has a list that contains
+/// it.
 fn order(member: &ExpectedMember, input: &Value) -> Option<ListPosition> {
     let expected = member.plain_text()?;
     let mut lists = input.as_object()?.values().filter_map(Value::as_array);

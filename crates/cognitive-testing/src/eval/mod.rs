@@ -1,10 +1,10 @@
-//! How often a module is right: many labelled cases through the whole pipeline, counted.
+//! Measures how often a module is right: runs many labelled cases through the whole pipeline and counts.
 //!
-//! The way of one case: `case` reads its line, `expect` the expectation in it, `runner` runs the module as every surface
-//! does, and [`Evaluation`] counts. A golden test asks whether a module still answers as it did; an evaluation asks how
-//! good its answers are, so a wrong answer is a number here and no failure.
+//! The stages of one case: `case` parses its line, `expect` parses its expectation, `runner` runs the module
+//! through the common entry point, and [`Evaluation`] counts. A golden test detects changed answers. An
+//! evaluation measures the quality of answers, so a wrong answer lowers a number and is not a failure.
 //!
-//! Runs nothing before all cases were read, and never leaves one out in silence. Prints nothing.
+//! Runs nothing before all cases were parsed, and never skips one silently. Prints nothing.
 
 mod case;
 mod confidence;

@@ -1,4 +1,4 @@
-//! What came out of an evaluation: how often it was right, how often valid, how fast; for machines as JSON.
+//! The result of an evaluation: the shares of right and valid answers, latency and cost, also as JSON.
 //! Judges no case itself and prints nothing.
 
 use std::collections::BTreeMap;
@@ -11,50 +11,50 @@ use serde_json::Value;
 
 use super::confidence;
 
-/// One place of one answer.
+/// The verdict on one place of one answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FieldOutcome {
-    /// The place, as the case writes it.
+    /// The place, as written in the case.
     pub place: String,
-    /// What should be there; empty if it is there.
+    /// The expected value; empty if the place is right.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub expected: String,
-    /// What is there.
+    /// The actual value.
     pub got: String,
-    /// Whether it is as expected.
+    /// True if the actual value is as expected.
     pub right: bool,
-    /// Where the right value stands in a list of the input, if it is one of a list.
+    /// The position of the right value in a list of the input, if the input has a list that contains it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<ListPosition>,
 }
 
-/// A place in a list.
+/// A position in a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ListPosition {
-    /// At its beginning.
+    /// The first item.
     First,
-    /// Between others.
+    /// Any item in between.
     Middle,
-    /// At its end.
+    /// The last item.
     Last,
 }
 
-/// One case and what became of it.
+/// One case and its result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CaseOutcome {
-    /// The case.
+    /// The id of the case.
     pub id: String,
-    /// Whether everything is as expected.
+    /// True if every place is as expected.
     pub right: bool,
-    /// Every place that was looked at.
+    /// Every checked place.
     pub fields: Vec<FieldOutcome>,
-    /// What the module answered.
+    /// The module's answer.
     pub envelope: Value,
 }
 
 impl CaseOutcome {
-    /// An outcome.
+    /// An outcome; it is right if all fields are.
     #[must_use]
     pub fn new(id: &str, fields: Vec<FieldOutcome>, envelope: Value) -> Self {
         let right = fields.iter().all(|field| field.right);
@@ -65,18 +65,18 @@ impl CaseOutcome {
         self.envelope.get("ok").and_then(Value::as_bool).unwrap_or(false)
     }
 
-    /// The code of a failure, as it is published.
+    /// The published code of a failure.
     fn code(&self) -> Option<&str> {
         self.envelope.pointer("/error/code")?.as_str()
     }
 }
 
-/// Some of many.
+/// A count of right answers and its share.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct AccuracyShare {
-    /// How many were right.
+    /// The number of right answers.
     pub right: usize,
-    /// Of how many.
+    /// The number of all answers.
     pub of: usize,
     /// The share, from 0 to 1.
     pub share: f64,
@@ -93,7 +93,7 @@ impl AccuracyShare {
     }
 }
 
-/// Nothing of nothing is nothing.
+/// The quotient; 0 if the whole is 0.
 #[expect(clippy::cast_precision_loss, reason = "there are far fewer cases than a float can count")]
 fn quotient(part: usize, whole: usize) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
@@ -107,47 +107,47 @@ pub struct Evaluation {
     pub module: String,
     /// Its version.
     pub version: String,
-    /// Who answered, as `provider/model`.
+    /// The models that answered, as `provider/model`.
     pub models: Vec<String>,
-    /// Cases in which everything is as expected.
+    /// Cases in which every place is as expected.
     pub accuracy: AccuracyShare,
-    /// The same for each place by itself.
+    /// The same for each place separately.
     pub fields: BTreeMap<String, AccuracyShare>,
-    /// The same for values that are one of a list in the input, by the place of the right one in it: a figure that
-    /// depends on the order says nothing about the model.
+    /// The same for values from a list in the input, by the position of the right value. A score that depends
+    /// on the position says nothing about the model.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub positions: BTreeMap<String, BTreeMap<ListPosition, AccuracyShare>>,
-    /// How well confidence tells right answers from wrong ones: the area under the curve, 0.5 is chance. Nothing if all
-    /// are right or none is.
+    /// The area under the ROC curve: how well confidence separates right answers from wrong ones; 0.5 is
+    /// chance. `None` if all answers are right, or all are wrong.
     pub auc: Option<f64>,
-    /// How far confidence and the share of right answers are apart on average, from 0 to 1.
+    /// The average gap between confidence and the share of right answers, from 0 to 1.
     pub calibration_error: Option<f64>,
-    /// Answers that keep the contract: successes, and failures that the model itself declared.
+    /// Answers that satisfy the contract: successes, and failures that the model itself declared.
     pub valid: AccuracyShare,
     /// Failures by code, of the model or of the runtime.
     pub failures: BTreeMap<String, usize>,
-    /// Half of all runs took no longer, in milliseconds.
+    /// The p50 latency, in milliseconds.
     pub latency_p50_ms: f64,
-    /// Of twenty runs nineteen took no longer.
+    /// The p95 latency, in milliseconds.
     pub latency_p95_ms: f64,
-    /// Tokens read, as far as they were counted.
+    /// Input tokens, as far as they were counted.
     pub input_tokens: u64,
-    /// Tokens written.
+    /// Output tokens.
     pub output_tokens: u64,
-    /// What all runs cost, in US dollars; nothing if there is one without a price.
+    /// The cost of all runs, in US dollars; `None` if one run has no price.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Money>,
-    /// The same for each case that is right.
+    /// The same per right case.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_per_right: Option<Money>,
-    /// Time for all of it, in milliseconds.
+    /// The total elapsed time, in milliseconds.
     pub elapsed_ms: f64,
     /// Every case, in the order of the file.
     pub cases: Vec<CaseOutcome>,
 }
 
 impl Evaluation {
-    /// Counts.
+    /// Computes all counts from the cases.
     #[must_use]
     pub fn new(module: &str, version: &str, elapsed_ms: f64, cases: Vec<CaseOutcome>) -> Self {
         let text = |case: &CaseOutcome, at: &str| case.envelope.pointer(at)?.as_str().map(str::to_owned);
@@ -197,7 +197,7 @@ impl Evaluation {
         }
     }
 
-    /// The form for machines: the counts, and every case that was not right.
+    /// The machine-readable form: the counts, and every case that was not right.
     #[must_use]
     pub fn to_value(&self) -> Value {
         let mut value = serde_json::to_value(self).unwrap_or_default();
@@ -212,7 +212,7 @@ impl Evaluation {
         value
     }
 
-    /// Every case on a line of its own.
+    /// Returns every case as one JSON line.
     #[must_use]
     pub fn case_lines(&self) -> String {
         let line = |case: &CaseOutcome| serde_json::to_string(case).unwrap_or_default() + "\n";
@@ -220,7 +220,8 @@ impl Evaluation {
     }
 }
 
-/// What all cases cost together. Runs that asked nobody cost nothing; a run without a price makes the sum unknown.
+/// The total cost of all cases. Runs without a model call cost nothing; a run without a price makes the sum
+/// unknown.
 fn cost(cases: &[CaseOutcome]) -> Option<Money> {
     let counted = cases.iter().filter_map(|case| case.envelope.pointer("/meta/usage"));
     let mut sum = None;
@@ -254,8 +255,8 @@ fn by_position(cases: &[CaseOutcome]) -> BTreeMap<String, BTreeMap<ListPosition,
     verdicts.into_iter().map(|(place, of)| (place, shares(of))).collect()
 }
 
-/// Whether a failure is an answer: the model says that it cannot, within the contract. The other codes say that there
-/// was no answer, or none that keeps the contract.
+/// Returns whether a failure is a valid answer: the model declares within the contract that it cannot answer.
+/// All other codes mean that the answer is missing or violates the contract.
 fn is_of_the_model(code: &str) -> bool {
     match ErrorCode::find(code) {
         None => true,
@@ -270,7 +271,7 @@ fn is_of_the_model(code: &str) -> bool {
     }
 }
 
-/// The smallest of sorted values that so many percent do not exceed.
+/// The nearest-rank percentile of sorted values.
 fn percentile(sorted: &[f64], percent: usize) -> f64 {
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
     sorted.get(rank - 1).copied().unwrap_or(0.0)

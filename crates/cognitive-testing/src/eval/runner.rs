@@ -1,5 +1,5 @@
-//! Runs labelled cases by the one entry that every surface uses, some of them at the same time.
-//! Loads the module once and asks for no case twice.
+//! Runs labelled cases concurrently, through the entry point that every surface uses.
+//! Loads the module once and runs each case once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,21 +15,21 @@ use super::case::LabelledCase;
 use super::report::{CaseOutcome, Evaluation};
 use super::total_limit;
 
-/// What is to be run, and how.
+/// The module, the cases and the options of an evaluation.
 pub struct EvaluationPlan {
-    /// The module, as it was asked for.
+    /// The module, as the caller named it.
     pub module: String,
-    /// Everything around the runs.
+    /// The host that all runs share.
     pub host: Host,
-    /// How each run is to be done. `max_cost` is for all of them together.
+    /// The options of each run. `max_cost` is the limit for all runs together.
     pub options: RunOptions,
     /// The cases.
     pub cases: Vec<LabelledCase>,
-    /// How many run at the same time.
+    /// The number of cases that run at the same time.
     pub concurrency: usize,
 }
 
-/// Runs all cases; `done` hears of each. Fails only if the module cannot be used at all.
+/// Runs all cases and calls `done` after each. Fails only if the module cannot be used at all.
 pub async fn run(
     plan: EvaluationPlan,
     done: impl Fn(&CaseOutcome) + Send + Sync + 'static,
@@ -58,7 +58,7 @@ pub async fn run(
     }
     let mut outcomes = Vec::new();
     while let Some(worker) = workers.join_next().await {
-        // A run catches its own panics, so a worker that is lost is a fault of this command.
+        // A run catches its own panics, so a lost worker is a bug in this runner.
         outcomes.extend(worker.map_err(|_| Failure::new(ErrorCode::InternalError, "a worker was lost"))?);
     }
     outcomes.sort_by_key(|(index, _)| *index);
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use crate::eval;
 
-    /// Says that every text is positive, except what it cannot do; notes how many calls are open at once.
+    /// Answers "positive", except for texts with `nothing` or `broken`; counts the calls in flight.
     #[derive(Default)]
     struct Optimist {
         open: AtomicUsize,

@@ -1,5 +1,5 @@
-//! A limit of cost for all runs of an evaluation together, also for those that go on at the same time. A budget of the
-//! operator counts as well: what has room here has to have room there.
+//! A cost limit for all runs of an evaluation together, including concurrent ones. A budget of the operator
+//! applies as well: each reservation has to fit into both.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,15 +9,15 @@ use cognitive_contract::money::Money;
 use cognitive_contract::spending::{BudgetShort, DayBudget, MAX_COST, SpendingEntry, SpendingLedger};
 use cognitive_runtime::{Host, Spending};
 
-/// The books of one evaluation.
+/// The ledger of one evaluation.
 struct TotalLimit {
     limit: Money,
-    /// What each run holds, or has cost.
+    /// The reserved or settled cost of each run.
     runs: Mutex<BTreeMap<String, Money>>,
     outer: Option<Spending>,
 }
 
-/// Lets all runs of a host together cost no more than this.
+/// Limits the total cost of all runs of a host.
 pub(super) fn hold(host: &mut Host, limit: Money) {
     let ledger = TotalLimit { limit, runs: Mutex::default(), outer: host.spending.take() };
     let budget = DayBudget { per_day: Some(limit), per_key: None };

@@ -1,8 +1,8 @@
-//! A new expectation for an answer that is not as expected: what `cogn test --accept` writes.
+//! Computes the new expectation for an unexpected answer, as written by `cogn test --accept`.
 //!
-//! Values that differ become those of the answer, in the form in which they were written. Rules stay: they say what people
-//! want, so an answer that breaks one is not accepted. A failure is accepted in place of a success only where the caller
-//! says so.
+//! Values that differ are replaced by those of the answer; the form of the expectation stays. Rules stay
+//! unchanged: they express intent, so an answer that breaks one is not accepted. A failure replaces a success
+//! only if the caller allows it.
 
 use serde_json::{Map, Value, json};
 
@@ -11,17 +11,17 @@ use super::expectation::{Expectation, ExpectationUse, is_whole, others};
 use super::pattern::{ExpectedValue, OtherMembers, are_rules, is_note};
 use super::place::{FoundPlace, View, item, member};
 
-/// Whether an answer that fails may become what is expected.
+/// Selects whether a failing answer may become the expectation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AcceptedAnswers {
-    /// Only where a failure was expected before.
+    /// Only if a failure was expected before.
     Successes,
-    /// Also where a success was expected, or nothing yet.
+    /// Also if a success was expected, or nothing yet.
     Failures,
 }
 
-/// The expectation that an answer satisfies; `expected` is the one before, if there was one. The error is the reason why
-/// this answer is not accepted.
+/// Returns the expectation that an answer satisfies; `expected` is the previous one, if any. The error
+/// explains why this answer is not accepted.
 pub(crate) fn accept(
     expected: Option<&Map<String, Value>>,
     answer: &Value,
@@ -45,12 +45,13 @@ pub(crate) fn accept(
     }
 }
 
-/// Whether an expectation says that the run fails.
+/// Returns whether an expectation requires the run to fail.
 fn expects_failure(members: &Map<String, Value>) -> bool {
     members.get("ok") == Some(&Value::Bool(false)) || members.contains_key("error")
 }
 
-/// A first expectation: what does not vary from run to run with the same reply. Notes of the one before are kept.
+/// Creates a first expectation from the values that do not vary between runs with the same reply. Keeps the
+/// notes of the previous one.
 fn fresh(before: Option<&Map<String, Value>>, answer: &Value) -> Value {
     let notes = before.into_iter().flatten().filter(|(name, _)| is_note(name) || *name == "$schema");
     let mut members: Map<String, Value> = notes.map(|(name, value)| (name.clone(), value.clone())).collect();
@@ -75,7 +76,7 @@ fn renewed(members: &Map<String, Value>, answer: &Value) -> Result<Value, String
     let mut renewed = members.clone();
     for (name, written) in members {
         let one = Map::from_iter([(name.clone(), written.clone())]);
-        // A member is read with the others beside it, since they decide where its name is looked up.
+        // A member is parsed together with its siblings, because they decide where its name is looked up.
         let beside = ["ok", "data", "meta", "partial_data"];
         let context = members.iter().filter(|(other, _)| whole && beside.contains(&other.as_str()));
         let alone: Map<String, Value> =
@@ -102,7 +103,7 @@ fn renewed(members: &Map<String, Value>, answer: &Value) -> Result<Value, String
     Ok(Value::Object(renewed))
 }
 
-/// A written value brought up to date; `None` if nothing is there any more.
+/// Updates a written value from the answer; `None` if the answer has no value there.
 fn renew(
     written: &Value,
     actual: Option<&Value>,
@@ -146,7 +147,7 @@ fn renew_members(
         }
         match renew(written, actual.get(name), others, &member(at, name))? {
             Some(value) => renewed.insert(name.clone(), value),
-            // Where further members are refused, a member that is not mentioned is not there.
+            // Where other members are refused, an unmentioned member is already expected to be absent.
             None if others == OtherMembers::Refused => None,
             None => renewed.insert(name.clone(), json!({ "$absent": true })),
         };
@@ -158,7 +159,7 @@ fn renew_members(
     Ok(renewed)
 }
 
-/// A value is replaced as a whole only if no rule gets lost by that.
+/// Allows replacing a whole value only if that drops no rule.
 fn without_rules(written: &Value, at: &str) -> Result<(), String> {
     match written {
         Value::Object(members) if are_rules(members) => {

@@ -1,41 +1,41 @@
-//! What an answer lacks of what was expected: one place, what should be there, what is there.
-//! Holds texts only, already cut to a readable length.
+//! Differences between an answer and its expectation: one place, the expected value, the actual value.
+//! Contains only strings, already cut to a readable length.
 
 use serde::Serialize;
 use serde_json::Value;
 
 use super::value::{pair, shown};
 
-/// More differences than this help nobody.
+/// The most differences that are reported. A longer list would not be read.
 const MAX_DIFFERENCES: usize = 50;
 
-/// One place in which an answer is not as expected.
+/// One place where an answer differs from the expectation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
     /// The place in the envelope, such as `data.issues[0].type`.
     pub path: String,
-    /// Which kind of expectation it breaks: `equals`, a rule such as `$in`, `_contains` or `_validate.<rule>`.
+    /// The kind of expectation it breaks: `equals`, a rule such as `$in`, `_contains` or `_validate.<rule>`.
     pub rule: String,
-    /// What should be there.
+    /// The expected value.
     pub expected: String,
-    /// What is there.
+    /// The actual value.
     pub got: String,
 }
 
-/// Differences as they are found, up to a number that people read.
+/// Collects differences, up to `MAX_DIFFERENCES`.
 #[derive(Debug, Default)]
 pub(crate) struct Differences {
     found: Vec<Difference>,
 }
 
 impl Differences {
-    /// A place with another value than expected.
+    /// Adds a place with an unexpected value.
     pub(crate) fn unequal(&mut self, path: &str, expected: &Value, got: &Value) {
         let (expected, got) = pair(expected, got);
         self.push(Difference { path: path.to_owned(), rule: "equals".to_owned(), expected, got });
     }
 
-    /// A place that breaks a rule.
+    /// Adds a place that breaks a rule.
     pub(crate) fn broken(
         &mut self,
         path: &str,
@@ -47,7 +47,7 @@ impl Differences {
         self.worded(path, rule, expected, got);
     }
 
-    /// A place that breaks a rule, where the value itself would say little.
+    /// Adds a place that breaks a rule, with a description instead of the value.
     pub(crate) fn worded(
         &mut self,
         path: &str,
@@ -63,19 +63,19 @@ impl Differences {
         });
     }
 
-    /// Whether nothing was found.
+    /// Returns whether there are no differences.
     pub(crate) fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
 
-    /// One more.
+    /// Adds one difference, unless the limit is reached.
     pub(crate) fn push(&mut self, difference: Difference) {
         if self.found.len() < MAX_DIFFERENCES {
             self.found.push(difference);
         }
     }
 
-    /// All of them.
+    /// Returns all differences.
     pub(crate) fn into_vec(self) -> Vec<Difference> {
         self.found
     }

@@ -1,5 +1,5 @@
-//! The language of expectations as a JSON Schema, for editors: a rule that does not exist and an argument that makes no sense
-//! are marked while they are typed. What a place may hold is the module's own matter, so any other name is taken.
+//! The syntax of expectations as a JSON Schema, so that editors flag unknown rules and invalid arguments
+//! while typing. Each module defines its own places, so any other name is accepted.
 
 use serde_json::{Map, Value, json};
 
@@ -37,7 +37,7 @@ pub fn labelled_case_schema() -> Value {
     })
 }
 
-/// Places, and what has to be there.
+/// The schema of places and their expected values.
 fn expectation() -> Value {
     let texts = json!({ "$ref": "#/definitions/texts" });
     json!({
@@ -83,7 +83,7 @@ fn definitions() -> Value {
     let rules: Map<String, Value> =
         RULE_NAMES.iter().map(|name| ((*name).to_owned(), argument(name))).chain(notes()).collect();
     let is_rule: Vec<Value> = RULE_NAMES.iter().map(|name| json!({ "required": [name] })).collect();
-    // One member that begins with `$` is meant as a rule, also if there is none of that name.
+    // A single member that starts with `$` is meant as a rule, even if no such rule exists.
     let lone = json!({
         "type": "object", "minProperties": 1, "maxProperties": 1,
         "additionalProperties": false, "patternProperties": { "^\\$": true },
@@ -108,7 +108,7 @@ fn notes() -> [(String, Value); 2] {
     ["$comment", "$example"].map(|name| (name.to_owned(), Value::Bool(true)))
 }
 
-/// What a rule takes, and what it means.
+/// The schema of a rule's argument, with a description.
 fn argument(rule: &str) -> Value {
     let texts = json!({ "$ref": "#/definitions/texts" });
     let pattern = json!({ "$ref": "#/definitions/value" });
@@ -198,7 +198,7 @@ mod tests {
             r#"{"_validate": {"required": []}}"#,
         ] {
             let (read, marked) = judged(bad);
-            // That an expectation expects nothing but explains itself is the reader's to say.
+            // The schema accepts an expectation that only contains notes; the parser refuses it.
             assert!(!read && (!marked || bad.contains("nothing")), "{bad}: {read} {marked}");
         }
     }
@@ -207,7 +207,7 @@ mod tests {
     fn every_rule_says_what_it_takes() {
         for name in RULE_NAMES {
             assert!(argument(name)["description"].is_string());
-            // The last arm is that of one rule.
+            // The last arm covers a single rule.
             let is_last = name == "$json_lacks";
             assert_eq!(argument(name)["description"] == "The JSON text has none of these", is_last, "{name}");
         }

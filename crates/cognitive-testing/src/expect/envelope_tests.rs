@@ -1,4 +1,4 @@
-//! Every kind of expectation about an envelope, each once as it holds and once as it does not.
+//! Tests every kind of expectation about an envelope, once where it holds and once where it fails.
 
 use serde_json::{Map, Value, json};
 
@@ -26,7 +26,7 @@ fn failure() -> Value {
     })
 }
 
-/// The places that differ, each with the rule.
+/// Returns the places that differ, each with its rule.
 fn wrong(expected: Value, envelope: &Value) -> Vec<String> {
     let found = Expectation::parse(&expected, ExpectationUse::Golden).unwrap().differences(envelope);
     found.into_iter().map(|each| format!("{} {}", each.path, each.rule)).collect()
@@ -115,7 +115,7 @@ fn test_003_every_rule_of_validate_can_hold_and_can_fail() {
     }
 }
 
-// TEST-003: rules about a field that is not there never hold, whatever they ask for.
+// TEST-003: a rule about a missing field never holds, whatever it requires.
 #[test]
 fn test_003_a_rule_about_nothing_does_not_hold() {
     for (name, argument) in [
@@ -133,7 +133,7 @@ fn test_003_a_rule_about_nothing_does_not_hold() {
     }
 }
 
-// A member that is called like a rule is meant by its own name.
+// A member with the same name as a rule takes precedence over the rule.
 #[test]
 fn a_member_may_be_called_like_a_rule() {
     let envelope = json!({ "ok": true, "meta": {}, "data": { "score_min": 3, "score": 9 } });

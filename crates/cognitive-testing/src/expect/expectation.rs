@@ -1,11 +1,13 @@
-//! A whole expectation: places, and what is expected there. Golden tests, labelled cases and vectors are read and judged here.
+//! A whole expectation: places and their expected values. Parses and judges those of golden tests, labelled
+//! cases and vectors.
 //!
-//! - A name and a value: `{"label": "billing"}`. Where a name is looked up depends on what is judged; see [`ExpectationUse`].
+//! - A name and a value: `{"label": "billing"}`. The place of a name depends on the judged object; see
+//!   [`ExpectationUse`].
 //! - `_validate` and `_contains`: the older spelling of rules, see `named_rules`.
 //! - `$validate`: JSON Schema for places, `{"$validate": {"data.issues": schema}}`.
 //! - `$example`, `$comment` and `$schema` explain and are not compared.
 //!
-//! Refuses rules it does not know and expectations that expect nothing.
+//! Refuses unknown rules and empty expectations.
 
 use serde_json::{Map, Value};
 
@@ -18,24 +20,26 @@ use super::schema_check::{RULE, SchemaCheck};
 use super::value::shown;
 use super::value_rule::{RULE_NAMES, RuleTest, ValueRule, occurs};
 
-/// What is judged. The language is one; only the place of a name and the meaning of an unmentioned member depend on it.
+/// The kind of judged object. It decides only where a name is looked up and how unmentioned members are
+/// treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExpectationUse {
-    /// An envelope, by a golden test. `confidence`, `risk` and `explain` stand in `meta`.
+    /// An envelope, by a golden test. `confidence`, `risk` and `explain` are looked up in `meta`.
     Golden,
-    /// An envelope, by a labelled case. A member of the payload that is called `risk` goes before that of `meta`.
+    /// An envelope, by a labelled case. A payload member named `risk` takes precedence over that of `meta`.
     Labelled,
-    /// The object that an operation returned. Names are its members, and further members are allowed everywhere.
+    /// The object returned by an operation. Names are its members, and further members are allowed
+    /// everywhere.
     Vector,
 }
 
-/// Everything that one answer has to satisfy.
+/// The complete expectation for one answer.
 #[derive(Debug)]
 pub(crate) struct Expectation {
     pub(crate) members: Vec<ExpectedMember>,
 }
 
-/// One member of an expectation, as it was written, and what it asks for.
+/// One member of an expectation, as written, with its checks.
 #[derive(Debug)]
 pub(crate) struct ExpectedMember {
     pub(crate) written: String,
@@ -44,11 +48,11 @@ pub(crate) struct ExpectedMember {
 
 #[derive(Debug)]
 pub(super) enum MemberCheck {
-    /// A pattern that holds at every place a name leads to.
+    /// A pattern that must hold at every place that a name refers to.
     Place(PlaceCheck),
-    /// A rule of `_validate` whose name has a field in it.
+    /// A rule of `_validate` whose name contains a field.
     Field(FieldRule),
-    /// `_contains`: each text occurs at one of the places.
+    /// `_contains`: each text must occur at one of the places.
     Somewhere { name: String, words: Vec<String> },
 }
 
@@ -57,11 +61,11 @@ pub(super) enum MemberCheck {
 pub(super) struct PlaceCheck {
     pub(super) place: ExpectedPlace,
     pub(super) pattern: ExpectedValue,
-    /// What a difference is called, where the pattern was spelled in another way.
+    /// The rule name for reports, if the pattern uses an older spelling.
     pub(super) spelled: Option<String>,
 }
 
-/// Where something is expected.
+/// The place of an expected value.
 #[derive(Debug)]
 pub(super) enum ExpectedPlace {
     /// A path from the envelope or from the payload.
@@ -72,14 +76,14 @@ pub(super) enum ExpectedPlace {
     Payload,
     /// A path from the payload.
     InPayload(String),
-    /// A member of the object that is judged.
+    /// A member of the judged object.
     Member(String),
-    /// A member of what an operation returned.
+    /// A member of an operation's result.
     Result(String),
 }
 
 impl Expectation {
-    /// Reads an expectation; the error says what is wrong with it.
+    /// Parses an expectation; the error describes the fault.
     pub(crate) fn parse(expected: &Value, used: ExpectationUse) -> Result<Self, String> {
         let Value::Object(members) = expected else {
             return Err("an expectation is an object".to_owned());
@@ -98,7 +102,7 @@ impl Expectation {
         if parsed.is_empty() { Err("it expects nothing".to_owned()) } else { Ok(Self { members: parsed }) }
     }
 
-    /// Everything in which an answer is not as expected. An empty list means that it is.
+    /// Returns all differences from an answer. An empty list means that the answer is as expected.
     pub(crate) fn differences(&self, answer: &Value) -> Vec<Difference> {
         let mut found = Differences::default();
         for member in &self.members {
@@ -109,7 +113,7 @@ impl Expectation {
 }
 
 impl ExpectedMember {
-    /// Says where an answer is not as this member expects it.
+    /// Records where an answer differs from this member.
     pub(crate) fn compare(&self, view: View<'_>, found: &mut Differences) {
         for check in &self.checks {
             match check {
@@ -120,7 +124,8 @@ impl ExpectedMember {
         }
     }
 
-    /// The places of a value that was written without rules around it; nothing for `_validate` and its like.
+    /// Returns the places of a value written without an outer rule; empty for `_validate` and similar
+    /// members.
     pub(crate) fn places<'a>(&self, view: View<'a>) -> Vec<FoundPlace<'a>> {
         match self.checks.as_slice() {
             [MemberCheck::Place(check)] if !self.written.starts_with(['_', '$']) => check.place.find(view),
@@ -128,7 +133,7 @@ impl ExpectedMember {
         }
     }
 
-    /// The text that is expected, where it is nothing but a text.
+    /// Returns the expected text, if the expectation is a plain text.
     pub(crate) fn plain_text(&self) -> Option<&Value> {
         match self.checks.as_slice() {
             [
@@ -176,18 +181,19 @@ impl ExpectedPlace {
     }
 }
 
-/// The members that say something of an answer.
+/// The members that are compared with an answer.
 pub(super) fn judged_members(members: &Map<String, Value>) -> impl Iterator<Item = (&String, &Value)> {
     members.iter().filter(|(name, _)| !is_note(name) && *name != "$schema")
 }
 
-/// Whether an expectation is a whole envelope: then everything that is given has to be there, and more may be.
+/// Returns whether an expectation is a whole envelope: all given members are required, and others are
+/// allowed.
 pub(crate) fn is_whole(members: &Map<String, Value>) -> bool {
     members.contains_key("ok")
         && ["meta", "data", "partial_data"].iter().any(|name| members.contains_key(*name))
 }
 
-/// A member of an expectation about an envelope.
+/// Parses a member of an expectation about an envelope.
 pub(super) fn envelope_member(
     name: &str,
     value: &Value,
@@ -198,7 +204,8 @@ pub(super) fn envelope_member(
         "_validate" => return named_rules::parse_validate(value),
         "_contains" => return named_rules::parse_contains(value),
         RULE => return parse_shapes(value),
-        // A misspelled rule would otherwise be looked for in the payload and blamed on the answer.
+        // A misspelled rule would otherwise be looked up in the payload and reported as a fault of the
+        // answer.
         _ if name.starts_with(['_', '$']) => return Err(no_such_member(name)),
         _ => {}
     }
@@ -223,7 +230,7 @@ pub(super) fn envelope_member(
     Ok(vec![MemberCheck::Place(PlaceCheck { place, pattern, spelled: None })])
 }
 
-/// Members of the envelope may have more in them than is mentioned; what stands in the payload may not.
+/// Members of the envelope may contain unmentioned members; members of the payload may not.
 pub(crate) fn others(name: &str, whole: bool) -> OtherMembers {
     if whole || is_envelope_member(name) { OtherMembers::Allowed } else { OtherMembers::Refused }
 }
@@ -236,7 +243,7 @@ fn no_such_member(name: &str) -> String {
     )
 }
 
-/// `{"path": schema}`: a schema for each place.
+/// Parses `{"path": schema}`: one schema per place.
 fn parse_shapes(argument: &Value) -> Result<Vec<MemberCheck>, String> {
     let shapes: &Map<String, Value> = match argument {
         Value::Object(shapes) if !shapes.is_empty() => shapes,
@@ -255,7 +262,8 @@ fn parse_shapes(argument: &Value) -> Result<Vec<MemberCheck>, String> {
     shapes.iter().map(parse).collect()
 }
 
-/// A member of what an operation returned. Two names are special: `not_contains` is about `context`, `none_match` about `chunks`.
+/// Parses a member of an operation's result. Two names are special: `not_contains` checks `context`,
+/// `none_match` checks `chunks`.
 fn vector_member(name: &str, value: &Value) -> Result<MemberCheck, String> {
     let at = member("$", name);
     let (place, pattern) = match name {
@@ -276,7 +284,7 @@ fn vector_member(name: &str, value: &Value) -> Result<MemberCheck, String> {
     Ok(MemberCheck::Place(PlaceCheck { place, pattern, spelled: None }))
 }
 
-/// Of several places, one is enough for each text.
+/// Checks that each text occurs at one of several places.
 fn somewhere(name: &str, words: &[String], view: View<'_>, found: &mut Differences) {
     let places = view.named(name);
     let has = |place: &FoundPlace<'_>, word: &str| place.value.is_some_and(|value| occurs(word, value));

@@ -1,7 +1,8 @@
-//! Rules of `_validate` that name a field themselves: `"language": "python"` for its value, and `"score_min": 3`,
-//! `"score_max"`, `"summary_contains"`, `"summary_matches"`, `"changes[0].risk_not"` for something about it.
-//! A member that is really called `score_min` is meant by its whole name. With `[*]` a rule holds for every item, and for
-//! at least one. Refuses arguments that no value could be compared with.
+//! Rules of `_validate` whose name contains a field: `"language": "python"` checks its value.
+//! `"score_min": 3`, `"score_max"`, `"summary_contains"`, `"summary_matches"` and `"changes[0].risk_not"`
+//! check a property of it.
+//! A member that is really named `score_min` takes precedence. With `[*]`, a rule must hold for every item,
+//! and for at least one. Refuses arguments that no value can be compared with.
 
 use serde_json::Value;
 
@@ -12,19 +13,19 @@ use super::place::View;
 use super::rule_arguments::expression;
 use super::value_rule::RuleTest;
 
-/// A rule about the member of a name.
+/// A rule about a named member.
 #[derive(Debug)]
 pub(super) struct FieldRule {
-    /// The name as it was written.
+    /// The name as written.
     written: String,
-    /// The member of the whole name has the value that was written after it.
+    /// The check that the member with the whole name has the given value.
     whole: PlaceCheck,
-    /// What holds for a field, where the name ends in a known word.
+    /// The check of the field, if the name ends in a known suffix.
     about: Option<PlaceCheck>,
 }
 
 impl FieldRule {
-    /// Reads a rule; `None` if it can be none of these.
+    /// Parses a rule; `None` if it is not a field rule.
     pub(super) fn parse(name: &str, argument: &Value) -> Result<Option<Self>, String> {
         let at = format!("_validate.{name}");
         let about = test(name, argument, &at)?;
@@ -42,12 +43,12 @@ impl FieldRule {
         Ok(Some(Self { written: name.to_owned(), whole, about }))
     }
 
-    /// The name as it was written.
+    /// Returns the name as written.
     pub(super) fn written(&self) -> &str {
         &self.written
     }
 
-    /// The names that it may be about, the likelier one first.
+    /// Returns the names that the rule may refer to, the likelier one first.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         let checks = self.about.iter().chain([&self.whole]);
         checks.filter_map(|check| match &check.place {
@@ -56,7 +57,7 @@ impl FieldRule {
         })
     }
 
-    /// Says where an answer breaks the rule.
+    /// Records where an answer breaks the rule.
     pub(super) fn compare(&self, view: View<'_>, found: &mut Differences) {
         let nothing = view.named(&self.written).iter().all(|place| place.value.is_none());
         match &self.about {
@@ -79,7 +80,7 @@ fn test<'a>(name: &'a str, argument: &Value, at: &str) -> Result<Option<(&'a str
     Ok((!field.is_empty()).then_some((field, test)))
 }
 
-/// One text, or several.
+/// Parses one text or several.
 fn words(argument: &Value, at: &str) -> Result<Vec<String>, String> {
     let items = argument.as_array().map_or(std::slice::from_ref(argument), Vec::as_slice);
     let word = |item: &Value| item.as_str().filter(|text| !text.is_empty()).map(str::to_owned);

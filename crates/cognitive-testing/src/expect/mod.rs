@@ -1,11 +1,12 @@
-//! The one language in which tests say what they expect, for golden tests, labelled cases and conformance vectors:
-//! one reader and one matcher. `docs/expectations.md` describes it.
+//! The common syntax of expectations for golden tests, labelled cases and conformance vectors, with one
+//! parser and one matcher. `docs/expectations.md` describes it.
 //!
-//! [`Expectation`](expectation::Expectation) is a whole expectation: places and what is expected there.
-//! [`ExpectedValue`](pattern::ExpectedValue) is what one value has to be, [`ValueRule`](value_rule::ValueRule) a rule such as `$in`.
-//! `named_rules` and `field_rule` read the older spellings `_validate` and `_contains` into the same rules.
+//! [`Expectation`](expectation::Expectation) is a whole expectation: places and their expected values.
+//! [`ExpectedValue`](pattern::ExpectedValue) is the expectation for one value, and
+//! [`ValueRule`](value_rule::ValueRule) a rule such as `$in`. `named_rules` and `field_rule` parse the older
+//! spellings `_validate` and `_contains` into the same rules.
 //!
-//! Refuses what it does not know and what expects nothing: a check that cannot fail is a defect.
+//! Refuses unknown rules and empty expectations: a check that cannot fail is a defect.
 
 pub(crate) mod accept;
 pub(crate) mod difference;

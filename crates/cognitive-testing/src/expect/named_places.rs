@@ -1,6 +1,6 @@
-//! Expectations of golden tests, read for whoever validates a module: what is wrong with them, and the places that they name.
-//! Judges nothing: where a place leads in a contract is not known here. Names no place that is expected to be absent, and none of
-//! an expectation that a failure may satisfy: what a failure keeps of an answer is bound by no contract.
+//! Reads expectations of golden tests for module validation: reports their faults and the named places.
+//! Judges nothing, because it does not know the contract. Omits places that are expected to be absent. If a
+//! failure may satisfy an expectation, all of its places are omitted: no contract applies to partial data.
 
 use cognitive_contract::compose::PathStep;
 use cognitive_contract::text::pointer;
@@ -14,7 +14,7 @@ use super::pattern::ExpectedValue;
 use super::place::{META_NAMES, PathWord, first_word, is_envelope_member, words};
 use super::value_rule::RuleTest;
 
-/// The language of `docs/expectations.md`, for `cogn validate`.
+/// The expectation syntax of `docs/expectations.md`, for `cogn validate`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct GoldenExpectations;
 
@@ -50,14 +50,14 @@ fn fault(pointer: &str, message: &str) -> ExpectationFault {
     ExpectationFault { pointer: pointer.to_owned(), message: message.to_owned() }
 }
 
-/// Whether nothing but a success satisfies it.
+/// Returns whether only a success can satisfy it.
 fn succeeds(members: &Map<String, Value>) -> bool {
     let of_failure =
         |name: &String| first_word(name).is_some_and(|word| word == "error" || word == "partial_data");
     members.get("ok").is_none_or(|ok| *ok == Value::Bool(true)) && !members.keys().any(of_failure)
 }
 
-/// The places of one check; `name` and `value` are the member that it was read from.
+/// Collects the places of one check; `name` and `value` are the member that it was parsed from.
 fn named_by(check: &MemberCheck, name: &str, value: &Value, places: &mut Vec<NamedPlace>) {
     let at = pointer("", name);
     match check {
@@ -82,7 +82,7 @@ fn named_by(check: &MemberCheck, name: &str, value: &Value, places: &mut Vec<Nam
     }
 }
 
-/// Where the name of a place was written: in the member itself, or within `_validate` or `$validate`.
+/// Returns where the name of a place was written: in the member itself, or within `_validate` or `$validate`.
 fn written_at(check: &PlaceCheck, member: String, value: &Value) -> (String, bool) {
     let Some(rule) = check.spelled.as_ref().and_then(|spelled| spelled.strip_prefix("_validate.")) else {
         return match &check.place {
@@ -101,12 +101,12 @@ fn written_at(check: &PlaceCheck, member: String, value: &Value) -> (String, boo
     place.map_or((at.clone(), true), |place| (pointer(&at, &place.to_string()), false))
 }
 
-/// The place and what is below it, outermost first.
+/// Collects the place and everything below it, outermost first.
 fn below(pattern: &ExpectedValue, place: NamedPlace, places: &mut Vec<NamedPlace>) {
     let step = |step: PathStep| -> Vec<Vec<PathStep>> {
         place.ways.iter().map(|way| way.iter().cloned().chain([step.clone()]).collect()).collect()
     };
-    // Items have no names of their own.
+    // Items have no names.
     let is_key = !matches!(pattern, ExpectedValue::List(_));
     let (mut inner, mut text) = (Vec::new(), None);
     match pattern {
@@ -144,7 +144,7 @@ fn below(pattern: &ExpectedValue, place: NamedPlace, places: &mut Vec<NamedPlace
     }
 }
 
-/// The ways that a place can mean, from the envelope; `None` for the payload as a whole.
+/// Returns the possible paths of a place, from the envelope; `None` for the payload as a whole.
 fn ways(place: &ExpectedPlace) -> Option<Vec<Vec<PathStep>>> {
     Some(match place {
         ExpectedPlace::Path(path) => by_path(path),
@@ -157,7 +157,7 @@ fn ways(place: &ExpectedPlace) -> Option<Vec<Vec<PathStep>>> {
     })
 }
 
-/// What [`View::named`](super::place::View::named) may look at.
+/// The paths that [`View::named`](super::place::View::named) may follow.
 fn named(name: &str) -> Vec<Vec<PathStep>> {
     let own = vec![PathStep::Member("data".to_owned()), PathStep::Member(name.to_owned())];
     let mut ways = if META_NAMES.contains(&name) { by_path(&format!("meta.{name}")) } else { by_path(name) };
@@ -167,13 +167,13 @@ fn named(name: &str) -> Vec<Vec<PathStep>> {
     ways
 }
 
-/// A path from the envelope or from the payload, as its first word asks.
+/// A path from the envelope or from the payload, depending on its first word.
 fn by_path(path: &str) -> Vec<Vec<PathStep>> {
     let in_payload = !first_word(path).is_some_and(|word| is_envelope_member(&word));
     steps(&words(path), in_payload)
 }
 
-/// A number may be the place of an item or the name of a member.
+/// A number may be the index of an item or the name of a member, so both are returned.
 fn steps(words: &[PathWord], in_payload: bool) -> Vec<Vec<PathStep>> {
     let read = |numbers: bool| -> Vec<PathStep> {
         let step = |word: &PathWord| match word {

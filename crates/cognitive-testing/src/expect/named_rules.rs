@@ -1,5 +1,6 @@
-//! The older spellings `_validate` and `_contains`: rules with names of their own, read into the rules of the language.
-//! Refuses rules it does not know, arguments that make no sense, and rules that ask for nothing.
+//! Parses the older spellings `_validate` and `_contains`, which have separate rule names, into the common
+//! rules.
+//! Refuses unknown rules, invalid arguments, and empty rules.
 
 use cognitive_contract::Risk;
 use serde_json::{Map, Value};
@@ -9,7 +10,7 @@ use super::field_rule::FieldRule;
 use super::rule_arguments::texts;
 use super::value_rule::RuleTest;
 
-/// The rules of `_validate`, as they are spelled.
+/// The rule names of `_validate`.
 const NAMES: [&str; 8] = [
     "required",
     "confidence_min",
@@ -21,14 +22,14 @@ const NAMES: [&str; 8] = [
     "risk_max",
 ];
 
-/// Reads the rules of `_validate`.
+/// Parses the rules of `_validate`.
 pub(super) fn parse_validate(argument: &Value) -> Result<Vec<MemberCheck>, String> {
     let rules = object(argument, "_validate")?.iter().filter(|(name, _)| *name != "$comment");
     let rules = rules.map(|(name, value)| parse(name, value)).collect::<Result<Vec<_>, _>>()?;
     Ok(rules.into_iter().flatten().collect())
 }
 
-/// Reads the paths of `_contains`.
+/// Parses the paths of `_contains`.
 pub(super) fn parse_contains(argument: &Value) -> Result<Vec<MemberCheck>, String> {
     let paths = object(argument, "_contains")?;
     let parse = |(name, words): (&String, &Value)| {

@@ -1,8 +1,8 @@
-//! What one value has to be: exactly this, at least this, or whatever rules say.
+//! The expectation for one value: exactly this value, at least these members, or a set of rules.
 //!
-//! An object whose members are rules (`{"$in": ["a", "b"]}`) may stand for any value, at any depth; all of them have to hold.
-//! `$example` and `$comment` explain and are never compared. Read as a whole before anything is compared, so that a broken
-//! expectation is found also where its value is missing.
+//! An object whose members are rules (`{"$in": ["a", "b"]}`) may replace any value, at any depth; all of its
+//! rules must hold. `$example` and `$comment` explain and are never compared. The whole expectation is parsed
+//! before anything is compared, so that an invalid one is found even if its value is missing.
 
 use cognitive_contract::code::canonical;
 use serde_json::{Map, Value};
@@ -12,33 +12,33 @@ use super::place::{item, member};
 use super::value::{same, shown};
 use super::value_rule::ValueRule;
 
-/// Members that explain an expectation and take no part in it.
+/// Members that explain an expectation and are not compared.
 const NOTES: [&str; 2] = ["$example", "$comment"];
 
-/// Whether an object may have members that were not mentioned.
+/// Selects whether an object may have unmentioned members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OtherMembers {
-    /// It may: what is mentioned is a part of it.
+    /// The object may have further members.
     Allowed,
-    /// It may not: what is mentioned is all of it.
+    /// The object may only have the mentioned members.
     Refused,
 }
 
-/// What one value has to be.
+/// The expectation for one value.
 #[derive(Debug)]
 pub(crate) enum ExpectedValue {
     /// An object with these members.
     Object(Vec<(String, ExpectedValue)>, OtherMembers),
     /// A list of exactly these items.
     List(Vec<ExpectedValue>),
-    /// This value. At `error.code` all spellings of a code are one.
+    /// This value. At `error.code`, all spellings of a code are equal.
     Scalar(Value),
-    /// Whatever the rules say, all of them.
+    /// All of these rules.
     Rules(Vec<ValueRule>),
 }
 
 impl ExpectedValue {
-    /// Reads a pattern; `at` is where it stands, for the message.
+    /// Parses a pattern; `at` is its place, for the error message.
     pub(crate) fn parse(expected: &Value, others: OtherMembers, at: &str) -> Result<Self, String> {
         match expected {
             Value::Object(members) => Self::parse_object(members, others, at),
@@ -74,14 +74,14 @@ impl ExpectedValue {
         Self::Rules(vec![rule])
     }
 
-    /// Whether a value matches.
+    /// Returns whether a value matches.
     pub(crate) fn matches(&self, actual: &Value) -> bool {
         let mut found = Differences::default();
         self.compare(Some(actual), "$", &mut found);
         found.is_empty()
     }
 
-    /// Says where a value differs; `None` is a value that is not there.
+    /// Records where a value differs; `None` is a missing value.
     pub(crate) fn compare(&self, actual: Option<&Value>, at: &str, found: &mut Differences) {
         match (self, actual) {
             (Self::Rules(rules), actual) => rules.iter().for_each(|rule| rule.compare(actual, at, found)),
@@ -101,7 +101,7 @@ impl ExpectedValue {
         }
     }
 
-    /// What it asks for.
+    /// Describes the expectation in words.
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Object(members, _) if members.is_empty() => "an object".to_owned(),
@@ -116,20 +116,20 @@ impl ExpectedValue {
     }
 }
 
-/// Whether a member only explains.
+/// Returns whether a member only explains.
 pub(crate) fn is_note(name: &str) -> bool {
     NOTES.contains(&name)
 }
 
-/// Whether an object stands for rules: it has a rule among its members, or its only member is spelled like one. Other
-/// objects with `$` in their names, such as `{"$ref": "a", "$id": "b"}`, are values.
+/// Returns whether an object is a set of rules: one of its members is a rule, or its only member starts with
+/// `$`. Other objects with `$` in their names, such as `{"$ref": "a", "$id": "b"}`, are values.
 pub(crate) fn are_rules(members: &Map<String, Value>) -> bool {
     let mut compared = members.keys().filter(|name| !is_note(name));
     compared.clone().any(|name| ValueRule::is_name(name))
         || (compared.clone().count() == 1 && compared.all(|name| name.starts_with('$')))
 }
 
-/// Spellings of an error code are one code.
+/// Compares two scalars; all spellings of an error code are equal.
 fn same_scalar(expected: &Value, actual: &Value, at: &str) -> bool {
     match (expected.as_str(), actual.as_str()) {
         (Some(expected), Some(actual)) if at == "error.code" => canonical(actual) == canonical(expected),
@@ -155,7 +155,8 @@ fn compare_members(
     }
 }
 
-/// Items are compared one by one also if there are too many or too few: the first that differs says most.
+/// Compares items one by one even if their number differs, because the first difference is the most useful
+/// one.
 fn compare_items(patterns: &[ExpectedValue], items: &[Value], at: &str, found: &mut Differences) {
     if patterns.len() != items.len() {
         found.worded(

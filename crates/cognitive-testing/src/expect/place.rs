@@ -1,30 +1,31 @@
-//! Places in an envelope, as people write them: `data.issues[0].type`, `issues.0.type`, `/data/issues/0/type`, and
-//! `issues[*].type` for that of every item. A path starts at the envelope if its first word is one of the envelope's
-//! members, otherwise at the payload. Guesses nothing: a place that is not there is reported as such.
+//! Places in an envelope, in every accepted spelling: `data.issues[0].type`, `issues.0.type`,
+//! `/data/issues/0/type`, and `issues[*].type` for every item. A path starts at the envelope if its first
+//! word is an envelope member, otherwise at the payload. Guesses nothing: a missing place is reported as
+//! such.
 
 use cognitive_contract::envelope::{FAILURE_MEMBERS, SUCCESS_MEMBERS};
 use serde_json::Value;
 
-/// What a module says of its answer, in `meta`.
+/// The self-assessment of a module, in `meta`.
 pub(super) const META_NAMES: [&str; 3] = ["confidence", "risk", "explain"];
 
-/// An envelope to look things up in.
+/// An envelope for lookups.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct View<'a> {
     pub(crate) envelope: &'a Value,
 }
 
-/// What a path leads to.
+/// The result of following a path.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FoundPlace<'a> {
     /// The whole path from the top of the envelope.
     pub(crate) at: String,
-    /// What is there.
+    /// The value there, if any.
     pub(crate) value: Option<&'a Value>,
 }
 
 impl<'a> View<'a> {
-    /// The payload: `data`, or what a failure kept of it.
+    /// Returns the payload: `data`, or the `partial_data` of a failure.
     pub(crate) fn payload(self) -> FoundPlace<'a> {
         match (self.envelope.get("data"), self.envelope.get("partial_data")) {
             (None, Some(partial)) => FoundPlace { at: "partial_data".to_owned(), value: Some(partial) },
@@ -32,9 +33,9 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Every place that a path leads to, from the envelope or from the payload, as its first word asks: one, or with `*` one
-    /// for each item. Never none: a place that is not there is
-    /// found without a value.
+    /// Returns every place of a path: one, or with `*` one per item. The first word decides whether the path
+    /// starts at the envelope or at the payload. The result is never empty: a missing place is returned
+    /// without a value.
     pub(crate) fn find_all(self, path: &str) -> Vec<FoundPlace<'a>> {
         let words = words(path);
         if words.first().is_some_and(|word| matches!(word, PathWord::Name(name) if is_envelope_member(name)))
@@ -45,9 +46,9 @@ impl<'a> View<'a> {
         }
     }
 
-    /// What rules mean by a name: a member of the payload, even if it has a dot in its name, else the place that the name
-    /// leads to as a path. What the module says of its answer stands in `meta`, where older documents do not look for it
-    /// (TEST-002).
+    /// Returns the places of a name in a rule. A payload member with that name comes first, even if the name
+    /// contains a dot. Otherwise the name is a path; `confidence`, `risk` and `explain` are looked up in
+    /// `meta`. Documents from before the split of `data` and `meta` use these names alone (TEST-002).
     pub(crate) fn named(self, name: &str) -> Vec<FoundPlace<'a>> {
         let payload = self.payload();
         let own = payload.value.and_then(|payload| payload.get(name));
@@ -76,18 +77,18 @@ pub(crate) fn first_word(path: &str) -> Option<String> {
     }
 }
 
-/// Whether an envelope can have a member of this name.
+/// Returns whether an envelope can have a member with this name.
 pub(crate) fn is_envelope_member(name: &str) -> bool {
     SUCCESS_MEMBERS.contains(&name) || FAILURE_MEMBERS.contains(&name)
 }
 
-/// Follows the JSON pointer of a violation from the value that was judged.
+/// Follows the JSON pointer of a violation from the judged value.
 pub(crate) fn below<'a>(at: &str, value: &'a Value, pointer: &str) -> FoundPlace<'a> {
     let start = FoundPlace { at: at.to_owned(), value: Some(value) };
     walk(start.clone(), &words(pointer)).into_iter().next().unwrap_or(start)
 }
 
-/// The path of a member. A name that would read as something else is put in quotes.
+/// Returns the path of a member. A name with other characters than letters, digits and `_-$@` is quoted.
 pub(crate) fn member(parent: &str, name: &str) -> String {
     let plain = !name.is_empty() && name.chars().all(|each| each.is_alphanumeric() || "_-$@".contains(each));
     match (parent, plain) {
@@ -97,7 +98,7 @@ pub(crate) fn member(parent: &str, name: &str) -> String {
     }
 }
 
-/// The path of an item of a list.
+/// Returns the path of a list item.
 pub(crate) fn item(parent: &str, index: usize) -> String {
     format!("{parent}[{index}]")
 }
@@ -109,7 +110,8 @@ pub(super) enum PathWord {
     Every,
 }
 
-/// The steps of a path. Names with dots, brackets or stars in them can be reached by a JSON pointer.
+/// Splits a path into steps. Names that contain dots, brackets or stars can only be reached by a JSON
+/// pointer.
 pub(super) fn words(path: &str) -> Vec<PathWord> {
     if let Some(pointer) = path.strip_prefix('/') {
         let names = pointer.split('/').map(|word| word.replace("~1", "/").replace("~0", "~"));
@@ -129,7 +131,7 @@ fn walk<'a>(start: FoundPlace<'a>, words: &[PathWord]) -> Vec<FoundPlace<'a>> {
 }
 
 impl FoundPlace<'_> {
-    /// Where a step leads from here. Where nothing is, there is still a place that can be named.
+    /// Follows one step. A missing value still gets a path, so that it can be reported.
     fn step(self, word: &PathWord) -> Vec<Self> {
         let nothing = |at: String| vec![FoundPlace { at, value: None }];
         match (word, self.value) {

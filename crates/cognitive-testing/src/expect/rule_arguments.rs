@@ -1,5 +1,6 @@
-//! Reads one rule and its argument: `{"$in": ["a", "b"]}`. The argument is checked here, before anything is compared.
-//! Refuses rules that do not exist, arguments that make no sense, and rules that ask for nothing.
+//! Parses one rule and its argument: `{"$in": ["a", "b"]}`. The argument is checked here, before anything is
+//! compared.
+//! Refuses unknown rules, invalid arguments, and empty rules.
 
 use regex::Regex;
 use serde_json::Value;
@@ -10,12 +11,12 @@ use super::schema_check::SchemaCheck;
 use super::value_rule::{JsonType, RULE_NAMES, RuleTest, ValueRule, folded};
 
 impl ValueRule {
-    /// Whether a rule has this name.
+    /// Returns whether a rule with this name exists.
     pub(super) fn is_name(name: &str) -> bool {
         RULE_NAMES.contains(&name)
     }
 
-    /// Reads a rule; `parent` is where it stands, for the message, `others` holds for patterns inside of it.
+    /// Parses a rule. `parent` is its place, for the error message; `others` applies to patterns inside it.
     pub(super) fn parse(
         name: &str,
         argument: &Value,
@@ -74,13 +75,13 @@ impl ValueRule {
     }
 }
 
-/// The message about a rule that does not exist.
+/// The error message for an unknown rule.
 pub(super) fn unknown(name: &str, parent: &str) -> String {
     let names = RULE_NAMES.join(", ");
     format!("`{parent}`: no such rule: `{name}`; there are {names}. `$exact` expects a member of this name")
 }
 
-/// A list of texts that are not empty.
+/// Parses a list of non-empty texts.
 pub(super) fn texts(argument: &Value, at: &str) -> Result<Vec<String>, String> {
     let Value::Array(items) = argument else { return Err(format!("`{at}`: expected a list of texts")) };
     if items.is_empty() {
@@ -91,7 +92,7 @@ pub(super) fn texts(argument: &Value, at: &str) -> Result<Vec<String>, String> {
     texts.ok_or_else(|| format!("`{at}`: expected texts that are not empty"))
 }
 
-/// A regular expression.
+/// Parses a regular expression.
 pub(super) fn expression(argument: &Value, at: &str) -> Result<Regex, String> {
     let text = argument.as_str().ok_or_else(|| format!("`{at}`: expected a regular expression"))?;
     Regex::new(text).map_err(|_| format!("`{at}`: not a regular expression: `{text}`"))

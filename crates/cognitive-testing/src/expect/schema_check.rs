@@ -1,5 +1,5 @@
-//! A JSON Schema inside an expectation (`$validate`), judged by the same code that judges answers.
-//! Refuses keywords that nobody would judge: an expectation with one of them would look stricter than it is.
+//! A JSON Schema inside an expectation (`$validate`), validated by the same code that validates answers.
+//! Refuses keywords that this code ignores: an expectation with one of them would look stricter than it is.
 
 use cognitive_contract::code::ErrorCode;
 use cognitive_schema::{Contract, Layout, SCHEMA_FILE, SchemaFiles};
@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 use super::difference::Differences;
 use super::place::{below, member};
 
-/// The rule under which differences from a schema are reported.
+/// The rule name for differences from a schema.
 pub(crate) const RULE: &str = "$validate";
 
-/// A schema that a part of an answer has to satisfy.
+/// A schema for a part of an answer.
 #[derive(Debug)]
 pub(crate) struct SchemaCheck {
     contract: Contract,
@@ -34,7 +34,7 @@ const SCHEMAS: [&str; 12] = [
 ];
 /// Keywords whose value maps names to schemas.
 const NAMED_SCHEMAS: [&str; 5] = ["properties", "patternProperties", "dependencies", "$defs", "definitions"];
-/// Keywords that judge by themselves.
+/// Keywords that are checks without subschemas.
 const PLAIN: [&str; 18] = [
     "type",
     "enum",
@@ -58,11 +58,11 @@ const PLAIN: [&str; 18] = [
 /// Keywords that only explain.
 const NOTES: [&str; 8] =
     ["$schema", "$comment", "title", "description", "default", "examples", "readOnly", "writeOnly"];
-/// Keywords that are notes in Draft-07 as this runtime reads it, though they look like checks.
+/// Keywords that look like checks but are only annotations in Draft-07 as this runtime implements it.
 const NOT_JUDGED: [&str; 3] = ["format", "contentEncoding", "contentMediaType"];
 
 impl SchemaCheck {
-    /// Compiles a schema; `at` is where it stands, for the message.
+    /// Compiles a schema; `at` is its place, for the error message.
     pub(crate) fn compile(schema: &Value, at: &str) -> Result<Self, String> {
         if schema == &Value::Bool(false) {
             return Err(format!("`{at}`: the schema `false` can never hold"));
@@ -71,7 +71,7 @@ impl SchemaCheck {
         let mut root = Map::new();
         root.insert("input".to_owned(), json!({}));
         root.insert("data".to_owned(), schema.clone());
-        // `#/$defs/x` counts from the top of the schema as it was written.
+        // `#/$defs/x` is relative to the schema as written, so the definitions move to the new root.
         for name in ["$defs", "definitions"] {
             root.extend(schema.get(name).map(|definitions| (name.to_owned(), definitions.clone())));
         }
@@ -83,7 +83,7 @@ impl SchemaCheck {
         Ok(Self { contract })
     }
 
-    /// Says where a value breaks the schema; `None` is a value that is not there.
+    /// Records where a value breaks the schema; `None` is a missing value.
     pub(crate) fn compare(&self, value: Option<&Value>, at: &str, found: &mut Differences) {
         let Some(value) = value else {
             found.broken(at, RULE, "a value that fits the schema", None);
@@ -100,7 +100,7 @@ impl SchemaCheck {
     }
 }
 
-/// An error with its code in every other spelling: `PARSE_ERROR` and `E1000` are one code.
+/// Returns an error with its code in every spelling: `PARSE_ERROR` and `E1000` are the same code.
 fn respelled(at: &str, value: &Value) -> Vec<Value> {
     let code = match at {
         "error" => value.get("code"),
@@ -126,7 +126,7 @@ fn check_keywords(schema: &Value, at: &str) -> Result<(), String> {
             members.iter().try_for_each(|(keyword, value)| check_keyword(keyword, value, at))
         }
         Value::Array(items) => items.iter().try_for_each(|item| check_keywords(item, at)),
-        // What is no schema at all is for the compiler to say.
+        // The compiler rejects a value that is not a schema.
         _ => Ok(()),
     }
 }

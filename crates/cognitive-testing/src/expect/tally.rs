@@ -1,24 +1,24 @@
-//! How many cases ended in which way. What was not judged is counted as skipped, and never as passed.
+//! Counts of cases by outcome. A case that was not judged counts as skipped or failed, never as passed.
 
-/// How many cases ended in which way.
+/// Counts of cases by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CaseTally {
     /// Cases that are as expected.
     pub passed: usize,
-    /// Cases that are not, and what could not be judged although it should have been.
+    /// Cases that differ, and cases that should have been judged but could not be.
     pub failed: usize,
-    /// Modules without tests, and vectors of what is not built yet.
+    /// Modules without tests, and vectors for unbuilt features.
     pub skipped: usize,
 }
 
 impl CaseTally {
-    /// All of them.
+    /// Returns the sum of all counts.
     #[must_use]
     pub fn total(self) -> usize {
         self.passed + self.failed + self.skipped
     }
 
-    /// Both counts together.
+    /// Adds two tallies.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {

@@ -1,5 +1,5 @@
-//! JSON values as expectations compare them and as people read them: numbers by value, texts exact, long texts cut around
-//! the place where they differ, and nothing in them that a terminal would obey.
+//! Compares JSON values and formats them for people. Numbers compare by value and texts exactly. Long texts
+//! are cut around the first difference, and terminal control characters are escaped.
 
 use std::io;
 
@@ -10,32 +10,32 @@ use serde_json::{Serializer, Value};
 
 pub(crate) use cognitive_contract::json_cmp::same;
 
-/// How much of a value is shown.
+/// The most characters of a value that are shown.
 const MAX_SHOWN: usize = 160;
-/// How much is shown before the first difference of two long texts.
+/// The characters shown before the first difference of two long texts.
 const BEFORE: usize = 40;
 
-/// The start of a value, for a message.
+/// Formats the start of a value, for a message.
 pub(crate) fn shown(value: &Value) -> String {
     start(&text::written_out(&value.to_string()), MAX_SHOWN)
 }
 
-/// The start of a text, with a mark where something is left out.
+/// The start of a text, with an ellipsis if it was cut.
 fn start(whole: &str, length: usize) -> String {
     if text::fits(whole, length) { whole.to_owned() } else { format!("{}…", text::cut(whole, length)) }
 }
 
-/// Whether a value is one of these.
+/// Returns whether a list contains a value.
 pub(crate) fn is_one_of(values: &[Value], value: &Value) -> bool {
     values.iter().any(|each| same(each, value))
 }
 
-/// Whether two lists have the same items. One that is there twice counts as one.
+/// Returns whether two lists contain the same items. Duplicates count once.
 pub(crate) fn same_set(left: &[Value], right: &[Value]) -> bool {
     left.iter().all(|each| is_one_of(right, each)) && right.iter().all(|each| is_one_of(left, each))
 }
 
-/// Every text in a value.
+/// Collects every text in a value.
 pub(crate) fn texts_in(value: &Value) -> Vec<&str> {
     match value {
         Value::String(text) => vec![text],
@@ -45,7 +45,7 @@ pub(crate) fn texts_in(value: &Value) -> Vec<&str> {
     }
 }
 
-/// Two values that differ, each cut so that the first difference is visible.
+/// Formats two different values, each cut so that the first difference is visible.
 pub(crate) fn pair(expected: &Value, got: &Value) -> (String, String) {
     match (expected, got) {
         (Value::String(expected), Value::String(got)) => {
@@ -60,7 +60,7 @@ fn first_difference(left: &str, right: &str) -> usize {
     left.chars().zip(right.chars()).take_while(|(left, right)| left == right).count()
 }
 
-/// A text in quotes: whole if it is short, otherwise the part from `start` on.
+/// Quotes a text: the whole text if it is short, otherwise the part from `start` on.
 fn window(whole: &str, start: usize) -> String {
     let start = if text::fits(whole, MAX_SHOWN) { 0 } else { start };
     let part: String = whole.chars().skip(start).take(MAX_SHOWN).collect();
@@ -71,7 +71,8 @@ fn window(whole: &str, start: usize) -> String {
     format!("\"{before}{inner}{after}\"")
 }
 
-/// The JSON text that `$json_contains` and its like search: on one line, a space after every comma and colon.
+/// The JSON text that `$json_contains` and `$json_lacks` search: on one line, with a space after every comma
+/// and colon.
 pub(crate) fn json_text(value: &Value) -> String {
     let mut bytes = Vec::new();
     let written = value.serialize(&mut Serializer::with_formatter(&mut bytes, Spaced));

@@ -1,5 +1,6 @@
-//! The rules that may stand for a value: `{"$range": [0, 1]}` and its like. Each says whether it holds, and what it asks for.
-//! Knows nothing of files and envelopes; `pattern.rs` says where a rule was broken.
+//! The rules that may replace a value, such as `{"$range": [0, 1]}`. Each checks a value and describes its
+//! requirement.
+//! Knows nothing of files and envelopes; `pattern.rs` reports the place of a broken rule.
 
 use cognitive_contract::Risk;
 use regex::Regex;
@@ -11,7 +12,7 @@ use super::place::item;
 use super::schema_check::SchemaCheck;
 use super::value::{is_one_of, json_text, same, same_set, shown, texts_in};
 
-/// Every rule, as it is spelled in files.
+/// All rule names, as spelled in files.
 pub const RULE_NAMES: [&str; 28] = [
     "$exact",
     "$part",
@@ -46,15 +47,15 @@ pub const RULE_NAMES: [&str; 28] = [
 /// A rule with its argument.
 #[derive(Debug)]
 pub(crate) struct ValueRule {
-    /// How it is spelled: `$in`.
+    /// The spelling, such as `$in`.
     pub(crate) name: String,
     pub(crate) test: RuleTest,
 }
 
-/// What a rule asks of a value.
+/// The requirement of a rule.
 #[derive(Debug)]
 pub(crate) enum RuleTest {
-    /// Equal all the way down.
+    /// Deeply equal.
     Exact(Value),
     /// An object with at least these members.
     Part(Box<ExpectedValue>),
@@ -68,10 +69,10 @@ pub(crate) enum RuleTest {
     Min(f64),
     Max(f64),
     Range(f64, f64),
-    /// This text, letters and white space folded.
+    /// This text, compared without case and white space.
     Text(String),
     Regex(Regex),
-    /// Of each group one occurs.
+    /// One text of each group occurs.
     Contains(Vec<Vec<String>>),
     Lacks(Vec<String>),
     Len(usize),
@@ -87,13 +88,13 @@ pub(crate) enum RuleTest {
     JsonContains(Vec<String>),
     JsonLacks(Vec<String>),
     Code(Vec<String>),
-    /// `_validate` and `_contains`: each occurs, letter by letter, in a text, a name or the JSON of the value.
+    /// `_validate` and `_contains`: each occurs, case-sensitive, in a text, a name or the JSON of the value.
     Occur(Vec<String>),
-    /// The opposite.
+    /// None of these occurs.
     OccurNot(Vec<String>),
-    /// `_validate.rationale_min_length`: so many characters in all texts together.
+    /// `_validate.rationale_min_length`: all texts together have at least this many characters.
     TextsLength(u64),
-    /// `_validate.risk_max`: a custom risk counts as medium, as it does everywhere.
+    /// `_validate.risk_max`: a custom risk counts as medium, as everywhere else.
     RiskAtMost(Risk),
 }
 
@@ -109,7 +110,7 @@ pub(crate) enum JsonType {
 }
 
 impl ValueRule {
-    /// Says where a value breaks the rule; `None` is a value that is not there.
+    /// Records where a value breaks the rule; `None` is a missing value.
     pub(crate) fn compare(&self, actual: Option<&Value>, at: &str, found: &mut Differences) {
         match (&self.test, actual) {
             (RuleTest::Validate(schema), _) => schema.compare(actual, at, found),
@@ -143,7 +144,7 @@ impl ValueRule {
         }
     }
 
-    /// What it asks for.
+    /// Describes the requirement in words.
     pub(crate) fn words(&self) -> String {
         let list = |values: &[Value]| values.iter().map(shown).collect::<Vec<_>>().join(", ");
         match &self.test {
@@ -192,7 +193,7 @@ impl ValueRule {
 }
 
 impl RuleTest {
-    /// Whether a value satisfies the rule. Where nothing is, only absence holds.
+    /// Returns whether a value satisfies the rule. For a missing value, only absence holds.
     fn holds(&self, actual: Option<&Value>) -> bool {
         let Some(value) = actual else { return matches!(self, Self::Absent | Self::AbsentOrNull) };
         let number = value.as_f64();
@@ -219,7 +220,7 @@ impl RuleTest {
         }
     }
 
-    /// The rules about texts, and about the text of any value.
+    /// Evaluates the rules about texts, and about the JSON text of any value.
     fn text_holds(&self, value: &Value) -> bool {
         let length = length(value);
         match self {
@@ -243,7 +244,7 @@ impl RuleTest {
         }
     }
 
-    /// The rules about lists.
+    /// Evaluates the rules about lists.
     fn list_holds(&self, value: &Value) -> bool {
         let Value::Array(items) = value else { return false };
         match self {
@@ -251,7 +252,7 @@ impl RuleTest {
             Self::SubsetOf(allowed) => items.iter().all(|each| is_one_of(allowed, each)),
             Self::SupersetOf(wanted) => wanted.iter().all(|each| is_one_of(items, each)),
             Self::Some(pattern) => items.iter().any(|each| pattern.matches(each)),
-            // An empty list says nothing about its items; `$len: 0` asks for one.
+            // An empty list says nothing about its items; `$len: 0` expects one.
             Self::Every(pattern) => !items.is_empty() && items.iter().all(|each| pattern.matches(each)),
             Self::NoneOf(patterns) => {
                 !items.iter().any(|each| patterns.iter().any(|pattern| pattern.matches(each)))
@@ -297,12 +298,13 @@ impl JsonType {
     }
 }
 
-/// A text as it is compared where letters and white space do not matter.
+/// Lowercases a text and collapses white space.
 pub(super) fn folded(text: &str) -> String {
     text.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a text occurs in a name or value, as it is or as JSON writes it. A text is searched as it is.
+/// Returns whether a text occurs in a name or value, verbatim or as JSON. In a string it is only searched
+/// verbatim.
 pub(super) fn occurs(word: &str, value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains(word),
@@ -318,7 +320,7 @@ fn texts_length(value: &Value) -> u64 {
     texts_in(value).iter().map(|piece| piece.chars().count() as u64).sum()
 }
 
-/// Code points of a text, items of a list; other values have no length.
+/// Returns the code points of a text or the items of a list; other values have no length.
 fn length(value: &Value) -> Option<usize> {
     match value {
         Value::String(text) => Some(text.chars().count()),
@@ -327,8 +329,8 @@ fn length(value: &Value) -> Option<usize> {
     }
 }
 
-/// The number that an older name of a code stands for. The format of vectors fixes this list; taking the product's own
-/// would let it vouch for itself.
+/// Returns the number of an older code name. The format of vectors fixes this list. Using the product's own
+/// list would let the product confirm itself.
 fn number_of(code: &str) -> &str {
     match code {
         "PARSE_ERROR" => "E1000",

@@ -1,4 +1,4 @@
-//! Every rule, each once as it holds and once as it does not; and what vectors expect of a result.
+//! Tests every rule, once where it holds and once where it fails, and the expectations of vectors.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ fn rule(name: &str, argument: &Value) -> Result<ExpectedValue, String> {
     ExpectedValue::parse(&json!({ name: argument }), OtherMembers::Allowed, "v")
 }
 
-/// What holds, and what does not: name, argument, good value, bad value.
+/// Examples of every rule: name, argument, good value, bad value.
 fn table() -> Vec<(&'static str, Value, Value, Value)> {
     vec![
         ("$exact", json!({ "a": 1 }), json!({ "a": 1.0 }), json!({ "a": 1, "b": 2 })),
@@ -61,7 +61,7 @@ fn every_rule_says_yes_and_no_and_nothing_holds_where_nothing_is() {
     for (name, argument, good, bad) in &table {
         let pattern = rule(name, argument).unwrap();
         let matches = |value: &Value| {
-            // `null` stands for a value that is not there where absence is asked for.
+            // `null` means a missing value in rules about absence.
             let mut found = Differences::default();
             let absence = value.is_null() && ["$absent", "$present"].contains(name);
             pattern.compare((!absence).then_some(value), "v", &mut found);

@@ -1,5 +1,5 @@
-//! An expectation that takes the place of another because somebody accepted an answer: its file, before and after.
-//! Writes nothing; `runner.rs` does, after it was shown.
+//! Builds the expectation that replaces another after its answer is accepted: the file before and after.
+//! Writes nothing; `runner.rs` writes it after the change was shown.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::case::{ExpectedFile, GoldenCase};
 use crate::expect::accept::{AcceptedAnswers, accept};
 
-/// A line of an expectation is not longer than this, if it can be broken.
+/// The line width of an expectation file. Longer lines are broken where possible.
 const MAX_LINE_WIDTH: usize = 100;
 
 /// A new expectation.
@@ -16,13 +16,13 @@ const MAX_LINE_WIDTH: usize = 100;
 pub struct AcceptedExpectation {
     /// The file in the module.
     pub path: String,
-    /// What stood there; nothing if there was no file.
+    /// The old content; empty if there was no file.
     pub before: String,
-    /// What stands there now.
+    /// The new content.
     pub after: String,
 }
 
-/// The expectation that an envelope satisfies; the error says why it is not accepted.
+/// Proposes the expectation that an envelope satisfies; the error explains why the answer is not accepted.
 pub(super) fn propose(
     case: &GoldenCase,
     expected: Option<&ExpectedFile>,
@@ -38,13 +38,15 @@ pub(super) fn propose(
     })
 }
 
-/// A first expectation that an envelope satisfies, as the text of its file; the error says why it is not accepted.
+/// Returns the text of a first expectation that an envelope satisfies; the error explains why it is not
+/// accepted.
 pub(crate) fn first_expectation(envelope: &Value) -> Result<String, String> {
     let new = accept(None, envelope, AcceptedAnswers::Failures)?;
     Ok(format!("{}\n", written(&new, 0, true)))
 }
 
-/// JSON as people write expectations: a member on a line of its own, values on one line as long as they fit.
+/// Formats JSON like a hand-written expectation: one member per line, and each value on one line while it
+/// fits.
 fn written(value: &Value, depth: usize, open: bool) -> String {
     let (pieces, left, right): (Vec<(String, &Value)>, _, _) = match value {
         Value::Object(members) => {

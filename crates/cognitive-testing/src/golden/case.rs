@@ -1,5 +1,6 @@
-//! The golden tests of a module folder: declared in `tests:` of the manifest, or found in `tests/` by their names.
-//! Leaves nothing out in silence: half a case, or an entry that cannot be read, is a case that fails.
+//! Finds the golden tests of a module folder: declared in `tests:` of the manifest, or found in `tests/` by
+//! file name.
+//! Skips nothing silently: an incomplete case or an unreadable entry becomes a case that fails.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,30 +13,30 @@ use serde_json::Value;
 use crate::expect::Difference;
 use crate::expect::expectation::{Expectation, ExpectationUse};
 
-/// The folder in which tests are found by name.
+/// The folder in which tests are found by file name.
 const TESTS: &str = "tests";
 const INPUT: &str = ".input.json";
 const EXPECTED: &str = ".expected.json";
 const REPLY: &str = ".reply.txt";
 
-/// One golden test: where its files are, relative to the module.
+/// One golden test: the paths of its files, relative to the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GoldenCase {
-    /// What people call it: the common beginning of its files.
+    /// The display name: the common prefix of its files.
     pub name: String,
-    /// What goes in.
+    /// The input file.
     pub input: String,
-    /// What the answer has to satisfy.
+    /// The file with the expectation.
     pub expected: String,
-    /// What the model answered, as it was recorded.
+    /// The file with the recorded reply of the model.
     pub reply: String,
-    /// The same for modules that the module is made of, by their names.
+    /// The recorded replies to modules that the tested module is composed of, by module name.
     pub part_replies: BTreeMap<String, String>,
-    /// Why the case cannot be run at all.
+    /// The reason why the case cannot be run at all.
     fault: Option<String>,
 }
 
-/// What a case expects, as it was read.
+/// The parsed expectation of a case.
 #[derive(Debug)]
 pub(super) struct ExpectedFile {
     /// The text of the file.
@@ -44,12 +45,12 @@ pub(super) struct ExpectedFile {
     pub(super) expectation: Expectation,
 }
 
-/// A case as it was read. Without an expectation it can only be accepted.
+/// The parsed files of a case. A case without an expectation can only be accepted.
 #[derive(Debug)]
 pub(super) struct Script {
     pub(super) input: Value,
     pub(super) expected: Option<ExpectedFile>,
-    /// Replies by module, as far as they were recorded.
+    /// Recorded replies by module.
     pub(super) replies: BTreeMap<String, String>,
 }
 
@@ -64,13 +65,13 @@ impl GoldenCase {
         Self::of_files(stem, input, expected)
     }
 
-    /// The case whose files in `tests/` begin with this name.
+    /// The case whose files in `tests/` start with this name.
     pub(crate) fn by_name(stem: &str) -> Self {
         let stem = format!("{TESTS}/{stem}");
         Self::of_files(&stem, &format!("{stem}{INPUT}"), &format!("{stem}{EXPECTED}"))
     }
 
-    /// A reply belongs to its input, so it stands beside it.
+    /// The reply belongs to its input, so both files share the stem.
     fn of_files(stem: &str, input: &str, expected: &str) -> Self {
         Self {
             name: stem.strip_prefix("tests/").unwrap_or(stem).to_owned(),
@@ -82,7 +83,8 @@ impl GoldenCase {
         }
     }
 
-    /// Where the reply of a module is kept. That of the module itself has no name in it.
+    /// Returns the path of a module's recorded reply. The path for the tested module itself contains no
+    /// module name.
     pub(crate) fn reply_of(&self, module: &str, own: &str) -> String {
         if module == own {
             return self.reply.clone();
@@ -91,7 +93,7 @@ impl GoldenCase {
         format!("{stem}.{module}{REPLY}")
     }
 
-    /// Reads the files; `own` is the name of the module. The error says what is wrong with the first that cannot be
+    /// Reads the files; `own` is the name of the module. The error describes the first file that cannot be
     /// used.
     pub(super) fn read(&self, folder: &Folder, own: &str) -> Result<Script, String> {
         let (input, replies) = self.recorded(folder, own)?;
@@ -102,7 +104,7 @@ impl GoldenCase {
         Ok(Script { input, expected, replies })
     }
 
-    /// The input and the replies by module, as far as they were recorded; nothing of what is expected.
+    /// Reads the input and the recorded replies by module, but not the expectation.
     pub(super) fn recorded(
         &self,
         folder: &Folder,
@@ -124,7 +126,7 @@ impl GoldenCase {
         Ok((input, replies))
     }
 
-    /// How an envelope differs from what the case expects. The error says why it cannot be judged.
+    /// Compares an envelope with the expectation. The error explains why it cannot be judged.
     pub(crate) fn differences(&self, folder: &Folder, envelope: &Value) -> Result<Vec<Difference>, String> {
         if let Some(fault) = &self.fault {
             return Err(fault.clone());
@@ -173,12 +175,12 @@ pub fn cases(folder: &Folder) -> Vec<GoldenCase> {
     cases
 }
 
-/// `case.module.reply.txt` is what a module said that the tested one is made of. Names of modules have no dot.
+/// Splits `case.module.reply.txt`: the reply to a part of the tested module. Module names contain no dot.
 fn of_part(name: &str) -> Option<(&str, &str)> {
     name.strip_suffix(REPLY)?.rsplit_once('.')
 }
 
-/// The entries of `tests` as they were written, also those that are not understood.
+/// The entries of `tests` as written, including malformed ones.
 fn declared(folder: &Folder) -> Vec<String> {
     let manifest = formats::read_manifest(folder).map(|(_, manifest)| manifest).unwrap_or_default();
     let entries = manifest.get("tests").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -187,7 +189,7 @@ fn declared(folder: &Folder) -> Vec<String> {
     texts.filter(|entry| seen.insert(entry.clone())).collect()
 }
 
-/// Two expectations for one input are two cases, which need two names.
+/// Gives two expectations for the same input different names, because they are two cases.
 fn tell_apart(cases: &mut [GoldenCase]) {
     let names: Vec<String> = cases.iter().map(|case| case.name.clone()).collect();
     for case in cases {
@@ -197,7 +199,7 @@ fn tell_apart(cases: &mut [GoldenCase]) {
     }
 }
 
-/// What is said of a case that has no expectation.
+/// The message for a case that has no expectation.
 pub(super) fn no_expectation(case: &GoldenCase) -> String {
     unreadable(&case.expected, ReadError::Missing)
 }
@@ -210,7 +212,7 @@ fn unreadable(path: &str, error: ReadError) -> String {
     }
 }
 
-/// A member that is written twice is refused: only the last of the two would be looked at.
+/// Parses a JSON file. Duplicate keys are an error: only the last of them would be used.
 fn read_json(folder: &Folder, path: &str) -> Result<(Value, String), String> {
     let text = folder.read(path, JSON_LIMIT).map_err(|error| unreadable(path, error))?;
     let value = json::parse(&text).map_err(|error| {

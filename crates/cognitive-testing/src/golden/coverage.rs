@@ -1,6 +1,7 @@
-//! Which parts of a module's contract the passing cases exercise: fields of the data schema, values of its closed
-//! lists, and whether any case ends in a failure.
-//! Counts what the module answered, never what a case expects. Only whole percents, rounded down: 100 means all.
+//! Measures which parts of a module's contract the passing cases exercise: the fields of the data schema, the
+//! values of its enums, and a failure.
+//! Counts the module's answers, never the expectations of a case. Percentages are rounded down, so 100 means
+//! all.
 
 use cognitive_contract::Module;
 use cognitive_contract::manifest::EnumStrategy;
@@ -10,30 +11,30 @@ use serde_json::{Value, json};
 use super::fields::{SchemaField, fields};
 use crate::expect::value::{same, shown};
 
-/// What is exercised, and what is not.
+/// The exercised and the missing parts of a contract.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Coverage {
     /// The properties of the data schema, such as `issues[].line`.
     pub fields: CoverageShare,
-    /// The values of closed lists, such as `verdict = "approve"`.
+    /// The values of enums, such as `verdict = "approve"`.
     pub values: CoverageShare,
-    /// Whether any case ends in a failure.
+    /// Set if any case ends in a failure.
     pub failure: bool,
 }
 
-/// A number of things, and those that are missing.
+/// A total, and the names of the missing items.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct CoverageShare {
-    /// How many there are.
+    /// The number of all items.
     pub total: usize,
-    /// The names of those that no case exercises.
+    /// The names of the items that no case exercises.
     pub missing: Vec<String>,
 }
 
 impl CoverageShare {
-    /// How many are exercised.
+    /// Returns the number of exercised items.
     #[must_use]
     pub fn exercised(&self) -> usize {
         self.total - self.missing.len()
@@ -79,7 +80,7 @@ impl Coverage {
         }
     }
 
-    /// How much is exercised, in whole percents. The failure counts like one field.
+    /// Returns the coverage in whole percent. The failure counts like one field.
     #[must_use]
     pub fn percent(&self) -> usize {
         let total = self.fields.total + self.values.total + 1;
@@ -87,14 +88,14 @@ impl Coverage {
         exercised * 100 / total
     }
 
-    /// Everything that no case exercises, in words.
+    /// Lists everything that no case exercises, in words.
     #[must_use]
     pub fn missing(&self) -> Vec<String> {
         let failure = (!self.failure).then(|| "a failure".to_owned());
         self.fields.missing.iter().chain(&self.values.missing).cloned().chain(failure).collect()
     }
 
-    /// The form for machines.
+    /// The machine-readable form.
     #[must_use]
     pub fn to_value(&self) -> Value {
         json!({

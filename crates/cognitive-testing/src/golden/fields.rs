@@ -1,6 +1,6 @@
-//! Every place that a schema names: the paths of its properties, and the values of its closed lists.
-//! Follows `$ref` within the module's own files. A type that contains itself is entered once, and a schema that goes on
-//! without end is left after a while.
+//! Lists every place that a schema names: the paths of its properties and the values of its enums.
+//! Follows `$ref` within the module's own files. A recursive type is entered once, and a schema that nests or
+//! branches without end is cut off at fixed limits.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -10,20 +10,20 @@ use serde_json::Value;
 use crate::expect::place::member;
 use crate::expect::value::same;
 
-/// How many schemas are looked at. Honest modules stay below a thousand; a few lines that double at each step would
-/// keep the walk busy for years.
+/// The most schemas that are visited. Real modules stay below a thousand. Without this limit, a few lines
+/// that double at each step would keep the walk busy for years.
 const MAX_SCHEMAS: usize = 20_000;
-/// How deep schemas may contain each other. No answer that people read goes as deep.
+/// The maximum nesting of schemas. No answer meant for people nests this deep.
 const MAX_SCHEMA_DEPTH: usize = 100;
 
 /// One place that a schema names.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SchemaField {
-    /// How people write it: `issues[].type`.
+    /// The path as written for people: `issues[].type`.
     pub(super) path: String,
-    /// How it is reached.
+    /// The steps that lead to it.
     pub(super) steps: Vec<FieldStep>,
-    /// Whether it is a property; otherwise the items of a list, or the top.
+    /// True for a property; false for the items of a list and for the top level.
     pub(super) property: bool,
     /// The values it is limited to.
     pub(super) values: Vec<Value>,
@@ -34,14 +34,14 @@ pub(super) struct SchemaField {
 pub(super) enum FieldStep {
     /// The member of this name.
     Member(String),
-    /// Every member with another name than these.
+    /// Every member except these names.
     Others(BTreeSet<String>),
     /// Every item.
     Items,
 }
 
 impl SchemaField {
-    /// Everything in a value that this place leads to.
+    /// Returns every part of a value that this place matches.
     pub(super) fn reached<'a>(&self, value: &'a Value) -> Vec<&'a Value> {
         let mut reached = vec![value];
         for step in &self.steps {
@@ -64,7 +64,7 @@ impl FieldStep {
     }
 }
 
-/// The places below a section. `refused` is the member that a module with strict enums does not take.
+/// Lists the places below a section. `refused` is the enum tag that a module with strict enums rejects.
 pub(super) fn fields(files: &SchemaFiles, section: &SectionRef, refused: Option<&str>) -> Vec<SchemaField> {
     let mut walk = FieldWalk {
         files,
@@ -100,11 +100,11 @@ impl SchemaPlace {
 struct FieldWalk<'a> {
     files: &'a SchemaFiles,
     refused: Option<&'a str>,
-    /// The references that led here; one that is met again leads in a circle.
+    /// The references that led here. Meeting one again means a cycle.
     open: Vec<(String, String)>,
     fields: Vec<SchemaField>,
     known: HashMap<String, usize>,
-    /// How many schemas may still be looked at.
+    /// The number of schemas that may still be visited.
     left: usize,
     depth: usize,
 }
@@ -150,7 +150,7 @@ impl<'a> FieldWalk<'a> {
                 self.visit(child, file, &place.step(FieldStep::Items));
             }
         }
-        // These judge the same value again.
+        // These keywords apply to the same value again.
         for keyword in ["allOf", "anyOf", "oneOf", "then", "else"] {
             for child in one_or_many(schema.get(keyword)) {
                 if !self.is_refused(child) {
@@ -175,7 +175,7 @@ impl<'a> FieldWalk<'a> {
     }
 
     fn property(&mut self, schema: &'a Value, file: &str, place: &SchemaPlace) {
-        // `false` says that there is no such member.
+        // `false` forbids the member.
         if schema != &Value::Bool(false) && self.left > 0 {
             self.note(place, |field| field.property = true);
             self.visit(schema, file, place);
@@ -192,7 +192,7 @@ impl<'a> FieldWalk<'a> {
         }
     }
 
-    /// Notes something about a place, of which several branches may speak.
+    /// Updates the entry of a place, which several branches may describe.
     fn note(&mut self, place: &SchemaPlace, note: impl FnOnce(&mut SchemaField)) {
         let SchemaPlace { path, steps } = place;
         let index = *self.known.entry(path.clone()).or_insert_with(|| {
@@ -205,7 +205,7 @@ impl<'a> FieldWalk<'a> {
         }
     }
 
-    /// The custom branch of an extensible enum, in a module whose enums are strict.
+    /// Returns whether this is the custom branch of an extensible enum, in a module with strict enums.
     fn is_refused(&self, branch: &Value) -> bool {
         let Some(tag) = self.refused else { return false };
         let required = branch.get("required").and_then(Value::as_array);
@@ -222,7 +222,7 @@ fn one_or_many(schema: Option<&Value>) -> impl Iterator<Item = &Value> {
     one.into_iter().chain(many)
 }
 
-/// `%24defs` is another way to write `$defs`.
+/// Decodes percent escapes: `%24defs` is another way to write `$defs`.
 fn percent_decoded(fragment: &str) -> String {
     let mut parts = fragment.split('%');
     let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();

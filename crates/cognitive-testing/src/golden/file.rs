@@ -1,4 +1,4 @@
-//! Writes recorded replies into a module. Refuses places outside it, also through links.
+//! Writes recorded replies into a module. Refuses paths outside it, also through links.
 
 use std::fs;
 use std::io;
@@ -19,7 +19,7 @@ pub(super) fn write_in(folder: &Folder, path: &str, text: &str) -> Result<(), St
     if !parent.canonicalize().map_err(failed)?.starts_with(&root) {
         return Err(format!("leads out of the module through a link: `{path}`"));
     }
-    // What is no plain file would be written through, and may lead out as well.
+    // A link or device would be written through, and may lead outside as well.
     if fs::symlink_metadata(&target).is_ok_and(|there| !there.is_file()) {
         return Err(format!("is there already and no plain file: `{path}`"));
     }

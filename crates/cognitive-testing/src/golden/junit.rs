@@ -1,12 +1,13 @@
-//! The report as `JUnit` XML, which build servers read: a suite per module, a case per golden test.
-//! Writes no character that XML forbids, whatever a model said.
+//! Renders the report as `JUnit` XML, which build servers read: one suite per module, one case per golden
+//! test.
+//! Never writes a character that XML forbids, even if a model sent it.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::report::{GoldenReport, GoldenResult, GoldenStatus, ModuleReport, ModuleTrouble};
 
-/// The whole document.
+/// Renders the whole document.
 #[must_use]
 pub fn to_junit(report: &GoldenReport) -> String {
     let sum = |part: fn(&JunitCounts) -> usize| {
@@ -26,7 +27,8 @@ pub fn to_junit(report: &GoldenReport) -> String {
     )
 }
 
-/// `JUnit` tells a wrong answer (failure) from a case that could not be judged (error).
+/// The counts of a suite. `JUnit` distinguishes a wrong answer (failure) from a case that could not be judged
+/// (error).
 #[derive(Default)]
 struct JunitCounts {
     tests: usize,
@@ -113,12 +115,13 @@ fn element(name: &str, kind: &str, message: &str, body: &str) -> String {
     format!("<{name} type=\"{kind}\" message=\"{}\">{}</{name}>", attribute(message), text(body))
 }
 
-/// A text between tags.
+/// Escapes text between tags.
 fn text(text: &str) -> String {
     escaped(text, |each| matches!(each, '\n' | '\t'))
 }
 
-/// A text between quotes. A line break would be read as a space there, unless it is written as a number.
+/// Escapes text between quotes. A raw line break would be read as a space there, so it is written as a
+/// number.
 fn attribute(text: &str) -> String {
     escaped(text, |_| false)
 }
@@ -137,7 +140,7 @@ fn escaped(text: &str, stays: impl Fn(char) -> bool) -> String {
                 let _never_fails = match each {
                     _ if stays(each) => write!(xml, "{each}"),
                     '\n' | '\t' | '\r' => write!(xml, "&#{number};"),
-                    // Forbidden in XML 1.0 in any form, so they are written out as JSON would.
+                    // XML 1.0 forbids these in any form, so they are written as JSON escapes.
                     '\u{fffe}' | '\u{ffff}' => write!(xml, "\\u{number:04x}"),
                     _ if each.is_control() => write!(xml, "\\u{number:04x}"),
                     _ => write!(xml, "{each}"),

@@ -1,13 +1,13 @@
-//! Golden tests of modules: a saved input and a recorded reply through the whole pipeline, compared with what is
-//! expected.
+//! Golden tests of modules: runs a saved input and a recorded reply through the whole pipeline and compares
+//! the answer with the expectation.
 //!
-//! The way of one case: [`cases`] finds it, `crate::expect` reads what it asks for, [`run_case`] runs the module with the reply
-//! that lies beside it (or asks a model, and keeps the reply), and [`GoldenReport`] counts. [`Coverage`] says which parts of
-//! the contract the passing cases exercise. [`Recordings`] finds the same replies for tests of other
-//! programs.
+//! The stages of one case: [`cases`] finds it and `crate::expect` parses its expectation. [`run_case`] runs
+//! the module with the recorded reply, or asks a model and records its reply. [`GoldenReport`] counts the
+//! results, and [`Coverage`] measures which parts of the contract the passing cases exercise. [`Recordings`]
+//! provides the same replies to tests of other programs.
 //!
-//! Needs no network and no key unless a model is asked for. Never lets a case pass that was not judged: half a case, an
-//! unknown rule, an expectation that expects nothing or a reply that was not recorded is a failure. Prints nothing.
+//! Needs no network and no key unless a model is requested. A case that was not judged never passes: an
+//! incomplete case, an unknown rule, an empty expectation and a missing reply are failures. Prints nothing.
 
 mod accepted;
 mod case;

@@ -1,7 +1,7 @@
-//! Recorded replies for the tests of programs: what a model said is found again by module and input, so that a program that
-//! runs modules can be tested without a key and without a network.
+//! Looks up recorded replies by module and input, so that programs that run modules can be tested without a
+//! key and without a network.
 //!
-//! Judges nothing, and runs nothing.
+//! Judges nothing and runs nothing.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,14 +14,14 @@ use serde_json::Value;
 
 use super::case::cases;
 
-/// How deep folders are searched for recordings.
+/// The maximum depth of folders that are searched for recordings.
 const MAX_FOLDER_DEPTH: usize = 8;
 /// The most folders that are searched.
 const MAX_FOLDERS: usize = 10_000;
-/// How the name of a file with a reply ends.
+/// The suffix of a reply file.
 const REPLY_END: &str = ".reply.txt";
 
-/// What was recorded for the inputs of some modules.
+/// Recorded replies for the inputs of some modules.
 #[derive(Debug, Clone, Default)]
 pub struct Recordings {
     cases: Vec<RecordedCase>,
@@ -35,8 +35,8 @@ struct RecordedCase {
 }
 
 impl Recordings {
-    /// Reads what is recorded in a folder: a module, the folder `tests` of one, or a folder with modules or recordings
-    /// somewhere below it. Recordings outside of a module are in a folder of the module's name:
+    /// Reads the recordings in a folder. The folder is a module, the `tests` folder of one, or a parent of
+    /// modules or recordings. Recordings outside a module are in a folder with the module's name:
     /// `text-classifier/CASE.input.json` and `text-classifier/CASE.reply.txt`. The error is a sentence.
     pub fn read(place: &Path) -> Result<Self, String> {
         // The way to a folder says which module it belongs to, also where it is `.` or a link.
@@ -51,20 +51,20 @@ impl Recordings {
         Ok(recordings)
     }
 
-    /// How many cases there are.
+    /// Returns the number of cases.
     #[must_use]
     pub fn len(&self) -> usize {
         self.cases.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no cases.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.cases.is_empty()
     }
 
-    /// What was recorded for this input of a module, by name or path: the replies by module, because a composition asks
-    /// several.
+    /// Returns the recorded replies for this input of a module, given by name or path. They are keyed by
+    /// module, because a composition calls several.
     #[must_use]
     pub fn replies(&self, module: &str, input: &Value) -> Option<&BTreeMap<String, String>> {
         let name = Path::new(module).file_name().and_then(|name| name.to_str()).unwrap_or(module);
@@ -114,7 +114,8 @@ fn is_module(place: &Path) -> bool {
     Format::of_files(names.iter().map(String::as_str)).is_some()
 }
 
-/// The folders in a folder, by name, and whether replies lie beside them. Links and hidden folders are not entered.
+/// The subfolders, sorted by name, and whether the folder contains replies. Links and hidden folders are not
+/// entered.
 fn look(place: &Path) -> Result<(Vec<PathBuf>, bool), String> {
     let failed = |error: std::io::Error| format!("cannot read `{}`: {error}", place.display());
     let (mut folders, mut has_replies) = (Vec::new(), false);
@@ -131,7 +132,7 @@ fn look(place: &Path) -> Result<(Vec<PathBuf>, bool), String> {
     Ok((folders, has_replies))
 }
 
-/// A folder of recordings as a module that has nothing but tests, so that its cases are found by the same names.
+/// A folder of recordings as a module that contains only tests, so that the same naming rules find its cases.
 fn as_tests(place: &Path) -> Result<Folder, String> {
     let folder = Folder::Disk(place.to_owned());
     let mut files = BTreeMap::new();

@@ -1,5 +1,5 @@
-//! What came out: one result per case, counts over all of them, and the form for machines.
-//! Prints nothing. What was not judged never counts as passed.
+//! The report of a test run: one result per case, the counts over all of them, and the machine-readable form.
+//! Prints nothing. A case that was not judged never counts as passed.
 
 use std::time::Duration;
 
@@ -10,23 +10,23 @@ use super::accepted::AcceptedExpectation;
 use super::coverage::Coverage;
 use crate::expect::{CaseTally, Difference};
 
-/// How a case ended.
+/// The outcome of a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GoldenStatus {
     /// The answer is as expected.
     Passed,
-    /// It is not.
+    /// The answer is not as expected.
     Failed(Vec<Difference>),
-    /// It is not, and becomes what is expected from now on.
+    /// The answer was not as expected, and becomes the new expectation.
     Accepted(AcceptedExpectation),
-    /// The case itself cannot be used; the text says why.
+    /// The case itself cannot be used, for this reason.
     Broken(String),
-    /// The model would have to be asked, and no reply is recorded.
+    /// The run needs a model reply, and none is recorded.
     NotRecorded,
 }
 
 impl GoldenStatus {
-    /// The word that stands in reports.
+    /// The word used in reports.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
@@ -39,21 +39,21 @@ impl GoldenStatus {
     }
 }
 
-/// One case and how it ended.
+/// One case and its outcome.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct GoldenResult {
-    /// The case.
+    /// The name of the case.
     pub name: String,
-    /// How it ended.
+    /// The outcome.
     pub status: GoldenStatus,
-    /// How long it took.
+    /// The duration.
     pub elapsed: Duration,
-    /// What the module answered, if it was run.
+    /// The module's answer, if it was run.
     pub envelope: Option<Value>,
-    /// Whether a reply was written beside the case.
+    /// Set if a reply file was written for the case.
     pub recorded: bool,
-    /// Why the answer was not accepted, where that was asked for.
+    /// The reason why the answer was not accepted, if acceptance was requested.
     pub not_accepted: Option<String>,
 }
 
@@ -69,13 +69,13 @@ impl GoldenResult {
         }
     }
 
-    /// Whether it passed, or was accepted as it is.
+    /// Returns whether the case passed or its answer was accepted.
     #[must_use]
     pub fn passed(&self) -> bool {
         matches!(self.status, GoldenStatus::Passed | GoldenStatus::Accepted(_))
     }
 
-    /// The error of a run that failed: often the reason for every difference.
+    /// Returns the error of a failed run, which often explains every difference.
     #[must_use]
     pub fn error(&self) -> Option<String> {
         let error = self.envelope.as_ref()?.get("error")?;
@@ -83,7 +83,7 @@ impl GoldenResult {
         Some(format!("{}: {}", text("code"), text("message")))
     }
 
-    /// What to do about it, if that is plain.
+    /// Suggests the next step, if it is clear.
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         match &self.status {
@@ -125,17 +125,17 @@ impl GoldenResult {
     }
 }
 
-/// Why a module has no results.
+/// The reason why a module has no results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModuleTrouble {
     /// It cannot be found or loaded.
     Unusable {
-        /// What is wrong.
+        /// The error message.
         message: String,
-        /// What to do about it.
+        /// The suggested fix.
         hint: Option<String>,
     },
-    /// It has no golden tests, which is no fault (FMT-002).
+    /// It has no golden tests, which is not an error (FMT-002).
     NoTests,
 }
 
@@ -145,13 +145,13 @@ pub enum ModuleTrouble {
 pub struct ModuleReport {
     /// The name of the module.
     pub name: String,
-    /// Where it is.
+    /// The path of its folder.
     pub folder: String,
-    /// Why there are no results.
+    /// The reason for missing results.
     pub trouble: Option<ModuleTrouble>,
     /// The cases, by name.
     pub cases: Vec<GoldenResult>,
-    /// What the passing cases exercise, if that was asked.
+    /// The coverage of the passing cases, if it was requested.
     pub coverage: Option<Coverage>,
 }
 
@@ -160,7 +160,7 @@ impl ModuleReport {
         Self { name: name.to_owned(), folder, trouble: None, cases: Vec::new(), coverage: None }
     }
 
-    /// A module that cannot be tested. Somebody asked for it, so it counts.
+    /// A module that cannot be tested. It counts as a failure, because the caller requested it.
     #[must_use]
     pub fn unusable(name: &str, folder: String, failure: &Failure) -> Self {
         let hint = failure.suggestion().map(str::to_owned);
@@ -168,8 +168,8 @@ impl ModuleReport {
         Self { trouble: Some(trouble), ..Self::new(name, folder) }
     }
 
-    /// The counts of this module. A module that cannot be tested counts as one failure, one that has nothing to test
-    /// as skipped.
+    /// The counts of this module. A module that cannot be tested counts as one failure; a module without
+    /// tests counts as skipped.
     #[must_use]
     pub fn tally(&self) -> CaseTally {
         let passed = self.cases.iter().filter(|case| case.passed()).count();
@@ -181,7 +181,7 @@ impl ModuleReport {
         }
     }
 
-    /// How long all cases took.
+    /// Returns the total duration of all cases.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.cases.iter().map(|case| case.elapsed).sum()
@@ -205,7 +205,7 @@ impl ModuleReport {
     }
 }
 
-/// The results of a run, in the order in which modules were asked for.
+/// The results of a run, in the order in which modules were requested.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct GoldenReport {
     /// One per module.
@@ -219,13 +219,13 @@ impl GoldenReport {
         self.modules.iter().map(ModuleReport::tally).fold(CaseTally::default(), CaseTally::plus)
     }
 
-    /// Whether nothing failed.
+    /// Returns whether nothing failed.
     #[must_use]
     pub fn holds(&self) -> bool {
         self.tally().failed == 0
     }
 
-    /// The form for machines. Failures carry their envelope.
+    /// The machine-readable form. Failures include their envelope.
     #[must_use]
     pub fn to_value(&self) -> Value {
         let tally = self.tally();

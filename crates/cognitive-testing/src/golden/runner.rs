@@ -1,5 +1,5 @@
-//! Runs cases: with the reply that was recorded, with a model, or with a model whose reply is recorded.
-//! Asks a model only if one was handed in for that. Loads each module once.
+//! Runs cases with the recorded reply, with a model, or with a model whose reply is recorded.
+//! Calls a model only if the caller passed one for that purpose. Loads each module once.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -25,52 +25,52 @@ use crate::expect::accept::AcceptedAnswers;
 /// A module to test.
 #[derive(Debug, Clone)]
 pub struct TestedFolder {
-    /// The name to show.
+    /// The display name.
     pub name: String,
     /// Its files.
     pub folder: Folder,
 }
 
-/// Where replies come from.
+/// The source of the replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReplySource {
-    /// From the files beside the cases.
+    /// The reply files of the cases.
     #[default]
     Recorded,
-    /// From a model.
+    /// A model.
     Live,
-    /// From a model, and then kept beside the cases.
+    /// A model; its replies are recorded next to the cases.
     Record,
 }
 
-/// How cases are run.
+/// The options of a test run.
 #[derive(Debug, Clone, Default)]
 pub struct GoldenOptions {
-    /// Where replies come from.
+    /// The source of the replies.
     pub source: ReplySource,
-    /// Whether to say what the passing cases exercise.
+    /// Set to measure coverage of the passing cases.
     pub coverage: bool,
-    /// How each run is to be done, such as its time limit.
+    /// The options of each run, such as its time limit.
     pub run: RunOptions,
-    /// Whether answers that are not as expected become what is expected, and which.
+    /// Set to accept unexpected answers as the new expectation; selects which answers.
     pub accept: Option<AcceptedAnswers>,
-    /// Where the modules are that a tested one is made of.
+    /// The library with the modules that a tested module is composed of.
     pub library: Library,
 }
 
-/// Where the replies of a case come from.
+/// The source of the replies of a case, with its provider.
 #[derive(Clone)]
 pub enum Answers {
-    /// From the file beside the case.
+    /// The reply file of the case.
     Recorded,
-    /// From a model.
+    /// A model.
     Live(Arc<dyn Provider>),
-    /// From a model, and then kept beside the case.
+    /// A model; its reply is recorded next to the case.
     Record(Arc<dyn Provider>),
 }
 
 impl Answers {
-    /// A source with the provider it needs: E4001 if there is none.
+    /// Pairs a source with the provider it needs; E4001 if it is missing.
     pub fn new(source: ReplySource, provider: Option<Arc<dyn Provider>>) -> Result<Self, Failure> {
         let provider = provider.ok_or_else(|| {
             Failure::new(ErrorCode::ProviderUnavailable, "no provider is configured")
@@ -98,7 +98,7 @@ pub async fn run(
     Ok(report)
 }
 
-/// The same with recorded replies, for callers that cannot wait.
+/// Runs all cases with recorded replies, for synchronous callers.
 pub fn run_recorded(subjects: &[TestedFolder], options: &GoldenOptions) -> Result<GoldenReport, Failure> {
     let options = GoldenOptions { source: ReplySource::Recorded, ..options.clone() };
     finish(run(subjects, &options, None)).unwrap_or_else(|| {
@@ -106,7 +106,7 @@ pub fn run_recorded(subjects: &[TestedFolder], options: &GoldenOptions) -> Resul
     })
 }
 
-/// A recorded reply never waits, so one poll is the whole run.
+/// Polls once: a recorded reply never waits, so one poll completes the run.
 fn finish<T>(run: impl Future<Output = T>) -> Option<T> {
     match std::pin::pin!(run).as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(done) => Some(done),
@@ -136,7 +136,7 @@ async fn run_module(subject: &TestedFolder, options: &GoldenOptions, answers: &A
     report
 }
 
-/// Runs one case. Never fails: what goes wrong is in the result.
+/// Runs one case. Never fails: errors are part of the result.
 pub async fn run_case(
     module: &Arc<Module>,
     folder: &Folder,
@@ -194,7 +194,8 @@ async fn judge(
     result
 }
 
-/// How an envelope compares with what is expected, and why it was not accepted where that was asked for.
+/// Compares an envelope with the expectation. Also returns why it was not accepted, if acceptance was
+/// requested.
 fn verdict(
     case: &GoldenCase,
     expected: Option<&ExpectedFile>,
@@ -213,8 +214,8 @@ fn verdict(
     }
 }
 
-/// Writes what was accepted beside the cases, once it was shown. Says how many files; the error names the first that
-/// cannot be written.
+/// Writes the accepted expectations, after they were shown. Returns the number of files; the error names the
+/// first that cannot be written.
 pub fn write_accepted(subjects: &[TestedFolder], report: &GoldenReport) -> Result<usize, String> {
     let mut written = 0;
     for (subject, module) in subjects.iter().zip(&report.modules) {
@@ -228,7 +229,7 @@ pub fn write_accepted(subjects: &[TestedFolder], report: &GoldenReport) -> Resul
     Ok(written)
 }
 
-/// Keeps what the model told each module; says whether it was asked at all.
+/// Records the model's reply to each module. Returns whether a model was asked at all.
 fn record(
     folder: &Folder,
     case: &GoldenCase,
@@ -265,7 +266,7 @@ async fn answer(
     serde_json::to_value(envelope).unwrap_or_default()
 }
 
-/// The module that is tested, which is loaded already, and those that it is made of.
+/// The tested module, which is already loaded, and the library with its parts.
 struct TestedModule {
     tested: Arc<Module>,
     others: Library,

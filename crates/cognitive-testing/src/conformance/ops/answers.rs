@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Arguments, Outcome, broken, files, json_of};
 
-/// Is a finished envelope valid, by the common contract or by that of a module?
+/// Checks a finished envelope, against the common contract or that of a module.
 pub(super) fn validate_envelope(given: Arguments<'_>) -> Outcome {
     let value = given.value("envelope")?;
     let (found, code) = if given.get("module").is_some() {
@@ -23,42 +23,42 @@ pub(super) fn validate_envelope(given: Arguments<'_>) -> Outcome {
     Ok(if found.is_empty() { json!({ "valid": true }) } else { json!({ "valid": false, "code": code }) })
 }
 
-/// What a run would find, in the order in which it looks.
+/// The violations that a run would find, in the order in which it checks.
 fn by_module(module: &Module, value: &Value) -> Vec<Violation> {
     let found = module.envelope_violations(value, Enforcement::Full);
     if found.is_empty() { module.rule_violations(value) } else { found }
 }
 
-/// Without a module there are no rules beyond the contract: what breaks it is E3001, too many insights are E3004.
+/// The code without a module, where only the contract applies: E3001 for a violation, E3004 for too many
+/// insights.
 fn common_code(found: &[Violation]) -> ErrorCode {
     let overflows = found.iter().any(|violation| violation.code == ErrorCode::OverflowLimit);
     if overflows { ErrorCode::OverflowLimit } else { ErrorCode::SchemaValidationFailed }
 }
 
-/// A v2.1 answer in the current shape.
+/// Converts a v2.1 answer into the current envelope.
 pub(super) fn wrap_v21(given: Arguments<'_>) -> Outcome {
     Ok(json!({ "envelope": wrap_v21::wrap(given.object("response")?.clone()) }))
 }
 
-/// A code in any spelling as its number.
+/// Normalizes a code in any spelling to its number.
 pub(super) fn normalize_code(given: Arguments<'_>) -> Outcome {
     Ok(json!({ "code": canonical(given.text("code")?) }))
 }
 
-/// What the catalogue says of a code.
+/// Returns the catalogue entry of a code.
 pub(super) fn error_info(given: Arguments<'_>) -> Outcome {
     let text = given.text("code")?;
     let code = ErrorCode::find(text).ok_or_else(|| broken(format!("the catalogue has no code `{text}`")))?;
     Ok(json!({ "name": code.name(), "recoverable": code.recoverable() }))
 }
 
-/// Is a list of chunks what a producer may send?
+/// Checks a list of chunks against the rules for producers.
 pub(super) fn check_stream(given: Arguments<'_>) -> Outcome {
     Ok(json!({ "valid": stream::check_log(given.list("chunks")?).is_empty() }))
 }
 
-/// The envelope that a reader builds of chunks.
-/// What this runtime says of itself.
+/// Returns the capabilities that this runtime declares.
 #[expect(clippy::unnecessary_wraps, reason = "operations stand in one table")]
 pub(super) fn get_capabilities(_: Arguments<'_>) -> Outcome {
     let mut capabilities = cognitive_contract::Capabilities::default();
@@ -66,6 +66,7 @@ pub(super) fn get_capabilities(_: Arguments<'_>) -> Outcome {
     Ok(json!({ "capabilities": cognitive_runtime::declaration(&capabilities) }))
 }
 
+/// Assembles the envelope from chunks, as a reader does.
 pub(super) fn assemble_stream(given: Arguments<'_>) -> Outcome {
     let envelope = stream::assemble(given.list("chunks")?.iter().cloned());
     Ok(json!({ "envelope": json_of(&envelope)? }))

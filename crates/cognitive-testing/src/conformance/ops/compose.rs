@@ -1,4 +1,5 @@
-//! Operations on compositions: paths, conditions, aggregation, ranges, routing, graphs and calls, all without a run.
+//! Operations on compositions: paths, conditions, aggregation, ranges, routing, graphs and calls. None of
+//! them runs a module.
 
 use std::borrow::Cow;
 
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{Arguments, Outcome, VectorStop, broken};
 
-/// The value that a path leads to.
+/// Returns the value at a path.
 pub(super) fn map_path(given: Arguments<'_>) -> Outcome {
     let path = Path::parse(given.text("expr")?).map_err(wrong)?;
     Ok(match path.find(given.value("root")?).map(Cow::into_owned) {
@@ -21,7 +22,7 @@ pub(super) fn map_path(given: Arguments<'_>) -> Outcome {
     })
 }
 
-/// The object that a mapping makes.
+/// Returns the object that a mapping creates.
 pub(super) fn map_object(given: Arguments<'_>) -> Outcome {
     let mut members = Vec::new();
     for (name, path) in given.object("mapping")? {
@@ -35,7 +36,7 @@ pub(super) fn map_object(given: Arguments<'_>) -> Outcome {
     Ok(json!({ "value": mapping.apply(given.value("root")?) }))
 }
 
-/// Does a condition hold?
+/// Evaluates a condition.
 pub(super) fn eval_condition(given: Arguments<'_>) -> Outcome {
     let root = given.value("root")?;
     Ok(match Condition::parse(given.text("expr")?) {
@@ -44,7 +45,7 @@ pub(super) fn eval_condition(given: Arguments<'_>) -> Outcome {
     })
 }
 
-/// One value of several.
+/// Aggregates several values into one.
 pub(super) fn aggregate(given: Arguments<'_>) -> Outcome {
     let strategy: Aggregate = serde_json::from_value(given.value("strategy")?.clone())
         .map_err(|error| broken(format!("unknown strategy: {error}")))?;
@@ -52,14 +53,14 @@ pub(super) fn aggregate(given: Arguments<'_>) -> Outcome {
     value.map(|value| json!({ "value": value })).ok_or_else(|| broken("no function is registered"))
 }
 
-/// Is a version in a range?
+/// Checks a version against a range.
 pub(super) fn semver_match(given: Arguments<'_>) -> Outcome {
     let (range, version) = (given.text("range")?, given.text("version")?);
     let range = VersionRange::parse(range).ok_or_else(|| broken(format!("no range: `{range}`")))?;
     Ok(json!({ "match": range.matches(version) }))
 }
 
-/// What runs next?
+/// Selects the next module by routing rules.
 pub(super) fn route(given: Arguments<'_>) -> Outcome {
     let mut rules = Vec::new();
     for rule in given.list("routing")? {
@@ -77,7 +78,7 @@ pub(super) fn route(given: Arguments<'_>) -> Outcome {
     })
 }
 
-/// Can a module run with all that it needs?
+/// Checks that all dependencies of a module can be resolved.
 pub(super) fn check_graph(given: Arguments<'_>) -> Outcome {
     let mut graph = Graph::new(given.text("root")?);
     for (name, needs) in given.object("requires")? {
@@ -92,7 +93,7 @@ pub(super) fn check_graph(given: Arguments<'_>) -> Outcome {
     })
 }
 
-/// What a prompt calls.
+/// Lists the calls in a prompt.
 pub(super) fn parse_calls(given: Arguments<'_>) -> Outcome {
     let calls: Vec<Value> = directives(given.text("prompt")?).calls.iter().map(shown).collect();
     Ok(json!({ "calls": calls }))

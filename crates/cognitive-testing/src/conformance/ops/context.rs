@@ -1,5 +1,5 @@
-//! Operations on context: what the model gets, under which key it is kept, how long, and who sees it.
-//! Keeps nothing between two cases.
+//! Operations on context: the model's context, the key and lifetime of an entry, and its visibility.
+//! Stores nothing between two cases.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Arguments, Outcome, VectorStop, broken, files};
 
-/// What the model would be given under `_context`, or why the run is refused.
+/// Returns the `_context` for the model, or the code with which the run is refused.
 pub(super) fn prepare_context(given: Arguments<'_>) -> Outcome {
     let module = module(given)?;
     let input = given.value("input")?;
@@ -25,7 +25,7 @@ pub(super) fn prepare_context(given: Arguments<'_>) -> Outcome {
     })
 }
 
-/// The module of a case, whose sections accept anything unless the case is about them.
+/// The module of a case. Its sections accept anything unless the case provides a schema.
 fn module(given: Arguments<'_>) -> Result<Module, VectorStop> {
     let mut schema = match given.get("schema") {
         Some(_) => given.object("schema")?.clone(),
@@ -45,7 +45,7 @@ fn module(given: Arguments<'_>) -> Result<Module, VectorStop> {
         .map_err(|error| broken(format!("the module does not load: {}", error.into_failure().message())))
 }
 
-/// The key of an entry; null if there is none.
+/// The key of an entry; null if it has none.
 pub(super) fn context_key(given: Arguments<'_>) -> Outcome {
     let optional = |name: &str| given.get(name).map(|_| given.text(name)).transpose();
     let input = given.value("input")?;
@@ -58,7 +58,7 @@ pub(super) fn context_key(given: Arguments<'_>) -> Outcome {
     Ok(json!({ "key": key(given.text("pattern")?, &variables).map(|key| key.text) }))
 }
 
-/// Can emitted context still be had?
+/// Checks whether emitted context is still available.
 pub(super) fn context_lookup(given: Arguments<'_>) -> Outcome {
     let emitted = given.below("emitted")?;
     let age = given.value("age_seconds")?.as_f64().and_then(|age| Duration::try_from_secs_f64(age).ok());
@@ -74,7 +74,7 @@ fn ttl(given: Arguments<'_>, name: &str) -> Result<Option<Ttl>, VectorStop> {
     ttl.map(Some).ok_or_else(|| broken(format!("`{name}` is no number of seconds from -1")))
 }
 
-/// Who sees what, when one child after another runs.
+/// Shows which context each child sees when children run one after another.
 pub(super) fn context_propagation(given: Arguments<'_>) -> Outcome {
     let mode = match given.text("mode")? {
         "main" => ContextMode::Main,

@@ -1,5 +1,5 @@
-//! The files of a vector as a module folder in memory.
-//! Writes nothing to disk. Takes text, JSON and base64.
+//! Turns the files of a vector into a module folder in memory.
+//! Writes nothing to disk. Accepts text, JSON and base64.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,11 @@ use super::{Arguments, VectorStop, broken};
 /// Path → content.
 pub(super) type Files = BTreeMap<String, Vec<u8>>;
 
-/// The name of a folder that a case does not name.
+/// The default name of a folder.
 const NAME: &str = "sample";
 
-/// A file map: text as it is, `{"$raw": text}` too, anything else as JSON, which is YAML as well.
+/// Reads a file map: plain text and `{"$raw": text}` are copied, `{"base64": text}` is decoded. Anything else
+/// becomes JSON, which is also valid YAML.
 pub(super) fn files(map: &Map<String, Value>) -> Result<Files, VectorStop> {
     map.iter().map(|(path, value)| Ok((path.clone(), content(value)?))).collect()
 }
@@ -31,7 +32,7 @@ fn content(value: &Value) -> Result<Vec<u8>, VectorStop> {
     Ok(text.map_or_else(|| value.to_string(), str::to_owned).into_bytes())
 }
 
-/// Bytes that a case gives as base64.
+/// Decodes the base64 bytes of a case.
 pub(super) fn bytes(text: &str) -> Result<Vec<u8>, VectorStop> {
     STANDARD.decode(text).map_err(|error| broken(format!("no base64: {error}")))
 }
@@ -57,7 +58,7 @@ pub(super) fn module_folder(module: Arguments<'_>) -> Result<Option<Folder>, Vec
     Ok(Some(folder(files)))
 }
 
-/// The same, loaded. A module that a case needs and that does not load breaks the case.
+/// Loads the same folder. A module that does not load makes the case invalid.
 pub(super) fn module(module: Arguments<'_>) -> Result<Module, VectorStop> {
     let folder = module_folder(module)?.ok_or_else(|| broken("the case names a module and gives none"))?;
     load(&folder).map_err(|error| broken(format!("the module does not load: {}", reason(error))))

@@ -1,5 +1,5 @@
-//! Operations about media: whole items through the pipeline, and addresses through the guard of the fetcher.
-//! Everything is real except the network: an address leads to what the case says, or nowhere.
+//! Operations on media: whole items through the pipeline, and addresses through the guard of the fetcher.
+//! Only the network is fake: an address returns the page that the case defines, or fails.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Arguments, Outcome, VectorStop, broken, files, runs};
 
-/// What stands at the addresses of a case.
+/// The pages at the addresses of a case.
 #[derive(Debug, Default)]
 pub(super) struct Web {
     pages: BTreeMap<String, WebPage>,
@@ -35,7 +35,7 @@ struct WebPage {
 }
 
 impl Web {
-    /// The `http` argument of a case; without, every address leads nowhere.
+    /// Reads the `http` argument of a case; without it, every address fails.
     pub(super) fn of(given: Arguments<'_>) -> Result<Self, VectorStop> {
         let mut web = Self::default();
         let given = given.get("http").map(|_| given.object("http")).transpose()?;
@@ -49,7 +49,7 @@ impl Web {
         Ok(web)
     }
 
-    /// How often something was fetched, whatever came of it.
+    /// The number of fetches, including failed ones.
     pub(super) fn fetches(&self) -> usize {
         self.fetches.load(Ordering::Relaxed)
     }
@@ -75,12 +75,13 @@ impl UrlFetch for Web {
     }
 }
 
-/// Media as they are in a run, with this web. Documents are read here: those of a vector are nobody's attack.
+/// The media source of a run, with this web. Documents are parsed in this process, because a vector is
+/// trusted.
 pub(super) fn source(web: &Arc<Web>) -> Arc<dyn MediaSource> {
     Arc::new(Media::new(Documents::Here).with_urls(Arc::clone(web) as Arc<dyn UrlFetch>))
 }
 
-/// A module in a folder of the disk, so that items can name the files beside it.
+/// A module in a folder on disk, so that items can name files in it.
 struct Placed {
     folder: Folder,
     place: PathBuf,
@@ -94,7 +95,7 @@ impl ModuleSource for Placed {
     }
 }
 
-/// Judges one item by running a module that takes it.
+/// Judges one item by running a module that accepts it.
 pub(super) fn check_media(given: Arguments<'_>) -> Outcome {
     let web = Arc::new(Web::of(given)?);
     let place = tempfile::tempdir().map_err(|error| broken(format!("no folder for files: {error}")))?;
@@ -150,7 +151,7 @@ fn limits(given: Arguments<'_>) -> Result<MediaLimits, VectorStop> {
     Ok(limits)
 }
 
-/// Judges an address. `http` is allowed, so that the address itself is judged and not its scheme.
+/// Judges an address. `http` is allowed, so that only the address is judged and not its scheme.
 pub(super) fn check_url(given: Arguments<'_>) -> Outcome {
     let names = given.get("dns").map(|_| given.object("dns")).transpose()?;
     let resolve = |host: &str| -> Vec<IpAddr> {
@@ -158,7 +159,7 @@ pub(super) fn check_url(given: Arguments<'_>) -> Outcome {
         addresses.into_iter().flatten().filter_map(|address| address.as_str()?.parse().ok()).collect()
     };
     let verdict = fetch::check_url(given.text("url")?, resolve, &Policy::default().with_http());
-    // A name that nobody knows is not forbidden.
+    // An unresolvable name is not a blocked one.
     let blocked = verdict.err().is_some_and(|refusal| refusal.reason().is_block());
     Ok(json!({ "blocked": blocked }))
 }

@@ -1,5 +1,5 @@
-//! The migration of a module folder, in memory. Carries a plan out by putting its files over the old ones; that the
-//! real thing does so without ever leaving half a folder is for the tests of `cognitive-library` to show.
+//! Migrates a module folder in memory by overlaying the files of the plan. The tests of `cognitive-library`
+//! show that the real migration never leaves half a folder.
 
 use cognitive_contract::json;
 use cognitive_library::migrate::plan;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::files::{self, Files};
 use super::{Arguments, Outcome, VectorStop, broken};
 
-/// Brings a folder to the current format and says what is in it then.
+/// Migrates a folder to the current format and returns its content.
 pub(super) fn migrate(given: Arguments<'_>) -> Outcome {
     let before = files::files(given.object("files")?)?;
     let migrated = migrated(&before)?;
@@ -26,8 +26,8 @@ pub(super) fn migrate(given: Arguments<'_>) -> Outcome {
     Ok(Value::Object(result))
 }
 
-/// Whether `repeat` asks for a second run: `true`, or the number of runs. Runs after the second start from the same
-/// files, so that there is nothing more to see in them.
+/// Returns whether `repeat` requests a second run: `true`, or a number of runs above one. Further runs start
+/// from the same files, so they would show nothing new.
 fn again(given: Arguments<'_>) -> Result<bool, VectorStop> {
     match given.get("repeat").map(|repeat| (repeat, repeat.as_u64())) {
         None => Ok(false),
@@ -37,7 +37,8 @@ fn again(given: Arguments<'_>) -> Result<bool, VectorStop> {
     }
 }
 
-/// The folder with the files of the plan in it. A refusal is no result: it would pass for "nothing was changed".
+/// The folder after the plan. A refusal makes the case invalid: otherwise it would look like "nothing
+/// changed".
 fn migrated(before: &Files) -> Result<Files, VectorStop> {
     let plan = plan(&files::folder(before.clone()))
         .map_err(|error| broken(format!("the migration was refused: {error}")))?;
@@ -46,7 +47,7 @@ fn migrated(before: &Files) -> Result<Files, VectorStop> {
     Ok(after)
 }
 
-/// The files as expectations see them: YAML and JSON by their values, the rest as text.
+/// The files as expectations see them: YAML and JSON as values, the rest as text.
 fn shown(files: &Files) -> Outcome {
     let value = |path: &str, bytes: &[u8]| {
         let text = std::str::from_utf8(bytes).map_err(|error| broken(format!("`{path}`: {error}")))?;

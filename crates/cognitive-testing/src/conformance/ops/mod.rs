@@ -1,5 +1,6 @@
-//! The operations that vectors ask for, each a thin call into the product, and the list of those that are not built.
-//! Holds no rule of the contract. An operation that is in neither list is unknown, and its case fails.
+//! The operations of vectors, each a thin call into the product, and the list of operations that are not
+//! built.
+//! Contains no rule of the contract. An operation in neither list is unknown, and its case fails.
 
 mod answers;
 mod compose;
@@ -15,12 +16,12 @@ use serde_json::{Map, Value};
 use super::expand::expand;
 use super::official;
 
-/// Why an operation has no result.
+/// The reason why an operation has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum VectorStop {
-    /// The runtime cannot do it yet; the text says what is missing.
+    /// The runtime does not support it yet; with the missing part.
     NotBuilt(&'static str),
-    /// The case asks for something that makes no sense, or the product gave no answer at all.
+    /// The case is invalid, or the product returned no answer.
     Broken(String),
 }
 
@@ -68,7 +69,7 @@ const BUILT: &[(&str, Operation)] = &[
 
 const NOT_BUILT: &[(&str, &str)] = &[];
 
-/// Performs an operation with what a case gives it, generators included.
+/// Performs an operation with the arguments of a case, after generators were expanded.
 pub(super) fn perform(op: &str, given: &Value) -> Outcome {
     if let Some((_, operation)) = BUILT.iter().find(|(name, _)| *name == op) {
         return operation(Arguments::new(&expand(given)?)?);
@@ -79,7 +80,7 @@ pub(super) fn perform(op: &str, given: &Value) -> Outcome {
     })
 }
 
-/// The arguments of an operation. A missing one breaks the case; nothing is made up in its place.
+/// The arguments of an operation. A missing argument makes the case invalid; it gets no default.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Arguments<'a>(&'a Map<String, Value>);
 
@@ -88,12 +89,12 @@ impl<'a> Arguments<'a> {
         value.as_object().map(Self).ok_or_else(|| broken("expected an object as arguments"))
     }
 
-    /// An argument that may be missing.
+    /// Returns an optional argument.
     pub(super) fn get(self, name: &str) -> Option<&'a Value> {
         self.0.get(name)
     }
 
-    /// An argument.
+    /// Returns a required argument.
     pub(super) fn value(self, name: &str) -> Result<&'a Value, VectorStop> {
         self.get(name).ok_or_else(|| broken(format!("the case gives no `{name}`")))
     }
@@ -111,12 +112,12 @@ impl<'a> Arguments<'a> {
         self.value(name)?.as_object().ok_or_else(|| broken(format!("`{name}` is no object")))
     }
 
-    /// An argument that has arguments of its own.
+    /// Returns an argument that is an object of further arguments.
     pub(super) fn below(self, name: &str) -> Result<Self, VectorStop> {
         self.object(name).map(Self)
     }
 
-    /// A switch; off if it is missing.
+    /// Returns a flag; false if it is missing.
     pub(super) fn flag(self, name: &str) -> Result<bool, VectorStop> {
         match self.get(name) {
             None => Ok(false),
@@ -129,7 +130,7 @@ pub(super) fn broken(why: impl Into<String>) -> VectorStop {
     VectorStop::Broken(why.into())
 }
 
-/// A value of the product as JSON.
+/// Serializes a value of the product.
 fn json_of(value: &impl serde::Serialize) -> Outcome {
     serde_json::to_value(value).map_err(|error| broken(format!("cannot be shown as JSON: {error}")))
 }
@@ -153,7 +154,7 @@ mod tests {
     #[test]
     fn arguments_of_the_wrong_kind_break_the_case() {
         for (op, _) in BUILT {
-            // An operation that asks for nothing is content with nothing.
+            // An operation that requires no arguments accepts an empty object.
             let nothing = if *op == "get_capabilities" { json!(null) } else { json!({}) };
             for given in [nothing, json!([]), json!(1)] {
                 assert!(matches!(perform(op, &given), Err(VectorStop::Broken(_))), "{op} {given}");

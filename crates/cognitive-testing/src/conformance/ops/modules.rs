@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Arguments, Outcome, VectorStop, broken, files};
 
-/// A manifest with all defaults applied, or the fact that it does not load.
+/// Resolves a manifest with all defaults, or reports that it does not load.
 pub(super) fn resolve_manifest(given: Arguments<'_>) -> Outcome {
     let written = given.value("manifest")?;
     match Manifest::from_value(written, Format::of_manifest(written)) {
@@ -27,14 +27,14 @@ fn manifest(given: Arguments<'_>) -> Result<Manifest, VectorStop> {
     })
 }
 
-/// Is a folder a valid module?
+/// Validates a module folder.
 pub(super) fn validate_module(given: Arguments<'_>) -> Outcome {
     let folder = files::folder(files::files(given.object("files")?)?);
     let mode = if given.flag("strict")? { Mode::Strict } else { Mode::Standard };
     Ok(json!({ "valid": validate(&folder, mode).valid() }))
 }
 
-/// Does an instance satisfy a section of a schema file?
+/// Validates an instance against a section of a schema file.
 pub(super) fn validate_section(given: Arguments<'_>) -> Outcome {
     let section = given.text("section")?;
     let instance = given.value("instance")?;
@@ -44,7 +44,7 @@ pub(super) fn validate_section(given: Arguments<'_>) -> Outcome {
         "data" => contract.data().accepts(instance) && contract.refused_custom_values(instance).is_empty(),
         "meta" => match contract.meta() {
             Some(meta) => meta.accepts(instance),
-            // A module that says nothing about `meta` keeps the common contract.
+            // A module without a `meta` schema uses the common contract.
             None => instance.as_object().is_some_and(|meta| meta::check(meta, RiskForm::Words).is_empty()),
         },
         "error" => contract.error().ok_or_else(|| missing_section("error"))?.accepts(instance),
@@ -53,7 +53,7 @@ pub(super) fn validate_section(given: Arguments<'_>) -> Outcome {
     Ok(json!({ "valid": valid }))
 }
 
-/// Compiles the schema. Sections that a module needs and the case is not about accept anything.
+/// Compiles the schema. Required sections that the case does not provide accept anything.
 fn contract(given: Arguments<'_>, section: &str) -> Result<Contract, VectorStop> {
     let layout = match given.get("manifest") {
         Some(_) => manifest(given)?.layout(),
@@ -62,7 +62,7 @@ fn contract(given: Arguments<'_>, section: &str) -> Result<Contract, VectorStop>
     let mut schema = given.object("schema")?.clone();
     let places = [("input", ["input", "input"], &layout.input), ("data", ["data", "output"], &layout.data)];
     for (name, spellings, place) in places {
-        // `io` may name another place than the usual one, and says itself if there is nothing.
+        // With `io`, a section may be at another place; the compiler reports it if nothing is there.
         let elsewhere = place.as_ref().is_some_and(|place| place.pointer != format!("/{name}"));
         if elsewhere || spellings.iter().any(|spelling| schema.contains_key(*spelling)) {
             continue;
@@ -83,21 +83,21 @@ fn missing_section(name: &str) -> VectorStop {
     broken(format!("the schema has no section `{name}`"))
 }
 
-/// Which format a folder has.
+/// Detects the format of a folder.
 pub(super) fn detect_format(given: Arguments<'_>) -> Outcome {
     let folder = files::folder(files::files(given.object("files")?)?);
     let format = formats::read(&folder).map_or("none", |parts| parts.format.word());
     Ok(json!({ "format": format }))
 }
 
-/// Front matter and prompt of a `MODULE.md`.
+/// Splits a `MODULE.md` into front matter and prompt.
 pub(super) fn parse_v1(given: Arguments<'_>) -> Outcome {
     let (meta, prompt) = formats::front_matter(given.text("text")?)
         .map_err(|error| broken(format!("the front matter cannot be read: {}", error.message)))?;
     Ok(json!({ "meta": meta, "prompt": prompt }))
 }
 
-/// May a module use a tool?
+/// Checks whether a module may use a tool.
 pub(super) fn check_tool(given: Arguments<'_>) -> Outcome {
     let tool = given.below("tool")?;
     let classes = match tool.get("requires") {
@@ -112,7 +112,7 @@ fn class(word: &Value) -> Result<ToolClass, VectorStop> {
     word.as_str().and_then(ToolClass::parse).ok_or_else(|| broken(format!("unknown class of tools: {word}")))
 }
 
-/// May a caller run a module?
+/// Checks whether a caller may run a module.
 pub(super) fn check_invocation(given: Arguments<'_>) -> Outcome {
     let caller = match given.text("caller")? {
         "user" => Caller::User,

@@ -1,5 +1,5 @@
-//! Operations that go through the pipeline: a whole run with a scripted model, and the rendering of prompts.
-//! Asks no real model and fetches nothing.
+//! Operations that use the pipeline: a whole run with a scripted model, and the rendering of prompts.
+//! Calls no real model and fetches nothing.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::media::{self, Web};
 use super::{Arguments, Outcome, VectorStop, broken, files, json_of};
 
-/// Runs a module with a model that says what the case wants it to say.
+/// Runs a module with a scripted model reply.
 pub(super) fn run(given: Arguments<'_>) -> Outcome {
     let module = given.below("module")?;
     let provider = Arc::new(model(given.below("model")?)?);
@@ -36,7 +36,8 @@ pub(super) fn run(given: Arguments<'_>) -> Outcome {
     }))
 }
 
-/// The same as a stream: its chunks and what a reader makes of them, or the envelope where the answer came whole.
+/// Runs a module as a stream. Returns its chunks and their assembled envelope, or the envelope if the answer
+/// was not streamed.
 pub(super) fn run_stream(given: Arguments<'_>) -> Outcome {
     let folder =
         files::module_folder(given.below("module")?)?.ok_or_else(|| broken("the case has no module"))?;
@@ -58,7 +59,7 @@ pub(super) fn run_stream(given: Arguments<'_>) -> Outcome {
     }))
 }
 
-/// The surroundings of a run: real media, except that addresses lead nowhere but to what the case says.
+/// The host of a run: everything is real except the network, which serves only the pages of the case.
 fn host(
     given: Arguments<'_>,
     modules: Arc<dyn ModuleSource>,
@@ -74,7 +75,7 @@ fn host(
     Ok((host, web))
 }
 
-/// The one module of a case, whatever it is called.
+/// Returns the one module of a case for every name.
 pub(super) struct One(pub(super) Folder);
 
 impl ModuleSource for One {
@@ -83,13 +84,14 @@ impl ModuleSource for One {
     }
 }
 
-/// Runs something to its end. The model never waits, but whoever looks into media does so on another thread.
+/// Runs a future to its end. The model never waits, but media are examined on another thread.
 pub(super) fn wait<T>(future: impl Future<Output = T>) -> Result<T, VectorStop> {
     let runtime = async_runtime::on_this_thread().map_err(|failure| broken(failure.message().to_owned()))?;
     Ok(runtime.block_on(future))
 }
 
-/// `{text}`, `{json}`, `{pieces, then_error?}` or `{error}`, and `usage` beside any of them.
+/// Builds the model of `{text}`, `{json}`, `{pieces, then_error?}` or `{error}`, each with an optional
+/// `usage`.
 fn model(model: Arguments<'_>) -> Result<Replay, VectorStop> {
     let counted = model.get("usage").map(Usage::from_value);
     Ok(reply(model)?.with_usage(counted))
@@ -130,7 +132,7 @@ fn provider_error(error: Arguments<'_>) -> Result<ProviderError, VectorStop> {
     }
 }
 
-/// A prompt template with its placeholders replaced.
+/// Renders a prompt template.
 pub(super) fn render_prompt(given: Arguments<'_>) -> Outcome {
     let arguments = given.get("args").map(|_| given.text("args")).transpose()?;
     let input = given.get("input").unwrap_or(&Value::Null);

@@ -1,4 +1,4 @@
-//! Cases as they are run: replayed, live, recorded, and what happens when something is missing.
+//! Tests how cases run: replayed, live, recorded, and with missing files.
 
 use std::collections::BTreeMap;
 use std::fs;
