@@ -1,4 +1,4 @@
-//! What checking an answer costs, as a ratio to what nobody can avoid: parsing the text and validating its data.
+//! The cost of checking an answer, relative to the unavoidable work: parsing the text and validating its data.
 //! Baseline, in the same run: bare `serde_json` parse plus bare `jsonschema` validation of the same text.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a benchmark may panic")]
@@ -44,7 +44,7 @@ fn schema() -> Value {
     })
 }
 
-/// An answer of about 4 KB, as models write them.
+/// A typical model answer of about 4 KB.
 fn text() -> String {
     let changes: Vec<Value> = (0..18)
         .map(|n| json!({ "type": "simplify_logic", "description": format!("Step {n}: the branch was folded into one expression, because both arms returned the same value and neither had a side effect."), "risk": "low" }))

@@ -1,12 +1,12 @@
-//! Addresses and paths as others may read them: without what opens a door. A model, a message and a page of settings get
-//! what says where something is; names, passwords, signatures and the folders of this machine stay here.
-//! Judges nothing: what is no address comes back shortened all the same, never with more in it.
+//! URLs and paths without secrets, for models, messages and settings pages. Names, passwords, signatures and
+//! local folders are removed.
+//! Validates nothing: text that is not a URL is shortened too, and never gets longer.
 
-/// An address without user name, password, query and fragment: `https://me:pw@host/a.png?sig=x` → `https://host/a.png`.
-/// Cuts where a browser would cut, also in spellings that only browsers take.
+/// Returns a URL without user name, password, query and fragment: `https://me:pw@host/a.png?sig=x` →
+/// `https://host/a.png`. Cuts where a browser would cut, including spellings that only browsers accept.
 #[must_use]
 pub fn bare_url(text: &str) -> String {
-    // Parsers of addresses read past these, so nothing may hide behind them.
+    // URL parsers ignore control characters, so a secret must not hide behind one.
     let text: String = text.trim().chars().filter(|letter| !letter.is_control()).collect();
     let (scheme, rest) = split_scheme(&text);
     let end = rest.find(['/', '\\', '?', '#']).unwrap_or(rest.len());
@@ -19,7 +19,7 @@ pub fn bare_url(text: &str) -> String {
     }
 }
 
-/// The scheme of an address, and what follows it and its slashes.
+/// Splits a URL into its scheme and the text after the colon and slashes.
 fn split_scheme(text: &str) -> (Option<&str>, &str) {
     let Some((scheme, rest)) = text.split_once(':') else { return (None, text.trim_start_matches(SLASHES)) };
     let is_word = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
@@ -35,7 +35,7 @@ fn split_scheme(text: &str) -> (Option<&str>, &str) {
 
 const SLASHES: [char; 2] = ['/', '\\'];
 
-/// The last part of a path: `/home/ann/scan.pdf` → `scan.pdf`.
+/// Returns the last part of a path: `/home/ann/scan.pdf` → `scan.pdf`.
 #[must_use]
 pub fn base_name(path: &str) -> &str {
     path.trim_end_matches(SLASHES).rsplit(SLASHES).next().unwrap_or_default()

@@ -1,5 +1,5 @@
-//! Questions about runs of the past, as pages and charts ask them: which runs there were, one of them with all its records,
-//! and figures over time. The port is [`RunArchive`]; whoever keeps the audit answers.
+//! Queries about past runs, for pages and charts: a list of runs, one run with all its records, and statistics
+//! over time. The audit store implements the port [`RunArchive`].
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -10,186 +10,186 @@ use serde_json::Value;
 use crate::money::Money;
 use crate::usage::{Usage, as_member};
 
-/// Which runs are meant. The default means all of them.
+/// The filter of a query. The default matches all runs.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RunFilter {
-    /// Only this module, as it was asked for.
+    /// Only this module, as the caller named it.
     pub module: Option<String>,
     /// Only this model: `provider/model`.
     pub model: Option<String>,
     /// Only runs of this risk.
     pub risk: Option<String>,
-    /// Only runs that were at least so sure.
+    /// Only runs with at least this confidence.
     pub min_confidence: Option<f64>,
-    /// Only runs that were at most so sure.
+    /// Only runs with at most this confidence.
     pub max_confidence: Option<f64>,
     /// Only failures with this code.
     pub code: Option<String>,
     /// Only successes, or only failures.
     pub ok: Option<bool>,
-    /// Only runs of who showed the key of this name.
+    /// Only runs of the API key with this name.
     pub key: Option<String>,
     /// Only runs of this user.
     pub user: Option<String>,
     /// Only runs of this tenant.
     pub tenant: Option<String>,
-    /// Only runs that ended then or later.
+    /// Only runs that ended at or after this time.
     pub since: Option<SystemTime>,
-    /// Only runs that ended before then.
+    /// Only runs that ended before this time.
     pub until: Option<SystemTime>,
-    /// The most runs of a page; those who answer have a limit of their own as well.
+    /// The maximum page size. An implementation also has its own limit.
     pub limit: Option<usize>,
-    /// Where the page before ended: its [`RunPage::next`].
+    /// The cursor of the previous page: its [`RunPage::next`].
     pub cursor: Option<String>,
 }
 
-/// Some runs, the newest first.
+/// A page of runs, newest first.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct RunPage {
     /// The runs.
     pub runs: Vec<ArchivedRun>,
-    /// How to ask for those that follow, if any do.
+    /// The cursor of the next page, if there is one.
     pub next: Option<String>,
 }
 
-/// A run in one line.
+/// The summary of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct ArchivedRun {
-    /// What all records of the run share.
+    /// The id that all records of the run share.
     pub run_id: String,
-    /// The id that envelope and logs share; several runs may have it.
+    /// The id that envelope and logs share. Several runs may have the same one.
     pub trace_id: String,
-    /// When it ended, as of RFC 3339 in UTC; of one that is unfinished, when it asked a model.
+    /// The end of the run, as RFC 3339 in UTC. For an unfinished run, the time of its model call.
     pub ts: String,
-    /// The module as it was asked for.
+    /// The module as the caller named it.
     pub module: String,
-    /// Its version; empty if it was not found.
+    /// The module's version; empty if the module was not found.
     pub version: String,
-    /// `provider/model`; empty if no model was asked.
+    /// `provider/model`; empty if no model was called.
     pub model: String,
-    /// Whether it succeeded.
+    /// True if the run succeeded.
     pub ok: bool,
     /// The error code of a failure.
     pub code: Option<String>,
-    /// How risky it was.
+    /// The risk of the answer.
     pub risk: String,
-    /// How sure it was.
+    /// The confidence of the answer.
     pub confidence: f64,
-    /// How long it took.
+    /// The latency.
     pub latency_ms: f64,
     /// Tokens, if known.
     #[serde(serialize_with = "as_member")]
     pub usage: Option<Usage>,
-    /// What it cost in dollars, if known.
+    /// The cost in dollars, if known.
     pub cost: Option<Money>,
-    /// The name of the key that was shown.
+    /// The name of the caller's API key.
     pub key: Option<String>,
     /// The user.
     pub user: Option<String>,
-    /// Whether input and envelope are there.
+    /// True if input and envelope are stored.
     pub has_payload: bool,
-    /// Whether it asked a model and left no record of its end: its process died, or it still goes on.
+    /// True if the run called a model and has no end record: its process died, or it is still running.
     pub unfinished: bool,
 }
 
-/// Everything that is known of a run.
+/// All stored data about a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunDetails {
     /// The run.
     pub run: ArchivedRun,
-    /// All records of its trace as the audit exports them, the oldest first.
+    /// All records of its trace in the export format of the audit, oldest first.
     pub records: Vec<Value>,
-    /// The run with the runs that it is made of, as far as the records say; nothing for one that is unfinished.
+    /// The run with its parts, as far as the records show them; `None` for an unfinished run.
     pub tree: Option<WaterfallNode>,
-    /// What was sent, if it was kept.
+    /// The input, if it was stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
-    /// The whole answer, if it was kept.
+    /// The whole answer, if it was stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub envelope: Option<Value>,
 }
 
-/// A piece of work in time: a run, one that it is made of, or a request to a model.
+/// A timed piece of work: a run, one of its parts, or a request to a model.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct WaterfallNode {
-    /// What was done: `run`, or the event of the record, such as `call` and `tool_call`.
+    /// The kind of work: `run`, or the event of the record, such as `call` and `tool_call`.
     pub name: String,
     /// The module.
     pub module: String,
-    /// When it began, counted from the beginning of the outermost run.
+    /// The start, relative to the start of the outermost run.
     pub start_ms: f64,
-    /// How long it took; 0 where only its moment is known.
+    /// The duration; 0 if the record has only a single timestamp.
     pub duration_ms: f64,
-    /// Whether it succeeded.
+    /// True if the work succeeded.
     pub ok: bool,
     /// The error code of a failure.
     pub code: Option<String>,
-    /// What happened within.
+    /// The work inside this node.
     pub children: Vec<WaterfallNode>,
 }
 
-/// Figures over time.
+/// Statistics over time.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct RunStats {
-    /// Where the first bucket begins, as of RFC 3339 in UTC; nothing if there are no runs.
+    /// The start of the first bucket, as RFC 3339 in UTC; `None` if there are no runs.
     pub from: Option<String>,
-    /// Where the last one ends.
+    /// The end of the last bucket.
     pub to: Option<String>,
-    /// Equal parts of that time, the oldest first.
+    /// Buckets of equal length, oldest first.
     pub buckets: Vec<RunBucket>,
-    /// How often each error code came up.
+    /// The number of failures by error code.
     pub codes: BTreeMap<String, u64>,
-    /// How many runs each model answered.
+    /// The number of runs by model.
     pub models: BTreeMap<String, u64>,
-    /// How many runs each module had.
+    /// The number of runs by module.
     pub modules: BTreeMap<String, u64>,
-    /// How many successes had a confidence in each twentieth from 0 to 1.
+    /// A histogram of the confidence of successes: 20 bins of equal width from 0 to 1.
     pub confidence: Vec<u64>,
-    /// All of it together.
+    /// The totals over all buckets.
     pub totals: RunTotals,
 }
 
-/// What happened in one part of the time.
+/// The statistics of one time bucket.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct RunBucket {
-    /// Where it begins, as of RFC 3339 in UTC.
+    /// The start of the bucket, as RFC 3339 in UTC.
     pub at: String,
-    /// What happened in it.
+    /// The totals of the bucket.
     #[serde(flatten)]
     pub totals: RunTotals,
 }
 
-/// Some runs in figures.
+/// Totals of a set of runs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct RunTotals {
-    /// How many came to an end.
+    /// The number of finished runs.
     pub runs: u64,
-    /// How many of those failed.
+    /// The number of finished runs that failed.
     pub failures: u64,
-    /// How many asked a model and left no record of their end.
+    /// The number of runs that called a model and have no end record.
     pub unfinished: u64,
-    /// Half of the runs were at least as fast.
+    /// The median latency (p50).
     pub p50_ms: Option<f64>,
-    /// 19 of 20 were.
+    /// The p95 latency.
     pub p95_ms: Option<f64>,
-    /// 99 of 100 were.
+    /// The p99 latency.
     pub p99_ms: Option<f64>,
-    /// Tokens read, as far as known.
+    /// Input tokens, as far as known.
     pub input_tokens: u64,
-    /// Tokens written, as far as known.
+    /// Output tokens, as far as known.
     pub output_tokens: u64,
-    /// What was paid in dollars, as far as known.
+    /// The cost in dollars, as far as known.
     pub cost: Money,
 }
 
-/// Someone who can be asked about runs of the past.
+/// A queryable store of past runs.
 pub trait RunArchive: Send + Sync {
-    /// The runs that the filter means.
+    /// Returns the runs that match the filter.
     fn runs(&self, filter: &RunFilter) -> Result<RunPage, String>;
 
-    /// One of them.
+    /// Returns one run with its records.
     fn run(&self, run_id: &str) -> Result<Option<RunDetails>, String>;
 
-    /// Figures over the runs that the filter means, in so many equal parts of their time.
+    /// Returns statistics of the runs that match the filter, in the given number of equal time buckets.
     fn stats(&self, filter: &RunFilter, buckets: usize) -> Result<RunStats, String>;
 }

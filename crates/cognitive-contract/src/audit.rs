@@ -1,5 +1,5 @@
-//! One record of the audit: a run, a request to a model, or something else that happened in a run. Carries no payload
-//! unless asked to, and never a value of context, of a tool or of a medium.
+//! One audit record: a run, a request to a model, or another event of a run. Contains no payload unless
+//! requested, and never a value of context, of a tool or of a media item.
 
 use std::time::SystemTime;
 
@@ -11,38 +11,39 @@ use crate::envelope::Envelope;
 use crate::tools::{ToolOutcome, ToolUse};
 use crate::usage::Usage;
 
-/// The event of a run that is over.
+/// The event of a finished run.
 const RUN: &str = "run";
-/// The event of a request that is about to leave for a model.
+/// The event of a request to a model, recorded just before it is sent.
 const CALL: &str = "call";
 
-/// One record. Carries no payload unless asked to.
+/// One record. Contains no payload unless requested.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct AuditRecord {
-    /// When the run ended.
+    /// The time of the event; for a run, its end.
     pub at: SystemTime,
-    /// What happened: `run`, `call`, `context_access`, `media_fetch`, `tool_call`, `policy_denied`.
+    /// The event: `run`, `call`, `context_access`, `media_fetch`, `tool_call`, `policy_denied`, or one of
+    /// [`change`](AuditRecord::change).
     pub event: &'static str,
     /// The id that envelope and logs share.
     pub trace_id: String,
-    /// What the records of one run share; a trace may have several runs. Empty where nobody said.
+    /// The id that all records of one run share; a trace may have several runs. Empty if unknown.
     pub run_id: String,
-    /// The name of the key that was shown, where a server has keys.
+    /// The name of the caller's API key, if the server has keys.
     pub key: Option<String>,
-    /// The user, where one is known.
+    /// The user, if known.
     pub user: Option<String>,
-    /// The tenant of the user, where there are tenants.
+    /// The tenant of the user, if there are tenants.
     pub tenant: Option<String>,
-    /// The module as it was asked for.
+    /// The module as the caller named it.
     pub module: String,
-    /// The module's version; empty if it was not found.
+    /// The module's version; empty if the module was not found.
     pub version: String,
-    /// Whether the run succeeded.
+    /// True if the run succeeded.
     pub ok: bool,
     /// The error code of a failure.
     pub code: Option<String>,
-    /// `provider/model`; empty if no model was asked.
+    /// `provider/model`; empty if no model was called.
     pub model: String,
     /// Confidence, risk and latency, for statistics without payload.
     pub confidence: f64,
@@ -52,14 +53,14 @@ pub struct AuditRecord {
     pub latency_ms: f64,
     /// Tokens, if known.
     pub usage: Option<Usage>,
-    /// How the answer was obtained.
+    /// A receipt: how the answer was obtained.
     pub receipt: Value,
-    /// Input and envelope, only when asked for.
+    /// Input and envelope, only if requested.
     pub payload: Option<Value>,
 }
 
 impl AuditRecord {
-    /// A record of something that happened in a run.
+    /// A record of an event of a run.
     fn of(
         event: &'static str,
         at: SystemTime,
@@ -90,7 +91,7 @@ impl AuditRecord {
         }
     }
 
-    /// A record with what every run has.
+    /// The record of a finished run, with the fields that every run has.
     #[must_use]
     pub fn new(at: SystemTime, trace_id: &str, module: &str, envelope: &Envelope) -> Self {
         Self {
@@ -101,21 +102,21 @@ impl AuditRecord {
         }
     }
 
-    /// A record of a request that is about to leave for a model: which model, where to, the how many-th of its run. What
-    /// came of it is in the record of the run; a call whose run has none is unfinished.
+    /// A record of a request that is about to be sent to a model: the model, the destination and its number
+    /// within the run. The record of the run holds the outcome; a call without one is unfinished.
     #[must_use]
     pub fn call(at: SystemTime, trace_id: &str, module: &str, receipt: Value) -> Self {
         Self::of(CALL, at, trace_id, module, false, receipt)
     }
 
-    /// A record of something that a person did and no run: a login, an edit of a module.
+    /// A record of an action of a person outside any run: a login, an edit of a module.
     #[must_use]
     pub fn change(event: &'static str, at: SystemTime, trace_id: &str, module: &str, receipt: Value) -> Self {
         Self::of(event, at, trace_id, module, true, receipt)
     }
 
-    /// Whose budget the record counts against: that of the tenant, else of the key, else of whoever uses this machine.
-    /// Nobody's records make room for those of another owner.
+    /// Returns the owner whose retention budget the record uses: the tenant, else the key, else the local user
+    /// (empty). Records of one owner never evict those of another.
     #[must_use]
     pub fn owner(&self) -> String {
         match (&self.tenant, &self.key) {
@@ -125,14 +126,14 @@ impl AuditRecord {
         }
     }
 
-    /// Whether it is about something that happened in a run, rather than about a run or a call itself. There can be many of
-    /// these, so they never make a run or a call go.
+    /// Returns whether the record is about an event within a run, not about a run or a call. Details can be
+    /// numerous, so they never evict runs or calls.
     #[must_use]
     pub fn is_detail(&self) -> bool {
         !matches!(self.event, RUN | CALL)
     }
 
-    /// A record of a tool that a model asked for: which, how it went, how long it took; no values. (S-22, POL-004)
+    /// A record of a tool call that a model requested: tool, outcome and duration, no values. (S-22, POL-004)
     #[must_use]
     pub fn tool_call(at: SystemTime, trace_id: &str, module: &str, used: &ToolUse) -> Self {
         let denied = matches!(used.outcome, ToolOutcome::Denied);
@@ -145,13 +146,13 @@ impl AuditRecord {
         }
     }
 
-    /// A record of the media that were fetched for a run: kinds, sizes and hashes, no addresses. (S-22)
+    /// A record of the media fetched for a run: kinds, sizes and hashes, no URLs. (S-22)
     #[must_use]
     pub fn media_fetch(at: SystemTime, trace_id: &str, module: &str, ok: bool, receipt: Value) -> Self {
         Self::of("media_fetch", at, trace_id, module, ok, receipt)
     }
 
-    /// A record of the context that a model got: types, sizes and a hash, no values. (CTX-043)
+    /// A record of the context given to a model: types, sizes and a hash, no values. (CTX-043)
     #[must_use]
     pub fn context_access(
         at: SystemTime,

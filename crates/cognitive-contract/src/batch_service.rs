@@ -1,5 +1,6 @@
-//! The port to services that take many requests at once, answer them within a day and bill half for it. A post is sent once and
-//! can be asked about for as long as its id is known; its answers are read like those of single calls. Decides nothing itself.
+//! The port to batch services, which accept many requests at once, answer within a day and bill half the price.
+//! A post (one batch) is sent once and can be queried while its id is known. Its answers are read like those of
+//! single calls. Makes no decisions itself.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -8,92 +9,92 @@ use std::time::SystemTime;
 use crate::port_future::PortFuture;
 use crate::ports::{CallSink, ModelCall, ModelEnd, Provider, ProviderError};
 
-/// A request as it would be sent, with what has to be known of it when its answer is read.
+/// A request ready to be sent, with the data needed to read its answer.
 #[derive(Clone)]
 pub struct PostDraft {
-    /// The body of a single call, without the wish for a stream.
+    /// The body of a single call, without the request for a stream.
     pub body: String,
-    /// On which terms it is made; only the service that made it knows what they are.
+    /// The terms of the request, opaque to all but the service that made it.
     pub terms: Arc<dyn Any + Send + Sync>,
 }
 
-/// One of the requests of a post.
+/// One request of a post.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PostedRequest {
-    /// What its answer will be found by: letters, digits and hyphens, at most 64.
+    /// The id that matches the answer to the request: letters, digits and hyphens, at most 64.
     pub id: String,
-    /// What is sent.
+    /// The request body.
     pub body: String,
 }
 
-/// How far a post is.
+/// The state of a post.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PostState {
-    /// The service is at it; so many requests are done.
+    /// In progress, with the number of finished requests.
     Waiting(u64),
-    /// There is nothing more to wait for: every request has an answer, or will never have one.
+    /// Finished: every request has an answer, or will never get one.
     Ended,
-    /// The service took none of it.
+    /// The service rejected the whole post.
     Failed(String),
 }
 
-/// What became of one request.
+/// The reply to one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PostedReply {
-    /// What a single call would have been answered.
+    /// The HTTP response that a single call would have received.
     Answer {
-        /// The status of HTTP.
+        /// The HTTP status.
         status: u16,
         /// The body.
         body: String,
     },
-    /// The service did not come to it, in its own word, such as `expired`.
+    /// The service did not process the request; the text is its own word, such as `expired`.
     Lost(String),
 }
 
-/// How the answer of a posted request reads.
+/// The result of reading the reply to a posted request.
 #[derive(Debug)]
 pub enum PostOutcome {
     /// The model answered.
     Answered(Box<ModelEnd>),
-    /// The service does not take the request on these terms; a new draft has others.
+    /// The service rejects these terms; a new draft uses others.
     OtherTerms,
-    /// It failed, for this reason; whether the same request may work another time.
+    /// The request failed with this error. The flag says whether the same request may succeed later.
     Failed(ProviderError, bool),
 }
 
-/// The most that one post may hold.
+/// The limits of one post.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PostLimits {
-    /// Requests.
+    /// The number of requests.
     pub requests: usize,
-    /// Bytes of all requests together.
+    /// The total size of all requests, in bytes.
     pub bytes: usize,
 }
 
-/// Takes what answers of a post are collected.
+/// A callback that receives each answer of a post with the id of its request.
 pub type CollectReply<'a> = dyn FnMut(&str, PostedReply) -> Result<(), String> + Send + 'a;
 
-/// A service that takes many requests at once.
+/// A service that accepts many requests at once.
 pub trait BatchService: Send + Sync {
-    /// The same service for single calls: its name, its model, what it takes.
+    /// The same service for single calls, with its name, model and capabilities.
     fn single(&self) -> &dyn Provider;
 
-    /// The most that one post may hold.
+    /// Returns the limits of one post.
     fn limits(&self) -> PostLimits;
 
-    /// The request for a call, on the tightest terms that are not known to fail.
+    /// Builds the request for a call, on the strictest terms that are not known to fail.
     fn draft(&self, call: &ModelCall) -> Result<PostDraft, ProviderError>;
 
-    /// Sends a post under a name of ours and says by which id the service knows it.
+    /// Sends a post under a name of ours and returns the id that the service gave it.
     fn post<'a>(
         &'a self,
         name: &'a str,
         requests: &'a [PostedRequest],
     ) -> PortFuture<'a, Result<String, ProviderError>>;
 
-    /// The id of a post that may have been sent, by its name, or where services keep no names by when it was sent and how many
-    /// requests it had.
+    /// Finds the id of a post that may have been sent. Searches by name, or by send time and request count
+    /// where the service stores no names.
     fn find<'a>(
         &'a self,
         name: &'a str,
@@ -101,10 +102,11 @@ pub trait BatchService: Send + Sync {
         count: usize,
     ) -> PortFuture<'a, Result<Option<String>, ProviderError>>;
 
-    /// How far a post is.
+    /// Returns the state of a post.
     fn state<'a>(&'a self, id: &'a str) -> PortFuture<'a, Result<PostState, ProviderError>>;
 
-    /// Hands over the answers of a post that has ended. `ids` are those of its requests, in the order in which they were sent.
+    /// Hands over the answers of a finished post. `ids` lists its requests in the order in which they were
+    /// sent.
     fn collect<'a>(
         &'a self,
         id: &'a str,
@@ -112,7 +114,7 @@ pub trait BatchService: Send + Sync {
         take: &'a mut CollectReply<'_>,
     ) -> PortFuture<'a, Result<(), ProviderError>>;
 
-    /// Reads an answer as that of a single call is read.
+    /// Reads a reply in the same way as that of a single call.
     fn read(
         &self,
         call: &ModelCall,

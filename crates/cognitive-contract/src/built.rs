@@ -1,6 +1,6 @@
-//! What a JSON text takes in memory once it is read, told from its bytes before a value is built. A text of two bytes per
-//! value grows a hundredfold, so a limit on its length is no limit on memory. One pass, no allocation; judges no syntax:
-//! a text that is no JSON gives what its signs say, and whoever parses it says the rest.
+//! Estimates the memory of a parsed JSON text from its bytes, before a value is built. A text with two bytes
+//! per value grows a hundredfold, so a limit on its length does not limit memory. One pass, no allocation.
+//! Checks no syntax: invalid JSON gets an estimate too, and the parser reports the error.
 
 use serde_json::Value;
 
@@ -8,23 +8,23 @@ use crate::code::ErrorCode;
 use crate::failure::Failure;
 use crate::large_json;
 
-/// What a value takes in the list that holds it. Lists grow by doubling, so up to half of one is empty.
+/// The size of a value inside its list. Lists grow by doubling, so up to half of one is empty.
 const VALUE: usize = 2 * size_of::<Value>();
-/// What a member takes besides its value: its name, its hash and its place in the table.
+/// The size of an object member without its value: name, hash and table slot.
 const MEMBER: usize = 96;
-/// What the first value of a list or an object costs: room is made for four.
+/// The size of the first allocation of a list or an object, which has room for four.
 const FIRST: usize = 4 * size_of::<Value>() + 64;
-/// What a text takes besides its letters, which the JSON text itself has had room for.
+/// The overhead of a string. Its characters are already counted by the JSON text itself.
 const TEXT: usize = 32;
-/// Levels that the parser builds; it refuses the next one.
+/// The depth at which counting stops; the parser refuses such a text.
 const MAX_DEPTH: usize = 128;
 
-/// The most that the values of an input may take which somebody reads on their own machine, in bytes. A server has a
-/// limit of its own, by what it takes from strangers.
+/// The maximum memory for the values of a local input, in bytes. A server has its own limit, because its
+/// callers are not trusted.
 pub const MAX_COUNT: usize = 1 << 30;
 
-/// The memory that the values of a text will take besides the text itself, in bytes: never much less than it will be.
-/// Once it is above `most`, the rest of the text is not looked at.
+/// Returns the memory that the values of a text will need besides the text itself, in bytes. The estimate is
+/// never much too low. Counting stops once it exceeds `most`.
 #[must_use]
 pub fn size(text: &[u8], most: usize) -> usize {
     let (mut at, mut depth, mut size) = (0, 0_usize, VALUE);
@@ -58,7 +58,7 @@ pub fn size(text: &[u8], most: usize) -> usize {
     size
 }
 
-/// The same for a text whose values may take at most so many bytes. (E1005)
+/// Returns the same estimate, or an error if it exceeds `most` bytes. (E1005)
 pub fn within(text: &[u8], most: usize) -> Result<usize, Failure> {
     let size = size(text, most);
     if size <= most {
@@ -76,7 +76,7 @@ mod tests {
 
     use super::*;
 
-    /// What a value takes, counted from what it holds.
+    /// The memory of a built value, counted from its content.
     fn counted(value: &Value) -> usize {
         let item = size_of::<Value>();
         match value {
@@ -91,7 +91,7 @@ mod tests {
         }
     }
 
-    // H2: the estimate is never below what is built, and not so far above it that honest texts suffer.
+    // H2: the estimate is never below the real size, and not so far above it that ordinary texts are refused.
     #[test]
     fn h2_the_estimate_covers_what_is_built() {
         let many = |piece: &str| format!("[{}0]", piece.repeat(10_000));
@@ -132,7 +132,7 @@ mod tests {
             assert!(size > most && size < most + 2 * (VALUE + FIRST), "{hostile}: {size}");
             assert_eq!(within(text.as_bytes(), most).unwrap_err().code(), ErrorCode::InputTooLarge);
         }
-        // The parser refuses what is deeper, so nothing below is ever built.
+        // The parser refuses deeper texts, so the levels below are never built.
         assert!(size("[".repeat(1 << 20).as_bytes(), usize::MAX) < 200 * (VALUE + FIRST));
         for odd in ["", "\"", "[\"", "nope", "\\", "]]]]"] {
             assert!(within(odd.as_bytes(), most).is_ok(), "{odd}");

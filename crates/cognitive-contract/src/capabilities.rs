@@ -1,5 +1,6 @@
-//! What a runtime can do, as it says to others (CAP-001), and what it does when it is asked for more (CAP-010, EXT-NEG).
-//! Knows no provider: what one of them takes and gives is handed in.
+//! The capabilities that a runtime publishes (CAP-001), and the fallback when a caller asks for more (CAP-010,
+//! EXT-NEG).
+//! Knows no provider: the media kinds of a provider are passed in.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,20 +9,21 @@ use crate::manifest::Mode;
 use crate::media::{Category, MediaLimits};
 use crate::meta::Warning;
 
-/// The versions of the specification that modules and envelopes may follow. "2.1" by its compatibility mode.
+/// The versions of the specification that modules and envelopes may follow. "2.1" is supported in compatibility
+/// mode.
 pub const SPEC_VERSIONS: [&str; 3] = ["2.5", "2.2", "2.1"];
 
-/// What a runtime can do. An operator may switch parts of it off.
+/// The capabilities of a runtime. An operator may disable some of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Capabilities {
-    /// Whether answers can come in pieces.
+    /// True if answers can be streamed.
     pub streaming: bool,
-    /// Kinds of media in and out.
+    /// Supported kinds of input and output media.
     pub multimodal: Multimodal,
-    /// The largest media item.
+    /// The size limit of a media item.
     pub max_media_size_mb: f64,
-    /// How streams can be carried: `sse`, `websocket`, `ndjson`.
+    /// The stream transports: `sse`, `websocket`, `ndjson`.
     pub supported_transports: Vec<String>,
 }
 
@@ -29,14 +31,14 @@ pub struct Capabilities {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Multimodal {
-    /// What a module can be given.
+    /// Kinds that a module accepts.
     pub input: Vec<String>,
-    /// What a module can give.
+    /// Kinds that a module can produce.
     pub output: Vec<String>,
 }
 
 impl Default for Capabilities {
-    /// Streams over every transport, and no media.
+    /// Streaming over every transport, and no media.
     fn default() -> Self {
         Self {
             streaming: true,
@@ -47,36 +49,36 @@ impl Default for Capabilities {
     }
 }
 
-/// How a caller wants the answer.
+/// The form of the answer that the caller requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WantedAnswer {
     /// One envelope.
     Sync,
-    /// Chunks.
+    /// A stream of chunks.
     Streaming,
 }
 
-/// What caller, module and runtime agree on.
+/// The result of the negotiation between caller, module and runtime.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agreed {
-    /// Whether the answer comes in chunks.
+    /// True if the answer is streamed.
     pub streaming: bool,
-    /// Said when it is not what was asked for.
+    /// Set if the caller gets another form than requested.
     pub warning: Option<Warning>,
 }
 
 impl Capabilities {
-    /// What a runtime can do that takes media within these limits.
+    /// Enables media up to the size limit: all kinds as input, all but documents as output.
     pub fn take_media(&mut self, limits: &MediaLimits) {
         let words = |kinds: &[Category]| kinds.iter().map(|kind| kind.word().to_owned()).collect();
         let given = [Category::Image, Category::Audio, Category::Video];
         self.multimodal = Multimodal { input: words(&Category::ALL), output: words(&given) };
-        // In units of 1,048,576 bytes. (C-40)
+        // The unit is 1,048,576 bytes. (C-40)
         self.max_media_size_mb = f64::from(u32::try_from(limits.largest >> 10).unwrap_or(u32::MAX)) / 1024.0;
     }
 
-    /// What is left of it with a provider that takes and gives no more than this. Documents reach every model as text.
-    /// (CAP-002)
+    /// Restricts the media kinds to those that a provider accepts and produces. Documents remain, because every
+    /// model receives them as text. (CAP-002)
     #[must_use]
     pub fn with_provider(
         mut self,
@@ -90,15 +92,15 @@ impl Capabilities {
         self
     }
 
-    /// Whether streams can be carried this way: `sse`, `websocket` or `ndjson`.
+    /// Returns whether this stream transport is supported: `sse`, `websocket` or `ndjson`.
     #[must_use]
     pub fn carries(&self, transport: &str) -> bool {
         self.streaming && self.supported_transports.iter().any(|each| each == transport)
     }
 
-    /// Whether an answer is streamed (STREAM-021, CAP-010). Whoever asks for the other way gets the answer all the
-    /// same, with a warning. A stream has to be asked for: whoever says nothing gets one envelope, whatever the module
-    /// offers, and that is no reason to warn (D-14).
+    /// Decides whether the answer is streamed (STREAM-021, CAP-010). If the requested form is not available,
+    /// the caller gets the other form with a warning. Streaming is opt-in: without a request the answer is one
+    /// envelope without a warning, even if the module streams (D-14).
     #[must_use]
     pub fn agree(&self, module: Mode, wanted: Option<WantedAnswer>, transport: &str) -> Agreed {
         let why = match (wanted, module) {

@@ -1,5 +1,6 @@
-//! The error codes, the published ones and from E4100 on those of this runtime: number, name, aliases, who is to blame, and what the envelope says by default.
-//! Knows no causes: whoever fails picks one code of this list and says the rest in words.
+//! The error codes: number, name, aliases, responsible party and envelope defaults. Codes below E4100 are
+//! published; those from E4100 on belong to this runtime.
+//! Knows no causes: the caller picks an entry and adds a message.
 
 use std::fmt;
 
@@ -7,20 +8,20 @@ use serde::{Serialize, Serializer};
 
 use crate::risk_level::Risk;
 
-/// The part of a run that a code belongs to. It is the first digit of the number.
+/// The part of a run that a code belongs to: the first digit of the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorLayer {
-    /// E1xxx: what the caller sent (and, for E1000, text that is not JSON).
+    /// E1xxx: the caller's request (and, for E1000, text that is not JSON).
     Input,
-    /// E2xxx: what happened while the model worked.
+    /// E2xxx: processing, while the model worked.
     Processing,
-    /// E3xxx: what the model answered.
+    /// E3xxx: the model's answer.
     Output,
-    /// E4xxx: the runtime and its surroundings.
+    /// E4xxx: the runtime and its environment.
     Runtime,
 }
 
-/// Who has to act on an error. `explain` of every error the runtime makes starts with it.
+/// The party that has to act on an error. `explain` of every error made by the runtime starts with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Blame {
@@ -34,14 +35,14 @@ pub enum Blame {
     Module,
     /// This runtime.
     Runtime,
-    /// Whoever set this runtime up: a file of theirs cannot be used.
+    /// The operator: one of their configuration files is unusable.
     Operator,
-    /// Nobody: the caller called the run off.
+    /// No party: the caller cancelled the run.
     Nobody,
 }
 
 impl Blame {
-    /// The words that open `meta.explain`.
+    /// Returns the words that open `meta.explain`.
     #[must_use]
     pub fn opening(self) -> &'static str {
         match self {
@@ -56,12 +57,12 @@ impl Blame {
     }
 }
 
-/// Confidence that the runtime writes into its own errors.
+/// The confidence that the runtime writes into its own errors.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum DefaultConfidence {
-    /// Nothing is known about the answer.
+    /// Zero, because nothing is known about the answer.
     Zero,
-    /// The model did answer, and said how sure it was (E2001).
+    /// The confidence stated by the model, which did answer (E2001).
     OfTheModel,
 }
 
@@ -76,7 +77,7 @@ struct Entry {
     meaning: &'static str,
 }
 
-// One line per code below; the macro only spreads that line over the enum, the list and the table.
+// One line per code below. The macro expands it into the enum, the list and the table.
 macro_rules! catalogue {
     ($($variant:ident $number:literal $name:literal [$($alias:literal),*] $blame:ident $recoverable:literal $risk:ident $confidence:ident $meaning:literal)*) => {
         /// Every code this runtime can write. Codes E5000–E9999 belong to modules and pass through as text.
@@ -159,49 +160,50 @@ catalogue! {
 }
 
 impl ErrorCode {
-    /// All codes, in ascending order of their numbers.
+    /// Returns all codes, in ascending order of their numbers.
     #[must_use]
     pub fn all() -> impl ExactSizeIterator<Item = Self> {
         ALL.iter().copied()
     }
 
-    /// The number: `E1000` to `E4014` are published, `E4100` and above are this runtime's own.
+    /// Returns the number: `E1000` to `E4014` are published, `E4100` and above belong to this runtime.
     #[must_use]
     pub fn number(self) -> &'static str {
         self.entry().number
     }
 
-    /// The canonical name, such as `PARSE_ERROR`.
+    /// Returns the canonical name, such as `PARSE_ERROR`.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.entry().name
     }
 
-    /// Older or foreign spellings of the same code.
+    /// Returns older or foreign spellings of the same code.
     #[must_use]
     pub fn aliases(self) -> &'static [&'static str] {
         self.entry().aliases
     }
 
-    /// One line that says what the code stands for.
+    /// Returns a one-line description of the code.
     #[must_use]
     pub fn meaning(self) -> &'static str {
         self.entry().meaning
     }
 
-    /// Whether the caller can do something about it: change the request, wait, take another way.
+    /// Returns whether the caller can do something about it: change the request, wait, or use another way.
     #[must_use]
     pub fn recoverable(self) -> bool {
         self.entry().recoverable
     }
 
-    /// Whose fault it is unless the failure says otherwise.
+    /// Returns the responsible party, unless the failure overrides it.
     #[must_use]
     pub fn blame(self) -> Blame {
         self.entry().blame
     }
 
-    /// The words that open `meta.explain` of an error with this code, unless somebody else is to blame.
+    /// Returns the words that open `meta.explain` of an error with this code, unless the failure overrides the
+    /// blame.
     #[must_use]
     pub fn opening(self) -> &'static str {
         match self {
@@ -212,7 +214,7 @@ impl ErrorCode {
         }
     }
 
-    /// The risk that the runtime writes into an envelope of its own with this code.
+    /// Returns the risk that the runtime writes into its own envelopes with this code.
     #[must_use]
     pub fn risk(self) -> Risk {
         self.entry().risk
@@ -222,7 +224,7 @@ impl ErrorCode {
         self.entry().confidence
     }
 
-    /// The layer that the number belongs to.
+    /// Returns the layer that the number belongs to.
     #[must_use]
     pub fn layer(self) -> ErrorLayer {
         match self.number().as_bytes().get(1) {
@@ -243,7 +245,7 @@ impl ErrorCode {
     }
 }
 
-/// The number of a code in any spelling; text that is no code of ours stays as it is.
+/// Returns the number of a code in any spelling; an unknown code stays as it is.
 ///
 /// ```
 /// use cognitive_contract::code::canonical;
@@ -255,7 +257,7 @@ pub fn canonical(text: &str) -> &str {
     ErrorCode::find(text).map_or(text, |code| code.number())
 }
 
-/// Whether a code belongs to modules: E5000 to E9999.
+/// Returns whether a code belongs to modules: E5000 to E9999.
 #[must_use]
 pub fn is_module_code(text: &str) -> bool {
     let number = text.strip_prefix('E').filter(|digits| digits.len() == 4);

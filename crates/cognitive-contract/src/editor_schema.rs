@@ -1,12 +1,13 @@
-//! Schemas for editors, made of those that the runtime reads by. An editor shall mark a key that nobody reads and one that
-//! is missing, and offer no `null` where leaving a key out says the same; the runtime itself is more patient.
+//! Schemas for editors, derived from those that the runtime reads by. They flag unknown and missing keys, and
+//! offer no `null` where omitting the key means the same. The runtime itself is more lenient.
 
 use serde_json::{Map, Value, json};
 
-/// Keys at which `null` says something of its own.
+/// Keys for which `null` has its own meaning.
 const MEANT_NULL: [&str; 2] = ["next", "fallback"];
 
-/// The same schema as an editor wants it: closed objects, no `null`, and these keys required at the top.
+/// Returns the same schema in the form for editors: closed objects, no `null`, and `required` keys at the top
+/// level.
 #[must_use]
 pub fn for_editors(mut schema: Value, required: &[&str]) -> Value {
     close(&mut schema);
@@ -28,7 +29,7 @@ fn close(node: &mut Value) {
         && !members.contains_key("additionalProperties")
     {
         members.insert("additionalProperties".to_owned(), Value::Bool(false));
-        // An author's own notes.
+        // The author's own notes.
         members.insert("patternProperties".to_owned(), json!({ "^x-": true }));
     }
     for (word, child) in members.iter_mut() {
@@ -44,7 +45,7 @@ fn close(node: &mut Value) {
     }
 }
 
-/// Takes `null` out of what a value may be.
+/// Removes `null` from the allowed values of a schema.
 fn drop_null(schema: &mut Value) {
     let Value::Object(members) = schema else { return };
     drop_from(members, "type", |kind| kind == "null");

@@ -1,6 +1,7 @@
-//! The one shape of every answer: `{ok, meta, data}` or `{ok: false, meta, error, partial_data?}`.
-//! A value of [`Envelope`] is valid by construction. [`check`] judges foreign JSON and repairs nothing.
-//! Knows no HTTP status, exit code or module; a module's own schemas are judged in `module.rs`.
+//! The envelope: the shape of every answer, `{ok, meta, data}` or `{ok: false, meta, error, partial_data?}`.
+//! A value of [`Envelope`] is valid by construction. [`check`] validates JSON from elsewhere and repairs
+//! nothing.
+//! Knows no HTTP status, exit code or module; `module.rs` validates against a module's own schemas.
 
 use cognitive_schema::MAX_VIOLATIONS;
 use serde::Deserialize;
@@ -14,14 +15,14 @@ use crate::meta::{self, Meta, RiskForm};
 use crate::text::{self, pointer};
 use crate::violation::{OptionalMember, Violation};
 
-/// Members that a success may have. A top-level `usage` is read from others; the runtime writes `meta.usage`, because the
-/// official envelope schema is closed.
+/// Members that a success may have. A top-level `usage` is only read; the runtime writes `meta.usage`, because
+/// the official envelope schema is closed.
 pub const SUCCESS_MEMBERS: [&str; 5] = ["ok", "meta", "data", "_emitted_context", "usage"];
 /// Members that a failure may have.
 pub const FAILURE_MEMBERS: [&str; 8] =
     ["ok", "meta", "error", "partial_data", "_emitted_context", "usage", "streaming", "session_id"];
 
-/// A finished answer that obeys the envelope contract. In a box, because it passes through many hands.
+/// A finished answer that satisfies the envelope contract. Boxed, because it is moved often.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Envelope(Box<EnvelopeParts>);
 
@@ -32,7 +33,7 @@ struct EnvelopeParts {
     beside: Map<String, Value>,
 }
 
-/// What an envelope carries besides `meta`.
+/// The content of an envelope besides `meta`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     /// `ok: true`.
@@ -42,14 +43,14 @@ pub enum Outcome {
     },
     /// `ok: false`.
     Failure {
-        /// What went wrong.
+        /// The error.
         error: ErrorBody,
-        /// What exists of the result.
+        /// The partial result, if any.
         partial_data: Option<Map<String, Value>>,
     },
 }
 
-/// The `error` member: a code in any spelling, a message, and whatever else belongs to it.
+/// The `error` member: a code in any spelling, a message, and optional members.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ErrorBody(Map<String, Value>);
 
@@ -68,13 +69,13 @@ impl ErrorBody {
         self.0.insert(name.to_owned(), value);
     }
 
-    /// The code as it was spelled by whoever made the error.
+    /// Returns the code in its original spelling.
     #[must_use]
     pub fn code(&self) -> &str {
         self.0.get("code").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// What happened.
+    /// Returns the error message.
     #[must_use]
     pub fn message(&self) -> &str {
         self.0.get("message").and_then(Value::as_str).unwrap_or_default()
@@ -88,20 +89,20 @@ impl ErrorBody {
 }
 
 impl Envelope {
-    /// A failure of the runtime's own making.
+    /// A failure made by the runtime.
     #[must_use]
     pub fn failure(meta: Meta, error: ErrorBody, partial_data: Option<Map<String, Value>>) -> Self {
         let outcome = Outcome::Failure { error, partial_data };
         Self(Box::new(EnvelopeParts { meta, outcome, beside: Map::new() }))
     }
 
-    /// Reads a finished envelope, or says everything that is wrong with it.
+    /// Parses a finished envelope. An invalid one returns all its violations.
     pub fn from_value(value: Value) -> Result<Self, Vec<Violation>> {
         let found = check(&value, Strictness::default());
         if found.is_empty() { Self::from_checked(value).ok_or_else(broken) } else { Err(found) }
     }
 
-    /// Takes JSON apart that was checked before, by [`check`] or by a module's own law.
+    /// Takes apart JSON that was checked before, by [`check`] or by the rules of a module.
     pub(crate) fn from_checked(value: Value) -> Option<Self> {
         let Value::Object(members) = value else { return None };
         let (mut ok, mut meta, mut payload, mut partial_data, mut beside) =
@@ -125,30 +126,30 @@ impl Envelope {
         Some(Self(Box::new(EnvelopeParts { meta: meta?, outcome, beside })))
     }
 
-    /// Whether the run succeeded.
+    /// Returns true if the run succeeded.
     #[must_use]
     pub fn ok(&self) -> bool {
         matches!(self.0.outcome, Outcome::Success { .. })
     }
 
-    /// The control plane.
+    /// Returns the control plane.
     #[must_use]
     pub fn meta(&self) -> &Meta {
         &self.0.meta
     }
 
-    /// The control plane, to add what only the runtime knows.
+    /// Returns the control plane for changes, to add data that only the runtime knows.
     pub fn meta_mut(&mut self) -> &mut Meta {
         &mut self.0.meta
     }
 
-    /// Data, or error and partial data.
+    /// Returns data, or error and partial data.
     #[must_use]
     pub fn outcome(&self) -> &Outcome {
         &self.0.outcome
     }
 
-    /// The error of a failure.
+    /// Returns the error of a failure.
     #[must_use]
     pub fn error(&self) -> Option<&ErrorBody> {
         match &self.0.outcome {
@@ -157,7 +158,7 @@ impl Envelope {
         }
     }
 
-    /// The payload of a success.
+    /// Returns the payload of a success.
     #[must_use]
     pub fn data(&self) -> Option<&Map<String, Value>> {
         match &self.0.outcome {
@@ -166,7 +167,7 @@ impl Envelope {
         }
     }
 
-    /// The payload of a success, for a change inside one of its members that the contract does not speak of.
+    /// Returns the payload of a success, to change a member that the contract does not cover.
     pub(crate) fn data_mut(&mut self) -> Option<&mut Map<String, Value>> {
         match &mut self.0.outcome {
             Outcome::Success { data } => Some(data),
@@ -174,8 +175,8 @@ impl Envelope {
         }
     }
 
-    /// Puts a member beside the payload: `_emitted_context`, and on failures `session_id`, `streaming`.
-    /// Other names are refused, since the envelope is a closed object; tokens belong into `meta`.
+    /// Adds a top-level member: `_emitted_context`, and on failures `session_id` and `streaming`. Returns false
+    /// for any other name, because the envelope is a closed object. Token counts belong into `meta`.
     pub fn set_beside(&mut self, name: &str, value: Value) -> bool {
         let members: &[&str] = if self.ok() { &SUCCESS_MEMBERS } else { &FAILURE_MEMBERS };
         let has_its_place = ["ok", "meta", "data", "error", "partial_data", "usage"].contains(&name);
@@ -186,19 +187,19 @@ impl Envelope {
         allowed
     }
 
-    /// Takes a member beside the payload out.
+    /// Removes and returns an additional top-level member.
     pub fn take_beside(&mut self, name: &str) -> Option<Value> {
         self.0.beside.shift_remove(name)
     }
 
-    /// A member beside the payload.
+    /// Returns an additional top-level member.
     #[must_use]
     pub fn beside(&self, name: &str) -> Option<&Value> {
         self.0.beside.get(name)
     }
 
-    /// The payload of a success as a type of the program's own; the failure where there is none. A payload that keeps the
-    /// module's contract and does not fit the type is E3001.
+    /// Deserializes the payload of a success into a type of the caller. A failed envelope returns its failure.
+    /// A payload that satisfies the module's contract but not the type is E3001.
     pub fn data_as<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Failure> {
         match &self.0.outcome {
             Outcome::Success { data } => T::deserialize(data).map_err(|error| {
@@ -212,7 +213,7 @@ impl Envelope {
         }
     }
 
-    /// The payload of a success, or the failure.
+    /// Returns the payload of a success, or the failure.
     pub fn into_result(self) -> Result<Map<String, Value>, Failure> {
         let EnvelopeParts { meta, outcome, .. } = *self.0;
         match outcome {
@@ -223,7 +224,7 @@ impl Envelope {
         }
     }
 
-    /// The payload of a success taken out, for a failure that keeps it as `partial_data`.
+    /// Returns the payload of a success, for a failure that keeps it as `partial_data`.
     #[must_use]
     pub fn into_data(self) -> Option<Map<String, Value>> {
         match self.0.outcome {
@@ -262,16 +263,16 @@ impl Serialize for Envelope {
     }
 }
 
-/// What a module changes about the common contract. The default is the contract without a module.
+/// The changes of a module to the common contract. The default is the contract without a module.
 #[derive(Debug, Clone, Copy)]
 pub struct Strictness<'a> {
-    /// Which forms of `meta.risk` pass.
+    /// The accepted forms of `meta.risk`.
     pub risk: RiskForm<'a>,
-    /// How many insights pass and what each must have.
+    /// The insight limits.
     pub insights: insights::Limit,
-    /// Whether `rationale` may be an object (modules of format v1 and v0).
+    /// True if `rationale` may be an object (modules of format v1 and v0).
     pub rationale_object: bool,
-    /// Whether a failure may hand over what exists of the result.
+    /// True if a failure may carry a partial result.
     pub partial_allowed: bool,
 }
 
@@ -286,7 +287,7 @@ impl Default for Strictness<'_> {
     }
 }
 
-/// Finds everything that is wrong with a finished envelope. An empty list means that it is valid.
+/// Returns all violations of a finished envelope. An empty list means that it is valid.
 #[must_use]
 pub fn check(value: &Value, strictness: Strictness<'_>) -> Vec<Violation> {
     let Value::Object(members) = value else {
@@ -368,7 +369,7 @@ fn check_failure(members: &Map<String, Value>, strictness: Strictness<'_>, found
     }
 }
 
-/// What a failure that came from a stream carries besides.
+/// Additional members of a failure that came from a stream.
 const STREAM_MEMBERS: [OptionalMember; 2] = [
     ("streaming", |value| value == &Value::Bool(true), "expected `true`"),
     (

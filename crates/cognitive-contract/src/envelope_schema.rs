@@ -1,5 +1,5 @@
 //! The envelope contract as a JSON Schema, for editors, gateways and other languages.
-//! Made of the same constants as the check in `envelope.rs`; a test holds the two together.
+//! Built from the same constants as the check in `envelope.rs`; a test keeps them consistent.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::insights::MAX_LIMIT;
 use crate::meta::EXPLAIN_LIMIT;
 use crate::risk_level::Risk;
 
-/// The Draft-07 schema of an envelope, independent of any module.
+/// Returns the Draft-07 schema of an envelope, independent of any module.
 #[must_use]
 pub fn json_schema() -> Value {
     json!({
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
     use crate::envelope::{Strictness, check};
 
-    /// Every single change to a full envelope is judged alike by the schema and by the code.
+    /// Schema and code agree on every single change to a full envelope.
     #[test]
     fn env_008_schema_and_check_agree_on_mutations() {
         let validator = jsonschema::draft7::new(&json_schema()).unwrap();
@@ -188,7 +188,7 @@ mod tests {
                 for replacement in &replacements {
                     let mut value = seed.clone();
                     *value.pointer_mut(&path).unwrap() = replacement.clone();
-                    // An absent `extensions` object is a place that only module schemas type.
+                    // Only module schemas define a type for the `extensions` object, which may be absent.
                     if path == "/data/extensions" {
                         continue;
                     }

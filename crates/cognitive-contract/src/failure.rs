@@ -1,5 +1,6 @@
-//! A run that did not work out: one published code, what happened, what to do, and what was already there.
-//! Building one never logs, and its texts never carry secrets; the surface that ends the request logs it once.
+//! A failed run: one published code, a message, a suggestion, and any partial result.
+//! Building a failure never logs, and its texts never contain secrets. The surface that ends the request logs
+//! it once.
 
 use std::fmt;
 
@@ -11,18 +12,18 @@ use crate::meta::{Confidence, Meta};
 use crate::risk_level::Risk;
 use crate::violation::{Violation, summarise};
 
-/// Why a run failed. Turns into exactly one failure envelope.
+/// The reason why a run failed. Converts into exactly one failure envelope.
 ///
-/// Boxed, because it travels in the error half of many results and must not make the good half expensive. It is an error of
-/// the usual kind, so that `?` works with it; its texts are the code, the message and the hint.
+/// Boxed, because it is the error type of many results and must not enlarge their success case. Implements
+/// `Error`, so that `?` works with it. Its texts are the code, the message and the hint.
 #[derive(Clone)]
 #[must_use = "a failure has to reach the caller as an envelope"]
 pub struct Failure(Box<FailureParts>);
 
-/// `details.kind` of a run that was called off.
+/// `details.kind` of a cancelled run.
 const CANCELLED: &str = "cancelled";
 
-/// Whether an envelope is that of a run that its caller called off. There is nothing to recover then.
+/// Returns whether the caller cancelled the run of this envelope. Such a run has nothing to recover.
 #[must_use]
 pub fn was_cancelled(envelope: &Envelope) -> bool {
     let details = envelope.error().and_then(|error| error.members().get("details"));
@@ -32,23 +33,23 @@ pub fn was_cancelled(envelope: &Envelope) -> bool {
 #[derive(Debug, Clone)]
 struct FailureParts {
     code: ErrorCode,
-    /// The code in a spelling that the catalogue does not have, of a module that has codes of its own.
+    /// A code of the module itself, which the catalogue does not contain.
     own_code: Option<String>,
     message: String,
     blame: Blame,
     confidence: Confidence,
     risk: Risk,
-    /// Where it differs from the code's default.
+    /// Set if it differs from the code's default.
     recoverable: Option<bool>,
     suggestion: Option<String>,
-    /// The same for somebody who calls from elsewhere and cannot type a command here.
+    /// The suggestion for a remote caller, who cannot type a command here.
     remote_suggestion: Option<String>,
     details: Map<String, Value>,
     partial_data: Option<Map<String, Value>>,
 }
 
 impl Failure {
-    /// A failure with the code's own defaults for blame, confidence and risk.
+    /// A failure with the code's defaults for blame, confidence and risk.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self(Box::new(FailureParts {
             code,
@@ -67,7 +68,7 @@ impl Failure {
 
     /// A failure that lists every broken rule in `error.details.violations`.
     pub fn of_violations(code: ErrorCode, violations: &[Violation]) -> Self {
-        // What gave the code comes first: the message must not talk about something else.
+        // The violations with this code come first, so that the message matches the code.
         let mut violations: Vec<&Violation> = violations.iter().collect();
         violations.sort_by_key(|each| each.code != code);
         Self::new(code, summarise(&violations)).with_detail("violations", json!(violations))
@@ -80,22 +81,22 @@ impl Failure {
             .with_detail("kind", json!("module_invalid"))
     }
 
-    /// A configuration file that cannot be used. Without it nobody knows which model to ask, so it is E4001, with
-    /// `details.kind = "configuration"`: the caller's input was not even looked at.
+    /// An unusable configuration file. Without it the model to call is unknown, so the code is E4001 with
+    /// `details.kind = "configuration"`. The caller's input was not read.
     pub fn misconfigured(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::ProviderUnavailable, message)
             .blaming(Blame::Operator)
             .with_detail("kind", json!("configuration"))
     }
 
-    /// A run that its caller called off: E2010 with `details.kind = "cancelled"`, and nobody is to blame.
+    /// A run cancelled by its caller: E2010 with `details.kind = "cancelled"`. No party is blamed.
     pub fn cancelled(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::StreamInterrupted, message)
             .blaming(Blame::Nobody)
             .with_detail("kind", json!(CANCELLED))
     }
 
-    /// The same failure under a code that says more, such as E2011 for a lack of time in a stream.
+    /// Replaces the code with a more specific one, such as E2011 for a stream that ran out of time.
     pub fn recoded(mut self, code: ErrorCode) -> Self {
         if self.0.blame == self.0.code.blame() {
             self.0.blame = code.blame();
@@ -105,32 +106,32 @@ impl Failure {
         self
     }
 
-    /// Says whose fault it is where that differs from the code's default.
+    /// Overrides the party that the code blames by default.
     pub fn blaming(mut self, blame: Blame) -> Self {
         self.0.blame = blame;
         self
     }
 
-    /// Says whether anything can cure it where that differs from the code's default.
+    /// Overrides whether the failure is recoverable.
     pub fn with_recoverable(mut self, recoverable: bool) -> Self {
         self.0.recoverable = Some(recoverable);
         self
     }
 
-    /// What the reader can do, concrete enough to paste.
+    /// Sets the suggestion for the reader, concrete enough to paste.
     pub fn suggest(mut self, suggestion: impl Into<String>) -> Self {
         self.0.suggestion = Some(suggestion.into());
         self.0.remote_suggestion = None;
         self
     }
 
-    /// What a caller of a server can do instead, where the suggestion names a command or a flag of this program.
+    /// Sets the suggestion for a remote caller, if the local one names a command or a flag of this program.
     pub fn suggest_remotely(mut self, suggestion: impl Into<String>) -> Self {
         self.0.remote_suggestion = Some(suggestion.into());
         self
     }
 
-    /// The failure for somebody who calls from elsewhere: commands and flags are for whoever runs the server.
+    /// Adapts the suggestion for a remote caller: commands and flags are for the server operator only.
     pub fn for_remote_caller(mut self) -> Self {
         let names_command = |hint: &String| hint.contains("`cogn ") || hint.contains("`--");
         if let Some(own) = self.0.remote_suggestion.take() {
@@ -147,13 +148,14 @@ impl Failure {
         self
     }
 
-    /// Hands over what exists of the result. `None` leaves the member out.
+    /// Sets the partial result. `None` omits the member.
     pub fn with_partial(mut self, partial: Option<Map<String, Value>>) -> Self {
         self.0.partial_data = partial;
         self
     }
 
-    /// Keeps what the model said of its own answer; only codes that are about that answer use it (E2001).
+    /// Keeps the model's own confidence, and its risk if higher. Applies only to codes about the answer itself
+    /// (E2001).
     pub fn with_model_view(mut self, confidence: Confidence, risk: Risk) -> Self {
         if self.0.code.confidence() == DefaultConfidence::OfTheModel {
             self.0.confidence = confidence;
@@ -162,26 +164,26 @@ impl Failure {
         self
     }
 
-    /// The published code. A code of the module's own is [`number`](Self::number), and `E4000` here.
+    /// Returns the published code. For a module's own code this is `E4000`; see [`number`](Self::number).
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         self.0.code
     }
 
-    /// The number of the code, such as `E2001`, or the module's own spelling.
+    /// Returns the number of the code, such as `E2001`, or the module's own code.
     #[must_use]
     pub fn number(&self) -> &str {
         self.0.own_code.as_deref().unwrap_or(self.0.code.number())
     }
 
-    /// What exists of the result.
+    /// Returns the partial result.
     #[must_use]
     pub fn partial_data(&self) -> Option<&Map<String, Value>> {
         self.0.partial_data.as_ref()
     }
 
-    /// The failure of a whole whose part of this name failed so: what can be done about it and what is known of it are the same,
-    /// the rest is the whole's own. (COMP-081)
+    /// The failure of a composition whose part `name` failed. Keeps code, recoverability and details of the
+    /// part; the other fields are the composition's own. (COMP-081)
     pub fn of_part(self, name: &str) -> Self {
         let part = *self.0;
         let mut failure = Self::new(part.code, format!("module `{name}` failed: {}", part.message));
@@ -193,7 +195,7 @@ impl Failure {
         failure.with_detail("module", json!(name))
     }
 
-    /// What a failed envelope says, as a failure.
+    /// Converts a failed envelope into a failure.
     pub(crate) fn of_envelope(
         meta: &Meta,
         error: &ErrorBody,
@@ -216,19 +218,19 @@ impl Failure {
         failure
     }
 
-    /// What happened.
+    /// Returns the error message.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// What the reader can do, if there is something.
+    /// Returns the suggestion for the reader, if there is one.
     #[must_use]
     pub fn suggestion(&self) -> Option<&str> {
         self.0.suggestion.as_deref()
     }
 
-    /// The failure as the caller sees it.
+    /// Converts the failure into the envelope that the caller receives.
     #[must_use]
     pub fn into_envelope(self) -> Envelope {
         let parts = *self.0;
@@ -255,7 +257,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What `main` prints of an error: the code, the message and the hint. The alternate form holds everything.
+/// The text that `main` prints for an error: code, message and hint. The alternate form shows all fields.
 impl fmt::Debug for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if f.alternate() {
@@ -286,7 +288,7 @@ mod tests {
         assert_eq!(value["error"]["suggestion"], "add it");
     }
 
-    // COMP-081, D-16: whether a later call may help, and what kind of trouble it was, hold for the whole as for the part.
+    // COMP-081, D-16: recoverability and kind of a failure are the same for the composition as for the part.
     #[test]
     fn comp_081_d_16_a_whole_fails_as_its_part_did() {
         let refused = Failure::new(ErrorCode::ProviderUnavailable, "the key is not valid")
@@ -365,7 +367,7 @@ mod tests {
         assert!(failure.message().starts_with("`/data/extensions/insights`"), "{}", failure.message());
     }
 
-    // ERR-008: neither the input nor the provider has to do with it.
+    // ERR-008: neither the input nor the provider is the cause.
     #[test]
     fn err_008_a_cancelled_run_and_a_faulty_configuration_blame_nobody_else() {
         let cancelled = Failure::cancelled("by the client").into_envelope();

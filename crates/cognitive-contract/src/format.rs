@@ -1,12 +1,12 @@
-//! The formats that a module folder can have, told apart by file names and manifest keys.
-//! The manifest's `version` is the module's own and plays no part.
+//! The formats of a module folder, detected by file names and manifest keys.
+//! The manifest's `version` is the module's own version and is ignored here.
 
 use std::fmt;
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// A module format. The order is the order of age.
+/// A module format. The order is oldest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum Format {
     /// Six files; recognised and readable, deprecated.
@@ -27,8 +27,8 @@ pub enum Format {
 }
 
 impl Format {
-    /// Tells the format from the names of the files in the folder. Names are compared exactly.
-    /// A folder with `module.yaml` is at least v2.1; [`Format::of_manifest`] says more.
+    /// Detects the format from the file names in the folder. Names are compared exactly. A folder with
+    /// `module.yaml` is at least v2.1; [`Format::of_manifest`] is more specific.
     #[must_use]
     pub fn of_files<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<Self> {
         let mut found = None;
@@ -44,7 +44,7 @@ impl Format {
         found
     }
 
-    /// The sub-version of a `module.yaml`.
+    /// Returns the sub-version of a `module.yaml`.
     #[must_use]
     pub fn of_manifest(manifest: &Value) -> Self {
         let has = |keys: &[&str]| keys.iter().any(|key| manifest.get(key).is_some());
@@ -57,13 +57,13 @@ impl Format {
         }
     }
 
-    /// Whether answers of this format are always wrapped.
+    /// Returns whether answers of this format are always wrapped.
     #[must_use]
     pub fn is_legacy(self) -> bool {
         self <= Self::V21
     }
 
-    /// The name of the format.
+    /// Returns the name of the format.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -75,7 +75,7 @@ impl Format {
         }
     }
 
-    /// What a user of an old format is told; `None` for current formats.
+    /// Returns the deprecation notice of an old format; `None` for current formats.
     #[must_use]
     pub fn deprecation(self) -> Option<&'static str> {
         match self {

@@ -1,4 +1,4 @@
-//! Insights: what a model noticed beyond its schema, kept in `data.extensions.insights` within a limit.
+//! Insights: observations of a model beyond its schema, in `data.extensions.insights`, up to a limit.
 //! Drops nothing: too many insights fail the run with E3004.
 
 use cognitive_schema::MAX_VIOLATIONS;
@@ -12,23 +12,23 @@ const INSIGHTS: &str = "/data/extensions/insights";
 /// The most insights that any manifest may allow.
 pub const MAX_LIMIT: u64 = 20;
 
-/// How many insights pass, and whether each must say where it belongs.
+/// The limit on insights, and whether each must name its mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
-    /// Whether there may be any at all.
+    /// True if insights are allowed.
     pub enabled: bool,
-    /// How many.
+    /// The maximum number of insights.
     pub max_items: u64,
-    /// Whether `suggested_mapping` is required.
+    /// True if `suggested_mapping` is required.
     pub mapping_required: bool,
 }
 
 impl Limit {
-    /// What holds where no module says otherwise.
+    /// The limit without a module.
     pub const WIDEST: Self = Self { enabled: true, max_items: MAX_LIMIT, mapping_required: true };
 }
 
-/// Finds what is wrong with the insights of a payload. The paths are those of the whole envelope.
+/// Returns the violations of the insights in a payload. Paths are relative to the whole envelope.
 #[must_use]
 pub fn check(data: &Map<String, Value>, limit: Limit) -> Vec<Violation> {
     let Some(insights) = data.get("extensions").and_then(|extensions| extensions.get("insights")) else {

@@ -1,9 +1,9 @@
-//! JSON texts: strict parsing with a depth limit, and where a text is wrong.
-//! Refuses what RFC 8259 refuses, and nesting beyond what any schema needs.
+//! Strict JSON parsing with a depth limit, and the position of an error.
+//! Refuses everything that RFC 8259 refuses, and nesting deeper than [`MAX_DEPTH`].
 
 use serde_json::Value;
 
-/// What is wrong with a JSON text, and where.
+/// A JSON syntax error and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JsonError {
     /// The reason.
@@ -13,7 +13,7 @@ pub struct JsonError {
 }
 
 impl JsonError {
-    /// Line and column in the text, both from 1, in characters.
+    /// Returns line and column in the text, both from 1, in characters.
     #[must_use]
     pub fn position(&self, text: &str) -> (usize, usize) {
         let before = text.get(..self.offset).unwrap_or(text);
@@ -22,10 +22,10 @@ impl JsonError {
     }
 }
 
-/// How many lists and objects may stand within each other. The parser refuses more by itself.
+/// The maximum nesting of lists and objects, which the parser itself enforces.
 pub const MAX_DEPTH: usize = 127;
 
-/// Parses a JSON text. Nesting beyond [`MAX_DEPTH`] is refused by the parser itself.
+/// Parses a JSON text. The parser refuses nesting beyond [`MAX_DEPTH`].
 pub fn parse(text: &str) -> Result<Value, JsonError> {
     serde_json::from_str(text).map_err(|error| {
         let full = error.to_string();

@@ -1,10 +1,10 @@
-//! When two JSON values are the same, and which one is less: numbers by value, texts exact, nothing is converted.
+//! Equality and order of JSON values: numbers by value, strings exactly. Converts no types.
 
 use std::cmp::Ordering;
 
 use serde_json::{Number, Value};
 
-/// Deep equality in which `0` is `0.0`. The order of members plays no part.
+/// Returns whether two values are deeply equal. `0` equals `0.0`, and the order of members is ignored.
 #[must_use]
 pub fn same(left: &Value, right: &Value) -> bool {
     match (left, right) {
@@ -21,7 +21,8 @@ pub fn same(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// The order of two numbers, or of two texts by code points. Nothing else has one, not even `null` and `null`.
+/// Returns the order of two numbers, or of two strings by code points. All other pairs have none, not even
+/// `null` and `null`.
 #[must_use]
 pub fn order(left: &Value, right: &Value) -> Option<Ordering> {
     match (left, right) {
@@ -31,7 +32,7 @@ pub fn order(left: &Value, right: &Value) -> Option<Ordering> {
     }
 }
 
-/// Whole numbers are compared as such: two large ones can be the same float and yet differ.
+/// Integers are compared as integers: two large ones can be the same float and still differ.
 fn number_order(left: &Number, right: &Number) -> Option<Ordering> {
     match (left.as_i128(), right.as_i128()) {
         (Some(left), Some(right)) => Some(left.cmp(&right)),

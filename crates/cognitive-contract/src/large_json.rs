@@ -1,42 +1,43 @@
-//! JSON texts that are mostly one long string, such as a picture as base64: parsed without a second copy of it.
-//! Judges nothing itself: the parser sees the same text with a short mark in place of each long string, and a text that
-//! it refuses is left as it is for whoever wants to say why.
+//! Parses JSON texts that are mostly one long string, such as a base64 image, without copying that string.
+//! Validates nothing itself: the parser sees the text with a short marker in place of each long string. A
+//! refused text stays unchanged, so that the caller can report the error.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::ops::Range;
 
 use serde_json::Value;
 
-/// A string from this length on is long, in bytes. A shorter one is copied sooner than it is found.
+/// The minimum length of a long string, in bytes. Copying a shorter one is faster than finding it.
 const LONG: usize = 256 << 10;
-/// How many bytes are looked at together.
+/// The number of bytes that are scanned at once.
 const BLOCK: usize = 1 << 10;
-/// How many letters without anything special make it worth while to look at blocks.
+/// The number of plain characters after which scanning in blocks pays off.
 const HEAD: usize = 64;
 
-/// Parses a JSON text with long strings in it, and uses its memory for the longest of them; it is empty afterwards.
-/// `None` for any other text, also for one that is no JSON: it stays as it is, to be parsed as usual.
+/// Parses a JSON text with long strings and reuses its buffer for the longest of them; the text is empty
+/// afterwards. Returns `None` for any other text, including invalid JSON. Such a text stays unchanged, to be
+/// parsed as usual.
 pub fn parse(text: &mut String) -> Option<Value> {
     if text.len() < LONG {
         return None;
     }
     let places = long_strings(text.as_bytes());
-    // Nobody can have written the mark: it did not exist when the text was written.
+    // The text cannot contain the marker, which is random and newer than the text.
     let mark = format!("{:016x}{:016x}-", random(), random());
     let mut value = serde_json::from_str(&marked(text, &places, &mark)?).ok()?;
     put_back(&mut value, &mark, &mut taken(text, places));
     Some(value)
 }
 
-/// Whether a text stands in JSON as it is, between quotes and without escapes. Fast, also for one without an end.
+/// Returns whether a text needs no escapes inside a JSON string. Fast for long texts.
 #[must_use]
 pub fn is_plain(text: &[u8]) -> bool {
-    // A whole block at a time and no way out in its middle, which is what a processor does best.
+    // Checks a whole block without an early exit, which the compiler can vectorise.
     let has_special = |block: &[u8]| block.iter().fold(false, |found, byte| found | is_special(*byte));
     !text.chunks(BLOCK).any(has_special)
 }
 
-/// Whether a byte means something else, or nothing, inside a string of JSON.
+/// Returns whether a byte must be escaped inside a JSON string.
 #[must_use]
 #[inline]
 pub fn is_special(byte: u8) -> bool {
@@ -47,8 +48,8 @@ fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// Where the long strings stand that are values and have no escapes, without their quotes. In a text that is no JSON
-/// these may be anything; it does not parse afterwards.
+/// Finds the long strings that are values without escapes, and returns their ranges without quotes. For invalid
+/// JSON the ranges are arbitrary; that text fails to parse afterwards.
 fn long_strings(text: &[u8]) -> Vec<Range<usize>> {
     let (mut found, mut at) = (Vec::new(), 0);
     while let Some(open) = text.get(at..).and_then(|rest| rest.iter().position(|byte| *byte == b'"')) {
@@ -64,7 +65,7 @@ fn long_strings(text: &[u8]) -> Vec<Range<usize>> {
     found
 }
 
-/// Where the string of JSON ends whose inside begins here, and whether it is plain.
+/// Finds the end of the JSON string whose content starts at `start`, and whether it has no escapes.
 #[must_use]
 pub fn end_of_string(text: &[u8], start: usize) -> Option<(usize, bool)> {
     let rest = text.get(start..)?;
@@ -82,8 +83,8 @@ pub fn end_of_string(text: &[u8], start: usize) -> Option<(usize, bool)> {
     }
 }
 
-/// The text of a member of the object that a JSON text is, if it stands there without escapes: told from the bytes, without
-/// a value being built. For somebody who has to know one thing before all is read.
+/// Returns a string member of the top-level object, unless it contains escapes. Scans the bytes without
+/// building a value, for callers that need one member before they parse the rest.
 #[must_use]
 pub fn member<'a>(text: &'a [u8], name: &str) -> Option<&'a str> {
     let (mut at, mut depth, mut is_name) = (0, 0_usize, false);
@@ -117,7 +118,7 @@ fn string_after_colon(text: &[u8]) -> Option<&str> {
     std::str::from_utf8(value.get(..end)?).ok().filter(|_| plain)
 }
 
-/// The text with marks in place of the long strings; `None` if there are none.
+/// Returns the text with markers in place of the long strings; `None` if there are none.
 fn marked(text: &str, places: &[Range<usize>], mark: &str) -> Option<String> {
     let (mut short, mut at) = (String::new(), 0);
     for (number, place) in places.iter().enumerate() {
@@ -130,7 +131,7 @@ fn marked(text: &str, places: &[Range<usize>], mark: &str) -> Option<String> {
     Some(short)
 }
 
-/// The long strings themselves. All but the longest are copied; that one stays where it is.
+/// Returns the long strings. All but the longest are copied; the longest keeps the buffer of the text.
 fn taken(text: &mut String, places: Vec<Range<usize>>) -> Vec<String> {
     let longest = places.iter().enumerate().max_by_key(|(_, place)| place.len()).map(|(number, _)| number);
     let copy = |(number, place): (usize, &Range<usize>)| match text.get(place.clone()) {
@@ -142,7 +143,7 @@ fn taken(text: &mut String, places: Vec<Range<usize>>) -> Vec<String> {
     if let Some((place, string)) = longest.and_then(|at| places.get(at).zip(strings.get_mut(at))) {
         whole.truncate(place.end);
         whole.drain(..place.start);
-        // Among many long strings, one must not keep the room of all.
+        // One of many long strings must not keep the memory of all.
         if whole.capacity() / 2 > whole.len() {
             whole.shrink_to_fit();
         }

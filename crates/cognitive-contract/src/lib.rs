@@ -1,30 +1,43 @@
-//! The law of Cognitive Modules, as code.
+//! The rules of Cognitive Modules, as code: error codes, envelopes, manifests, policies and the ports of the
+//! runtime.
 //!
-//! A *module* is an AI task with a contract: a manifest says what it may do, a prompt tells the model what to do,
-//! a schema says what goes in and out. Whatever happens, a run answers with one [`envelope`]:
-//! `{ok, meta, data}` or `{ok: false, meta, error, partial_data?}`. Middleware routes on `meta` — how sure
-//! ([`Confidence`]), how risky ([`Risk`]), in one line why — and never needs to read `data`.
+//! A *module* is an AI task with a contract. Its manifest says what the module may do, its prompt tells the
+//! model what to do, and its schema describes input and output. Every run answers with one [`envelope`]:
+//! `{ok, meta, data}` or `{ok: false, meta, error, partial_data?}`. Middleware routes on `meta` and never needs
+//! to read `data`: `meta` holds the [`Confidence`], the [`Risk`] and a one-line explanation.
 //!
-//! Read the modules below in order and you know the domain:
+//! Suggested reading order:
 //!
-//! 1. [`code`] — every published error code and whose fault it is; [`failure`] — a run that did not work out.
-//! 2. [`meta`], [`envelope`] — the answer, valid by construction, and the check of foreign answers.
-//! 3. [`format`](mod@format), [`manifest`] — how a module is written down, and what holds where the author is silent.
-//! 4. [`module`] — manifest, compiled contract ([`cognitive_schema`]) and prompt together, judging answers.
-//! 5. The laws about answers: [`insights`] (insights), [`risk`] (aggregation), [`tier`] (the exec gate),
-//!    [`repair`] (form, never meaning), [`wrap_v21`] (old answers).
-//! 6. [`media`] — pictures, sound, film and documents. [`context`] — what a run may know besides its input. [`policy`] — tools and callers; [`capabilities`] — what a runtime can do and what it does when asked for more;
-//!    [`compose`] — modules made of modules; [`json_cmp`] — when two values are the same;
-//!    [`json`] — how texts are parsed; [`numbers`] — when reading would change a number; [`tools`] — what a model may call while it works; [`ports`] — what the runtime needs from outside. [`stream`] — an answer in pieces, written and read by one definition.
-//!    [`thinking`] — a bounded thought before the answer. [`trained`] — what a model has learned from labelled cases.
+//! 1. [`code`]: every published error code and who has to act on it. [`failure`]: a failed run. [`violation`]:
+//!    one broken rule.
+//! 2. [`meta`], [`envelope`]: the answer, valid by construction, and the check of answers from elsewhere.
+//!    [`envelope_schema`]: the same contract as a JSON Schema.
+//! 3. [`format`](mod@format), [`manifest`]: the file formats of a module and the defaults of its manifest.
+//! 4. [`module`]: manifest, compiled contract ([`cognitive_schema`]) and prompt together. It checks answers.
+//! 5. Rules about answers: [`insights`] (observations beyond the schema), [`risk`] (aggregation), [`tier`] (the
+//!    `exec` gate), [`repair`] (form, never meaning), [`wrap_v21`] (answers of older formats).
+//! 6. Building blocks of a run: [`media`], [`context`] (data besides the input), [`tools`], [`policy`] (allowed tools
+//!    and callers), [`capabilities`] (what a runtime supports), [`compose`] (modules made of modules),
+//!    [`thinking`] (a bounded thought before the answer), [`trained`] (weights learned from labelled cases),
+//!    [`stream`] (an answer in chunks).
+//! 7. [`ports`]: the traits that a runtime implements or receives; [`batch_service`], [`spending`] and [`span`]
+//!    are further ones.
 //!
 //! [`run_settings`] — the options of a run and the rule that merges them. [`review`] — answers that people judge, and what that says about confidence; [`archive`] — questions about past runs.
 //! [`workshop`] — the files of modules for those who change them. [`address`] — addresses and paths as others may read them. [`editor_schema`] — schemas as editors want them.
 //! [`built`] — what a text takes once it is read. [`SharedText`] — texts that many calls send, written once.
 //!
-//! This crate does no I/O: it opens no file and no socket, reads no clock and no environment, prints nothing.
-//! What needs a door to the outside is handed in. It never panics on anything that a caller, a module author or a
-//! model can influence.
+//! - JSON: [`json`] (strict parsing), [`json_cmp`] (equality and order), [`numbers`] (numbers that parsing
+//!   would change), [`large_json`] (very long strings), [`built`] (memory of a parsed text), [`editor_schema`].
+//! - Cost: [`money`], [`prices`].
+//! - Records: [`archive`] (queries about past runs), [`review`] (human decisions and calibration), [`trace`].
+//! - Text: [`text`], [`address`] (URLs and paths without secrets), [`SharedText`] (a text that many calls
+//!   send).
+//! - Files: [`workshop`] (editing modules and their cases).
+//!
+//! This crate does no I/O: it opens no file and no socket, reads no clock and no environment, and prints
+//! nothing. Everything external is passed in. It never panics on data that a caller, a module author
+//! or a model controls.
 //!
 //! ```
 //! use cognitive_contract::Envelope;

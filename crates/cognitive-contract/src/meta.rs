@@ -1,5 +1,5 @@
-//! The control plane: confidence, risk and explain, which middleware routes on without reading `data`.
-//! Fills nothing in and clamps nothing: an out-of-range value is a violation.
+//! The control plane: confidence, risk and explain. Middleware routes on it without reading `data`.
+//! Fills in and clamps nothing: an out-of-range value is a violation.
 
 use std::fmt;
 
@@ -14,9 +14,9 @@ use crate::text::{self, pointer};
 use crate::usage::Usage;
 use crate::violation::{OptionalMember, Violation};
 
-/// The most code points that `meta.explain` may have.
+/// The maximum length of `meta.explain`, in code points.
 pub const EXPLAIN_LIMIT: usize = 280;
-/// Members that the runtime alone sets about a run.
+/// Members that only the runtime sets.
 pub const OF_THE_RUNTIME: [&str; 10] = [
     "trace_id",
     "model",
@@ -29,12 +29,12 @@ pub const OF_THE_RUNTIME: [&str; 10] = [
     "provenance",
     CALIBRATED_CONFIDENCE,
 ];
-/// The member with the tokens of a run.
+/// The member with the token counts of a run.
 pub(crate) const USAGE: &str = "usage";
-/// A member that only compositions need.
+/// A member that only compositions use.
 pub(crate) const CONFIDENCE_AGGREGATION: &str = "confidence_aggregation";
 
-/// How sure the module is that it met its contract, not a calibrated probability of being right.
+/// The module's confidence that it met its contract; not a calibrated probability of being right.
 /// Invariant: within 0..=1.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize)]
 #[serde(transparent)]
@@ -47,9 +47,9 @@ impl fmt::Display for Confidence {
 }
 
 impl Confidence {
-    /// Nothing is known.
+    /// No confidence: nothing is known.
     pub const ZERO: Self = Self(0.0);
-    /// What a successful answer without a confidence of its own is given.
+    /// The confidence of a successful answer that states none.
     pub const DEFAULT: Self = Self(0.5);
 
     /// A confidence, if `value` is within 0..=1.
@@ -58,25 +58,25 @@ impl Confidence {
         (0.0..=1.0).contains(&value).then_some(Self(value))
     }
 
-    /// The number.
+    /// Returns the number.
     #[must_use]
     pub fn get(self) -> f64 {
         self.0
     }
 }
 
-/// `meta.risk` as it may stand in an envelope.
+/// The value of `meta.risk` in an envelope.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum RiskValue {
     /// One of the four words.
     Level(Risk),
-    /// `{custom, reason}`, where the module's own meta schema admits it and enums are extensible.
+    /// `{custom, reason}`, if the module's own meta schema allows it and its enums are extensible.
     Custom(Map<String, Value>),
 }
 
 impl RiskValue {
-    /// The level for aggregation: a custom risk counts as medium.
+    /// Returns the level for aggregation: a custom risk counts as medium.
     #[must_use]
     pub fn level(&self) -> Risk {
         match self {
@@ -86,21 +86,21 @@ impl RiskValue {
     }
 }
 
-/// A checked control plane. Members beyond the three required ones are kept in `extra`.
+/// A checked control plane. `extra` holds the members beyond the three required ones.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Meta {
-    /// How sure the module is.
+    /// The module's confidence.
     pub confidence: Confidence,
-    /// How much harm acting on the answer could do.
+    /// The harm that acting on the answer could do.
     pub risk: RiskValue,
     explain: String,
-    /// `trace_id`, `model`, `latency_ms`, `warnings` and whatever else was given.
+    /// `trace_id`, `model`, `latency_ms`, `warnings` and all other members.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl Meta {
-    /// A control plane; `explain` is cut to its first 280 code points.
+    /// A control plane. Truncates `explain` to 280 code points.
     #[must_use]
     pub fn new(confidence: Confidence, risk: Risk, explain: &str) -> Self {
         Self {
@@ -111,7 +111,7 @@ impl Meta {
         }
     }
 
-    /// The one-line summary, at most 280 code points.
+    /// Returns the one-line summary, at most 280 code points.
     #[must_use]
     pub fn explain(&self) -> &str {
         &self.explain
@@ -128,23 +128,23 @@ impl Meta {
         }
     }
 
-    /// Tokens of all calls of the run, if a service counted them (`meta.usage`).
+    /// Returns the tokens of all calls of the run, if a service counted them (`meta.usage`).
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {
         self.extra.get(USAGE).map(Usage::from_value)
     }
 
-    /// Says what a run cost.
+    /// Sets the tokens and cost of a run.
     pub fn set_usage(&mut self, usage: Usage) {
         self.extra.insert(USAGE.to_owned(), usage.to_value());
     }
 
-    /// What a run cost taken out, for one who adds it to something else.
+    /// Removes and returns the tokens and cost of a run, to add them to another total.
     pub fn take_usage(&mut self) -> Option<Usage> {
         self.extra.shift_remove(USAGE).as_ref().map(Usage::from_value)
     }
 
-    /// Takes a checked object apart. `None` when [`check`] would have found something.
+    /// Takes a checked object apart. Returns `None` where [`check`] would have reported a violation.
     pub(crate) fn from_checked(object: Map<String, Value>) -> Option<Self> {
         let (mut confidence, mut risk, mut explain, mut extra) = (None, None, None, Map::new());
         for (name, value) in object {
@@ -165,9 +165,9 @@ impl Meta {
 /// A notice for `meta.warnings`: a published code, or a word such as `REPAIRED` or `DEPRECATED`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Warning {
-    /// A published code or one of our words in capitals.
+    /// A published code, or one of our words in capitals.
     pub code: String,
-    /// What happened, for people.
+    /// The message, for people.
     pub message: String,
 }
 
@@ -179,19 +179,19 @@ impl Warning {
     }
 }
 
-/// Which forms of `meta.risk` are let through.
+/// The accepted forms of `meta.risk`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RiskForm<'a> {
     /// The four words only.
     Words,
     /// Also the object `{<tag>: 1–32 characters, reason}`.
     WordsOrCustom {
-        /// Name of the member that holds the unknown value.
+        /// The name of the member that holds the unknown value.
         tag: &'a str,
     },
 }
 
-/// Finds what is wrong with a `meta` object of a finished envelope.
+/// Returns the violations of the `meta` object of a finished envelope.
 #[must_use]
 pub fn check(meta: &Map<String, Value>, risk_form: RiskForm<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
@@ -237,7 +237,7 @@ fn check_risk(value: Option<&Value>, form: RiskForm<'_>, found: &mut Vec<Violati
     }
 }
 
-/// Whether `object` is a custom enum value: `tag` of 1–32 characters and a `reason`.
+/// Returns whether `object` is a custom enum value: `tag` of 1–32 characters and a `reason`.
 pub(crate) fn is_custom(object: &Map<String, Value>, tag: &str) -> bool {
     let named = object.get(tag).and_then(Value::as_str);
     named.is_some_and(|name| !name.is_empty() && text::fits(name, MAX_CUSTOM_LENGTH))
@@ -257,7 +257,7 @@ fn check_explain(value: Option<&Value>, found: &mut Vec<Violation>) {
 }
 
 fn check_optional(meta: &Map<String, Value>, found: &mut Vec<Violation>) {
-    // Most models write what is required and nothing else.
+    // Fast path: most models write only the required members.
     if meta.keys().all(|name| matches!(name.as_str(), "confidence" | "risk" | "explain")) {
         return;
     }
@@ -293,14 +293,15 @@ fn check_optional(meta: &Map<String, Value>, found: &mut Vec<Violation>) {
     }
 }
 
-/// How good something that was generated is, by scores that the model may leave out. What a score goes up to is not
-/// said anywhere. (EXT-CONF)
+/// Returns whether a value is a valid `generation_quality`: optional scores for generated media. The
+/// specification defines no maximum score. (EXT-CONF)
 fn is_generation_quality(value: &Value) -> bool {
     let scores = ["prompt_adherence", "aesthetic_score", "technical_quality"];
     value.is_object() && scores.iter().all(|name| value.get(name).is_none_or(Value::is_number))
 }
 
-/// How sure the module is of each part of something that takes time. (EXT-CONF)
+/// Returns whether a value is a valid `temporal_confidence`: the confidence in each part of a timed medium.
+/// (EXT-CONF)
 fn is_temporal_confidence(value: &Value) -> bool {
     let sure = |value: &Value| value.as_f64().and_then(Confidence::new).is_some();
     let lists = ["segments", "low_confidence_regions"];
@@ -365,7 +366,7 @@ mod tests {
         assert_eq!(serde_json::to_value(&meta).unwrap(), kept);
     }
 
-    // EXT-CONF: typed, and passed through with whatever else stands in them.
+    // EXT-CONF: known members are typed, and unknown ones pass through.
     #[test]
     fn ext_conf_what_is_said_of_confidence_is_typed() {
         let with = |name: &str, value: Value| {

@@ -1,5 +1,5 @@
-//! A loaded module: manifest, compiled contract, prompt. Judges answers by the module's own law.
-//! Comes from `cognitive-library` whatever the format on disk was; nothing here knows files.
+//! A loaded module: manifest, compiled contract and prompt. Checks answers against the module's own rules.
+//! `cognitive-library` builds it from every format on disk; this file knows no files.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -28,23 +28,23 @@ use crate::violation::{Side, Violation};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Module {
-    /// What it may do, all defaults decided.
+    /// The manifest, with all defaults resolved.
     pub manifest: Manifest,
-    /// What goes in and out.
+    /// The contract of input and output.
     pub contract: Arc<Contract>,
-    /// What the model reads.
+    /// The prompt for the model.
     pub prompt: String,
-    /// Where it was loaded from, for paths that are relative to it; `None` for one that came from no directory.
+    /// The folder that it was loaded from, for relative paths; `None` for a module without a folder.
     pub folder: Option<PathBuf>,
-    /// Worked examples, in the order in which the model reads them. The contract accepts each of them.
+    /// Worked examples, in the order in which the model reads them. Each satisfies the contract.
     pub examples: Vec<WorkedExample>,
-    /// What models have learned from its labelled cases.
+    /// The trained models: weights learned from the module's labelled cases.
     pub trained: Arc<[TrainedModel]>,
-    /// The format of its folder.
+    /// The format of the module's folder.
     pub format: Format,
-    /// Notices about the module itself, such as its age.
+    /// Notices about the module itself, such as a deprecated format.
     pub warnings: Vec<Warning>,
-    /// What exactly was loaded.
+    /// The hashes of the loaded files.
     pub digest: Digest,
     explains_envelope: bool,
     made_of: MadeOf,
@@ -52,10 +52,10 @@ pub struct Module {
     instructions: Arc<OnceLock<SharedText>>,
 }
 
-/// An input and the answer that a model should give to it.
+/// An input with the expected answer of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkedExample {
-    /// What the author calls it.
+    /// The author's name for it.
     pub name: String,
     /// The input.
     pub input: Value,
@@ -63,31 +63,31 @@ pub struct WorkedExample {
     pub answer: Value,
 }
 
-/// SHA-256 of what was loaded, in lower-case hex, for receipts. Empty for a module that came from no files.
+/// SHA-256 hashes of the loaded files, in lower-case hex, for receipts. Empty for a module without files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Digest {
-    /// Of all files that were read, with their names.
+    /// The hash of all files that were read, with their names.
     pub module: String,
-    /// Of `schema.json`.
+    /// The hash of `schema.json`.
     pub schema: String,
 }
 
-/// The contract in the dialect of each target, written when it is first asked for.
+/// The contract in the schema dialect of each target, generated on first use.
 #[derive(Debug, Clone, Default)]
 struct ProviderSchemas(Arc<[OnceLock<Arc<ProviderSchema>>; SchemaTarget::ALL.len()]>);
 
-/// Whether schemas are enforced. The envelope contract always is.
+/// The level of schema enforcement. The envelope contract is always enforced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Enforcement {
-    /// Everything.
+    /// All schemas are enforced.
     #[default]
     Full,
-    /// The envelope contract only (`--no-validate`).
+    /// Only the envelope contract is enforced (`--no-validate`).
     EnvelopeOnly,
 }
 
 impl Module {
-    /// Puts the parts together.
+    /// Builds a module from its parts.
     #[must_use]
     pub fn new(manifest: Manifest, contract: Contract, prompt: String, format: Format) -> Self {
         let deprecation = format.deprecation().map(|message| Warning::new("DEPRECATED", message));
@@ -114,8 +114,8 @@ impl Module {
         }
     }
 
-    /// The same module in another tier: how freely it speaks, how exactly it must be read and how sure it has to be
-    /// are those of the tier. Its contract stays what the author wrote, and is shared.
+    /// Returns the same module in another tier. The tier sets how freely the module answers, how strictly its
+    /// answers are parsed and how confident they must be. The author's contract is unchanged and shared.
     #[must_use]
     pub fn in_tier(&self, tier: Tier) -> Self {
         let mut module = self.clone();
@@ -123,7 +123,7 @@ impl Module {
         module
     }
 
-    /// The contract in the dialect of a target; written once per module.
+    /// Returns the contract in the schema dialect of a target; generated once per module.
     #[must_use]
     pub fn provider_schema(&self, target: SchemaTarget) -> Arc<ProviderSchema> {
         let write = || Arc::new(provider_schema(&self.contract, &self.envelope_rules(), target));
@@ -134,19 +134,19 @@ impl Module {
         }
     }
 
-    /// The envelope contract of this module as one Draft-07 schema that needs no other file.
+    /// Returns the envelope contract of this module as one self-contained Draft-07 schema.
     #[must_use]
     pub fn envelope_schema(&self) -> Value {
         envelope_schema(&self.contract, &self.envelope_rules())
     }
 
-    /// What a caller of this module sends and gets, for descriptions such as `OpenAPI`.
+    /// Returns the request and response schemas of this module, for descriptions such as `OpenAPI`.
     #[must_use]
     pub fn plain_sections(&self) -> PlainSections {
         plain_sections(&self.contract, &self.envelope_rules())
     }
 
-    /// What holds for the envelope of this module besides its schemas.
+    /// Returns the envelope rules of this module besides its schemas.
     #[must_use]
     pub fn envelope_rules(&self) -> EnvelopeRules<'_> {
         let manifest = &self.manifest;
@@ -171,31 +171,32 @@ impl Module {
         }
     }
 
-    /// Whether the module is made of itself alone: it has no parts, and its prompt calls no module.
+    /// Returns whether the module has no parts and its prompt calls no module.
     #[must_use]
     pub fn stands_alone(&self) -> bool {
         self.made_of.stands_alone
     }
 
-    /// The calls and values in the prompt; read once, when the module was made.
+    /// Returns the calls and values in the prompt, parsed once when the module was built.
     #[must_use]
     pub fn directives(&self) -> &Directives {
         &self.made_of.directives
     }
 
-    /// What the module is made of, compiled once; `None` if it stands alone. The error is that its composition is wrong.
+    /// Returns the composition of the module, compiled once; `None` if the module stands alone. Fails if the
+    /// composition is invalid.
     pub fn composition(&self) -> Result<Option<&Composition>, Failure> {
         self.made_of.composition(self.manifest.composition.as_ref())
     }
 
-    /// The instructions of the module, where nothing in them depends on a run; made when they are first asked for, from
-    /// what the module was then.
+    /// Returns the instructions of the module, if they do not depend on a run. The first call builds them from
+    /// the module as it is then; later calls return the same text.
     #[must_use]
     pub fn instructions(&self, make: impl FnOnce() -> String) -> SharedText {
         self.instructions.get_or_init(|| make().into()).clone()
     }
 
-    /// The failure of an input that breaks the contract.
+    /// The failure for an input that violates the contract.
     pub(crate) fn refuse_input(&self, found: &[Violation]) -> Failure {
         let name = &self.manifest.name;
         Failure::of_violations(ErrorCode::InvalidInput, found)
@@ -203,8 +204,8 @@ impl Module {
             .suggest_remotely(format!("`GET /api/modules/{name}` shows what the module takes"))
     }
 
-    /// Adds a worked example; the error is what the contract has against its answer.
-    /// Whether the input fits is for its section of the contract to say.
+    /// Adds a worked example. Fails with the violations of its answer.
+    /// Does not check the input, which has its own section in the contract.
     pub fn add_example(&mut self, name: &str, input: Value, answer: Value) -> Result<(), Vec<Violation>> {
         let ordered = in_order(&self.contract, &self.envelope_rules(), &answer);
         self.accept(answer, Enforcement::Full).map_err(|(_, found)| found)?;
@@ -212,21 +213,21 @@ impl Module {
         Ok(())
     }
 
-    /// Everything that is wrong with a finished envelope of this module. No repair.
+    /// Returns all violations of a finished envelope of this module. Repairs nothing.
     #[must_use]
     pub fn envelope_violations(&self, value: &Value, enforcement: Enforcement) -> Vec<Violation> {
         let mut found = match enforcement {
             Enforcement::Full => self.schema_violations(value),
             Enforcement::EnvelopeOnly => Vec::new(),
         };
-        // Most answers are right, and then there is nothing to compare with.
+        // Fast path: most answers have no schema violation, so there is nothing to compare with.
         if found.is_empty() {
             found = envelope::check(value, self.strictness());
             found.truncate(MAX_VIOLATIONS);
             return found;
         }
-        // The module's own schema has often said the same; one complaint per place is enough. Too many insights are
-        // said whatever else is wrong there, because they decide the code.
+        // The module's own schema often reports the same place; one violation per place is enough. Too many
+        // insights are always reported, because they determine the code.
         let said: HashSet<(String, bool)> = found.iter().map(place).collect();
         let further = envelope::check(value, self.strictness()).into_iter();
         let is_new = |violation: &Violation| {
@@ -238,7 +239,7 @@ impl Module {
         found
     }
 
-    /// Reads a finished envelope of this module, or gives it back with everything that is wrong.
+    /// Parses a finished envelope of this module. An invalid one is returned with all its violations.
     pub fn accept(
         &self,
         value: Value,
@@ -255,7 +256,7 @@ impl Module {
         Envelope::from_checked(value).ok_or_else(|| (Value::Null, vec![unread()]))
     }
 
-    /// What the schemas admit and the module's other rules do not: custom values under strict enums.
+    /// Returns violations of rules beyond the schemas: custom values under strict enums.
     #[must_use]
     pub fn rule_violations(&self, value: &Value) -> Vec<Violation> {
         let Some(data) = value.get("data") else { return Vec::new() };
@@ -298,13 +299,13 @@ impl Module {
         found
     }
 
-    /// What this module changes about the common envelope contract.
+    /// Returns the changes of this module to the common envelope contract.
     #[must_use]
     pub fn strictness(&self) -> Strictness<'_> {
         let tag = self.manifest.enums.unknown_tag.as_str();
         let open = self.contract.meta().is_some() && self.manifest.enums.strategy == EnumStrategy::Extensible;
         Strictness {
-            // Whether this module's meta schema admits the object is for that schema to say.
+            // Only the module's meta schema decides whether the object is allowed.
             risk: if open { RiskForm::WordsOrCustom { tag } } else { RiskForm::Words },
             insights: self.manifest.overflow.limit(),
             rationale_object: self.format <= Format::V1,
@@ -312,13 +313,13 @@ impl Module {
         }
     }
 
-    /// Whether the module's own prompt tells the model about the envelope.
+    /// Returns whether the module's own prompt describes the envelope.
     #[must_use]
     pub fn explains_envelope(&self) -> bool {
         self.explains_envelope
     }
 
-    /// The payload that a failed run may hand over: the model's own, unrepaired.
+    /// Returns the partial result of a failed run: the model's own payload, unrepaired.
     #[must_use]
     pub fn partial_data(&self, mut original: Map<String, Value>) -> Option<Map<String, Value>> {
         if !self.manifest.failure.partial_allowed {
@@ -331,8 +332,8 @@ impl Module {
     }
 }
 
-/// Whether a text tells a model about the envelope: by its name, or by its members. Whole words count, so that
-/// "metadata" and "look" do not.
+/// Returns whether a text describes the envelope, by its name or by its members. Only whole words count, so
+/// that "metadata" and "look" do not match.
 #[must_use]
 pub fn explains_envelope(prompt: &str) -> bool {
     let lower = prompt.to_lowercase();
@@ -346,7 +347,7 @@ pub fn explains_envelope(prompt: &str) -> bool {
     })
 }
 
-/// Where a violation stands, and whether it is about too many insights.
+/// The place of a violation, and whether it is about too many insights.
 fn place(violation: &Violation) -> (String, bool) {
     (violation.path.clone(), violation.code == ErrorCode::OverflowLimit)
 }
@@ -355,7 +356,7 @@ fn judge(section: &Section, value: &Value, prefix: &str) -> impl Iterator<Item =
     Violation::find(section, value, Side::Output).into_iter().map(move |each| each.below(prefix))
 }
 
-/// Judges an error that the model made. A code in another spelling of the same number counts as that number.
+/// Validates an error that the model returned. A code in another spelling of the same number is accepted.
 fn judge_error(section: &Section, error: &Value) -> Vec<Violation> {
     let found: Vec<Violation> = judge(section, error, "/error").collect();
     if found.is_empty() {
@@ -375,11 +376,11 @@ fn judge_error(section: &Section, error: &Value) -> Vec<Violation> {
     if spellings.into_iter().any(respelled) { Vec::new() } else { found }
 }
 
-/// The published code for a list of violations of an answer.
+/// Returns the published code for the violations of an answer.
 ///
-/// Too many insights are always E3004. What breaks a schema or the envelope is E3001. Only where both are
-/// satisfied does the further rule give its own code: E3003 for a blank rationale, E3005 for a refused value, E3006 for
-/// a medium that the module does not give.
+/// Too many insights are always E3004. A violation of a schema or of the envelope is E3001. If only further
+/// rules are violated, the code is theirs: E3003 for a blank rationale, E3005 for a refused enum value, E3006
+/// for a media kind that the module does not produce.
 #[must_use]
 pub fn output_code(found: &[Violation]) -> ErrorCode {
     let is_further_rule = |violation: &Violation| {

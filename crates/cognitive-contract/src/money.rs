@@ -1,5 +1,6 @@
-//! Money, exactly: US dollars as a whole number of picodollars, so that sums never round. A price per million tokens with
-//! up to six decimals is a whole number of picodollars per token. Refuses amounts that it could not keep exactly.
+//! Exact money: US dollars as a whole number of picodollars, so that sums never round. A price per million
+//! tokens with up to six decimals is a whole number of picodollars per token.
+//! Refuses amounts that it cannot represent exactly.
 
 use std::fmt;
 
@@ -8,34 +9,35 @@ use serde_json::{Number, Value};
 
 /// The currency of every amount.
 pub const CURRENCY: &str = "USD";
-/// How many of them a dollar has.
+/// Units per dollar.
 const PER_DOLLAR: u64 = 1_000_000_000_000;
-/// How many decimals of a dollar that is.
+/// The decimals of a dollar in that unit.
 const DECIMALS: usize = 12;
 
-/// An amount of US dollars. Sums end at some 18 million dollars: what would be more stays there, and is above every limit.
+/// An amount of US dollars. Sums saturate at about 18 million dollars, which is above every limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
 pub struct Money(u64);
 
 impl Money {
-    /// Nothing.
+    /// Zero.
     pub const ZERO: Self = Self(0);
-    /// More than anybody allows.
+    /// The maximum, above every limit.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// So many picodollars.
+    /// Creates an amount from picodollars.
     #[must_use]
     pub const fn from_pico(pico: u64) -> Self {
         Self(pico)
     }
 
-    /// The same as a number of picodollars.
+    /// Returns the amount in picodollars.
     #[must_use]
     pub const fn pico(self) -> u64 {
         self.0
     }
 
-    /// An amount in dollars, such as `0.05`. `None` if it is no such number, is negative, or has more than twelve decimals.
+    /// Parses an amount in dollars, such as `0.05`. Returns `None` if it is not a number, is negative, or has
+    /// more than twelve decimals.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
@@ -58,7 +60,7 @@ impl Money {
         whole.checked_mul(PER_DOLLAR)?.checked_add(part).map(Self)
     }
 
-    /// Small amounts are written like this by whoever prints floats.
+    /// Parses scientific notation, in which many programs print small floats.
     fn from_scientific(text: &str) -> Option<Self> {
         let (digits, exponent) = text.split_once(['e', 'E'])?;
         let exponent: i32 = exponent.parse().ok()?;
@@ -73,29 +75,29 @@ impl Money {
         Self::parse(&plain)
     }
 
-    /// Both together.
+    /// Returns the sum, saturating.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// What is left of it; nothing if the other is more.
+    /// Returns the difference; zero if the other amount is larger.
     #[must_use]
     pub const fn minus(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// So many times as much.
+    /// Returns the product, saturating.
     #[must_use]
     pub const fn times(self, count: u64) -> Self {
         Self(self.0.saturating_mul(count))
     }
 
-    /// As a number of JSON, in dollars. Up to nine thousand dollars it is exact.
+    /// Converts into a JSON number, in dollars. Exact up to nine thousand dollars.
     #[must_use]
     pub fn to_number(self) -> Number {
         let text = self.to_string();
-        // A whole number stays one: programs of other languages would take the point away.
+        // A whole amount is written as an integer, because other languages would drop the `.0` anyway.
         if let Ok(whole) = text.parse::<u64>() {
             return whole.into();
         }
@@ -103,7 +105,7 @@ impl Money {
         dollars.unwrap_or_else(|| Number::from(0))
     }
 
-    /// What such a number says, or a text with one.
+    /// Parses a JSON number, or a string that contains one.
     #[must_use]
     pub fn from_value(value: &Value) -> Option<Self> {
         match value {
@@ -120,7 +122,7 @@ impl std::iter::Sum for Money {
     }
 }
 
-/// In dollars, without zeros that say nothing: `0.0125`.
+/// Prints dollars without trailing zeros: `0.0125`.
 impl fmt::Display for Money {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = format!("{}.{:0>DECIMALS$}", self.0 / PER_DOLLAR, self.0 % PER_DOLLAR);

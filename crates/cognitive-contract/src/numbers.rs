@@ -1,6 +1,6 @@
-//! Numbers that would not survive being read: integers beyond 64 bits, decimals longer than a float can tell apart, and
-//! what no float can hold (D-10). One rule for inputs and answers. Judges no other syntax and changes nothing: a text
-//! that is no JSON gives what its numbers say, and whoever parses it says the rest.
+//! Detects numbers that parsing would change: integers beyond 64 bits, decimals with more digits than a float
+//! keeps, and numbers out of range (D-10). Inputs and answers follow the same rule.
+//! Validates no other syntax and changes nothing: the parser reports invalid JSON.
 
 use serde::Serialize;
 use serde_json::json;
@@ -11,26 +11,26 @@ use crate::large_json;
 use crate::text::pointer;
 use crate::violation::Violation;
 
-/// Digits that every float keeps. A shorter number without an exponent needs no closer look.
+/// Digits that every float keeps. A shorter number without an exponent needs no further check.
 const SAFE_DIGITS: usize = 15;
-/// How many numbers of one text are listed. Further ones are of the same kind.
+/// The maximum number of findings per text.
 pub const MAX_COUNT: usize = 20;
-/// How much of a number is shown.
+/// The displayed length of a number.
 const SHOWN: usize = 60;
 
-/// A number that would have another value after being read and written again.
+/// A number whose value would change if it were parsed and written again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Rounded {
-    /// JSON pointer to it.
+    /// JSON pointer to the number.
     pub path: String,
-    /// The number as it was written, cut if it is very long.
+    /// The number as written, truncated if very long.
     pub written: String,
-    /// Whether it is beyond what can be held at all.
+    /// True if the number is too large for a float.
     pub overflows: bool,
 }
 
 impl Rounded {
-    /// The number at a place, if reading would change it. `written` is a number as RFC 8259 writes it.
+    /// Returns the number at `path` if parsing would change it. `written` is in the number syntax of RFC 8259.
     #[must_use]
     pub fn of(path: &str, written: &str) -> Option<Self> {
         let fate = fate(written);
@@ -43,11 +43,11 @@ impl Rounded {
     }
 }
 
-/// The numbers of a JSON text that reading would change, the first twenty of them.
+/// Returns the numbers of a JSON text that parsing would change, at most the first twenty.
 #[must_use]
 pub fn rounded(text: &str) -> Vec<Rounded> {
     let mut walk = NumberWalk { text: text.as_bytes(), at: 0 };
-    // Hardly any text has such a number, so places are looked up only if there is one.
+    // Fast path: hardly any text has such a number, so places are computed only after a match.
     while let Some(number) = walk.next_number() {
         if fate(number) != NumberFate::Kept {
             return with_places(text);
@@ -56,7 +56,8 @@ pub fn rounded(text: &str) -> Vec<Rounded> {
     Vec::new()
 }
 
-/// The refusal of an input with such numbers in it: what reached the model would not be what the caller sent.
+/// Returns the refusal of an input with such numbers. Otherwise the model would receive other values than the
+/// caller sent.
 #[must_use]
 pub fn refusal(text: &str) -> Option<Failure> {
     let code = ErrorCode::InvalidInput;
@@ -89,13 +90,13 @@ fn fate(written: &str) -> NumberFate {
         Ok(value) if value.is_infinite() => NumberFate::Lost,
         Ok(value) if decimal(written) == decimal(&format!("{value:e}")) => NumberFate::Kept,
         Ok(_) => NumberFate::Rounded,
-        // No number at all, which is for the parser to say.
+        // Not a number; the parser reports it.
         Err(_) => NumberFate::Kept,
     }
 }
 
-/// Sign, digits without zeros around them, and the power of ten of the last digit: equal for equal values only. An
-/// exponent that no integer holds is far beyond every float, so it counts as the largest.
+/// Returns the sign, the significant digits, and the power of ten of the last digit. Two results are equal only
+/// for equal values. An exponent beyond 64 bits is clamped; it is far outside every float anyway.
 fn decimal(written: &str) -> (bool, String, i64) {
     let unsigned = written.strip_prefix('-').unwrap_or(written);
     let (mantissa, exponent) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));
@@ -113,7 +114,7 @@ fn decimal(written: &str) -> (bool, String, i64) {
     (unsigned.len() < written.len(), significant.to_owned(), exponent - fraction_digits + dropped)
 }
 
-/// Goes through a JSON text from number to number. Strings are passed over by their length.
+/// Iterates over the numbers of a JSON text and skips strings.
 struct NumberWalk<'a> {
     text: &'a [u8],
     at: usize,
@@ -130,14 +131,14 @@ impl<'a> NumberWalk<'a> {
         }
     }
 
-    /// Moves behind the string that opens here.
+    /// Skips the string that starts here.
     fn string(&mut self) -> Option<()> {
         let (end, _) = large_json::end_of_string(self.text, self.at + 1)?;
         self.at = end + 1;
         Some(())
     }
 
-    /// The number that starts here; the walk goes on behind it.
+    /// Returns the number that starts here and moves past it.
     fn number(&mut self) -> Option<&'a str> {
         let rest = self.text.get(self.at..)?;
         let belongs = |byte: &&u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
@@ -147,7 +148,7 @@ impl<'a> NumberWalk<'a> {
     }
 }
 
-/// The same walk with the place of each number.
+/// The same scan, with the JSON pointer of each number.
 fn with_places(text: &str) -> Vec<Rounded> {
     let mut walk = NumberWalk { text: text.as_bytes(), at: 0 };
     let mut open: Vec<Level> = Vec::new();
@@ -177,11 +178,11 @@ fn with_places(text: &str) -> Vec<Rounded> {
     found
 }
 
-/// An object or list that is open.
+/// An open object or list.
 struct Level {
-    /// Whether the next string is a name.
+    /// True if the next string is a member name.
     names: bool,
-    /// The present member of an object; `None` in a list.
+    /// The current member of an object; `None` in a list.
     name: Option<String>,
     index: usize,
     is_object: bool,

@@ -1,11 +1,12 @@
-//! What a module may trigger: tools by name and class, and who may run it.
-//! Binds the module, not the runtime's own plumbing: the model call and media the caller sent are not judged here.
+//! Rules for what a module may trigger: tools by name and class, and who may run it.
+//! Applies to the module, not to the runtime itself: its model calls and the caller's media are not checked
+//! here.
 
 use crate::code::ErrorCode;
 use crate::failure::Failure;
 use crate::manifest::{Allow, AllowedTools, Manifest, Policies, ToolPolicy};
 
-/// What a tool touches. A policy that denies the class denies the tool.
+/// The resources that a tool accesses. A policy that denies the class denies the tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ToolClass {
@@ -50,27 +51,27 @@ impl ToolClass {
 pub struct OfferedTool<'a> {
     /// Its name.
     pub name: &'a str,
-    /// What it touches, beyond what its name already says.
+    /// Its classes, in addition to those of its name.
     pub classes: &'a [ToolClass],
 }
 
-/// Why a module may not use a tool; `None` allows it. A denied tool is neither offered nor executed.
+/// Returns why a module may not use a tool; `None` allows it. A denied tool is neither offered nor executed.
 #[must_use]
 pub fn tool_refusal(manifest: &Manifest, tool: OfferedTool<'_>) -> Option<Failure> {
     ToolLaw { policies: &manifest.policies, lists: vec![&manifest.tools] }.refusal(tool)
 }
 
-/// What binds the use of tools: the manifest of a module and those of the modules that call it. Deny wins. (COMP-090)
+/// The rules for the use of tools: those of the module and of all modules that call it. Deny wins. (COMP-090)
 #[derive(Debug, Clone)]
 pub struct ToolLaw<'a> {
-    /// What all of them together let it reach.
+    /// The combined policies of all of them.
     pub policies: &'a Policies,
-    /// The lists of all of them, its own first.
+    /// The tool lists of all of them, the module's own first.
     pub lists: Vec<&'a AllowedTools>,
 }
 
 impl ToolLaw<'_> {
-    /// Why a tool may not be used; `None` allows it.
+    /// Returns why a tool may not be used; `None` allows it.
     #[must_use]
     pub fn refusal(&self, tool: OfferedTool<'_>) -> Option<Failure> {
         let name = tool.name;
@@ -134,7 +135,7 @@ pub enum Caller {
     Agent,
 }
 
-/// Why a caller may not run a module; `None` allows it.
+/// Returns why a caller may not run a module; `None` allows it.
 #[must_use]
 pub fn invocation_refusal(manifest: &Manifest, caller: Caller) -> Option<Failure> {
     let (allowed, who) = match caller {
@@ -190,7 +191,7 @@ mod tests {
         assert!(!allowed(manifest, "calculator"));
     }
 
-    // COMP-090: what a caller does not list, its children do not use either.
+    // COMP-090: a module may not use a tool that one of its callers does not list.
     #[test]
     fn comp_090_pol_003_the_lists_of_callers_count_too() {
         let manifest = |tools: Value| Manifest::from_value(&json!({ "tools": tools }), Format::V22).unwrap();

@@ -1,4 +1,4 @@
-//! The future that ports return.
+//! The future type of the ports.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,5 +1,5 @@
-//! What the runtime needs from outside, as traits: modules, a model, a listener, an audit log, a store of context.
-//! No implementation lives here except the ones that do nothing.
+//! The ports of the runtime: traits for modules, a model, a listener, an audit log and a context store.
+//! Contains no implementations, except those that do nothing.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -27,33 +27,34 @@ use crate::usage::{as_member, as_milliseconds};
 
 /// Finds and loads modules by name.
 pub trait ModuleSource: Send + Sync {
-    /// A module, ready to run.
+    /// Loads a module, ready to run.
     fn module(&self, name: &str) -> Result<Arc<Module>, Failure>;
 
-    /// The names of all modules that can be found, in order.
+    /// Returns the names of all modules that can be found, in order.
     fn names(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// The same with a mark for each that changes whenever the module does; `None` where nobody can tell.
+    /// Returns the same names, each with a version stamp that changes whenever the module does; `None` if
+    /// unknown.
     fn marks(&self) -> Vec<(String, Option<u64>)> {
         self.names().into_iter().map(|name| (name, None)).collect()
     }
 
-    /// A module for somebody who looks at all of them once and runs none.
+    /// Loads a module for a listing. Caches should not store it: a list must not evict modules that are run.
     fn glance(&self, name: &str) -> Result<Arc<Module>, Failure> {
         self.module(name)
     }
 }
 
-/// A model behind some service, or in this process. Always streams; a whole answer is one piece.
+/// A model behind a service, or in this process. Always streams; a whole answer is one piece.
 /// Dropping the future of [`ask`](Provider::ask) cancels the call and closes its connection.
 pub trait Provider: Send + Sync {
     /// The part before the slash in `meta.model`, such as `openai`.
     fn name(&self) -> &str;
 
-    /// What tells it apart from others of its name: where it is asked, and which model. Another one may answer otherwise, so
-    /// what is kept of its answers is kept under this. Holds no secret.
+    /// Returns a cache key that distinguishes providers of the same name, by address and model. Cached answers
+    /// are stored under it, because another model may answer differently. Contains no secret.
     fn identity(&self) -> String {
         String::new()
     }
@@ -68,50 +69,51 @@ pub trait Provider: Send + Sync {
         None
     }
 
-    /// Whether the provider can be brought to answer in JSON at all.
+    /// Returns whether the provider can be made to answer in JSON at all.
     fn structured_output(&self) -> bool {
         true
     }
 
-    /// What it can do besides, in the words of `preferred_capabilities`. Only a provider that names
-    /// [`FUNCTION_CALLING`](crate::tools::FUNCTION_CALLING) is handed tools.
+    /// Returns its other capabilities, in the words of `preferred_capabilities`. Only a provider that lists
+    /// [`FUNCTION_CALLING`](crate::tools::FUNCTION_CALLING) receives tools.
     fn capabilities(&self) -> &[&str] {
         &["json_mode"]
     }
 
-    /// What it is known not to be able to do, in the words of `required_capabilities`. What is neither here nor among the
-    /// capabilities is not known, and nobody is refused for it.
+    /// Returns the capabilities that it is known to lack, in the words of `required_capabilities`. A word in
+    /// neither list is unknown and never causes a refusal.
     fn lacks(&self) -> &[&str] {
         &[]
     }
 
-    /// What it takes of a kind of media; `None` if it takes none of it.
+    /// Returns the accepted form of a media kind; `None` if it accepts none.
     fn takes(&self, _: Category) -> Option<AcceptedForm> {
         None
     }
 
-    /// Whether its answers may come with a kind of media beside their text.
+    /// Returns whether its answers may contain this media kind in addition to text.
     fn gives(&self, _: Category) -> bool {
         false
     }
 
-    /// Where requests go, for the audit. `None` if nothing ever leaves, as with saved replies.
+    /// Returns the destination of requests, for the audit. `None` if nothing leaves the process, as with saved
+    /// replies.
     fn destination(&self) -> Option<Destination> {
         Some(Destination::default())
     }
 
-    /// The request that it would send for a call, for people who want to see it; `None` if it sends none. A name of a
-    /// variable stands in the place of every secret.
+    /// Returns the request that it would send for a call, for display; `None` if it sends none. Each secret is
+    /// replaced by the name of its variable.
     fn rendered(&self, _: &ModelCall) -> Option<RenderedRequest> {
         None
     }
 
-    /// Whether what it is asked stays on this machine.
+    /// Returns whether requests stay on this machine.
     fn stays_here(&self) -> bool {
         self.destination().is_none()
     }
 
-    /// Asks the model. Text and attempts go to `sink` as they happen; the summary follows at the end.
+    /// Calls the model. Text and attempts go to `sink` as they happen; the summary follows at the end.
     fn ask<'a>(
         &'a self,
         call: &'a ModelCall,
@@ -119,82 +121,85 @@ pub trait Provider: Send + Sync {
     ) -> PortFuture<'a, Result<ModelEnd, ProviderError>>;
 }
 
-/// Where a request goes, as far as a provider says.
+/// The destination of a request, as far as a provider reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Destination {
-    /// The model that is asked for.
+    /// The requested model.
     pub model: Option<String>,
-    /// The address, without anything secret in it.
+    /// The address, without secrets.
     pub address: Option<String>,
 }
 
 impl Destination {
-    /// The model as records and figures name it: `provider/model`, or the provider alone where it names none.
+    /// Returns the model in the form of records and statistics: `provider/model`, or the provider alone if no
+    /// model is set.
     #[must_use]
     pub fn asked(&self, provider: &str) -> String {
         self.model.as_ref().map_or_else(|| provider.to_owned(), |model| format!("{provider}/{model}"))
     }
 }
 
-/// A request to a service as people may see it.
+/// A request to a service, in a form for display.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RenderedRequest {
-    /// Such as `POST`.
+    /// The HTTP method, such as `POST`.
     pub method: String,
-    /// Where it goes.
+    /// The target URL.
     pub url: String,
-    /// Name and value of each header, in order. `$NAME` stands where the value of a secret variable would.
+    /// Name and value of each header, in order. `$NAME` replaces the value of a secret variable.
     pub headers: Vec<(String, String)>,
-    /// What is sent.
+    /// The request body.
     pub body: Value,
 }
 
-/// What a model is asked.
+/// A call to a model.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the call")]
 pub struct ModelCall {
-    /// What to do and how to answer. Most calls of a module share it.
+    /// The task and the form of the answer. Most calls of a module share this text.
     pub instructions: SharedText,
     /// Worked examples, oldest first. Each is a turn of the conversation before the real input.
     pub examples: Vec<Example>,
-    /// What models have learned from labelled cases of the module. Only those that run in this process can use it.
+    /// Trained models of the module. Only providers that run in this process can use them.
     pub trained: Arc<[TrainedModel]>,
-    /// What to do it with; data, never instructions.
+    /// The input of the task; data, never instructions.
     pub input: String,
-    /// The module that asks. Not for the model; recorded replies are told apart by it.
+    /// The calling module. Not sent to the model; recorded replies are matched by it.
     pub module: String,
-    /// Media that belong to the input, in its order, each in a form that the provider [takes](Provider::takes).
+    /// Media of the input, in its order, each in a form that the provider [takes](Provider::takes).
     pub media: Vec<MediaPart>,
-    /// Whether the answer may come with media beside its text.
+    /// True if the answer may contain media in addition to text.
     pub wants_media: bool,
-    /// 0 is deterministic.
+    /// The sampling temperature; 0 is deterministic.
     pub temperature: f64,
-    /// Seed of the model, where the provider supports one.
+    /// The random seed, if the provider supports one.
     pub seed: Option<u64>,
-    /// Maximum length of the answer, in tokens.
+    /// The maximum length of the answer, in tokens.
     pub max_output_tokens: Option<u64>,
-    /// Whether that limit has to be kept, because somebody pays by it: a service that does not take it is not asked without.
+    /// True if `max_output_tokens` is a hard limit, because a budget depends on it. A service that rejects the
+    /// limit is not called without it.
     pub keeps_limit: bool,
-    /// Whether instructions and examples are the same in every call of the module, so that a service may keep them.
+    /// True if instructions and examples are the same in every call of the module, so that a service may cache
+    /// them.
     pub has_stable_prefix: bool,
-    /// How long the model may think before it answers, in tokens, besides the answer; 0 is not at all. Without it the
-    /// model does what it does unasked.
+    /// The thinking budget in tokens, in addition to the answer; 0 disables thinking. `None` leaves the model's
+    /// default.
     pub thinking: Option<u32>,
-    /// The time for the whole call, all attempts together.
+    /// The timeout of the whole call, including all attempts.
     pub timeout: Duration,
-    /// The contract in the provider's own words.
+    /// The contract in the provider's schema dialect.
     pub schema: Option<Arc<ProviderSchema>>,
-    /// What the model may call before it answers; usually nothing.
+    /// The tools that the model may call before it answers; usually none.
     pub tools: Vec<Arc<ToolSpec>>,
-    /// The turns since the input in which it did, oldest first.
+    /// The turns since the input in which the model called tools, oldest first.
     pub rounds: Vec<ToolRound>,
-    /// Whether it has called enough and has to answer now.
+    /// True if the model may call no more tools and has to answer now.
     pub answer_now: bool,
 }
 
 impl ModelCall {
-    /// A call with its text and the usual limits.
+    /// A call with its text and default limits.
     #[must_use]
     pub fn new(instructions: impl Into<SharedText>, input: String, temperature: f64) -> Self {
         Self {
@@ -220,54 +225,55 @@ impl ModelCall {
     }
 }
 
-/// One worked example: what somebody sent and what the model should have said.
+/// One worked example: an input and the expected answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Example {
-    /// The turn of the user, in the form of [`ModelCall::input`].
+    /// The user turn, in the form of [`ModelCall::input`].
     pub input: String,
-    /// The turn of the model: one whole envelope.
+    /// The model turn: one whole envelope.
     pub answer: String,
 }
 
-/// Receives what happens during a call.
+/// Receives the events of a call.
 pub trait CallSink: Send {
-    /// Takes the next piece of text. Pieces come from one attempt only, the last.
+    /// Receives the next piece of text. All pieces come from one attempt, the last.
     fn piece(&mut self, text: &str);
 
-    /// Takes note of an attempt that is over, good or bad.
+    /// Records a finished attempt, successful or not.
     fn attempt(&mut self, attempt: Attempt);
 
-    /// Takes note of how the text that follows is bound to the contract. A provider that does not say leaves it open.
+    /// Records how the following text is bound to the contract. Providers that do not report it never call
+    /// this.
     fn bound(&mut self, _: DecodeMode) {}
 
-    /// Asked before a provider repeats a request: whether one more may leave. The runtime itself has let the first one
-    /// leave. After an error nothing is sent, and the call ends with it.
+    /// Called before a provider repeats a request, to ask for permission. The runtime has already permitted the
+    /// first request. After an error nothing is sent, and the call ends with that error.
     fn before_retry(&mut self) -> PortFuture<'_, Result<(), ProviderError>> {
         Box::pin(std::future::ready(Ok(())))
     }
 }
 
-/// One try at a call.
+/// One attempt of a call.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Attempt {
-    /// How the answer was bound to the contract.
+    /// The way in which the answer was bound to the contract.
     pub decode: DecodeMode,
     /// The HTTP status, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// `ok`, or what went wrong, without secrets.
+    /// `ok`, or the error, without secrets.
     pub outcome: String,
-    /// What is known of it besides, if it failed.
+    /// Details of a failed attempt.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub failed: Option<FailedTry>,
-    /// Tokens that a failed try cost, if the service counted them. Those of a good one are in [`ModelEnd`].
+    /// Tokens of a failed attempt, if the service counted them. Those of a successful one are in [`ModelEnd`].
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_member")]
     pub usage: Option<Usage>,
-    /// The model that a failed try heard of.
+    /// The model that the service reported in a failed attempt.
     #[serde(skip)]
     pub model: Option<String>,
-    /// How long it took.
+    /// The duration.
     #[serde(rename = "elapsed_ms", serialize_with = "as_milliseconds")]
     pub elapsed: Duration,
 }
@@ -281,7 +287,7 @@ impl Attempt {
     }
 }
 
-/// How the model was held to the contract while it wrote.
+/// The way in which the model was bound to the contract while it wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -290,49 +296,49 @@ pub enum DecodeMode {
     NativeSchema,
     /// A grammar allowed only valid tokens.
     Grammar,
-    /// The service promised JSON of any shape.
+    /// The service guaranteed JSON of any shape.
     JsonMode,
-    /// Only the prompt asked for it.
+    /// Only the prompt requested it.
     Prompt,
     /// A saved reply.
     Replay,
 }
 
-/// How an answer ended.
+/// The end of an answer.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ModelEnd {
-    /// The model as the service named it.
+    /// The model name that the service returned.
     pub model: String,
-    /// Why there is no more text.
+    /// The reason why the text ends.
     pub finish: Finish,
-    /// How the answer was bound to the contract.
+    /// The way in which the answer was bound to the contract.
     pub decode: DecodeMode,
     /// Tokens, if the service counted them.
     pub usage: Option<Usage>,
-    /// What `meta.confidence` was measured from, if the model did not make it up itself: `calibrated_decisions`,
+    /// The source of `meta.confidence`, unless the model stated it itself: `calibrated_decisions`,
     /// `label_probability` or `token_probability`.
     pub confidence_from: Option<&'static str>,
-    /// The hash of the weights, where the model is a file on this machine.
+    /// The hash of the weights, if the model is a local file.
     pub weights_sha256: Option<String>,
-    /// The tools that it wants called before it goes on. With any, the text is no answer yet.
-    /// No more than [`MAX_CALLS`](crate::tools::MAX_CALLS) and one.
+    /// The tools that the model wants to call before it continues. If there are any, the text is not the answer
+    /// yet. At most [`MAX_CALLS`](crate::tools::MAX_CALLS) plus one.
     pub tool_calls: Vec<ToolCall>,
-    /// How many calls the turn had beside these. Nothing of them is kept.
+    /// The number of further calls in the turn, which are discarded.
     pub more_calls: u64,
-    /// That turn in the service's own words, for [`ToolRound::turn`], with `tool_calls` and no other call; null if there is
-    /// nothing special about it.
+    /// The turn in the service's own format, for [`ToolRound::turn`], with exactly the calls of `tool_calls`;
+    /// null if the service needs none.
     pub turn: Value,
-    /// Whether the service turned out to take no tools and was asked without them.
+    /// True if the service rejected tools and was called again without them.
     pub without_tools: bool,
-    /// What became of [`ModelCall::thinking`], if the provider says.
+    /// The effect of [`ModelCall::thinking`], if the provider reports it.
     pub thinking: Option<ThoughtOutcome>,
-    /// Media that came beside the text, in their order.
+    /// Media that came with the text, in order.
     pub media: Vec<Reported>,
 }
 
 impl ModelEnd {
-    /// An answer that came to its natural end.
+    /// An answer that ended normally.
     #[must_use]
     pub fn complete(model: &str, decode: DecodeMode) -> Self {
         Self {
@@ -352,75 +358,76 @@ impl ModelEnd {
     }
 }
 
-/// Why there is no more text.
+/// The reason why the text ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Finish {
-    /// The model was done.
+    /// The model finished.
     Complete,
-    /// The token limit cut it off.
+    /// The token limit truncated the text.
     CutOff,
-    /// The model or its guard refused; the text says why.
+    /// The model or its safety filter refused; the text says why.
     Refused(String),
 }
 
-/// Waits. Surfaces implement it with the timer of their runtime, so that tests can stop the clock and no thread sleeps.
+/// A timer. Surfaces implement it with the timer of their async runtime, so that tests can stop the clock and
+/// no thread sleeps.
 pub trait Timer: Send + Sync {
-    /// Resolves when this time has passed. Dropping the future ends the wait.
+    /// Resolves after this time. Dropping the future cancels the wait.
     fn sleep(&self, time: Duration) -> PortFuture<'_, ()>;
 }
 
-/// Someone who watches a run.
+/// Receives the events of a run.
 pub trait EventSink: Send {
-    /// Something happened.
+    /// Receives one event.
     fn event(&mut self, event: Event<'_>);
 
-    /// Whether anybody hears of it. What nobody hears need not be told.
+    /// Returns whether events are used. If not, the runtime need not prepare them.
     fn is_heard(&self) -> bool {
         true
     }
 }
 
-/// What can be seen of a run while it goes on.
+/// An event of a run in progress.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// A stage begins.
+    /// A stage starts.
     Stage(Stage),
-    /// How the text that follows is bound to the contract.
+    /// The decode mode of the following text.
     Bound(DecodeMode),
     /// Text of the model, as it arrives.
     Text(&'a str),
-    /// Something happened to a module that this one is made of.
+    /// A part of this module changed its state.
     Part(PartEvent<'a>),
-    /// What all of it took and cost. Comes right before the end.
+    /// The trace of the whole run, with time and cost. Comes right before the end.
     Trace(&'a Trace),
-    /// A tool was called, or was not to be called.
+    /// A tool call ended or was refused.
     Tool(&'a ToolUse),
-    /// The run is over.
+    /// The run ended.
     Finished(&'a Envelope),
 }
 
-/// What a run is about to do.
+/// A stage of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Stage {
     /// Find and load the module.
     Load,
-    /// Ask the model.
+    /// Call the model.
     Call,
-    /// Call the tools that the model asked for.
+    /// Call the tools that the model requested.
     Tools,
-    /// Judge the model's answer.
+    /// Validate the model's answer.
     Check,
-    /// Hand over the answer of an earlier run.
+    /// Return a cached answer of an earlier run.
     Kept,
-    /// Hand over the answer of the module's parts.
+    /// Return the answer of the module's parts.
     Composed,
 }
 
 impl Stage {
-    /// The word that readers of a stream and of a progress line see.
+    /// Returns the word for streams and progress lines.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -434,7 +441,7 @@ impl Stage {
     }
 }
 
-/// Watches nothing.
+/// Ignores all events.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NullSink;
 
@@ -446,10 +453,11 @@ impl EventSink for NullSink {
     }
 }
 
-/// Someone who keeps context between requests. Nobody sees the context of another owner; what has expired at `now` is
-/// never given out and goes on access; the store is bounded, and the oldest goes first. Time is handed in.
+/// A store of context between requests. Each owner sees only its own context. An entry that has expired at
+/// `now` is never returned and is removed on access. The store is bounded and evicts the oldest entries first.
+/// Callers pass in the time.
 pub trait ContextStore: Send + Sync {
-    /// The entry with this key, if there is one that may still be used.
+    /// Returns the entry with this key, if it exists and has not expired.
     fn get(
         &self,
         owner: &Owner,
@@ -458,10 +466,11 @@ pub trait ContextStore: Send + Sync {
         now: SystemTime,
     ) -> Result<Option<ContextEntry>, String>;
 
-    /// Keeps an entry in the place of one with the same owner, type and key. What is for the request only is not kept.
+    /// Stores an entry and replaces one with the same owner, type and key. Entries for a single request are not
+    /// stored.
     fn put(&self, owner: &Owner, entry: &ContextEntry, now: SystemTime) -> Result<(), String>;
 
-    /// The entries of an owner that the filter means, the newest first.
+    /// Returns the entries of an owner that match the filter, newest first.
     fn list(
         &self,
         owner: &Owner,
@@ -469,43 +478,42 @@ pub trait ContextStore: Send + Sync {
         now: SystemTime,
     ) -> Result<Vec<ContextEntry>, String>;
 
-    /// Removes an entry; says whether there was one.
+    /// Removes an entry; returns whether it existed.
     fn remove(&self, owner: &Owner, kind: &str, key: &str) -> Result<bool, String>;
 
-    /// Removes what has expired, of all owners, and says how much it was.
+    /// Removes the expired entries of all owners and returns their number.
     fn gc(&self, now: SystemTime) -> Result<u64, String>;
 }
 
-/// Someone who keeps the audit. A record that cannot be kept never fails the run it is about, unless the operator wants
-/// that.
+/// An audit log. A record that cannot be stored does not fail its run, unless the operator configures that.
 pub trait AuditLog: Send + Sync {
-    /// Keeps a record; the error says why it could not.
+    /// Stores a record, or returns the reason why it could not.
     fn record(&self, record: &AuditRecord) -> Result<(), String>;
 
-    /// Keeps several at once, in their order, which may cost no more than one.
+    /// Stores several records in order, possibly at the cost of one.
     fn record_all(&self, records: &[AuditRecord]) -> Vec<Result<(), String>> {
         records.iter().map(|record| self.record(record)).collect()
     }
 
-    /// Keeps a record, and resolves only when the death of the process cannot take it away any more.
+    /// Stores a record. Resolves when the record would survive a crash of the process.
     fn commit<'a>(&'a self, record: &'a AuditRecord) -> PortFuture<'a, Result<(), String>> {
         Box::pin(std::future::ready(self.record(record)))
     }
 
-    /// What was dropped to keep within limits, since the process began.
+    /// Returns the numbers of evicted items since the process started.
     fn drop_counts(&self) -> DropCounts {
         DropCounts::default()
     }
 }
 
-/// What an audit dropped to keep within its limits.
+/// Counts of items that an audit log evicted to stay within its limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct DropCounts {
-    /// Records.
+    /// Evicted records.
     pub records: u64,
-    /// Payloads whose records stayed.
+    /// Evicted payloads whose records remain.
     pub payloads: u64,
-    /// Owners for whom the dropping of records or payloads began.
+    /// Owners for whom eviction has started.
     pub owners: u64,
 }

@@ -1,5 +1,6 @@
-//! What models cost: a table with a date, by provider and model, and what a call costs by it. Amounts are whole
-//! picodollars per token. A model that is not in the table has no price: nobody guesses one.
+//! Model prices: a dated table by provider and model, and the cost of a call. Amounts are whole picodollars per
+//! token.
+//! A model outside the table has no price; prices are never guessed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -9,72 +10,72 @@ use serde::{Deserialize, Serialize};
 use crate::money::Money;
 use crate::usage::Usage;
 
-/// The table that comes along.
+/// The bundled price table.
 const BUILT_IN: &str = include_str!("prices.json");
 
-/// The longest name of a model in a table, and the most models in one.
+/// The maximum length of a model name, and the maximum number of models, in one table.
 const MAX_NAME_LENGTH: usize = 200;
 const MAX_MODELS: usize = 10_000;
 
-/// What models cost. Later tables count before earlier ones, model by model.
+/// A price table. An overriding table replaces earlier ones model by model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PriceTable {
     entries: Vec<PriceEntry>,
-    /// The day whose prices these are.
+    /// The date of the prices.
     pub as_of: String,
 }
 
-/// A line of the table.
+/// An entry of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PriceEntry {
-    /// `provider/model`; a `*` at the end stands for anything that follows.
+    /// `provider/model`; a trailing `*` matches any suffix.
     pub model: String,
-    /// What it costs.
+    /// Its price.
     pub price: ModelPrice,
-    /// The day whose price it is.
+    /// The date of the price.
     pub as_of: String,
 }
 
-/// What a model costs, per token.
+/// The price of a model, per token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ModelPrice {
-    /// What it reads.
+    /// The regular rates.
     pub rates: TokenRates,
-    /// From how many tokens of input on, and what it costs then.
+    /// The token count above which an input is billed at other rates, and those rates.
     pub long: Option<(u64, TokenRates)>,
-    /// How many tokens it may think before it answers.
+    /// The maximum number of thinking tokens before an answer.
     pub thinking_tokens: u64,
-    /// The most tokens that one image counts; without it nobody knows a bound.
+    /// The maximum number of tokens of one image; `None` if no bound is known.
     pub image_tokens: Option<u64>,
-    /// What its tokens are, where that is published.
+    /// The vocabulary of its tokens, if published.
     pub vocabulary: BilledVocabulary,
 }
 
-/// What the tokens of a model are.
+/// The vocabulary that a model is billed by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BilledVocabulary {
-    /// Nobody says so. A token is at least a byte.
+    /// Not published. A token then counts as at least one byte.
     #[default]
     Unknown,
-    /// The one that OpenAI publishes under this name.
+    /// The vocabulary that OpenAI publishes under this name.
     O200k,
 }
 
-/// Prices of one token each.
+/// Prices of one token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TokenRates {
-    /// Read.
+    /// Input tokens.
     pub input: Money,
-    /// Written, thoughts included.
+    /// Output tokens, including thinking.
     pub output: Money,
-    /// Read from the service's cache of prompts.
+    /// Input tokens read from the service's prompt cache.
     pub cache_read: Money,
-    /// Read, and put into that cache.
+    /// Input tokens written to that cache.
     pub cache_write: Money,
 }
 
-/// A table as it is written down.
+/// The file format of a table.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TableFile {
@@ -84,7 +85,7 @@ struct TableFile {
     models: BTreeMap<String, PriceFile>,
 }
 
-/// Prices as services print them: dollars per million tokens.
+/// Prices in the usual unit of services: dollars per million tokens.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PriceFile {
@@ -117,35 +118,35 @@ struct LongFile {
     rates: RatesFile,
 }
 
-/// What is written for people and programs: dollars per million tokens.
+/// An entry for display and for programs, in dollars per million tokens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PriceRow<'a> {
     /// `provider/model`.
     pub model: &'a str,
-    /// What it reads.
+    /// The input price.
     pub input: Money,
-    /// What it writes.
+    /// The output price.
     pub output: Money,
-    /// What it reads from the service's cache.
+    /// The price of input read from the service's cache.
     pub cache_read: Money,
-    /// What it puts there.
+    /// The price of input written to it.
     pub cache_write: Money,
-    /// The day whose price it is.
+    /// The date of the price.
     pub as_of: &'a str,
 }
 
 impl PriceTable {
-    /// The table that comes along.
+    /// Returns the bundled table.
     #[must_use]
     pub fn built_in() -> Arc<Self> {
         static TABLE: OnceLock<Arc<PriceTable>> = OnceLock::new();
         let empty = || Self { entries: Vec::new(), as_of: String::new() };
-        // A test reads the file, so it is never empty.
+        // A test parses the file, so the table is never empty.
         let read = || serde_json::from_str(BUILT_IN).ok().and_then(|file| Self::of_file(file).ok());
         Arc::clone(TABLE.get_or_init(|| Arc::new(read().unwrap_or_else(empty))))
     }
 
-    /// A table of somebody's own, as a value of JSON or YAML; the error says what is wrong with it.
+    /// Parses an operator's own table from a JSON or YAML value. The error says what is wrong with it.
     pub fn from_value(value: serde_json::Value) -> Result<Self, String> {
         Self::of_file(serde_json::from_value(value).map_err(|error| error.to_string())?)
     }
@@ -174,7 +175,7 @@ impl PriceTable {
         Ok(Self { entries, as_of })
     }
 
-    /// This table, with another one that counts before it.
+    /// Returns this table, overridden by another one.
     #[must_use]
     pub fn overridden_by(&self, other: Self) -> Self {
         let as_of = self.as_of.clone().max(other.as_of.clone());
@@ -183,13 +184,14 @@ impl PriceTable {
         Self { entries: other.entries.into_iter().chain(kept).collect(), as_of }
     }
 
-    /// What a model of a provider costs. A whole name counts before a beginning, and a longer beginning before a shorter.
+    /// Returns the price of a model. An exact name takes precedence over a prefix, and a longer prefix over a
+    /// shorter one.
     #[must_use]
     pub fn price(&self, provider: &str, model: &str) -> Option<ModelPrice> {
         self.entry(provider, model).map(|entry| entry.price)
     }
 
-    /// The same as people read it, with its day.
+    /// Returns the entry for display, with its date.
     #[must_use]
     pub fn row(&self, provider: &str, model: &str) -> Option<PriceRow<'_>> {
         self.entry(provider, model).map(PriceEntry::row)
@@ -207,12 +209,12 @@ impl PriceTable {
             }
         };
         let rank = |entry: &&PriceEntry| (!entry.model.ends_with('*'), entry.model.len());
-        // The first of two that say the same, so that what overrides counts.
+        // Of two equal matches the first one wins, because overriding entries come first.
         let fitting = self.entries.iter().filter(fits);
         fitting.rev().max_by_key(rank)
     }
 
-    /// The same for requests that are posted many at once: every service that takes them bills half of everything.
+    /// Returns the batch prices. Every service that accepts batches bills half of the regular price.
     #[must_use]
     pub fn for_posts(&self) -> Self {
         let entries = self.entries.iter().cloned();
@@ -220,7 +222,7 @@ impl PriceTable {
         Self { entries, as_of: self.as_of.clone() }
     }
 
-    /// All lines, by name, as people read them.
+    /// Returns all entries for display, sorted by name.
     #[must_use]
     pub fn rows(&self) -> Vec<PriceRow<'_>> {
         let mut rows: Vec<PriceRow<'_>> = self.entries.iter().map(PriceEntry::row).collect();
@@ -261,7 +263,7 @@ impl PriceFile {
 }
 
 impl RatesFile {
-    /// A service without a price for its cache bills what it reads there like everything else.
+    /// Without cache prices, a service bills cached input at the regular input price.
     fn per_token(self) -> Option<TokenRates> {
         let each = |money: Money| {
             money.pico().is_multiple_of(1_000_000).then(|| Money::from_pico(money.pico() / 1_000_000))
@@ -278,7 +280,7 @@ impl RatesFile {
 }
 
 impl ModelPrice {
-    /// Nothing, as for a model on this machine.
+    /// A price of zero, as for a local model.
     pub const FREE: Self = Self {
         rates: TokenRates {
             input: Money::ZERO,
@@ -292,7 +294,7 @@ impl ModelPrice {
         vocabulary: BilledVocabulary::Unknown,
     };
 
-    /// Half of it. What has no half is rounded up, so that no limit is exceeded for it.
+    /// Returns half of the price, rounded up, so that cost limits still hold.
     fn halved(self) -> Self {
         let rates = |rates: TokenRates| {
             let half = |money: Money| Money::from_pico(money.pico().div_ceil(2));
@@ -306,7 +308,7 @@ impl ModelPrice {
         Self { rates: rates(self.rates), long: self.long.map(|(above, long)| (above, rates(long))), ..self }
     }
 
-    /// What one call cost. Not for sums of calls: a long one may be dearer per token.
+    /// Returns the cost of one call. Not valid for sums of calls: a long call may have higher rates.
     #[must_use]
     pub fn cost(&self, usage: &Usage) -> Money {
         let rates = self.rates_for(usage.input_tokens);
@@ -319,8 +321,8 @@ impl ModelPrice {
             .plus(rates.output.times(usage.output_tokens))
     }
 
-    /// The most that a call can cost which reads and writes no more than this. `may_write` is how many tokens of the input
-    /// the service may put into its cache.
+    /// Returns the maximum cost of a call with at most these tokens. `may_write` is the number of input tokens
+    /// that the service may write to its cache.
     #[must_use]
     pub fn worst(&self, input_tokens: u64, may_write: u64, output_tokens: u64) -> Money {
         let below = self.rates;
@@ -341,7 +343,7 @@ impl ModelPrice {
     }
 }
 
-/// `2026-11-17`.
+/// Returns whether a text has the shape of a date, such as `2026-11-17`.
 fn is_day(text: &str) -> bool {
     let shape = text.bytes().map(|byte| if byte.is_ascii_digit() { b'0' } else { byte });
     shape.eq(*b"0000-00-00")
@@ -362,7 +364,7 @@ mod tests {
         let table = PriceTable::built_in();
         assert!(is_day(&table.as_of), "{}", table.as_of);
         assert!(table.rows().len() > 20);
-        // Two dollars for a million are two microdollars for one.
+        // Two dollars per million tokens are two microdollars per token.
         let sonnet = table.price("anthropic", "claude-sonnet-5").unwrap().rates;
         assert_eq!((sonnet.input, sonnet.output), (pico(2_000_000), pico(10_000_000)));
         for (provider, model) in
@@ -430,7 +432,7 @@ mod tests {
         } } });
         let price = PriceTable::from_value(table).unwrap().price("a", "b").unwrap();
         let usage = Usage::new(100, 10).with_cache(60, 30);
-        // 10 plain, 60 read from the cache, 30 put into it, 10 written.
+        // 10 regular input tokens, 60 read from the cache, 30 written to it, 10 output tokens.
         assert_eq!(
             price.cost(&usage),
             pico(10 * 10_000_000 + 60 * 1_000_000 + 30 * 12_500_000 + 10 * 50_000_000)

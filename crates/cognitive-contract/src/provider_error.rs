@@ -1,42 +1,42 @@
-//! Why a model did not answer: what the runtime makes of it, and what a caller can route on. (D-16)
-//! Knows no published code; the runtime gives one to each. The texts carry no keys and no prompt.
+//! Errors of providers: a variant for the runtime, and a kind that callers can route on. (D-16)
+//! Knows no published code; the runtime maps each error to one. The texts contain no keys and no prompt.
 
 use std::fmt;
 use std::time::Duration;
 
 use serde::Serialize;
 
-/// Why a model did not answer.
+/// The reason why a model did not answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProviderError {
-    /// The service cannot be reached, or answers that it is broken.
+    /// The service cannot be reached, or reports an outage.
     Unavailable(String),
-    /// The service does not accept who we are, or does not know the model: the configuration is wrong.
+    /// The service rejects the credentials or does not know the model: the configuration is wrong.
     Misconfigured(String),
-    /// The service does not take this request, and will not take it later.
+    /// The service rejects this request permanently.
     Rejected(String),
     /// Too many requests.
     RateLimited {
-        /// How long the service asks to wait.
+        /// The wait time that the service asks for.
         retry_after: Option<Duration>,
     },
-    /// No answer in time.
+    /// The request timed out.
     Timeout,
-    /// The answer broke off.
+    /// The answer was interrupted.
     Interrupted(String),
     /// The prompt does not fit the model.
     ContextOverflow(String),
-    /// The model cannot be bound to what the module demands. Says which keyword it is and where it stands.
+    /// The model cannot be bound to the module's contract. The text names the keyword and its place.
     Unsupported(String),
-    /// The runtime let no further request leave, and knows why.
+    /// The runtime permitted no further request; it knows the reason.
     Stopped,
-    /// A fault of ours: no service had a hand in it.
+    /// An internal error, not caused by a service.
     Unexpected(String),
 }
 
 impl ProviderError {
-    /// The kind of failure, where the try itself does not say it more exactly; `None` for a fault of ours.
+    /// Returns the kind of failure, unless the attempt itself is more specific; `None` for internal errors.
     #[must_use]
     pub fn kind(&self) -> Option<FailureKind> {
         Some(match self {
@@ -76,38 +76,38 @@ impl fmt::Display for ProviderError {
 
 impl std::error::Error for ProviderError {}
 
-/// What went wrong with a provider, in the words of `error.details.kind`.
+/// The kind of a provider failure, as in `error.details.kind`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
-    /// It does not accept who we are.
+    /// The service rejects the credentials.
     Auth,
-    /// It does not know the model.
+    /// The service does not know the model.
     ModelNotFound,
-    /// The account is exhausted.
+    /// The account has no quota left.
     Quota,
     /// Too many requests.
     RateLimit,
-    /// It does not take the request.
+    /// The service rejects the request.
     BadRequest,
-    /// The model, or a guard before it, refuses.
+    /// The model, or a safety filter before it, refuses.
     Refused,
-    /// The prompt does not fit the model, or the answer does not fit the limit of tokens.
+    /// The prompt does not fit the model, or the answer does not fit the token limit.
     TooLong,
-    /// No answer in time.
+    /// The request timed out.
     Timeout,
-    /// There is no connection, or it was lost.
+    /// The connection failed or was lost.
     Network,
-    /// The service says that it is broken.
+    /// The service reports an outage.
     Outage,
-    /// What it sent is not what it should be.
+    /// The response is malformed.
     Malformed,
-    /// The model cannot do what the module demands.
+    /// The model cannot satisfy the module's contract.
     Unsuitable,
 }
 
 impl FailureKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 12] = [
         Self::Auth,
         Self::ModelNotFound,
@@ -123,7 +123,7 @@ impl FailureKind {
         Self::Unsuitable,
     ];
 
-    /// The word for it.
+    /// Returns the word of the kind.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -142,35 +142,35 @@ impl FailureKind {
         }
     }
 
-    /// Whether the same call may work later, unless the try says otherwise.
+    /// Returns whether the same call may succeed later, unless the attempt says otherwise.
     #[must_use]
     pub fn passes(self) -> bool {
         matches!(self, Self::RateLimit | Self::Timeout | Self::Network | Self::Outage)
     }
 }
 
-/// What is known of a try that failed, besides its outcome in words.
+/// Details of a failed attempt, besides its outcome text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct FailedTry {
-    /// What went wrong.
+    /// The kind of failure.
     pub kind: FailureKind,
-    /// Whether the same call may work later.
+    /// True if the same call may succeed later.
     #[serde(skip)]
     pub passes: bool,
-    /// The status that an error within an answer names; it says more than the one of the answer.
+    /// The status inside an error response, which is more specific than the HTTP status.
     #[serde(skip)]
     pub status: Option<u16>,
-    /// What the service says itself, short and without secrets.
+    /// The service's own message, short and without secrets.
     #[serde(skip)]
     pub said: Option<String>,
-    /// What helps against this very failure, where its kind does not tell.
+    /// A remedy for this particular failure, if the kind alone does not imply one.
     #[serde(skip)]
     pub remedy: Option<String>,
 }
 
 impl FailedTry {
-    /// A failure of a kind, of which nothing more is known.
+    /// A failure of this kind without further details.
     #[must_use]
     pub fn new(kind: FailureKind) -> Self {
         Self { kind, passes: kind.passes(), status: None, said: None, remedy: None }

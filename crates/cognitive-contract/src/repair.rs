@@ -19,7 +19,7 @@ use crate::{risk, wrap_v21};
 pub struct Repair {
     /// JSON pointer into the answer.
     pub path: String,
-    /// What kind of change it was.
+    /// The kind of change.
     pub rule: RepairRule,
     /// The value before; `None` if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -27,7 +27,7 @@ pub struct Repair {
     /// The value after; `None` if the member is gone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
-    /// How many more members were dropped, of which nothing is kept. Only the last that is kept has any.
+    /// The number of further dropped members that are not listed. Only the last listed one has any.
     #[serde(skip_serializing_if = "is_zero")]
     pub more: usize,
 }
@@ -45,7 +45,7 @@ pub enum RepairRule {
     Filled,
     /// `explain` was cut to its first 280 characters.
     Truncated,
-    /// White space around a value was taken off, because that made it valid.
+    /// White space around a value was removed, because that made it valid.
     Trimmed,
     /// A value was written as declared; only case and outer white space differed.
     Matched,
@@ -94,7 +94,8 @@ fn drop_members(reply: &mut Map<String, Value>, ok: bool, repairs: &mut Vec<Repa
     let mut count = 0;
     reply.retain(|name, value| {
         let known = allowed.contains(&name.as_str());
-        // A null `error` beside data says "none". A real one is a contradiction, which is not ours to settle.
+        // A null `error` next to data means "none". A real error is a contradiction, which is not resolved
+        // here.
         let dropped = !known && (!belongs_elsewhere.contains(&name.as_str()) || value.is_null());
         if dropped {
             match repairs.last_mut().filter(|_| count == MAX_VIOLATIONS) {
@@ -117,7 +118,7 @@ fn fill_meta(reply: &mut Map<String, Value>, ok: bool, rule: RiskRule, repairs: 
     }
     let defaults = if ok { success_defaults(reply, rule) } else { failure_defaults(reply) };
     if !reply.get("meta").is_some_and(Value::is_object) {
-        // `meta` stands right after `ok`, where people look for it.
+        // `meta` is inserted right after `ok`, where people expect it.
         reply.shift_remove("meta");
         reply.shift_insert(usize::from(reply.contains_key("ok")), "meta".to_owned(), json!({}));
     }
@@ -191,7 +192,7 @@ fn match_enums(reply: &mut Map<String, Value>, found: &[Violation], repairs: &mu
     }
 }
 
-/// Puts a value that was changed back to where it was.
+/// Restores a changed value at its place.
 pub fn put_back(reply: &mut Map<String, Value>, path: &str, before: Value) {
     if let Some(place) = place(reply, path) {
         *place = before;

@@ -1,6 +1,6 @@
-//! Runs that a person has to look at: the queue of them, what people decided, and what their decisions say about
-//! confidence. Which runs enter is decided by [`ReviewRules`], over `meta` alone; what stated confidences are worth by
-//! [`CalibrationCurve`]. The port is [`ReviewDesk`]; nothing here keeps anything.
+//! Human review of runs: the queue, the decisions, and what they say about confidence. [`ReviewRules`] select
+//! the runs, by `meta` alone. [`CalibrationCurve`] maps stated confidences to observed ones.
+//! The port is [`ReviewDesk`]; this file stores nothing.
 
 pub mod calibration;
 mod rules;
@@ -19,59 +19,60 @@ use crate::module::{Enforcement, Module};
 use crate::port_future::PortFuture;
 use crate::violation::Violation;
 
-/// The code of the warning about a run that waits for a person, or should.
+/// The code of the warning about a run that waits for a human review, or should.
 pub const REVIEW: &str = "REVIEW";
-/// The member of `meta` that says how often answers of such a confidence were found right. The runtime alone sets it.
+/// The member of `meta` with the share of answers of such a confidence that people found right. Only the
+/// runtime sets it.
 pub const CALIBRATED_CONFIDENCE: &str = "calibrated_confidence";
-/// The longest reason of a decision, in characters.
+/// The maximum length of a decision's reason, in characters.
 pub const MAX_REASON: usize = 2_000;
 
-/// A run that enters the queue.
+/// A run that enters the review queue.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReviewEntry {
-    /// When it ended.
+    /// The end of the run.
     pub at: SystemTime,
-    /// The run in the audit; empty where there is no audit.
+    /// The id of the run in the audit; empty without an audit.
     pub run_id: String,
     /// The id that envelope and logs share.
     pub trace_id: String,
-    /// The name of the key that was shown, where a server has keys.
+    /// The name of the caller's API key, if the server has keys.
     pub key: Option<String>,
-    /// The user, where one is known.
+    /// The user, if known.
     pub user: Option<String>,
-    /// The tenant of the user, where there are tenants.
+    /// The tenant of the user, if there are tenants.
     pub tenant: Option<String>,
-    /// The module by its own name, wherever it was found.
+    /// The module's own name, regardless of its location.
     pub module: String,
-    /// Its version.
+    /// The module's version.
     pub version: String,
-    /// `provider/model`; empty if no model was asked.
+    /// `provider/model`; empty if no model was called.
     pub model: String,
-    /// The condition that held, as it was written.
+    /// The condition that matched, as written in the rule.
     pub rule: String,
-    /// What was sent, without the credentials of media.
+    /// The input, without credentials of media.
     pub input: Value,
     /// The whole answer.
     pub envelope: Value,
 }
 
-/// What a person says about an answer.
+/// A person's judgement of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// It is right.
+    /// The answer is right.
     Approve,
-    /// It is wrong.
+    /// The answer is wrong.
     Reject,
-    /// It is wrong, and this is the right one.
+    /// The answer is wrong, and the decision contains the right one.
     Correct,
 }
 
 impl Verdict {
-    /// All of them.
+    /// All verdicts.
     pub const ALL: [Self; 3] = [Self::Approve, Self::Reject, Self::Correct];
 
-    /// The word on the wire.
+    /// Returns the word of the JSON form.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -81,7 +82,7 @@ impl Verdict {
         }
     }
 
-    /// What became of the answer, for people.
+    /// Returns the past participle, for messages.
     #[must_use]
     pub fn past(self) -> &'static str {
         match self {
@@ -91,38 +92,38 @@ impl Verdict {
         }
     }
 
-    /// Reads a word.
+    /// Parses a word.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|verdict| verdict.word() == word)
     }
 
-    /// Whether the answer was right.
+    /// Returns whether the answer was right.
     #[must_use]
     pub fn is_right(self) -> bool {
         self == Self::Approve
     }
 }
 
-/// A decision that somebody wants to make.
+/// A decision that a person wants to make.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewDecision {
-    /// What it says.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Why; may be empty.
+    /// The reason; may be empty.
     pub reason: String,
-    /// The right `data`; with [`Verdict::Correct`] and no other.
+    /// The right `data`; only with [`Verdict::Correct`].
     pub data: Option<Value>,
-    /// Who decides: the name of a key or of a user.
+    /// The name of the key or user that decides.
     pub by: Option<String>,
-    /// The name of the key that the decider has shown to a server, for the audit.
+    /// The name of the API key that the decider used, for the audit.
     pub key: Option<String>,
-    /// When.
+    /// The time of the decision.
     pub at: SystemTime,
 }
 
 impl NewDecision {
-    /// What is wrong with it, whatever it is about.
+    /// Checks the decision itself, independently of its entry.
     pub fn check(&self) -> Result<(), DeskError> {
         let invalid = |why: String| Err(DeskError::Invalid(why));
         match (self.verdict, &self.data) {
@@ -140,17 +141,17 @@ impl NewDecision {
     }
 }
 
-/// A decision that was made.
+/// A stored decision.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ReviewDecision {
-    /// What it says.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// Who decided.
+    /// The name of the decider.
     pub by: Option<String>,
-    /// When, as of RFC 3339 in UTC.
+    /// The time, as RFC 3339 in UTC.
     pub at: String,
     /// The right `data`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -171,31 +172,31 @@ impl ReviewDecision {
     }
 }
 
-/// An entry of the queue, decided or not. As JSON it has `state`, `open` or `decided`, besides.
+/// A queue entry, open or decided. Its JSON form has an additional `state`: `open` or `decided`.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Review {
-    /// What it is called.
+    /// The id of the entry.
     pub id: String,
-    /// When the run ended, as of RFC 3339 in UTC.
+    /// The end of the run, as RFC 3339 in UTC.
     pub at: String,
-    /// The run in the audit; empty where there is no audit.
+    /// The id of the run in the audit; empty without an audit.
     pub run_id: String,
     /// The id that envelope and logs share.
     pub trace_id: String,
-    /// The name of the key of whoever ran it.
+    /// The name of the API key that started the run.
     pub key: Option<String>,
-    /// The user who ran it.
+    /// The user who started the run.
     pub user: Option<String>,
     /// The tenant of that user.
     pub tenant: Option<String>,
-    /// The module by its own name.
+    /// The module's own name.
     pub module: String,
-    /// Its version.
+    /// The module's version.
     pub version: String,
-    /// `provider/model`; empty if no model was asked.
+    /// `provider/model`; empty if no model was called.
     pub model: String,
-    /// Whether the run succeeded.
+    /// True if the run succeeded.
     pub ok: bool,
     /// The error code of a failure.
     pub code: Option<String>,
@@ -203,22 +204,22 @@ pub struct Review {
     pub risk: String,
     /// `meta.confidence`.
     pub confidence: f64,
-    /// `meta.calibrated_confidence`, as far as there was one.
+    /// `meta.calibrated_confidence`, if present.
     pub calibrated_confidence: Option<f64>,
     /// `meta.explain`.
     pub explain: String,
-    /// The condition that held.
+    /// The condition that matched.
     pub rule: String,
-    /// What was decided, if anything.
+    /// The decision, if there is one.
     pub decision: Option<ReviewDecision>,
-    /// What was sent. Lists leave it out.
+    /// The input. Omitted in lists.
     pub input: Option<Value>,
-    /// The whole answer. Lists leave it out.
+    /// The whole answer. Omitted in lists.
     pub envelope: Option<Value>,
 }
 
 impl Review {
-    /// An entry as it is queued, called `id`, at a time as of RFC 3339.
+    /// An open entry with this id, at an RFC 3339 time.
     #[must_use]
     pub fn of(id: String, at: String, entry: &ReviewEntry) -> Self {
         let meta = entry.envelope.get("meta");
@@ -250,13 +251,13 @@ impl Review {
         }
     }
 
-    /// Whether nobody has decided yet.
+    /// Returns whether the entry is undecided.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.decision.is_none()
     }
 
-    /// What a module has against a correction of its answer: a correction is what it could have answered.
+    /// Returns the violations of a correction. A correction has to be a valid answer of the module.
     #[must_use]
     pub fn correction_faults(&self, module: &Module, data: &Value) -> Vec<Violation> {
         let meta = self.envelope.as_ref().and_then(|envelope| envelope.get("meta")).cloned();
@@ -267,7 +268,7 @@ impl Review {
         found
     }
 
-    /// The entry as JSON, for programs.
+    /// Converts the entry into JSON.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let mut object = Map::new();
@@ -312,51 +313,51 @@ impl Serialize for Review {
     }
 }
 
-/// Which entries are meant. The default means all of them.
+/// The filter of a query. The default matches all entries.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ReviewFilter {
-    /// Only those that are open, or only those that are not.
+    /// Only open entries, or only decided ones.
     pub open: Option<bool>,
     /// Only this module, by its own name.
     pub module: Option<String>,
-    /// The most of them; all if nothing is said.
+    /// The maximum number of entries; all by default.
     pub limit: Option<usize>,
-    /// Where the page before ended: its [`ReviewPage::next`].
+    /// The cursor of the previous page: its [`ReviewPage::next`].
     pub cursor: Option<String>,
 }
 
-/// Some entries. Open ones stand in the order in which they came, so that the oldest is decided first; decided and mixed
-/// ones the newest first.
+/// A page of entries. Open entries are sorted oldest first, because the oldest is decided first. Decided and
+/// mixed ones are sorted newest first.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReviewPage {
     /// The entries, without input and envelope.
     pub reviews: Vec<Review>,
-    /// How many are open in all, of the module that was asked for.
+    /// The total number of open entries, of the requested module if there is one.
     pub open: u64,
-    /// How to ask for those that follow, if any do.
+    /// The cursor of the next page, if there is one.
     pub next: Option<String>,
 }
 
-/// A decision as it stands now.
+/// The result of a decision.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decided {
     /// The entry with its decision, input and envelope.
     pub review: Review,
-    /// Whether it was made just now. The same decision made again changes nothing, and the first one stands.
+    /// True if this call made the decision. Repeating the same decision changes nothing; the first one is kept.
     pub is_new: bool,
 }
 
-/// Why the desk did not do what it was asked.
+/// The reason why a desk rejected a request.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum DeskError {
-    /// There is no entry of this name.
+    /// No entry has this id.
     Unknown,
-    /// Somebody decided otherwise before: this is the entry with that decision.
+    /// An earlier decision differs; the entry contains it.
     Conflict(Box<Review>),
-    /// The decision contradicts itself.
+    /// The decision is invalid in itself.
     Invalid(String),
-    /// It cannot be kept or read: the reason.
+    /// The store failed, for this reason.
     Unavailable(String),
 }
 
@@ -379,35 +380,36 @@ impl fmt::Display for DeskError {
     }
 }
 
-/// In which form decisions are exported.
+/// The form in which decisions are exported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReviewExport {
-    /// Every decided entry as it is, input and envelope included.
+    /// Every decided entry unchanged, including input and envelope.
     Decisions,
-    /// Labelled cases as `cogn eval` reads them. What was rejected without a correction is left out: nobody said what
-    /// would have been right.
+    /// Labelled cases as `cogn eval` reads them. Rejections without a correction are omitted, because the right
+    /// answer is unknown.
     Cases,
 }
 
-/// Someone who keeps the queue and the decisions.
+/// A store of the review queue and its decisions.
 pub trait ReviewDesk: Send + Sync {
-    /// Puts a run into the queue and gives its name there. Resolves when the death of the process cannot take it away.
+    /// Adds a run to the queue and returns its id there. Resolves when the entry would survive a crash of the
+    /// process.
     fn enter<'a>(&'a self, entry: &'a ReviewEntry) -> PortFuture<'a, Result<String, String>>;
 
-    /// The entries that the filter means.
+    /// Returns the entries that match the filter.
     fn list(&self, filter: &ReviewFilter) -> Result<ReviewPage, String>;
 
-    /// An entry with input and envelope.
+    /// Returns an entry with input and envelope.
     fn get(&self, id: &str) -> Result<Option<Review>, String>;
 
-    /// Makes a decision. What is acknowledged survives the death of the process.
+    /// Stores a decision. An acknowledged decision survives a crash of the process.
     fn decide(&self, id: &str, decision: &NewDecision) -> Result<Decided, DeskError>;
 
-    /// What decisions say about the confidence of a module, or of all.
+    /// Returns the calibration of a module's confidence, or that of all modules.
     fn calibration(&self, module: Option<&str>) -> Result<CalibrationReport, String>;
 
-    /// The same for each module and each model that answered: what one is worth says nothing of another. The newest decisions
-    /// of each count, as they do for [`calibrated`](Self::calibrated).
+    /// Returns one calibration for each pair of module and model, because confidences are not comparable
+    /// between them. Uses the newest decisions of each, as [`calibrated`](Self::calibrated) does.
     fn calibrations(&self, module: Option<&str>) -> Result<Vec<ModelCalibration>, String> {
         let mut judged = JudgedByModel::default();
         let mut take = |review: Value| {
@@ -415,7 +417,7 @@ pub trait ReviewDesk: Send + Sync {
             let verdict =
                 review.pointer("/decision/verdict").and_then(Value::as_str).and_then(Verdict::parse);
             let confidence = review.get("confidence").and_then(Value::as_f64);
-            // Failures are no answers.
+            // Failures are not answers, so they do not count.
             let is_answer = review.get("ok") == Some(&Value::Bool(true));
             if let (Some(verdict), Some(confidence), true) = (verdict, confidence, is_answer) {
                 judged.add(word("module"), word("model"), (confidence, verdict.is_right()));
@@ -426,11 +428,11 @@ pub trait ReviewDesk: Send + Sync {
         Ok(judged.reports())
     }
 
-    /// How often answers of such a confidence were found right, if enough was decided to say so. Cheap: it is asked at the
-    /// end of every run.
+    /// Returns the share of answers of such a confidence that people found right, if there are enough
+    /// decisions. Must be cheap, because it is called at the end of every run.
     fn calibrated(&self, module: &str, model: &str, confidence: f64) -> Option<f64>;
 
-    /// Hands over what was decided as lines of JSON, the oldest first, until `take` says that it has enough.
+    /// Passes the exported decisions to `take` as JSON lines, oldest first, until `take` returns false.
     fn export(
         &self,
         form: ReviewExport,
@@ -439,7 +441,7 @@ pub trait ReviewDesk: Send + Sync {
     ) -> Result<(), String>;
 }
 
-/// The line of an export that stands for a decided entry, if it gives one.
+/// Returns the export line of a decided entry, if it yields one.
 #[must_use]
 pub fn exported(form: ReviewExport, review: &Review) -> Option<Value> {
     match form {
@@ -448,8 +450,8 @@ pub fn exported(form: ReviewExport, review: &Review) -> Option<Value> {
     }
 }
 
-/// A labelled case: the input, and every member of `data` that a person found or made right, `rationale` apart: nobody
-/// wants the same words again.
+/// Builds a labelled case: the input, and every member of `data` that a person approved or corrected. Leaves
+/// out `rationale`, whose exact words are not expected again.
 fn case_of(review: &Review) -> Option<Value> {
     let decision = review.decision.as_ref()?;
     let data = match decision.verdict {
@@ -462,7 +464,7 @@ fn case_of(review: &Review) -> Option<Value> {
     Some(json!({ "id": format!("review-{}", review.id), "input": input, "expect": expect }))
 }
 
-/// The expectation of a labelled case whose answer is to have this data, `rationale` apart; nothing if nothing is left.
+/// Returns the expectations of a labelled case with this data, without `rationale`; `None` if none remain.
 #[must_use]
 pub fn expectation_of(data: &Value) -> Option<Map<String, Value>> {
     let members = data.as_object()?.iter().filter(|(name, _)| *name != "rationale");
@@ -470,7 +472,7 @@ pub fn expectation_of(data: &Value) -> Option<Map<String, Value>> {
     (!expect.is_empty()).then_some(expect)
 }
 
-/// A member of `data` as expectations name it: a plain name as it is, any other as a pointer.
+/// Returns the name of a `data` member in expectations: a plain name as it is, any other as a pointer.
 fn place(name: &str) -> String {
     let is_plain =
         name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-')
@@ -479,7 +481,7 @@ fn place(name: &str) -> String {
     if is_plain { name.to_owned() } else { crate::text::pointer("/data", name) }
 }
 
-/// A value that is to be expected as it is, whatever in it looks like a rule.
+/// Expects a value exactly, even if parts of it look like a rule.
 fn literally(value: &Value) -> Value {
     match value {
         Value::Object(_) | Value::Array(_) => json!({ "$exact": value }),

@@ -1,5 +1,5 @@
-//! How `meta.risk` follows from the payload: never lower than the riskiest change or issue.
-//! Changes `meta.risk` and nothing else, and only on successes.
+//! Derives `meta.risk` from the payload: never lower than the riskiest change or issue.
+//! Changes only `meta.risk`, and only on successes.
 
 use serde_json::{Map, Value};
 
@@ -7,8 +7,8 @@ use crate::manifest::RiskRule;
 use crate::meta::RiskValue;
 use crate::risk_level::Risk;
 
-/// The highest risk among the entries that the rule names; `None` if there are none.
-/// An entry without a risk, or with one that nobody knows, counts as medium.
+/// Returns the highest risk among the entries that the rule names; `None` if there are none. An entry with a
+/// missing or unknown risk counts as medium.
 #[must_use]
 pub fn aggregate(data: &Map<String, Value>, rule: RiskRule) -> Option<Risk> {
     let list = match rule {
@@ -24,7 +24,7 @@ fn risk_of_entry(entry: &Value) -> Risk {
     entry.get("risk").and_then(Value::as_str).and_then(Risk::parse).unwrap_or(Risk::Medium)
 }
 
-/// The risk of a success: what the model said, raised to what its payload says.
+/// Returns the risk of a success: the model's own, raised to the risk of its payload.
 #[must_use]
 pub fn settle(stated: &RiskValue, data: &Map<String, Value>, rule: RiskRule) -> RiskValue {
     match aggregate(data, rule) {

@@ -1,21 +1,21 @@
-//! The four levels of risk, as a type. How the risk of an answer follows from its payload is in `risk`.
+//! The four risk levels, as a type. The module `risk` derives the level of an answer from its payload.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How much harm acting on the answer could do. The order is the order of severity.
+/// The harm that acting on the answer could do. The order is the order of severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Risk {
-    /// Nothing can go wrong.
+    /// No harm is possible.
     None,
     /// Local and easily undone.
     Low,
-    /// Worth a look by a person.
+    /// Worth a human review.
     Medium,
-    /// Needs a person.
+    /// Requires a human review.
     High,
 }
 
@@ -23,7 +23,7 @@ impl Risk {
     /// The four words, in order of severity.
     pub const WORDS: [&'static str; 4] = ["none", "low", "medium", "high"];
 
-    /// Reads one of the four words, exactly as written.
+    /// Parses one of the four words, exactly as written.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         match word {
@@ -35,7 +35,7 @@ impl Risk {
         }
     }
 
-    /// The word that stands in envelopes.
+    /// Returns the word that is used in envelopes.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {

@@ -1,11 +1,12 @@
-//! A text that many calls send, such as the instructions of a module: kept once, and written as JSON once.
-//! It never changes; whoever needs another one makes another one.
+//! A text that many calls send, such as the instructions of a module. It is stored once and serialised to JSON
+//! once.
+//! It is immutable.
 
 use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
-/// A text and its form in JSON. Cheap to clone.
+/// A text and its JSON form. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct SharedText(Arc<TextAndJson>);
 
@@ -16,14 +17,14 @@ struct TextAndJson {
 }
 
 impl SharedText {
-    /// The text as a string of JSON, quotes included.
+    /// Returns the text as a JSON string, including quotes.
     #[must_use]
     pub fn json(&self) -> &str {
-        // A text can always be written.
+        // Serialising a string cannot fail.
         self.0.json.get_or_init(|| serde_json::to_string(&self.0.text).unwrap_or_default())
     }
 
-    /// The same text with more behind it.
+    /// Returns a new text with `more` appended.
     #[must_use]
     pub fn with(&self, more: &str) -> Self {
         Self::from([self, more].concat())

@@ -1,50 +1,50 @@
-//! Finished pieces of work for whoever draws traces, in the words of OpenTelemetry: who did what, when, under which trace.
-//! A span has room for names, counts and codes alone. No prompt, input or answer belongs into one.
+//! Finished spans for tracing tools, in the terms of OpenTelemetry.
+//! A span contains only names, counts and codes, never a prompt, input or answer.
 
 use std::time::SystemTime;
 
-/// Takes finished spans. Must not block and must not fail: what it cannot take is counted and forgotten.
+/// Receives finished spans. Must not block or fail: spans that it cannot accept are counted and dropped.
 pub trait SpanSink: Send + Sync {
-    /// A piece of work is over.
+    /// Receives a finished span.
     fn finished(&self, span: Span);
 
-    /// How many spans were lost so far.
+    /// Returns the number of spans dropped so far.
     fn lost(&self) -> u64;
 }
 
-/// One piece of work.
+/// One unit of work.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Span {
-    /// The trace that it belongs to: 32 hex digits.
+    /// The trace id: 32 hex digits.
     pub trace_id: String,
-    /// Its own id: 16 hex digits.
+    /// The span id: 16 hex digits.
     pub span_id: String,
-    /// The work that it is a part of: 16 hex digits.
+    /// The parent span: 16 hex digits.
     pub parent: Option<String>,
-    /// What was done, such as `POST /api/run/{module}`.
+    /// The operation, such as `POST /api/run/{module}`.
     pub name: String,
-    /// On which side of a call it stands.
+    /// The role in a call.
     pub kind: SpanKind,
-    /// When it began.
+    /// The start time.
     pub started: SystemTime,
-    /// When it was over.
+    /// The end time.
     pub ended: SystemTime,
-    /// What is known of it, by names of the semantic conventions.
+    /// Attributes, by names of the semantic conventions.
     pub attributes: Vec<(&'static str, SpanValue)>,
-    /// Whether it failed.
+    /// True if the work failed.
     pub failed: bool,
 }
 
-/// On which side of a call a span stands.
+/// The role of a span in a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SpanKind {
     /// Work within the process.
     Internal,
-    /// Work for somebody who asked from outside.
+    /// Work for a remote caller.
     Server,
-    /// Work that somebody outside was asked to do.
+    /// A call to a remote service.
     Client,
 }
 
@@ -59,7 +59,7 @@ pub enum SpanValue {
 }
 
 impl Span {
-    /// A span from one moment to another, without attributes. The time is `(started, ended)`.
+    /// A span without attributes. The time is `(started, ended)`.
     #[must_use]
     pub fn new(
         trace_id: &str,
@@ -75,28 +75,28 @@ impl Span {
             name: name.into(),
             kind,
             started,
-            // A clock that was set back must not make an end before the beginning.
+            // If the clock was set back, the end must still not precede the start.
             ended: ended.max(started),
             attributes: Vec::new(),
             failed: false,
         }
     }
 
-    /// Adds a name or a code.
+    /// Adds a text attribute: a name or a code.
     #[must_use]
     pub fn text(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.attributes.push((name, SpanValue::Text(value.into())));
         self
     }
 
-    /// Adds a count.
+    /// Adds a numeric attribute.
     #[must_use]
     pub fn count(mut self, name: &'static str, value: u64) -> Self {
         self.attributes.push((name, SpanValue::Count(value)));
         self
     }
 
-    /// Marks the work as failed, with a code that says how (`error.type`).
+    /// Marks the work as failed, with an error code (`error.type`).
     #[must_use]
     pub fn failed(mut self, code: impl Into<String>) -> Self {
         self.failed = true;

@@ -1,61 +1,61 @@
-//! Money that runs may spend in a day: what an operator allows, and the port to whoever keeps the books. A run that begins
-//! reserves the most that it can cost and settles what it did cost at its end. Of a run that never came to its end, only
-//! what it may have sent counts once nobody holds the rest any more.
+//! Daily budgets: the operator's limits, and the port to the ledger. A run reserves its maximum cost at the
+//! start and settles the real cost at the end. If a run never ends, its reservation expires, and only the
+//! requests it may have sent still count.
 
 use std::time::SystemTime;
 
 use crate::money::Money;
 
-/// What may be spent in a day, in UTC. Without a word there is no limit.
+/// Spending limits per day, in UTC. Unset limits do not apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DayBudget {
-    /// By all together.
+    /// The limit for all callers together.
     pub per_day: Option<Money>,
-    /// By each key of the server. Callers without a key share one budget.
+    /// The limit for each API key of the server. Callers without a key share one budget.
     pub per_key: Option<Money>,
 }
 
-/// A day, counted from 1970 in UTC.
+/// Returns the day of a time, counted from 1970 in UTC.
 #[must_use]
 pub fn day_of(now: SystemTime) -> u64 {
     now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs() / 86_400)
 }
 
-/// How the limit is called that a caller sets.
+/// The name of the limit that a caller sets.
 pub const MAX_COST: &str = "max_cost";
 
-/// What one run holds of a budget.
+/// The reservation of one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpendingEntry {
-    /// The run, by an id of its own.
+    /// A unique id of the run.
     pub id: String,
-    /// The day on which it began.
+    /// The day on which the run started.
     pub day: u64,
-    /// The name of the caller's key; empty for callers without one.
+    /// The name of the caller's API key; empty for callers without one.
     pub key: String,
-    /// The most that it may cost.
+    /// The maximum cost of the run.
     pub reserved: Money,
-    /// The most that the requests can have cost which it has sent.
+    /// The maximum cost of the requests sent so far.
     pub sent: Money,
-    /// Until when it holds what it has not sent. A run that goes on asks again before.
+    /// The expiry of the unsent part of the reservation. A running run renews it before.
     pub until: SystemTime,
 }
 
-/// A budget does not have what a run could cost.
+/// A budget that is too small for the maximum cost of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BudgetShort {
-    /// Which budget: `per_day`, `per_key`, or [`MAX_COST`] where several runs share one.
+    /// The budget: `per_day`, `per_key`, or [`MAX_COST`] where several runs share one.
     pub budget: &'static str,
-    /// What may be spent in a day.
+    /// The daily limit.
     pub limit: Money,
-    /// What is left of it today.
+    /// The amount left today.
     pub left: Money,
 }
 
-/// Someone who keeps the books of what was spent, for all processes that share a budget.
+/// A ledger of spending, shared by all processes that use a budget.
 pub trait SpendingLedger: Send + Sync {
-    /// Puts an entry down, new or in the place of the one with its id, if the budget has room for it: in one step, so that
-    /// two runs never take the same room. The outer error is that the books cannot be kept.
+    /// Adds or replaces the entry with this id, if the budget allows it. Check and write are atomic, so that
+    /// two runs never reserve the same money. The outer error means that the ledger failed.
     fn cover(
         &self,
         entry: &SpendingEntry,
@@ -63,21 +63,21 @@ pub trait SpendingLedger: Send + Sync {
         now: SystemTime,
     ) -> Result<Result<(), BudgetShort>, String>;
 
-    /// Says what a run did cost. It holds nothing any more.
+    /// Records the real cost of a run and ends its reservation.
     fn settle(&self, id: &str, spent: Money) -> Result<(), String>;
 
-    /// What counts as spent on a day, in all and by one key.
+    /// Returns the amounts counted on a day, in total and for one key.
     fn counted(&self, day: u64, key: &str, now: SystemTime) -> Result<(Money, Money), String>;
 }
 
 impl DayBudget {
-    /// Whether there is any limit.
+    /// Returns whether any limit is set.
     #[must_use]
     pub fn is_set(&self) -> bool {
         self.per_day.is_some() || self.per_key.is_some()
     }
 
-    /// Whether an amount has room where so much is counted already, in all and by the key.
+    /// Checks whether an amount fits, given the amounts counted in total and for the key.
     pub fn room(&self, amount: Money, (all, of_key): (Money, Money)) -> Result<(), BudgetShort> {
         for (budget, limit, counted) in [("per_day", self.per_day, all), ("per_key", self.per_key, of_key)] {
             let Some(limit) = limit else { continue };

@@ -1,4 +1,4 @@
-//! Small text rules that several laws share: lengths in Unicode code points, JSON pointers, hexadecimal digits.
+//! Shared text helpers: lengths in Unicode code points, JSON pointers, hexadecimal digits.
 //! Normalises nothing: user text stays as it is.
 
 use std::borrow::Cow;
@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 pub use cognitive_schema::text::{cut, escaped, fits, pointer, type_word};
 
-/// Bytes as lower-case hexadecimal digits.
+/// Converts bytes into lower-case hexadecimal digits.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     let digit = |nibble: u8| char::from(nibble + if nibble < 10 { b'0' } else { b'a' - 10 });
@@ -18,14 +18,16 @@ pub fn hex(bytes: &[u8]) -> String {
     text
 }
 
-/// Whether a text can be the name of a module. A path is none: whoever calls from outside has no business with other folders.
+/// Returns whether a text can be a module name. Paths are excluded, so that remote callers cannot reach other
+/// folders.
 #[must_use]
 pub fn is_plain_name(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     !text.is_empty() && text.len() <= 128 && text.bytes().all(plain)
 }
 
-/// Whether a text is a moment as of RFC 3339, such as `2027-01-15T09:00:00Z`: a day that exists, a time and an offset.
+/// Returns whether a text is an RFC 3339 timestamp, such as `2027-01-15T09:00:00Z`: an existing day, a time and
+/// an offset.
 #[must_use]
 pub fn is_moment(text: &str) -> bool {
     let number = |range: std::ops::Range<usize>| {
@@ -56,7 +58,7 @@ pub fn is_moment(text: &str) -> bool {
         Some(_) => return false,
         None => rest,
     };
-    // A minute has a second more now and then.
+    // Second 60 is a leap second.
     marks && (1..=days).contains(&day) && hour < 24 && minute < 60 && second <= 60 && is_offset(offset)
 }
 
@@ -72,13 +74,13 @@ fn is_offset(text: &str) -> bool {
     text.eq_ignore_ascii_case("z") || (text.len() == 6 && is_far())
 }
 
-/// Whether a character can do more to a terminal than be shown: controls, and marks that turn the direction of reading.
+/// Returns whether a character can affect a terminal: control characters and bidirectional overrides.
 #[must_use]
 pub fn acts_on_terminal(letter: char) -> bool {
     letter.is_control() || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// A text for a line of a terminal: every character that would act on it is written out, such as `\u001b`.
+/// Escapes every character that would affect a terminal, such as `\u001b`.
 #[must_use]
 pub fn written_out(text: &str) -> Cow<'_, str> {
     if !text.contains(acts_on_terminal) {

@@ -1,7 +1,7 @@
-//! A bounded thought before the answer: how long it may be, who decides that, and what became of it.
+//! A bounded thought before the answer: its length, the operator's limits, and its outcome.
 //!
-//! A thought is never part of an answer. It is no text of a reply, goes into no chunk, no envelope and no record; only its
-//! length does, as `thinking_tokens` of `usage`. The contract binds what comes after it.
+//! A thought is never part of an answer. It is in no text, chunk, envelope or record; only its length is
+//! reported, as `thinking_tokens` of `usage`. The contract applies to the text after it.
 
 use std::collections::BTreeMap;
 
@@ -11,59 +11,61 @@ use serde::{Deserialize, Serialize};
 use crate::code::ErrorCode;
 use crate::failure::Failure;
 
-/// The longest thought that can be asked for, in tokens. Services take no more of most models, and whoever needs more has
-/// no task with a contract.
+/// The maximum thinking budget, in tokens. Services accept no more for most models, and a task with a contract
+/// needs no more.
 pub const MAX_THINKING_TOKENS: u32 = 32_768;
 
-/// The shortest thought that some service can be asked for, in tokens. Who asks for less gets, and pays for, this much there.
+/// The minimum thinking budget of some services, in tokens. A smaller request is raised to it there, and billed
+/// accordingly.
 pub const LEAST_THOUGHT: u32 = 1024;
 
 /// `thinking: {max_tokens: N}`, in `module.yaml` and in the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ThinkingRule {
-    /// The longest thought before an answer, in tokens; 0 is none. A thought that does not end by then is ended.
+    /// The maximum number of thinking tokens before an answer; 0 disables thinking. A longer thought is ended
+    /// there.
     #[schemars(range(min = 0, max = 32_768))]
     pub max_tokens: u32,
 }
 
-/// What the operator says about thoughts: for all modules, and for single ones.
+/// The operator's thinking limits: for all modules, and for single ones.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ThinkingLimits {
-    /// For modules that are not named.
+    /// The limit for modules without their own.
     pub usual: Option<u32>,
-    /// For single modules, by name.
+    /// The limits of single modules, by name.
     pub of_module: BTreeMap<String, u32>,
 }
 
 impl ThinkingLimits {
-    /// How long a module may think, if the operator says so; 0 is not at all.
+    /// Returns the limit of a module, if the operator set one; 0 disables thinking.
     #[must_use]
     pub fn of(&self, module: &str) -> Option<u32> {
         self.of_module.get(module).copied().or(self.usual)
     }
 }
 
-/// What became of the wish that a model thinks, or that it does not.
+/// The outcome of a request to think, or not to think.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ThoughtOutcome {
-    /// The model came to the end of its thought.
+    /// The model finished its thought.
     Ended,
-    /// The thought reached its bound, and was closed there.
+    /// The thought reached its limit and was closed there.
     Closed,
-    /// The service was given the bound and keeps it.
+    /// The service received the limit and enforces it.
     Bounded,
-    /// The service takes no number; it was told how hard to think, or only to do so.
+    /// The service accepts no number; it received an effort level, or only a request to think.
     Effort,
-    /// The service was told not to think.
+    /// The service was instructed not to think.
     Off,
-    /// The model cannot be asked for it, and was asked without.
+    /// The model does not support the request, and was called without it.
     Ignored,
 }
 
-/// Judges a bound that a caller or an operator wrote.
+/// Validates a thinking limit that a caller or an operator wrote.
 pub fn checked_bound(tokens: u64) -> Result<u32, Failure> {
     let fits = u32::try_from(tokens).ok().filter(|tokens| *tokens <= MAX_THINKING_TOKENS);
     fits.ok_or_else(|| {

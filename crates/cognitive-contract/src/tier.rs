@@ -1,5 +1,5 @@
-//! The gate at the end of a run: an `exec` module may act only when it is sure and the risk is small.
-//! Judges finished successes; never changes one.
+//! The gate at the end of a run: an `exec` module passes only with high confidence and low risk.
+//! Checks finished successes; never changes one.
 
 use serde_json::json;
 
@@ -13,9 +13,9 @@ use crate::risk_level::Risk;
 /// The operator's thresholds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gate {
-    /// Below this an `exec` answer fails with E2001.
+    /// An `exec` answer with less confidence fails with E2001.
     pub exec_min_confidence: Confidence,
-    /// Below this a `decision` answer carries a warning.
+    /// A `decision` answer with less confidence carries a warning.
     pub decision_doubt: Confidence,
 }
 
@@ -27,7 +27,7 @@ impl Default for Gate {
 }
 
 impl Gate {
-    /// Why a success may not pass; `None` lets it through. Confidence is judged before risk.
+    /// Returns the failure of a success that may not pass; `None` lets it pass. Checks confidence before risk.
     #[must_use]
     pub fn refusal(&self, tier: Tier, envelope: &Envelope) -> Option<Failure> {
         if tier != Tier::Exec || !envelope.ok() {
@@ -52,7 +52,7 @@ impl Gate {
         }
     }
 
-    /// A notice for a success that a person should look at.
+    /// Returns a warning for a success that a person should review.
     #[must_use]
     pub fn warning(&self, tier: Tier, envelope: &Envelope) -> Option<Warning> {
         let confidence = envelope.meta().confidence;

@@ -1,6 +1,6 @@
-//! Tools that a model may call while it works on an answer: what a tool is, the box that a host hands in, and what a
-//! dialogue with tools consists of. Whether a module may use a tool is the law of [`policy`](crate::policy); nothing
-//! here runs one.
+//! Tools that a model may call while it works on an answer: the tool trait, the host's tool box, and the turns
+//! of a tool dialogue.
+//! Does not decide which tools a module may use, see [`policy`](crate::policy), and runs none.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,46 +15,48 @@ use crate::policy::{OfferedTool as Asked, ToolClass, ToolLaw};
 use crate::port_future::PortFuture;
 use crate::violation::{Side, Violation, summarise};
 
-/// The word in `preferred_capabilities` and among a provider's capabilities for a model that can call tools.
+/// The capability name for models that can call tools, in `preferred_capabilities` and in a provider's
+/// capabilities.
 pub const FUNCTION_CALLING: &str = "function_calling";
 
-/// How many calls of one turn are made. Whoever hands over a turn with more hands over one more, which stands for all the
-/// others, and counts these in [`ModelEnd::more_calls`](crate::ports::ModelEnd::more_calls).
+/// The maximum number of calls that run in one turn. If a turn has more, the provider passes on one more, which
+/// represents all the excess calls. It counts the others in
+/// [`ModelEnd::more_calls`](crate::ports::ModelEnd::more_calls).
 pub const MAX_CALLS: usize = 16;
 
-/// The longest name that every service takes.
+/// The maximum name length that every service accepts.
 const MAX_NAME_LENGTH: usize = 64;
 
-/// Something that a model may call. What it returns is data to the model, never instructions to this runtime.
+/// A function that a model may call. Its result is data for the model, never instructions to this runtime.
 ///
-/// Dropping the future of [`call`](Tool::call) cancels the call. It is polled on the thread of the run, so a tool that
-/// has to block does so on a thread of its own.
+/// Dropping the future of [`call`](Tool::call) cancels the call. The future is polled on the thread of the run,
+/// so a blocking tool has to use its own thread.
 pub trait Tool: Send + Sync {
-    /// What a model and the policies are told of it. The same every time.
+    /// Returns the description for models and policies. It must be the same every time.
     fn spec(&self) -> ToolSpec;
 
-    /// Does it. The arguments satisfy the schema of the tool.
+    /// Runs the tool. The arguments satisfy the tool's schema.
     fn call<'a>(&'a self, arguments: &'a Value) -> PortFuture<'a, Result<Value, ToolError>>;
 }
 
-/// What is known of a tool before it is called.
+/// The description of a tool, known before it is called.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ToolSpec {
     /// Letters, digits, `_` and `-`, at most 64; begins with a letter or `_`.
     pub name: String,
-    /// What it does and when it is of use, for the model.
+    /// Its purpose and when to use it, for the model.
     pub description: String,
     /// The JSON Schema of its arguments, an object.
     pub parameters: Value,
-    /// What it touches. A module whose policies deny one of these is not offered the tool. (POL-006)
+    /// The resources it accesses. It is not offered to a module whose policies deny one of these. (POL-006)
     pub needs: Vec<ToolClass>,
-    /// How long one call may take.
+    /// The timeout of one call.
     pub timeout: Duration,
 }
 
 impl ToolSpec {
-    /// A tool that touches nothing and takes no longer than ten seconds.
+    /// A tool that accesses no resources, with a timeout of ten seconds.
     #[must_use]
     pub fn new(name: &str, description: &str, parameters: Value) -> Self {
         Self {
@@ -66,14 +68,14 @@ impl ToolSpec {
         }
     }
 
-    /// Says how long one call may take.
+    /// Sets the timeout of one call.
     #[must_use]
     pub fn within(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Says what it touches.
+    /// Sets the resources it accesses.
     #[must_use]
     pub fn needing(mut self, needs: &[ToolClass]) -> Self {
         self.needs = needs.to_vec();
@@ -81,12 +83,13 @@ impl ToolSpec {
     }
 }
 
-/// Why a tool did not do it. The model reads the text, so that it can do better or do without.
+/// The reason why a tool failed. The model reads the text, so that it can correct the call or continue without
+/// it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolError(String);
 
 impl ToolError {
-    /// A reason that a model may read: no secrets.
+    /// A reason for the model; must contain no secrets.
     #[must_use]
     pub fn new(reason: impl Into<String>) -> Self {
         Self(reason.into())
@@ -101,19 +104,19 @@ impl fmt::Display for ToolError {
 
 impl std::error::Error for ToolError {}
 
-/// A tool that cannot be put into a box.
+/// The reason why a tool cannot be added to a box.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ToolBoxError {
-    /// Not every service would take the name.
+    /// Not every service would accept the name.
     Name(String),
-    /// There is one of this name already.
+    /// The box already contains a tool of this name.
     Twice(String),
-    /// The schema of its arguments does not compile, or is not one of an object.
+    /// The schema of its arguments does not compile, or does not describe an object.
     Parameters {
         /// The tool.
         name: String,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
 }
@@ -132,8 +135,8 @@ impl fmt::Display for ToolBoxError {
 
 impl std::error::Error for ToolBoxError {}
 
-/// The tools of a host, by name. Cheap to clone. Being in the box offers a tool to nobody: a module has to ask for it,
-/// and its policies have to let it.
+/// The tools of a host, by name. Cheap to clone. The box offers no tool by itself: a module has to request it,
+/// and its policies have to allow it.
 #[derive(Clone, Default)]
 pub struct ToolBox {
     tools: BTreeMap<String, Arc<Kept>>,
@@ -142,7 +145,7 @@ pub struct ToolBox {
 struct Kept {
     tool: Arc<dyn Tool>,
     spec: Arc<ToolSpec>,
-    /// Compiled at the latest when the tool is first called.
+    /// The argument schema, compiled before the first call at the latest.
     arguments: OnceLock<Option<Section>>,
 }
 
@@ -159,13 +162,13 @@ impl fmt::Debug for ToolBox {
 }
 
 impl ToolBox {
-    /// Puts a tool in.
+    /// Adds a tool.
     pub fn with(mut self, tool: impl Tool + 'static) -> Result<Self, ToolBoxError> {
         self.add(Arc::new(tool))?;
         Ok(self)
     }
 
-    /// The same for a tool that is shared, or a box that stays where it is.
+    /// Adds a shared tool, in place.
     pub fn add(&mut self, tool: Arc<dyn Tool>) -> Result<(), ToolBoxError> {
         let spec = tool.spec();
         if !is_name(&spec.name) {
@@ -179,8 +182,8 @@ impl ToolBox {
         Ok(())
     }
 
-    /// Puts in a tool that is known to fit, because a test puts it in by [`with`](Self::with). Nothing is compiled before
-    /// it is first called, so that a program that never does pays nothing.
+    /// Adds a tool without checking it. Only for tools that a test adds by [`with`](Self::with). The schema is
+    /// compiled at the first call, so unused tools cost nothing.
     #[must_use]
     pub fn trusting(mut self, tool: impl Tool + 'static) -> Self {
         let spec = tool.spec();
@@ -193,31 +196,31 @@ impl ToolBox {
         self.tools.insert(name, Arc::new(Kept { tool, spec: Arc::new(spec), arguments }));
     }
 
-    /// The tools that the law allows, in the order of their names.
+    /// Returns the tools that the rules allow, sorted by name.
     #[must_use]
     pub fn offered(&self, law: &ToolLaw<'_>) -> Vec<Arc<ToolSpec>> {
         let specs = self.tools.values().map(|kept| &kept.spec);
         specs.filter(|spec| law.refusal(asked(spec)).is_none()).map(Arc::clone).collect()
     }
 
-    /// What is known of a tool.
+    /// Returns the description of a tool.
     #[must_use]
     pub fn spec(&self, name: &str) -> Option<&ToolSpec> {
         self.tools.get(name).map(|kept| kept.spec.as_ref())
     }
 
-    /// All of them, in the order of their names.
+    /// Returns all descriptions, sorted by name.
     pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
         self.tools.values().map(|kept| kept.spec.as_ref())
     }
 
-    /// The tool itself.
+    /// Returns the tool itself.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&dyn Tool> {
         self.tools.get(name).map(|kept| kept.tool.as_ref())
     }
 
-    /// What is wrong with the arguments of a call, in words for the model; `None` if nothing is.
+    /// Returns the violations in the arguments of a call, as text for the model; `None` if there are none.
     #[must_use]
     pub fn objection(&self, name: &str, arguments: &Value) -> Option<String> {
         let Some(section) = self.tools.get(name)?.arguments() else {
@@ -228,7 +231,7 @@ impl ToolBox {
     }
 }
 
-/// A tool in the words of the law.
+/// Converts a description into the form that the policy rules check.
 #[must_use]
 pub fn asked(spec: &ToolSpec) -> Asked<'_> {
     Asked { name: &spec.name, classes: &spec.needs }
@@ -250,21 +253,21 @@ fn arguments(spec: &ToolSpec) -> Result<Section, ToolBoxError> {
     })
 }
 
-/// A call that a model asks for. All of it is what the model wrote.
+/// A call that a model requested. All fields are the model's own text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolCall {
-    /// How the service tells calls of one turn apart; may be empty.
+    /// The id by which the service distinguishes the calls of one turn; may be empty.
     pub id: String,
-    /// The tool that is meant.
+    /// The name of the requested tool.
     pub name: String,
-    /// The arguments as JSON text, or what the model took for it.
+    /// The arguments as JSON text, possibly invalid.
     pub arguments: String,
-    /// Whether the model wrote more than is read of a call. Then there are no arguments, and nothing is called.
+    /// True if the call exceeds the length limit. It then has no arguments and is not run.
     pub too_long: bool,
 }
 
 impl ToolCall {
-    /// A call that is there as the model wrote it.
+    /// A call as the model wrote it.
     #[must_use]
     pub fn new(id: &str, name: &str, arguments: &str) -> Self {
         let [id, name, arguments] = [id, name, arguments].map(str::to_owned);
@@ -272,36 +275,36 @@ impl ToolCall {
     }
 }
 
-/// What a model is told of a call: a result, or why there is none.
+/// The reply to a call for the model: a result, or the reason why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolReply {
     /// JSON text.
     pub content: String,
-    /// Whether it is a result.
+    /// True if the content is a result.
     pub ok: bool,
 }
 
-/// One turn in which a model asked for tools, and what it was told.
+/// One turn in which a model called tools, with the replies.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolRound {
-    /// The turn in the service's own words, to be sent back as it was; null where a service has none of its own.
+    /// The turn in the service's own format, to be sent back unchanged; null if the service needs none.
     pub turn: Value,
     /// Each call with its reply, in the order of the calls.
     pub calls: Vec<(ToolCall, ToolReply)>,
 }
 
-/// A call in the books: which tool, how it went, how long it took. No arguments and no results.
+/// A record of a call: tool, outcome and duration. No arguments and no results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ToolUse {
-    /// The name as the model wrote it, cut where no name goes on.
+    /// The name as the model wrote it, truncated at the first character that a name cannot contain.
     pub name: String,
-    /// How it went.
+    /// The outcome.
     pub outcome: ToolOutcome,
-    /// How long it took.
+    /// The duration.
     #[serde(rename = "elapsed_ms", serialize_with = "crate::usage::as_milliseconds")]
     pub elapsed: Duration,
-    /// How many calls the entry stands for: one, except for those of a turn that were one too many.
+    /// The number of calls that this record represents: more than one only for excess calls of a turn.
     #[serde(skip_serializing_if = "is_one")]
     pub calls: u64,
 }
@@ -312,7 +315,7 @@ fn is_one(count: &u64) -> bool {
 }
 
 impl ToolUse {
-    /// An entry. The name may be anything that a model wrote.
+    /// A record of one call. The name may be any text of a model.
     #[must_use]
     pub fn new(name: &str, outcome: ToolOutcome, elapsed: Duration) -> Self {
         let fits = |letter: &char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.' | ':');
@@ -320,7 +323,7 @@ impl ToolUse {
         Self { name, outcome, elapsed, calls: 1 }
     }
 
-    /// The same for so many calls.
+    /// Sets the number of calls that the record represents.
     #[must_use]
     pub fn standing_for(mut self, calls: u64) -> Self {
         self.calls = calls;
@@ -328,26 +331,26 @@ impl ToolUse {
     }
 }
 
-/// How a call of a tool went.
+/// The outcome of a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ToolOutcome {
-    /// There is a result.
+    /// The tool returned a result.
     Ok,
-    /// The tool said that it could not.
+    /// The tool reported an error.
     Failed,
     /// The module may not use it. (POL-004)
     Denied,
-    /// There is no such tool here.
+    /// No such tool exists.
     Unknown,
     /// The arguments do not satisfy the tool's schema.
     InvalidArguments,
-    /// It took too long.
+    /// The call timed out.
     TimedOut,
-    /// The result is longer than a model is told.
+    /// The result exceeds the size limit for the model.
     TooLarge,
-    /// There were too many calls in one turn.
+    /// The turn contained too many calls.
     TooMany,
 }
 

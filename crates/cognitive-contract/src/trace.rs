@@ -1,70 +1,70 @@
-//! What a run did, as a tree: the module and the modules that it is made of, with time, verdict and tokens of each.
-//! Holds nothing that anybody said: inputs, answers and context are not in it.
+//! The trace of a run, as a tree: the module and its parts, with time, outcome and tokens of each.
+//! Contains no inputs, answers or context.
 
 use serde::Serialize;
 
 use crate::envelope::Envelope;
 use crate::usage::{Usage, as_member};
 
-/// One module of a run. Time and tokens of its parts are counted in.
+/// One module of a run. Time and tokens include those of its parts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Trace {
-    /// The name under which it was run.
+    /// The name that was called.
     pub module: String,
-    /// Its version; empty if it did not run.
+    /// The module's version; empty if it did not run.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub version: String,
-    /// How it ended.
+    /// The outcome.
     pub outcome: PartState,
-    /// The code of its error.
+    /// The error code of a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// The module that it was run in place of.
+    /// The module that it replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stands_in_for: Option<String>,
-    /// Why it was not run: the condition that did not hold, or the module that gave no result.
+    /// The reason why it did not run: the condition that did not hold, or the module without a result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
-    /// When it began, counted from the beginning of the parts of its caller.
+    /// The start, relative to the start of its caller's parts.
     pub started_ms: f64,
-    /// How long it took.
+    /// The duration.
     pub latency_ms: f64,
-    /// How sure it was.
+    /// The confidence of its answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
-    /// How risky its answer is.
+    /// The risk of its answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub risk: Option<String>,
-    /// What it cost.
+    /// Tokens and cost.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_member")]
     pub usage: Option<Usage>,
-    /// The modules that it is made of, in the order in which they ended.
+    /// The parts of the module, in the order in which they ended.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Trace>,
 }
 
-/// How far a module is that another one is made of.
+/// The state of a part of a composition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum PartState {
-    /// It begins.
+    /// It started.
     Started,
-    /// Its model writes.
+    /// Its model produces text.
     Speaks,
-    /// It has answered.
+    /// It answered.
     Finished,
-    /// It has failed.
+    /// It failed.
     Failed,
-    /// It was not run, because no step to it was taken.
+    /// It was not run, because no step led to it.
     Skipped,
-    /// It was ended, because another one failed that is needed.
+    /// It was cancelled, because another required part failed.
     Cancelled,
 }
 
 impl PartState {
-    /// The word for people.
+    /// Returns the word for people.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -78,17 +78,17 @@ impl PartState {
     }
 }
 
-/// Something happened to a module that this one is made of.
+/// A change in the state of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PartEvent<'a> {
     /// Its name; `outer/inner` for a part of a part.
     pub path: &'a str,
-    /// How far it is.
+    /// Its state.
     pub state: PartState,
-    /// How many parts are done.
+    /// The number of finished parts.
     pub done: usize,
-    /// How many there are.
+    /// The number of all parts.
     pub of: usize,
 }
 
@@ -101,7 +101,7 @@ impl<'a> PartEvent<'a> {
 }
 
 impl Trace {
-    /// A module that did not run to its end.
+    /// The trace of a module that did not finish.
     #[must_use]
     pub fn unfinished(module: &str, outcome: PartState) -> Self {
         Self {
@@ -120,7 +120,7 @@ impl Trace {
         }
     }
 
-    /// A module that gave an envelope.
+    /// The trace of a module that returned an envelope.
     #[must_use]
     pub fn of(
         module: &str,
@@ -141,14 +141,14 @@ impl Trace {
         }
     }
 
-    /// The same with the reason why it was not run.
+    /// Sets the reason why the module was not run.
     #[must_use]
     pub fn because(mut self, reason: Option<String>) -> Self {
         self.because = reason;
         self
     }
 
-    /// The same with its parts.
+    /// Sets the parts.
     #[must_use]
     pub fn with_parts(mut self, parts: Vec<Self>) -> Self {
         self.parts = parts;

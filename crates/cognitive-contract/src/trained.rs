@@ -1,7 +1,7 @@
-//! What a model has learned from the labelled cases of a module: `trained/NAME.json` in its folder, written by `cogn train`.
-//! For each decision of the contract there is a head: a few rows of numbers that say, of the state in which the model is
-//! after the question, which answer it points to; and a curve that says how often answers like this one were right. Refuses
-//! numbers that cannot be computed with. Computes nothing itself.
+//! Weights that a model learned from the labelled cases of a module: `trained/NAME.json` in its folder, written
+//! by `cogn train`. Each decision of the contract has a head. Its rows of numbers map the model's state after
+//! the question to an answer. Its curve maps the weight of an answer to the probability that it is right.
+//! Refuses numbers that are unusable in computations. Computes nothing itself.
 
 use std::collections::BTreeMap;
 
@@ -10,82 +10,84 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The classes of a head that says whether a text has something of a kind.
+/// The classes of a head that decides whether a text contains an item of a kind.
 pub const FOUND: [&str; 2] = ["found", "none"];
-/// The largest number that a row is written with.
+/// The number of steps to the largest value of a row.
 const LARGEST: f32 = 32_767.0;
-/// No model that could be trained here is wider, or deeper.
+/// The maximum width and depth of a model that can be trained here.
 const MAX_WIDTH: usize = 65_536;
 const MAX_LAYERS: usize = 1_024;
-/// Far more than training finds, and so little that no product with a state overflows.
+/// The maximum magnitude of a number: far above trained values, and low enough that no product with a state
+/// overflows.
 const MAX_NUMBER: f64 = 1e9;
 
-/// Everything that one model has learned about one module.
+/// All weights that one model learned for one module.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct TrainedModel {
-    /// What the model is called, for people.
+    /// The name of the model, for people.
     pub model: String,
-    /// The hash of its weights. To any other model the numbers mean nothing.
+    /// The hash of its weights. The numbers are valid for this model only.
     pub weights_sha256: String,
     /// One head for each decision, by its dotted path below `data`.
     pub heads: BTreeMap<String, TrainedHead>,
 }
 
-/// How one decision is made.
+/// The head of one decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrainedHead {
-    /// The keyword `x-decide` of the question. A head does not count for a question that was changed since.
+    /// The keyword `x-decide` of the question. If the question has changed since, the head is ignored.
     pub decide: Value,
-    /// How many cases it was trained on.
+    /// The number of cases it was trained on.
     pub cases: usize,
-    /// How many of them it got right while it had not seen them.
+    /// The number of those cases that it got right in cross-validation, without having seen them.
     pub right: usize,
-    /// What reads the state of the model; nothing where the candidates differ from input to input.
+    /// The classifier of the model's state; `None` where the candidates differ from input to input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reads: Option<StateReader>,
-    /// How often a lead of the first over the second is right.
+    /// The accuracy, given the lead of the first candidate over the second.
     pub curve: TrainedCurve,
-    /// How often a piece of the text is the right one, if there is one; only for pieces.
+    /// The accuracy of a text piece, given that the text contains one; only for pieces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub piece_curve: Option<TrainedCurve>,
 }
 
-/// The odds that something is right are `slope` times its weight and `offset`, as a logarithm.
+/// A logistic curve: the log odds of being right are `slope` times the weight, plus `offset`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrainedCurve {
-    /// By how much they grow with the weight.
+    /// The increase of the log odds per unit of weight.
     pub slope: f64,
-    /// Where they begin.
+    /// The log odds at weight 0.
     pub offset: f64,
 }
 
-/// What a state of the model points to.
+/// A linear classifier of the model's state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StateReader {
-    /// After how many layers the state is read.
+    /// The number of layers after which the state is read.
     pub layer: usize,
-    /// What it can point to: the listed values in the order of their letters, or [`FOUND`].
+    /// The classes: the listed values in alphabetical order, or [`FOUND`].
     pub classes: Vec<String>,
-    /// One row for each class but the last, which has the weight 0.
+    /// One row for each class but the last, whose weight is 0.
     pub rows: Vec<StateRow>,
 }
 
-/// The weight of a class is `offset` and the product of the numbers with the state, which has the mean square 1.
+/// A row of the classifier. The weight of its class is `offset` plus the dot product of the numbers and the
+/// state, which has mean square 1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "WrittenRow", into = "WrittenRow")]
 pub struct StateRow {
-    /// Where the weight begins.
+    /// The constant part of the weight.
     pub offset: f64,
-    /// One number for each number of the state.
+    /// The coefficients, one for each number of the state.
     pub numbers: Vec<f32>,
 }
 
-/// A row in a file: 16-bit steps of `scale`, little end first, in base64.
+/// The file form of a row: 16-bit steps of `scale`, little endian, in base64.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenRow {
@@ -95,7 +97,8 @@ struct WrittenRow {
 }
 
 impl StateRow {
-    /// The row as it is after it was written and read: what is computed with is what others will compute with.
+    /// Returns the row as it is after writing and reading. Training then computes with the same numbers as
+    /// later readers.
     #[must_use]
     pub fn rounded(&self) -> Self {
         let scale = self.scale();
@@ -137,13 +140,13 @@ impl TryFrom<WrittenRow> for StateRow {
 }
 
 impl TrainedModel {
-    /// A model that has learned nothing yet.
+    /// A model without heads.
     #[must_use]
     pub fn new(model: &str, weights_sha256: &str) -> Self {
         Self { model: model.to_owned(), weights_sha256: weights_sha256.to_owned(), heads: BTreeMap::new() }
     }
 
-    /// Reads what somebody has written; the error says what cannot be computed with.
+    /// Parses the file form. Fails if a number is unusable.
     pub fn from_value(value: &Value) -> Result<Self, String> {
         let read = Self::deserialize(value).map_err(|error| error.to_string())?;
         for (path, head) in &read.heads {
@@ -181,46 +184,46 @@ impl TrainedHead {
     }
 }
 
-/// Whether a number can be computed with. What is no number is not.
+/// Returns whether a number is usable; NaN is not.
 fn is_usable(number: f64) -> bool {
     number.abs() <= MAX_NUMBER
 }
 
-/// An input, and what the answer to it should have been.
+/// An input with the correct answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrainingCase {
-    /// The input as a model gets it.
+    /// The input in the form that a model receives.
     pub input: String,
-    /// What is right at a dotted path below `data`.
+    /// The correct values, by dotted path below `data`.
     pub wanted: BTreeMap<String, WantedValue>,
 }
 
-/// What is right at one place.
+/// The correct value of one field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WantedValue {
     /// One of these texts.
     OneOf(Vec<String>),
-    /// Nothing: the text has none of the kind.
+    /// None: the text contains no item of this kind.
     Nothing,
 }
 
-/// How training goes on.
+/// The progress of a training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrainingProgress {
-    /// So many cases have been read.
+    /// The number of cases read.
     Read(usize),
-    /// So many of so many decisions have been learned.
+    /// The number of decisions learned, and their total.
     Learned(usize, usize),
 }
 
-/// What came of a training.
+/// The result of a training.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrainingReport {
-    /// What was learned.
+    /// The learned weights.
     pub trained: TrainedModel,
-    /// What was not, by dotted path below `data`, and why.
+    /// The decisions left out, by dotted path below `data`, each with the reason.
     pub left_out: BTreeMap<String, String>,
-    /// How many cases were too long for the model.
+    /// The number of cases that were too long for the model.
     pub too_long: usize,
 }
 

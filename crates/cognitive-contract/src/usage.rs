@@ -1,4 +1,4 @@
-//! Tokens that calls cost, and money where there is a price for them; how durations and tokens are written in records.
+//! Tokens and cost of calls, and the serialised form of durations and tokens in records.
 
 use std::time::Duration;
 
@@ -7,25 +7,25 @@ use serde_json::Value;
 
 use crate::money::{CURRENCY, Money};
 
-/// Tokens that a call cost.
+/// The tokens of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
-    /// Tokens read.
+    /// Input tokens.
     pub input_tokens: u64,
-    /// Tokens written, thoughts included.
+    /// Output tokens, including thinking.
     pub output_tokens: u64,
-    /// How many of those were thoughts before the answer, as far as somebody counted them.
+    /// The thinking tokens among the output tokens, if counted.
     pub thinking_tokens: u64,
-    /// How many of those that were read came from the service's cache of prompts.
+    /// The input tokens that came from the service's prompt cache.
     pub cache_read_tokens: u64,
-    /// How many of those that were read it put there.
+    /// The input tokens that were written to that cache.
     pub cache_write_tokens: u64,
-    /// What all of it cost, if there is a price.
+    /// The total cost, if there is a price.
     pub cost: Option<Money>,
 }
 
 impl Usage {
-    /// Tokens read and written, none of them known to be thoughts.
+    /// Input and output tokens, without known thinking tokens.
     #[must_use]
     pub const fn new(input_tokens: u64, output_tokens: u64) -> Self {
         let (thinking_tokens, cache_read_tokens, cache_write_tokens) = (0, 0, 0);
@@ -39,26 +39,26 @@ impl Usage {
         }
     }
 
-    /// The same with what the service's cache of prompts had to do with it. Both are part of what was read.
+    /// Sets the tokens read from and written to the service's prompt cache. Both are part of the input tokens.
     #[must_use]
     pub fn with_cache(self, read: u64, written: u64) -> Self {
         let read = read.min(self.input_tokens);
         Self { cache_read_tokens: read, cache_write_tokens: written.min(self.input_tokens - read), ..self }
     }
 
-    /// The same with what it cost.
+    /// Sets the cost.
     #[must_use]
     pub fn with_cost(self, cost: Option<Money>) -> Self {
         Self { cost, ..self }
     }
 
-    /// The same with so many thoughts among what was written. Nobody thought more than was written.
+    /// Sets the thinking tokens, at most the output tokens.
     #[must_use]
     pub fn with_thoughts(self, tokens: u64) -> Self {
         Self { thinking_tokens: tokens.min(self.output_tokens), ..self }
     }
 
-    /// The `usage` member of `meta`, and of the final chunk of a stream.
+    /// Converts into the `usage` member of `meta`, and of the final chunk of a stream.
     #[must_use]
     pub fn to_value(self) -> Value {
         let mut value = serde_json::json!({
@@ -82,7 +82,7 @@ impl Usage {
         value
     }
 
-    /// What such a member says.
+    /// Parses such a member.
     #[must_use]
     pub fn from_value(value: &Value) -> Self {
         let count = |member: &str| value.get(member).and_then(Value::as_u64).unwrap_or_default();
@@ -96,8 +96,8 @@ impl Usage {
         self.input_tokens == 0 && self.output_tokens == 0
     }
 
-    /// The tokens of two calls together. What one of them cost is not known where the other has no price: part of a sum
-    /// would look like all of it.
+    /// Returns the sum of two calls. The cost is unknown if either call with tokens has no price, because a
+    /// partial sum would look complete.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -116,7 +116,7 @@ impl Usage {
     }
 }
 
-/// A duration in whole milliseconds.
+/// Serialises a duration as whole milliseconds.
 pub(crate) fn as_milliseconds<S: serde::Serializer>(
     elapsed: &Duration,
     serializer: S,
@@ -124,7 +124,7 @@ pub(crate) fn as_milliseconds<S: serde::Serializer>(
     serializer.serialize_u64(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// Tokens as they are written in `meta`.
+/// Serialises tokens as in `meta`.
 #[expect(clippy::ref_option, reason = "serde hands over a reference")]
 pub(crate) fn as_member<S: serde::Serializer>(
     usage: &Option<Usage>,

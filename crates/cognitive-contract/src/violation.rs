@@ -1,5 +1,5 @@
-//! One broken rule at one place. Lists of these are what `cogn check`, `cogn validate` and
-//! `error.details.violations` show. Carries no input values: only where, which rule, and what was expected.
+//! One broken rule at one place, as listed by `cogn check`, `cogn validate` and `error.details.violations`.
+//! Contains no input values: only the place, the rule and the expectation.
 
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ use serde_json::Value;
 
 use crate::code::ErrorCode;
 
-/// Which side of a run a value comes from; it decides the specific code of a violation.
+/// The side of a run that a value comes from. It determines the specific code of a violation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// What the caller sent.
+    /// The caller's input.
     Input,
-    /// What the model answered.
+    /// The model's answer.
     Output,
 }
 
 impl Side {
-    /// The code of a rule that a value from this side breaks; `rule` is a keyword of JSON Schema.
+    /// Returns the code of a rule broken on this side; `rule` is a JSON Schema keyword.
     fn code(self, rule: &str) -> ErrorCode {
         match (self, rule) {
             (Self::Input, "required") => ErrorCode::MissingRequiredField,
@@ -36,15 +36,15 @@ impl Side {
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Violation {
-    /// JSON pointer to the place; for a missing member, the place where it should be.
+    /// JSON pointer to the place; for a missing member, its expected place.
     pub path: String,
     /// The most specific published code for this rule.
     pub code: ErrorCode,
     /// The rule: a JSON Schema keyword, or a name of ours such as `closed` or `tier`.
     pub rule: &'static str,
-    /// What was expected, as one sentence without the offending value.
+    /// The expectation, as one sentence without the offending value.
     pub message: String,
-    /// The declared values when the rule is a closed list; repair reads them.
+    /// The declared values if the rule is a closed list; the repair pass uses them.
     #[serde(skip)]
     pub(crate) options: Option<Arc<Value>>,
 }
@@ -61,13 +61,13 @@ impl Violation {
         Self { path: path.into(), code, rule, message: message.into(), options: None }
     }
 
-    /// Everything that a value breaks in a section of a contract. Paths are relative to the value.
+    /// Returns all violations of a value in a section of a contract. Paths are relative to the value.
     #[must_use]
     pub fn find(section: &Section, value: &Value, side: Side) -> Vec<Self> {
         section.violations(value).into_iter().map(|found| Self::from_schema(found, side)).collect()
     }
 
-    /// A broken rule of a schema, with the code that it has on one side of a run.
+    /// Converts a schema violation, with the code of this side of a run.
     #[must_use]
     pub fn from_schema(found: SchemaViolation, side: Side) -> Self {
         let SchemaViolation { path, rule, message, options, .. } = found;
@@ -79,14 +79,14 @@ impl Violation {
         self
     }
 
-    /// The same violation seen from further out: `prefix` is put before the path.
+    /// Returns the same violation with `prefix` put before its path.
     #[must_use]
     pub fn below(mut self, prefix: &str) -> Self {
         self.path.insert_str(0, prefix);
         self
     }
 
-    /// Path and message on one line, the way summaries quote it.
+    /// Returns path and message on one line, for summaries.
     #[must_use]
     pub fn summary(&self) -> String {
         let place = if self.path.is_empty() { "/" } else { &self.path };
@@ -94,10 +94,10 @@ impl Violation {
     }
 }
 
-/// A member that may be missing, what must hold where it is there, and what to say where it does not.
+/// An optional member: its name, a check of its value, and the message if the check fails.
 pub(crate) type OptionalMember = (&'static str, fn(&Value) -> bool, &'static str);
 
-/// The first few violations as one sentence for `error.message`.
+/// Returns the first few violations as one sentence for `error.message`.
 #[must_use]
 pub fn summarise(violations: &[&Violation]) -> String {
     const SHOWN: usize = 3;

@@ -1,5 +1,5 @@
-//! The files of modules, for whoever looks at them, tries them in another form or changes them: the ports [`ModuleWorkshop`] and
-//! [`CaseBook`], and what a draft may not do. Opens no file itself.
+//! Module files for viewing, trying drafts and editing: the ports [`ModuleWorkshop`] and [`CaseBook`], and the
+//! limits of a draft. Opens no file itself.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,87 +11,87 @@ use crate::failure::Failure;
 use crate::manifest::{Allow, AllowedTools, Manifest, ToolPolicy};
 use crate::module::Module;
 
-/// Files that take the place of those of a module, by their paths in its folder; `None` takes one away.
+/// Files that replace those of a module, by path in its folder; `None` removes a file.
 pub type ChangedFiles = BTreeMap<String, Option<String>>;
 
-/// Asked once, when a change is known to be right and right before it is made: an error keeps it from being made.
+/// A callback between the validation of a change and its write. An error prevents the write.
 pub type BeforeChange<'a> = &'a dyn Fn() -> Result<(), Failure>;
 
-/// The folder of a module at one moment.
+/// A snapshot of a module's folder.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ModuleFiles {
-    /// Whether it may be changed.
+    /// True if the folder may be changed.
     pub editable: bool,
-    /// Another one whenever a file changes.
+    /// The hash of the folder; changes with every file.
     pub hash: String,
-    /// All files, in order.
+    /// All files, sorted by path.
     pub files: Vec<ModuleFile>,
-    /// What validation has to say, each with its place.
+    /// The findings of validation, each with its place.
     pub findings: Vec<Value>,
 }
 
 /// A file of a module.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ModuleFile {
-    /// Its path in the folder, with `/` between.
+    /// The path in the folder, with `/` as separator.
     pub path: String,
-    /// Its text; nothing for what is no text, or too long to be edited.
+    /// The text; `None` for a binary file, or one too long for editing.
     pub text: Option<String>,
-    /// How long it is.
+    /// The size.
     pub bytes: u64,
 }
 
-/// A folder after it was changed.
+/// The result of a change to a folder.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SavedModule {
-    /// Its new hash.
+    /// The new hash.
     pub hash: String,
-    /// What validation has to say of it.
+    /// The findings of validation after the change.
     pub findings: Vec<Value>,
 }
 
-/// A form of a module that can be found: the one that runs, one that it stands in front of, or one of the past.
+/// An available version of a module: the current one, one that it shadows, or an earlier one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ModuleVersion {
-    /// What it is asked for by.
+    /// The id for requests.
     pub id: String,
-    /// What its manifest says, if it says anything.
+    /// The version in its manifest, if there is one.
     pub version: Option<String>,
-    /// Where it is: `project`, `user`, `extra`, `bundled`, or `git`.
+    /// The origin: `project`, `user`, `extra`, `bundled`, or `git`.
     pub origin: String,
-    /// Whether it is the one that runs when nobody asks for another.
+    /// True if this version runs by default.
     pub is_current: bool,
-    /// When it came to be, and what was said of it then, where anybody knows.
+    /// Its date, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
-    /// The same in words.
+    /// Its description, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
 }
 
-/// Someone who knows the files of modules. Paths that lead out of a folder are refused, links too. Everything here may take
-/// as long as a disk does.
+/// Access to the files of modules. Refuses paths and links that leave a folder. Every method may block on disk
+/// access.
 pub trait ModuleWorkshop: Send + Sync {
-    /// Whether any folder may be changed.
+    /// Returns whether any folder may be changed.
     fn edits(&self) -> bool;
 
-    /// The folder of a module.
+    /// Returns the folder of a module.
     fn files(&self, module: &str) -> Result<ModuleFiles, Failure>;
 
-    /// What validation would say of it with these files in place.
+    /// Returns the findings of validation with these files in place.
     fn check(&self, module: &str, files: &ChangedFiles) -> Result<Vec<Value>, Failure>;
 
-    /// The module with these files in place, ready to run. Its version says that it is a draft.
+    /// Loads the module with these files in place. Its version is marked as a draft.
     fn draft(&self, module: &str, files: &ChangedFiles) -> Result<Arc<Module>, Failure>;
 
-    /// Every form of a module that can be found, the one that runs first.
+    /// Returns all available versions of a module, the current one first.
     fn versions(&self, module: &str) -> Result<Vec<ModuleVersion>, Failure>;
 
-    /// One of them by its id, ready to run. Like a draft, it may do no more than the one that runs.
+    /// Loads one version by id. Like a draft, it may have no more rights than the current one.
     fn version(&self, module: &str, id: &str) -> Result<Arc<Module>, Failure>;
 
-    /// Puts the files in their places, all of them or none. `hash` is that of the folder that the change was made for; if it
-    /// is no longer that, nothing is changed. (E4007 where nobody may.)
+    /// Writes the files, all or none. `hash` is the hash of the folder that the change is based on; if the
+    /// folder has changed since, nothing is written. (E4007 if the folder is not editable)
     fn save(
         &self,
         module: &str,
@@ -101,86 +101,86 @@ pub trait ModuleWorkshop: Send + Sync {
     ) -> Result<SavedModule, Failure>;
 }
 
-/// An input of a module, with what is expected of its answer.
+/// An input of a module with the expectations on its answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ModuleCase {
-    /// What it is called in its set.
+    /// Its name within the set.
     pub id: String,
-    /// `tests`, or the file that it stands in.
+    /// `tests`, or the file that contains it.
     pub set: String,
-    /// What goes in.
+    /// The input.
     pub input: Value,
-    /// What is expected, in the language of expectations.
+    /// The expectations, in their own language.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expect: Option<Value>,
 }
 
-/// What an answer is kept as.
+/// The kind of case that an answer is stored as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CaseKind {
-    /// A golden test: input, expectation, and the reply that was recorded.
+    /// A golden test: input, expectation, and the recorded reply.
     Golden,
     /// A worked example that the model reads.
     Example,
-    /// A line of labelled cases, for evaluations.
+    /// A line of labelled cases for evaluations.
     Labelled,
 }
 
-/// An answer that is to be kept.
+/// An answer to be stored as a case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewCase {
-    /// As what.
+    /// The kind of case.
     pub kind: CaseKind,
-    /// Under which name.
+    /// The name.
     pub name: String,
-    /// What was sent.
+    /// The input.
     pub input: Value,
-    /// What was answered.
+    /// The answer.
     pub envelope: Value,
-    /// What the model wrote, letter by letter, for each module that it was asked for; made of the envelope where nobody
-    /// recorded it.
+    /// The exact text of the model for each called module. Derived from the envelope if it was not recorded.
     pub replies: Option<BTreeMap<String, String>>,
 }
 
-/// How an answer compares with what is expected of it.
+/// The result of comparing an answer with its expectations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CaseVerdict {
-    /// Whether everything is as expected.
+    /// True if all expectations hold.
     pub right: bool,
-    /// Where it is not.
+    /// The places where they do not.
     pub wrong: Vec<WrongPlace>,
 }
 
-/// A place of an envelope at which something else was expected.
+/// A mismatch between an envelope and its expectation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct WrongPlace {
-    /// The place, as the expectation writes it.
+    /// The place, as written in the expectation.
     pub place: String,
-    /// What should be there.
+    /// The expected value.
     pub expected: String,
-    /// What is there.
+    /// The actual value.
     pub got: String,
 }
 
-/// What was written for a case.
+/// The result of storing a case.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct KeptCase {
-    /// The files that changed.
+    /// The changed files.
     pub paths: Vec<String>,
-    /// The hash of the folder now.
+    /// The new hash of the folder.
     pub hash: String,
-    /// What validation has to say of it now.
+    /// The findings of validation after the change.
     pub findings: Vec<Value>,
-    /// Whether a test was kept with what the model wrote, letter by letter.
+    /// True if a test was stored with the model's exact text.
     pub recorded: bool,
 }
 
-/// Someone who knows the cases of modules: golden tests and labelled cases.
+/// Access to the cases of modules: golden tests and labelled cases.
 pub trait CaseBook: Send + Sync {
-    /// All cases of a module. One that cannot be read is left out: validation says why.
+    /// Returns all cases of a module. Omits unreadable ones, which validation reports.
     fn cases(&self, module: &str) -> Result<Vec<ModuleCase>, Failure>;
 
-    /// Judges answers to a case of a set, each by itself. (E1004 where there is no such case, or it expects nothing)
+    /// Judges several answers to one case of a set, each independently. (E1004 if the case does not exist or
+    /// has no expectations)
     fn judge(
         &self,
         module: &str,
@@ -189,16 +189,16 @@ pub trait CaseBook: Send + Sync {
         envelopes: &[Value],
     ) -> Result<Vec<CaseVerdict>, Failure>;
 
-    /// Keeps an answer as a case, where the folder may be changed.
+    /// Stores an answer as a case, if the folder may be changed.
     fn keep(&self, module: &str, case: &NewCase, before: BeforeChange<'_>) -> Result<KeptCase, Failure>;
 }
 
-/// What a draft would be allowed that the module is not, if anything: the member of its manifest. A draft is a text of somebody
-/// who may try things; what the operator has installed bounds what it may do.
+/// Returns the manifest member by which a draft has more rights than the installed module; `None` if there is
+/// none. The author of a draft may be untrusted, so the installed module limits its rights.
 #[must_use]
 pub fn widened(installed: &Manifest, draft: &Manifest) -> Option<String> {
     if installed.name != draft.name {
-        // Rules of the operator go by names.
+        // The operator's rules refer to modules by name.
         return Some("name".to_owned());
     }
     let (had, wants) = (&installed.policies, &draft.policies);
@@ -228,7 +228,7 @@ pub fn widened(installed: &Manifest, draft: &Manifest) -> Option<String> {
     invoked.then(|| "invocation".to_owned())
 }
 
-/// Whether one list lets a tool be used that the other does not.
+/// Returns whether one list allows a tool that the other does not.
 fn more_tools(had: &AllowedTools, wants: &AllowedTools) -> bool {
     let allows = |tools: &AllowedTools, name: &String| {
         !tools.denied.contains(name)

@@ -1,4 +1,4 @@
-//! Old answers in the current shape: a v2.1 payload becomes an envelope, a v2.1 failure stays a failure.
+//! Converts answers of old formats: a v2.1 payload becomes an envelope, a v2.1 failure stays a failure.
 //! Pure: validates nothing. The usual checks follow.
 
 use serde_json::{Map, Value, json};
@@ -9,12 +9,12 @@ use crate::risk;
 use crate::risk_level::Risk;
 use crate::text;
 
-/// How much of a rationale becomes `explain`.
+/// The length of a rationale that becomes `explain`.
 pub const EXPLAIN_FROM_RATIONALE: usize = 200;
-/// What `explain` says when nothing else is known.
+/// The text of `explain` when nothing else is known.
 pub const NO_EXPLANATION: &str = "No explanation provided";
 
-/// Whether an answer already has the current shape: `ok` and a `meta` object.
+/// Returns whether an answer already has the current shape: `ok` and a `meta` object.
 #[must_use]
 pub fn is_current(reply: &Map<String, Value>) -> bool {
     reply.get("ok").is_some_and(Value::is_boolean) && reply.get("meta").is_some_and(Value::is_object)
@@ -26,11 +26,11 @@ pub fn wrap(reply: Map<String, Value>) -> Map<String, Value> {
     if is_current(&reply) {
         return reply;
     }
-    // A failure stays a failure, also one without an `error`: validation says what is missing.
+    // A failure stays a failure, even without an `error`; validation reports what is missing.
     if reply.get("ok") == Some(&Value::Bool(false)) {
         return wrap_failure(reply);
     }
-    // Data and an error at once is a contradiction, which is not ours to settle.
+    // An answer with both data and an error contradicts itself. It is not resolved here.
     let contradicts = reply.get("error").is_some_and(|error| !error.is_null());
     let is_envelope = reply.get("data").is_some_and(Value::is_object);
     if contradicts && is_envelope {
@@ -59,7 +59,7 @@ fn wrap_failure(mut reply: Map<String, Value>) -> Map<String, Value> {
     wrapped
 }
 
-/// Makes a control plane from the payload; what the model stated in a `meta` of its own stays.
+/// Builds `meta` from the payload. Members that the model stated in its own `meta` remain.
 fn wrap_payload(payload: Map<String, Value>, stated: Option<Map<String, Value>>) -> Map<String, Value> {
     let risk = risk::aggregate(&payload, RiskRule::MaxChangesRisk).unwrap_or(Risk::Medium);
     let mut meta = stated.unwrap_or_default();
@@ -73,7 +73,8 @@ fn wrap_payload(payload: Map<String, Value>, stated: Option<Map<String, Value>>)
     wrapped
 }
 
-/// The confidence that a payload states, as it is, whatever it is; one half only where it states none. (COMPAT-004, D-11)
+/// Returns the confidence that a payload states, unchanged and unchecked; 0.5 if it states none. (COMPAT-004,
+/// D-11)
 #[must_use]
 pub fn confidence_of(payload: &Map<String, Value>) -> Value {
     let stated = payload.get("confidence").filter(|stated| !stated.is_null());
