@@ -1,5 +1,5 @@
-//! How several results become one. (COMP-050)
-//! A result that is null is one that is not there: it never erases another. Meaning is not looked at.
+//! Combines several results into one. (COMP-050)
+//! A null result counts as missing: it never replaces another. Values are not interpreted.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::manifest::Aggregate;
 
 type Function = dyn Fn(&[Value]) -> Value + Send + Sync;
 
-/// A function of the host for `aggregate: custom`: gets the sources in order, null where there is no result.
+/// A host function for `aggregate: custom`. It gets the sources in order, with null for a missing result.
 #[derive(Clone)]
 pub struct CustomAggregate(Arc<Function>);
 
@@ -27,7 +27,7 @@ impl fmt::Debug for CustomAggregate {
     }
 }
 
-/// Makes one value of several, in source order; `None` only for `custom` without a function.
+/// Combines several values in source order. Returns `None` only for `custom` without a function.
 #[must_use]
 pub fn aggregate(strategy: Aggregate, values: Vec<Value>, custom: Option<&CustomAggregate>) -> Option<Value> {
     match strategy {
@@ -38,7 +38,7 @@ pub fn aggregate(strategy: Aggregate, values: Vec<Value>, custom: Option<&Custom
     }
 }
 
-/// Objects are merged member by member at every depth; of anything else, lists included, the later one wins.
+/// Merges objects member by member at every depth. For all other values, including lists, the later one wins.
 #[must_use]
 pub fn merge(values: impl IntoIterator<Item = Value>) -> Value {
     let present = values.into_iter().filter(|value| !value.is_null());
@@ -55,7 +55,7 @@ fn merge_two(earlier: Value, later: Value) -> Value {
     }
 }
 
-/// As deep as the shallower of the two, which the JSON reader bounds.
+/// Recurses as deep as the shallower of the two, which the JSON parser limits.
 fn merge_members(earlier: &mut Map<String, Value>, later: Map<String, Value>) {
     for (name, value) in later {
         match (earlier.get_mut(&name), value) {

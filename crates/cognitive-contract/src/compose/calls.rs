@@ -1,6 +1,6 @@
-//! What a prompt asks for besides text: `@call:name(arguments)[options]` and `{{name.path}}`. (COMP-060 to COMP-062, PROMPT-009)
-//! One pass over `prompt.md`, and over nothing else: input, context and results of calls are never handed in, so
-//! nothing in them can become a call. Braces that name no result, as in code, stay text.
+//! The directives of a prompt: `@call:name(arguments)[options]` and `{{name.path}}`. (COMP-060 to COMP-062, PROMPT-009)
+//! One pass over `prompt.md` only: input, context and results of calls are never scanned, so nothing in them can become
+//! a call. Braces that name no result, as in code, remain text.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::cursor::{Cursor, Slip};
 use super::path::Path;
 use crate::manifest::Tier;
 
-/// How long a call may take where it does not say.
+/// The default timeout of a call.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A call of another module.
@@ -20,20 +20,20 @@ pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct Call {
     /// The module.
     pub module: String,
-    /// What it gets.
+    /// The argument.
     pub argument: Argument,
-    /// What stands between the parentheses; `None` without them.
+    /// The text between the parentheses; `None` without them.
     pub written: Option<String>,
-    /// How it is called.
+    /// The options of the call.
     pub options: CallOptions,
-    /// Where it stands in the prompt.
+    /// The position in the prompt.
     pub span: Range<usize>,
 }
 
-/// What a called module gets.
+/// The argument of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Argument {
-    /// The caller's input: `$INPUT`, or no parentheses, or nothing between them.
+    /// The caller's input: `$INPUT`, no parentheses, or empty ones.
     Input,
     /// The user's text: `$ARGUMENTS`.
     Arguments,
@@ -43,17 +43,17 @@ pub enum Argument {
     Text(String),
 }
 
-/// How a module is called.
+/// The options of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CallOptions {
-    /// Whether the next call does not wait for this one.
+    /// True if the next call does not wait for this one.
     pub is_async: bool,
-    /// How long it may take.
+    /// The timeout.
     pub timeout: Duration,
-    /// Whether the caller can do without it.
+    /// True if the caller can run without it.
     pub optional: bool,
-    /// A tier in place of the module's own.
+    /// Overrides the module's tier.
     pub tier: Option<Tier>,
 }
 
@@ -63,22 +63,22 @@ impl Default for CallOptions {
     }
 }
 
-/// A value of a result that goes into the prompt.
+/// A placeholder for a value of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Insert {
-    /// The module whose envelope is meant.
+    /// The module whose envelope is read.
     pub module: String,
-    /// The way to the value within the envelope.
+    /// The path to the value within the envelope.
     pub path: Path,
-    /// Where it stands in the prompt.
+    /// The position in the prompt.
     pub span: Range<usize>,
 }
 
 /// A piece of a prompt, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PromptPiece<'a> {
-    /// Text as it stands there.
+    /// Literal text.
     Text(&'a str),
     /// A call.
     Call(&'a Call),
@@ -86,7 +86,7 @@ pub enum PromptPiece<'a> {
     Insert(&'a Insert),
 }
 
-/// What was found in a prompt.
+/// The directives of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Directives {
@@ -94,11 +94,11 @@ pub struct Directives {
     pub calls: Vec<Call>,
     /// The values to insert, in order.
     pub inserts: Vec<Insert>,
-    /// Calls that are badly written, each with its place. They stay text.
+    /// Malformed calls, each with its position. They remain text.
     pub slips: Vec<Slip>,
 }
 
-/// Reads a prompt.
+/// Parses a prompt.
 #[must_use]
 pub fn directives(prompt: &str) -> Directives {
     let mut found = Directives::default();
@@ -122,7 +122,7 @@ pub fn directives(prompt: &str) -> Directives {
 }
 
 impl Directives {
-    /// The prompt that this was read from, piece by piece. Whoever puts values in their places never reads them again.
+    /// Splits the prompt that was parsed into pieces. Callers must not scan inserted values again.
     #[must_use]
     pub fn pieces<'a>(&'a self, prompt: &'a str) -> Vec<PromptPiece<'a>> {
         let calls = self.calls.iter().map(|call| (&call.span, PromptPiece::Call(call)));
@@ -145,7 +145,7 @@ impl Directives {
 }
 
 impl Insert {
-    /// The text that goes in its place: a text as it is, anything else as JSON, nothing if it is missing.
+    /// Returns the text to insert: a text as it is, other values as JSON, `None` if the value is missing.
     #[must_use]
     pub fn shown(&self, envelope: &Value) -> Option<String> {
         let value = self.path.find(envelope)?;
@@ -153,17 +153,17 @@ impl Insert {
     }
 }
 
-/// Names of modules are ASCII, so that a call may stand within a sentence of any script.
+/// Parses a module name. Names are ASCII, so that a call can appear inside a sentence of any script.
 fn name<'a>(cursor: &mut Cursor<'a>) -> Option<&'a str> {
     let name = cursor.take_while(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_'));
     name.starts_with(|first: char| first.is_ascii_alphanumeric()).then_some(name)
 }
 
-/// The call at `start`, if one begins there, and where to read on: behind it even if it is wrong, so that nothing is
-/// read twice.
+/// Parses a call at `start`, if one begins there. Also returns where to continue: after the call even if it is
+/// malformed, so that nothing is scanned twice.
 fn call(prompt: &str, start: usize, parentheses: &mut Parentheses) -> Option<(usize, Result<Call, Slip>)> {
     let mut cursor = Cursor::new(prompt, start);
-    // `someone@call:x` is an address.
+    // `someone@call:x` is an email address.
     let before = prompt.get(..start)?.chars().next_back();
     if !cursor.eat("@call:") || before.is_some_and(|before| before.is_ascii_alphanumeric() || before == '_') {
         return None;
@@ -206,7 +206,7 @@ fn argument(text: &str) -> Result<Argument, Slip> {
     }
 }
 
-/// What stands between `[` and `]`.
+/// Parses the text between `[` and `]`.
 fn options(cursor: &mut Cursor<'_>) -> Result<CallOptions, Slip> {
     const KNOWN: &str = "`async`, `optional`, `timeout=30s` or `tier=exec|decision|exploration`";
     let mut options = CallOptions::default();
@@ -243,7 +243,7 @@ fn tier(word: &str) -> Option<Tier> {
     [Tier::Exec, Tier::Decision, Tier::Exploration].into_iter().find(|tier| tier.word() == word)
 }
 
-/// The insertion at `start`, if one begins there.
+/// Parses a placeholder at `start`, if one begins there.
 fn insert(prompt: &str, start: usize) -> Option<Insert> {
     let mut cursor = Cursor::new(prompt, start);
     if !cursor.eat("{{") {
@@ -256,12 +256,12 @@ fn insert(prompt: &str, start: usize) -> Option<Insert> {
     cursor.eat("}}").then(|| Insert { module, path, span: start..cursor.at() })
 }
 
-/// Which parenthesis closes which, found in one pass. A pair never spans lines, so that one that was forgotten does
-/// not swallow the prompt.
+/// Matching parentheses, found in one pass. A pair never spans lines, so that an unclosed one does not swallow the
+/// prompt.
 struct Parentheses {
-    /// Opening and closing place, in the order of the opening ones.
+    /// The positions of opening and closing parentheses, ordered by the opening one.
     pairs: Vec<(usize, Option<usize>)>,
-    /// Pairs before this one have been passed.
+    /// Pairs before this index have been passed.
     next: usize,
 }
 
@@ -287,7 +287,7 @@ impl Parentheses {
         Self { pairs, next: 0 }
     }
 
-    /// What closes the parenthesis at `at`. Places must be asked for from left to right.
+    /// Returns the closing position for the parenthesis at `at`. Positions must be queried from left to right.
     fn closing(&mut self, at: usize) -> Option<usize> {
         while self.pairs.get(self.next).is_some_and(|(open, _)| *open < at) {
             self.next += 1;

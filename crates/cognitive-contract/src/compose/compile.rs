@@ -1,6 +1,6 @@
-//! From the `composition` block of a manifest to a [`CompositionPlan`]. Everything that is wrong is told at once, each with its
-//! place in `module.yaml` and, within an expression, the characters. (COMP-001, COMP-034, COMP-042)
-//! Judges one module alone: whether the others exist, and circles through them, is for the graph to say.
+//! Compiles the `composition` block of a manifest to a [`CompositionPlan`]. Reports all faults at once, each with its
+//! place in `module.yaml` and its characters within an expression. (COMP-001, COMP-034, COMP-042)
+//! Checks only this module: the graph checks whether the others exist, and cycles through them.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet};
@@ -24,24 +24,24 @@ use crate::manifest::{Aggregate, CompositionFile, Dependency, FlowEntry, OneOrMo
 use crate::text::pointer;
 use crate::violation::Violation;
 
-/// Names that mean something else in a data flow.
+/// Reserved names of a data flow.
 const RESERVED: [&str; 2] = ["input", "output"];
 
-/// A step from many sources to many targets is a connection of each with each, so a short manifest could ask for
+/// The maximum number of connections. A step connects each source with each target, so a short manifest could ask for
 /// billions.
 const MAX_CONNECTIONS: usize = 100_000;
 
-/// Something about a composition, and where it stands in the manifest.
+/// A fault or note about a composition, with its place in the manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CompositionFault {
     /// JSON pointer into the manifest.
     pub path: String,
-    /// The bytes of the text there, where it is about a part of it.
+    /// The bytes of the text at `path`, if only a part of it is wrong.
     pub span: Option<Range<usize>>,
-    /// What kind of fault: `name`, `range`, `path`, `condition`, `flow` or `routing`.
+    /// The kind of fault: `name`, `range`, `path`, `condition`, `flow` or `routing`.
     pub rule: &'static str,
-    /// What was expected.
+    /// The expectation that was not met.
     pub message: String,
 }
 
@@ -56,26 +56,26 @@ impl CompositionFault {
         Self { path, span: Some(slip.span), rule, message }
     }
 
-    /// The fault as a violation of the manifest: the module is not valid.
+    /// Converts the fault to a violation of the manifest: the module is invalid.
     #[must_use]
     pub fn into_violation(self) -> Violation {
         Violation::new(self.path, ErrorCode::InternalError, self.rule, self.message)
     }
 }
 
-/// A plan, and what its author should know about it although it can run.
+/// A plan, with notes for its author that do not prevent a run.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct CompiledComposition {
     /// The plan.
     pub plan: CompositionPlan,
-    /// What is odd, but not wrong.
+    /// Findings that are unusual, but not wrong.
     pub notes: Vec<CompositionFault>,
 }
 
 impl CompositionPlan {
-    /// Compiles a composition. `calls` are those of the module's prompt: a part that is called there and that no step
-    /// leads to does not run by itself as well.
+    /// Compiles a composition. `calls` are the calls of the module's prompt. A part that is called there and has no
+    /// incoming step does not also run on its own.
     pub fn compile(
         file: &CompositionFile,
         calls: &[Call],
@@ -109,7 +109,8 @@ impl CompositionPlan {
         Ok(CompiledComposition { plan, notes: compiler.notes })
     }
 
-    /// Where the manifest asks for a function of the host; without one the module is not valid. (COMP-050)
+    /// Returns the pointer to the first custom aggregate. It needs a host function; without one the module is invalid.
+    /// (COMP-050)
     #[must_use]
     pub fn custom_at(&self) -> Option<String> {
         let place = self.steps.iter().position(|step| step.aggregate == Aggregate::Custom)?;
@@ -117,7 +118,7 @@ impl CompositionPlan {
     }
 }
 
-/// The parts that run by themselves.
+/// Returns the parts that run without being called.
 fn order(pattern: Pattern, sorted: Vec<usize>, parts: &[PlanPart], calls: &[Call]) -> Vec<usize> {
     if pattern == Pattern::Conditional {
         return vec![0];
@@ -138,7 +139,7 @@ fn answer(pattern: Pattern, steps: &[FlowStep]) -> AnswerSource {
     }
 }
 
-/// Everything that keeps a composition from being compiled, as violations of its manifest.
+/// Returns all faults of a composition as violations of its manifest.
 #[must_use]
 pub fn violations(file: &CompositionFile) -> Vec<Violation> {
     let faults = CompositionPlan::compile(file, &[]).err().unwrap_or_default();
@@ -187,7 +188,7 @@ impl<'a> PlanCompiler<'a> {
             let message = "expected a version range such as `1.2.3`, `>=1.2.3`, `^1.2.3`, `~1.2.3` or `*`";
             self.fault(format!("{at}/version"), "range", message);
         }
-        // A default for all does not stand in for itself.
+        // The common fallback does not apply to itself.
         let fallback = dependency.fallback.as_deref().or(fallback).filter(|fallback| *fallback != name);
         PlanPart {
             name: name.to_owned(),
@@ -231,7 +232,7 @@ impl<'a> PlanCompiler<'a> {
         FlowStep { from, to, mapping, condition, aggregate: flow.aggregate.unwrap_or(Aggregate::Merge) }
     }
 
-    /// Several sources are seen by name, so a path that begins with another name never leads anywhere.
+    /// With several sources, each is visible by name, so a path that begins with another name is always missing.
     fn note_strangers(
         &mut self,
         at: &str,
@@ -342,7 +343,7 @@ fn module_of(source: &str) -> &str {
     source.strip_suffix(".output").unwrap_or(source)
 }
 
-/// Notes at each part which steps lead to it and what must be finished before.
+/// Records for each part the steps that feed it and the parts that must finish before it.
 fn connect(parts: &mut [PlanPart], steps: &[FlowStep]) {
     let mut after: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); parts.len()];
     for (place, step) in steps.iter().enumerate() {
@@ -364,7 +365,7 @@ fn connect(parts: &mut [PlanPart], steps: &[FlowStep]) {
     }
 }
 
-/// The parts, each after all that feed it, otherwise in the order of the data flow. Parts in a circle are left out.
+/// Topological order of the parts; ties follow the order of the data flow. Parts in a cycle are left out.
 fn sorted(parts: &[PlanPart]) -> Vec<usize> {
     let mut waiting: Vec<usize> = parts.iter().map(|part| part.after.len()).collect();
     let mut feeds: Vec<Vec<usize>> = vec![Vec::new(); parts.len()];

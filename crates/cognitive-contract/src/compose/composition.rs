@@ -1,5 +1,5 @@
-//! What a module is made of, compiled once per loaded module: the plan of its `composition` block and the calls of its
-//! prompt. Judges one module alone; whether its parts exist is for the graph to say.
+//! The composition of a module, compiled once per loaded module: the plan of its `composition` block and the calls of
+//! its prompt. Checks only this module; the graph checks whether its parts exist.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,11 +10,11 @@ use super::plan::CompositionPlan;
 use crate::failure::Failure;
 use crate::manifest::CompositionFile;
 
-/// A module that is made of modules.
+/// A module that is composed of modules.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Composition {
-    /// What runs when, and what flows where.
+    /// The order of the parts and the data flow.
     pub plan: CompositionPlan,
     /// The calls and values in the prompt.
     pub directives: Arc<Directives>,
@@ -36,15 +36,15 @@ impl Composition {
         }
     }
 
-    /// The module in a graph of modules.
+    /// Returns this module's node for a graph of modules.
     #[must_use]
     pub fn node(&self, version: &str) -> ModuleNode {
         self.plan.node(version, &self.directives.calls)
     }
 }
 
-/// The composition of one module. The prompt is read when the module is made, because every run asks whether it calls
-/// modules; the plan is compiled when it is first asked for, and shared by all runs.
+/// The composition of one module. The prompt is parsed when the module is created, because every run needs to know
+/// whether it calls modules. The plan is compiled on first use and shared by all runs.
 #[derive(Debug, Clone)]
 pub(crate) struct MadeOf {
     pub(crate) directives: Arc<Directives>,
@@ -59,7 +59,7 @@ impl MadeOf {
         Self { directives, stands_alone, compiled: Arc::default() }
     }
 
-    /// The composition; `None` for a module that is made of itself alone.
+    /// Returns the composition; `None` for a module that uses no other modules.
     pub(crate) fn composition(
         &self,
         file: Option<&CompositionFile>,

@@ -1,31 +1,31 @@
-//! Reads the small languages of composition from left to right: paths, conditions, calls.
-//! Never steps back over more than one token, so every reader above it is linear, and never splits a character.
+//! A left-to-right reader for the small languages of composition: paths, conditions, calls.
+//! Never steps back by more than one token, so every parser on top is linear. Never splits a character.
 
 use std::ops::Range;
 
 use crate::text::fits;
 
-/// The longest expression, in characters. A longer one is a program, and programs do not belong into a manifest.
+/// The longest expression, in characters. A longer one is a program, which does not belong in a manifest.
 pub const MAX_EXPRESSION_LENGTH: usize = 1_000;
 
-/// Where an expression is wrong, and what was expected there.
+/// A syntax error: its position and the expected syntax.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Slip {
-    /// The bytes of the expression that are wrong; empty at its end.
+    /// The wrong bytes of the expression; empty at its end.
     pub span: Range<usize>,
-    /// What was expected, without what was found.
+    /// The expected syntax, without the text that was found.
     pub message: String,
 }
 
 impl Slip {
-    /// Something that was expected at `span`.
+    /// An error at `span`.
     pub(crate) fn new(span: Range<usize>, message: impl Into<String>) -> Self {
         Self { span, message: message.into() }
     }
 }
 
-/// Refuses an expression that is too long to be one.
+/// Rejects an expression that is too long.
 pub(super) fn within_limit(text: &str) -> Result<(), Slip> {
     if fits(text, MAX_EXPRESSION_LENGTH) {
         return Ok(());
@@ -34,12 +34,12 @@ pub(super) fn within_limit(text: &str) -> Result<(), Slip> {
     Err(Slip::new(0..text.len(), message))
 }
 
-/// A letter of a name: names may contain `-` and `_`, in any script.
+/// Returns whether a letter may be in a name: letters and digits of any script, `-` and `_`.
 pub(super) fn is_name(letter: char) -> bool {
     letter.is_alphanumeric() || matches!(letter, '-' | '_')
 }
 
-/// A place in a text.
+/// A position in a text.
 #[derive(Debug, Clone)]
 pub(super) struct Cursor<'a> {
     text: &'a str,
@@ -47,12 +47,12 @@ pub(super) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// Starts at byte `at`, which must be the start of a character; anywhere else nothing is left to read.
+    /// Starts at byte `at`, which must be a character boundary; otherwise the rest is empty.
     pub(super) fn new(text: &'a str, at: usize) -> Self {
         Self { text, at }
     }
 
-    /// Where the next character starts.
+    /// The position of the next character.
     pub(super) fn at(&self) -> usize {
         self.at
     }
@@ -71,7 +71,7 @@ impl<'a> Cursor<'a> {
         Some(letter)
     }
 
-    /// Steps over `token` if it comes next.
+    /// Skips `token` if it comes next.
     pub(super) fn eat(&mut self, token: &str) -> bool {
         let next = self.rest().starts_with(token);
         if next {
@@ -80,7 +80,7 @@ impl<'a> Cursor<'a> {
         next
     }
 
-    /// The same text, `length` bytes further on.
+    /// Advances by `length` bytes.
     pub(super) fn skipping(mut self, length: usize) -> Self {
         self.at += length;
         self
@@ -90,7 +90,7 @@ impl<'a> Cursor<'a> {
         self.take_while(char::is_whitespace);
     }
 
-    /// Steps over all letters that `holds` holds for.
+    /// Takes all letters that satisfy `holds`.
     pub(super) fn take_while(&mut self, holds: impl Fn(char) -> bool) -> &'a str {
         let rest = self.rest();
         let length = rest.find(|letter| !holds(letter)).unwrap_or(rest.len());
@@ -98,13 +98,13 @@ impl<'a> Cursor<'a> {
         rest.get(..length).unwrap_or_default()
     }
 
-    /// What was expected instead of the next character.
+    /// An error at the next character.
     pub(super) fn expected(&self, what: &str) -> Slip {
         let length = self.peek().map_or(0, char::len_utf8);
         Slip::new(self.at..self.at + length, format!("expected {what}"))
     }
 
-    /// A text between `'` or `"`, in which a backslash goes before a quote, a backslash, `n`, `r` or `t`.
+    /// Parses a text in `'` or `"`. A backslash escapes a quote, a backslash, `n`, `r` or `t`.
     pub(super) fn quoted(&mut self) -> Result<String, Slip> {
         let start = self.at;
         let Some(quote @ ('\'' | '"')) = self.peek() else {

@@ -1,6 +1,6 @@
-//! Conditions such as `$.meta.confidence > 0.7 && exists($.data.changes)`: compiled once, asked often. (COMP-040)
-//! The language is total: every condition that compiles has an answer for every root. No coercion, no functions
-//! besides `exists`, no access to anything but the root. (COMP-041, COMP-042)
+//! Conditions such as `$.meta.confidence > 0.7 && exists($.data.changes)`: compiled once, evaluated often. (COMP-040)
+//! The language is total: every compiled condition has a result for every root. No coercion, no functions except
+//! `exists`, no access beyond the root. (COMP-041, COMP-042)
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -20,14 +20,14 @@ pub struct Condition {
     tree: ExprNode,
 }
 
-/// A part of a condition, and where it stands in the text.
+/// A node of a condition, with its position in the text.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ExprNode {
     pub(super) kind: ExprKind,
     pub(super) span: Range<usize>,
 }
 
-/// What a part does.
+/// The operation of a node.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum ExprKind {
     Literal(Value),
@@ -51,30 +51,30 @@ pub(super) enum Comparison {
 }
 
 impl Condition {
-    /// Compiles a condition; a wrong one is told with its place.
+    /// Compiles a condition. An error carries its position.
     pub fn parse(text: &str) -> Result<Self, Slip> {
         Self::parse_over(text, &[])
     }
 
-    /// The same where these members of the root may stand without `$.`, and a value may be one of a list:
+    /// Like [`parse`](Self::parse), but these members of the root need no `$.`, and lists are supported:
     /// `risk in [medium, high]`.
     pub fn parse_over(text: &str, names: &[&str]) -> Result<Self, Slip> {
         Ok(Self { source: text.to_owned(), tree: parser::parse(text, names)? })
     }
 
-    /// Whether it holds. A condition that is no comparison holds if its value is `true`, and nothing else is true.
+    /// Evaluates the condition. A condition without a comparison holds only if its value is `true`.
     #[must_use]
     pub fn holds<'a>(&self, root: impl Into<PathRoot<'a>>) -> bool {
         self.tree.holds(root.into())
     }
 
-    /// The condition as it was written.
+    /// The source text of the condition.
     #[must_use]
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// Every path in it, with its place in the text.
+    /// Returns every path with its position in the text.
     #[must_use]
     pub fn paths(&self) -> Vec<(&Path, Range<usize>)> {
         let mut found = Vec::new();
@@ -91,7 +91,7 @@ impl Condition {
         found
     }
 
-    /// Every comparison of a path with a fixed value for being equal or not, with the place of the value in the text.
+    /// Returns every `==` or `!=` comparison of a path with a literal, with the position of the literal in the text.
     #[must_use]
     pub fn equalities(&self) -> Vec<(&Path, &Value, Range<usize>)> {
         let mut found = Vec::new();
@@ -113,7 +113,7 @@ impl Condition {
         found
     }
 
-    /// Every path whose order counts, as with `<`, with the place of the comparison in the text.
+    /// Returns every path in an ordering comparison, such as `<`, with the position of the comparison in the text.
     #[must_use]
     pub fn orders(&self) -> Vec<(&Path, Range<usize>)> {
         let mut found = Vec::new();
@@ -149,7 +149,7 @@ impl ExprNode {
         *self.value(root) == Value::Bool(true)
     }
 
-    /// What is missing counts as null. As deep as the text nests, which the parser bounds.
+    /// A missing value counts as null. Recurses as deep as the text nests, which the parser limits.
     fn value<'a>(&'a self, root: PathRoot<'a>) -> Cow<'a, Value> {
         let truth = match &self.kind {
             ExprKind::Literal(value) => return Cow::Borrowed(value),
@@ -167,7 +167,7 @@ impl ExprNode {
 }
 
 impl Comparison {
-    /// Two numbers and two texts have an order; anything else is only equal or not.
+    /// Numbers and strings have an order; other values can only be equal or not.
     fn holds(self, left: &Value, right: &Value) -> bool {
         let between = |accept: fn(Ordering) -> bool| order(left, right).is_some_and(accept);
         match self {

@@ -1,7 +1,7 @@
-//! Which modules call which, judged before anything runs: nothing missing, no circle, not too deep.
-//! (COMP-011, COMP-021, COMP-070 to COMP-072)
-//! Visits every module and every edge once and keeps its own stack, so neither a diamond nor a chain of ten thousand
-//! modules costs more than its size. Loads nothing: modules are added as they are found.
+//! The call graph of modules, checked before a run: no missing modules, no cycle, not too deep. (COMP-011, COMP-021,
+//! COMP-070 to COMP-072)
+//! Visits every module and every edge once with its own stack. So the cost is linear, even for diamonds or a chain of
+//! ten thousand modules. Loads nothing: the caller adds modules as it finds them.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -10,80 +10,80 @@ use super::version::VersionRange;
 use crate::code::ErrorCode;
 use crate::failure::Failure;
 
-/// How deep modules may call modules where the root does not say.
+/// The default maximum depth of nested modules, if the root sets none.
 pub const DEFAULT_DEPTH: u64 = 5;
 /// Longer paths are shown without their middle.
 const SHOWN_NAMES: usize = 12;
 
-/// One module that another one needs.
+/// A dependency on another module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Need {
     /// Its name.
     pub name: String,
-    /// Which versions will do. A module of another version counts as not there.
+    /// The accepted versions. A module of another version counts as missing.
     pub range: VersionRange,
-    /// Whether the caller can do without it.
+    /// True if the caller can run without it.
     pub optional: bool,
-    /// What is used in its place, in any version.
+    /// The module to use instead, in any version.
     pub fallback: Option<String>,
 }
 
 impl Need {
-    /// A module that is needed, in any version.
+    /// A required module, in any version.
     #[must_use]
     pub fn of(name: impl Into<String>) -> Self {
         Self { name: name.into(), range: VersionRange::any(), optional: false, fallback: None }
     }
 }
 
-/// What the graph has to know of a module.
+/// The data about a module that the graph needs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ModuleNode {
     /// Its version.
     pub version: String,
     /// Its own `max_depth`, if it has one.
     pub max_depth: Option<u64>,
-    /// What it needs: `requires` first, then calls, in order.
+    /// Its dependencies: `requires` first, then calls, in order.
     pub needs: Vec<Need>,
-    /// What every run of it runs, each as often as it does.
+    /// The modules that every run of it runs, each as often as it runs.
     pub certain: Vec<Need>,
-    /// Whether every run of it asks a model itself.
+    /// True if every run of it calls a model itself.
     pub asks: bool,
 }
 
-/// Modules and what they need.
+/// Modules and their dependencies.
 #[derive(Debug, Clone, Default)]
 pub struct Graph {
-    /// Every name that was heard of; `None` for a module that is not there, or was not looked for.
+    /// Every known name; `None` for a module that is missing or not looked up yet.
     nodes: Vec<(String, Option<ModuleNode>)>,
     places: HashMap<String, usize>,
-    /// Names up to here have been handed out by `next_unknown`.
+    /// The number of names that `next_unknown` has returned.
     asked: usize,
 }
 
-/// Why a graph cannot run.
+/// The reason why a graph cannot run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GraphFault {
-    /// Modules that are needed and not there.
+    /// Required modules that are missing.
     Missing(Vec<Absent>),
-    /// Modules that call each other in a circle: the way from the root until a name comes back.
+    /// Modules that call each other in a cycle: the path from the root to the repeated name.
     Circle(Vec<String>),
-    /// Modules that call each other too deeply: the longest way below the module that sets the limit.
+    /// A call chain that is too deep: the longest path below the module that sets the limit.
     TooDeep {
-        /// The way down, beginning with that module.
+        /// The path, starting with that module.
         way: Vec<String>,
-        /// How deep is allowed.
+        /// The maximum depth.
         limit: u64,
     },
 }
 
-/// A module that is not there, or not in the version that is asked for.
+/// A module that is missing, or not available in an accepted version.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Absent {
     /// Its name.
     pub name: String,
-    /// Who needs it.
+    /// The module that needs it.
     pub needed_by: String,
 }
 
@@ -91,18 +91,18 @@ pub struct Absent {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Sound {
-    /// Every module that can be reached, each after all that it needs; the root is last.
+    /// Every reachable module, each after all its dependencies; the root is last.
     pub order: Vec<String>,
     /// The depth of the deepest module; the root has 0.
     pub depth: u64,
-    /// Modules that are not there and that the root can do without.
+    /// Missing modules that the root can run without.
     pub absent: Vec<Absent>,
-    /// How many model calls a run makes for certain, if nothing fails. What hangs on a condition is not counted.
+    /// The number of model calls that a run makes for certain, if nothing fails. Conditional calls are not counted.
     pub calls: u64,
 }
 
 impl Graph {
-    /// A graph that will begin at `root`.
+    /// Creates a graph with this root.
     #[must_use]
     pub fn new(root: &str) -> Self {
         let mut graph = Self::default();
@@ -110,7 +110,7 @@ impl Graph {
         graph
     }
 
-    /// The next name that was heard of and not handed out yet: look for it, and [`add`](Self::add) what is found.
+    /// Returns the next known name that was not returned before. Look it up, and [`add`](Self::add) the result.
     pub fn next_unknown(&mut self) -> Option<String> {
         let (name, _) = self.nodes.get(self.asked)?;
         let name = name.clone();
@@ -118,7 +118,7 @@ impl Graph {
         Some(name)
     }
 
-    /// Adds a module that was found. A name that is never added is not there.
+    /// Adds a module. A name that is never added counts as missing.
     pub fn add(&mut self, name: &str, node: ModuleNode) {
         for need in &node.needs {
             self.place(&need.name);
@@ -143,8 +143,8 @@ impl Graph {
         }
     }
 
-    /// Judges the graph. What is missing is told first, then circles, then depth: a module that is not there says
-    /// nothing about what it would call, and a circle has no depth.
+    /// Checks the graph. Missing modules are reported first, then cycles, then depth: the calls of a missing module are
+    /// unknown, and a cycle has no depth.
     pub fn check(&self) -> Result<Sound, GraphFault> {
         let (fatal, absent) = self.absent();
         if !fatal.is_empty() {
@@ -163,8 +163,8 @@ impl Graph {
         Ok(Sound { order: self.names(&walk.order), depth: walk.height(0), absent, calls })
     }
 
-    /// The certain calls of the root. `order` has every module after all that it needs, so each is counted once, however
-    /// often it runs.
+    /// Returns the certain calls of the root. `order` has every module after its dependencies, so each sum is computed
+    /// once, however often the module runs.
     fn calls(&self, order: &[usize]) -> u64 {
         let mut calls = vec![0_u64; self.nodes.len()];
         for place in order {
@@ -187,26 +187,26 @@ impl Graph {
         places.iter().filter_map(|place| self.nodes.get(*place)).map(|(name, _)| name.clone()).collect()
     }
 
-    /// Where a module that fits stands.
+    /// Returns the index of a module in an accepted version.
     fn found(&self, name: &str, range: &VersionRange) -> Option<usize> {
         let place = *self.places.get(name)?;
         range.matches(&self.node(place)?.version).then_some(place)
     }
 
-    /// The modules that a need can lead to: what is asked for, and what stands in for it.
+    /// Returns the modules that a dependency can use: the module itself and its fallback.
     fn targets(&self, need: &Need) -> [Option<usize>; 2] {
         let fallback = need.fallback.as_deref().and_then(|name| self.found(name, &VersionRange::any()));
         [self.found(&need.name, &need.range), fallback]
     }
 
-    /// What is not there: first what the root cannot do without, then the rest.
+    /// Returns the missing modules: first the required ones, then the optional ones.
     fn absent(&self) -> (Vec<Absent>, Vec<Absent>) {
         if self.node(0).is_none() {
             let name = self.names(&[0]).pop().unwrap_or_default();
             return (vec![Absent { needed_by: name.clone(), name }], Vec::new());
         }
         let (mut fatal, mut tolerable) = (Vec::new(), Vec::new());
-        // Places that must run, and those that may fail because something else takes over.
+        // Modules that must run, and modules that may fail because another one replaces them.
         let (mut must, mut open, mut may) = (HashSet::from([0]), vec![0], Vec::new());
         while let Some(place) = open.pop() {
             for (need, targets) in self.needs(place) {
@@ -230,7 +230,7 @@ impl Graph {
         (fatal, tolerable)
     }
 
-    /// What is not there for modules that may fail.
+    /// Collects the missing dependencies of modules that may fail.
     fn absent_below(&self, mut open: Vec<usize>, mut seen: HashSet<usize>, found: &mut Vec<Absent>) {
         while let Some(place) = open.pop() {
             if !seen.insert(place) {
@@ -255,7 +255,7 @@ impl Graph {
         Absent { name: need.name.clone(), needed_by }
     }
 
-    /// Depth first from the root, with a stack of our own.
+    /// Walks the graph depth first from the root. Uses its own stack, because recursion could overflow for long chains.
     fn walk(&self) -> Result<GraphWalk, GraphFault> {
         let mut walk = GraphWalk::new(self.nodes.len());
         let mut stack = vec![Visit::new(0, self.edges(0))];
@@ -307,7 +307,7 @@ enum VisitState {
     Done,
 }
 
-/// What a walk has learnt of each place: its state, and how far the longest way below it goes and where it begins.
+/// The state of a walk for each module: its visit state, its height, and the child on its longest path.
 struct GraphWalk {
     places: Vec<(VisitState, u64, Option<usize>)>,
     order: Vec<usize>,
@@ -358,7 +358,7 @@ impl GraphWalk {
 }
 
 impl GraphFault {
-    /// The published code.
+    /// Returns the published error code.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
@@ -368,7 +368,7 @@ impl GraphFault {
         }
     }
 
-    /// What is wrong, in one line.
+    /// Returns the error message, in one line.
     #[must_use]
     pub fn message(&self) -> String {
         match self {
@@ -386,7 +386,7 @@ impl GraphFault {
         }
     }
 
-    /// The failure that a caller sees.
+    /// Converts the fault to the failure for the caller.
     pub fn into_failure(self) -> Failure {
         let failure = Failure::new(self.code(), self.message());
         match self {
@@ -402,7 +402,7 @@ impl GraphFault {
 }
 
 impl Absent {
-    /// Who misses what.
+    /// Names the missing module and the module that needs it.
     #[must_use]
     pub fn message(&self) -> String {
         let Self { name, needed_by } = self;

@@ -1,6 +1,6 @@
 //! Builds an object from another one: target member → path into the source. (COMP-030, COMP-032)
-//! A member whose path leads nowhere is left out. Values are copied as they are: text in them is data, and nothing
-//! in it is read as a path, a condition or a call.
+//! A member with a missing path is left out. Values are copied unchanged: text in them is data, and is never parsed as
+//! a path, a condition or a call.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// Compiles a mapping. Every member that is no path is told, with its name.
+    /// Compiles a mapping. Returns the name and error of every member that is not a path.
     pub fn parse<'a>(
         members: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Self, Vec<(&'a str, Slip)>> {
@@ -31,7 +31,7 @@ impl Mapping {
         if slips.is_empty() { Ok(mapping) } else { Err(slips) }
     }
 
-    /// The object that the mapping makes of a root.
+    /// Applies the mapping to a root and returns the new object.
     #[must_use]
     pub fn apply<'a>(&self, root: impl Into<PathRoot<'a>>) -> Map<String, Value> {
         let root = root.into();
@@ -39,13 +39,14 @@ impl Mapping {
         self.members.iter().filter_map(found).collect()
     }
 
-    /// Every path in it, with the member that it fills.
+    /// Returns every path with the member that it fills.
     pub fn paths(&self) -> impl Iterator<Item = (&str, &Path)> {
         self.members.iter().map(|(name, path)| (name.as_str(), path))
     }
 }
 
-/// The input of a module that is called with one value: an object as it is, anything else as `{"value": …}`.
+/// Builds the input of a module that is called with one value: an object is used as it is, other values become
+/// `{"value": …}`.
 #[must_use]
 pub fn as_input(value: Cow<'_, Value>) -> Map<String, Value> {
     match value.into_owned() {
@@ -69,7 +70,7 @@ mod tests {
         assert_eq!(Value::Object(mapping.apply(&Value::Null)), json!({}));
     }
 
-    // The printed pipeline (ruling C-72) maps `$.code` from an envelope, which has none.
+    // In the specification's example pipeline (C-72), `$.code` maps from an envelope, which has no such member.
     #[test]
     fn comp_032_a_path_into_an_envelope_that_has_no_such_member_maps_nothing() {
         let mapping = Mapping::parse([("code", "$.code")]).unwrap();

@@ -1,18 +1,18 @@
-//! Modules that are made of modules: the laws of composition, as pure functions.
+//! Modules composed of modules: the rules of composition, as pure functions.
 //!
-//! A manifest says which modules it needs and what flows between them; a prompt may call modules itself. Everything
-//! that can be decided before a model is asked is decided here, once, when a module is loaded:
+//! A manifest declares the modules it needs and the data flow between them; a prompt may call modules itself.
+//! Everything that can be decided before a model call is decided here, once, when a module is loaded:
 //!
-//! 1. [`Path`], [`Condition`], [`Mapping`], [`VersionRange`] — the small languages, each compiled from text. They are
+//! 1. [`Path`], [`Condition`], [`Mapping`], [`VersionRange`]: the small languages, each compiled from text. They are
 //!    total and bounded: no loops, no functions, at most 1,000 characters and 64 levels.
-//! 2. [`aggregate`](fn@aggregate), [`route`], [`Repeat`] — how results become one, and what runs next.
-//! 3. [`calls`] — what a prompt asks for. [`graph`] — who calls whom, judged before anything runs.
-//! 4. [`CompositionPlan`] — a `composition` block with all of that resolved; what is wrong points into `module.yaml`. [`Composition`]
-//!    is the plan together with the calls of the prompt, compiled once per loaded module.
-//!    [`outcome`] — the envelope of what the parts said.
+//! 2. [`aggregate`](fn@aggregate), [`route`], [`Repeat`]: combining results and selecting the next module.
+//! 3. [`calls`]: the directives of a prompt. [`graph`]: the call graph, checked before anything runs.
+//! 4. [`CompositionPlan`]: a `composition` block with all of that resolved; faults point into `module.yaml`.
+//!    [`Composition`] is the plan together with the calls of the prompt, compiled once per loaded module.
+//!    [`outcome`]: the envelope built from the parts' envelopes.
 //!
-//! Nothing here runs a module, and nothing here reads values as anything but values: a text that looks like a path, a
-//! call or a placeholder stays a text.
+//! Nothing here runs a module. Values are never interpreted: a text that looks like a path, a call or a placeholder
+//! remains text.
 
 mod aggregate;
 pub mod calls;

@@ -1,6 +1,6 @@
-//! The envelope of a composition, from those of its parts. (COMP-051, COMP-081)
-//! Never surer than the least sure part and never less risky than the riskiest. Invents nothing: what it says of the
-//! parts, they said.
+//! Builds the envelope of a composition from the envelopes of its parts. (COMP-051, COMP-081)
+//! Its confidence is at most that of the least confident part, and its risk at least that of the riskiest. Everything
+//! it says about the parts comes from their answers.
 
 use serde_json::{Map, Value};
 
@@ -8,10 +8,10 @@ use crate::meta::{Confidence, EXPLAIN_LIMIT, Meta};
 use crate::risk_level::Risk;
 use crate::text::cut;
 
-/// A part that gave an answer: its name and its envelope.
+/// A part that answered: its name and its envelope.
 pub type Spoken<'a> = (&'a str, &'a Value);
 
-/// The control plane of the whole.
+/// Builds the `meta` of the composition.
 #[must_use]
 pub fn meta(parts: &[Spoken<'_>]) -> Meta {
     let metas = || parts.iter().filter_map(|(_, envelope)| envelope.get("meta"));
@@ -29,16 +29,16 @@ pub fn meta(parts: &[Spoken<'_>]) -> Meta {
     Meta::new(confidence, risk.unwrap_or(Risk::Medium), &explain(&explains.collect::<Vec<_>>()))
 }
 
-/// One of the four words, or a risk of the module's own, which counts as medium.
+/// Parses one of the four levels; a custom risk counts as medium.
 fn risk_of(risk: &Value) -> Risk {
     risk.as_str().and_then(Risk::parse).unwrap_or(Risk::Medium)
 }
 
-/// Every part has its say, and an equal share of the room if they do not all fit.
+/// Joins the explanations of all parts; cuts each to an equal share if they are too long.
 fn explain(parts: &[(&str, &str)]) -> String {
     let joined = |limit: usize| {
         let each = parts.iter().enumerate().map(|(place, (name, explain))| {
-            // A sentence that goes on has no stop.
+            // An explanation before a `;` needs no final period.
             let explain = if place + 1 < parts.len() { explain.trim_end_matches('.') } else { explain };
             cut(&format!("{name}: {explain}"), limit).to_owned()
         });
@@ -52,7 +52,7 @@ fn explain(parts: &[(&str, &str)]) -> String {
     joined(room.saturating_sub(2).max(1))
 }
 
-/// Gives data that has no `rationale` one made of those of its parts, since every answer has one.
+/// Adds a `rationale` built from the parts' rationales if the data has none, because every answer needs one.
 pub fn add_rationale(data: &mut Map<String, Value>, parts: &[Spoken<'_>]) {
     let has_one = data.get("rationale").and_then(Value::as_str).is_some_and(|text| !text.is_empty());
     if has_one {
@@ -67,8 +67,8 @@ pub fn add_rationale(data: &mut Map<String, Value>, parts: &[Spoken<'_>]) {
     data.insert("rationale".to_owned(), Value::String(text));
 }
 
-/// What exists of a composition that failed: the data of each finished part by its name, with `_` for `-`; null for a
-/// part that failed.
+/// The partial data of a failed composition: the data of each finished part by its name, with `_` for `-`; null for a
+/// failed part.
 #[must_use]
 pub fn partial_data<'a>(parts: impl IntoIterator<Item = (&'a str, Option<&'a Value>)>) -> Map<String, Value> {
     let member = |(name, envelope): (&str, Option<&Value>)| {

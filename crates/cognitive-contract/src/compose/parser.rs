@@ -1,6 +1,6 @@
-//! From the text of a condition to its tree. Precedence: `!`, then comparison, then `&&`, then `||`. (COMP-040)
-//! Refuses what nests deeper than [`MAX_DEPTH`] or is longer than an expression may be, so that neither parsing nor
-//! asking can exhaust the stack.
+//! Parses the text of a condition to a tree. Precedence: `!`, then comparison, then `&&`, then `||`. (COMP-040)
+//! Rejects conditions that nest deeper than [`MAX_DEPTH`] or are too long, so that neither parsing nor evaluation can
+//! overflow the stack.
 
 use serde_json::{Number, Value};
 
@@ -8,12 +8,12 @@ use super::cursor::{Cursor, Slip, is_name, within_limit};
 use super::expr::{Comparison, ExprKind, ExprNode};
 use super::path::Path;
 
-/// How deep parentheses and `!` may nest.
+/// The maximum nesting of parentheses and `!`.
 pub const MAX_DEPTH: usize = 64;
 
 const VALUE: &str = "a value: a path such as `$.meta.risk`, a number, a text between quotes, `true`, `false`, `null` or `exists($.path)`";
 
-/// Longest first: `<=` must not be read as `<`.
+/// Longest first: `<=` must not be parsed as `<`.
 const COMPARISONS: [(&str, Comparison); 6] = [
     ("==", Comparison::Equal),
     ("!=", Comparison::Unequal),
@@ -23,8 +23,8 @@ const COMPARISONS: [(&str, Comparison); 6] = [
     (">", Comparison::Greater),
 ];
 
-/// Parses a whole condition. `names` are members of the root that may stand without `$.`; with any, a value may also be
-/// one of a list: `risk in [medium, high]`.
+/// Parses a whole condition. `names` are members of the root that need no `$.`. If any are given, lists are also
+/// supported: `risk in [medium, high]`.
 pub(super) fn parse(text: &str, names: &[&str]) -> Result<ExprNode, Slip> {
     within_limit(text)?;
     let mut parser = Parser { cursor: Cursor::new(text, 0), depth: 0, names };
@@ -36,7 +36,7 @@ pub(super) fn parse(text: &str, names: &[&str]) -> Result<ExprNode, Slip> {
     }
 }
 
-/// After every method the cursor stands at the next token, not at space.
+/// The parser state. After every method the cursor is at the next token, not at whitespace.
 struct Parser<'a> {
     cursor: Cursor<'a>,
     depth: usize,
@@ -53,7 +53,7 @@ impl Parser<'_> {
         self.chain("&&", Self::comparison, ExprKind::All)
     }
 
-    /// One part, or several with `operator` between them.
+    /// Parses one part, or several with `operator` between them.
     fn chain(
         &mut self,
         operator: &str,
@@ -89,13 +89,13 @@ impl Parser<'_> {
         Ok(ExprNode { kind: ExprKind::Compare(Box::new(left), comparison, Box::new(right)), span })
     }
 
-    /// Steps over the word `in`, where there are lists.
+    /// Skips the word `in`, if lists are supported.
     fn is_in(&mut self) -> bool {
         let behind = self.cursor.rest().strip_prefix("in").filter(|_| !self.names.is_empty());
         behind.is_some_and(|rest| !rest.starts_with(is_name)) && self.eat("in")
     }
 
-    /// The rest of `value in [a, b]`: equal to one of them.
+    /// Parses the rest of `value in [a, b]` to a chain of equalities.
     fn one_of(&mut self, value: ExprNode) -> Result<ExprNode, Slip> {
         if !self.eat("[") {
             return Err(self.cursor.expected("a list such as `[medium, high]` after `in`"));
@@ -120,7 +120,7 @@ impl Parser<'_> {
         Ok(ExprNode { kind: ExprKind::Any(choices), span: value.span.start..end + 1 })
     }
 
-    /// A value of a list. A bare word is a text.
+    /// Parses a list element. A bare word is a string.
     fn listed(&mut self) -> Result<Value, Slip> {
         match self.cursor.peek() {
             Some('\'' | '"') => self.cursor.quoted().map(Value::String),
@@ -181,7 +181,7 @@ impl Parser<'_> {
 
     fn number(&mut self) -> Result<Number, Slip> {
         let start = self.cursor.at();
-        // The sign belongs to the number at its start and in its exponent.
+        // A sign belongs to the number at its start and in its exponent.
         let mut last = 'e';
         let digits = self.cursor.rest().find(|letter: char| {
             let sign = matches!(letter, '+' | '-') && matches!(last, 'e' | 'E');
@@ -223,7 +223,7 @@ impl Parser<'_> {
         }
         let path = Path::read(&mut self.cursor)?;
         self.cursor.skip_space();
-        // Not `eat`: the span of this part ends with the parenthesis, not after the space behind it.
+        // Not `self.eat`: the span of this node ends with the parenthesis, not after the following whitespace.
         if !self.cursor.eat(")") {
             return Err(self.cursor.expected("a closing `)` after the path"));
         }
@@ -240,7 +240,7 @@ impl Parser<'_> {
         node
     }
 
-    /// Steps over a token and the space behind it.
+    /// Skips a token and the whitespace after it.
     fn eat(&mut self, token: &str) -> bool {
         let found = self.cursor.eat(token);
         if found {

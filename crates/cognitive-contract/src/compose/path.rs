@@ -1,5 +1,5 @@
-//! Paths such as `$.data.changes[*].risk`: which value of an object is meant. (COMP-030, COMP-032)
-//! A path that leads nowhere is missing, never an error. Calculates nothing and reaches nothing but its root.
+//! Paths such as `$.data.changes[*].risk`, which select a value of an object. (COMP-030, COMP-032)
+//! A path without a match is missing, never an error. Computes nothing except `.length`, and reads only its root.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,7 +19,7 @@ pub struct Path {
 pub enum PathStep {
     /// `.name` or `['name']`.
     Member(String),
-    /// `.length`: how long a list or a text is; of an object, its member of this name.
+    /// `.length`: the length of a list or a text; for an object, its member of this name.
     Length,
     /// `[3]`.
     Index(usize),
@@ -27,7 +27,7 @@ pub enum PathStep {
     All,
 }
 
-/// What `$` stands for.
+/// The value of `$`.
 #[derive(Debug, Clone, Copy)]
 pub enum PathRoot<'a> {
     /// One value: the input, or the envelope of one module.
@@ -43,7 +43,7 @@ impl<'a> From<&'a Value> for PathRoot<'a> {
 }
 
 impl<'a> PathRoot<'a> {
-    /// The root as one value.
+    /// Returns the root as one value.
     #[must_use]
     pub fn value(self) -> Cow<'a, Value> {
         match self {
@@ -77,12 +77,12 @@ impl fmt::Display for Path {
 }
 
 impl Path {
-    /// The path to a member of the root.
+    /// A path to a member of the root.
     pub(super) fn of_member(name: &str) -> Self {
         Self { steps: vec![PathStep::Member(name.to_owned())] }
     }
 
-    /// Reads a path; the whole text must be one.
+    /// Parses a path; the whole text must be one.
     pub fn parse(text: &str) -> Result<Self, Slip> {
         within_limit(text)?;
         let mut cursor = Cursor::new(text, 0);
@@ -95,7 +95,7 @@ impl Path {
         }
     }
 
-    /// Reads the path that starts at the cursor with `$`.
+    /// Parses the path that starts at the cursor with `$`.
     pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Self, Slip> {
         if !cursor.eat("$") {
             return Err(cursor.expected("a path such as `$.data.items[0]`"));
@@ -103,7 +103,7 @@ impl Path {
         Self::read_steps(cursor)
     }
 
-    /// Reads what follows the root.
+    /// Parses the steps after the root.
     pub(super) fn read_steps(cursor: &mut Cursor<'_>) -> Result<Self, Slip> {
         let mut steps = Vec::new();
         loop {
@@ -126,7 +126,7 @@ impl Path {
         }
     }
 
-    /// The value that the path leads to; `None` if it is missing. With `[*]`, the list of all values that are there.
+    /// Returns the value at the path; `None` if it is missing. With `[*]`, returns the list of all existing values.
     #[must_use]
     pub fn find<'a>(&self, root: impl Into<PathRoot<'a>>) -> Option<Cow<'a, Value>> {
         match self.places(root.into())? {
@@ -137,7 +137,7 @@ impl Path {
         }
     }
 
-    /// Whether there is a value; with `[*]`, whether there is at least one.
+    /// Returns whether a value exists; with `[*]`, whether at least one does.
     #[must_use]
     pub fn exists<'a>(&self, root: impl Into<PathRoot<'a>>) -> bool {
         match self.places(root.into()) {
@@ -147,13 +147,13 @@ impl Path {
         }
     }
 
-    /// The steps, in order.
+    /// Returns the steps, in order.
     #[must_use]
     pub fn steps(&self) -> &[PathStep] {
         &self.steps
     }
 
-    /// The member of the root that the path goes through, if it begins with one.
+    /// Returns the first member of the path, if it begins with one.
     #[must_use]
     pub fn first_member(&self) -> Option<&str> {
         self.steps.first().and_then(PathStep::name)
@@ -167,7 +167,7 @@ impl Path {
         if after.is_empty() {
             return Some(Places::One(one));
         }
-        // Only a list has elements; and a list that `$` would have to be built for is none.
+        // Only a borrowed list has elements; a computed value never does.
         let Cow::Borrowed(Value::Array(_)) = &one else { return None };
         let mut values = vec![one];
         for step in after {
@@ -179,7 +179,7 @@ impl Path {
         Some(Places::Many(values))
     }
 
-    /// The value to begin with, and the steps that remain.
+    /// Returns the start value and the remaining steps.
     fn enter<'a, 's>(&'s self, root: PathRoot<'a>) -> Option<(Cow<'a, Value>, &'s [PathStep])> {
         match (root, self.steps.split_first()) {
             (PathRoot::Named(members), Some((first, rest))) => {
@@ -191,14 +191,14 @@ impl Path {
     }
 }
 
-/// What a path leads to.
+/// The matches of a path.
 enum Places<'a> {
     One(Cow<'a, Value>),
     Many(Vec<Cow<'a, Value>>),
 }
 
 impl PathStep {
-    /// The member that it leads to in an object, if it can lead to one.
+    /// Returns the object member that the step selects, if it can select one.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         match self {
@@ -208,7 +208,7 @@ impl PathStep {
         }
     }
 
-    /// One step further; what was calculated on the way has no parts.
+    /// Follows one step; a computed value has no parts.
     fn follow<'a>(&self, value: Cow<'a, Value>) -> Option<Cow<'a, Value>> {
         let Cow::Borrowed(value) = value else { return None };
         let found = match (self, value) {

@@ -1,5 +1,5 @@
-//! A composition, ready to be executed: every expression compiled, every name resolved, the order decided.
-//! Says what flows where; runs nothing, loads nothing, waits for nothing.
+//! A composition that is ready to run: every expression compiled, every name resolved, the order fixed.
+//! Computes the data flow; runs nothing, loads nothing, waits for nothing.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -16,29 +16,29 @@ use super::routing::{Choice, RoutingRule, route};
 use super::version::VersionRange;
 use crate::manifest::{Aggregate, Pattern};
 
-/// How long a composition may take where it does not say.
+/// The default timeout of a composition.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// A compiled `composition` block. Parts are named by their place in `parts`.
+/// A compiled `composition` block. Parts are identified by their index in `parts`.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct CompositionPlan {
-    /// How the parts run.
+    /// The execution pattern.
     pub pattern: Pattern,
-    /// How deep modules may call modules, if the author says so.
+    /// The maximum depth of nested modules, if the author sets one.
     pub max_depth: Option<u64>,
-    /// How long all of it may take.
+    /// The timeout of the whole composition.
     pub timeout: Duration,
     /// The modules, in the order of `requires`.
     pub parts: Vec<PlanPart>,
-    /// What flows, in the order of `dataflow`.
+    /// The data flow, in the order of `dataflow`.
     pub steps: Vec<FlowStep>,
     /// The rules of a conditional composition.
     pub rules: Vec<RoutingRule>,
-    /// The parts that run by themselves, each after all that feed it. A conditional composition has one; what a rule or
-    /// a call asks for is not among them.
+    /// The parts that run without being called, each after all that feed it. A conditional composition has one: the
+    /// first part. Parts that a rule or a call selects are not included.
     pub order: Vec<usize>,
-    /// Where the answer comes from.
+    /// The source of the answer.
     pub answer: AnswerSource,
 }
 
@@ -48,15 +48,15 @@ pub struct CompositionPlan {
 pub struct PlanPart {
     /// Its name.
     pub name: String,
-    /// Which versions will do.
+    /// The accepted versions.
     pub range: VersionRange,
-    /// Whether the composition can do without it.
+    /// True if the composition can run without it.
     pub optional: bool,
-    /// What is used in its place.
+    /// The module to use instead.
     pub fallback: Option<String>,
-    /// How long it may take, if the author says so.
+    /// The timeout of the part, if the author sets one.
     pub timeout: Option<Duration>,
-    /// The steps that lead to it.
+    /// The steps that feed it.
     pub fed_by: Vec<usize>,
     /// The parts that must be finished before it starts.
     pub after: Vec<usize>,
@@ -66,19 +66,19 @@ pub struct PlanPart {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct FlowStep {
-    /// Where it takes from, in order.
+    /// The sources, in order.
     pub from: Vec<FlowSource>,
-    /// Where it leads.
+    /// The targets.
     pub to: Vec<FlowTarget>,
-    /// What is taken; without it, all.
+    /// The mapping of the data; without it, everything is passed on.
     pub mapping: Option<Mapping>,
-    /// When it is taken.
+    /// The condition for the step.
     pub condition: Option<Condition>,
-    /// How several sources become one.
+    /// The method to combine several sources.
     pub aggregate: Aggregate,
 }
 
-/// Where a step takes from.
+/// The source of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FlowSource {
     /// The input of the composition.
@@ -87,7 +87,7 @@ pub enum FlowSource {
     Part(usize),
 }
 
-/// Where a step leads.
+/// The target of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FlowTarget {
     /// The input of a part.
@@ -96,23 +96,23 @@ pub enum FlowTarget {
     Output,
 }
 
-/// Where the answer comes from.
+/// The source of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerSource {
     /// From the steps to `output`, without a further model call.
     Flow,
-    /// From the part that ran last: the first one, or the one that a rule chose.
+    /// From the part that ran last: the first one, or the one that a rule selected.
     Chosen,
     /// From the module's own prompt, with the results of its parts.
     Prompt,
 }
 
-/// What there is while a composition runs.
+/// The state of a running composition.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress<'a> {
     /// The input of the composition.
     pub input: &'a Value,
-    /// The envelope of each part by its place; `None` if it has not run, was skipped, or failed and is optional.
+    /// The envelope of each part by its index; `None` if it has not run, was skipped, or failed and is optional.
     pub results: &'a [Option<Value>],
     /// The host's function for `aggregate: custom`.
     pub custom: Option<&'a CustomAggregate>,
@@ -125,14 +125,14 @@ impl<'a> Progress<'a> {
 }
 
 impl CompositionPlan {
-    /// The place of a part.
+    /// Returns the index of a part.
     #[must_use]
     pub fn part(&self, name: &str) -> Option<usize> {
         self.parts.iter().position(|part| part.name == name)
     }
 
-    /// The input of a part; `None` if no step to it is taken, so that it is skipped. A part that no step leads to gets
-    /// the input of the composition. Where several steps lead to it, later ones win. (COMP-033, COMP-043)
+    /// Returns the input of a part; `None` if no step to it applies, so that it is skipped. A part without incoming
+    /// steps gets the input of the composition. If several steps feed it, later ones win. (COMP-033, COMP-043)
     #[must_use]
     pub fn input_of(&self, part: usize, progress: Progress<'_>) -> Option<Value> {
         let fed_by = &self.parts.get(part)?.fed_by;
@@ -142,7 +142,7 @@ impl CompositionPlan {
         self.flow(fed_by.iter().copied(), progress)
     }
 
-    /// Why a part gets no input: the first condition before it that does not hold, or whose result is missing.
+    /// Explains why a part gets no input: for each step to it, the condition that does not hold or the missing results.
     #[must_use]
     pub fn why_skipped(&self, part: usize, progress: Progress<'_>) -> Option<String> {
         let steps = self.parts.get(part)?.fed_by.iter().filter_map(|step| self.steps.get(*step));
@@ -161,7 +161,8 @@ impl CompositionPlan {
         (!reasons.is_empty()).then(|| reasons.join("; "))
     }
 
-    /// Whether a part gets the input of the composition as it is, so that [`input_of`](Self::input_of) would copy it.
+    /// Returns whether a part gets the composition's input unchanged, in which case [`input_of`](Self::input_of) would
+    /// only copy it.
     #[must_use]
     pub fn passes_input_on(&self, part: usize, progress: Progress<'_>) -> bool {
         let Some(part) = self.parts.get(part) else { return false };
@@ -180,7 +181,7 @@ impl CompositionPlan {
         }
     }
 
-    /// The data of the answer, where steps lead to `output`; `None` if none of them is taken.
+    /// Returns the data of the answer from the steps to `output`; `None` if none of them applies.
     #[must_use]
     pub fn output(&self, progress: Progress<'_>) -> Option<Value> {
         let to_output =
@@ -188,7 +189,7 @@ impl CompositionPlan {
         self.flow(self.steps.iter().enumerate().filter_map(to_output), progress)
     }
 
-    /// What the rules say after the first part. They see every result by the name of its module. (COMP-031)
+    /// Evaluates the rules after the first part. They see every result by the name of its module. (COMP-031)
     #[must_use]
     pub fn route(&self, progress: Progress<'_>) -> Choice<'_> {
         let parts = self.parts.iter().enumerate();
@@ -197,7 +198,7 @@ impl CompositionPlan {
         route(&self.rules, PathRoot::Named(&members))
     }
 
-    /// What the graph has to know of a module that is composed like this and whose prompt has these calls.
+    /// Builds the graph node of a module with this composition and these calls in its prompt.
     #[must_use]
     pub fn node(&self, version: &str, calls: &[Call]) -> ModuleNode {
         let declared: HashMap<&str, &PlanPart> =
@@ -207,7 +208,7 @@ impl CompositionPlan {
             let optional = call.options.optional;
             match declared.get(call.module.as_str()) {
                 None => needs.push(Need { optional, ..Need::of(call.module.as_str()) }),
-                // What `requires` can do without, this call cannot.
+                // The part is optional in `requires`, but required by this call.
                 Some(part) if part.optional && !optional => needs.push(Need { optional, ..part.need() }),
                 Some(_) => {}
             }
@@ -224,7 +225,7 @@ impl CompositionPlan {
         ModuleNode { version: version.to_owned(), max_depth: self.max_depth, needs, certain, asks }
     }
 
-    /// The parts that run whatever the others say: those that no condition stands before.
+    /// Returns the parts that run in every case: no condition precedes them.
     fn certain(&self) -> Vec<Need> {
         let mut runs = vec![false; self.parts.len()];
         for place in &self.order {
@@ -252,7 +253,7 @@ impl CompositionPlan {
         if taken.is_empty() { None } else { Some(merge(taken)) }
     }
 
-    /// What a step carries; `None` if its condition does not hold or none of its sources has a result.
+    /// Returns the data of a step; `None` if its condition does not hold or none of its sources has a result.
     fn take(&self, step: &FlowStep, progress: Progress<'_>) -> Option<Value> {
         let sources: Vec<(&str, Option<&Value>)> =
             step.from.iter().map(|source| self.source(*source, progress)).collect();

@@ -1,5 +1,5 @@
-//! What must hold for any text and any value: conditions and paths never panic, and a condition means what its tree
-//! says, by an evaluation that shares nothing with the real one.
+//! Properties for any text and any value: conditions and paths never panic, and a condition evaluates like its tree.
+//! The reference evaluation shares no code with the real one.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::expr::{ExprKind, ExprNode};
 use super::*;
 
-/// A condition as a test makes it.
+/// A generated condition.
 #[derive(Debug, Clone)]
 enum Made {
     Value(Value),
@@ -192,7 +192,7 @@ proptest! {
         prop_assert_eq!(condition.holds(&root), made.value(&root) == json!(true), "{}", text);
     }
 
-    // COMP-042: whatever compiles has an answer; whatever does not is told with a place in the text.
+    // COMP-042: compiled conditions always have a result; errors carry a position in the text.
     #[test]
     fn any_text_compiles_or_is_refused_and_never_panics(
         text in prop_oneof![tokens(), "\\PC{0,80}", any::<String>()],
@@ -200,7 +200,7 @@ proptest! {
     ) {
         match Condition::parse(&text) {
             Ok(condition) => {
-                // Asked twice, once through `!`, which may be one level too many.
+                // Evaluated twice, once through `!`, which may exceed the nesting limit.
                 if let Ok(opposite) = Condition::parse(&format!("!({text})")) {
                     prop_assert_ne!(condition.holds(&root), opposite.holds(&root));
                 }
@@ -214,14 +214,14 @@ proptest! {
         match Path::parse(&text) {
             Ok(path) => {
                 let found = path.find(&root);
-                // A list by `[*]` can be there and empty; otherwise both agree.
+                // With `[*]` a list may exist and be empty; otherwise both agree.
                 prop_assert!(found.is_some() || !path.exists(&root));
             }
             Err(slip) => prop_assert!(text.get(slip.span.clone()).is_some(), "{:?}", slip),
         }
     }
 
-    // COMP-050: what has no result adds nothing, wherever it stands, and what was merged last changes nothing again.
+    // COMP-050: merging null or the last value again changes nothing.
     #[test]
     fn nothing_and_oneself_add_nothing_to_a_merge(one in document(), two in document()) {
         prop_assert_eq!(merge([Value::Null, one.clone(), Value::Null]), one.clone());

@@ -1,5 +1,5 @@
-//! A repetition: the same module again, until a condition holds. (COMP-005)
-//! It has no form in a manifest; whoever runs a module asks for it. Always bounded, and runs nothing itself.
+//! Repetition: runs the same module again until a condition holds. (COMP-005)
+//! A manifest cannot declare it; the caller requests it. Always bounded, and runs nothing itself.
 
 use serde_json::{Map, Value, json};
 
@@ -9,13 +9,13 @@ use super::mapping::Mapping;
 use crate::context::{EMITTED, MEMBER, declares};
 use crate::module::Module;
 
-/// The most rounds of a repetition that anybody may ask for.
+/// The maximum number of rounds that a caller may request.
 pub const MAX_ROUNDS: u32 = 100;
 
-/// The type of context under which a round finds what the one before said.
+/// The type of context that carries the answer of the previous round.
 const PREVIOUS: &str = "previous_result";
 
-/// Run again until the condition holds.
+/// A request to run again until the condition holds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Repeat {
     until: Condition,
@@ -23,38 +23,38 @@ pub struct Repeat {
     feed: Option<Mapping>,
 }
 
-/// What a repetition does after a round.
+/// The decision after a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Round {
     /// The condition does not hold yet.
     Again,
     /// The condition holds.
     Done,
-    /// It does not hold, and there is no further round.
+    /// The condition does not hold, and no rounds are left.
     GiveUp,
 }
 
 impl Repeat {
-    /// Compiles the condition. At least one round is run and at most [`MAX_ROUNDS`].
+    /// Compiles the condition. Limits the rounds to between 1 and [`MAX_ROUNDS`].
     pub fn parse(until: &str, rounds: u32) -> Result<Self, Slip> {
         let until = Condition::parse(until)?;
         Ok(Self { until, rounds: rounds.clamp(1, MAX_ROUNDS), feed: None })
     }
 
-    /// The most rounds.
+    /// The maximum number of rounds.
     #[must_use]
     pub fn rounds(&self) -> u32 {
         self.rounds
     }
 
-    /// The same with a word on what the next round gets: members of its input, each from a path into the envelope.
+    /// Sets the input of the next round: members of its input, each from a path into the envelope.
     #[must_use]
     pub fn fed_by(mut self, feed: Mapping) -> Self {
         self.feed = Some(feed);
         self
     }
 
-    /// Judges the envelope of round `finished`, counted from 1.
+    /// Evaluates the envelope of round `finished`, counted from 1.
     #[must_use]
     pub fn after(&self, finished: u32, envelope: &Value) -> Round {
         if self.until.holds(envelope) {
@@ -66,11 +66,11 @@ impl Repeat {
         }
     }
 
-    /// The input of the next round: that of the last one, with what the last answer changes.
+    /// Builds the input of the next round: the last input, updated from the last answer.
     ///
-    /// With a mapping these are its members; without, those members of `data` that the module takes as input. What
-    /// the module emits, and the answer itself as `previous_result`, are handed on as context where it declares them.
-    /// Data never becomes context.
+    /// With a mapping, its members are updated; without one, the members of `data` that the input schema declares. The
+    /// emitted context, and the answer itself as `previous_result`, are passed on as context if the module declares
+    /// them. Data never becomes context.
     #[must_use]
     pub fn next_input(&self, module: &Module, input: &Value, envelope: &Value) -> Value {
         let mut members = input.as_object().cloned().unwrap_or_default();
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(repeat.fed_by(feed).next_input(&plain, &input, &answer()), next);
     }
 
-    // CTX-008, CTX-015, SEC-023: declared context goes round; data under its name does not.
+    // CTX-008, CTX-015, SEC-023: declared context is passed on; data under its name is not.
     #[test]
     fn comp_005_declared_context_goes_from_round_to_round() {
         let module = module(json!([{ "type": "state" }, { "type": "previous_result" }]));

@@ -1,5 +1,5 @@
-//! What runs next: the rules of a conditional composition. (COMP-004)
-//! Rules are asked in order and the first that holds wins. Runs nothing itself.
+//! Selects the next module by the rules of a conditional composition. (COMP-004)
+//! Rules are evaluated in order and the first match wins. Runs nothing itself.
 
 use super::expr::Condition;
 use super::path::PathRoot;
@@ -7,24 +7,24 @@ use super::path::PathRoot;
 /// A compiled rule of `routing`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RoutingRule {
-    /// When it holds.
+    /// The condition of the rule.
     pub condition: Condition,
-    /// The module that runs next; `None` ends with the result so far.
+    /// The next module; `None` ends with the result so far.
     pub next: Option<String>,
 }
 
-/// What the rules say.
+/// The decision of the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Choice<'a> {
     /// This module runs next.
     Next(&'a str),
     /// The result so far is the answer.
     Enough,
-    /// No rule holds: the result so far is the answer, with a warning.
+    /// No rule matches: the result so far is the answer, with a warning.
     NoRule,
 }
 
-/// Asks the rules in order.
+/// Evaluates the rules in order.
 #[must_use]
 pub fn route<'a>(rules: &'a [RoutingRule], root: PathRoot<'_>) -> Choice<'a> {
     match rules.iter().find(|rule| rule.condition.holds(root)) {

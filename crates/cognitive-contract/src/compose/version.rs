@@ -1,23 +1,24 @@
-//! Version ranges of `requires`: `1.2.3`, `>=1.2.3`, `^1.2.3`, `~1.2.3`, `*`, joined by space, comma or `||`. (COMP-020)
-//! A bare version is exact. A pre-release fits only a range that names it. Whatever is no range is refused, not
-//! guessed at. Versions are read by `semver`; its ranges are others: there a bare version is a caret, and `||`, spaces and
-//! hyphens mean nothing.
+//! Version ranges of `requires`: `1.2.3`, `>=1.2.3`, `^1.2.3`, `~1.2.3`, `*`, joined by space, comma or `||`.
+//! (COMP-020)
+//! A bare version is exact. A pre-release matches only a range that names it. Invalid ranges are rejected, not guessed.
+//! Versions are parsed by `semver`, but its ranges differ: there a bare version is a caret range, and `||`, spaces and
+//! hyphens are not supported.
 
 use semver::Version;
 
 use crate::text::fits;
 
-/// A longer range is no range.
+/// The longest range in characters.
 const MAX_LENGTH: usize = 256;
 
 /// A compiled range.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct VersionRange {
-    /// At least one of these must hold; none at all is any version.
+    /// At least one of these must match; an empty list matches any stable version.
     alternatives: Vec<Vec<VersionBound>>,
 }
 
-/// One side of a range.
+/// One bound of a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct VersionBound {
     limit: Limiting,
@@ -39,7 +40,7 @@ impl VersionRange {
         Self::default()
     }
 
-    /// Reads a range; `None` if it is none. Empty text and `latest` are any version.
+    /// Parses a range; `None` if invalid. Empty text and `latest` match any stable version.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
@@ -55,7 +56,7 @@ impl VersionRange {
         Some(if is_any { Self::any() } else { Self { alternatives } })
     }
 
-    /// Whether a version is in the range. Text that is no version is only in the range of any version.
+    /// Returns whether a version is in the range. Text that is not a version matches only the range of any version.
     #[must_use]
     pub fn matches(&self, version: &str) -> bool {
         match version_of(version) {
@@ -87,9 +88,9 @@ impl VersionBound {
     }
 }
 
-/// Bounds that must all hold; none for any version.
+/// Bounds that must all hold; an empty list for any version.
 fn alternative(text: &str) -> Option<Vec<VersionBound>> {
-    // Between `||` something must stand.
+    // An empty part next to `||` is invalid.
     let words: Vec<&str> = text.split([' ', '\t', ',']).filter(|word| !word.is_empty()).collect();
     if let [from, "-", to] = *words.as_slice() {
         let mut bounds = comparator(">=", from)?;
@@ -111,7 +112,7 @@ fn alternative(text: &str) -> Option<Vec<VersionBound>> {
     Some(bounds)
 }
 
-/// One comparator as bounds. What a short version leaves open is free: `1.2` is every `1.2.x`.
+/// Converts one comparator to bounds. Missing numbers are free: `1.2` is every `1.2.x`.
 fn comparator(operator: &str, version: &str) -> Option<Vec<VersionBound>> {
     let (low, given) = partial(version)?;
     let bound = |limit: Limiting, version: &Version| VersionBound { limit, version: version.clone() };
@@ -132,7 +133,7 @@ fn comparator(operator: &str, version: &str) -> Option<Vec<VersionBound>> {
         "<=" if whole => vec![bound(Limiting::AtMost, &low)],
         "<=" => vec![bound(Limiting::Below, &next(given - 1))],
         "~" => until(given.min(2) - 1),
-        // The leftmost number that is not zero stays; of `^0.0` what is written stays.
+        // The leftmost non-zero number stays fixed; in `^0.0` all given numbers do.
         "^" => until(core.iter().take(given).position(|number| *number > 0).unwrap_or(given - 1)),
         _ => return None,
     };
@@ -152,8 +153,8 @@ fn raised(core: [u64; 3], place: usize) -> [u64; 3] {
     raised
 }
 
-/// A version that may be short, such as `1`, `1.2` or `1.x`, with zeros in place of what is not given, and how many
-/// numbers are.
+/// Parses a version that may be short, such as `1`, `1.2` or `1.x`. Missing numbers are zero; also returns how many are
+/// given.
 fn partial(text: &str) -> Option<(Version, usize)> {
     if let Some(version) = version_of(text) {
         return Some((version, 3));
@@ -175,12 +176,12 @@ fn partial(text: &str) -> Option<(Version, usize)> {
     (open || given < 3).then(|| (stable(core), given))
 }
 
-/// A whole version. What stands behind `+` plays no part in any comparison.
+/// Parses a full version. Build metadata after `+` is ignored in comparisons.
 fn version_of(text: &str) -> Option<Version> {
     if fits(text, MAX_LENGTH) { Version::parse(text).ok() } else { None }
 }
 
-/// A number without a sign and without zeros before it.
+/// Parses a number without a sign and without leading zeros.
 fn number(text: &str) -> Option<u64> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     if is_plain { text.parse().ok() } else { None }

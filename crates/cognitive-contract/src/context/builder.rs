@@ -1,5 +1,5 @@
-//! Makes the `_context` of an input out of what an application has lying around. This layer may be untidy; the module
-//! behind it gets clean context. Sends nothing anywhere, and declares nothing in the module's name.
+//! Builds the `_context` of an input from raw application data. The application's data may be untidy; the module gets
+//! clean context. Sends nothing, and declares nothing on the module's behalf.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -7,38 +7,38 @@ use serde_json::{Map, Value, json};
 use super::MEMBER;
 use crate::envelope::Envelope;
 
-/// Who said something.
+/// The author of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// The person.
+    /// The user.
     User,
     /// The model.
     Assistant,
-    /// Neither: a summary, a note.
+    /// Neither of them: a summary or a note.
     System,
 }
 
 /// One turn of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Turn {
-    /// Who said it.
+    /// The author of the turn.
     pub role: Role,
-    /// What was said.
+    /// The text.
     pub content: String,
-    /// When, as of RFC 3339.
+    /// The time, as of RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<String>,
 }
 
 impl Turn {
-    /// A turn without time.
+    /// A turn without a timestamp.
     #[must_use]
     pub fn new(role: Role, content: impl Into<String>) -> Self {
         Self { role, content: content.into(), timestamp: None }
     }
 
-    /// Says when it was, as of RFC 3339.
+    /// Sets the timestamp, as of RFC 3339.
     #[must_use]
     pub fn at(mut self, timestamp: impl Into<String>) -> Self {
         self.timestamp = Some(timestamp.into());
@@ -46,7 +46,7 @@ impl Turn {
     }
 }
 
-/// Turns raw data into context.
+/// Builds context from raw data.
 ///
 /// ```
 /// use cognitive_contract::context::{ContextBuilder, Role, Turn};
@@ -78,21 +78,21 @@ impl ContextBuilder {
         Self { max_turns: 10, context: Map::new() }
     }
 
-    /// Keeps the last so many turns of a conversation that is given after this; at least one.
+    /// Sets how many of the last turns later calls keep; at least one.
     pub fn max_turns(mut self, turns: usize) -> Self {
         self.max_turns = turns.max(1);
         self
     }
 
-    /// The conversation, its oldest turns left out.
+    /// Adds the conversation without its oldest turns.
     pub fn conversation(self, turns: &[Turn]) -> Self {
         let (_, recent) = turns.split_at(turns.len().saturating_sub(self.max_turns));
         let recent = json!(recent);
         self.with("conversation_history", recent)
     }
 
-    /// The conversation, with one turn in the place of its oldest: what `summarise` makes of them. It is asked only if
-    /// turns have to be left out.
+    /// Adds the conversation, with the oldest turns replaced by one turn that `summarise` writes. Calls it only if
+    /// turns are left out.
     pub fn conversation_summarised(self, turns: &[Turn], summarise: impl FnOnce(&[Turn]) -> String) -> Self {
         if turns.len() <= self.max_turns {
             return self.conversation(turns);
@@ -104,17 +104,17 @@ impl ContextBuilder {
         self.with("conversation_history", kept)
     }
 
-    /// What is known of the user.
+    /// Adds facts about the user.
     pub fn user_profile(self, profile: Value) -> Self {
         self.with("user_profile", profile)
     }
 
-    /// The state of the session.
+    /// Adds the state of the session.
     pub fn session_state(self, state: Value) -> Self {
         self.with("session_state", state)
     }
 
-    /// The answer of a module that ran before. A failure has no result to hand over and changes nothing.
+    /// Adds the answer of an earlier module. A failure has no result and changes nothing.
     pub fn previous_result(self, module: &str, envelope: &Envelope) -> Self {
         match envelope.data() {
             Some(data) => {
@@ -125,19 +125,19 @@ impl ContextBuilder {
         }
     }
 
-    /// Context of any type; a later value of the same type replaces the earlier one.
+    /// Adds context of any type; a later value of the same type replaces the earlier one.
     pub fn with(mut self, kind: &str, value: Value) -> Self {
         self.context.insert(kind.to_owned(), value);
         self
     }
 
-    /// The context by type.
+    /// Returns the context by type.
     #[must_use]
     pub fn build(self) -> Map<String, Value> {
         self.context
     }
 
-    /// An input object with this context in it. What is no object stays as it is; a module refuses it anyway.
+    /// Adds this context to an input object. Other values are returned unchanged; a module rejects them anyway.
     #[must_use]
     pub fn into_input(self, mut input: Value) -> Value {
         if let Value::Object(members) = &mut input {
@@ -174,7 +174,7 @@ mod tests {
         );
     }
 
-    // CTX-013: what is left out can be summed up.
+    // CTX-013: omitted turns can be summarised.
     #[test]
     fn ctx_013_older_turns_become_a_summary() {
         let builder = || ContextBuilder::new().max_turns(3);

@@ -1,5 +1,5 @@
-//! What a module hands on: only types that it declares, only values that keep the declared schema, each with its life
-//! and its key. Whatever is dropped is dropped with a notice; the answer itself stands.
+//! Checks the context that a module emits: only declared types, only values that match the declared schema, each with
+//! its TTL and key. Dropped context causes a notice; the answer itself stays valid.
 
 use std::time::SystemTime;
 
@@ -13,28 +13,28 @@ use crate::meta::Warning;
 use crate::module::Module;
 use crate::violation::{Side, Violation, summarise};
 
-/// Where and when context is emitted.
+/// The run and the moment in which context is emitted.
 #[derive(Clone, Copy)]
 pub struct Origin<'a> {
-    /// What keys are made of.
+    /// The variables of key patterns.
     pub variables: Variables<'a>,
-    /// The moment.
+    /// The current time.
     pub now: SystemTime,
 }
 
-/// Emitted context that passed.
+/// Emitted context that was accepted.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Emission {
-    /// By type: what the envelope shows, and what the rest of the request can see.
+    /// By type: the context in the envelope, which the rest of the request can also see.
     pub visible: Map<String, Value>,
-    /// What is to be stored.
+    /// Entries to store.
     pub entries: Vec<ContextEntry>,
     /// Notices for `meta.warnings`.
     pub warnings: Vec<Warning>,
 }
 
-/// Judges the `_emitted_context` of an answer; `None` where the answer has none.
+/// Checks the `_emitted_context` of an answer. Without one, returns an empty emission.
 #[must_use]
 pub fn emitted(module: &Module, emitted: Option<&Value>, origin: &Origin<'_>) -> Emission {
     let mut emission = Emission::default();
@@ -86,9 +86,9 @@ fn broken(module: &Module, emit: &EmitEntry, value: &Value) -> Option<Warning> {
 
 enum EmitFate {
     Stored(Box<ContextEntry>),
-    /// A variable of its key has no value.
+    /// A variable in the key pattern has no value.
     NoKey,
-    /// For this request only.
+    /// Valid for this request only.
     Passing,
 }
 

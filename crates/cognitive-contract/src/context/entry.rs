@@ -1,5 +1,5 @@
-//! What is kept of context, for whom, how long, and which of several entries a module gets.
-//! Asks no clock: an age or a moment is handed in.
+//! Stored context: its owner, its lifetime, and the choice among several entries for a module.
+//! Does not read the clock: callers pass in an age or a time.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,19 +8,19 @@ use serde_json::Value;
 use super::key::Key;
 use crate::manifest::Accept;
 
-/// How long context may be used.
+/// The lifetime of context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ttl {
     /// During the request that emitted it, its submodules included; never stored.
     Request,
-    /// So many seconds after it was emitted. At exactly that age it is gone.
+    /// This many seconds after it was emitted. At exactly that age it has expired.
     Seconds(u64),
-    /// Without end.
+    /// Never expires.
     Forever,
 }
 
 impl Ttl {
-    /// Reads the notation of manifests: 0, seconds, or -1. `None` for other negative numbers.
+    /// Parses the notation of manifests: 0, seconds, or -1. Returns `None` for other negative numbers.
     #[must_use]
     pub fn parse(seconds: i64) -> Option<Self> {
         match seconds {
@@ -40,7 +40,7 @@ impl Ttl {
         }
     }
 
-    /// Whether something of this age may be used outside of the request that emitted it.
+    /// Returns whether context of this age may be used outside the request that emitted it.
     #[must_use]
     pub fn covers(self, age: Duration) -> bool {
         match self {
@@ -51,8 +51,8 @@ impl Ttl {
     }
 }
 
-/// Whether emitted context can be had: the emitter's limit counts, and so does that of the module that asks.
-/// Within one request, context for the request only is there as well.
+/// Returns whether emitted context may be used. Both the emitter's limit and the accepting module's limit apply. Within
+/// one request, request-only context is usable too.
 #[must_use]
 pub fn usable(emitted: Ttl, accepted: Option<Ttl>, age: Duration, same_request: bool) -> bool {
     let within = |ttl: Ttl| match ttl {
@@ -62,7 +62,7 @@ pub fn usable(emitted: Ttl, accepted: Option<Ttl>, age: Duration, same_request: 
     within(emitted) && accepted.is_none_or(within)
 }
 
-/// Whose context it is. Nobody sees the context of another owner, and who has no name is an owner of his own.
+/// The owner of context. No owner sees another owner's context. An owner without a name is a separate owner.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Owner {
     tenant: String,
@@ -70,13 +70,13 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// An owner; an empty name is none.
+    /// An owner; an empty name counts as absent.
     #[must_use]
     pub fn new(tenant: Option<&str>, user: Option<&str>) -> Self {
         Self { tenant: tenant.unwrap_or_default().to_owned(), user: user.unwrap_or_default().to_owned() }
     }
 
-    /// A user where there are no tenants.
+    /// A user in a system without tenants.
     #[must_use]
     pub fn user(user: Option<&str>) -> Self {
         Self::new(None, user)
@@ -101,57 +101,57 @@ impl Owner {
     }
 }
 
-/// One piece of context that is kept.
+/// One piece of stored context.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ContextEntry {
     /// Its type, such as `session_state`.
     pub kind: String,
-    /// Its name among those of its type and owner, and what it is bound to.
+    /// Its key, unique for this type and owner, with the session and input it is bound to.
     pub key: Key,
     /// The value as it was emitted.
     pub value: Value,
-    /// How long it may be used.
+    /// Its lifetime.
     pub ttl: Ttl,
-    /// When it was emitted.
+    /// The time at which it was emitted.
     pub created: SystemTime,
-    /// The module that emitted it; empty if a person did.
+    /// The module that emitted it; empty if a user did.
     pub module: String,
 }
 
 impl ContextEntry {
-    /// An entry.
+    /// An entry without a module.
     #[must_use]
     pub fn new(kind: &str, key: Key, value: Value, ttl: Ttl, created: SystemTime) -> Self {
         Self { kind: kind.to_owned(), key, value, ttl, created, module: String::new() }
     }
 
-    /// Says which module emitted it.
+    /// Sets the module that emitted it.
     #[must_use]
     pub fn of_module(mut self, module: &str) -> Self {
         module.clone_into(&mut self.module);
         self
     }
 
-    /// How old it is. A clock that was put back makes nothing older than new.
+    /// Returns the entry's age; zero if the clock was set back.
     #[must_use]
     pub fn age(&self, now: SystemTime) -> Duration {
         now.duration_since(self.created).unwrap_or_default()
     }
 
-    /// Whether it was emitted at a moment that has not come yet: the clock was wrong then, and nobody knows its age.
+    /// Returns whether the entry was emitted in the future. The clock was wrong then, so the age is unknown.
     fn is_from_the_future(&self, now: SystemTime) -> bool {
         self.created.duration_since(now).is_ok_and(|ahead| ahead > SKEW)
     }
 
-    /// Whether it may still be used.
+    /// Returns whether the entry may still be used.
     #[must_use]
     pub fn is_live(&self, now: SystemTime) -> bool {
         let ages = matches!(self.ttl, Ttl::Seconds(_));
         self.ttl.covers(self.age(now)) && !(ages && self.is_from_the_future(now))
     }
 
-    /// When it ends; `None` for never, and for a moment that no calendar has.
+    /// Returns the time of expiry; `None` if it never expires or the time is out of range.
     #[must_use]
     pub fn ends(&self) -> Option<SystemTime> {
         match self.ttl {
@@ -162,16 +162,16 @@ impl ContextEntry {
     }
 }
 
-/// Which entries of an owner are meant. The default means all of them.
+/// Selects entries of an owner. The default selects all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ContextFilter<'a> {
     /// Only this type.
     pub kind: Option<&'a str>,
-    /// Only what can be seen from here.
+    /// Only entries visible from this scope.
     pub from: Option<ContextScope<'a>>,
 }
 
-/// Where someone looks from. What is bound to a session or to an input is seen from there only.
+/// The scope of a reader. Entries bound to a session or an input are visible only from there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ContextScope<'a> {
     /// The session.
@@ -181,7 +181,7 @@ pub struct ContextScope<'a> {
 }
 
 impl ContextFilter<'_> {
-    /// Whether an entry is meant.
+    /// Returns whether an entry is selected.
     #[must_use]
     pub fn means(&self, entry: &ContextEntry) -> bool {
         let open = |bound: &Option<String>, here: Option<&str>| bound.is_none() || bound.as_deref() == here;
@@ -192,8 +192,8 @@ impl ContextFilter<'_> {
     }
 }
 
-/// The entry that a module gets for something it accepts: the newest that it may still use. `entries` are those of one
-/// owner that can be seen from the run, the newest first.
+/// Returns the entry for an accepted type: the newest that the module may still use. `entries` are the entries of one
+/// owner that are visible from the run, newest first.
 #[must_use]
 pub fn choose<'a>(accept: &Accept, entries: &'a [ContextEntry], now: SystemTime) -> Option<&'a ContextEntry> {
     let limit = accept.ttl.and_then(Ttl::parse);
@@ -207,21 +207,21 @@ pub fn choose<'a>(accept: &Accept, entries: &'a [ContextEntry], now: SystemTime)
     })
 }
 
-/// Whether a value is a result of the module that `from_module` names, if it names one.
+/// Returns whether the value is a result of the module in `from_module`; true if it names none.
 pub(super) fn comes_from(accept: &Accept, value: &Value) -> bool {
     let module = value.get("module").and_then(Value::as_str);
     accept.from_module.as_deref().is_none_or(|wanted| module == Some(wanted))
 }
 
-/// How far clocks may be apart, or be put back, without anything having been kept in the future.
+/// The clock skew that is tolerated before an entry counts as emitted in the future.
 const SKEW: Duration = Duration::from_mins(1);
 
-/// How much a store keeps; the oldest goes first.
+/// The capacity of a store; the oldest entries are evicted first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caps {
-    /// Maximum number of runs entries.
+    /// Maximum number of entries.
     pub entries: usize,
-    /// Maximum number of runs bytes in all entries together.
+    /// Maximum number of bytes of all entries together.
     pub bytes: usize,
 }
 
@@ -232,13 +232,13 @@ impl Default for Caps {
 }
 
 impl Caps {
-    /// The largest single entry: one must not push out all others.
+    /// The size limit of a single entry, so that one entry cannot evict all others.
     #[must_use]
     pub fn largest(&self) -> usize {
         self.bytes / 10
     }
 
-    /// What an entry takes up, if it may be kept at all; the error says why not.
+    /// Returns the size of an entry in bytes; an error if it is too large to store.
     pub fn weigh(&self, owner: &Owner, entry: &ContextEntry, value_bytes: usize) -> Result<usize, String> {
         let bound = [&entry.key.session, &entry.key.input_hash];
         let bound = bound.into_iter().flatten().map(String::len).sum::<usize>();
@@ -252,7 +252,7 @@ impl Caps {
     }
 }
 
-/// What an entry costs besides its texts, roughly.
+/// The approximate overhead of an entry in bytes, in addition to its texts.
 const OVERHEAD: usize = 64;
 
 #[cfg(test)]
@@ -338,7 +338,7 @@ mod tests {
         assert!(!ContextFilter { kind: Some("b"), from: None }.means(&entry));
     }
 
-    // CTX-015, CTX-023: what is too old for the module or of another module is not there.
+    // CTX-015, CTX-023: entries that are too old or come from another module are skipped.
     #[test]
     fn ctx_015_023_the_newest_that_may_be_used_is_chosen() {
         let at = |age: u64, from: &str| {

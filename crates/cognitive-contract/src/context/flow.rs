@@ -1,5 +1,5 @@
-//! Context among modules that call modules. The mode of the calling module governs its children: `main` shares,
-//! `fork` gives each a copy. Merges nothing: an update replaces the whole value of its type.
+//! Context among modules that call modules. The mode of the calling module governs its children: `main` shares the
+//! context, `fork` gives each child a copy. Merges nothing: an update replaces the whole value of its type.
 
 use std::collections::BTreeSet;
 
@@ -16,33 +16,33 @@ pub struct ContextFlow {
 }
 
 impl ContextFlow {
-    /// The context that a module was given, and how it treats its children.
+    /// Starts with the context given to the module, and the mode for its children.
     #[must_use]
     pub fn new(mode: ContextMode, context: Map<String, Value>) -> Self {
         Self { mode, context, changed: BTreeSet::new() }
     }
 
-    /// What the module sees now.
+    /// Returns the context that the module sees now.
     #[must_use]
     pub fn context(&self) -> &Map<String, Value> {
         &self.context
     }
 
-    /// The copy that a child starts with. Children that run at the same time all start with the same.
+    /// Returns the copy that a child starts with. Children that run in parallel all start with the same copy.
     #[must_use]
     pub fn handed_down(&self) -> Map<String, Value> {
         self.context.clone()
     }
 
-    /// Takes the updates of a child that is done: shared under `main`, the child's own business under `fork`. Children
-    /// that ran at the same time report in the order in which they are declared; the later wins.
+    /// Applies the updates of a finished child under `main`, and ignores them under `fork`. Parallel children report in
+    /// the order of their declaration; the last one wins.
     pub fn child_done(&mut self, updates: Map<String, Value>) {
         if self.mode == ContextMode::Main {
             self.update(updates);
         }
     }
 
-    /// Takes what the module itself emits.
+    /// Applies the context that the module itself emits.
     pub fn update(&mut self, updates: Map<String, Value>) {
         for (kind, value) in updates {
             self.changed.insert(kind.clone());
@@ -50,7 +50,7 @@ impl ContextFlow {
         }
     }
 
-    /// What the module reports to its own caller: what it emitted, and under `main` what its children did.
+    /// Returns the updates for the module's caller: its own, and under `main` also those of its children.
     #[must_use]
     pub fn into_updates(self) -> Map<String, Value> {
         let Self { context, changed, .. } = self;
@@ -58,8 +58,7 @@ impl ContextFlow {
     }
 }
 
-/// What of the changes that children made a module hands on to its own caller: the types that it declares, and no others.
-/// (CTX-021)
+/// Filters the updates from a module's children for the module's caller: only declared types are passed on. (CTX-021)
 #[must_use]
 pub fn handed_on(mut updates: Map<String, Value>, declared: &[&str]) -> Map<String, Value> {
     updates.retain(|kind, _| declared.contains(&kind.as_str()));
@@ -102,7 +101,7 @@ mod tests {
         assert_eq!(parent.context(), &map(json!({ "s": 1 })));
         assert!(parent.into_updates().is_empty());
 
-        // The other way round the grandchild stays with the child, and the child's own word is shared.
+        // The reverse: the grandchild's update stays with the child, and the child's own update is shared.
         let mut parent = ContextFlow::new(ContextMode::Main, map(json!({ "s": 1 })));
         let mut child = ContextFlow::new(ContextMode::Fork, parent.handed_down());
         child.child_done(map(json!({ "s": 2 })));

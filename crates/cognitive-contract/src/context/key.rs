@@ -1,20 +1,20 @@
-//! The name under which context is kept: a pattern of the author, filled with what is known of the run.
-//! A variable without value gives no key at all: an empty text in its place would mix users.
+//! The key of stored context: a pattern from the author, filled with variables of the run.
+//! A variable without a value yields no key at all: an empty text in its place would mix users.
 
 /// The variables of a pattern.
 #[derive(Clone, Copy)]
 pub struct Variables<'a> {
     /// The name of the module.
     pub module: &'a str,
-    /// SHA-256 of the canonical input without context, in lower-case hex. Asked only if the pattern needs it.
+    /// SHA-256 of the canonical input without context, in lower-case hex. Called only if the pattern needs it.
     pub input_hash: &'a dyn Fn() -> String,
-    /// Who asks.
+    /// The user.
     pub user_id: Option<&'a str>,
     /// The session.
     pub session_id: Option<&'a str>,
 }
 
-/// A key, and what it is bound to: an entry under it is meant for that session and that input only.
+/// A key and its bindings: the entry is valid only for that session and that input.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Key {
     /// The text.
@@ -26,24 +26,24 @@ pub struct Key {
 }
 
 impl Key {
-    /// A key that is bound to nothing.
+    /// A key without bindings.
     #[must_use]
     pub fn plain(text: &str) -> Self {
         Self { text: text.to_owned(), ..Self::default() }
     }
 }
 
-/// The longest key, in bytes. Ids come from callers.
+/// The longest key, in bytes. The ids in it come from callers, so it needs a limit.
 const MAX_LENGTH: usize = 1_024;
 
-/// The pattern of a type whose author gives none.
+/// The pattern of a type whose author sets none.
 #[must_use]
 pub fn default_pattern(kind: &str) -> String {
     format!("${{module}}:${{session_id}}:{kind}")
 }
 
-/// Fills a pattern. `None` if a variable is unknown or has no value, if a bracket is left open, and if the key would
-/// be empty or endless. What is filled in is never read again.
+/// Fills a pattern. Returns `None` for an unknown variable, a variable without a value, an unclosed brace, or a key
+/// that would be empty or too long. Inserted values are not scanned for variables again.
 #[must_use]
 pub fn key(pattern: &str, variables: &Variables<'_>) -> Option<Key> {
     let mut key = Key::default();

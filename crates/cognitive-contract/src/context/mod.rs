@@ -1,12 +1,13 @@
-//! Context: what a run may know besides its input, said openly and by name.
+//! Context: named, explicit information for a run in addition to its input.
 //!
-//! A caller hands context in as the input member `_context`, an object keyed by type; a module hands context on as
-//! `_emitted_context`. The way of it: [`builder`] makes it, [`prepare()`] takes it aside and decides what the model
-//! sees ([`sanitise`]), [`emit`] decides what of an answer is handed on, [`key`](mod@key) says under which name it is
-//! kept, [`entry`] how long and for whom, [`flow`] who sees it among modules that call modules.
+//! A caller passes context as the input member `_context`, an object keyed by type. A module passes context on as
+//! `_emitted_context`. [`builder`] builds `_context`. [`prepare()`] separates it from the input and decides what the
+//! model sees, with the help of [`sanitise`]. [`emit`] decides which context of an answer is passed on.
+//! [`key`](mod@key) computes the key under which it is stored, [`entry`] its lifetime and owner. [`flow`] decides who
+//! sees it among modules that call modules.
 //!
-//! Does no I/O and asks no clock: time and hashes are handed in. Refuses to let anything through that a module does
-//! not declare, and never puts a value of a caller into a message.
+//! Does no I/O and reads no clock: callers pass in times and hashes. Drops everything that a module does not declare,
+//! and never puts a caller's value into a message.
 
 pub mod builder;
 pub mod emit;
@@ -30,20 +31,21 @@ pub use sanitise::Sanitiser;
 use crate::meta::Warning;
 use crate::text::cut;
 
-/// The member of an input that carries context.
+/// The input member that carries context.
 pub const MEMBER: &str = "_context";
 
-/// The member of an envelope that hands context on.
+/// The envelope member that passes context on.
 pub const EMITTED: &str = "_emitted_context";
 
-/// The word of notices about context in `meta.warnings`.
+/// The code of context notices in `meta.warnings`.
 const NOTICE: &str = "CONTEXT";
 
-/// Names that a notice quotes, and characters of each: they come from callers and models.
+/// The most names that a notice quotes, and the most characters of each. They come from callers and models, so they
+/// need a limit.
 const SHOWN: usize = 5;
 const MAX_LENGTH: usize = 64;
 
-/// One notice about several types; `None` if there are none.
+/// Builds one notice about several types; `None` if there are none.
 fn notice<'a>(what: &str, kinds: impl IntoIterator<Item = &'a str>) -> Option<Warning> {
     let kinds: Vec<&str> = kinds.into_iter().collect();
     if kinds.is_empty() {

@@ -1,6 +1,7 @@
-//! Context on its way to the model: taken aside, truncated, filtered by what the module declares, judged, sanitised,
-//! labelled. In this order, so that a conversation that is too long is cut instead of refused. (E1001)
-//! Changes nothing in the caller's input, and lets through nothing that is not declared.
+//! Prepares context for the model: separated, filtered by the module's declarations, truncated, validated, sanitised,
+//! labelled. Validation comes after truncation, so that a conversation that is too long is cut and not rejected.
+//! (E1001)
+//! Never changes the caller's input, and drops everything that is not declared.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -19,7 +20,8 @@ use crate::module::{Enforcement, Module};
 use crate::text::pointer;
 use crate::violation::{Side, Violation};
 
-/// An input that the module takes, and its context as the model gets it. Only [`prepare`] makes one.
+/// An input that the module accepts, and its context as the model gets it. Only [`prepare`] and its variants create
+/// one.
 #[derive(Debug, Clone)]
 pub struct Prepared {
     /// Shared, because an input can be most of a gigabyte and several runs may have the same one.
@@ -36,25 +38,25 @@ impl Prepared {
         &self.input
     }
 
-    /// The input without context, for another run that gets the same one.
+    /// The input without context, to share with another run.
     #[must_use]
     pub fn shared_input(&self) -> &Arc<Value> {
         &self.input
     }
 
-    /// The input, to be shown to a model in another form. Copies an input that other runs have too.
+    /// The input, to change its form for a model. Copies an input that other runs share.
     #[must_use]
     pub fn input_mut(&mut self) -> &mut Value {
         Arc::make_mut(&mut self.input)
     }
 
-    /// The same for an input that no other run has.
+    /// Like [`input_mut`](Self::input_mut), but returns `None` if other runs share the input.
     #[must_use]
     pub fn unshared_input(&mut self) -> Option<&mut Value> {
         Arc::get_mut(&mut self.input)
     }
 
-    /// Puts another form of the input in its place.
+    /// Replaces the input with another form of it.
     pub fn replace_input(&mut self, input: Value) {
         self.input = Arc::new(input);
     }
@@ -65,14 +67,15 @@ impl Prepared {
         &self.context
     }
 
-    /// Both, taken apart.
+    /// Splits it into input, context and warnings.
     #[must_use]
     pub fn into_parts(self) -> (Value, Map<String, Value>, Vec<Warning>) {
         (Arc::unwrap_or_clone(self.input), self.context, self.warnings)
     }
 
-    /// Takes in what the modules that this one calls have changed since: judged and sanitised like all context, and seen
-    /// only as far as the module declares it. What does not fit is left out, and what was known before stays. (CTX-050)
+    /// Applies changes from the modules that this one calls. They are validated and sanitised like all context, and
+    /// filtered by the module's declarations. An update that does not fit is dropped, and the old value stays.
+    /// (CTX-050)
     pub fn update(
         &mut self,
         module: &Module,
@@ -98,7 +101,7 @@ impl Prepared {
         }
     }
 
-    /// What is put down about the access; `None` if the model gets no context.
+    /// The record of this access for the audit; `None` if the model gets no context.
     #[must_use]
     pub fn access(&self) -> Option<Access> {
         let size = |(kind, value): (&String, &Value)| (kind.clone(), value.to_string().len());
@@ -106,17 +109,18 @@ impl Prepared {
     }
 }
 
-/// Which context a model got, without any of its values.
+/// The types and sizes of the context a model got, without its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Access {
     /// Type → bytes of JSON.
     pub sizes: BTreeMap<String, usize>,
 }
 
-/// Decides whether an input may be sent to the model, and which context goes with it.
+/// Decides whether an input may be sent to the model, and with which context.
 ///
-/// The input schema judges `_context` only if it mentions it; otherwise it never sees the member. An empty `_context`
-/// is the same as none. An input can be most of a gigabyte, so it is taken and never copied.
+/// The input schema validates `_context` only if it mentions it; otherwise it never sees the member. An empty
+/// `_context` counts as absent. The input is taken by value, because it can be most of a gigabyte. It is copied only
+/// for an input schema that mentions `_context`.
 pub fn prepare(
     module: &Module,
     input: Value,
@@ -126,7 +130,7 @@ pub fn prepare(
     prepare_given(module, GivenInput::split(module, Arc::new(input), false)?, sanitiser, enforcement)
 }
 
-/// The same for free text, which fits no input schema by design: only its context is judged.
+/// Like [`prepare`] for free text, which fits no input schema by design: only its context is validated.
 pub fn prepare_text(
     module: &Module,
     input: Value,
@@ -136,19 +140,19 @@ pub fn prepare_text(
     prepare_given(module, GivenInput::split(module, Arc::new(input), true)?, sanitiser, enforcement)
 }
 
-/// An input and its context, apart, as they were given.
+/// An input and its context, separated, as they were given.
 #[derive(Debug, Clone)]
 pub struct GivenInput {
     /// The input, an object without context.
     pub input: Arc<Value>,
     /// Its context, by type.
     pub context: Map<String, Value>,
-    /// Whether it stands for free text, which no input schema judges.
+    /// True for free text, which no input schema validates.
     pub is_text: bool,
 }
 
 impl GivenInput {
-    /// Takes the context out of an input.
+    /// Separates the context from an input.
     pub fn split(module: &Module, input: Arc<Value>, is_text: bool) -> Result<Self, Failure> {
         let Value::Object(members) = &*input else { return Err(refused(module, vec![no_object("")])) };
         if !members.contains_key(MEMBER) {
@@ -163,7 +167,7 @@ impl GivenInput {
     }
 }
 
-/// The same for an input and a context that come apart.
+/// Like [`prepare`] for an input and a context that are already separate.
 pub fn prepare_given(
     module: &Module,
     given: GivenInput,
@@ -195,7 +199,7 @@ fn refused(module: &Module, found: Vec<Violation>) -> Failure {
     module.refuse_input(&found)
 }
 
-/// An input without its context: what is hashed, and what the model reads as the input.
+/// An input without its context: the form that is hashed and that the model reads as the input.
 #[must_use]
 pub fn without_context(input: &Value) -> Value {
     match input {
@@ -207,14 +211,14 @@ pub fn without_context(input: &Value) -> Value {
     }
 }
 
-/// Whether a module declares a type: it accepts it, or its input schema names it below `_context`.
+/// Returns whether a module declares a type: it accepts the type, or its input schema names it under `_context`.
 #[must_use]
 pub fn declares(module: &Module, kind: &str) -> bool {
     let accepted = module.manifest.context.accepts.iter().any(|accept| accept.kind == kind);
     accepted || module.contract.context_kinds().is_some_and(|kinds| kinds.contains(kind))
 }
 
-/// What of some context a module may see at all.
+/// Returns the part of a context that a module may see.
 #[must_use]
 pub fn visible_to(module: &Module, context: &Map<String, Value>) -> Map<String, Value> {
     let visible = context.iter().filter(|(kind, _)| declares(module, kind));
@@ -231,7 +235,7 @@ fn declared_only(
     visible_to(module, &given)
 }
 
-/// What is left after every `from_module`, `max_turns` and `fields`.
+/// Applies every `from_module`, `max_turns` and `fields`.
 fn reduced(
     accepts: &[Accept],
     mut given: Map<String, Value>,
@@ -267,7 +271,7 @@ fn reduce(accept: &Accept, value: &mut Value) {
     }
 }
 
-/// Everything that input and context break, each place once.
+/// Returns all violations of input and context, one for each path.
 fn violations(module: &Module, input: &Value, context: &Map<String, Value>) -> Vec<Violation> {
     let mut found = context_violations(module, context);
     let whole = with_context(module, input, context);
@@ -278,7 +282,7 @@ fn violations(module: &Module, input: &Value, context: &Map<String, Value>) -> V
     found
 }
 
-/// What context breaks of what `accepts` says.
+/// Returns the violations of `accepts` by a context.
 fn context_violations(module: &Module, context: &Map<String, Value>) -> Vec<Violation> {
     let mut found = Vec::new();
     for accept in &module.manifest.context.accepts {
@@ -300,7 +304,7 @@ fn context_violations(module: &Module, context: &Map<String, Value>) -> Vec<Viol
     found
 }
 
-/// The input as the input schema has to see it, if that differs.
+/// The input with its context, if the input schema validates both.
 fn with_context(module: &Module, input: &Value, context: &Map<String, Value>) -> Option<Value> {
     if context.is_empty() || module.contract.context_kinds().is_none() {
         return None;
@@ -310,7 +314,8 @@ fn with_context(module: &Module, input: &Value, context: &Map<String, Value>) ->
     Some(Value::Object(members))
 }
 
-/// Context as a block of its own for the prompt; `None` if there is none. Data, in words that say so.
+/// Renders context as a separate block of the prompt; `None` if it is empty. The block labels it as data, not
+/// instructions.
 #[must_use]
 pub fn label(context: &Map<String, Value>) -> Option<String> {
     let block = || {

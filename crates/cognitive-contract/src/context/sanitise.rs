@@ -1,6 +1,6 @@
-//! What context loses before a model or a log sees it: values under telling names, what opens a door in the addresses and
-//! paths of media, and the ends of long texts.
-//! Works on a copy: the caller's object stays as it is.
+//! Sanitises context before a model or a log sees it. Removes values under secret-like names and access details in the
+//! addresses and paths of media, and cuts long texts.
+//! Works on a copy: the caller's object stays unchanged.
 
 use std::collections::BTreeSet;
 
@@ -9,31 +9,31 @@ use serde_json::{Map, Value};
 use crate::media::hide_in_item;
 use crate::text::{cut, fits};
 
-/// Words in a member's name that make its value a secret.
+/// Words in a member's name that mark its value as a secret.
 const TELLING: [&str; 4] = ["password", "token", "secret", "key"];
 
-/// What stands in the place of a secret text. Secrets of other types are left out.
+/// The replacement for a secret text. Secrets of other types are removed.
 pub const REDACTED: &str = "[REDACTED]";
 
 /// The longest text, in code points.
 pub const MAX_LENGTH: usize = 10_000;
 
-/// Takes secrets out and cuts long texts.
+/// Removes secrets and cuts long texts.
 #[derive(Debug, Clone, Default)]
 pub struct Sanitiser {
-    /// Names that an operator has found harmless, in lower case.
+    /// Names that the operator declared harmless, in lower case.
     exempt: BTreeSet<String>,
 }
 
 impl Sanitiser {
-    /// A sanitiser that leaves members of these names alone, such as `keywords`. Case does not matter; a name counts as
-    /// a whole.
+    /// A sanitiser that ignores members with these names, such as `keywords`. Case does not matter; only a whole name
+    /// matches.
     #[must_use]
     pub fn sparing(names: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
         Self { exempt: names.into_iter().map(|name| name.as_ref().to_lowercase()).collect() }
     }
 
-    /// A copy without secrets and without long texts, at every depth.
+    /// Returns a copy without secrets and long texts, at every depth.
     #[must_use]
     pub fn clean(&self, members: &Map<String, Value>) -> Map<String, Value> {
         let clean = |(name, value): (&String, &Value)| {
@@ -51,7 +51,8 @@ impl Sanitiser {
         match value {
             Value::Object(members) => {
                 let mut members = self.clean(members);
-                // A media item that somebody handed on: its address or path was meant for whoever fetched it.
+                // A media item from an earlier step: its address or path was meant only for the component that fetched
+                // it.
                 hide_in_item(&mut members);
                 Value::Object(members)
             }
@@ -77,7 +78,7 @@ mod tests {
         Value::Object(sanitiser.clean(value.as_object().unwrap()))
     }
 
-    // CTX-041, C-53: texts are redacted, everything else under such a name is gone.
+    // CTX-041, C-53: texts are redacted, other values under such a name are removed.
     #[test]
     fn ctx_041_sec_024_telling_names_at_any_depth_and_in_any_case() {
         let given = json!({

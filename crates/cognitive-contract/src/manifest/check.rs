@@ -1,5 +1,5 @@
-//! What makes a manifest invalid: the JSON Schema of our own types, compiled once per process.
-//! Missing fields are not judged here; loading is tolerant of them and `validate` is not.
+//! Validates manifests against the JSON Schema of our own types, compiled once per process.
+//! Does not report missing fields: loading tolerates them, `validate` does not.
 
 use std::sync::OnceLock;
 
@@ -20,11 +20,11 @@ pub fn json_schema() -> Value {
     SchemaSettings::draft07().into_generator().into_root_schema_for::<ManifestFile>().to_value()
 }
 
-/// The same for editors: it marks keys that nobody reads, and those without which a module is not complete.
+/// The same schema for editors. It rejects unknown keys and requires the keys of a complete module.
 #[must_use]
 pub fn editor_schema() -> Value {
     let mut schema = for_editors(json_schema(), &["name", "version", "responsibility"]);
-    // The old name of a section is still read.
+    // The old name of this section is still accepted.
     let io = schema.pointer_mut("/definitions/IoFile/properties").and_then(Value::as_object_mut);
     if let Some(io) = io
         && let Some(data) = io.get("data").cloned()
@@ -34,7 +34,7 @@ pub fn editor_schema() -> Value {
     schema
 }
 
-/// The same, made once.
+/// The manifest schema, built once per process.
 #[must_use]
 pub fn manifest_schema() -> &'static Value {
     &compiled().schema
@@ -59,7 +59,7 @@ fn compiled() -> &'static CompiledSchema {
     })
 }
 
-/// Everything that keeps a manifest from being loaded.
+/// Returns every violation that prevents a manifest from loading.
 #[must_use]
 pub fn violations(manifest: &Value) -> Vec<Violation> {
     let Some(validator) = &compiled().validator else {
@@ -77,7 +77,7 @@ pub fn violations(manifest: &Value) -> Vec<Violation> {
     found
 }
 
-/// Expressions and names of a composition; the schema has already judged its form.
+/// Checks the expressions and names of a composition, whose structure the schema has already validated.
 fn composition_violations(manifest: &Value) -> Vec<Violation> {
     let Some(mut composition) = manifest.get("composition").cloned() else { return Vec::new() };
     make_whole(&mut composition);
@@ -85,13 +85,13 @@ fn composition_violations(manifest: &Value) -> Vec<Violation> {
     file.as_ref().map(compose::violations).unwrap_or_default()
 }
 
-/// The top-level keys that mean something.
+/// The top-level keys that the runtime knows.
 pub fn known_keys() -> impl Iterator<Item = &'static str> {
     let properties = compiled().schema.get("properties").and_then(Value::as_object);
     properties.into_iter().flat_map(|map| map.keys().map(String::as_str))
 }
 
-/// Top-level keys that the runtime keeps and ignores.
+/// The top-level keys that the runtime preserves but ignores.
 pub fn unknown_keys(manifest: &Value) -> impl Iterator<Item = &str> {
     let keys = manifest.as_object().into_iter().flat_map(|map| map.keys().map(String::as_str));
     keys.filter(|key| !known_keys().any(|known| known == *key))

@@ -1,4 +1,4 @@
-//! What holds where the author is silent: tier and strictness tables, one spelling for policies.
+//! Applies the defaults: tier and strictness tables, one spelling for policies.
 //! An explicit value always wins, member by member.
 
 use super::file::{
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::format::Format;
 
-/// The row of the tier table.
+/// The default strictness of a tier.
 fn strictness_of(tier: Tier) -> SchemaStrictness {
     match tier {
         Tier::Exec => SchemaStrictness::High,
@@ -30,7 +30,7 @@ fn mode_of(tier: Option<Tier>) -> Mode {
     }
 }
 
-/// The row of the strictness table: overflow on or off, how many insights, which enums.
+/// The defaults of a strictness: overflow enabled, maximum number of insights, enum strategy.
 fn freedom_of(strictness: SchemaStrictness) -> (bool, u64, EnumStrategy) {
     match strictness {
         SchemaStrictness::High => (false, 0, EnumStrategy::Strict),
@@ -39,10 +39,10 @@ fn freedom_of(strictness: SchemaStrictness) -> (bool, u64, EnumStrategy) {
     }
 }
 
-/// Decides every field.
+/// Resolves every field.
 pub(super) fn resolve(file: ManifestFile, format: Format) -> Manifest {
     let tier = file.tier.unwrap_or(Tier::Decision);
-    // Strictness is the author's word where it is given, so the other defaults follow it, not the tier.
+    // The other defaults follow the author's explicit strictness, not the tier.
     let schema_strictness = file.schema_strictness.unwrap_or_else(|| strictness_of(tier));
     let (overflow_enabled, max_items, strategy) = freedom_of(schema_strictness);
     let constraints = file.constraints.unwrap_or_default();
@@ -109,7 +109,7 @@ fn policies(file: PoliciesFile) -> Policies {
         Some(PolicyFile::Flag(true)) => Allow::Allow,
         Some(PolicyFile::Flag(false)) | None => Allow::Deny,
     };
-    // Of two spellings that disagree, deny wins; `network_allowed: true` lifts nothing.
+    // If two spellings disagree, deny wins; `network_allowed: true` grants nothing.
     let network = if file.network_allowed == Some(false) { Allow::Deny } else { word(file.network) };
     Policies {
         network,
@@ -122,7 +122,7 @@ fn policies(file: PoliciesFile) -> Policies {
 }
 
 fn overflow(file: &OverflowFile, enabled: bool, max_items: u64) -> Overflow {
-    // Two names for one switch: both given and different means required.
+    // Two names for one switch: if they disagree, the mapping is required.
     let mapping = match (file.require_suggested_mapping, file.recoverable) {
         (Some(mapping), Some(recoverable)) => mapping || recoverable,
         (Some(only), None) | (None, Some(only)) => only,
@@ -168,7 +168,7 @@ fn compat(file: &CompatFile, format: Format) -> Compat {
     }
 }
 
-/// Splits `a.input.json -> a.expected.json`. An entry without arrow is reported by `validate`.
+/// Splits `a.input.json -> a.expected.json`. `validate` reports an entry without an arrow.
 pub(super) fn golden_test(entry: &str) -> Option<GoldenTest> {
     let (input, expected) = entry.split_once("->")?;
     Some(GoldenTest { input: input.trim().to_owned(), expected: expected.trim().to_owned() })

@@ -1,5 +1,5 @@
-//! A manifest as it is shown: every default spelled out, also those of a composition, which the manifest itself keeps as
-//! they were written because a limit that was not set binds nobody but the module that is run.
+//! The displayed form of a manifest: all defaults are explicit, also those of a composition. The manifest itself stores
+//! a composition as written, because a default limit binds only the root module of a run.
 
 use serde_json::{Map, Value, json};
 
@@ -31,7 +31,7 @@ fn complete(composition: &mut Map<String, Value>) {
     ] {
         composition.entry(name).or_insert(value);
     }
-    // What stands in for a part unless the part says so itself.
+    // The fallback of each part that sets none.
     let stand_in = composition.get("fallback").cloned().unwrap_or_default();
     let parts = composition.get_mut("requires").and_then(Value::as_array_mut).into_iter().flatten();
     for part in parts.filter_map(Value::as_object_mut) {
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
     use crate::Format;
 
-    // MAN-003: whoever looks sees what counts, also where the author said nothing.
+    // MAN-003: the effective values are shown, including defaults.
     #[test]
     fn man_003_the_defaults_of_a_composition_are_shown() {
         let written = json!({

@@ -1,5 +1,5 @@
-//! The manifest: what a module may do, with every default decided.
-//! Built once from what the author wrote; later code never asks "was it set?" again.
+//! The manifest: the permissions and settings of a module, with every default applied.
+//! Built once from the author's file; later code never checks whether a field was set.
 
 mod check;
 mod defaults;
@@ -60,7 +60,7 @@ pub struct Manifest {
     pub constraints: Constraints,
 }
 
-/// What the module may reach, in one spelling.
+/// Permissions of the module, in one spelling.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the fields are those of `PoliciesFile`")]
 pub struct Policies {
@@ -68,13 +68,13 @@ pub struct Policies {
     pub filesystem_write: Allow,
     pub side_effects: Allow,
     pub code_execution: Allow,
-    /// `false` if the manifest takes all tools away.
+    /// `false` if the manifest removes all tools.
     pub tools: bool,
     #[serde(flatten)]
     pub other: BTreeMap<String, Allow>,
 }
 
-/// Which tools the module may use.
+/// Tools that the module may use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the fields are those of `ToolsFile`")]
 pub struct AllowedTools {
@@ -94,7 +94,7 @@ pub struct Overflow {
 }
 
 impl Overflow {
-    /// The limit as the envelope check wants it.
+    /// The limit in the form that the envelope check takes.
     #[must_use]
     pub fn limit(&self) -> Limit {
         Limit {
@@ -105,7 +105,7 @@ impl Overflow {
     }
 }
 
-/// Whether enums may be extended.
+/// Rules for custom enum values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the fields are those of `EnumsFile`")]
 pub struct Enums {
@@ -113,7 +113,7 @@ pub struct Enums {
     pub unknown_tag: String,
 }
 
-/// What a failure looks like.
+/// The form of failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the fields are those of `FailureFile`")]
 pub struct FailureRules {
@@ -122,7 +122,7 @@ pub struct FailureRules {
     pub must_return_error_schema: bool,
 }
 
-/// What the module needs of the model.
+/// Requirements on the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the fields are those of `RequirementsFile`")]
 pub struct Requirements {
@@ -134,7 +134,7 @@ pub struct Requirements {
     pub required_capabilities: Vec<String>,
 }
 
-/// Which older answer formats are understood.
+/// Support for older answer formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the fields are those of `CompatFile`")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
@@ -143,20 +143,20 @@ pub struct Compat {
     pub accepts_v22_payload: bool,
     pub runtime_auto_wrap: bool,
     pub schema_output_alias: SchemaAlias,
-    /// Whether the author refuses v2.1 answers in so many words; silence refuses nothing. (D-11)
+    /// True if the author explicitly rejects v2.1 answers. An unset field rejects nothing. (D-11)
     #[serde(skip)]
     pub refuses_v21_payload: bool,
 }
 
 impl Compat {
-    /// Whether a v2.1 answer is wrapped; both switches are needed.
+    /// Returns whether a v2.1 answer is wrapped; both switches are needed.
     #[must_use]
     pub fn wraps(&self) -> bool {
         self.accepts_v21_payload && self.runtime_auto_wrap
     }
 }
 
-/// Rules about the control plane.
+/// Rules for `meta`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the fields are those of `MetaFile`")]
 pub struct MetaRules {
@@ -171,7 +171,7 @@ pub struct GoldenTest {
     pub expected: String,
 }
 
-/// How the answer is delivered.
+/// Delivery of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the fields are those of `ResponseFile`")]
 pub struct Response {
@@ -180,18 +180,18 @@ pub struct Response {
     pub buffer_size: u64,
 }
 
-/// Which kinds of media go in and come out.
+/// Media types of input and output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the fields are those of `ModalitiesFile`")]
 pub struct Modalities {
-    /// Whether the author wrote a `modalities` block; only then is input searched for media.
+    /// True if the author wrote a `modalities` block. Only then is the input searched for media.
     #[serde(skip)]
     pub declared: bool,
     pub input: Vec<InputModality>,
     pub output: Vec<OutputModality>,
 }
 
-/// Which context the module takes and gives.
+/// Context that the module accepts and emits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the fields are those of `ContextBlock`")]
 pub struct Context {
@@ -200,7 +200,7 @@ pub struct Context {
     pub emits: Vec<EmitEntry>,
 }
 
-/// Who may run the module.
+/// Callers that may run the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the fields are those of `InvocationFile`")]
 pub struct Invocation {
@@ -208,7 +208,7 @@ pub struct Invocation {
     pub agent_invocable: bool,
 }
 
-/// Promises of the v1 format that outlive the policies they became.
+/// Constraints of the v1 format that have no policy counterpart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[expect(missing_docs, reason = "the fields are those of `ConstraintsFile`")]
 pub struct Constraints {
@@ -217,10 +217,10 @@ pub struct Constraints {
     pub require_rationale: bool,
 }
 
-/// Fields that say what a module is called and for.
+/// Descriptive fields of the manifest.
 const LABELS: [&str; 3] = ["name", "version", "responsibility"];
 
-/// Labels become text, as YAML may have read `1.0` as a number; whole numbers written as `5.0` become whole.
+/// Converts labels to text, because YAML may parse `1.0` as a number. Converts numbers such as `5.0` to integers.
 fn normalise(manifest: &mut Value) {
     for label in LABELS {
         if let Some(field) = manifest.get_mut(label)
@@ -248,10 +248,10 @@ fn make_whole(value: &mut Value) {
 }
 
 impl Manifest {
-    /// Reads a manifest that was parsed from YAML or front matter. All violations come at once.
+    /// Reads a manifest that was parsed from YAML or front matter. Returns all violations at once.
     ///
-    /// A badly written name, version or responsibility keeps nobody from running the module: these are for people,
-    /// and `validate` judges them by [`violations`].
+    /// An invalid name, version or responsibility does not prevent a run: these fields are for humans. `validate`
+    /// checks them with [`violations`].
     pub fn from_value(value: &Value, format: Format) -> Result<Self, Vec<Violation>> {
         let is_label =
             |violation: &Violation| LABELS.iter().any(|label| violation.path == format!("/{label}"));
@@ -267,7 +267,7 @@ impl Manifest {
         Ok(defaults::resolve(file, format))
     }
 
-    /// Where the sections of the contract stand and how enums are read.
+    /// The locations of the contract sections, and the enum rules.
     #[must_use]
     pub fn layout(&self) -> Layout {
         let place = |name: &str| self.io.get(name).map(|text| SectionRef::parse(text));

@@ -1,4 +1,4 @@
-//! Defaults and refusals of the manifest. Quotes the requirement ids that each case shows.
+//! Tests of manifest defaults and rejections. Each case names its requirement ids.
 
 use serde_json::{Value, json};
 
@@ -80,7 +80,7 @@ fn man_005_versions_are_semantic_and_text() {
     for wrong in [json!(1.0), json!("v1.0.0"), json!("1.0"), json!("01.0.0"), json!("1.0.0-01")] {
         let manifest = json!({ "version": wrong });
         assert_eq!(violations(&manifest).len(), 1, "{wrong}");
-        // MAN-012, C-17: it is for `validate` to complain; the module runs.
+        // MAN-012, C-17: `validate` reports this; the module still runs.
         assert!(Manifest::from_value(&manifest, Format::V22).is_ok());
     }
 }

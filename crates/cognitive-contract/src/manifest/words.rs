@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-// One list gives the enum, its text form and its JSON Schema. The schema is written out instead of derived,
-// because a plain `enum` is what makes "expected one of …" readable.
+// One list produces the enum, its text form and its JSON Schema. The schema is written by hand, because only a plain
+// `enum` gives the readable message "expected one of …".
 macro_rules! words {
     ($(#[doc = $doc:literal])* $name:ident { $($(#[doc = $each:literal])* $variant:ident = $word:literal),* $(,)? }) => {
         $(#[doc = $doc])*
@@ -16,7 +16,7 @@ macro_rules! words {
         }
 
         impl $name {
-            /// The word as it stands in files.
+            /// The value as written in files.
             #[must_use]
             pub fn word(self) -> &'static str {
                 match self { $(Self::$variant => $word,)* }
@@ -33,7 +33,7 @@ macro_rules! words {
                     "description": concat!($($doc),*).trim(),
                     "type": "string",
                     "enum": [$($word),*],
-                    // Read by editors; JSON Schema itself has no place for it.
+                    // For editors; JSON Schema itself has no such keyword.
                     "enumDescriptions": [$(concat!($($each),*).trim()),*],
                 })
             }
@@ -42,18 +42,18 @@ macro_rules! words {
 }
 
 words! {
-    /// How much freedom of expression a module has. It chooses defaults, not a model.
+    /// The module's freedom of expression. Sets defaults; does not choose a model.
     Tier {
-        /// Runs without a person: confidence at least 0.9, risk none or low.
+        /// Runs without human review: confidence at least 0.9, risk none or low.
         Exec = "exec",
-        /// Helps a person to decide.
+        /// Supports human decisions.
         Decision = "decision",
         /// Research and ideas.
         Exploration = "exploration",
     }
 }
 words! {
-    /// How strictly output is judged; decides the defaults of overflow and enums.
+    /// The strictness of output validation; sets the defaults of overflow and enums.
     SchemaStrictness {
         /// No insights, closed enums.
         High = "high",
@@ -64,7 +64,7 @@ words! {
     }
 }
 words! {
-    /// A policy's word.
+    /// The value of a policy.
     Allow {
         /// Permitted.
         Allow = "allow",
@@ -73,25 +73,25 @@ words! {
     }
 }
 words! {
-    /// What holds for a tool that no list names.
+    /// The rule for a tool that is in no list.
     ToolPolicy {
         /// Only listed tools.
         DenyByDefault = "deny_by_default",
-        /// All but listed tools.
+        /// All tools except the denied ones.
         AllowByDefault = "allow_by_default",
     }
 }
 words! {
-    /// Whether declared enum values can be extended.
+    /// Rules for custom enum values.
     EnumStrategy {
         /// Declared values only.
         Strict = "strict",
-        /// Also `{custom, reason}` where the schema offers it.
+        /// Also `{custom, reason}` if the schema offers it.
         Extensible = "extensible",
     }
 }
 words! {
-    /// How the library API reports a failure.
+    /// The form in which the library API reports a failure.
     FailureContract {
         /// As an envelope.
         ErrorUnion = "error_union",
@@ -100,7 +100,7 @@ words! {
     }
 }
 words! {
-    /// Which section of `schema.json` is the data section when both exist.
+    /// The section of `schema.json` that holds the data if both exist.
     SchemaAlias {
         /// `data`.
         Data = "data",
@@ -109,7 +109,7 @@ words! {
     }
 }
 words! {
-    /// Where `meta.risk` comes from.
+    /// The source of `meta.risk`.
     RiskRule {
         /// Highest of `data.changes[*].risk`.
         MaxChangesRisk = "max_changes_risk",
@@ -122,18 +122,18 @@ words! {
     }
 }
 words! {
-    /// What kind of response a module offers.
+    /// The delivery that a module offers.
     Mode {
         /// One envelope.
         Sync = "sync",
         /// A stream of chunks.
         Streaming = "streaming",
-        /// Either, as asked.
+        /// Either, as the caller requests.
         Both = "both",
     }
 }
 words! {
-    /// What a stream carries.
+    /// The content of a stream's chunks.
     ChunkType {
         /// Additions to text fields.
         Delta = "delta",
@@ -142,35 +142,35 @@ words! {
     }
 }
 words! {
-    /// What a module takes.
+    /// A media type that a module accepts.
     InputModality {
         /// Text; always.
         Text = "text",
-        /// Pictures.
+        /// Images.
         Image = "image",
-        /// Sound.
+        /// Audio.
         Audio = "audio",
-        /// Film.
+        /// Video.
         Video = "video",
         /// PDF.
         Document = "document",
     }
 }
 words! {
-    /// What a module gives.
+    /// A media type that a module emits.
     OutputModality {
         /// Text; always.
         Text = "text",
-        /// Pictures.
+        /// Images.
         Image = "image",
-        /// Sound.
+        /// Audio.
         Audio = "audio",
-        /// Film.
+        /// Video.
         Video = "video",
     }
 }
 words! {
-    /// Whether submodules share context.
+    /// The way in which submodules get context.
     ContextMode {
         /// They share the caller's context.
         Main = "main",
@@ -179,18 +179,18 @@ words! {
     }
 }
 words! {
-    /// How the parts of a composition run.
+    /// Execution pattern of the parts of a composition.
     Pattern {
         /// One after another.
         Sequential = "sequential",
-        /// At the same time.
+        /// In parallel.
         Parallel = "parallel",
-        /// The first, then what `routing` says.
+        /// The first part, then the parts that `routing` selects.
         Conditional = "conditional",
     }
 }
 words! {
-    /// How several results become one.
+    /// The method to combine several results.
     Aggregate {
         /// Deep merge; later wins.
         Merge = "merge",

@@ -1,6 +1,6 @@
-//! Whether the media of an answer are what they say, as far as their words tell: listed types, companions, addresses, paths,
-//! times. (MEDIA-017 to MEDIA-019, D-15) Bytes are judged where they are decoded, by the rules for media of inputs.
-//! Only modules that speak of modalities have media; to all others such objects are business data.
+//! Checks the metadata of media in an answer: listed types, companions, addresses, paths, times. (MEDIA-017 to
+//! MEDIA-019, D-15) Does not check bytes; that happens during decoding, by the rules for media of inputs.
+//! Only modules with a `modalities` block have media; for all others such objects are business data.
 
 use cognitive_schema::MAX_VIOLATIONS;
 use serde_json::{Map, Value};
@@ -13,7 +13,8 @@ use crate::manifest::Modalities;
 use crate::text::{is_moment, pointer};
 use crate::violation::{OptionalMember, Violation};
 
-/// What is wrong with the words of the media in `data`. Types that the module does not give are E3006, all else E3001.
+/// Returns the violations in the metadata of the media in `data`. Types that the module does not emit are E3006, all
+/// others E3001.
 #[must_use]
 pub fn check_output(modalities: &Modalities, data: &Map<String, Value>) -> Vec<Violation> {
     let mut found = Vec::new();
@@ -28,14 +29,15 @@ pub fn check_output(modalities: &Modalities, data: &Map<String, Value>) -> Vec<V
     found
 }
 
-/// What is wrong with the bytes of a medium, whose place is a pointer from `data`; the words are of whoever looked.
+/// Builds the violation for invalid bytes of a media item. `place` is a pointer from `data`; the examiner supplies the
+/// reason.
 #[must_use]
 pub fn unfit_bytes(place: &str, member: &str, why: &str) -> Violation {
     let place = pointer(&format!("/data{place}"), member);
     Violation::new(place, ErrorCode::SchemaValidationFailed, "media", why)
 }
 
-/// An object that may be a medium: its `type` is the word for a source.
+/// An object that may be a media item: its `type` names a source.
 struct MaybeMedium<'a> {
     place: &'a str,
     members: &'a Map<String, Value>,
@@ -51,7 +53,7 @@ impl<'a> MaybeMedium<'a> {
         let Some(word) = self.text("type") else { return };
         let Some(companion) = companion(word) else { return };
         let is_whole = self.text(companion).is_some() && self.text("media_type").is_some();
-        // Where a module gives no media, half of one is something else; a whole one is what it may not give.
+        // If the module emits no media, an incomplete item is business data. A complete item is a violation.
         if !gives && !is_whole {
             return;
         }
@@ -62,7 +64,7 @@ impl<'a> MaybeMedium<'a> {
             return;
         }
         let mut refuse = |member: &str, why: &str| found.push(unfit_bytes(self.place, member, why));
-        // Without a type, bytes cannot be judged, but an address or a path may be a plain link. (C-43)
+        // Without a type, bytes cannot be checked, but an address or a path may be a plain link. (C-43)
         match self.members.get("media_type") {
             Some(Value::String(_)) => {}
             Some(_) => refuse("media_type", "is not a text"),
@@ -89,7 +91,7 @@ impl<'a> MaybeMedium<'a> {
         }
     }
 
-    /// Why the module may not give the type that is named. (MEDIA-018)
+    /// Returns the reason why the module may not emit this type. (MEDIA-018)
     fn not_given(&self, named: &str) -> Option<String> {
         match MediaType::parse(named).filter(|kind| kind.may_be_produced()) {
             None => Some(format!("`{named}` is not a type that an answer may contain")),
@@ -100,7 +102,7 @@ impl<'a> MaybeMedium<'a> {
         }
     }
 
-    /// What is wrong with where the bytes are said to be.
+    /// Returns the reason why the location of the bytes is invalid.
     fn unfit(&self, word: &str, text: &str) -> Option<&'static str> {
         let is_medium = self.members.contains_key("media_type");
         match word {
@@ -116,7 +118,7 @@ impl<'a> MaybeMedium<'a> {
     }
 }
 
-/// What else may be said of a medium, and how.
+/// Further members of a media item, with their rules.
 const BESIDE: [OptionalMember; 4] = [
     ("expires_at", |value| value.as_str().is_some_and(is_moment), "expected a time as of RFC 3339"),
     ("width", is_count, "expected a whole number, 0 or more"),
@@ -128,8 +130,8 @@ fn is_count(value: &Value) -> bool {
     value.is_u64() || value.as_f64().is_some_and(|number| number >= 0.0 && number.fract() == 0.0)
 }
 
-/// Whether a text is an address of one of these schemes with a host. It is never fetched here; what a viewer would run or
-/// read from its own machine is not handed on.
+/// Returns whether the text is a URL with a host and one of these schemes. Never fetched here. Other schemes are
+/// rejected, because a viewer could execute them or read local files.
 fn is_address(text: &str, schemes: &[&str]) -> bool {
     let Some((scheme, rest)) = text.split_once("://") else { return false };
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -137,7 +139,7 @@ fn is_address(text: &str, schemes: &[&str]) -> bool {
     plain && !host.is_empty() && schemes.iter().any(|known| known.eq_ignore_ascii_case(scheme))
 }
 
-/// The type and the base64 text of a `data:` address; `None` if it is none, or says its bytes in another way.
+/// Splits a `data:` URL into its type and base64 text; `None` for other URLs and other encodings.
 #[must_use]
 pub fn inline(url: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = url.split_once(':')?;
@@ -147,7 +149,7 @@ pub fn inline(url: &str) -> Option<(&str, &str)> {
     is_base64.then_some((before, text))
 }
 
-/// Whether a path is relative and leads nowhere but below the folder that it is relative to, on any system.
+/// Returns whether a path is relative and stays within its base folder, on any system.
 fn is_inside(path: &str) -> bool {
     let parts = || path.split(['/', '\\']);
     let is_absolute = path.starts_with(['/', '\\', '~']) || path.as_bytes().get(1) == Some(&b':');
@@ -183,7 +185,7 @@ mod tests {
         assert_eq!(verdicts(silent, &[OutputModality::Text]), ["E3006 /data/a/media_type"]);
     }
 
-    // D-15, MEDIA-017, MEDIA-019: one medium, one thing wrong with it.
+    // D-15, MEDIA-017, MEDIA-019: each item has exactly one violation.
     #[test]
     fn w02_the_words_of_media_in_answers_are_judged() {
         let with = |more: Value| {

@@ -1,5 +1,5 @@
-//! What somebody who looked into the bytes found there, and whether it is within the limits. (E1011, E1015–E1017)
-//! Looks into nothing itself.
+//! The properties of a media item that were read from its bytes, and the check of the limits. (E1011, E1015–E1017)
+//! Does not read bytes itself.
 
 use std::time::Duration;
 
@@ -10,30 +10,30 @@ use super::limits::MediaLimits;
 use crate::code::ErrorCode;
 use crate::failure::Failure;
 
-/// What an item is, read from its bytes.
+/// The properties of an item, as read from its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MediaFacts {
-    /// What the bytes are.
+    /// The detected type.
     pub media_type: MediaType,
-    /// How many there are.
+    /// The size in bytes.
     pub bytes: u64,
-    /// Width and height in pixels, as a viewer shows it.
+    /// The width and height in pixels, as displayed.
     pub size: Option<(u32, u32)>,
-    /// How long it plays.
+    /// The duration.
     pub duration: Option<Duration>,
-    /// How many pages it has.
+    /// The number of pages.
     pub pages: Option<u32>,
-    /// Whether it moves; only the first frame reaches a model. (MEDIA-014)
+    /// True if animated; only the first frame is sent to a model. (MEDIA-014)
     pub animated: bool,
-    /// Whether a viewer has to turn or mirror it first.
+    /// True if a viewer must rotate or mirror it first.
     pub turned: bool,
-    /// Whether it carries notes about itself, such as where it was taken.
+    /// True if it contains metadata, such as the location.
     pub annotated: bool,
 }
 
 impl MediaFacts {
-    /// The facts that every item has.
+    /// The properties that every item has.
     #[must_use]
     pub fn new(media_type: MediaType, bytes: u64) -> Self {
         Self {
@@ -70,7 +70,7 @@ impl MediaFacts {
     }
 }
 
-/// Whether an item is within the limits.
+/// Checks an item against the limits.
 pub fn judge(facts: &MediaFacts, limits: &MediaLimits) -> Result<(), Failure> {
     let category = facts.media_type.category();
     let most = limits.bytes_of(category);
@@ -122,7 +122,7 @@ fn judge_video((width, height): (u32, u32), limits: &MediaLimits) -> Result<(), 
     Err(Failure::new(ErrorCode::MediaDimensionExceeded, message).suggest("Scale the video down"))
 }
 
-/// An item with more bytes than are taken. (MEDIA-004)
+/// The failure for an item that has too many bytes. (MEDIA-004)
 pub fn too_large(category: Category, bytes: u64, most: u64) -> Failure {
     Failure::new(ErrorCode::MediaTooLarge, format!("the {category} has {bytes} bytes, the limit is {most}"))
         .with_detail("limit_bytes", json!(most))
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(film(3840, 2161), Some("E1015"));
     }
 
-    // EXT-MEDIA: 67,108,864 pixels are taken and one more is E1017; S-32 has no lower limit of its own.
+    // EXT-MEDIA: 67,108,864 pixels are accepted and one more is E1017; S-32 has no separate lower limit.
     #[test]
     fn w14_pixels_are_counted_as_the_extensions_say() {
         assert_eq!(code(image(7_100, 7_100)), None);

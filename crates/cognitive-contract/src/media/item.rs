@@ -1,5 +1,5 @@
-//! Which objects of an input are media items, and where they stand. (MEDIA-001, MEDIA-002)
-//! Reads the words of an item only; whether its bytes are what it says is found out later.
+//! Finds the media items of an input and their positions. (MEDIA-001, MEDIA-002)
+//! Reads only the metadata of an item; its bytes are checked later.
 
 use serde_json::{Map, Value, json};
 
@@ -14,56 +14,57 @@ use crate::text::{escaped, pointer};
 pub struct Item<'a> {
     /// Its number among the items, from 0, in the order of the input.
     pub index: usize,
-    /// Where it stands, as a JSON pointer.
+    /// Its position, as a JSON pointer.
     pub place: String,
-    /// Where its bytes are.
+    /// The location of its bytes.
     pub source: ItemSource<'a>,
-    /// The type it claims to have.
+    /// The declared type.
     pub declared: Option<&'a str>,
-    /// What its bytes must hash to.
+    /// The expected checksum of its bytes.
     pub checksum: Option<Checksum<'a>>,
 }
 
-/// Where the bytes of an item are.
+/// The location of an item's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ItemSource<'a> {
-    /// At an address.
+    /// At a URL.
     Url(&'a str),
     /// In the item itself.
     Base64(&'a str),
     /// In a file.
     File(&'a str),
-    /// Where the caller uploaded them before.
+    /// A previous upload, by its id.
     Upload(&'a str),
 }
 
-/// What the bytes of an item must hash to. (EXT-MEDIA)
+/// The expected checksum of an item's bytes. (EXT-MEDIA)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Checksum<'a> {
     /// `sha256`, `md5` or `crc32`.
     pub algorithm: &'a str,
-    /// The digits, in hexadecimal.
+    /// The hexadecimal digits.
     pub value: &'a str,
 }
 
-/// Every word for a source, and the member that goes with it.
+/// Every source type, and its companion member.
 const SOURCES: [(&str, &str); 4] =
     [("url", "url"), ("base64", "data"), ("file", "path"), ("upload_ref", "upload_id")];
 
-/// The member that goes with a word for a source.
+/// Returns the companion member of a source type.
 pub(super) fn companion(word: &str) -> Option<&'static str> {
     SOURCES.iter().find(|(known, _)| *known == word).map(|(_, companion)| *companion)
 }
 
-/// The most items that are looked for. Far more than any run may have; whoever sends a million is told so before they
-/// are all written down.
+/// The maximum number of items to find. Far above the limit of any run; an input with a million items fails early,
+/// before all are collected.
 const MAX_FOUND: usize = 1_000;
 
-/// The longest place of an item, in bytes. Its names come from the caller, and every item carries its own place.
+/// The maximum pointer length of an item, in bytes. Its names come from the caller, and every item carries its own
+/// pointer.
 const MAX_PLACE_LENGTH: usize = 4_096;
 
-/// The media items of an input, in its order, at any depth. Context is not looked at, and a module that speaks of no
-/// modalities has no media: to it such an object is business data. The error is for an item that is half one.
+/// Returns the media items of an input in order, at any depth. Ignores context. A module without `modalities` has no
+/// media: for it such an object is business data. Fails on an incomplete item.
 pub fn find<'a>(modalities: &Modalities, input: &'a Value) -> Result<Vec<Item<'a>>, Failure> {
     let mut walk = ItemWalk::default();
     if let Some(members) = input.as_object().filter(|_| modalities.declared) {
@@ -74,8 +75,8 @@ pub fn find<'a>(modalities: &Modalities, input: &'a Value) -> Result<Vec<Item<'a
     Ok(walk.found)
 }
 
-/// A way through an input. There is one text for the place: a text of its own for each value would make an input with
-/// one long name and many values below it take time by the square of its length.
+/// A traversal of an input with one shared pointer buffer. A separate pointer for each value would take quadratic time
+/// for an input with a long name above many values.
 #[derive(Default)]
 struct ItemWalk<'a> {
     place: String,
@@ -124,7 +125,7 @@ fn item<'a>(members: &'a Map<String, Value>, place: &str, index: usize) -> Resul
         _ => ItemSource::Upload(value),
     };
     let declared = text("media_type");
-    // (C-43) A lax schema may let it through; the contract does not.
+    // (C-43) A lax schema may allow this; the contract does not.
     if declared.is_none() && matches!(source, ItemSource::Base64(_)) {
         return Err(half(place, "media_type", "is missing"));
     }
@@ -132,7 +133,7 @@ fn item<'a>(members: &'a Map<String, Value>, place: &str, index: usize) -> Resul
     Ok(Some(Item { index, place: place.to_owned(), source, declared, checksum }))
 }
 
-/// Whether one more item at this place can be written down.
+/// Checks that one more item with this pointer is within the limits.
 fn within_reach(place: &str, index: usize) -> Result<(), Failure> {
     if index >= MAX_FOUND {
         let message = format!("more than {MAX_FOUND} media items are sent");
@@ -150,7 +151,7 @@ fn checksum<'a>(given: &'a Value, place: &str) -> Result<Checksum<'a>, Failure> 
 }
 
 impl<'a> Checksum<'a> {
-    /// Reads `{algorithm, value}`. The error says what is wrong with it, to be put behind its name.
+    /// Parses `{algorithm, value}`. The error text is a predicate, to be appended to the member's name.
     pub fn read(given: &'a Value) -> Result<Self, &'static str> {
         let text = |name: &str| given.get(name).and_then(Value::as_str);
         let (Some(algorithm), Some(value)) = (text("algorithm"), text("value")) else {
@@ -172,11 +173,11 @@ fn half(place: &str, member: &str, what: &str) -> Failure {
     Failure::new(ErrorCode::InvalidInput, format!("`{place}` {what}")).with_detail("path", json!(place))
 }
 
-/// How many bytes a base64 text stands for, without decoding it; line breaks do not count. (SEC-002)
+/// Returns the decoded length of a base64 text without decoding it; line breaks do not count. (SEC-002)
 #[must_use]
 pub fn decoded_length(text: &str) -> u64 {
     let is_break = |byte: &u8| u8::from(*byte == b'\r') + u8::from(*byte == b'\n');
-    // Counted in bytes, in blocks that a byte can count: many letters at a time fit into a register.
+    // Counted bytewise in blocks of at most 255, so that a `u8` counter suffices and the compiler can use SIMD.
     let breaks: usize = text
         .as_bytes()
         .chunks(usize::from(u8::MAX))
@@ -241,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_long_name_above_many_values_takes_no_time() {
-        // With a text for each of them, this would write terabytes and take minutes.
+        // With a separate text for each value, this would write terabytes and take minutes.
         let many = vec![json!({ "b": [0] }); 200_000];
         let input = json!({ "a".repeat(20_000_000): many });
         assert_eq!(find(&declared(), &input).unwrap(), []);

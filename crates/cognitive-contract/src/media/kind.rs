@@ -1,11 +1,11 @@
 //! The media types of the specification, their categories and their names. (§19.1, §19.2)
-//! Knows no type beyond these: what is not in the table is refused before anybody looks at its bytes.
+//! Supports no other types: unknown ones are rejected before their bytes are read.
 
 use std::fmt;
 
 use crate::manifest::{InputModality, OutputModality};
 
-/// A kind of media, in the words of `modalities`.
+/// A category of media, named as in `modalities`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum Category {
@@ -16,10 +16,10 @@ pub enum Category {
 }
 
 impl Category {
-    /// All of them.
+    /// All categories.
     pub const ALL: [Self; 4] = [Self::Image, Self::Audio, Self::Video, Self::Document];
 
-    /// The word in `modalities`.
+    /// The name in `modalities`.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -30,13 +30,13 @@ impl Category {
         }
     }
 
-    /// Whether a module with these modalities takes the category.
+    /// Returns whether a module with these modalities accepts the category.
     #[must_use]
     pub fn is_in(self, taken: &[InputModality]) -> bool {
         taken.iter().any(|modality| modality.word() == self.word())
     }
 
-    /// Whether a module with these modalities gives the category.
+    /// Returns whether a module with these modalities emits the category.
     #[must_use]
     pub fn is_given(self, given: &[OutputModality]) -> bool {
         given.iter().any(|modality| modality.word() == self.word())
@@ -49,7 +49,7 @@ impl fmt::Display for Category {
     }
 }
 
-/// A type of the table.
+/// A supported media type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "`mime` says what each is")]
 pub enum MediaType {
@@ -67,7 +67,8 @@ pub enum MediaType {
     Pdf,
 }
 
-/// Every type with its name, its category and its file extensions (MEDIA-013); the extension `webm` is decided apart.
+/// Every type with its name, category and file extensions (MEDIA-013). The extension `webm` is ambiguous and resolved
+/// separately.
 const TABLE: [(MediaType, &str, Category, &[&str]); 12] = [
     (MediaType::Jpeg, "image/jpeg", Category::Image, &["jpg", "jpeg"]),
     (MediaType::Png, "image/png", Category::Image, &["png"]),
@@ -83,7 +84,7 @@ const TABLE: [(MediaType, &str, Category, &[&str]); 12] = [
     (MediaType::Pdf, "application/pdf", Category::Document, &["pdf"]),
 ];
 
-/// Other names under which the same types travel.
+/// Common aliases of these types.
 const ALIASES: [(&str, MediaType); 9] = [
     ("image/jpg", MediaType::Jpeg),
     ("image/pjpeg", MediaType::Jpeg),
@@ -97,12 +98,12 @@ const ALIASES: [(&str, MediaType); 9] = [
 ];
 
 impl MediaType {
-    /// Every type of the table.
+    /// Returns every supported type.
     pub fn all() -> impl Iterator<Item = Self> {
         TABLE.iter().map(|(kind, ..)| *kind)
     }
 
-    /// The type with this name. Case and parameters do not count; customary other names do.
+    /// Parses a type name or a common alias. Ignores case and parameters.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         let essence = name.split(';').next().unwrap_or_default().trim();
@@ -111,7 +112,7 @@ impl MediaType {
         proper.or_else(|| ALIASES.iter().find(|(known, _)| same(known)).map(|(_, kind)| *kind))
     }
 
-    /// The type of a file by its name (MEDIA-013). `webm` is video, unless the module takes audio and no video.
+    /// Returns the type for a file name (MEDIA-013). `webm` is video, unless the module accepts audio and no video.
     #[must_use]
     pub fn of_file_name(name: &str, taken: &[InputModality]) -> Option<Self> {
         let (_, extension) = name.rsplit_once('.')?;
@@ -138,19 +139,19 @@ impl MediaType {
         self.row().0
     }
 
-    /// What kind of media it is.
+    /// Returns the category.
     #[must_use]
     pub fn category(self) -> Category {
         self.row().1
     }
 
-    /// The usual extension of a file.
+    /// The usual file extension.
     #[must_use]
     pub fn extension(self) -> &'static str {
         self.row().2.first().copied().unwrap_or("webm")
     }
 
-    /// Whether an answer may contain it. (§19.2)
+    /// Returns whether an answer may contain it. (§19.2)
     #[must_use]
     pub fn may_be_produced(self) -> bool {
         matches!(self, Self::Png | Self::Jpeg | Self::Webp | Self::Mp3 | Self::Wav | Self::Mp4)

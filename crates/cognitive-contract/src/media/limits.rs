@@ -1,4 +1,5 @@
-//! How much media one run may bring. An operator may take less, and no more than the specification allows per item.
+//! The media limits of one run. An operator may lower them, but never raise them above the specification's limit per
+//! item.
 
 use std::time::Duration;
 
@@ -6,26 +7,26 @@ use super::kind::Category;
 
 const MIB: u64 = 1 << 20;
 
-/// What media may weigh. One MB is 1,048,576 bytes. (C-40)
+/// Limits for media. One MB is 1,048,576 bytes. (C-40)
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MediaLimits {
-    /// The largest item the runtime takes; the limit of its category holds as well. (MEDIA-005)
+    /// The maximum bytes of an item; the limit of its category also applies. (MEDIA-005)
     pub largest: u64,
-    /// The most items of one run. (S-28)
+    /// The maximum number of items in one run. (S-28)
     pub most: usize,
-    /// The most bytes of one run. (S-28)
+    /// The maximum total bytes in one run. (S-28)
     pub together: u64,
-    /// The longest side of an image. (E1015)
+    /// The maximum side length of an image. (E1015)
     pub longest_side: u32,
-    /// The shortest side of an image. The specification's own samples are one pixel wide, so the minimum of 10 that
-    /// E1016 speaks of is for operators to choose.
+    /// The minimum side length of an image. The default is 1, because the specification's own samples are one pixel
+    /// wide. Operators may set the minimum of 10 that E1016 mentions.
     pub shortest_side: u32,
-    /// The largest video: its longer and its shorter side. (E1015)
+    /// The maximum longer and shorter side of a video. (E1015)
     pub video_sides: (u32, u32),
-    /// The most pixels of an image. (E1017)
+    /// The maximum number of pixels of an image. (E1017)
     pub most_pixels: u64,
-    /// The most pages of a document. (S-32)
+    /// The maximum number of pages of a document. (S-32)
     pub most_pages: u32,
 }
 
@@ -45,7 +46,7 @@ impl Default for MediaLimits {
 }
 
 impl MediaLimits {
-    /// The most bytes of one item of a category. (MEDIA-004, MEDIA-005)
+    /// Returns the maximum bytes of one item of a category. (MEDIA-004, MEDIA-005)
     #[must_use]
     pub fn bytes_of(&self, category: Category) -> u64 {
         let own = match category {
@@ -57,13 +58,13 @@ impl MediaLimits {
         self.largest.min(own * MIB)
     }
 
-    /// The same for media of answers: how small something may be is for callers, not for models. (D-15)
+    /// The limits for media in answers. They have no minimum size, which applies only to callers. (D-15)
     #[must_use]
     pub fn of_answers(&self) -> Self {
         Self { shortest_side: 0, ..self.clone() }
     }
 
-    /// The longest an item of a category may play. (MEDIA-006)
+    /// The maximum duration of an item of a category. (MEDIA-006)
     #[must_use]
     pub fn length_of(category: Category) -> Option<Duration> {
         match category {

@@ -1,5 +1,5 @@
-//! Media in inputs and answers: what counts as an item, which types there are, what an item may weigh, and the port
-//! behind which bytes are fetched and looked into. Touches no file and no socket, and decodes nothing.
+//! Media in inputs and answers: recognition of items, supported types, limits, and the port that fetches and examines
+//! bytes. Does no file or network access, and decodes nothing.
 
 mod answered;
 mod facts;

@@ -1,5 +1,5 @@
-//! Media in an answer: which objects are meant, and what stands in place of bytes that have gone elsewhere. (MEDIA-017,
-//! MEDIA-019) Judges, decodes and keeps nothing.
+//! Finds media in an answer, and replaces bytes that were moved elsewhere with a reference. (MEDIA-017, MEDIA-019)
+//! Does not validate, decode or store anything.
 
 use serde_json::{Map, Value};
 
@@ -8,28 +8,29 @@ use super::kind::MediaType;
 use crate::envelope::Envelope;
 use crate::text::{cut, escaped};
 
-/// A medium in an answer.
+/// A media item in an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Produced<'a> {
-    /// Where it stands, as a JSON pointer from `data`.
+    /// Its position, as a JSON pointer from `data`.
     pub place: String,
     /// The object.
     pub members: &'a Map<String, Value>,
-    /// The type that it names.
+    /// The declared type.
     pub media_type: &'a str,
 }
 
-/// The most media of an answer that go elsewhere, and the longest place of one in bytes: a model writes both.
+/// The most media of an answer that are found, and the longest pointer to one in bytes. The model controls both, so
+/// they need a limit.
 const MAX_FOUND: usize = 1_000;
 const MAX_PLACE_LENGTH: usize = 4_096;
 
-/// The longest name of a file, without its extension and what keeps it apart from others.
+/// The longest file name, without the extension and a suffix that makes it unique.
 const MAX_NAME_LENGTH: usize = 120;
 
-/// The media in `data`, at any depth: objects with a `type`, its companion and a `media_type`. An object without the
-/// last is for the schema to judge: it may be a plain link. What stands beyond a thousand others, or at a place that
-/// nobody could name, is left out.
+/// Returns the media in `data`, at any depth: objects with a `type`, its companion and a `media_type`. An object
+/// without a `media_type` is left to the schema: it may be a plain link. Ignores media after the first thousand, and
+/// media whose pointer is too long.
 #[must_use]
 pub fn find_output(data: &Map<String, Value>) -> Vec<Produced<'_>> {
     let mut found = Vec::new();
@@ -46,11 +47,11 @@ pub fn find_output(data: &Map<String, Value>) -> Vec<Produced<'_>> {
     found
 }
 
-/// Takes what may be a medium: its place and its object.
+/// A callback for a possible media item: its pointer and its object.
 type Show<'s, 'a> = dyn FnMut(&str, &'a Map<String, Value>) + 's;
 
-/// Shows every object of `data` whose `type` is the word for a source of an answer. There is one text for the place,
-/// whatever the number of values below a long name.
+/// Calls `show` for every object of `data` whose `type` is a source that answers may use. All pointers share one
+/// buffer, so that a long name above many values is not copied for each of them.
 pub(super) fn each_output<'a>(data: &'a Map<String, Value>, show: &mut Show<'_, 'a>) {
     let mut place = String::new();
     data.iter().for_each(|(name, value)| step(value, &escaped(name), &mut place, show));
@@ -62,7 +63,7 @@ fn step<'a>(value: &'a Value, token: &str, place: &mut String, show: &mut Show<'
     place.push_str(token);
     match value {
         Value::Object(members) => {
-            // An upload is the caller's; no answer refers to one.
+            // Only callers use `upload_ref`; an answer never refers to an upload.
             let word = members.get("type").and_then(Value::as_str).filter(|word| *word != "upload_ref");
             if word.and_then(companion).is_some() {
                 show(place, members);
@@ -77,21 +78,21 @@ fn step<'a>(value: &'a Value, token: &str, place: &mut String, show: &mut Show<'
     place.truncate(before);
 }
 
-/// A medium whose bytes stand in the answer itself, as base64.
+/// A media item whose bytes are in the answer itself, as base64.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Embedded<'a> {
-    /// Where it stands, as a JSON pointer from `data`.
+    /// Its position, as a JSON pointer from `data`.
     pub place: String,
-    /// What it is.
+    /// Its type.
     pub media_type: MediaType,
     /// Its bytes, in base64.
     pub text: &'a str,
 }
 
 impl Embedded<'_> {
-    /// A name for its bytes: its place and the extension of its type. Safe as the name of a file, and no longer than any
-    /// system takes; two places may have the same.
+    /// Returns a file name for its bytes: its position plus the extension of its type. The name is safe and short
+    /// enough for every system. Two positions may produce the same name.
     #[must_use]
     pub fn file_name(&self) -> String {
         let place = self.place.trim_start_matches('/');
@@ -100,17 +101,17 @@ impl Embedded<'_> {
     }
 }
 
-/// Where the bytes of a medium have gone.
+/// The new location of an item's bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the members of a medium, by their names in the specification")]
 pub enum Moved {
     /// Into a file.
     File { path: String },
-    /// To an address that ends to exist at a moment, in RFC 3339. (MEDIA-019)
+    /// At a URL that expires at a time, in RFC 3339. (MEDIA-019)
     Url { url: String, expires_at: String },
 }
 
-/// The media of an answer that could go elsewhere: base64, and of a type of the table.
+/// Returns the media of an answer that can be moved: base64, with a supported type.
 #[must_use]
 pub fn embedded(envelope: &Envelope) -> Vec<Embedded<'_>> {
     let found = envelope.data().map(find_output).unwrap_or_default();
@@ -124,7 +125,7 @@ fn as_base64(medium: Produced<'_>) -> Option<Embedded<'_>> {
     Some(Embedded { place: medium.place, media_type, text })
 }
 
-/// Says in an answer where the bytes of a medium have gone, in place of the bytes. What else was said of it stays.
+/// Replaces the bytes of a media item in an answer with their new location. Its other members stay.
 pub fn refer(envelope: &mut Envelope, place: &str, moved: Moved) {
     let Some(members) = envelope.data_mut().and_then(|data| at(data, place)) else { return };
     members.shift_remove("data");
@@ -142,7 +143,7 @@ pub fn refer(envelope: &mut Envelope, place: &str, moved: Moved) {
     }
 }
 
-/// The object at a pointer from `data`.
+/// Returns the object at a pointer from `data`.
 fn at<'a>(data: &'a mut Map<String, Value>, place: &str) -> Option<&'a mut Map<String, Value>> {
     let place = place.strip_prefix('/')?;
     let (first, rest) = place.split_at(place.find('/').unwrap_or(place.len()));

@@ -1,12 +1,12 @@
-//! Media items as a model, a log or a record may read them: an address without user name, password, query and fragment, a
-//! file by its name alone. Whoever signs an address or hands out a path of this machine means it for the one who fetches.
+//! Redacts media items for models, logs and records: a URL without user name, password, query and fragment, and a file
+//! by its name only. Signed URLs and local paths are meant only for the component that fetches them.
 
 use serde_json::{Map, Value};
 
 use super::item::companion;
 use crate::address::{bare_url, base_name};
 
-/// Hides what opens a door in every item of a value, at any depth. Bytes and everything else stay as they are.
+/// Redacts every item of a value, at any depth. Bytes and all other values stay unchanged.
 pub fn hide_secrets(value: &mut Value) {
     match value {
         Value::Object(members) => {
@@ -18,7 +18,8 @@ pub fn hide_secrets(value: &mut Value) {
     }
 }
 
-/// Whether a value holds an item that may have something to hide. Most inputs hold none, and changing one costs its hash.
+/// Returns whether a value may contain an item to redact. Most inputs contain none, and an input must be hashed before
+/// it is changed.
 #[must_use]
 pub fn holds_secrets(value: &Value) -> bool {
     match value {
@@ -31,7 +32,7 @@ pub fn holds_secrets(value: &Value) -> bool {
     }
 }
 
-/// The same for one object, if it is an item.
+/// Redacts one object if it is a media item.
 pub(crate) fn hide_in_item(members: &mut Map<String, Value>) {
     let Some(word) = members.get("type").and_then(Value::as_str) else { return };
     let show: fn(&str) -> String = match word {
@@ -40,7 +41,7 @@ pub(crate) fn hide_in_item(members: &mut Map<String, Value>) {
         _ => return,
     };
     let Some(Value::String(text)) = companion(word).and_then(|name| members.get_mut(name)) else { return };
-    // Media in base64 as an address have no door to hide, and are long.
+    // `data:` URLs contain no credentials, and are long.
     if !text.starts_with("data:") {
         *text = show(text);
     }

@@ -1,6 +1,6 @@
-//! Uploads: media that a caller sends ahead of a run and refers to afterwards, and media of answers that wait for the
-//! caller in the same place. (EXT-MEDIA, MEDIA-019)
-//! A port and its words only; where the bytes wait, and for how long, is decided behind it.
+//! Uploads: media that a caller sends before a run and then refers to, and media of answers that wait in the same
+//! store. (EXT-MEDIA, MEDIA-019)
+//! Contains only the port and its types. The implementation decides the location and lifetime of the bytes.
 
 use std::time::SystemTime;
 
@@ -11,44 +11,44 @@ use super::kind::MediaType;
 use crate::failure::Failure;
 use crate::port_future::PortFuture;
 
-/// Someone who keeps uploads. Every upload belongs to the caller who announced it: to everybody else it does not exist.
+/// A store for uploads. Every upload belongs to the caller who announced it, and does not exist for other callers.
 pub trait UploadStore: Send + Sync {
-    /// Makes room for an upload. Nothing is kept in reserve beyond what was announced. (E1011, E4002)
+    /// Reserves space for an upload, and no more than announced. (E1011, E4002)
     fn announce(&self, owner: &str, upload: &NewUpload<'_>) -> Result<Announced, Failure>;
 
-    /// Opens an announced upload for its bytes. An upload is received once; an attempt that broke off may be repeated.
-    /// (E1018, E1019)
+    /// Opens an announced upload to receive its bytes. An upload is received once; an interrupted attempt may be
+    /// repeated. (E1018, E1019)
     fn receive<'a>(
         &'a self,
         owner: &'a str,
         id: &'a str,
     ) -> PortFuture<'a, Result<Box<dyn UploadSink>, Failure>>;
 
-    /// Opens an upload that is complete, to give its bytes back. (E1018, E1019)
+    /// Opens a complete upload for reading. (E1018, E1019)
     fn open<'a>(&'a self, owner: &'a str, id: &'a str) -> PortFuture<'a, Result<KeptUpload, Failure>>;
 }
 
-/// Where the bytes of a kept upload come from.
+/// A reader for the bytes of a stored upload.
 pub trait UploadReader: Send {
-    /// The next piece; `None` at the end.
+    /// Returns the next piece; `None` at the end.
     fn piece(&mut self) -> PortFuture<'_, Result<Option<Bytes>, Failure>>;
 }
 
-/// An upload that is complete, open for reading.
+/// A complete upload, open for reading.
 #[non_exhaustive]
 pub struct KeptUpload {
     /// Its name, as it was announced.
     pub filename: String,
-    /// What it is.
+    /// Its type.
     pub media_type: MediaType,
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub size_bytes: u64,
     /// The bytes.
     pub reader: Box<dyn UploadReader>,
 }
 
 impl KeptUpload {
-    /// An upload that is complete.
+    /// A complete upload.
     #[must_use]
     pub fn new(
         filename: String,
@@ -66,27 +66,27 @@ impl std::fmt::Debug for KeptUpload {
     }
 }
 
-/// Where the bytes of one upload go. Dropped before the end, it leaves nothing behind.
+/// A writer for the bytes of one upload. If dropped before the end, it leaves nothing behind.
 pub trait UploadSink: Send {
-    /// Takes the next piece. (E1011)
+    /// Writes the next piece. (E1011)
     fn piece(&mut self, piece: Bytes) -> PortFuture<'_, Result<(), Failure>>;
 
-    /// Ends the upload: all of its bytes are there, and they are the announced ones. From now on it can be referred to.
+    /// Completes the upload after checking that its bytes match the announcement. From now on, inputs can refer to it.
     /// (E1013 for a wrong number of bytes, E1020)
     fn finish(self: Box<Self>) -> PortFuture<'static, Result<(), Failure>>;
 }
 
-/// What a caller says about an upload before sending it.
+/// The announcement of an upload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NewUpload<'a> {
-    /// Its name, for people. Never a path here.
+    /// Its name, for display. Never used as a path here.
     pub filename: &'a str,
-    /// What it is.
+    /// Its type.
     pub media_type: MediaType,
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub size_bytes: u64,
-    /// What they hash to.
+    /// The expected checksum of its bytes.
     pub checksum: Option<Checksum<'a>>,
 }
 
@@ -97,7 +97,7 @@ impl<'a> NewUpload<'a> {
         Self { filename, media_type, size_bytes, checksum: None }
     }
 
-    /// With a checksum that its bytes must have.
+    /// Adds a checksum that its bytes must match.
     #[must_use]
     pub fn checked(mut self, checksum: Checksum<'a>) -> Self {
         self.checksum = Some(checksum);
@@ -105,20 +105,20 @@ impl<'a> NewUpload<'a> {
     }
 }
 
-/// An upload that is expected.
+/// An announced upload that has not arrived yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Announced {
-    /// Its id. Cannot be guessed, and is safe in a URL and in a file name.
+    /// Its id. It cannot be guessed, and is safe in a URL and a file name.
     pub id: String,
-    /// When it ends to exist, received or not.
+    /// The time of expiry, whether received or not.
     pub expires_at: SystemTime,
-    /// The most bytes that are taken: what was announced.
+    /// The maximum size in bytes: the announced size.
     pub max_size_bytes: u64,
 }
 
 impl Announced {
-    /// An upload that is expected.
+    /// An announced upload.
     #[must_use]
     pub fn new(id: String, expires_at: SystemTime, max_size_bytes: u64) -> Self {
         Self { id, expires_at, max_size_bytes }

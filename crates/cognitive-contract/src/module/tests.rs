@@ -1,4 +1,4 @@
-//! What a module is made of, and what it accepts.
+//! Tests of a module's parts and of the input it accepts.
 
 use cognitive_schema::{SCHEMA_FILE, SchemaFiles};
 use serde_json::json;
@@ -38,7 +38,7 @@ fn sch_002_err_006_input_failures_list_every_violation() {
     assert!(module.contract.input().accepts(&json!({ "code": 1 })));
 }
 
-// D-05: what the manifest says reaches the schema that a provider gets.
+// D-05: the manifest's rules reach the schema that a provider gets.
 #[test]
 fn d_05_the_rules_of_the_envelope_come_from_the_manifest() {
     let by_default = simple(json!({}));

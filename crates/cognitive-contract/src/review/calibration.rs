@@ -1,40 +1,39 @@
-//! What a stated confidence was worth: from pairs of a confidence and a verdict to a curve. Knows no module and no store.
+//! Calibrates stated confidence: fits a curve to pairs of a confidence and a verdict. Knows no module and no store.
 //!
-//! The curve is a logistic one over the log odds of the stated confidence, and it is shrunk: it begins as the stated
-//! confidence itself and leaves it only as far as decisions say so. In simulations (`calibration/tests.rs`) it is nearer to
-//! the truth than isotonic regression with 30 decisions and with 200; only a truth with a step in it is met better by
-//! steps. It says nothing of confidences outside of those that were decided on, and nothing at all with fewer than
-//! [`MIN_DECISIONS`].
+//! The curve is logistic over the log odds of the stated confidence, with shrinkage. It starts as the stated confidence
+//! and moves only as far as decisions support. In simulations (`calibration/tests.rs`) it is closer to the truth than
+//! isotonic regression, with 30 decisions and with 200. Only for a truth with a step is isotonic regression better. The
+//! curve gives no value outside the range of decided confidences, and none with fewer than [`MIN_DECISIONS`].
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 
 use serde::Serialize;
 
-/// How many decisions a curve needs at least. Fewer say too little: what was right before would get worse.
+/// Minimum number of decisions for a curve. With fewer, calibration would make good confidences worse.
 pub const MIN_DECISIONS: usize = 30;
-/// How many groups of equal width the report has.
+/// Number of groups of equal width in the report.
 pub const BINS: usize = 10;
-/// How far beyond the confidences that were decided on the curve still speaks.
+/// The distance beyond the decided confidences at which the curve still gives a value.
 const MARGIN: f64 = 0.02;
-/// What it costs when intercept and slope lie away from 0 and 1, where they lie before anybody has decided anything: they
-/// are expected within 1.5 and 1 of that.
+/// Penalty weights of intercept and slope: the inverse variances of Gaussian priors with means 0 and 1 and standard
+/// deviations 1.5 and 1.
 const PENALTY: (f64, f64) = (1.0 / (1.5 * 1.5), 1.0);
-/// A stated 0 or 1 has no log odds; it counts as this near to it.
+/// A stated 0 or 1 has no finite log odds; it is clamped to this distance from the end.
 const EDGE: f64 = 0.01;
-/// More steps than the fit ever needs.
+/// Step limit of the fit; higher than it ever needs.
 const STEPS: usize = 50;
-/// The shortest part of a step that is tried.
+/// The smallest fraction of a step to try.
 const SHORTEST: f64 = 1e-6;
-/// How many parts the decisions are cut into, to judge the curve by those that it was not made of.
+/// Number of folds of the cross-validation.
 const FOLDS: usize = 5;
-/// The points of a drawn curve.
+/// Number of points of a drawn curve.
 const POINTS: u8 = 21;
 
-/// An answer that a person judged: its stated confidence, and whether it was right.
+/// An answer that was reviewed: its stated confidence, and whether it was right.
 pub type Judged = (f64, bool);
 
-/// A curve from stated confidences to shares of right answers.
+/// A curve that maps stated confidences to shares of right answers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CalibrationCurve {
     intercept: f64,
@@ -44,7 +43,7 @@ pub struct CalibrationCurve {
 }
 
 impl CalibrationCurve {
-    /// The curve of these answers; nothing if they are too few.
+    /// Fits the curve to these answers; `None` if there are too few.
     #[must_use]
     pub fn fit(answers: &[Judged]) -> Option<Self> {
         if answers.len() < MIN_DECISIONS {
@@ -60,7 +59,7 @@ impl CalibrationCurve {
         })
     }
 
-    /// How often answers of this stated confidence were right; nothing where nobody has decided on any like it.
+    /// Returns the share of right answers at this stated confidence; `None` outside the range of decided confidences.
     #[must_use]
     pub fn at(&self, stated: f64) -> Option<f64> {
         (self.lowest..=self.highest).contains(&stated).then(|| self.value(stated))
@@ -70,7 +69,7 @@ impl CalibrationCurve {
         logistic(self.intercept + self.slope * log_odds(stated))
     }
 
-    /// The curve to draw, within what was decided on.
+    /// The points to draw, within the range of decided confidences.
     #[must_use]
     pub fn points(&self) -> Vec<(f64, f64)> {
         let (from, to) = ((self.lowest + MARGIN).max(0.0), (self.highest - MARGIN).min(1.0));
@@ -88,8 +87,8 @@ fn log_odds(stated: f64) -> f64 {
     (stated / (1.0 - stated)).ln()
 }
 
-/// Intercept and slope that are most likely, by Newton's method. What is sought is the lowest point of a convex function, and
-/// a step that does not lead down is halved until it does: plain steps can go round in circles for ever.
+/// Finds the most likely intercept and slope by Newton's method. The function is convex. A step that does not decrease
+/// the cost is halved until it does, because plain steps can cycle forever.
 fn most_likely(answers: &[Judged]) -> (f64, f64) {
     let mut here = (0.0, 1.0);
     let mut height = cost(answers, here);
@@ -104,7 +103,7 @@ fn most_likely(answers: &[Judged]) -> (f64, f64) {
             }
             scale /= 2.0;
         };
-        // Not a number, or not lower even by the shortest step: this is as low as numbers tell apart.
+        // NaN, or no decrease even with the smallest step: the limit of floating-point precision.
         if lower.partial_cmp(&height) != Some(Ordering::Less) {
             break;
         }
@@ -113,12 +112,12 @@ fn most_likely(answers: &[Judged]) -> (f64, f64) {
     here
 }
 
-/// How unlikely the answers are with this curve, and how far it is from the stated confidence.
+/// The negative log-likelihood of the answers, plus the penalty for distance from the stated confidence.
 fn cost(answers: &[Judged], (intercept, slope): (f64, f64)) -> f64 {
     let missed = |(stated, right): &Judged| {
         let odds = intercept + slope * log_odds(*stated);
         let against = if *right { -odds } else { odds };
-        // The same as ln(1 + e^x), also where e^x would be too large.
+        // Equals ln(1 + e^x), without overflow of e^x.
         against.max(0.0) + (-against.abs()).exp().ln_1p()
     };
     let (of_intercept, of_slope) = PENALTY;
@@ -126,7 +125,7 @@ fn cost(answers: &[Judged], (intercept, slope): (f64, f64)) -> f64 {
     answers.iter().map(missed).sum::<f64>() + away / 2.0
 }
 
-/// Where the lowest point would be if the function were a parabola. The penalty makes the matrix regular.
+/// Returns the step to the minimum of the quadratic approximation. The penalty makes the matrix regular.
 fn newton_step(answers: &[Judged], (intercept, slope): (f64, f64)) -> (f64, f64) {
     let (of_intercept, of_slope) = PENALTY;
     let mut gradient = (-intercept * of_intercept, (1.0 - slope) * of_slope);
@@ -146,43 +145,43 @@ fn newton_step(answers: &[Judged], (intercept, slope): (f64, f64)) -> (f64, f64)
     )
 }
 
-/// What decisions say about confidence.
+/// The results of decisions about confidence.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct CalibrationReport {
-    /// How many decisions about answers there are.
+    /// Number of decisions about answers.
     pub decisions: u64,
-    /// Groups of answers of about the same confidence.
+    /// Groups of answers of similar confidence.
     pub bins: Vec<CalibrationBin>,
-    /// How far stated confidence and share of right answers are apart, on average over the groups; nothing without
-    /// decisions.
+    /// The expected calibration error: the distance between stated confidence and share of right answers, averaged over
+    /// the groups. `None` without decisions.
     pub raw_error: Option<f64>,
-    /// The same for the curve, judged by decisions that it was not made of; nothing where there is no curve.
+    /// The same error for the curve, by cross-validation; `None` if there is no curve.
     pub calibrated_error: Option<f64>,
-    /// Points of the curve, from the lowest to the highest confidence that was decided on; empty where there is none.
+    /// Points of the curve, from the lowest to the highest decided confidence; empty if there is no curve.
     pub curve: Vec<(f64, f64)>,
 }
 
-/// What decisions say about one module on one model.
+/// The calibration of one module on one model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ModelCalibration {
     /// The module.
     pub module: String,
     /// The model that answered.
     pub model: String,
-    /// What its newest decisions say: those that `meta.calibrated_confidence` comes from.
+    /// The results of its newest decisions, the source of `meta.calibrated_confidence`.
     #[serde(flatten)]
     pub report: CalibrationReport,
 }
 
-/// How many decisions about a module and a model count, the newest first: models and prompts change.
+/// Maximum number of decisions per module and model. The oldest are dropped, because models and prompts change.
 const WINDOW: usize = 1_000;
 
-/// Answers that were judged, each by the module and the model that it belongs to.
+/// Reviewed answers by module and model.
 #[derive(Debug, Default)]
 pub struct JudgedByModel(BTreeMap<(String, String), VecDeque<Judged>>);
 
 impl JudgedByModel {
-    /// Takes one more, which was judged after all others.
+    /// Adds an answer that was reviewed after all others.
     pub fn add(&mut self, module: &str, model: &str, judged: Judged) {
         let answers = self.0.entry((module.to_owned(), model.to_owned())).or_default();
         answers.push_back(judged);
@@ -191,7 +190,7 @@ impl JudgedByModel {
         }
     }
 
-    /// What they say: of each module and model by itself.
+    /// Returns one report for each module and model.
     #[must_use]
     pub fn reports(self) -> Vec<ModelCalibration> {
         let of_pair = |((module, model), mut judged): ((String, String), VecDeque<Judged>)| {
@@ -201,23 +200,23 @@ impl JudgedByModel {
     }
 }
 
-/// Answers of about the same confidence.
+/// Answers of similar confidence.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct CalibrationBin {
-    /// From this confidence on.
+    /// The lower bound, inclusive.
     pub from: f64,
-    /// Up to this one.
+    /// The upper bound.
     pub to: f64,
-    /// How many answers.
+    /// Number of answers.
     pub count: u64,
-    /// How many of them were right.
+    /// Number of right answers.
     pub right: u64,
-    /// Their confidence on average; nothing if there are none.
+    /// The mean confidence; `None` without answers.
     pub mean_confidence: Option<f64>,
 }
 
 impl CalibrationReport {
-    /// What these answers say.
+    /// Builds the report of these answers.
     #[must_use]
     pub fn of(answers: &[Judged]) -> Self {
         Self {
@@ -230,7 +229,7 @@ impl CalibrationReport {
     }
 }
 
-/// How far confidence and share of right answers are apart, on average over groups of equal width. Nothing without answers.
+/// Returns the expected calibration error over groups of equal width; `None` without answers.
 #[must_use]
 pub fn error(answers: &[Judged]) -> Option<f64> {
     let count: f64 = answers.iter().map(|_| 1.0).sum();
@@ -241,7 +240,7 @@ pub fn error(answers: &[Judged]) -> Option<f64> {
     (count > 0.0).then(|| (0..BINS).map(apart).sum::<f64>() / count)
 }
 
-/// Which group a confidence belongs to.
+/// Returns the index of a confidence's group.
 fn bin_of(stated: f64) -> usize {
     (1..BINS).take_while(|bin| stated >= edge(*bin)).count()
 }
@@ -267,7 +266,7 @@ fn bins(answers: &[Judged]) -> Vec<CalibrationBin> {
     (0..BINS).map(bin).collect()
 }
 
-/// Every answer with the confidence that a curve gives it which was made without it.
+/// Returns every answer with the confidence from a curve that was fitted without it.
 fn unseen(answers: &[Judged]) -> Option<Vec<Judged>> {
     let mut found = Vec::with_capacity(answers.len());
     for fold in 0..FOLDS {

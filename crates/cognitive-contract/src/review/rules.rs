@@ -1,6 +1,6 @@
-//! Which runs a person has to look at: conditions over `meta`, compiled once when a process begins. They are written in the
-//! language of compositions, with names for what a rule may look at. Never looks at `data`: whoever routes runs needs not
-//! read what they say.
+//! Selects the runs that need human review, by conditions over `meta`, compiled once at process start. They use the
+//! expression language of compositions, with short names for the permitted fields. Never reads `data`: routing of runs
+//! does not need their content.
 
 use std::ops::Range;
 
@@ -11,11 +11,11 @@ use crate::envelope::{Envelope, ErrorBody};
 use crate::review::CALIBRATED_CONFIDENCE;
 use crate::risk_level::Risk;
 
-/// What a rule may look at without `$.`.
+/// The fields that a rule may read without `$.`.
 const NAMES: [&str; 7] = ["risk", "confidence", CALIBRATED_CONFIDENCE, "ok", "code", "module", "model"];
 /// The rest of `meta`, as in `$.meta.usage.cost`.
 const META: &str = "meta";
-/// Names that only a rule about failures has.
+/// Names that only rules about failures use.
 const OF_FAILURES: [&str; 2] = ["ok", "code"];
 
 /// One rule.
@@ -23,20 +23,20 @@ const OF_FAILURES: [&str; 2] = ["ok", "code"];
 pub struct ReviewRule {
     condition: Condition,
     modules: Vec<String>,
-    /// A failure has nothing that could be right, so only rules that mention it are about failures.
+    /// True if the rule mentions failures. A failure has no result to review, so other rules ignore it.
     is_about_failures: bool,
-    /// Whether it looks at more of `meta` than the names.
+    /// True if the rule reads more of `meta` than the names.
     reads_meta: bool,
 }
 
-/// What rules look at.
+/// The input of rules.
 #[derive(Debug, Clone, Copy)]
 pub struct ReviewFacts<'a> {
-    /// The module by its own name.
+    /// The name of the module.
     pub module: &'a str,
-    /// `provider/model`; empty if no model was asked.
+    /// `provider/model`; empty if no model was called.
     pub model: &'a str,
-    /// The answer. Its payload is not looked at.
+    /// The answer. Its payload is not read.
     pub envelope: &'a Envelope,
 }
 
@@ -45,7 +45,7 @@ pub struct ReviewFacts<'a> {
 pub struct ReviewRules(Vec<ReviewRule>);
 
 impl ReviewRule {
-    /// Compiles a rule for these modules, or for all if none is named; a wrong one is told with its place.
+    /// Compiles a rule for these modules, or for all if the list is empty. An error carries its position.
     pub fn parse(when: &str, modules: Vec<String>) -> Result<Self, Slip> {
         let condition = Condition::parse_over(when, &NAMES)?;
         let mut names = Vec::new();
@@ -61,7 +61,7 @@ impl ReviewRule {
         Ok(Self { condition, modules, is_about_failures, reads_meta })
     }
 
-    /// The condition as it was written.
+    /// The source text of the condition.
     #[must_use]
     pub fn source(&self) -> &str {
         self.condition.source()
@@ -96,7 +96,8 @@ fn slip(span: Range<usize>, message: impl Into<String>) -> Slip {
     Slip::new(span, message)
 }
 
-/// As texts, `high` comes before `low`, and a word that is none would never hold: both would let risky answers pass unseen.
+/// Rejects two mistakes that would silently let risky answers pass. As text, `high` sorts before `low`, and an unknown
+/// word never matches.
 fn check_risk(condition: &Condition) -> Result<(), Slip> {
     let is_risk = |path: &Path| path.first_member() == Some("risk");
     if let Some((_, span)) = condition.orders().into_iter().find(|(path, _)| is_risk(path)) {
@@ -115,19 +116,19 @@ fn check_risk(condition: &Condition) -> Result<(), Slip> {
 }
 
 impl ReviewRules {
-    /// These rules; the first that holds counts.
+    /// A list of rules; the first match wins.
     #[must_use]
     pub fn new(rules: Vec<ReviewRule>) -> Self {
         Self(rules)
     }
 
-    /// Whether there is no rule, so that no run is ever looked at.
+    /// Returns whether there are no rules.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The first rule that holds for a run.
+    /// Returns the first rule that matches a run.
     #[must_use]
     pub fn first_match(&self, facts: ReviewFacts<'_>) -> Option<&ReviewRule> {
         self.0.iter().find(|rule| rule.matches(facts))

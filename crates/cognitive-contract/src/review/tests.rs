@@ -1,4 +1,4 @@
-//! What a decision may be, and what becomes of it outside.
+//! Tests of valid decisions and of their external form.
 
 use super::*;
 

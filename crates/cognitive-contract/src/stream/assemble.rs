@@ -1,6 +1,6 @@
-//! Puts a stream back together: chunks in, one valid envelope out, whatever the chunks are.
-//! Tolerant: sorts by `seq`, ignores repeats, gaps and what it does not know. Only the terminal chunk counts; what
-//! came before it is used when the stream broke off.
+//! Assembles a stream: any chunks in, one valid envelope out.
+//! Tolerant: sorts by `seq`, and ignores repeats, gaps and unknown chunks. Only the terminal chunk counts; earlier
+//! chunks are used only if the stream was interrupted or failed.
 
 use serde_json::{Map, Value};
 
@@ -26,10 +26,10 @@ pub fn assemble(chunks: impl IntoIterator<Item = Value>) -> Envelope {
     assembler.finish()
 }
 
-/// Gathers the chunks of one session as they arrive. A stream that was restarted needs a new one; a resumed stream
-/// goes on in the same.
+/// Collects the chunks of one session as they arrive. A restarted stream needs a new assembler; a resumed stream
+/// continues with the same one.
 ///
-/// A push only stores; the work is done once, in [`finish`](Self::finish), and is linear for chunks in order.
+/// `push` only stores. [`finish`](Self::finish) does the work once, in linear time for chunks in order.
 #[derive(Debug, Default)]
 pub struct Assembler<'a> {
     strictness: Strictness<'a>,
@@ -51,25 +51,25 @@ enum End {
 }
 
 impl<'a> Assembler<'a> {
-    /// An assembler that holds the answer to the common contract.
+    /// An assembler that checks the answer against the common contract.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An assembler for a module that changes the common contract, such as one with a custom risk.
+    /// An assembler for a module that modifies the common contract, for example with a custom risk.
     #[must_use]
     pub fn with_strictness(strictness: Strictness<'a>) -> Self {
         Self { strictness, ..Self::default() }
     }
 
-    /// Whether the terminal chunk has arrived. What is pushed after it is ignored.
+    /// Returns whether the terminal chunk has arrived. Later chunks are ignored.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.end.is_some()
     }
 
-    /// Takes the next chunk, in whatever order they arrive.
+    /// Adds the next chunk, in any order.
     pub fn push(&mut self, chunk: Value) {
         if self.has_ended() {
             return;
@@ -94,8 +94,9 @@ impl<'a> Assembler<'a> {
         }
     }
 
-    /// The answer. Without a terminal chunk it is E2010; with one that breaks the contract it is E3001 or the more
-    /// specific code, as for any other answer. What exists of the data is then kept as `partial_data`.
+    /// Returns the answer. Without a terminal chunk it is E2010. If the terminal chunk violates the contract, it is
+    /// E3001 or the more specific code, as for any other answer. In these cases the available data becomes
+    /// `partial_data`.
     #[must_use]
     pub fn finish(self) -> Envelope {
         let Self { strictness, session_id, pieces, end } = self;
@@ -109,7 +110,7 @@ impl<'a> Assembler<'a> {
                     .into_envelope()
             }
         };
-        // A success stands for itself; the name of a failed stream is what its client needs to resume it.
+        // A success is complete; for a failed stream the client needs the session id to resume it.
         if let (false, Some(session_id)) = (envelope.ok(), session_id) {
             envelope.set_beside("streaming", Value::Bool(true));
             envelope.set_beside("session_id", Value::String(session_id));
@@ -118,7 +119,8 @@ impl<'a> Assembler<'a> {
     }
 }
 
-/// The payload of a delta or snapshot with its number. A delta without `field` may be shown, but belongs nowhere.
+/// Returns the payload of a delta or snapshot with its number. A delta without `field` may be displayed, but is not
+/// assembled.
 fn piece(kind: ChunkKind, members: &mut Members) -> Option<(u64, StreamPiece)> {
     let Value::Object(chunk) = members.get_mut("chunk")? else { return None };
     let seq = chunk.get("seq")?.as_u64()?;
@@ -133,9 +135,9 @@ fn piece(kind: ChunkKind, members: &mut Members) -> Option<(u64, StreamPiece)> {
     Some((seq, piece))
 }
 
-/// The data that the pieces add up to; `None` when there is none.
+/// Returns the data from all pieces; `None` if there is none.
 fn replay(mut pieces: Vec<(u64, StreamPiece)>) -> Option<Members> {
-    // Stable, so that of two pieces with one number the first to arrive is kept.
+    // The sort is stable, so of two pieces with one number the first to arrive is kept.
     pieces.sort_by_key(|(seq, _)| *seq);
     pieces.dedup_by_key(|(seq, _)| *seq);
     let mut data = Map::new();
@@ -160,7 +162,7 @@ fn failed(chunk: Members, strictness: Strictness<'_>, pieces: Vec<(u64, StreamPi
     seal(members, strictness, Vec::new())
 }
 
-/// An answer that came whole is not refused for what stands beside it.
+/// A complete answer is not rejected for invalid members next to it.
 fn cleaned_final(mut chunk: Members) -> Members {
     for name in ["error", "partial_data"] {
         chunk.shift_remove(name);
@@ -170,7 +172,7 @@ fn cleaned_final(mut chunk: Members) -> Members {
     chunk
 }
 
-/// An error is passed on even if what it says about itself is wrong: a broken `meta` counts as a missing one.
+/// An error is passed on even if its own members are invalid: a broken `meta` counts as missing.
 fn cleaned_error(mut chunk: Members) -> Members {
     chunk.shift_remove("data");
     keep_if(&mut chunk, "usage", Value::is_object);
@@ -189,7 +191,7 @@ fn keep_if(chunk: &mut Members, name: &str, holds: fn(&Value) -> bool) {
     }
 }
 
-/// The envelope if it obeys the contract, else the failure that says why not.
+/// Returns the envelope if it satisfies the contract, else the failure with the reason.
 fn seal(members: Members, strictness: Strictness<'_>, pieces: Vec<(u64, StreamPiece)>) -> Envelope {
     let mut whole = Value::Object(members);
     let found = envelope::check(&whole, strictness);
@@ -202,7 +204,7 @@ fn seal(members: Members, strictness: Strictness<'_>, pieces: Vec<(u64, StreamPi
         let own = own("data").or_else(|| own("partial_data"));
         refused(&found, own.filter(|data| !data.is_empty()).or_else(|| replay(pieces)))
     };
-    // What a chunk says beside `meta`, an envelope says inside it.
+    // A chunk has usage next to `meta`, an envelope inside it.
     envelope.take_beside(USAGE);
     if let Some(usage) = usage {
         envelope.meta_mut().extra.insert(USAGE.to_owned(), usage);
@@ -224,7 +226,7 @@ mod tests {
 
     use super::*;
 
-    /// Assembles, checks that the answer is a valid envelope, and shows it.
+    /// Assembles the chunks, checks that the answer is a valid envelope, and returns it as JSON.
     fn answer(chunks: &[Value]) -> Value {
         let value = serde_json::to_value(assemble(chunks.to_vec())).unwrap();
         assert!(Envelope::from_value(value.clone()).is_ok(), "{value}");

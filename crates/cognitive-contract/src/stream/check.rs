@@ -1,6 +1,6 @@
-//! Is a list of chunks what a producer may send? Judges the order; `shape.rs` judges each chunk on its own.
-//! Strict on purpose: a reader tolerates disorder and repeats (`assemble.rs`), a producer has no excuse for them.
-//! Stops where a log is hopeless: nobody reads more than a hundred violations, and a hostile log could make millions.
+//! Checks that a producer may send a list of chunks. Checks the order; `shape.rs` checks each chunk alone.
+//! Strict on purpose: readers tolerate disorder and repeats (`assemble.rs`), but producers must not send them.
+//! Stops after a hundred violations: more are not useful, and a hostile log could cause millions.
 
 use std::collections::HashSet;
 
@@ -11,10 +11,10 @@ use super::shape::{check_chunk, recognise};
 use crate::code::ErrorCode;
 use crate::violation::Violation;
 
-/// The most violations of one log that are listed.
+/// The maximum number of violations reported for one log.
 const MAX_COUNT: usize = 100;
 
-/// A chunk with its place in the log and what it is meant to be, if it is anything.
+/// A chunk with its index in the log and its kind, if recognised.
 struct LoggedChunk<'a> {
     index: usize,
     chunk: &'a Value,
@@ -39,15 +39,15 @@ impl LoggedChunk<'_> {
     }
 }
 
-/// Finds what is wrong with the complete log of one stream: everything, or the first hundred violations.
-/// An empty list means that it is legal. Paths start with the index of the chunk: `/3/chunk/seq`.
+/// Checks the complete log of one stream, and returns all violations up to the first hundred. An empty list means that
+/// the log is valid. Paths start with the index of the chunk: `/3/chunk/seq`.
 #[must_use]
 pub fn check_log(chunks: &[Value]) -> Vec<Violation> {
     let number = |(index, chunk)| LoggedChunk { index, chunk, kind: recognise(chunk).ok() };
     let entries: Vec<LoggedChunk<'_>> = chunks.iter().enumerate().map(number).collect();
     let mut found = Vec::new();
     for check in [check_shapes, check_opening, check_session, check_numbers, check_end] {
-        // A check that stops half way has found something, so the list is never empty by mistake.
+        // A check that stops early has found a violation, so the list is never empty by mistake.
         check(&entries, &mut found);
         if is_full(&found) {
             break;
@@ -71,12 +71,12 @@ fn check_shapes(entries: &[LoggedChunk<'_>], found: &mut Vec<Violation>) {
     }
 }
 
-/// A stream opens with a meta chunk, or is one error chunk when the run failed before it began. Either names the
-/// session; for the meta chunk its shape has seen to that.
+/// A stream opens with a meta chunk, or is a single error chunk if the run failed before it started. Both carry the
+/// session id; for the meta chunk, `check_shapes` verifies it.
 fn check_opening(entries: &[LoggedChunk<'_>], found: &mut Vec<Violation>) {
     let Some(first) = entries.first() else { return };
     match first.kind {
-        // What is no chunk at all has been reported as that.
+        // An unrecognised chunk has already been reported.
         None | Some(ChunkKind::Meta) => {}
         Some(ChunkKind::Error) => {
             for name in ["streaming", "session_id"] {
@@ -105,8 +105,8 @@ fn check_session(entries: &[LoggedChunk<'_>], found: &mut Vec<Violation>) {
     }
 }
 
-/// Numbers start at 1, or where a resumed stream says that it goes on, and none comes twice. Gaps and disorder pass:
-/// a log may have been written down behind a transport that reorders.
+/// Numbers start at 1, or at `resume_from_seq` of a resumed stream, and are unique. Gaps and disorder are allowed: a
+/// log may be recorded behind a transport that reorders.
 fn check_numbers(entries: &[LoggedChunk<'_>], found: &mut Vec<Violation>) {
     let mut seen = HashSet::new();
     for entry in entries {

@@ -1,6 +1,6 @@
-//! One piece of a stream, before it becomes JSON (`wire.rs`).
-//! Numbers nothing and orders nothing: numbered and terminal chunks come from [`ChunkWriter`](super::ChunkWriter)
-//! alone, so their variants cannot be built outside this crate.
+//! One chunk of a stream, before serialization to JSON (`wire.rs`).
+//! Does not number or order chunks. Only [`ChunkWriter`](super::ChunkWriter) creates numbered and terminal chunks, so
+//! their variants cannot be built outside this crate.
 
 use serde_json::{Map, Value};
 
@@ -8,28 +8,28 @@ use super::session::{Checkpoint, Recovery, SessionId};
 use crate::envelope::Envelope;
 use crate::meta::{Meta, RiskValue};
 
-/// What a chunk is for.
+/// The purpose of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ChunkKind {
-    /// Opens the session, or updates `meta` on the way.
+    /// Opens the session, or updates `meta` later.
     Meta,
     /// Text to append to one field.
     Delta,
     /// Replaces all data so far.
     Snapshot,
-    /// How far the work is. Without effect on the result.
+    /// Progress of the run. Does not affect the result.
     Progress,
-    /// The end: the whole answer.
+    /// The end: the complete answer.
     Final,
-    /// The end: what went wrong.
+    /// The end: a failure.
     Error,
     /// Keeps the connection alive.
     Heartbeat,
 }
 
 impl ChunkKind {
-    /// The SSE event name. A heartbeat has none: over SSE it is a comment line.
+    /// Returns the SSE event name. A heartbeat has none: over SSE it is a comment line.
     #[must_use]
     pub fn event_name(self) -> Option<&'static str> {
         match self {
@@ -42,31 +42,31 @@ impl ChunkKind {
         }
     }
 
-    /// Whether nothing may follow.
+    /// Returns whether the chunk ends the stream.
     #[must_use]
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Final | Self::Error)
     }
 
-    /// Whether the chunk carries a `seq`.
+    /// Returns whether the chunk carries a `seq`.
     #[must_use]
     pub fn is_numbered(self) -> bool {
         matches!(self, Self::Delta | Self::Snapshot)
     }
 }
 
-/// A chunk of our own making. Serialises to its wire form.
+/// A chunk created by this crate. Serializes to its wire form.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Chunk {
     /// The first chunk of a stream.
     #[non_exhaustive]
     Meta {
-        /// The name of the stream.
+        /// The session id of the stream.
         session_id: SessionId,
-        /// What is known before the answer; `confidence` is null.
+        /// The facts known before the answer; `confidence` is null.
         meta: Map<String, Value>,
-        /// Set when a broken stream goes on: the number of the next delta or snapshot.
+        /// Set if an interrupted stream resumes: the number of the next delta or snapshot.
         resume_from_seq: Option<u64>,
     },
     /// Text to append to one field.
@@ -78,40 +78,40 @@ pub enum Chunk {
         field: String,
         /// The text to append.
         delta: String,
-        /// How far the field has come.
+        /// The state of the field after this delta.
         checkpoint: Option<Checkpoint>,
     },
-    /// The whole data so far.
+    /// The complete data so far.
     #[non_exhaustive]
     Snapshot {
         /// Position in the stream, from 1.
         seq: u64,
-        /// What replaces everything before.
+        /// Replaces all earlier data.
         data: Map<String, Value>,
     },
-    /// How far the work is.
+    /// Progress of the run.
     Progress {
         /// 0 to 100.
         percent: u8,
-        /// A word for machines.
+        /// The current stage, for machines.
         stage: Option<String>,
-        /// A sentence for people.
+        /// A message for humans.
         message: Option<String>,
     },
-    /// The end of a stream that worked out.
+    /// The end of a successful stream.
     #[non_exhaustive]
     Final {
         /// A success.
         envelope: Box<Envelope>,
     },
-    /// The end of a stream that did not.
+    /// The end of a failed stream.
     #[non_exhaustive]
     Error {
-        /// The name of the stream.
+        /// The session id of the stream.
         session_id: SessionId,
         /// A failure.
         envelope: Box<Envelope>,
-        /// How to take the stream up again, where that is possible.
+        /// Instructions to resume the stream, if possible.
         recovery: Option<Recovery>,
     },
     /// `{}`.
@@ -119,27 +119,27 @@ pub enum Chunk {
 }
 
 impl Chunk {
-    /// The first chunk of a stream. Nobody knows yet how sure the answer will be, so `confidence` goes out as null
-    /// whatever `meta` says.
+    /// Creates the first chunk of a stream. The confidence of the answer is still unknown, so `confidence` is sent as
+    /// null, whatever `meta` contains.
     pub(super) fn opening(session_id: SessionId, meta: &Meta) -> Self {
         Self::Meta { session_id, meta: unsure(meta), resume_from_seq: None }
     }
 
-    /// The first chunk for a client that comes back to a stream it already knows a part of. The chunks from number
-    /// `resume_from_seq` on follow as they were first sent.
+    /// Creates the first chunk for a client that resumes a stream. The chunks from number `resume_from_seq` follow
+    /// unchanged.
     #[must_use]
     pub fn resumed(session_id: SessionId, meta: &Meta, resume_from_seq: u64) -> Self {
         Self::Meta { session_id, meta: unsure(meta), resume_from_seq: Some(resume_from_seq) }
     }
 
-    /// The last chunk: final for a success, error for a failure.
+    /// Creates the last chunk: final for a success, error for a failure.
     pub(super) fn terminal(session_id: SessionId, envelope: Envelope) -> Self {
         let ok = envelope.ok();
         let envelope = Box::new(envelope);
         if ok { Self::Final { envelope } } else { Self::Error { session_id, envelope, recovery: None } }
     }
 
-    /// Says how far the field of a delta has come. Other chunks stay as they are.
+    /// Adds the state of the field to a delta. Other chunks stay unchanged.
     #[must_use]
     pub fn with_checkpoint(mut self, reached: Checkpoint) -> Self {
         if let Self::Delta { checkpoint, .. } = &mut self {
@@ -148,7 +148,7 @@ impl Chunk {
         self
     }
 
-    /// Says how to take up a stream that ends in this error chunk. Other chunks stay as they are.
+    /// Adds resume instructions to an error chunk. Other chunks stay unchanged.
     #[must_use]
     pub fn with_recovery(mut self, offer: Recovery) -> Self {
         if let Self::Error { recovery, .. } = &mut self {
@@ -157,7 +157,7 @@ impl Chunk {
         self
     }
 
-    /// What the chunk is for.
+    /// Returns the purpose of the chunk.
     #[must_use]
     pub fn kind(&self) -> ChunkKind {
         match self {
@@ -171,13 +171,13 @@ impl Chunk {
         }
     }
 
-    /// The SSE event name; `None` for a heartbeat, which is a comment line there.
+    /// Returns the SSE event name; `None` for a heartbeat, which is a comment line in SSE.
     #[must_use]
     pub fn event_name(&self) -> Option<&'static str> {
         self.kind().event_name()
     }
 
-    /// The finished answer that a terminal chunk carries.
+    /// Returns the answer of a terminal chunk.
     #[must_use]
     pub fn envelope(&self) -> Option<&Envelope> {
         match self {

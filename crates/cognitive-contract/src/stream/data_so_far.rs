@@ -1,27 +1,27 @@
-//! What a stream has said of its data so far, for programs that show an answer while it is written. Takes chunks in their order,
-//! as a run gives them; what arrives in any order is for the [`Assembler`](super::Assembler).
+//! The partial data of a running stream, for programs that display an answer while it is written. Takes chunks in
+//! order, as a run delivers them; for chunks in any order use the [`Assembler`](super::Assembler).
 
 use serde_json::{Map, Value};
 
 use super::path;
 
-/// The data as far as it has come. It is provisional: the last chunk overrules it.
+/// The partial data. It is provisional: the last chunk overrides it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DataSoFar(Map<String, Value>);
 
 impl DataSoFar {
-    /// Appends the text of a delta to its field, such as `data.rationale`. A field that leads nowhere changes nothing; then it
-    /// gives `false`.
+    /// Appends the text of a delta to its field, such as `data.rationale`. Returns `false` and changes nothing if the
+    /// field is invalid.
     pub fn append(&mut self, field: &str, text: &str) -> bool {
         path::append(&mut self.0, field, text)
     }
 
-    /// Takes a snapshot in the place of everything before.
+    /// Replaces everything with a snapshot.
     pub fn replace(&mut self, data: Map<String, Value>) {
         self.0 = data;
     }
 
-    /// The data.
+    /// Returns the data.
     #[must_use]
     pub fn data(&self) -> &Map<String, Value> {
         &self.0

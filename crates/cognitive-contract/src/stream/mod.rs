@@ -1,4 +1,4 @@
-//! An answer in pieces: the chunk types, the one writer, the checker of logs and the assembler.
+//! Streaming of an answer: the chunk types, the writer, the log checker and the assembler.
 //!
 //! A stream is a list of JSON objects. The first opens a session, deltas and snapshots are numbered from 1, and
 //! exactly one last chunk holds the whole answer or an error:
@@ -10,11 +10,11 @@
 //! {"final": true, "meta": {…}, "data": {…}}
 //! ```
 //!
-//! What comes before the last chunk is provisional: it may be shown, and the final chunk overrules it. That is why
-//! a reader can tolerate disorder and gaps ([`assemble`]) while a producer is held to the letter ([`check_log`]).
+//! Chunks before the last one are provisional: they may be displayed, and the final chunk overrides them. Readers may
+//! therefore tolerate disorder and gaps ([`assemble`]), but producers must follow the rules exactly ([`check_log`]).
 //!
-//! Transports live elsewhere. Nothing here knows SSE beyond the event names, reads a clock or draws random numbers:
-//! session ids and checkpoint hashes are handed in.
+//! Contains no transport: only the SSE event names are defined here. Reads no clock and generates no random numbers:
+//! callers pass in session ids and checkpoint hashes.
 //!
 //! ```
 //! use cognitive_contract::stream::{Chunk, ChunkWriter, SessionId, assemble, check_log};

@@ -1,17 +1,17 @@
 //! Appends text at a dotted path such as `data.analysis.description`.
-//! Paths come from strangers: a path cannot build arrays of any length, nest deeper than [`MAX_DEPTH`], or overwrite
-//! what stands in its way. Such text is left out, because the final chunk has it anyway.
+//! Paths are untrusted: a path cannot build arrays of any length, nest deeper than [`MAX_DEPTH`], or overwrite an
+//! existing value of another type. Such text is dropped, because the final chunk contains it anyway.
 
 use serde_json::{Map, Value};
 
-/// The most names a path may have. Deep enough for any schema, shallow enough for every stack.
+/// The maximum number of names in a path. Deep enough for any schema, and shallow enough not to overflow the stack.
 const MAX_DEPTH: usize = 100;
 
-/// Appends `text` to the string that `field` names within `data`, which is created empty if it is missing.
-/// A numeric name is an index where a list stands, and points at an element of it or just behind the last.
+/// Appends `text` to the string at `field` within `data`, and creates the string if it is missing. In a list, a numeric
+/// name is an index: of an existing element, or of the next one to add.
 ///
-/// Gives `false` and changes nothing when the path leads nowhere: it does not start with `data.`, has an empty
-/// name or too many, or meets a value that is not of the needed kind.
+/// Returns `false` and changes nothing if the path is invalid. A valid path starts with `data.`, has no empty name and
+/// not too many names, and meets no value of the wrong type.
 pub(super) fn append(data: &mut Map<String, Value>, field: &str, text: &str) -> bool {
     let Some(path) = field.strip_prefix("data.") else { return false };
     if path.split('.').count() > MAX_DEPTH || path.split('.').any(str::is_empty) {
@@ -29,8 +29,8 @@ pub(super) fn append(data: &mut Map<String, Value>, field: &str, text: &str) -> 
     write(place, text)
 }
 
-/// One step further down. Null counts as missing: that is how a model announces a value it has not got to yet.
-/// Below something just created a step always succeeds, so a refused path has created nothing.
+/// Descends one level. Null counts as missing, because a model may write null before it knows the value. Below a newly
+/// created value a step always succeeds, so a rejected path has created nothing.
 fn step<'a>(place: &'a mut Value, name: &str) -> Option<&'a mut Value> {
     if place.is_null() {
         *place = Value::Object(Map::new());

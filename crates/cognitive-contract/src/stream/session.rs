@@ -1,22 +1,22 @@
-//! The name of a stream, and what a client needs to take it up again after a break.
-//! Draws no random numbers and hashes nothing: both are handed in.
+//! The session id of a stream, and the data that a client needs to resume it.
+//! Generates no random numbers and no hashes: callers pass both in.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 const PREFIX: &str = "sess_";
-/// Long enough for any id we make, short enough for a header.
+/// Long enough for our ids, and short enough for a header.
 const MAX_LENGTH: usize = 128;
 
-/// The name of one stream. Invariant: `sess_` and then 1 to 123 of the characters `A–Z a–z 0–9 _ -`, so that it
-/// can stand in a header, an SSE `id:` line and a log without escaping.
+/// The id of one stream. Invariant: `sess_` and then 1 to 123 of the characters `A–Z a–z 0–9 _ -`. It needs no
+/// escaping in a header, an SSE `id:` line or a log.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(transparent)]
 pub struct SessionId(String);
 
 impl SessionId {
-    /// A session id, if `text` is one.
+    /// Validates a session id.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         let rest = text.strip_prefix(PREFIX)?;
@@ -25,14 +25,14 @@ impl SessionId {
             .then(|| Self(text.to_owned()))
     }
 
-    /// The id made of 128 random bits. They must come from a cryptographic source: whoever can guess the id of a
-    /// stream can resume it.
+    /// Creates an id from 128 random bits. They must come from a cryptographic source, because a client that guesses
+    /// the id of a stream can resume it.
     #[must_use]
     pub fn from_random(bits: u128) -> Self {
         Self(format!("{PREFIX}{bits:032x}"))
     }
 
-    /// The text that goes over the wire.
+    /// Returns the text that is sent on the wire.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -45,7 +45,7 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// How far one field had come when a delta was sent.
+/// The state of one field after a delta.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
     /// Bytes of the field's text so far, this delta included.
@@ -54,17 +54,17 @@ pub struct Checkpoint {
     pub hash: String,
 }
 
-/// How a client may take up a broken stream: the `error.recovery` member of an error chunk.
+/// Instructions to resume an interrupted stream: the `error.recovery` member of an error chunk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Recovery {
-    /// The number of the last delta or snapshot that was sent; 0 when there was none.
+    /// The number of the last delta or snapshot that was sent; 0 if none was.
     pub last_seq: u64,
     /// The checkpoint of that delta.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_checkpoint: Option<Checkpoint>,
-    /// How long to wait before the next try.
+    /// The delay before the next attempt.
     pub retry_after_ms: u64,
-    /// How many tries make sense.
+    /// The maximum number of attempts.
     pub max_retries: u32,
 }
 

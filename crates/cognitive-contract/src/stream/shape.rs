@@ -1,5 +1,5 @@
-//! Recognises foreign chunks and judges each on its own. What a chunk may follow is judged in `check.rs`.
-//! Repairs nothing. Members it does not know are let through: transports add their own.
+//! Recognises external chunks and checks each one alone. `check.rs` checks their order.
+//! Repairs nothing. Accepts unknown members, because transports add their own.
 
 use serde_json::{Map, Value};
 
@@ -13,10 +13,10 @@ use crate::violation::Violation;
 
 type Members = Map<String, Value>;
 
-/// Says what a chunk is meant to be, from the members it has, or why it is nothing.
+/// Returns the kind of a chunk, derived from its members, or the reason why it is not a chunk.
 ///
-/// A piece without `type` is known by `delta` or `data`. Whether the chunk is a good one of its kind is for
-/// [`check_chunk`] to say.
+/// A `chunk` member without `type` is recognised by `delta` or `data`. Does not check that the chunk is valid;
+/// [`check_chunk`] does.
 pub fn recognise(chunk: &Value) -> Result<ChunkKind, Violation> {
     let Value::Object(members) = chunk else { return Err(broken("", "type", "expected an object")) };
     let is = |name: &str, wanted: bool| members.get(name) == Some(&Value::Bool(wanted));
@@ -51,9 +51,9 @@ fn recognise_piece(piece: &Value) -> Result<ChunkKind, Violation> {
     }
 }
 
-/// Finds everything that is wrong with one chunk. An empty list means that it is a good chunk of its kind.
+/// Returns all violations of one chunk. An empty list means that the chunk is valid for its kind.
 ///
-/// A terminal chunk is good when the envelope it stands for is valid; `meta` may be missing in an error chunk.
+/// A terminal chunk is valid if its envelope is valid; `meta` may be missing in an error chunk.
 #[must_use]
 pub fn check_chunk(chunk: &Value) -> Vec<Violation> {
     let mut found = Vec::new();
@@ -77,7 +77,7 @@ fn check_kind(kind: ChunkKind, members: &Members, found: &mut Vec<Violation>) {
     }
 }
 
-/// A rule about one member: its name, whether it must be there, what it must be, and that in words.
+/// A rule for one member: its name, its presence, a predicate for its value, and the message for a wrong value.
 type Rule = (&'static str, Presence, fn(&Value) -> bool, &'static str);
 
 #[derive(Clone, Copy, PartialEq)]
@@ -113,7 +113,7 @@ fn is_name(value: &Value) -> bool {
     value.as_str().is_some_and(|text| !text.is_empty())
 }
 
-/// Whether a value can number a chunk: 1, 2, 3 and so on.
+/// Returns whether a value is a valid `seq`: 1, 2, 3 and so on.
 fn is_position(value: &Value) -> bool {
     value.as_u64().is_some_and(|seq| seq >= 1)
 }
@@ -129,7 +129,7 @@ fn check_meta(members: &Members, found: &mut Vec<Violation>) {
     ];
     check_rules(members, "", &rules, found);
     if let Some(Value::Object(meta)) = members.get("meta") {
-        // Only here may confidence be null: the answer it is about does not exist yet.
+        // Only here may confidence be null: the answer does not exist yet.
         let unsure = meta.get("confidence") == Some(&Value::Null);
         let judged = meta::check(meta, RiskForm::Words).into_iter();
         found.extend(
@@ -181,14 +181,14 @@ fn check_progress(members: &Members, found: &mut Vec<Violation>) {
 }
 
 fn check_final(members: &Members, found: &mut Vec<Violation>) {
-    // The table gives a final chunk no `ok`; some producers send one, and it can only be true.
+    // The specification gives a final chunk no `ok`; some producers send it, and it can only be true.
     check_rules(members, "", &[("ok", Optional, is_true, "expected `true`")], found);
     let envelope = Value::Object(terminal::success(members.clone()));
     found.extend(envelope::check(&envelope, Strictness::default()));
 }
 
 fn check_error(members: &Members, found: &mut Vec<Violation>) {
-    // The envelope below is given the right mark whatever stands here.
+    // `terminal::failure` sets `streaming` in the envelope below, so the chunk's own value is checked here.
     check_rules(members, "", &[("streaming", Optional, is_true, "expected `true`")], found);
     let envelope = Value::Object(terminal::failure(members.clone()));
     found.extend(envelope::check(&envelope, Strictness::default()));

@@ -1,5 +1,5 @@
-//! The envelope that a terminal chunk stands for. One definition for the checker and the assembler: what the one
-//! accepts, the other delivers. Judges nothing; `envelope::check` does.
+//! Converts a terminal chunk to its envelope. The checker and the assembler share this code, so the assembler delivers
+//! everything that the checker accepts. Does not validate; `envelope::check` does.
 
 use serde_json::{Map, Value, json};
 
@@ -8,19 +8,19 @@ use crate::risk_level::Risk;
 use crate::text;
 use crate::wrap_v21::NO_EXPLANATION;
 
-/// Members of a chunk that belong to the envelope, whichever way it ends. Those that contradict the outcome are
-/// taken along, so that the check finds them. Others are the transport's and stay behind.
+/// The chunk members that belong to the envelope, for both outcomes. Members that contradict the outcome are included,
+/// so that the check reports them. All others belong to the transport and are dropped.
 const TAKEN: [&str; 7] = ["meta", "data", "error", "partial_data", "usage", "_emitted_context", "session_id"];
 
-/// A final chunk as an unchecked success. It has no `ok` of its own and its stream is over, so `streaming` and
-/// `session_id` are left behind.
+/// Converts a final chunk to an unchecked success. Adds the missing `ok`. Drops `streaming` and `session_id`, because
+/// the stream is over.
 pub(super) fn success(mut chunk: Map<String, Value>) -> Map<String, Value> {
     chunk.shift_remove("session_id");
     taken(true, chunk)
 }
 
-/// An error chunk as an unchecked failure. Others send error chunks without `meta`; an envelope always has one, and
-/// the cautious values are the right ones for a failure that says nothing about itself.
+/// Converts an error chunk to an unchecked failure. Other producers send error chunks without `meta`, but an envelope
+/// requires it; then cautious values are used.
 pub(super) fn failure(mut chunk: Map<String, Value>) -> Map<String, Value> {
     if !chunk.contains_key("meta") {
         let message = chunk.get("error").and_then(|error| error.get("message")).and_then(Value::as_str);

@@ -1,6 +1,6 @@
-//! Chunks as JSON: exactly the members of the published chunk table, in its order, and none that is null.
-//! Decides nothing: what a chunk says is settled in `chunk.rs`. Tokens stand in `meta` of an envelope and beside it in a final
-//! chunk, because the chunk table has them there.
+//! Serializes chunks to JSON: exactly the members of the published chunk table, in its order, and no null members.
+//! Makes no decisions: `chunk.rs` determines the content. An envelope has token usage inside `meta`; a final chunk has
+//! it next to `meta`, as in the chunk table.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
@@ -81,7 +81,7 @@ fn serialize_answer<M: SerializeMap>(
     Ok(())
 }
 
-/// The control plane of a final chunk: without the tokens, which stand beside it.
+/// The `meta` of a final chunk, without the token usage, which is next to it.
 struct FinalMeta<'a>(&'a Meta);
 
 impl Serialize for FinalMeta<'_> {
@@ -135,7 +135,7 @@ impl Serialize for ErrorWire<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         for (name, value) in self.members {
-            // A model can write an `error.recovery` of its own; only ours says how this stream is resumed.
+            // A model can write its own `error.recovery`; only ours is valid for this stream.
             if self.recovery.is_none() || name != "recovery" {
                 map.serialize_entry(name, value)?;
             }
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    // D-07: tokens are beside `meta` here, and inside it in the envelope.
+    // D-07: usage is next to `meta` here, and inside it in the envelope.
     fn stream_011_012_the_final_chunk_carries_the_whole_answer() {
         let answer = json!({
             "ok": true, "data": { "rationale": "r" }, "_emitted_context": {},

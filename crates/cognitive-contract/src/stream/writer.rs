@@ -1,6 +1,6 @@
-//! The one place that numbers chunks. Whatever the caller does, what comes out is a legal stream so far:
-//! the first chunk opens the session, `seq` runs 1, 2, 3 …, and nothing follows the one terminal chunk.
-//! Sends nothing and waits for nothing: every method hands back the chunks that are now due, in order.
+//! The only place that numbers chunks. For any sequence of calls, the output is a valid stream so far. The first chunk
+//! opens the session, `seq` runs 1, 2, 3 …, and nothing follows the terminal chunk.
+//! Sends nothing and never waits: every method returns the chunks that are now due, in order.
 
 use serde_json::{Map, Value};
 
@@ -10,10 +10,10 @@ use crate::envelope::Envelope;
 use crate::meta::{self, Confidence, Meta, RiskForm};
 use crate::risk_level::Risk;
 
-/// Turns the events of one run into the chunks of one stream.
+/// Converts the events of one run to the chunks of one stream.
 ///
-/// A call after the end gives nothing, so a late event cannot break the stream. A piece before
-/// [`open`](Self::open) opens the session by itself.
+/// Calls after the end return nothing, so a late event cannot break the stream. A call before [`open`](Self::open)
+/// opens the session automatically.
 #[derive(Debug)]
 pub struct ChunkWriter {
     session_id: SessionId,
@@ -30,8 +30,8 @@ enum WriterState {
 }
 
 impl ChunkWriter {
-    /// A writer for one stream. Text of a field is gathered until `buffer_size` UTF-8 bytes are there; 0 sends every
-    /// text at once.
+    /// Creates a writer for one stream. Text of a field is buffered up to `buffer_size` UTF-8 bytes; 0 sends every text
+    /// immediately.
     #[must_use]
     pub fn new(session_id: SessionId, buffer_size: u64) -> Self {
         let size = usize::try_from(buffer_size).unwrap_or(usize::MAX);
@@ -39,26 +39,26 @@ impl ChunkWriter {
         Self { session_id, state: WriterState::Fresh, last_seq: 0, buffer }
     }
 
-    /// The name of the stream.
+    /// Returns the session id of the stream.
     #[must_use]
     pub fn session_id(&self) -> &SessionId {
         &self.session_id
     }
 
-    /// The number of the last delta or snapshot; 0 before the first.
+    /// Returns the number of the last delta or snapshot; 0 before the first.
     #[must_use]
     pub fn last_seq(&self) -> u64 {
         self.last_seq
     }
 
-    /// Whether the terminal chunk has been written.
+    /// Returns whether the terminal chunk has been written.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.state == WriterState::Ended
     }
 
-    /// Opens the session with what is known so far. The confidence of `meta` is not sent: nobody knows it yet.
-    /// Gives nothing when the session is open already.
+    /// Opens the session with the facts known so far. The confidence of `meta` is not sent, because it is not known
+    /// yet. Returns `None` if the session is already open.
     #[must_use]
     pub fn open(&mut self, meta: &Meta) -> Option<Chunk> {
         if self.state != WriterState::Fresh {
@@ -68,16 +68,16 @@ impl ChunkWriter {
         Some(Chunk::opening(self.session_id.clone(), meta))
     }
 
-    /// What the model says of its answer before the answer is complete. Gives nothing where that would be no legal
-    /// `meta`, before the session is open, and after its end.
+    /// Updates `meta` from the model before the answer is complete. Returns `None` if `meta` is invalid, or if the
+    /// session is not open.
     #[must_use]
     pub fn meta(&self, meta: Map<String, Value>) -> Option<Chunk> {
         let legal = self.state == WriterState::Open && meta::check(&meta, RiskForm::Words).is_empty();
         legal.then(|| Chunk::Meta { session_id: self.session_id.clone(), meta, resume_from_seq: None })
     }
 
-    /// More text for the field at a dotted path such as `data.rationale`. Text that waits for another field is
-    /// written first.
+    /// Appends text to the field at a dotted path such as `data.rationale`. Buffered text of another field is written
+    /// first.
     #[must_use]
     pub fn text(&mut self, field: &str, text: &str) -> Vec<Chunk> {
         let Some(mut chunks) = self.begin() else { return Vec::new() };
@@ -91,7 +91,7 @@ impl ChunkWriter {
         chunks
     }
 
-    /// The whole data so far, for modules whose `chunk_type` is `snapshot`.
+    /// Writes the complete data so far, for modules whose `chunk_type` is `snapshot`.
     #[must_use]
     pub fn snapshot(&mut self, data: Map<String, Value>) -> Vec<Chunk> {
         let Some(mut chunks) = self.begin() else { return Vec::new() };
@@ -101,7 +101,7 @@ impl ChunkWriter {
         chunks
     }
 
-    /// How far the work is. More than 100 percent counts as 100.
+    /// Writes the progress of the run. Values above 100 percent count as 100.
     #[must_use]
     pub fn progress(&mut self, percent: u8, stage: Option<&str>, message: Option<&str>) -> Vec<Chunk> {
         let Some(mut chunks) = self.begin() else { return Vec::new() };
@@ -113,20 +113,20 @@ impl ChunkWriter {
         chunks
     }
 
-    /// An empty chunk after a silence. Gives nothing before the first chunk and after the last.
+    /// Writes an empty chunk after a silence. Returns `None` before the first chunk and after the last.
     #[must_use]
     pub fn heartbeat(&self) -> Option<Chunk> {
         (self.state == WriterState::Open).then_some(Chunk::Heartbeat)
     }
 
-    /// Writes out the text that waits for more.
+    /// Writes the buffered text.
     #[must_use]
     pub fn flush(&mut self) -> Option<Chunk> {
         if self.state == WriterState::Open { self.rest() } else { None }
     }
 
-    /// Ends the stream: waiting text, then one final chunk for a success or one error chunk for a failure. A failure
-    /// before the first chunk is that error chunk alone. The last of the chunks is always the terminal one.
+    /// Ends the stream: buffered text, then one final chunk for a success or one error chunk for a failure. A failure
+    /// before the first chunk yields only the error chunk. The last chunk is always the terminal one.
     #[must_use]
     pub fn finish(&mut self, envelope: Envelope) -> Vec<Chunk> {
         let failed_at_once = self.state == WriterState::Fresh && !envelope.ok();
@@ -138,12 +138,12 @@ impl ChunkWriter {
         chunks
     }
 
-    /// The opening if it is still due; `None` when nothing may be written any more.
+    /// Returns the opening chunk if it is still due; `None` after the end.
     fn begin(&mut self) -> Option<Vec<Chunk>> {
         match self.state {
             WriterState::Ended => None,
             WriterState::Open => Some(Vec::new()),
-            // Nothing is known of the answer, and medium is what an unknown risk counts as everywhere.
+            // The risk is not known yet, and an unknown risk counts as medium everywhere.
             WriterState::Fresh => {
                 Some(self.open(&Meta::new(Confidence::ZERO, Risk::Medium, "Started")).into_iter().collect())
             }
@@ -166,7 +166,7 @@ impl ChunkWriter {
     }
 }
 
-/// Text of one field that waits for more.
+/// Buffered text of one field.
 #[derive(Debug)]
 struct Buffer {
     size: usize,
@@ -175,8 +175,8 @@ struct Buffer {
 }
 
 impl Buffer {
-    /// Adds text and gives back the pieces that are full: the fewest characters with at least `size` bytes each.
-    /// Where the text was cut on its way here makes no difference, and no character is split.
+    /// Adds text and returns the full pieces, each with the fewest characters that make at least `size` bytes. The
+    /// result does not depend on how the input was split, and no character is split.
     fn push(&mut self, text: &str) -> Vec<String> {
         if self.size == 0 {
             return if text.is_empty() { Vec::new() } else { vec![text.to_owned()] };
@@ -190,7 +190,7 @@ impl Buffer {
             full.push(piece.to_owned());
             rest = after;
         }
-        // One cut for all pieces keeps a long text linear.
+        // One copy for all pieces keeps the cost of a long text linear.
         if !full.is_empty() {
             self.text = rest.to_owned();
         }
@@ -229,7 +229,7 @@ mod tests {
         chunks.iter().map(Chunk::kind).collect()
     }
 
-    /// The deltas as `field=text`, after a check that the log is legal.
+    /// Returns the deltas as `field=text`, after checking that the log is valid.
     fn deltas(chunks: &[Chunk]) -> Vec<String> {
         assert!(check_log(&wire(chunks)).is_empty());
         let shown = |chunk: &Chunk| match chunk {

@@ -1,4 +1,4 @@
-//! What may go into a box of tools, and what comes out of it for whom.
+//! Tests of the tools that a toolbox accepts and offers.
 
 use serde_json::json;
 
@@ -82,7 +82,7 @@ fn a_tool_that_is_trusted_is_judged_as_strictly() {
     assert!(broken.objection("a", &json!({})).is_some(), "what cannot be judged is not called");
 }
 
-// POL-003, POL-006: what is offered is what the law allows, and a tool's own word about what it touches counts.
+// POL-003, POL-006: only permitted tools are offered, and a tool's declared classes count.
 #[test]
 fn pol_003_006_only_what_the_law_allows_is_offered() {
     let reach = Named("reach", json!({ "type": "object" }), vec![ToolClass::Network]);

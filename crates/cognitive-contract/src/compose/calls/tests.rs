@@ -1,4 +1,4 @@
-//! Calls and insertions: every form, what stays text, what is refused, and that values are never read.
+//! Tests of calls and placeholders: every form, text that stays text, rejections, and values that are never scanned.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -158,7 +158,7 @@ fn comp_064_pieces_are_the_prompt_in_order() {
     assert_eq!(kinds, expected);
 }
 
-/// Text made of the pieces that mean something, besides anything else.
+/// Text made of meaningful tokens mixed with other text.
 fn hostile() -> impl Strategy<Value = String> {
     let word = prop_oneof![
         Just("@call:a("),
@@ -198,7 +198,7 @@ proptest! {
         }
     }
 
-    // SEC-023: a value goes into its place as it is; what it says is never read.
+    // SEC-023: a value is inserted unchanged and never scanned.
     #[test]
     fn sec_023_what_values_say_changes_nothing_about_what_is_called(value in hostile()) {
         let prompt = "@call:first($INPUT) {{first.data.text}} end";
@@ -216,8 +216,8 @@ proptest! {
     }
 }
 
-/// How many bytes a reader looks at cannot be counted here; that a prompt of a megabyte full of beginnings ends at
-/// all can.
+/// The number of scanned bytes cannot be measured here. But a quadratic scan of a megabyte of opening tokens would not
+/// finish.
 #[test]
 fn many_beginnings_are_read_in_one_pass() {
     for beginning in [

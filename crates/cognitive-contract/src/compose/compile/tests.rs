@@ -1,4 +1,4 @@
-//! From manifests to plans: the printed compositions, every fault with its place, and the order of the parts.
+//! Tests of compilation: the specification's examples, every fault with its place, and the order of the parts.
 
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ fn faults(composition: Value) -> Vec<String> {
         .collect()
 }
 
-/// A requirement for each name.
+/// A dependency for each name.
 fn needs(names: &str) -> Value {
     names.split_whitespace().map(|name| json!({ "name": name })).collect()
 }
@@ -32,7 +32,7 @@ fn order(plan: &CompositionPlan) -> String {
     plan.order.iter().map(|place| plan.parts[*place].name.as_str()).collect::<Vec<_>>().join(" ")
 }
 
-// COMP-001, COMP-010, COMP-034: the three compositions that the specification prints.
+// COMP-001, COMP-010, COMP-034: the three compositions in the specification.
 #[test]
 fn comp_001_the_printed_pipeline() {
     let CompiledComposition { plan, notes } = compiled(json!({

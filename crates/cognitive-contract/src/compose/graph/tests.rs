@@ -1,4 +1,4 @@
-//! Graphs by hand, very long ones, and random ones against a check that shares nothing with the real one.
+//! Tests with hand-written, very long and random graphs. The random ones are compared with an independent check.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use proptest::test_runner::TestRunner;
 
 use super::*;
 
-/// `a: b c` lines; a name without a line is not there.
+/// Parses lines such as `a: b c`; a name without a line is missing.
 fn graph(root: &str, lines: &[&str]) -> Graph {
     let mut graph = Graph::new(root);
     for line in lines {
@@ -61,7 +61,7 @@ fn comp_072_a_diamond_is_no_circle_and_everything_comes_after_what_it_needs() {
 
 #[test]
 fn comp_071_the_longest_way_counts_and_inner_limits_only_tighten() {
-    // The short cut `a → e` does not hide the long way.
+    // The short cut `a → e` does not hide the long path.
     let lines = ["a: e b", "b: c", "c: d", "d: e", "e: f", "f: g", "g:"];
     let fault = graph("a", &lines).check().unwrap_err();
     assert_eq!(fault.code(), ErrorCode::MaxDepthExceeded);
@@ -109,7 +109,7 @@ fn comp_011_012_a_fallback_or_an_option_makes_up_for_what_is_missing() {
     assert_eq!(with(fallback("ghost", "spare")).unwrap().order, ["spare", "a"]);
     assert!(with(fallback("ghost", "phantom")).is_err());
     assert!(with(Need::of("lame")).is_err());
-    // Both are there, so one may fail; the fallback is in the graph because it may run.
+    // Both exist, so one may fail; the fallback is in the graph because it may run.
     assert_eq!(with(fallback("lame", "spare")).unwrap().order, ["lame", "spare", "a"]);
     let absent = with(Need { optional: true, ..Need::of("lame") }).unwrap().absent;
     assert_eq!(absent, [Absent { name: "ghost".into(), needed_by: "lame".into() }]);
@@ -147,7 +147,7 @@ fn names_are_handed_out_once_so_that_modules_are_loaded_once() {
     assert!(graph.check().is_ok());
 }
 
-/// A chain, and a ladder of diamonds that has 2^n ways through it.
+/// A chain of diamonds with 2^n paths through it.
 fn ladder(length: usize) -> Graph {
     let mut graph = Graph::new("0");
     for step in 0..length {
@@ -179,7 +179,7 @@ fn ten_thousand_modules_in_a_row_need_no_stack_and_no_exponential_time() {
     on_a_small_stack.unwrap().join().unwrap();
 }
 
-/// One need, by number.
+/// One dependency, by number.
 #[derive(Debug, Clone, Copy)]
 struct Edge {
     to: usize,
@@ -187,7 +187,7 @@ struct Edge {
     fallback: Option<usize>,
 }
 
-/// Modules by number; `present[n]` says whether module `n` is there.
+/// Modules by number; `present[n]` is true if module `n` exists.
 #[derive(Debug, Clone)]
 struct Plain {
     edges: Vec<Vec<Edge>>,
@@ -211,7 +211,7 @@ impl Plain {
         graph
     }
 
-    /// What a need can lead to.
+    /// The modules that a dependency can use.
     fn targets(&self, edge: Edge) -> Vec<usize> {
         [Some(edge.to), edge.fallback].into_iter().flatten().filter(|place| self.present[*place]).collect()
     }
@@ -236,8 +236,8 @@ impl Plain {
         reach
     }
 
-    /// The verdict by other means: sets that grow until nothing changes, reachability by a matrix, and the longest
-    /// way by relaxing every edge as often as there are modules.
+    /// Computes the verdict by other means: sets that grow to a fixed point, reachability by a matrix. Finds
+    /// the longest path by relaxing every edge once per module.
     fn verdict(&self) -> Option<ErrorCode> {
         let (count, needs) = (self.edges.len(), self.needs());
         let mut must = vec![false; count];
@@ -273,8 +273,8 @@ impl Plain {
     }
 }
 
-/// Up to 200 modules, each called by an earlier one, so that much can be reached; then more needs that lead forward
-/// (diamonds), a few that lead anywhere (circles), and a few modules that are not there.
+/// Up to 200 modules, each called by an earlier one, so that many are reachable. Adds dependencies that lead forward
+/// (diamonds), a few that lead anywhere (cycles), and a few missing modules.
 fn plain() -> impl Strategy<Value = Plain> {
     (1_usize..=200, 0_usize..3).prop_flat_map(|(count, degree)| {
         let need =
@@ -321,7 +321,7 @@ fn random_graphs_are_of_every_kind() {
 }
 
 proptest! {
-    // The other check takes cubic time.
+    // The reference check takes cubic time.
     #![proptest_config(ProptestConfig::with_cases(150))]
 
     // COMP-070, COMP-071, COMP-072
@@ -353,7 +353,7 @@ proptest! {
     }
 }
 
-// What is certain is counted as often as it runs, without walking every way; what is missing stands for nothing.
+// Certain calls are counted once per run of a module, without walking every path; missing modules count zero.
 #[test]
 fn m1_certain_calls_are_counted_without_being_made() {
     let mut graph = Graph::new("0");

@@ -1,4 +1,4 @@
-//! What flows: inputs of parts, the answer, routing, and what is missing on the way.
+//! Tests of the data flow: inputs of parts, the answer, routing, and missing results.
 
 use serde_json::json;
 
@@ -124,7 +124,7 @@ fn comp_004_031_rules_see_results_by_name() {
     };
     assert_eq!(plan.route(with(0.5).progress()), Choice::Next("deep"));
     assert_eq!(plan.route(with(0.95).progress()), Choice::NoRule);
-    // A part that no step leads to gets the input.
+    // A part without incoming steps gets the input.
     let run = Run { input: json!({ "text": 1 }), results: Vec::new() };
     assert_eq!(plan.input_of(1, run.progress()), Some(json!({ "text": 1 })));
 }
@@ -161,7 +161,7 @@ fn comp_063_calls_are_needs_too_and_keep_the_declared_range() {
         .iter()
         .map(|need| format!("{} {} {:?}", need.name, need.optional, need.fallback.as_deref()))
         .collect();
-    // `b` is optional in `requires` and not in the call, so the call must not go without it.
+    // `b` is optional in `requires` but not in the call, so the call requires it.
     let expected =
         ["a false None", "b true Some(\"spare\")", "b false Some(\"spare\")", "c true None", "d false None"];
     assert_eq!(shown, expected);

@@ -1,4 +1,4 @@
-//! Ranges: the printed table, every form against versions inside and outside, and what is refused.
+//! Tests of ranges: the specification's table, every form with matching and other versions, and rejections.
 
 use proptest::prelude::*;
 
@@ -43,7 +43,7 @@ fn comp_020_reg_006_every_form_of_a_range() {
         ("1.0.0 - 2.0.0", "1.0.0 2.0.0 1.5.0", "0.9.9 2.0.1"),
         ("1 - 2", "1.0.0 2.9.9", "0.9.9 3.0.0"),
         ("1.0.0 || ^3.0.0", "1.0.0 3.5.0", "1.0.1 2.0.0 4.0.0"),
-        // What nothing can satisfy is satisfied by nothing.
+        // Unsatisfiable ranges match nothing.
         (">1.0.0 <0.5.0", "", "0.2.0 0.7.0 1.0.1 2.0.0"),
         ("^1.0.0 ^2.0.0", "", "1.0.0 2.0.0"),
     ] {

@@ -1,4 +1,4 @@
-//! The laws of context on whole modules.
+//! Tests of the context rules on whole modules.
 
 mod properties;
 
@@ -13,7 +13,7 @@ use crate::module::{Enforcement, Module};
 use crate::ports::AuditRecord;
 use crate::{ErrorCode, Failure, Format, Manifest};
 
-/// A module with this `context` block, this input schema and these further files.
+/// A module with this `context` block, this input schema and these additional files.
 fn module(context: Value, input: Value, files: &[(&str, Value)]) -> Module {
     let manifest = json!({ "name": "sample", "tier": "decision", "context": context });
     let manifest = Manifest::from_value(&manifest, Format::V22).unwrap();
@@ -51,7 +51,7 @@ fn map(value: Value) -> Map<String, Value> {
     value.as_object().unwrap().clone()
 }
 
-// CTX-001, CTX-007, GEN-008: a conversation that nobody declared stays outside.
+// CTX-001, CTX-007, GEN-008: an undeclared conversation is left out.
 #[test]
 fn ctx_001_007_gen_008_what_is_not_declared_does_not_reach_the_model() {
     let module = accepting(json!([{ "type": "session_state" }]));
@@ -73,7 +73,7 @@ fn ctx_001_007_gen_008_what_is_not_declared_does_not_reach_the_model() {
     );
 }
 
-// CTX-001, CTX-010: any name will do, in `accepts` or in the input schema.
+// CTX-001, CTX-010: any name is valid, in `accepts` or in the input schema.
 #[test]
 fn ctx_001_010_types_are_declared_by_accepts_or_by_the_input_schema() {
     let schema =
@@ -97,7 +97,7 @@ fn ctx_003_required_context_that_is_missing_is_refused() {
     assert!(prepared(&module, json!({ "_context": { "user_profile": {} } })).is_ok());
 }
 
-// Free text fits no input schema; its context has to fit all the same.
+// Free text fits no input schema; its context must still fit.
 #[test]
 fn ctx_003_004_free_text_is_judged_by_its_context_alone() {
     let accepts = json!({ "accepts": [{ "type": "a", "required": true, "schema": "a.json" }] });
@@ -173,7 +173,7 @@ fn what_is_no_object_is_refused_whatever_is_enforced() {
     assert!(prepare(&strict, json!({}), &Sanitiser::default(), Enforcement::EnvelopeOnly).is_ok());
 }
 
-// CTX-012, C-51: truncated before it is judged. CTX-011: the roles are those of the schema.
+// CTX-012, C-51: truncated before validation. CTX-011: the schema defines the roles.
 #[test]
 fn ctx_011_012_a_long_conversation_is_cut_before_it_is_judged() {
     let history = json!({
@@ -194,7 +194,7 @@ fn ctx_011_012_a_long_conversation_is_cut_before_it_is_judged() {
     assert_eq!(refusal(&module, bad).1[0].0, "/_context/conversation_history/0/role");
 }
 
-// CTX-014: fields are filtered before the schema judges.
+// CTX-014: fields are filtered before the schema validates.
 #[test]
 fn ctx_014_only_named_fields_pass() {
     let closed = json!({ "properties": { "locale": {} }, "additionalProperties": false });
@@ -217,7 +217,7 @@ fn ctx_015_a_result_of_another_module_counts_as_missing() {
     assert_eq!(refusal(&accept(true), json!({ "_context": result("b") })).0, ErrorCode::InvalidInput);
 }
 
-// CTX-040, CTX-044: judged as given, handed over sanitised, the caller's object untouched.
+// CTX-040, CTX-044: validated as given, passed on sanitised, the caller's object unchanged.
 #[test]
 fn ctx_040_044_context_is_judged_first_and_sanitised_on_a_copy() {
     let state = json!({ "required": ["api_key"], "properties": { "api_key": { "maxLength": 4 } } });
@@ -247,7 +247,7 @@ fn prepared_none(module: &Module) -> Prepared {
     prepared(module, json!({})).unwrap()
 }
 
-// PROMPT-011: labelled, once, apart from instructions.
+// PROMPT-011: labelled, once, separate from instructions.
 #[test]
 fn prompt_011_context_is_a_labelled_block() {
     let block = label(&map(json!({ "s": { "n": 1 } }))).unwrap();
@@ -273,7 +273,7 @@ fn emitting(emits: Value, files: &[(&str, Value)]) -> Module {
     module(json!({ "emits": emits }), json!({}), files)
 }
 
-// CTX-020, CTX-021: undeclared and invalid types are dropped with a notice, the rest stands.
+// CTX-020, CTX-021: undeclared and invalid types are dropped with a notice, the rest is kept.
 #[test]
 fn ctx_020_021_only_declared_and_valid_context_is_emitted() {
     let state = json!({ "properties": { "n": { "type": "integer" } } });
@@ -292,7 +292,7 @@ fn ctx_020_021_only_declared_and_valid_context_is_emitted() {
     assert_eq!(emitted(&module, None, &origin(None)), Emission::default());
 }
 
-// CTX-022, CTX-032, S-20: a ttl of 0, which is also the default, is never stored; nor is what has no key.
+// CTX-022, CTX-032, S-20: an entry with a ttl of 0 (the default) or without a key is never stored.
 #[test]
 fn ctx_022_032_what_is_stored_has_a_life_and_a_key() {
     let emits = json!([

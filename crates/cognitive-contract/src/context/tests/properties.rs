@@ -1,8 +1,8 @@
-//! What holds for context of any shape. The dice always fall the same way, so a failure comes back until it is mended.
+//! Properties of context of any shape. The seeds are fixed, so a failure is reproducible.
 
 use super::*;
 
-/// A small generator of numbers (xorshift).
+/// A small random number generator (xorshift).
 struct Dice(u64);
 
 impl Dice {
@@ -34,7 +34,7 @@ impl Dice {
     }
 }
 
-/// Every text in a value with the name of the member that it stands under.
+/// Every text in a value with the name of the member that contains it.
 fn texts<'a>(name: &'a str, value: &'a Value, found: &mut Vec<(&'a str, &'a str)>) {
     match value {
         Value::String(text) => found.push((name, text)),

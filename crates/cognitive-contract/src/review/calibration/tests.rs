@@ -1,8 +1,8 @@
-//! The curve against the truth, in simulations with fixed seeds, beside the other way to fit one.
+//! Compares the curve with the truth and with isotonic regression, in simulations with fixed seeds.
 
 use super::*;
 
-/// Numbers from 0 to 1, the same for the same seed.
+/// Pseudo-random numbers from 0 to 1, reproducible by seed.
 struct Dice(u64);
 
 impl Dice {
@@ -22,13 +22,13 @@ impl Dice {
     }
 }
 
-/// How many reviewers are simulated for each figure.
+/// The number of simulated reviewers for each figure.
 const SEEDS: u8 = 20;
 
-/// How often answers of a stated confidence are really right.
+/// The true share of right answers for a stated confidence.
 type Truth = fn(f64) -> f64;
 
-/// The same in shapes that models have.
+/// True shares in shapes that occur with real models.
 const TRUTHS: [(&str, Truth); 6] = [
     ("overconfident", |stated| (stated - 0.3).max(0.02)),
     ("the same whatever it says", |_| 0.6),
@@ -38,7 +38,7 @@ const TRUTHS: [(&str, Truth); 6] = [
     ("the other way round", |stated| 1.2 - stated),
 ];
 
-/// Isotonic regression: the steps that rise, nearest to the answers.
+/// Isotonic regression: the increasing step function closest to the answers.
 fn steps(answers: &[Judged]) -> impl Fn(f64) -> f64 + use<> {
     let mut sorted = answers.to_vec();
     sorted.sort_by(|one, other| one.0.total_cmp(&other.0));
@@ -57,7 +57,7 @@ fn steps(answers: &[Judged]) -> impl Fn(f64) -> f64 + use<> {
     }
 }
 
-/// The mean distance of curve, steps and stated confidence from the truth.
+/// The mean distances of the curve, the steps and the stated confidence from the truth.
 fn distances(count: usize, truth: fn(f64) -> f64) -> [f64; 3] {
     let mut sums = [0.0; 3];
     for seed in 0..SEEDS {
@@ -91,7 +91,7 @@ fn the_curve_is_nearer_to_the_truth_than_steps_are() {
     }
 }
 
-// Newton's own steps go round in circles here, and would leave the curve where it began.
+// Plain Newton steps cycle here, and would leave the curve at its start.
 #[test]
 fn the_fit_is_the_lowest_point_whatever_the_answers_are() {
     for seed in 0..60 {
