@@ -13,6 +13,8 @@ mod platform;
 mod poll;
 #[cfg(feature = "ports")]
 mod ports;
+#[cfg(feature = "programs")]
+mod programs;
 mod random;
 mod registry;
 mod restate;
@@ -28,6 +30,8 @@ pub use poll::poll_now;
 pub use ports::{
     FolderModule, LoadedModule, MemoryAuditLog, MemoryContext, NamedModules, ScriptedProvider, module_folder,
 };
+#[cfg(feature = "programs")]
+pub use programs::{FakeModel, FakeReply, FakeRequest, Finished, Home, Served};
 pub use random::SeededRandom;
 pub use registry::{REGISTRY_PASSWORD, REGISTRY_USER, TestRegistry};
 pub use restate::TestRestate;

@@ -1,0 +1,12 @@
+//! Every run option on every surface, by every way to set it: honoured, or refused with a clear error, and never ignored. A cell
+//! is judged by what the model service received or by the envelope. Each surface starts as users start it.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "in a test, a panic is the report"
+)]
+
+mod module_models;
+mod surfaces;
