@@ -30,6 +30,8 @@ pub(crate) struct TextTable {
 #[derive(Debug, Clone, Copy, Default)]
 struct TableColumn {
     to_the_right: bool,
+    /// Its width, if its cells need less.
+    least: usize,
 }
 
 impl TextTable {
@@ -83,6 +85,14 @@ impl TextTable {
         self
     }
 
+    /// The same with a column that is never narrower than this, so that the layout does not follow its values.
+    pub(crate) fn at_least(mut self, column: usize, width: usize) -> Self {
+        if let Some(column) = self.columns.get_mut(column) {
+            column.least = width;
+        }
+        self
+    }
+
     /// The same with another column of prose.
     pub(crate) fn prose(mut self, column: usize) -> Self {
         self.prose = Some(column);
@@ -127,7 +137,8 @@ impl TextTable {
     fn layout(&self, width: Option<usize>) -> Vec<(usize, usize)> {
         let natural = |column: usize| {
             let lines = self.rows.iter().filter_map(|row| row.get(column)).flat_map(|cell| cell.lines());
-            lines.map(visible).max().unwrap_or(0)
+            let least = self.columns.get(column).map_or(0, |column| column.least);
+            lines.map(visible).max().unwrap_or(0).max(least)
         };
         let mut shown: Vec<(usize, usize)> =
             (0..self.columns.len()).map(|column| (column, natural(column))).collect();

@@ -56,6 +56,9 @@ pub(super) fn show(trace: &Trace, form: TraceForm, printer: &Printer) {
 const CELLS: usize = 24;
 /// In a terminal below this width there are half as many, so that names and reasons keep some room.
 const NARROW: usize = 80;
+/// The width of the column of times. Every duration below 100 seconds fits, so that two traces of one module have the same columns,
+/// however long their runs took.
+const TIME_WIDTH: usize = 6;
 
 /// A row for each module: its place in the tree, its time as a number and as a bar below those of the others, its verdict.
 fn waterfall(trace: &Trace, cells: usize) -> TextTable {
@@ -63,7 +66,7 @@ fn waterfall(trace: &Trace, cells: usize) -> TextTable {
     let mut rows = Vec::new();
     let whole = trace.latency_ms.max(f64::MIN_POSITIVE);
     add(&mut rows, trace, &Branch { before: String::new(), below: String::new(), offset: 0.0, whole, cells });
-    TextTable::new(heads).right(&[1, 3, 5]).without(&[4, 5, 3]).with(rows)
+    TextTable::new(heads).right(&[1, 3, 5]).at_least(1, TIME_WIDTH).without(&[4, 5, 3]).with(rows)
 }
 
 /// Where a module hangs in the tree, and when the parts of its caller began.
@@ -163,5 +166,40 @@ mod tests {
                 "└ other   12.0 s  ············████████████        0.50  low   30 + 4  in place of gone",
             ]
         );
+    }
+
+    /// The lines of a trace whose whole and part took so long, in a terminal of this width, with blanks instead of times.
+    fn untimed(whole: f64, part: f64, width: usize) -> Vec<String> {
+        let envelope = json!({
+            "ok": true, "meta": { "confidence": 0.5, "risk": "low", "explain": "e" }, "data": { "rationale": "r" },
+        });
+        let envelope = Envelope::from_value(envelope).unwrap();
+        let because = Some("`$.data.warmth == 'cold'` does not hold".to_owned());
+        let skipped = Trace::unfinished("text-classifier", PartState::Skipped).because(because);
+        let greeter = Trace::of("greeter", "1.0.0", &envelope, part, None);
+        let trace = Trace::of("./visit", "1.0.0", &envelope, whole, None).with_parts(vec![greeter, skipped]);
+        let lines = waterfall(&trace, CELLS).lines(Some(width)).into_iter();
+        let bare = lines.map(|line| anstream::adapter::strip_str(&line).to_string());
+        let times = [whole, part].map(duration);
+        bare.map(|line| times.iter().fold(line, |line, time| line.replace(time, &" ".repeat(time.len()))))
+            .map(|line| {
+                line.replace(['█', '·'], " ")
+                    .split("  ")
+                    .filter(|cell| !cell.is_empty())
+                    .collect::<Vec<_>>()
+                    .join("|")
+            })
+            .collect()
+    }
+
+    // Which columns are shown and where a reason is broken does not depend on how fast the machine was.
+    #[test]
+    fn the_columns_of_a_trace_do_not_depend_on_how_long_it_took() {
+        for width in [60, 100, 101, 102, 200] {
+            let fast = untimed(9.9, 0.04, width);
+            for (whole, part) in [(12.0, 11.0), (150.0, 12.0), (1_234.0, 999.0), (99_900.0, 5.0)] {
+                assert_eq!(untimed(whole, part, width), fast, "{width} columns: {whole} ms, {part} ms");
+            }
+        }
     }
 }
