@@ -5,7 +5,7 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -45,7 +45,7 @@ impl Place {
     }
 
     fn run_with(&self, args: &[&str], stdin: &str) -> Output {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_cogn"))
+        let mut child = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"))
             .args(args)
             .current_dir(self.dir.path().join("project"))
             .env_clear()
@@ -90,13 +90,14 @@ fn gen_006_versions_of_the_specification_are_declared() {
 #[test]
 fn the_short_name_is_the_same_program() {
     let place = Place::new();
-    let other = Command::new(env!("CARGO_BIN_EXE_cog")).arg("--version").output().unwrap();
+    let other = cognitive_testkit::command(env!("CARGO_BIN_EXE_cog")).arg("--version").output().unwrap();
     assert_eq!(String::from_utf8(other.stdout).unwrap(), place.run(&["--version"]).out);
     // Its arguments, and how it ends, are those of the other.
-    let other = Command::new(env!("CARGO_BIN_EXE_cog")).args(["explain", "E9"]).output().unwrap();
+    let other =
+        cognitive_testkit::command(env!("CARGO_BIN_EXE_cog")).args(["explain", "E9"]).output().unwrap();
     let own = place.run(&["explain", "E9"]);
     assert_eq!((other.status.code(), String::from_utf8(other.stderr).unwrap()), (Some(own.code), own.err));
-    let wrong = Command::new(env!("CARGO_BIN_EXE_cog")).arg("frobnicate").output().unwrap();
+    let wrong = cognitive_testkit::command(env!("CARGO_BIN_EXE_cog")).arg("frobnicate").output().unwrap();
     assert_eq!(wrong.status.code(), Some(2));
 }
 
@@ -390,7 +391,7 @@ fn a_shell_is_offered_what_can_be_typed() {
     place.write("cognitive/modules/mine/module.yaml", "name: mine\n");
     fs::create_dir_all(place.path("deep/er")).unwrap();
     let offered = |words: &[&str]| -> Vec<String> {
-        let output = Command::new(env!("CARGO_BIN_EXE_cogn"))
+        let output = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"))
             .args([&["--", "cogn"], words].concat())
             .current_dir(place.path("deep/er"))
             .env_clear()
@@ -429,7 +430,7 @@ fn a_project_is_found_upwards_with_its_modules_and_its_file() {
     place.write("cognitive.yaml", "exec_min_confidence: 2\n");
     place.write("deep/er/other.yaml", "reask: 1\n");
     let in_it = |args: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cogn"));
+        let mut command = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"));
         command.args(args).current_dir(place.path("deep/er")).env_clear();
         let output =
             command.env("HOME", place.dir.path().join("home")).env("COGN_OFFLINE", "1").output().unwrap();

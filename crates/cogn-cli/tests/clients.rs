@@ -67,7 +67,7 @@ impl Server {
         std::fs::write(module.join("schema.json"), SCHEMA).unwrap();
         let service = Stub::start(vec![Act::stream(answer())]);
         let url = service.url();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_cogn"))
+        let mut child = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"))
             .args(["serve", "--port", "0", "--rate", "0", "--streams", "0"])
             .args(["--provider", "openai", "--base-url", &url, "--model", "stub"])
             .args(more)

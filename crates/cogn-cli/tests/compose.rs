@@ -7,7 +7,6 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::Command;
 use std::sync::{Arc, Barrier, mpsc};
 use std::time::Duration;
 
@@ -19,7 +18,7 @@ use cognitive_runtime::{Host, RunRequest, run};
 use serde_json::{Value, json};
 
 fn plan(home: &Path, args: &[&str]) -> (i32, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_cogn"))
+    let output = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"))
         .args(["compose", "plan"])
         .args(args)
         .current_dir(home)
@@ -74,7 +73,7 @@ fn comp_070_011_a_plan_that_cannot_run_says_so() {
 
 /// Runs any command.
 fn cogn(home: &Path, args: &[&str]) -> (i32, String, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cogn"));
+    let mut command = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"));
     command.args(args).current_dir(home).env_clear().env("HOME", home);
     let output = command.env("OPENAI_API_KEY", "sk-test").env("COGN_OFFLINE", "1").output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();

@@ -12,7 +12,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use cognitive_testing::conformance::{Vector, VectorReport, VectorStatus, load, run, run_case};
 use cognitive_testkit::{Lack, skip};
@@ -58,8 +57,11 @@ fn counted(directory: &Path) -> BTreeMap<u64, usize> {
 
 /// What `cogn` prints, and whether it was content.
 fn cogn(arguments: &[&str]) -> (bool, String) {
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_cogn")).args(arguments).current_dir(root()).output().unwrap();
+    let output = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"))
+        .args(arguments)
+        .current_dir(root())
+        .output()
+        .unwrap();
     (output.status.success(), String::from_utf8(output.stdout).unwrap())
 }
 

@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -24,7 +24,7 @@ impl Home {
 
     /// The same of any command.
     fn any(&self, args: &[&str], stdin: &str) -> (i32, String, String) {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_cogn"))
+        let mut child = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"))
             .args(args)
             .current_dir(self.0.path())
             .env_clear()

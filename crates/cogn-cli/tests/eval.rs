@@ -5,7 +5,6 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::Command;
 use std::thread::JoinHandle;
 
 use serde_json::{Value, json};
@@ -49,7 +48,7 @@ fn answer_one(listener: &TcpListener, reply: &str) -> Value {
 }
 
 fn cogn(home: &Path, address: &str, args: &[&str]) -> (i32, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_cogn"))
+    let output = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"))
         .args(["eval", "text-classifier", "--provider", "openai", "--base-url", address])
         .args(args)
         .current_dir(home)
@@ -161,7 +160,7 @@ fn d3_a_default_of_the_input_schema_reaches_the_model() {
     let home = tempfile::tempdir().unwrap();
     let run = |input: &str| {
         let (address, asked) = serve(1);
-        let output = Command::new(env!("CARGO_BIN_EXE_cogn"))
+        let output = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"))
             .args(["run", "entity-extractor", "--provider", "openai", "--base-url", &address, "--receipt"])
             .args(["--input", input])
             .current_dir(home.path())
@@ -201,7 +200,7 @@ fn d5_the_embedded_model_refuses_to_review_and_to_rank() {
         ("smart-processor", "text=A long day."),
         ("summarizer", "text=A long day."),
     ] {
-        let output = Command::new(env!("CARGO_BIN_EXE_cogn"))
+        let output = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"))
             .args(["run", module, "--set", input, "--provider", "embedded"])
             .current_dir(home.path())
             .env_clear()

@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use cognitive_testkit::{Lack, skip};
 use serde_json::{Value, json};
@@ -60,7 +60,7 @@ impl Server {
     fn start() -> Self {
         let home = tempfile::tempdir().unwrap();
         let service = Stub::start(answers());
-        let mut child = Command::new(env!("CARGO_BIN_EXE_cogn"))
+        let mut child = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"))
             .args(["serve", "--port", "0", "--quiet", "--provider", "openai", "--model", "stub"])
             .args(["--base-url", &service.url()])
             .current_dir(home.path())
@@ -87,7 +87,7 @@ impl Drop for Server {
 
 /// What a program prints, which has to succeed.
 fn output(program: impl AsRef<OsStr>, folder: &Path, arguments: &[&str]) -> String {
-    let mut command = Command::new(&program);
+    let mut command = cognitive_testkit::command(&program);
     command.args(arguments).current_dir(folder).env("NO_PROXY", "127.0.0.1").env("no_proxy", "127.0.0.1");
     let output = command.output().unwrap();
     let (said, printed) = (String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));

@@ -158,7 +158,7 @@ fn schemas_that_explode_or_hang_are_refused_or_bounded() {
 #[test]
 fn the_command_line_survives_them_too() {
     let bad = Bad::new("module.yaml", b"a: &a [*a]\n");
-    let output = Command::new(env!("CARGO_BIN_EXE_cogn"))
+    let output = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"))
         .args(["run", "./m", "--input", "{}", "--provider", "replay", "--reply", "m/prompt.md"])
         .current_dir(bad.dir.path())
         .env("COGN_OFFLINE", "1")
@@ -172,7 +172,7 @@ fn the_command_line_survives_them_too() {
 #[test]
 fn check_survives_deep_and_endless_text() {
     for text in ["[".repeat(10_000), "{\"a\":".repeat(10_000), "\0\0\0".to_owned(), String::new()] {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_cogn"))
+        let mut child = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"))
             .arg("check")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

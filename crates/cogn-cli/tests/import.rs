@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 use cognitive_library::{Folder, bundled, files_of, load};
 use serde_json::Value;
 
 fn cogn(folder: &Path, args: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cogn"));
+    let mut command = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"));
     command.args(args).current_dir(folder).env_clear().env("HOME", folder).output().unwrap()
 }
 

@@ -7,7 +7,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -49,7 +49,7 @@ impl Place {
     }
 
     fn run(&self, args: &[&str], environment: &[(&str, &str)], stdin: &str) -> Output {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_cogn"))
+        let mut child = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"))
             .args(args)
             .current_dir(self.0.path())
             .env_clear()
@@ -205,7 +205,7 @@ fn cap_001_003_the_server_declares_what_the_command_prints() {
     let place = Place::new();
     // Somebody who needs no weights; nobody asks them anything.
     let key = ("OPENAI_API_KEY", "sk-test");
-    let mut server = Command::new(env!("CARGO_BIN_EXE_cogn"))
+    let mut server = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"))
         .args(["serve", "--port", "0", "--quiet"])
         .current_dir(place.0.path())
         .env_clear()

@@ -3,8 +3,6 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
 
-use std::process::Command;
-
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -73,7 +71,7 @@ impl Run {
 
     /// The same with more in the environment.
     fn cogn_with(&self, variables: &[(&str, &str)], args: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cogn"));
+        let mut command = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"));
         command.args(args).current_dir(self.home.path()).env_clear().env("HOME", self.home.path());
         command.env("OPENAI_API_KEY", KEY).env("ANTHROPIC_API_KEY", KEY).env("GEMINI_API_KEY", KEY);
         command.env("COGN_OFFLINE", "1").envs(variables.iter().copied());

@@ -6,14 +6,13 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// The envelope of a run with the model in this file.
 fn run(folder: &Path, model: &Path, words: &[&str]) -> Value {
-    let output = Command::new(env!("CARGO_BIN_EXE_cogn"))
+    let output = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"))
         .current_dir(folder)
         .env_clear()
         .env("XDG_CACHE_HOME", folder)

@@ -141,7 +141,7 @@ fn answer(colour: &str) -> Value {
 /// Runs the module as a process; the envelope it printed.
 fn run(server: &Server, more: &[&str]) -> Value {
     let (home, module) = (tempfile::tempdir().unwrap(), module());
-    let output = Command::new(env!("CARGO_BIN_EXE_cogn"))
+    let output = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"))
         .arg("run")
         .arg(module.path())
         .args(["--provider", "llamacpp", "--base-url", &server.url, "--model", "small"])

@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -30,7 +30,7 @@ fn place(mode: &str) -> TempDir {
 
 /// Exit code and stdout.
 fn cogn(dir: &TempDir, args: &[&str], stdin: &str) -> (i32, String) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_cogn"))
+    let mut child = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"))
         .args(args)
         .current_dir(dir.path())
         .env_clear()

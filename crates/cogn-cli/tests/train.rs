@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -103,7 +103,7 @@ fn module(folder: &Path) {
 }
 
 fn cogn(folder: &Path, words: &[&str], weights: Option<&Path>) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cogn"));
+    let mut command = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"));
     command.current_dir(folder).env_clear().env("HOME", folder).env("COGN_OFFLINE", "1").args(words);
     command.envs(weights.map(|weights| ("COGN_MODEL", weights)));
     command.output().unwrap()

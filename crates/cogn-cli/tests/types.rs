@@ -4,10 +4,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 fn cogn(folder: &Path, args: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cogn"));
+    let mut command = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"));
     command.args(args).current_dir(folder).env_clear().env("HOME", folder).output().unwrap()
 }
 

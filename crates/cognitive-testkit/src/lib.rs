@@ -4,17 +4,21 @@
 //! [`TestPostgres`] and [`TestRedis`] are real databases. At a [`SilentAddress`] nobody listens. With the feature `ports`: a scripted model, modules from
 //! memory, an audit log and a store of context that only remember.
 //!
+//! [`command`] starts a process, and [`PATIENCE`] is the deadline of everything that a test waits for.
+//!
 //! A test that lacks something on this machine ends with [`skip`], which is the only way to do so: it is counted and named
 //! at the end of the run, and with `COGN_TEST_STRICT=1` it fails.
 
 mod databases;
 mod kept;
+mod patience;
 mod platform;
 mod poll;
 #[cfg(feature = "ports")]
 mod ports;
 #[cfg(feature = "programs")]
 mod programs;
+mod process;
 mod random;
 mod registry;
 mod restate;
@@ -25,6 +29,7 @@ use std::path::{Path, PathBuf};
 
 pub use databases::{TestPostgres, TestRedis};
 pub use kept::{Skipped, forget, skipped_by, summary};
+pub use patience::{PATIENCE, until};
 pub use poll::poll_now;
 #[cfg(feature = "ports")]
 pub use ports::{
@@ -32,6 +37,7 @@ pub use ports::{
 };
 #[cfg(feature = "programs")]
 pub use programs::{FakeModel, FakeReply, FakeRequest, Finished, Home, Served};
+pub use process::command;
 pub use random::SeededRandom;
 pub use registry::{REGISTRY_PASSWORD, REGISTRY_USER, TestRegistry};
 pub use restate::TestRestate;

@@ -20,7 +20,7 @@ type Verdicts = BTreeMap<String, BTreeMap<String, bool>>;
 /// Runs the requirements of a revision against a server.
 fn verdicts(node: &Path, packages: &Path, revision: &str, url: &str) -> Verdicts {
     let results = TempDir::new().unwrap();
-    let mut suite = std::process::Command::new(node);
+    let mut suite = cognitive_testkit::command(node);
     suite.arg(packages.join("conformance/dist/index.js")).args([
         "server",
         "--url",

@@ -32,7 +32,7 @@ impl Stage {
     }
 
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
-        let mut command = Command::new(program);
+        let mut command = cognitive_testkit::command(program);
         command.current_dir(self.home.path()).env_clear().env("HOME", self.home.path());
         command.env("OPENAI_API_KEY", "sk-test").env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("NO_PROXY", "127.0.0.1").env("no_proxy", "127.0.0.1");
@@ -55,7 +55,7 @@ impl Stage {
     pub(crate) fn serve(&self, tools: &str) -> Serving {
         let mut serve = self.command(env!("CARGO_BIN_EXE_cogn"));
         serve
-            .args(["serve", "--port", "0", "--rate", "0", "--quiet", "--tools", tools])
+            .args(["serve", "--port", "0", "--rate", "0", "--grace", "86400", "--quiet", "--tools", tools])
             .args(self.provider());
         let mut process = serve.stderr(Stdio::piped()).spawn().unwrap();
         let mut said = String::new();

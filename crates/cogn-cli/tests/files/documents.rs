@@ -30,7 +30,7 @@ fn l_documents_are_read_after_the_program_was_moved_away_or_removed() {
         // A shell copies it: what this process writes, another test's child could hold open, and then it does not start.
         assert!(Command::new("/bin/cp").arg(built).arg(&program).status().unwrap().success());
         let mut child = place
-            .started(Command::new(&program))
+            .started(cognitive_testkit::command(&program))
             .args(["run", "./m", "--reply", "reply"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -1,6 +1,6 @@
 //! Where the system gives little: few open files, and words on the command line that nest without end.
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde_json::json;
 
@@ -35,7 +35,7 @@ fn l_few_open_files_are_an_envelope_or_an_error_and_never_a_panic() {
     for files in 5..=24 {
         for args in [&run(&[])[..], &run(&["--stream"]), &live, &["list"], &["validate", "./m"], &serve] {
             let script = format!("ulimit -n {files} && exec \"$0\" \"$@\"");
-            let mut shell = place.started(Command::new("/bin/sh"));
+            let mut shell = place.started(cognitive_testkit::command("/bin/sh"));
             shell.args(["-c", &script, env!("CARGO_BIN_EXE_cogn")]).args(args);
             let output = output(shell.stdout(Stdio::piped()));
             // With so few that the program itself is not loaded, there is nobody to say anything.

@@ -64,7 +64,7 @@ impl Place {
     }
 
     pub(crate) fn cogn(&self, args: &[&str]) -> Command {
-        let mut command = self.started(Command::new(env!("CARGO_BIN_EXE_cogn")));
+        let mut command = self.started(cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn")));
         command.args(args);
         command
     }

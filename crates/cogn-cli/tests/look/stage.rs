@@ -193,7 +193,7 @@ impl Stage {
 
     /// The program in the project, with nothing of this machine.
     pub(crate) fn command(&self, width: usize) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cogn"));
+        let mut command = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"));
         command.current_dir(self.project()).env_clear();
         command.env("HOME", self.home()).env("COGN_OFFLINE", "1").env("TZ", "UTC");
         command.env("COLUMNS", width.to_string());

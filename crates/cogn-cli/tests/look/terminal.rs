@@ -14,7 +14,7 @@ fn shown(columns: usize, line: &str) -> Option<String> {
     }
     let stage = Stage::new();
     let typed = format!("stty rows 40 cols {columns}; '{}' {line}", env!("CARGO_BIN_EXE_cogn"));
-    let output = Command::new("script")
+    let output = cognitive_testkit::command("script")
         .args(["-qec", &typed, "/dev/null"])
         .current_dir(stage.project())
         .env_clear()

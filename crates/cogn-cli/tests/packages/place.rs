@@ -42,7 +42,7 @@ impl Place {
     }
 
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cogn"));
+        let mut command = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"));
         command
             .args(args)
             .current_dir(self.dir.path().join("project"))

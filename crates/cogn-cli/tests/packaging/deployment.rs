@@ -39,7 +39,7 @@ fn seconds(path: &str, name: &str) -> u64 {
 impl Facts {
     fn of_this_checkout() -> Self {
         let help = |words: &[&str]| {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_cogn"));
+            let mut command = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"));
             good(command.args(words).args(["--help"]).env("COLUMNS", "400"))
         };
         let serve = help(&["serve"]);

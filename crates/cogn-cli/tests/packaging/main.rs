@@ -72,7 +72,7 @@ fn said(output: &Output) -> String {
 
 /// A command in a home of its own, with nothing but `PATH` of this machine.
 fn at_home(program: impl AsRef<OsStr>, home: &Path) -> Command {
-    let mut command = Command::new(program);
+    let mut command = cognitive_testkit::command(program);
     command.env_clear().env("HOME", home).current_dir(home);
     command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
     command

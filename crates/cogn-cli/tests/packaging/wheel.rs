@@ -49,7 +49,7 @@ fn the_wheel_brings_the_program_under_all_its_names() {
     assert_eq!(Path::new(found.trim()), bin.join("cogn"));
 
     fs::remove_file(bin.join("cogn")).unwrap();
-    let lost = Command::new(bin.join("cog")).arg("--version").output().unwrap();
+    let lost = cognitive_testkit::command(bin.join("cog")).arg("--version").output().unwrap();
     let message = String::from_utf8(lost.stderr).unwrap();
     assert_eq!(lost.status.code(), Some(1));
     assert!(message.starts_with("error: cogn is in none of: ") && message.contains("reinstall"), "{message}");

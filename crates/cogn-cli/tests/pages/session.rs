@@ -99,7 +99,7 @@ impl Session {
     fn shell(&self, script: &str, embedded: bool) -> String {
         let program = Path::new(env!("CARGO_BIN_EXE_cogn"));
         let path = format!("{}:/usr/local/bin:/usr/bin:/bin", program.parent().unwrap().display());
-        let mut shell = Command::new("bash");
+        let mut shell = cognitive_testkit::command("bash");
         shell.arg("-c").arg(format!("exec 2>&1\n{script}")).current_dir(self.folder.path()).env_clear();
         shell.env("HOME", self.home.path()).env("PATH", path).env("LANG", "C.UTF-8");
         if embedded {

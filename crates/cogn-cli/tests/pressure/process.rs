@@ -44,7 +44,7 @@ fn program() -> PathBuf {
 
 /// The command of a server in a project, under a limit as `ulimit` takes it.
 pub(crate) fn command(dir: &Path, limit: &str, args: &[&str]) -> Command {
-    let mut command = Command::new("/bin/sh");
+    let mut command = cognitive_testkit::command("/bin/sh");
     let run = if limit.is_empty() {
         r#"exec "$0" "$@""#.to_owned()
     } else {

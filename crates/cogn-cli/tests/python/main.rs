@@ -63,10 +63,9 @@ fn the_tests_of_the_package_pass() {
         "--disable-pip-version-check",
     ]);
     good(install.arg("--target").arg(&site).arg(&wheel));
-    let mut tests = Command::new(&python);
+    let mut tests = cognitive_testkit::command(&python);
     tests.args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "--durations=5", "tests"]);
     tests.current_dir(package()).env("PYTHONPATH", &site).env("PYTHONDONTWRITEBYTECODE", "1");
-    // Tests end processes by Ctrl-C; one that was told to ignore it would never end.
     tests.stdin(Stdio::null());
     if let Some(weights) = weights() {
         tests.env("COGN_MODEL", weights);
@@ -98,7 +97,7 @@ fn a_fresh_environment_has_an_envelope_after_three_lines() {
     install.args(["-m", "pip", "install", "--quiet", "--no-index", "--disable-pip-version-check"]);
     good(install.arg(&wheel));
     let lines = "import cogn\nenvelope = cogn.run('text-classifier', {'text': 'What a wonderful day!'})\nprint(envelope.json())\n";
-    let mut three = Command::new(&own);
+    let mut three = cognitive_testkit::command(&own);
     three
         .args(["-c", lines])
         .current_dir(home.path())

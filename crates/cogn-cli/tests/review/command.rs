@@ -43,7 +43,7 @@ impl Home {
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cogn"));
+        let mut command = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"));
         command.args(args).current_dir(self.0.path()).env_clear().stdin(Stdio::null());
         command.env("HOME", self.0.path()).env("USER", "ann");
         command

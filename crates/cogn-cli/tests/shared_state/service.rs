@@ -78,7 +78,7 @@ impl Home {
 
     /// The program, here and nowhere else.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cogn"));
+        let mut command = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"));
         command.args(args).current_dir(self.path()).env_clear();
         command.env("HOME", self.path()).env("OPENAI_API_KEY", "sk-test").stdin(Stdio::null());
         command.envs(self.env.iter().map(|(name, value)| (name, value)));

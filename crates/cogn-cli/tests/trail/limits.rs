@@ -1,7 +1,7 @@
 //! No place to write, and a system that gives nothing: said where people look, and never a run without an envelope.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
 use serde_json::Value;
 
@@ -86,7 +86,7 @@ fn limited(home: &Home, limit: &str) -> Output {
         r#"{"ok":true,"meta":{"confidence":0.9,"risk":"low","explain":"e"},"data":{"rationale":"r"}}"#;
     std::fs::write(home.path().join("reply.json"), reply).unwrap();
     let script = format!("{limit}; exec \"$@\"");
-    Command::new("sh")
+    cognitive_testkit::command("sh")
         .args(["-c", &script, "sh", env!("CARGO_BIN_EXE_cogn"), "run", "talk", "--set", "text=a"])
         .args(["--reply", "reply.json"])
         .current_dir(home.path())

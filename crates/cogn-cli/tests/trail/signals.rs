@@ -52,7 +52,7 @@ fn a_run_that_is_to_outlive_its_terminal_does() {
     let service = Service::start(|text| if text == "kept" { Act::Hold } else { Act::Answer });
     let script = "trap '' HUP; exec \"$@\"";
     let program = env!("CARGO_BIN_EXE_cogn");
-    let mut command = std::process::Command::new("sh");
+    let mut command = cognitive_testkit::command("sh");
     command.args([
         "-c",
         script,

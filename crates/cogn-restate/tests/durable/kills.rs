@@ -60,7 +60,7 @@ impl Workers {
     fn start(&mut self) {
         self.started += 1;
         let name = format!("w{}", self.started);
-        let mut child = Command::new("sh")
+        let mut child = cognitive_testkit::command("sh")
             .args(["-c", GUARDIAN, env!("CARGO_BIN_EXE_cogn-restate")])
             .args(["--share-address", "--runs-per-connection", "4", "--listen"])
             .arg(format!("127.0.0.1:{}", self.port))
