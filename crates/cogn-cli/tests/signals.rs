@@ -25,6 +25,9 @@ fn home() -> TempDir {
         "data": { "type": "object", "required": ["rationale"], "properties": { "rationale": { "type": "string" } } },
     });
     std::fs::write(module.join("schema.json"), schema.to_string()).unwrap();
+    // A stream whose model waits ends by the signal, and not by a time limit.
+    std::fs::create_dir(home.path().join(".cognitive")).unwrap();
+    std::fs::write(home.path().join(".cognitive/config.yaml"), "timeout_seconds: 86400\n").unwrap();
     home
 }
 
@@ -80,7 +83,7 @@ struct Server {
 
 impl Server {
     fn start(home: &Path, service: &str, more: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_cogn"))
+        let mut child = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"))
             .args(["serve", "--port", "0", "--rate", "0", "--streams", "0", "--quiet"])
             .args(["--provider", "openai", "--base-url", service, "--model", "stub"])
             .args(more)
@@ -206,7 +209,7 @@ fn s_23_a_server_remembers_a_conversation_of_a_key_after_a_restart() {
     let server = Server::start(home.path(), &service, &["--keys", keys]);
     assert!(!turn(&server, bob), "another key has a conversation of its own");
     assert!(turn(&server, anna));
-    let kept = Command::new(env!("CARGO_BIN_EXE_cogn"))
+    let kept = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"))
         .args(["context", "list", "--user", "anna", "--session", "shopping"])
         .current_dir(home.path())
         .env_clear()
@@ -222,11 +225,18 @@ fn spans_are_sent_before_a_server_ends() {
     let (service, _asked) = service(answer(), true);
     let collector = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", collector.local_addr().unwrap());
-    let batch = std::thread::spawn(move || {
-        let (mut stream, _) = collector.accept().unwrap();
-        let request = read_request(&mut stream);
-        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").unwrap();
-        request
+    let (take, taken) = channel();
+    // The server may send several batches, each on a connection of its own or on the same.
+    std::thread::spawn(move || {
+        for stream in collector.incoming() {
+            let (mut stream, take) = (stream.unwrap(), take.clone());
+            std::thread::spawn(move || {
+                while stream.peek(&mut [0]).is_ok_and(|count| count > 0) {
+                    take.send(read_request(&mut stream)).unwrap();
+                    let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}");
+                }
+            });
+        }
     });
     let home = home();
     let server = Server::start(home.path(), &service, &["--otlp", &address]);
@@ -235,13 +245,13 @@ fn spans_are_sent_before_a_server_ends() {
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
     server.terminate();
     assert_eq!(server.ended().0, Some(0));
-    let batch = batch.join().unwrap();
-    assert!(batch.starts_with("POST /v1/traces "), "{batch}");
-    assert!(
-        batch.contains(r#""gen_ai.provider.name""#) && batch.contains(r#""stringValue":"openai""#),
-        "{batch}"
-    );
-    let wrong = Command::new(env!("CARGO_BIN_EXE_cogn"))
+    let batches: Vec<String> = taken.try_iter().collect();
+    assert!(batches.iter().all(|batch| batch.starts_with("POST /v1/traces ")), "{batches:?}");
+    let has_model = |batch: &String| {
+        batch.contains(r#""gen_ai.provider.name""#) && batch.contains(r#""stringValue":"openai""#)
+    };
+    assert!(batches.iter().any(has_model), "{batches:?}");
+    let wrong = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"))
         .args(["serve", "--port", "0", "--provider", "ollama", "--otlp", "nonsense"])
         .current_dir(home.path())
         .env_clear()

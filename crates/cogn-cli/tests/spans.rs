@@ -4,10 +4,9 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::Command;
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver, channel};
 
 use cognitive_testkit::SilentAddress;
 use serde_json::{Value, json};
@@ -36,7 +35,7 @@ fn home() -> TempDir {
 
 /// Runs a module with the saved reply; gives exit code, stdout and stderr.
 fn run(home: &Path, module: &str, more: &[&str]) -> (i32, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_cogn"))
+    let output = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"))
         .args(["run", module, "--input", r#"{"text": "a secret text"}"#, "--reply", "reply.json"])
         .args(more)
         .current_dir(home)
@@ -48,26 +47,54 @@ fn run(home: &Path, module: &str, more: &[&str]) -> (i32, String, String) {
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
 
-/// A collector that takes one batch and gives its spans back.
-fn collector() -> (String, JoinHandle<Vec<Value>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = format!("http://{}", listener.local_addr().unwrap());
-    let batch = std::thread::spawn(move || {
-        let (stream, _) = listener.accept().unwrap();
-        let (mut reader, mut head) = (BufReader::new(stream), String::new());
-        while !head.ends_with("\r\n\r\n") {
-            assert!(reader.read_line(&mut head).unwrap() > 0, "{head}");
+/// A collector. All spans that it has taken so far come out of it: a slow run sends several batches.
+struct Collector {
+    address: String,
+    taken: Receiver<Vec<Value>>,
+}
+
+impl Collector {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let (take, taken) = channel();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (stream, take) = (stream.unwrap(), take.clone());
+                std::thread::spawn(move || {
+                    let mut reader = BufReader::new(stream);
+                    // A batch is handed on before its sender hears that it has arrived.
+                    while let Some(spans) = read_batch(&mut reader) {
+                        take.send(spans).unwrap();
+                        let _ = reader.get_mut().write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}");
+                    }
+                });
+            }
+        });
+        Self { address, taken }
+    }
+
+    /// The spans of a program that has ended.
+    fn spans(&self) -> Vec<Value> {
+        self.taken.try_iter().flatten().collect()
+    }
+}
+
+/// The spans of the next request; `None` at the end of the connection.
+fn read_batch(reader: &mut BufReader<TcpStream>) -> Option<Vec<Value>> {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if reader.read_line(&mut head).ok()? == 0 {
+            return None;
         }
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
-        let mut body = vec![0; length.parse().unwrap()];
-        reader.read_exact(&mut body).unwrap();
-        reader.get_mut().write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").unwrap();
-        let body = String::from_utf8(body).unwrap();
-        assert!(head.starts_with("POST /v1/traces ") && !body.contains("secret"), "{body}");
-        let batch: Value = serde_json::from_str(&body).unwrap();
-        batch.pointer("/resourceSpans/0/scopeSpans/0/spans").unwrap().as_array().unwrap().clone()
-    });
-    (address, batch)
+    }
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+    let mut body = vec![0; length.parse().unwrap()];
+    reader.read_exact(&mut body).unwrap();
+    let body = String::from_utf8(body).unwrap();
+    assert!(head.starts_with("POST /v1/traces ") && !body.contains("secret"), "{body}");
+    let batch: Value = serde_json::from_str(&body).unwrap();
+    Some(batch.pointer("/resourceSpans/0/scopeSpans/0/spans").unwrap().as_array().unwrap().clone())
 }
 
 /// The spans as `parent > name`, sorted.
@@ -92,12 +119,12 @@ const TREE: [&str; 5] = [
 
 #[test]
 fn a_composition_from_the_shell_is_a_tree_in_a_collector() {
-    let (home, (address, batch)) = (home(), collector());
-    let (code, out, err) = run(home.path(), "whole", &["--otlp", &address]);
+    let (home, collector) = (home(), Collector::start());
+    let (code, out, err) = run(home.path(), "whole", &["--otlp", &collector.address]);
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
     let envelope: Value = serde_json::from_str(&out).unwrap();
     let trace = envelope["meta"]["trace_id"].as_str().unwrap().replace('-', "");
-    let spans = batch.join().unwrap();
+    let spans = collector.spans();
     assert_eq!(edges(&spans), TREE);
     assert!(spans.iter().all(|span| span["traceId"] == trace.as_str()), "{trace}: {spans:?}");
     let whole = spans.iter().find(|span| span["name"] == "run whole").unwrap();
@@ -106,17 +133,15 @@ fn a_composition_from_the_shell_is_a_tree_in_a_collector() {
 
 #[test]
 fn streams_and_repetitions_are_drawn_too() {
-    let home = home();
-    let (address, batch) = collector();
-    let (code, out, err) = run(home.path(), "whole", &["--stream", "--otlp", &address]);
+    let (home, collector) = (home(), Collector::start());
+    let (code, out, err) = run(home.path(), "whole", &["--stream", "--otlp", &collector.address]);
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
-    assert_eq!(edges(&batch.join().unwrap()), TREE);
-    let (address, batch) = collector();
-    let twice = ["--until", "$.meta.confidence > 0.9", "--max-iterations", "2", "--otlp", &address];
+    assert_eq!(edges(&collector.spans()), TREE);
+    let twice = ["--until", "$.meta.confidence > 0.9", "--max-iterations", "2", "--otlp", &collector.address];
     assert_eq!(run(home.path(), "one", &twice).0, 0);
     let call = "run one > chat saved-reply";
     let round = "repeat one > run one";
-    assert_eq!(edges(&batch.join().unwrap()), ["repeat one", round, round, call, call]);
+    assert_eq!(edges(&collector.spans()), ["repeat one", round, round, call, call]);
 }
 
 // A collector that is gone, and one that never answers: the run says the same, and one line says what is missing.

@@ -32,6 +32,8 @@ impl Home {
         std::fs::write(module.join("module.yaml"), manifest.to_string()).unwrap();
         std::fs::write(module.join("prompt.md"), "Talk.").unwrap();
         std::fs::write(module.join("schema.json"), schema.to_string()).unwrap();
+        // A run that is held ends by its signal or its client, and never by a time limit, however slow the machine is.
+        let config = format!("timeout_seconds: 86400\n{config}");
         std::fs::write(home.path().join(".cognitive/config.yaml"), config).unwrap();
         std::fs::write(home.path().join("keys"), format!("ann {ANN}\nbob {BOB}\n")).unwrap();
         Self(home)
@@ -47,7 +49,7 @@ impl Home {
 
     /// The program, here and nowhere else.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cogn"));
+        let mut command = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"));
         command.args(args).current_dir(self.path()).env_clear();
         command.env("HOME", self.path()).env("OPENAI_API_KEY", "sk-test").stdin(Stdio::null());
         command
