@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
 
+mod held_service;
 mod kills;
 mod post_stub;
 mod posts;
@@ -13,13 +14,13 @@ use serde_json::Value;
 
 /// The command in a folder of its own, which knows nothing of this machine.
 fn cogn(home: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cogn"));
+    let mut command = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"));
     command.args(args).current_dir(home).env_clear().env("HOME", home).stdin(Stdio::null());
     command
 }
 
 fn done(mut command: Command) -> (i32, String, String) {
-    let output = command.output().unwrap();
+    let output = command.stdout(Stdio::piped()).stderr(Stdio::piped()).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
 }

@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 
+use cognitive_testkit::PATIENCE;
 use serde_json::{Value, json};
 
 #[derive(Default)]
@@ -20,11 +21,25 @@ pub(crate) struct Post {
 pub(crate) struct StubState {
     pub(crate) posts: Mutex<Vec<Post>>,
     files: Mutex<HashMap<String, String>>,
-    /// How often somebody asked how far a batch is.
-    pub(crate) polls: AtomicUsize,
+    /// How often a client asked how far a batch is.
+    polls: (Mutex<usize>, Condvar),
     pub(crate) lets_go: AtomicBool,
     /// Takes the next batch, and never says so.
     pub(crate) is_mute_once: AtomicBool,
+}
+
+impl StubState {
+    /// How often a client has asked so far.
+    pub(crate) fn polls(&self) -> usize {
+        *self.polls.0.lock().unwrap()
+    }
+
+    /// Waits until a client has asked so often in all.
+    pub(crate) fn until_polled(&self, times: usize) {
+        let polls = self.polls.0.lock().unwrap();
+        let waited = self.polls.1.wait_timeout_while(polls, PATIENCE, |polls| *polls < times).unwrap();
+        assert!(*waited.0 >= times, "{} of {times} polls", waited.0);
+    }
 }
 
 /// The service, and where it is.
@@ -144,7 +159,8 @@ fn polled(state: &StubState, id: &str, shown: impl Fn(usize) -> Value) -> (u16, 
         return (404, json!({ "error": { "message": "no such batch" } }).to_string());
     }
     let reply = shown(number(id)).to_string();
-    state.polls.fetch_add(1, Ordering::SeqCst);
+    *state.polls.0.lock().unwrap() += 1;
+    state.polls.1.notify_all();
     (200, reply)
 }
 

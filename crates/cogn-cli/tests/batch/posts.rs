@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -33,15 +32,6 @@ fn command(home: &Path, place: &str, (service, key, model, _): (&str, &str, &str
     command
 }
 
-fn wait_for(what: &str, is_so: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < Duration::from_mins(1), "{what}");
-        // Whoever spins takes the processor away from the one that is waited for.
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
 fn judged(home: &Path, state: &StubState, single: f64, summary: &str) {
     let summary: Value = serde_json::from_str(summary).unwrap();
     assert_eq!((&summary["stopped"], &summary["answered"]), (&json!("finished"), &json!(6)), "{summary}");
@@ -66,10 +56,10 @@ fn a_post_is_sent_once_and_waited_for_over_the_end_of_processes() {
     for service in SERVICES {
         let (home, (state, place)) = (stage(), serve());
         for polls in [1, 3] {
-            let before = state.polls.load(Ordering::SeqCst);
+            let before = state.polls();
             let mut command = command(home.path(), &place, service);
             let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-            wait_for(service.0, || state.polls.load(Ordering::SeqCst) >= before + polls);
+            state.until_polled(before + polls);
             child.kill().unwrap();
             child.wait().unwrap();
         }
@@ -96,9 +86,7 @@ fn a_post_whose_answer_was_lost_is_found_and_not_sent_again() {
 #[test]
 fn a_service_without_a_batch_endpoint_says_so() {
     let home = stage();
-    let mut command = command(home.path(), "http://127.0.0.1:9", ("ollama", "X", "m", 0.0));
-    command.args(["--timeout", "1"]);
-    let (code, _, err) = done(command);
+    let (code, _, err) = done(command(home.path(), "http://127.0.0.1:9", ("ollama", "X", "m", 0.0)));
     assert_eq!(code, 1);
     assert!(err.contains("batch endpoint"), "{err}");
 }
