@@ -9,7 +9,6 @@
 )]
 
 use std::collections::BTreeMap;
-use std::time::Instant;
 
 use cognitive_contract::Envelope;
 use cognitive_library::{Folder, Library};
@@ -29,9 +28,8 @@ fn run(subjects: &[TestedFolder]) -> GoldenReport {
 // GEN-002: v2.2 modules run unchanged and answer with a plain v2.2 envelope. TEST-007: without a network.
 #[test]
 fn gen_002_every_saved_reply_gives_what_is_expected() {
-    let started = Instant::now();
+    // It is polled once: a reply that waited for anything, be it a timer, would be an error here.
     let report = run(&bundled());
-    let elapsed = started.elapsed();
     assert_eq!(report.modules.len(), 14);
     assert!(report.tally().passed >= 46, "every module has golden tests: {:?}", report.tally());
     for module in &report.modules {
@@ -51,7 +49,6 @@ fn gen_002_every_saved_reply_gives_what_is_expected() {
         assert!((30..=100).contains(&coverage.percent()), "{}: {coverage:#?}", module.name);
     }
     assert!(report.holds());
-    assert!(elapsed.as_secs() < 5, "replaying takes no time worth waiting for: {elapsed:?}");
 }
 
 /// An answer of a bundled module, and a case of it whose expectation is replaced.
@@ -232,7 +229,7 @@ fn test_005_coverage_of_a_tiny_module_is_exact() {
 
 /// Runs the program in a folder with nothing from this machine.
 fn cogn(folder: &std::path::Path, arguments: &[&str], ci: &str) -> (Option<i32>, String) {
-    let output = std::process::Command::new(env!("CARGO_BIN_EXE_cogn"))
+    let output = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"))
         .args(arguments)
         .current_dir(folder)
         .env_clear()

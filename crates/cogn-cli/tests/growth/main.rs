@@ -9,7 +9,7 @@ mod material;
 use std::fs;
 use std::io::{Read, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use material::{Written, branches, items, reply, required};
 
@@ -24,7 +24,7 @@ struct Cost {
 }
 
 fn cost(home: &Path, args: &[&str]) -> Cost {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cogn"));
+    let mut command = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"));
     command.args(args).current_dir(home).env_clear().env("HOME", home).env("COGN_OFFLINE", "1");
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let (mut out, mut first) = (child.stdout.take().unwrap(), [0]);
@@ -67,6 +67,10 @@ fn growth_h_a_broken_reply_costs_at_most_thirty_times_its_size() {
     }
 }
 
+/// How often processor time is measured. The least is what the work costs; the rest is what other processes cost it, by
+/// caches and cores that they share.
+const MEASURES: usize = 2;
+
 // Names are looked up and not searched for. Four times the members take about four times the time; sixteen times is what
 // they took. The ratio of two processor times is the only honest measure of that from outside.
 #[test]
@@ -75,9 +79,12 @@ fn growth_f_four_times_the_required_members_take_about_four_times_the_time() {
     for target in ["openai", "grammar"] {
         let [few, many] = [2_500, 10_000].map(|count| {
             let module = required(home.path(), count);
-            let found = cost(home.path(), &["lower", &module, "--target", target]);
-            assert!(found.out.contains(&format!("member_{}", count - 1)));
-            found.ticks.max(1)
+            let measure = |_| {
+                let found = cost(home.path(), &["lower", &module, "--target", target]);
+                assert!(found.out.contains(&format!("member_{}", count - 1)));
+                found.ticks.max(1)
+            };
+            (0..MEASURES).map(measure).min().unwrap()
         });
         assert!(many < few * 9, "{target}: {few} and {many} ticks");
     }

@@ -152,7 +152,7 @@ fn h1_doctor_shows_where_each_setting_comes_from_and_what_is_not_trusted() {
 #[test]
 fn h1_a_key_goes_over_http_to_this_machine_only() {
     let world = World::new();
-    let line = format!("{RUN} --model m --base-url http://192.0.2.7/v1 --timeout 1");
+    let line = format!("{RUN} --model m --base-url http://192.0.2.7/v1");
     let refused = cogn(&world, &[], &line);
     assert!(refused.said.contains("would send its key over `http://`"), "{}", refused.said);
     assert!(refused.said.contains("COGN_ALLOW_PLAIN_HTTP"), "{}", refused.said);

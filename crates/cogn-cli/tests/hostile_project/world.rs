@@ -1,6 +1,7 @@
 //! The machine of a user who has cloned a folder: a home with the books, another folder that must not change, the service
 //! that the user means, and the thief, with TLS and without. Nothing here knows a rule.
 
+use cognitive_testkit::PATIENCE;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -9,8 +10,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
-use std::time::Duration;
-
 use tempfile::TempDir;
 
 use super::stub::{Act, SELF_SIGNED, Stub, good, streamed};
@@ -19,8 +18,6 @@ use super::stub::{Act, SELF_SIGNED, Stub, good, streamed};
 pub(crate) const KEY: &str = "sk-proj-REALLY-secret-0123456789";
 /// The input of every run.
 pub(crate) const INPUT: &str = "text=A private sentence.";
-/// A command that has not ended by then waits for something.
-const PATIENCE: Duration = Duration::from_secs(40);
 
 /// Whether a text holds the key, as it is or as bytes of an encoding that headers use.
 pub(crate) fn holds_key(text: &str) -> bool {
@@ -220,7 +217,7 @@ impl World {
     }
 
     pub(crate) fn command(&self, args: &[String], env: &[(String, String)]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cogn"));
+        let mut command = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"));
         command.args(args).current_dir(self.project()).env_clear().env("HOME", self.home());
         // Whatever would leave this machine ends at a port where nobody listens.
         command
@@ -254,7 +251,7 @@ impl World {
         command
     }
 
-    /// Runs a command to its end, or for as long as the patience lasts.
+    /// Runs a command to its end. One that has not ended after [`PATIENCE`] waits for something, and is ended.
     pub(crate) fn cogn(&self, args: &[String], env: &[(String, String)]) -> Ended {
         let mut child = self.command(args, env).spawn().unwrap();
         let (mut out, mut err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());

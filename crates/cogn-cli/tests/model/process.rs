@@ -5,8 +5,8 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::thread;
 
+use cognitive_testkit::until;
 use serde_json::Value;
 
 use crate::support::{BRINGS, BRINGS_ANOTHER, FAILS, Hub, World, nowhere, read_head};
@@ -22,7 +22,7 @@ pub(crate) struct Output {
 impl World {
     /// `cogn`, with nothing of this machine shining through.
     pub(crate) fn cogn(&self, args: &[&str], environment: &[(&str, &str)]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cogn"));
+        let mut command = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"));
         command.args(args).current_dir(self.dir.path().join("home")).env_clear();
         command.env("HOME", self.dir.path().join("home")).env("XDG_CACHE_HOME", self.cache());
         command.env("PATH", self.tools()).env("HF_ENDPOINT", nowhere());
@@ -269,10 +269,10 @@ fn ctrl_c_leaves_a_download_that_the_next_pull_takes_up() {
     stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 98362432\r\n\r\nGGUF!").unwrap();
     // The rest never comes. What came is on disk when it has its length.
     let part = world.file().with_extension("gguf.part");
-    while fs::metadata(&part).map_or(0, |meta| meta.len()) < 5 {
+    until("the part of the download", || {
         assert!(child.try_wait().unwrap().is_none(), "it ended before the download began");
-        thread::yield_now();
-    }
+        fs::metadata(&part).map_or(0, |meta| meta.len()) >= 5
+    });
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_eq!(fs::read(&part).unwrap(), b"GGUF!");

@@ -11,7 +11,7 @@ const FLAGS = [
   "--disable-sync",
 ];
 /** The longest that a condition may take; nothing is judged by how long it took. */
-const PATIENCE = 60_000;
+const PATIENCE = 120_000;
 
 export const world = JSON.parse(await readFile(process.argv[2], "utf8"));
 const browser = await chromium.launch({ executablePath: world.chromium ?? "/usr/bin/chromium", args: FLAGS });

@@ -70,7 +70,9 @@ impl Stage {
         let model = Model::start(known().into_iter().chain(recorded()).collect());
         let url = format!("{}/v1", model.url());
         let mut serve = command(home.path());
-        serve.args(["serve", "--port", "0", "--rate", "0", "--streams", "0", "--quiet"]).args(more);
+        serve
+            .args(["serve", "--port", "0", "--rate", "0", "--streams", "0", "--grace", "86400", "--quiet"])
+            .args(more);
         match weights {
             Some(weights) => serve.args(["--provider", "embedded"]).env("COGN_MODEL", weights),
             None => serve.args(["--provider", "openai", "--model", "stub-audio", "--base-url", &url]),
@@ -136,7 +138,7 @@ impl Drop for Stage {
 }
 
 fn command(home: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cogn"));
+    let mut command = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"));
     command.current_dir(home).env_clear().env("HOME", home).env("OPENAI_API_KEY", "sk-test");
     command
 }

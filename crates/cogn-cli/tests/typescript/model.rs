@@ -8,8 +8,8 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
 
+use cognitive_testkit::PATIENCE;
 use serde_json::{Value, json};
 
 /// Letters of a reply that come at once.
@@ -68,22 +68,21 @@ impl Model {
 
     /// Waits until so many calls are held, or were.
     pub(crate) fn until_held(&self, expected: usize) {
-        // Ten browsers on two cores take their time.
-        let patience = Duration::from_mins(1);
-        self.until(|counts| counts.held, expected, patience, "calls of the model that were to be held");
+        self.until(|counts| counts.held, expected, "calls of the model that were to be held");
     }
 
-    /// Waits until so many of the calls that it held were left; less long than the server waits for a client to come back.
+    /// Waits until so many of the calls that it held were left. The servers of these tests wait for hours until a client comes back, so
+    /// that a call ends only because it is not wanted any more.
     pub(crate) fn until_left(&self, expected: usize) {
         self.until_held(expected);
         let what = "calls of the model that ended because nobody wanted them any more";
-        self.until(|counts| counts.left, expected, Duration::from_secs(20), what);
+        self.until(|counts| counts.left, expected, what);
     }
 
-    fn until(&self, count: fn(&Counts) -> usize, expected: usize, patience: Duration, what: &str) {
+    fn until(&self, count: fn(&Counts) -> usize, expected: usize, what: &str) {
         let counts = self.counter.counts.lock().unwrap();
         let waited =
-            self.counter.changed.wait_timeout_while(counts, patience, |counts| count(counts) < expected);
+            self.counter.changed.wait_timeout_while(counts, PATIENCE, |counts| count(counts) < expected);
         let (counts, _) = waited.unwrap();
         assert_eq!(count(&counts), expected, "{what}");
     }

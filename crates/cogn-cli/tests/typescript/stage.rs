@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::OnceLock;
 
 use cognitive_testkit::{Lack, skip};
@@ -31,7 +31,7 @@ pub(crate) fn root() -> PathBuf {
 
 /// What a program prints, which has to succeed.
 pub(crate) fn output(program: impl AsRef<OsStr>, folder: &Path, arguments: &[&str]) -> String {
-    let mut command = Command::new(&program);
+    let mut command = cognitive_testkit::command(&program);
     command.args(arguments).current_dir(folder).env("NO_PROXY", "127.0.0.1").env("no_proxy", "127.0.0.1");
     let output = command.env("OPENAI_API_KEY", "sk-test").output().unwrap();
     let (said, printed) = (String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
@@ -137,8 +137,8 @@ impl Server {
         fs::write(module.join("prompt.md"), "Find the words.").unwrap();
         fs::write(module.join("schema.json"), SCHEMA).unwrap();
         let model = Model::start(recorded().into_iter().chain([words()]).collect());
-        let mut child = Command::new(env!("CARGO_BIN_EXE_cogn"))
-            .args(["serve", "--port", "0", "--rate", "0", "--streams", "0", "--quiet"])
+        let mut child = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"))
+            .args(["serve", "--port", "0", "--rate", "0", "--streams", "0", "--grace", "86400", "--quiet"])
             .args(provider(&model))
             .args(more)
             .current_dir(home.path())
@@ -171,7 +171,7 @@ impl Server {
     pub(crate) fn by_command_line(&self, module: &str, input: &Value) -> String {
         let input = input.to_string();
         let run = ["run", module, "--input", &input];
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cogn"));
+        let mut command = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"));
         command.args(run).args(provider(&self.model)).current_dir(self.home.path()).env_clear();
         let output = command.env("HOME", self.home.path()).env("OPENAI_API_KEY", "sk-test").output().unwrap();
         String::from_utf8(output.stdout).unwrap()
