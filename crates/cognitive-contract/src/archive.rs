@@ -90,6 +90,8 @@ pub struct ArchivedRun {
     pub has_payload: bool,
     /// True if the run called a model and has no end record: its process died, or it is still running.
     pub unfinished: bool,
+    /// The path of the runs above it, such as `outer/inner`: their usage includes this one's. Nothing for a run that was asked for.
+    pub parent_span: Option<String>,
 }
 
 /// All stored data about a run.
@@ -137,13 +139,13 @@ pub struct RunStats {
     pub to: Option<String>,
     /// Buckets of equal length, oldest first.
     pub buckets: Vec<RunBucket>,
-    /// The number of failures by error code.
+    /// How often each error code came up, parts included, as a filter by that code finds them.
     pub codes: BTreeMap<String, u64>,
-    /// The number of runs by model.
+    /// How many runs each model answered, parts included.
     pub models: BTreeMap<String, u64>,
-    /// The number of runs by module.
+    /// How many runs each module had, parts included.
     pub modules: BTreeMap<String, u64>,
-    /// A histogram of the confidence of successes: 20 bins of equal width from 0 to 1.
+    /// How many successes had a confidence in each twentieth from 0 to 1, parts included.
     pub confidence: Vec<u64>,
     /// The totals over all buckets.
     pub totals: RunTotals,
@@ -162,9 +164,11 @@ pub struct RunBucket {
 /// Totals of a set of runs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct RunTotals {
-    /// The number of finished runs.
+    /// How many came to an end, parts of others among them not counted.
     pub runs: u64,
-    /// The number of finished runs that failed.
+    /// How many came to an end as parts of these runs, which have their tokens and their cost.
+    pub parts: u64,
+    /// How many of those runs failed.
     pub failures: u64,
     /// The number of runs that called a model and have no end record.
     pub unfinished: u64,

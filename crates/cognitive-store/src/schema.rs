@@ -9,10 +9,10 @@ use crate::error::Problem;
 /// `cogn` in ASCII, so that tools such as `file` can identify the database.
 const APPLICATION_ID: i64 = 0x636f_676e;
 
-/// The migration steps: step n migrates a file from version n to n + 1.
-const STEPS: [&str; 5] = [
-    // `position` is the byte offset of a record in the stream of all records ever written, and ids have no gaps. The
-    // first and the last row therefore give the number and size of the records without counting.
+/// Step n brings a file from version n to n + 1.
+const STEPS: [&str; 6] = [
+    // `position` is where a record begins in the stream of all records ever kept, in bytes, and ids have no gaps. So the
+    // first and the last row tell how many records there are and how much they hold, without counting.
     "CREATE TABLE audit (
         id INTEGER PRIMARY KEY,
         position INTEGER NOT NULL,
@@ -143,6 +143,12 @@ const STEPS: [&str; 5] = [
     CREATE INDEX audit_overview ON audit (event, run_id, ts, module, model, ok, code, risk, confidence, latency_ms,
         input_tokens, output_tokens, key, user, tenant,
         (CASE WHEN json_valid(receipt) THEN json_extract(receipt, '$.usage.cost') END));",
+    // Which composition a run is a part of, so that sums over runs count its tokens once and still read no receipt.
+    "DROP INDEX audit_overview;
+    CREATE INDEX audit_overview ON audit (event, run_id, ts, module, model, ok, code, risk, confidence, latency_ms,
+        input_tokens, output_tokens, key, user, tenant,
+        (CASE WHEN json_valid(receipt) THEN json_extract(receipt, '$.usage.cost') END), trace_id,
+        (CASE WHEN json_valid(receipt) THEN json_extract(receipt, '$.parent_span') END));",
 ];
 
 /// Makes an old read-only file look like a new one, for this connection only: views of the old table with the missing

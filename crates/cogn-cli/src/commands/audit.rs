@@ -18,7 +18,7 @@ mod proof;
 mod summary;
 
 use crate::args::candidates;
-use crate::figures::{dollars, duration, local_time, sparkline};
+use crate::figures::{counted, dollars, duration, local_time, sparkline};
 use crate::platform;
 use crate::printer::{BAD, DOUBT, Exit, FAINT, GOOD, NOTE, Printer, plain};
 use crate::text_table::TextTable;
@@ -348,6 +348,12 @@ fn stats(args: &StatsArgs, store: &Store, printer: &Printer) -> Result<Exit, Sto
         printer.table(&table.with(sums(&stats)));
         if let (Some(from), Some(to)) = (&stats.from, &stats.to) {
             printer.notice(format!("{FAINT}from {} to {}{FAINT:#}", local_time(from), local_time(to)));
+        }
+        if stats.total.parts > 0 {
+            let parts = counted(stats.total.parts, "part");
+            printer.notice(format!(
+                "{FAINT}`all` counts compositions once: {parts} of them only in the rows above{FAINT:#}"
+            ));
         }
     }
     for OwnerDrops { owner, kind, records, payloads, since, .. } in &dropped {

@@ -1,7 +1,7 @@
 //! What runs cost, through the program: prices from the configuration, the ceiling of a plan, and limits that a run does not begin above.
 //! The service counts its requests, so that what was refused was not sent.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::stub::{Act, Stub, good, streamed};
 use crate::{Output, Run};
@@ -58,4 +58,57 @@ fn a_budget_of_the_day_is_shared_by_all_processes() {
     let refused = run.summarizer(&service.url(), &[]);
     assert_eq!(code(&refused), "E4101", "{}", refused.all);
     assert_eq!(service.asked().len(), 2);
+}
+
+/// A composition whose answer is that of one part.
+fn composition(run: &Run) -> String {
+    let folder = run.home.path().join("digest");
+    std::fs::create_dir_all(&folder).unwrap();
+    let flow = json!([
+        { "from": "input", "to": "summarizer", "mapping": { "text": "$.text" } },
+        { "from": "summarizer.output", "to": "output", "mapping": { "summary": "$.data.summary" } },
+    ]);
+    let manifest = json!({
+        "name": "digest", "version": "1.0.0", "responsibility": "Shorten a text", "tier": "decision", "excludes": ["guessing"],
+        "composition": { "pattern": "sequential", "requires": [{ "name": "summarizer" }], "dataflow": flow },
+    });
+    let text = json!({ "type": "string" });
+    let schema = json!({
+        "input": { "type": "object", "properties": { "text": text } },
+        "data": { "type": "object", "required": ["rationale"], "properties": { "rationale": text, "summary": text } },
+    });
+    std::fs::write(folder.join("module.yaml"), manifest.to_string()).unwrap();
+    std::fs::write(folder.join("schema.json"), schema.to_string()).unwrap();
+    std::fs::write(folder.join("prompt.md"), "Shorten it.").unwrap();
+    folder.to_string_lossy().into_owned()
+}
+
+// The records of a composition and of its part both have the tokens of the one call.
+#[test]
+fn the_audit_counts_a_composition_once() {
+    let (run, service) = (Run::new(None), answers(2));
+    run.configure(PRICES);
+    let folder = composition(&run);
+    let whole =
+        run.cogn(&["run", &folder, "--set", "text=x", "--base-url", &service.url(), "--model", "stub"]);
+    let usage = &whole.envelope["meta"]["usage"];
+    assert_eq!((&usage["cost"], &usage["total_tokens"]), (&json!(0.018), &json!(18)), "{}", whole.all);
+    let stats: Value = serde_json::from_str(&run.cogn(&["audit", "stats", "--json"]).out).unwrap();
+    let total = &stats["total"];
+    assert_eq!((&total["runs"], &total["parts"]), (&json!(1), &json!(1)), "{stats}");
+    for member in ["cost", "input_tokens", "output_tokens"] {
+        assert_eq!(total[member], usage[member], "{member}");
+    }
+    let shown = run.cogn(&["audit", "stats"]).all;
+    assert!(shown.contains("1 part of them only in the rows above"), "{shown}");
+    let part: Value =
+        serde_json::from_str(&run.cogn(&["audit", "stats", "--module", "summarizer", "--json"]).out).unwrap();
+    assert_eq!((&part["total"]["runs"], &part["total"]["cost"]), (&json!(1), &json!(0.018)));
+    let exported = run.cogn(&["audit", "export"]).out;
+    let whole_runs = exported.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let costs: Vec<f64> = whole_runs
+        .filter(|record| record["event"] == "run" && record["parent_span"].is_null())
+        .map(|record| record["usage"]["cost"].as_f64().unwrap())
+        .collect();
+    assert_eq!(costs, [0.018]);
 }

@@ -149,7 +149,7 @@ fn runs() -> Named {
         "run_id": text(), "trace_id": text(), "ts": text(), "module": text(), "version": text(), "model": text(),
         "ok": flag(), "code": or_null("string"), "risk": text(), "confidence": number(), "latency_ms": number(),
         "usage": { "anyOf": [named("Usage"), { "type": "null" }] }, "cost": or_null("number"), "key": or_null("string"),
-        "user": or_null("string"), "has_payload": flag(), "unfinished": flag(),
+        "user": or_null("string"), "has_payload": flag(), "unfinished": flag(), "parent_span": or_null("string"),
     });
     let required =
         ["run_id", "trace_id", "ts", "module", "version", "model", "ok", "has_payload", "unfinished"];
@@ -159,7 +159,7 @@ fn runs() -> Named {
     });
     let totals = |mut first: Value| {
         let members = json!({
-            "runs": count(), "failures": count(), "unfinished": count(), "p50_ms": or_null("number"),
+            "runs": count(), "parts": count(), "failures": count(), "unfinished": count(), "p50_ms": or_null("number"),
             "p95_ms": or_null("number"), "p99_ms": or_null("number"), "input_tokens": count(), "output_tokens": count(),
             "cost": number(),
         });

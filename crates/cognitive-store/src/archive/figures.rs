@@ -1,12 +1,12 @@
 //! Figures over time. Percentiles are exact, by nearest rank, as those of `cogn audit stats` are.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use cognitive_contract::archive::{RunBucket, RunStats, RunTotals};
 use cognitive_contract::money::Money;
 
-use crate::audit::{Filter, SqlFilter, WHERE, dollars, percentile};
+use crate::audit::{Filter, SqlFilter, TracePlace, WHERE, counted_above, dollars, percentile};
 use crate::error::{Problem, StoreError};
 use crate::sql::{SqlDialect, SqlRow, all};
 use crate::store::Store;
@@ -19,8 +19,7 @@ const CONFIDENCES: usize = 20;
 
 /// What is counted of a run.
 struct RunFigures {
-    at: SystemTime,
-    is_call: bool,
+    place: TracePlace,
     module: String,
     model: String,
     ok: bool,
@@ -34,24 +33,24 @@ struct RunFigures {
 impl RunFigures {
     fn read(row: &SqlRow) -> Result<Self, Problem> {
         Ok(Self {
-            at: time::read(row.str(0)?),
-            is_call: row.str(1)? == "call",
-            module: row.text(2)?,
-            model: row.text(3)?,
-            ok: row.is_true(4)?,
-            code: row.maybe_text(5)?,
-            confidence: row.real(6)?,
-            latency_ms: row.real(7)?,
-            tokens: (row.count(8)?.unwrap_or(0), row.count(9)?.unwrap_or(0)),
-            cost: dollars(row, 10),
+            place: TracePlace::read(row, 0)?,
+            module: row.text(4)?,
+            model: row.text(5)?,
+            ok: row.is_true(6)?,
+            code: row.maybe_text(7)?,
+            confidence: row.real(8)?,
+            latency_ms: row.real(9)?,
+            tokens: (row.count(10)?.unwrap_or(0), row.count(11)?.unwrap_or(0)),
+            cost: dollars(row, 12),
         })
     }
 }
 
 pub(super) fn sql(dialect: SqlDialect) -> String {
     format!(
-        "SELECT ts, event, module, model, ok, code, confidence, latency_ms, input_tokens, output_tokens, {}
+        "SELECT {}, module, model, ok, code, confidence, latency_ms, input_tokens, output_tokens, {}
          FROM audit WHERE {WHERE} ORDER BY ts LIMIT ?16",
+        TracePlace::columns(dialect),
         dialect.cost()
     )
 }
@@ -63,8 +62,8 @@ pub(super) fn of(store: &Store, filter: &Filter, buckets: usize) -> Result<RunSt
         all(session, &sql, &bound.values(), RunFigures::read)
     })?;
     let (Some(first), Some(last)) = (runs.first(), runs.last()) else { return Ok(RunStats::default()) };
-    let from = filter.since.unwrap_or(first.at);
-    let to = filter.until.unwrap_or(last.at).max(from + Duration::from_millis(1));
+    let from = filter.since.unwrap_or(first.place.ended());
+    let to = filter.until.unwrap_or(last.place.ended()).max(from + Duration::from_millis(1));
     let mut stats = RunStats {
         from: Some(time::text(from)),
         to: Some(time::text(to)),
@@ -74,11 +73,12 @@ pub(super) fn of(store: &Store, filter: &Filter, buckets: usize) -> Result<RunSt
     let count = buckets.clamp(1, BUCKETS);
     let (mut total, mut parts) = (RunTally::default(), vec![RunTally::default(); count]);
     let length = to.duration_since(from).unwrap_or_default().as_secs_f64();
-    for run in &runs {
-        total.add(run);
-        let share = run.at.duration_since(from).unwrap_or_default().as_secs_f64() / length;
+    let places: Vec<&TracePlace> = runs.iter().map(|run| &run.place).collect();
+    for (run, is_part) in runs.iter().zip(counted_above(&places)) {
+        total.add(run, is_part);
+        let share = run.place.ended().duration_since(from).unwrap_or_default().as_secs_f64() / length;
         if let Some(part) = parts.get_mut(place(share, count)) {
-            part.add(run);
+            part.add(run, is_part);
         }
         count_names(&mut stats, run);
     }
@@ -115,7 +115,7 @@ fn count_names(stats: &mut RunStats, run: &RunFigures) {
     if !run.model.is_empty() {
         add(&mut stats.models, &run.model);
     }
-    if run.is_call {
+    if run.place.is_call() {
         return;
     }
     if let Some(code) = &run.code {
@@ -135,9 +135,13 @@ struct RunTally {
 }
 
 impl RunTally {
-    fn add(&mut self, run: &RunFigures) {
+    fn add(&mut self, run: &RunFigures, is_part: bool) {
         let totals = &mut self.totals;
-        if run.is_call {
+        if is_part {
+            totals.parts += 1;
+            return;
+        }
+        if run.place.is_call() {
             totals.unfinished += 1;
             return;
         }

@@ -22,7 +22,7 @@ const MOST: usize = 500;
 /// The most records of a trace in a result.
 const RECORDS: i64 = 1_000;
 
-/// The columns of a run summary, in the order in which [`in_one_line`] reads them; the cost follows.
+/// The columns of a run in one line, in the order in which [`in_one_line`] takes them; what it cost and the runs above it follow.
 const LINE: &str =
     "id, event, run_id, trace_id, ts, module, version, model, ok, code, risk, confidence, latency_ms,
     input_tokens, output_tokens, key, \"user\", payload IS NOT NULL";
@@ -79,9 +79,10 @@ impl AuditArchive {
 /// Returns the statement for a page. The unary `+` prevents a scan of the table in id order.
 fn page_sql(dialect: SqlDialect) -> String {
     format!(
-        "SELECT {LINE}, {} FROM audit WHERE id IN
+        "SELECT {LINE}, {}, {} FROM audit WHERE id IN
             (SELECT id FROM audit WHERE {WHERE} ORDER BY +id DESC LIMIT ?16) ORDER BY id DESC",
-        dialect.cost()
+        dialect.cost(),
+        dialect.parent_span()
     )
 }
 
@@ -109,9 +110,10 @@ impl RunArchive for AuditArchive {
         let found = self.store().look(|session| {
             // The record of the run's end, or its first call if it has none.
             let one = format!(
-                "SELECT {LINE}, {} FROM audit WHERE run_id = ?1 AND event IN ('run', 'call')
+                "SELECT {LINE}, {}, {} FROM audit WHERE run_id = ?1 AND event IN ('run', 'call')
                  ORDER BY event = 'run' DESC, id LIMIT 1",
-                session.dialect().cost()
+                session.dialect().cost(),
+                session.dialect().parent_span()
             );
             let Some((id, run)) = first(session, &one, &values![run_id], in_one_line)? else {
                 return Ok(None);
@@ -170,6 +172,7 @@ fn in_one_line(row: &SqlRow) -> Result<(i64, ArchivedRun), Problem> {
         user: row.maybe_text(16)?,
         has_payload: row.is_true(17)?,
         unfinished: row.str(1)? == "call",
+        parent_span: row.maybe_text(19).ok().flatten(),
     };
     Ok((row.integer(0)?, run))
 }

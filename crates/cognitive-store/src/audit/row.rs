@@ -15,11 +15,10 @@ pub(crate) const COLUMNS: &str = "id, ts, event, trace_id, module, version, ok, 
      event = 'call' AND NOT EXISTS (SELECT 1 FROM audit AS closing WHERE closing.run_id = audit.run_id \
         AND closing.event = 'run')";
 
-/// One record. Its JSON form has the members of the audit format: `ts`, `event`, `trace_id`, `session_id`, `module`,
-/// `version`, `outcome` (`ok` or `error`; `asked` or `unfinished` for a call), `code`, `sizes`, `input_hash`; then
-/// `model`, `confidence`, `risk`, `latency_ms`, `usage`, `run_id`, `key`, `user`, `tenant`, `link` and `receipt`.
-/// They are always present, and null if unknown. `payload` is present only if the record has one, and
-/// `payload_dropped` only if it had one.
+/// One record. As JSON it has the members of the audit format: `ts`, `event`, `trace_id`, `session_id`, `module`,
+/// `version`, `outcome` (`ok` or `error`; `asked` or `unfinished` for a call), `code`, `sizes`, `input_hash`; then `model`,
+/// `confidence`, `risk`, `latency_ms`, `usage`, `run_id`, `parent_span`, `key`, `user`, `tenant`, `link` and `receipt`. They
+/// are always there, as null if unknown. Only `payload` is not, unless the record has one, and `payload_dropped`, unless it had one.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Row {
@@ -141,6 +140,7 @@ impl Row {
             ("latency_ms", Value::from(self.latency_ms)),
             ("usage", self.usage.map_or(Value::Null, Usage::to_value)),
             ("run_id", text(&self.run_id)),
+            ("parent_span", from_receipt("parent_span")),
             ("key", Value::from(self.key.as_deref())),
             ("user", Value::from(self.user.as_deref())),
             ("tenant", Value::from(self.tenant.as_deref())),

@@ -8,13 +8,15 @@ use std::time::{Duration, SystemTime};
 use cognitive_contract::money::Money;
 use serde::Serialize;
 
+use super::parts::{TracePlace, counted_above};
 use super::query::{Filter, SqlFilter, WHERE};
 use crate::error::{Problem, StoreError};
 use crate::sql::{SqlRow, all};
 use crate::store::Store;
 use crate::time;
 
-/// Sums over records.
+/// Sums over records. A composition has the tokens and the cost of its parts, so a part counts with it where both are summed
+/// up. The figures of one module are those of all its runs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Stats {
@@ -43,8 +45,10 @@ pub struct ModuleFigures {
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Figures {
-    /// How many came to an end.
+    /// How many came to an end, parts of others among them not counted.
     pub runs: u64,
+    /// How many came to an end as parts of these runs, which have their tokens and their cost.
+    pub parts: u64,
     /// How many asked a model and left no record of their end: their process died, or they still go on.
     pub unfinished: u64,
     /// How many succeeded.
@@ -77,9 +81,10 @@ impl Store {
         let bound = SqlFilter::of(filter);
         let runs = self.look(|session| {
             let sql = format!(
-                "SELECT module, ok, code, latency_ms, input_tokens, output_tokens, event, ts, {} FROM audit
+                "SELECT module, ok, code, latency_ms, input_tokens, output_tokens, {}, {} FROM audit
                  WHERE {WHERE} ORDER BY id DESC LIMIT ?16",
-                session.dialect().cost()
+                session.dialect().cost(),
+                TracePlace::columns(session.dialect())
             );
             all(session, &sql, &bound.values(), RecordedRun::read)
         })?;
@@ -94,9 +99,8 @@ struct RecordedRun {
     latency_ms: f64,
     input_tokens: u64,
     output_tokens: u64,
-    is_call: bool,
-    ended: SystemTime,
     cost: Option<Money>,
+    place: TracePlace,
 }
 
 impl RecordedRun {
@@ -108,9 +112,8 @@ impl RecordedRun {
             latency_ms: row.real(3)?,
             input_tokens: row.count(4)?.unwrap_or(0),
             output_tokens: row.count(5)?.unwrap_or(0),
-            is_call: row.str(6)? == "call",
-            ended: time::read(row.str(7)?),
-            cost: dollars(row, 8),
+            cost: dollars(row, 6),
+            place: TracePlace::read(row, 7)?,
         })
     }
 }
@@ -121,20 +124,21 @@ pub(crate) fn dollars(row: &SqlRow, column: usize) -> Option<Money> {
 }
 
 fn sum_up(runs: &[RecordedRun]) -> Stats {
-    let mut total = AuditTally::default();
-    let mut by_module = BTreeMap::<String, AuditTally>::new();
+    let mut by_module = BTreeMap::<&str, Vec<&RecordedRun>>::new();
     for run in runs {
-        total.add(run);
-        by_module.entry(run.module.clone()).or_default().add(run);
+        by_module.entry(&run.module).or_default().push(run);
     }
-    let (from, to) = (total.ends.iter().min().copied(), total.ends.iter().max().copied());
+    let ends = || runs.iter().filter(|run| !run.place.is_call()).map(|run| run.place.ended());
+    let (from, to) = (ends().min(), ends().max());
     let period = Period::between(from, to);
+    let figures = |runs: &[&RecordedRun]| AuditTally::of(runs).finish(&period);
     let mut modules: Vec<ModuleFigures> = by_module
-        .into_iter()
-        .map(|(module, tally)| ModuleFigures { module, figures: tally.finish(&period) })
+        .iter()
+        .map(|(module, runs)| ModuleFigures { module: (*module).to_owned(), figures: figures(runs) })
         .collect();
     modules.sort_by_key(|module| Reverse(module.figures.runs + module.figures.unfinished));
-    Stats { total: total.finish(&period), modules, from: from.map(time::text), to: to.map(time::text) }
+    let total = figures(&runs.iter().collect::<Vec<_>>());
+    Stats { total, modules, from: from.map(time::text), to: to.map(time::text) }
 }
 
 /// The time that runs are counted in.
@@ -174,9 +178,22 @@ struct AuditTally {
 }
 
 impl AuditTally {
+    fn of(runs: &[&RecordedRun]) -> Self {
+        let places: Vec<&TracePlace> = runs.iter().map(|run| &run.place).collect();
+        let mut tally = Self::default();
+        for (run, is_part) in runs.iter().zip(counted_above(&places)) {
+            if is_part {
+                tally.figures.parts += 1;
+            } else {
+                tally.add(run);
+            }
+        }
+        tally
+    }
+
     fn add(&mut self, run: &RecordedRun) {
         let figures = &mut self.figures;
-        if run.is_call {
+        if run.place.is_call() {
             figures.unfinished += 1;
             return;
         }
@@ -191,7 +208,7 @@ impl AuditTally {
             *figures.codes.entry(code.clone()).or_default() += 1;
         }
         self.latencies.push(run.latency_ms);
-        self.ends.push(run.ended);
+        self.ends.push(run.place.ended());
     }
 
     fn finish(mut self, period: &Period) -> Figures {

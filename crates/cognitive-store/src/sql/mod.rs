@@ -39,6 +39,16 @@ impl SqlDialect {
             Self::Postgres => "receipt_cost(receipt)",
         }
     }
+
+    /// The path of the runs above a run, as its receipt says; nothing for one that a surface asked for.
+    pub(crate) fn parent_span(self) -> &'static str {
+        match self {
+            // As the index has it.
+            Self::Sqlite => "CASE WHEN json_valid(receipt) THEN json_extract(receipt, '$.parent_span') END",
+            #[cfg(feature = "postgres")]
+            Self::Postgres => "receipt_parent(receipt)",
+        }
+    }
 }
 
 impl SqlDialect {

@@ -5,7 +5,7 @@ use cognitive_contract::Envelope;
 use cognitive_contract::archive::{RunArchive, RunFilter};
 use cognitive_contract::money::Money;
 use cognitive_contract::ports::{AuditLog, AuditRecord, Usage};
-use cognitive_store::AuditArchive;
+use cognitive_store::{AuditArchive, Filter, Row};
 use rusqlite::Connection;
 use serde_json::json;
 
@@ -159,7 +159,67 @@ fn figures_are_summed_over_equal_parts_of_the_time(home: &Home) {
 }
 }
 
-// Receipts and payloads are many times larger than the columns for filters and statistics.
+/// A composition of two parts, one of them with a part of its own, as the runtime records it: each run has the usage of all
+/// below it.
+fn composition() -> Vec<AuditRecord> {
+    let paid = |id: &str, module: &str, second: u64, share: u64, above: Option<&str>| {
+        let mut record = named(id, good("composed", module));
+        let cost = Money::parse("0.25").map(|each| (1..share).fold(each, |sum, _| sum.plus(each)));
+        let usage = Usage::new(10 * share, 5 * share).with_cost(cost);
+        (record.at, record.latency_ms, record.usage) = (at(second), 100.0, Some(usage));
+        record.receipt = json!({ "usage": usage.to_value() });
+        if let Some(above) = above {
+            record.receipt["parent_span"] = json!(above);
+        }
+        record
+    };
+    vec![
+        paid("leaf", "leaf", 1, 1, Some("whole/middle")),
+        paid("middle", "middle", 2, 1, Some("whole")),
+        paid("side", "side", 3, 2, Some("whole")),
+        paid("whole", "./whole", 4, 3, None),
+    ]
+}
+
+on_every_backend! {
+#[test]
+fn a_composition_is_counted_once_and_its_parts_by_themselves_where_it_is_left_out(home: &Home) {
+    let store = home.open();
+    store.record_all(&composition()).into_iter().for_each(Result::unwrap);
+    store.record(&run(9, "alone")).unwrap();
+    let runs = Filter { runs: true, ..Filter::default() };
+    let stats = store.stats(&runs).unwrap();
+    let total = &stats.total;
+    assert_eq!((total.runs, total.parts, total.succeeded), (2, 3, 2));
+    assert_eq!((total.input_tokens, total.output_tokens, total.cost), (40, 20, Money::parse("1")));
+    let of = |module: &str| stats.modules.iter().find(|each| each.module == module).unwrap().figures.clone();
+    assert_eq!((of("./whole").cost, of("side").cost), (Money::parse("0.75"), Money::parse("0.5")));
+    assert_eq!((of("side").runs, of("side").parts, of("leaf").input_tokens), (1, 0, 10));
+    let side = store.stats(&Filter { module: Some("side".to_owned()), ..runs.clone() }).unwrap().total;
+    assert_eq!((side.runs, side.parts, side.cost), (1, 0, Money::parse("0.5")));
+    // An export says which records not to sum up.
+    let usage_of_whole_runs: u64 = store.list(&runs).unwrap().iter().map(Row::to_json)
+        .filter(|record| record["parent_span"].is_null())
+        .map(|record| record["usage"]["input_tokens"].as_u64().unwrap())
+        .sum();
+    assert_eq!(usage_of_whole_runs, 40);
+    let archive = AuditArchive::new(store);
+    let figures = archive.stats(&RunFilter::default(), 2).unwrap();
+    let totals = &figures.totals;
+    assert_eq!((totals.runs, totals.parts, totals.input_tokens, totals.output_tokens), (2, 3, 40, 20));
+    assert_eq!((Some(totals.cost), figures.modules["leaf"]), (Money::parse("1"), 1));
+    let halves: Vec<u64> = figures.buckets.iter().map(|bucket| bucket.totals.input_tokens).collect();
+    assert_eq!(halves, [30, 10]);
+    let leaf = archive.stats(&RunFilter { module: Some("leaf".to_owned()), ..RunFilter::default() }, 1).unwrap();
+    assert_eq!((leaf.totals.runs, leaf.totals.input_tokens), (1, 10));
+    let listed = archive.runs(&RunFilter::default()).unwrap().runs;
+    let above: Vec<Option<&str>> = listed.iter().map(|run| run.parent_span.as_deref()).collect();
+    assert_eq!(above, [None, None, Some("whole"), Some("whole"), Some("whole/middle")]);
+    assert_eq!(archive.run("side").unwrap().unwrap().run.parent_span.as_deref(), Some("whole"));
+}
+}
+
+// Receipts and payloads are many times larger than what filters and figures look at.
 #[test]
 fn filters_and_figures_read_the_index_and_no_receipt() {
     let home = Home::on_sqlite();

@@ -84,7 +84,7 @@ fn s_22_an_exported_record_has_the_members_of_the_audit_format(home: &Home) {
             r#""module":"code-reviewer","version":"1.2.0","outcome":"error","code":"E3001","sizes":{"input":7},"#,
             r#""input_hash":"abc","model":"openai/gpt-5","confidence":0.25,"risk":"high","latency_ms":1234.5,"#,
             r#""usage":{"input_tokens":10,"output_tokens":9223372036854775807,"total_tokens":9223372036854775817},"#,
-            r#""run_id":"run-1","key":"ann","user":"ann","tenant":null,"link":{"chain":1,"seq":1,"hash":"…"},"#,
+            r#""run_id":"run-1","parent_span":null,"key":"ann","user":"ann","tenant":null,"link":{"chain":1,"seq":1,"hash":"…"},"#,
             r#""receipt":{"sha256":{"input":"abc"},"sizes":{"input":7},"attempts":[{"n":1}]}}"#,
         )
     );
@@ -241,10 +241,10 @@ fn sums_are_right(home: &Home) {
         modules,
         json!([
             { "module": "two", "runs": 4, "succeeded": 1, "success_rate": 0.25, "codes": { "E1001": 1, "E3001": 2 },
-              "unfinished": 0, "latency_p50_ms": 200.0, "latency_p95_ms": 400.0,
+              "parts": 0, "unfinished": 0, "latency_p50_ms": 200.0, "latency_p95_ms": 400.0,
               "input_tokens": 9_223_372_036_854_775_815_u64, "output_tokens": 4 },
             { "module": "one", "runs": 1, "succeeded": 1, "success_rate": 1.0, "codes": {},
-              "unfinished": 0, "latency_p50_ms": 10.0, "latency_p95_ms": 10.0, "input_tokens": 5, "output_tokens": 1 },
+              "parts": 0, "unfinished": 0, "latency_p50_ms": 10.0, "latency_p95_ms": 10.0, "input_tokens": 5, "output_tokens": 1 },
         ])
     );
     assert_eq!((stats.total.runs, stats.total.succeeded, stats.total.output_tokens), (5, 2, 5));

@@ -184,3 +184,74 @@ fn desk_is_back(desk: &Desk) -> bool {
     }
     false
 }
+
+#[test]
+fn a_database_of_the_first_version_is_brought_up_to_date() {
+    let (Some(home), Some(server)) = (Home::on_postgres(), server()) else { return };
+    home.open().record(&good("before", "m")).unwrap();
+    let database = TestPostgres::name_of(home.path().to_str().unwrap());
+    server.sql(database, "DROP FUNCTION cogn.receipt_parent(TEXT); UPDATE cogn.cogn_schema SET version = 1");
+    let store = home.open();
+    assert_eq!(store.stats(&Filter::default()).unwrap().total.runs, 1);
+    assert_eq!(server.sql(database, "SELECT version FROM cogn.cogn_schema"), "2");
+    // A receipt that was changed by hand takes no figures away.
+    for receipt in [r#"{"parent_span": 7}"#, r#"{"parent_span": "m""#, r#"["parent_span"]"#] {
+        server.sql(database, &format!("UPDATE cogn.audit SET receipt = '{receipt}'"));
+        assert_eq!(store.stats(&Filter::default()).unwrap().total.runs, 1, "{receipt}");
+    }
+}
+
+/// How the server would carry out a statement with these values.
+fn plan(server: &TestPostgres, database: &str, statement: &str, values: &[i64]) -> String {
+    let bound = values.iter().enumerate().fold(statement.to_owned(), |sql, (place, value)| {
+        sql.replace(&format!("?{}", place + 1), &value.to_string())
+    });
+    server.sql(database, &format!("SET search_path = cogn; EXPLAIN {bound}"))
+}
+
+// One ANALYZE at the moment of the limit, as autovacuum does it, and then thousands of drops that it does not know of.
+#[test]
+fn retention_removes_by_the_index_however_old_the_statistics_are() {
+    const KEPT: i64 = 60_000;
+    let Some(server) = server() else { return };
+    let address = server.database();
+    let database = TestPostgres::name_of(&address);
+    let limit = Retention { records: KEPT.unsigned_abs(), bytes: u64::MAX, ..Retention::default() };
+    let options = StoreOptions { retention: limit, ..StoreOptions::default() };
+    let store = Store::open_with(Path::new(&address), options).unwrap();
+    store.record(&good("first", "m")).unwrap();
+    let copies = |from: i64, to: i64| {
+        let copied =
+            "bytes, ts, event, trace_id, module, version, ok, model, confidence, risk, latency_ms, receipt";
+        let made = format!(
+            "INSERT INTO audit (id, position, chain, seq, dropped, before, hash, {copied})
+                SELECT number, 0, 1, number, 0, '', '', {copied} FROM audit, generate_series({from}, {to}) AS number
+                WHERE id = (SELECT max(id) FROM audit);
+             UPDATE audit_chains SET seq = {to}, bytes = (SELECT sum(bytes) FROM audit)"
+        );
+        server.sql(database, &format!("SET search_path = cogn; {made}"));
+    };
+    // Autovacuum would look at the table anew whenever it likes.
+    server.sql(database, "ALTER TABLE cogn.audit SET (autovacuum_enabled = off)");
+    copies(2, KEPT);
+    server.sql(database, "ANALYZE cogn.audit");
+    let mut dropped = 0;
+    for _ in 0..4 {
+        // What 6,000 drops leave behind, in one statement.
+        let next = dropped + 6_000;
+        copies(KEPT + dropped + 1, KEPT + next);
+        server.sql(
+            database,
+            &format!(
+                "DELETE FROM cogn.audit WHERE seq <= {next}; UPDATE cogn.audit_chains SET dropped = {next}"
+            ),
+        );
+        dropped = next;
+        let plan = plan(server, database, Store::removal_statement(), &[1, dropped, dropped + 1]);
+        assert!(plan.contains("Index Scan using audit_chain") && !plan.contains("Seq Scan"), "{plan}");
+        store.record_all(&[good("more", "m"), good("and more", "m")]).into_iter().for_each(Result::unwrap);
+        dropped += 2;
+        let oldest = server.sql(database, "SELECT min(seq) FROM cogn.audit");
+        assert_eq!(oldest, (dropped + 1).to_string(), "both made room");
+    }
+}

@@ -6,8 +6,9 @@
 /// The schema of the tables, separate from other content of the database.
 pub(super) const SCHEMA: &str = "cogn";
 
-/// The migration steps: step n migrates a database from version n to n + 1.
-pub(super) const STEPS: [&str; 1] = [r#"
+/// Step n brings a database from version n to n + 1.
+pub(super) const STEPS: [&str; 2] = [
+    r#"
     CREATE TABLE audit (
         id BIGINT PRIMARY KEY,
         position BIGINT NOT NULL,
@@ -135,7 +136,20 @@ pub(super) const STEPS: [&str; 1] = [r#"
     EXCEPTION WHEN OTHERS THEN
         RETURN NULL;
     END $$;
-"#];
+"#,
+    r#"
+    -- The path of the runs above a run, as its receipt says; nothing if that is no JSON or no text.
+    CREATE FUNCTION receipt_parent(receipt TEXT) RETURNS TEXT LANGUAGE plpgsql IMMUTABLE AS $$
+    BEGIN
+        IF position('"parent_span"' IN receipt) = 0 OR json_typeof(receipt::json -> 'parent_span') <> 'string' THEN
+            RETURN NULL;
+        END IF;
+        RETURN receipt::json ->> 'parent_span';
+    EXCEPTION WHEN OTHERS THEN
+        RETURN NULL;
+    END $$;
+"#,
+];
 
 /// The newest version that this program knows.
 #[expect(clippy::cast_possible_wrap, reason = "there are never 2^63 steps")]
