@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use cogn::embedded::EmbeddedUse;
-use cogn::settings::{OverrideScope, Settings};
+use cogn::media::{HostMedia, MediaAccess};
+use cogn::settings::Settings;
 use cogn::{async_runtime, env_vars, out_file, wiring};
 use cognitive_contract::{ErrorCode, Failure};
 use cognitive_library::{Library, ModuleOrigin};
@@ -147,8 +148,14 @@ fn run(
     }
     let scope = OverrideScope::Runs("");
     let settings =
-        Settings::resolve(&args.provider.overrides(), &project::config()?, &wiring::environment, scope)?;
-    options.run.settings = settings.asked.over(settings.general);
+        Settings::resolve(&args.provider.overrides(), &project::config()?, &wiring::environment, "")?;
+    options.run.timeout = settings.timeout;
+    options.run.seed = settings.seed;
+    options.run.max_output_tokens = settings.max_tokens;
+    options.run.thinking = settings.thinking;
+    options.run.reask = settings.reask;
+    let media = MediaAccess { document_reader: Some(project::this_program()), ..MediaAccess::default() };
+    options.media = Some(HostMedia::new(&settings.media, media)?);
     let provider = wiring::provider(
         &settings,
         &wiring::environment,

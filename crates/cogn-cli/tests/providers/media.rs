@@ -162,6 +162,65 @@ fn sec_004_two_pictures_reach_every_service_upright_and_without_a_place() {
     }
 }
 
+/// `image-analyzer` with a case of its own, whose picture is a file.
+fn tested_module(folder: &Path) {
+    let bundled = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../modules/image-analyzer");
+    let module = folder.join("image-analyzer");
+    fs::create_dir_all(module.join("tests")).unwrap();
+    for name in ["prompt.md", "schema.json"] {
+        fs::copy(bundled.join(name), module.join(name)).unwrap();
+    }
+    let manifest = fs::read_to_string(bundled.join("module.yaml")).unwrap();
+    let (manifest, _) = manifest.split_once("\ntests:").unwrap();
+    fs::write(module.join("module.yaml"), manifest).unwrap();
+    put_pictures(&module);
+    let input = json!({ "prompt": "What is it?", "images": [{ "type": "file", "path": "photo.jpg" }] });
+    fs::write(module.join("tests/photo.input.json"), input.to_string()).unwrap();
+    fs::write(
+        module.join("tests/photo.expected.json"),
+        r#"{ "ok": true, "_contains": { "analysis.description": ["Colours"] } }"#,
+    )
+    .unwrap();
+}
+
+// A case with media is run as `cogn run` runs its input; a recorded reply needs neither the service nor the picture.
+#[test]
+fn a_golden_test_with_media_is_run_live_recorded_and_replayed() {
+    let (run, service) = (Run::new(None), Stub::start(vec![Act::stream(streamed(&answer()))]));
+    tested_module(run.home.path());
+    let asked = ["--provider", "openai", "--base-url", &service.url(), "--model", "gpt-4o"];
+    for how in ["--live", "--record"] {
+        let output = run.cogn(&[&["test", "./image-analyzer", how], &asked[..]].concat());
+        assert_eq!(output.code, 0, "{how}: {}", output.all);
+        let (body, mut found) = (body(service.asked().last().unwrap()), Vec::new());
+        pictures(&body, "", &mut found);
+        let [(_, picture, bytes)] = &found[..] else { panic!("{how}: one picture is sent: {body}") };
+        assert_eq!(picture.dimensions(), (32, 64), "{how}: upright");
+        assert!(!bytes.windows(SECRET.len()).any(|window| window == SECRET), "{how}: without its notes");
+    }
+    assert_eq!(service.asked().len(), 2);
+    fs::remove_file(run.home.path().join("image-analyzer/photo.jpg")).unwrap();
+    let replayed = run.cogn(&["test", "./image-analyzer"]);
+    assert_eq!(replayed.code, 0, "{}", replayed.all);
+    assert_eq!(service.asked().len(), 2);
+}
+
+#[test]
+fn the_configuration_of_media_holds_for_golden_tests_too() {
+    let (run, service) = (Run::new(None), Stub::start(vec![Act::stream(streamed(&answer()))]));
+    tested_module(run.home.path());
+    run.configure("media: {keep_metadata: true}\n");
+    let asked = ["--provider", "openai", "--base-url", &service.url(), "--model", "gpt-4o"];
+    let output = run.cogn(&[&["test", "./image-analyzer", "--live"], &asked[..]].concat());
+    assert_eq!(output.code, 0, "{}", output.all);
+    let (body, mut found) = (body(&service.asked()[0]), Vec::new());
+    pictures(&body, "", &mut found);
+    assert!(found[0].2.windows(SECRET.len()).any(|window| window == SECRET), "the notes are kept");
+    run.configure("media: {max_size_mb: 0}\n");
+    let refused = run.cogn(&[&["test", "./image-analyzer", "--live"], &asked[..]].concat());
+    assert!(refused.code != 0 && refused.all.contains("`media.max_size_mb`"), "{}", refused.all);
+}
+
 // MEDIA-021: how many items there may be is said by the module's schema, and judged before any of them is looked at.
 #[test]
 fn media_021_the_schema_says_how_many_media_there_may_be() {

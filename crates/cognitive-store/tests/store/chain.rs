@@ -193,7 +193,40 @@ fn h3_the_records_of_an_owner_make_no_room_for_those_of_another(home: &Home) {
 }
 
 on_every_backend! {
-// S1: any number of tool calls evicts no run.
+// What a batch drops is removed once, at its end. The chain says the same as if each record had come alone.
+#[test]
+fn a_batch_leaves_the_same_chain_as_its_records_one_by_one(home: &Home) {
+    let tight = Retention { records: 20, bytes: 9_000, payload_bytes: 300, age: None };
+    let records: Vec<AuditRecord> = (0..200_usize)
+        .map(|number| {
+            let mut record = by(["ann", "bob"][number % 2], good(&format!("t{number}"), "m"));
+            record.receipt = json!("r".repeat(number * 37 % 900));
+            record.payload = (number % 3 > 0).then(|| json!("p".repeat(number * 11 % 120)));
+            record
+        })
+        .collect();
+    let alone = Store::in_memory_with(StoreOptions { retention: tight, ..StoreOptions::default() }).unwrap();
+    for record in &records {
+        alone.record(record).unwrap();
+    }
+    let batched = limited(home, tight);
+    for batch in [&records[..1], &records[1..4], &records[4..40], &records[40..]] {
+        batched.record_all(batch).into_iter().for_each(Result::unwrap);
+    }
+    assert_eq!(batched.heads().unwrap(), alone.heads().unwrap());
+    assert_eq!(batched.dropped().unwrap(), alone.dropped().unwrap());
+    assert_eq!(batched.list(&Filter::default()).unwrap(), alone.list(&Filter::default()).unwrap());
+    assert!(whole(&batched).dropped > 100 && batched.drop_counts().payloads > 50);
+    // The counts of bytes go on from the same values.
+    for store in [&alone, batched.as_ref()] {
+        store.record(&by("ann", good("last", "m"))).unwrap();
+    }
+    assert_eq!(batched.heads().unwrap(), alone.heads().unwrap());
+}
+}
+
+on_every_backend! {
+// S1: any number of tools that a model asks for makes no run go.
 #[test]
 fn s01_details_never_displace_runs_and_calls(home: &Home) {
     let store = limited(home, Retention { records: 40, ..Retention::default() });

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
+use cogn::media::HostMedia;
 use cognitive_contract::policy::{Caller, invocation_refusal};
 use cognitive_contract::ports::{ModuleSource, NullSink, Provider};
 use cognitive_contract::{ErrorCode, Failure, Module};
@@ -56,6 +57,8 @@ pub struct GoldenOptions {
     pub accept: Option<AcceptedAnswers>,
     /// The library with the modules that a tested module is composed of.
     pub library: Library,
+    /// The media that a model gets. A recorded reply was written with them, and needs none.
+    pub media: Option<HostMedia>,
 }
 
 /// The source of the replies of a case, with its provider.
@@ -100,7 +103,7 @@ pub async fn run(
 
 /// Runs all cases with recorded replies, for synchronous callers.
 pub fn run_recorded(subjects: &[TestedFolder], options: &GoldenOptions) -> Result<GoldenReport, Failure> {
-    let options = GoldenOptions { source: ReplySource::Recorded, ..options.clone() };
+    let options = GoldenOptions { source: ReplySource::Recorded, media: None, ..options.clone() };
     finish(run(subjects, &options, None)).unwrap_or_else(|| {
         Err(Failure::new(ErrorCode::InternalError, "a recorded reply waited for something"))
     })
@@ -254,7 +257,10 @@ async fn answer(
     options: &GoldenOptions,
 ) -> Value {
     let modules = TestedModule { tested: Arc::clone(module), others: options.library.clone() };
-    let host = Host::new(Arc::new(modules), provider);
+    let mut host = Host::new(Arc::new(modules), provider);
+    if let Some(media) = &options.media {
+        media.give_to(&mut host);
+    }
     let mut options = options.run.clone();
     // A case is about the module, not about who may run it.
     if invocation_refusal(&module.manifest, Caller::User).is_some() {
