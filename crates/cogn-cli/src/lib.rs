@@ -12,6 +12,7 @@ pub mod commands;
 mod draw;
 mod editor_schemas;
 mod figures;
+mod output_paths;
 mod packages;
 mod platform;
 pub mod printer;

@@ -1,6 +1,6 @@
 //! The plan, the progress and the summary of a batch. Contains no decisions.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -10,6 +10,7 @@ use cognitive_contract::money::Money;
 use cognitive_runtime::{Host, RunOptions};
 use serde::Serialize;
 
+use crate::batch_folder;
 use crate::journal::JournalRecord;
 use crate::posting::PostPlan;
 use crate::row_input::RowMapping;
@@ -56,7 +57,15 @@ pub struct AnswerTarget {
     pub with_input: bool,
 }
 
-/// The limits of a batch.
+impl AnswerTarget {
+    /// The folder beside an output that a batch keeps until it is finished.
+    #[must_use]
+    pub fn work_folder(output: &Path) -> PathBuf {
+        batch_folder::beside(output)
+    }
+}
+
+/// How much of everything.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchLimits {
     /// The most rows in flight.

@@ -48,6 +48,11 @@ impl InputArgs {
         }
     }
 
+    /// The file of the input, if one was named.
+    pub(crate) fn named_file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
     /// Whether anything was typed as input.
     #[must_use]
     pub fn is_given(&self) -> bool {

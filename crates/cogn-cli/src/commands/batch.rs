@@ -28,6 +28,7 @@ use super::fail;
 use crate::args::candidates;
 use crate::args::input::read_text;
 use crate::args::provider::ProviderArgs;
+use crate::output_paths::{NamedPath, refuse_collisions};
 use crate::printer::{Exit, Printer};
 use crate::pull_progress::TerminalProgress;
 use crate::{platform, process_limits, project};
@@ -133,6 +134,10 @@ fn time(text: &str) -> Result<Duration, String> {
 /// Runs the rows and says what came out.
 pub fn batch(args: &BatchArgs, library: &Library, printer: &Printer) -> Exit {
     process_limits::take_limits_as_errors();
+    if let Err(failure) = distinct_files(args) {
+        let _always_bad = fail(&failure, printer);
+        return Exit::Usage;
+    }
     let done = if args.dry_run { dry_run(args, library, printer) } else { run(args, library, printer) };
     done.unwrap_or_else(|failure| fail(&failure, printer))
 }
@@ -293,6 +298,19 @@ fn reply(args: &BatchArgs, settings: &Settings) -> Result<Option<ChosenModels>, 
     Ok(Some(ChosenModels::from(Arc::new(Replay::text(read_text(Some(path))?)) as Arc<dyn Provider>)))
 }
 
+/// Refuses files that would be written twice or over what is read, before any of them is opened.
+fn distinct_files(args: &BatchArgs) -> Result<(), Failure> {
+    let output = args.output.as_deref();
+    let work = output.map(AnswerTarget::work_folder);
+    refuse_collisions([
+        NamedPath::read("the file of rows", Some(&args.rows)),
+        NamedPath::read("`--reply`", args.reply.as_deref()),
+        NamedPath::write("`-o`", output),
+        NamedPath::write("`--failed`", args.failed.as_deref()),
+        NamedPath::own("what the batch keeps", work.as_deref()),
+    ])
+}
+
 fn row_file(path: &Path) -> Result<RowFile, Failure> {
     let format =
         RowFormat::of(path).ok_or_else(|| unknown(path, "`.jsonl`, `.csv`, `.tsv` or `.parquet`"))?;
@@ -308,10 +326,6 @@ fn target(args: &BatchArgs) -> Result<AnswerTarget, Failure> {
         failed.as_deref().filter(|failed| RowFormat::of(failed) != Some(RowFormat::JsonLines))
     {
         return Err(unknown(failed, "`.jsonl`"));
-    }
-    if [Some(&path), failed.as_ref()].into_iter().flatten().any(|output| *output == args.rows) {
-        return Err(Failure::new(ErrorCode::InvalidInput, "rows and answers cannot be the same file")
-            .suggest("Name another output with `-o`"));
     }
     Ok(AnswerTarget { path, format, failed, ordered: args.ordered, with_input: args.with_input })
 }
@@ -358,11 +372,7 @@ mod tests {
 
     #[test]
     fn a_file_whose_name_says_nothing_is_refused_before_anything_runs() {
-        for (words, hint) in [
-            ("batch m r.txt -o o.jsonl", ".csv"),
-            ("batch m r.csv -o o.csv", ".parquet"),
-            ("batch m r.jsonl -o r.jsonl", "another output"),
-        ] {
+        for (words, hint) in [("batch m r.txt -o o.jsonl", ".csv"), ("batch m r.csv -o o.csv", ".parquet")] {
             let args = typed(words).unwrap();
             let refused = row_file(&args.rows).and_then(|_| target(&args)).unwrap_err();
             assert!(refused.suggestion().unwrap().contains(hint), "{words}: {refused:?}");

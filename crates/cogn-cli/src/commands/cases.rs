@@ -1,11 +1,12 @@
 //! Labelled cases of a file, for the commands that go through them one by one: which of them, and how far they are.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use cognitive_contract::{ErrorCode, Failure};
 use cognitive_testing::eval::{self, LabelledCase};
 
 use crate::args::input::read_text;
+use crate::output_paths::{NamedPath, refuse_collisions};
 use crate::printer::Printer;
 
 /// Options that choose cases.
@@ -23,6 +24,11 @@ pub(crate) struct CaseArgs {
 }
 
 impl CaseArgs {
+    /// Refuses an output in the place of the cases.
+    pub(crate) fn refuse_as_output(&self, output: Option<&Path>) -> Result<(), Failure> {
+        refuse_collisions([NamedPath::read("`--cases`", Some(&self.cases)), NamedPath::write("`-o`", output)])
+    }
+
     /// Reads all cases before anything is done with one of them.
     pub(crate) fn read(&self) -> Result<Vec<LabelledCase>, Failure> {
         let text = read_text(Some(&self.cases))?;

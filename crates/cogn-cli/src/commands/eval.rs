@@ -55,7 +55,8 @@ fn share(text: &str) -> Result<f64, String> {
 
 /// Runs the cases and prints what came out.
 pub fn eval(args: &EvalArgs, library: &Library, printer: &Printer) -> Exit {
-    let cases = match args.cases.read() {
+    let cases = args.cases.refuse_as_output(args.output.as_deref()).and_then(|()| args.cases.read());
+    let cases = match cases {
         Ok(cases) => cases,
         Err(failure) => {
             let _always_bad = fail(&failure, printer);

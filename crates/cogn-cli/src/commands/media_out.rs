@@ -10,16 +10,18 @@ use base64::engine::general_purpose::STANDARD;
 use cognitive_contract::media::{Embedded, Moved, embedded, refer};
 use cognitive_contract::{Envelope, Warning};
 
+use crate::output_paths::is_same;
+
 /// How many files of one name a folder takes.
 const NAMES: u32 = 100_000;
 
 /// Writes the media of an answer to files and leaves their paths in their place. Says what could not be written, as the
-/// warnings of the answer do.
-pub(super) fn store(envelope: &mut Envelope, folder: &Path) -> Vec<String> {
+/// warnings of the answer do. `reserved` is the file that the envelope goes to: no medium takes its place.
+pub(super) fn store(envelope: &mut Envelope, folder: &Path, reserved: Option<&Path>) -> Vec<String> {
     let done: Vec<_> = embedded(envelope)
         .into_iter()
         .map(|medium| {
-            let written = write(&medium, folder);
+            let written = write(&medium, folder, reserved);
             (medium.place, written)
         })
         .collect();
@@ -37,11 +39,11 @@ pub(super) fn store(envelope: &mut Envelope, folder: &Path) -> Vec<String> {
     unwritten
 }
 
-fn write(medium: &Embedded<'_>, folder: &Path) -> Result<PathBuf, String> {
+fn write(medium: &Embedded<'_>, folder: &Path, reserved: Option<&Path>) -> Result<PathBuf, String> {
     let bytes = STANDARD.decode(medium.text).map_err(|_| "it is not valid base64".to_owned())?;
     let unwritable = |error: io::Error| format!("cannot write to `{}`: {error}", folder.display());
     fs::create_dir_all(folder).map_err(unwritable)?;
-    let (path, mut file) = create(folder, &medium.file_name()).map_err(unwritable)?;
+    let (path, mut file) = create(folder, &medium.file_name(), reserved).map_err(unwritable)?;
     if let Err(error) = file.write_all(&bytes) {
         // Half a picture would look like one.
         let _nothing_more_to_do = fs::remove_file(&path);
@@ -51,11 +53,14 @@ fn write(medium: &Embedded<'_>, folder: &Path) -> Result<PathBuf, String> {
 }
 
 /// A new file: `a.png`, and where that is taken `a-2.png`, `a-3.png` and so on.
-fn create(folder: &Path, name: &str) -> io::Result<(PathBuf, File)> {
+fn create(folder: &Path, name: &str, reserved: Option<&Path>) -> io::Result<(PathBuf, File)> {
     let (stem, ending) = name.rsplit_once('.').unwrap_or((name, "bin"));
     for number in 1..=NAMES {
         let name = if number == 1 { name.to_owned() } else { format!("{stem}-{number}.{ending}") };
         let path = folder.join(name);
+        if reserved.is_some_and(|reserved| is_same(reserved, &path)) {
+            continue;
+        }
         match OpenOptions::new().write(true).create_new(true).open(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             opened => return opened.map(|file| (path, file)),
@@ -82,14 +87,25 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let medium = json!({ "type": "base64", "media_type": "image/png", "data": "UE5H", "width": 1 });
         let mut envelope = answer(&json!([medium]));
-        assert!(store(&mut envelope, folder.path()).is_empty());
+        assert!(store(&mut envelope, folder.path(), None).is_empty());
         let path = folder.path().join("all-0.png");
         assert_eq!(fs::read(&path).unwrap(), b"PNG");
         let path = path.display().to_string();
         let left = json!({ "type": "file", "media_type": "image/png", "width": 1, "path": path });
         assert_eq!(envelope.data().unwrap()["all"][0], left);
         let mut failed = Failure::new(ErrorCode::InternalError, "m").into_envelope();
-        assert!(store(&mut failed, folder.path()).is_empty());
+        assert!(store(&mut failed, folder.path(), None).is_empty());
+    }
+
+    #[test]
+    fn no_medium_takes_the_place_of_the_envelope() {
+        let folder = tempfile::tempdir().unwrap();
+        let medium = json!({ "type": "base64", "media_type": "image/png", "data": "UE5H" });
+        let mut envelope = answer(&json!([medium]));
+        let reserved = folder.path().join("./all-0.png");
+        assert!(store(&mut envelope, folder.path(), Some(&reserved)).is_empty());
+        assert!(!reserved.exists());
+        assert_eq!(fs::read(folder.path().join("all-0-2.png")).unwrap(), b"PNG");
     }
 
     #[test]
@@ -97,7 +113,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let medium = |data: &str| json!({ "type": "base64", "media_type": "image/png", "data": data });
         let mut envelope = answer(&json!([medium("?"), medium("UE5H")]));
-        let unwritten = store(&mut envelope, folder.path());
+        let unwritten = store(&mut envelope, folder.path(), None);
         assert_eq!(
             unwritten,
             ["`/data/all/0` was not written to a file and stays here: it is not valid base64"]

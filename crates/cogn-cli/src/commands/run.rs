@@ -23,12 +23,13 @@ use super::hand_over::hand_over;
 use super::stop::StopSignal;
 use super::stream::{self, StreamForm};
 use super::trace::{self, Keeper};
-use super::{media_out, reader};
+use super::{fail, media_out, reader};
 use crate::args::candidates;
 use crate::args::input::{InputArgs, read_text};
 use crate::args::media::attach;
 use crate::args::provider::ProviderArgs;
 use crate::args::repeat::RepeatArgs;
+use crate::output_paths::{NamedPath, refuse_collisions};
 use crate::printer::{Exit, FAINT, Printer};
 use crate::pull_progress::TerminalProgress;
 use crate::{platform, process_limits, project, view};
@@ -131,6 +132,16 @@ impl EnvelopeForm {
 /// that it was cancelled.
 pub fn run(args: &RunArgs, library: &Library, printer: &Printer) -> Exit {
     process_limits::take_limits_as_errors();
+    let named = [
+        NamedPath::read("the file of the input", args.input.named_file()),
+        NamedPath::read("`--reply`", args.reply.as_deref()),
+        NamedPath::write("`-o`", args.output.as_deref()),
+        NamedPath::write("`--media-out`", args.media_out.as_deref()),
+    ];
+    if let Err(failure) = refuse_collisions(named) {
+        let _always_bad = fail(&failure, printer);
+        return Exit::Usage;
+    }
     let (collector, prepared) = match Collector::open(args.otlp.as_deref()) {
         Ok(collector) => {
             let prepared = prepare(args, library, collector.as_ref());
@@ -171,7 +182,10 @@ fn answer(args: &RunArgs, prepared: Result<(Host, RunRequest), Failure>, printer
     };
     let cancelled = cancelled.or(unfetched);
     // Before anything is shown: a card, a line and a file all say where the media are.
-    let unwritten = args.media_out.as_deref().map(|folder| media_out::store(&mut envelope, folder));
+    let unwritten = args
+        .media_out
+        .as_deref()
+        .map(|folder| media_out::store(&mut envelope, folder, args.output.as_deref()));
     let unwritten = unwritten.unwrap_or_default();
     for message in &unwritten {
         printer.error(message, Some("The envelope holds it; name another folder with `--media-out`"));

@@ -10,17 +10,21 @@ use cogn::{async_runtime, env_vars, out_file, wiring};
 use cognitive_contract::{ErrorCode, Failure};
 use cognitive_library::{Library, ModuleOrigin};
 use cognitive_testing::golden::{
-    self, AcceptedAnswers, GoldenOptions, GoldenReport, ModuleReport, ReplySource, TestedFolder,
+    self, AcceptedAnswers, GoldenCase, GoldenOptions, GoldenReport, ModuleReport, ReplySource, TestedFolder,
 };
 
 use super::fail;
 use super::test_report::{self, ReportLook};
 use crate::args::modules::ModulesArgs;
 use crate::args::provider::ProviderArgs;
+use crate::output_paths::{NamedPath, refuse_collisions};
 use crate::printer::{Chatter, Exit, Printer};
 use crate::project;
 use crate::pull_progress::TerminalProgress;
 use crate::watch;
+
+/// The files that a module is made of, besides its tests.
+const MODULE_FILES: [&str; 3] = ["module.yaml", "prompt.md", "schema.json"];
 
 /// Options of `test`.
 #[derive(Debug, clap::Args)]
@@ -88,6 +92,10 @@ fn once(args: &TestArgs, library: &Library, printer: &Printer) -> Exit {
         (false, true) => ReplySource::Live,
         (false, false) => ReplySource::Recorded,
     };
+    if let Err(failure) = distinct_files(args, &subjects) {
+        let _always_bad = fail(&failure, printer);
+        return Exit::Usage;
+    }
     let options = GoldenOptions {
         source,
         coverage: args.coverage,
@@ -130,6 +138,24 @@ fn once(args: &TestArgs, library: &Library, printer: &Printer) -> Exit {
         return Exit::Bad;
     }
     if report.holds() { Exit::Good } else { Exit::Bad }
+}
+
+/// Refuses a report in the place of a file of a module that is tested: `--record` and `--accept` write such files too.
+fn distinct_files(args: &TestArgs, subjects: &[TestedFolder]) -> Result<(), Failure> {
+    let Some(report) = &args.junit else { return Ok(()) };
+    for (folder, root) in
+        subjects.iter().filter_map(|subject| Some((&subject.folder, subject.folder.path()?)))
+    {
+        let used = golden::cases(folder).into_iter().flat_map(GoldenCase::files);
+        for file in MODULE_FILES.map(str::to_owned).into_iter().chain(used) {
+            let path = root.join(file);
+            refuse_collisions([
+                NamedPath::read("a file of the module", Some(&path)),
+                NamedPath::write("`--junit`", Some(report)),
+            ])?;
+        }
+    }
+    Ok(())
 }
 
 /// Whether this is a build server: `CI` is set, and not to `false` or `0`.

@@ -51,7 +51,8 @@ pub struct TrainArgs {
 
 /// Trains and prints what came of it.
 pub fn train(args: &TrainArgs, library: &Library, printer: &Printer) -> Exit {
-    let cases = match args.cases.read() {
+    let cases = args.cases.refuse_as_output(args.output.as_deref()).and_then(|()| args.cases.read());
+    let cases = match cases {
         Ok(cases) => cases,
         Err(failure) => {
             let _always_bad = fail(&failure, printer);

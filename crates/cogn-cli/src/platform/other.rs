@@ -1,7 +1,7 @@
 //! The fallback for systems that are no Unix, such as Windows: Ctrl-C is the only signal, there are no limits to raise, and a
 //! reader that has gone is noticed when something is written.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::future::{Future, pending};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -35,6 +35,16 @@ pub(crate) fn others_can_read(_: &Path) -> bool {
 /// Creates a file; one that is there already is an error.
 pub(crate) fn create_private_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).open(path)
+}
+
+/// Not known: hard links have to be told apart by their names.
+pub(crate) fn file_id(_: &Metadata) -> Option<(u64, u64)> {
+    None
+}
+
+/// Whether file systems usually take `A` and `a` for one name.
+pub(crate) fn folds_case() -> bool {
+    cfg!(windows)
 }
 
 /// Resolves on Ctrl-C.

@@ -1,9 +1,9 @@
 //! Linux, macOS and other Unix systems: signals, limits of the process, modes of files, and who still reads a pipe.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::future::{Future, pending};
 use std::io;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -62,6 +62,17 @@ pub(crate) fn others_can_read(path: &Path) -> bool {
 /// Creates a file that only its owner can read; one that is there already is an error.
 pub(crate) fn create_private_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// What tells a file from all others, whatever its name: its device and its number there.
+#[expect(clippy::unnecessary_wraps, reason = "elsewhere it is not known")]
+pub(crate) fn file_id(file: &Metadata) -> Option<(u64, u64)> {
+    Some((file.dev(), file.ino()))
+}
+
+/// Whether file systems usually take `A` and `a` for one name.
+pub(crate) fn folds_case() -> bool {
+    cfg!(target_vendor = "apple")
 }
 
 /// Resolves when a signal comes that asks the process to end; never where none can be heard.

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
 
-mod held_service;
+mod collisions;
 mod kills;
 mod post_stub;
 mod posts;

@@ -83,8 +83,15 @@ impl GoldenCase {
         }
     }
 
-    /// Returns the path of a module's recorded reply. The path for the tested module itself contains no
-    /// module name.
+    /// All files of the case, those that a recording or an acceptance would write included.
+    #[must_use]
+    pub fn files(self) -> Vec<String> {
+        let mut files = vec![self.input, self.expected, self.reply];
+        files.extend(self.part_replies.into_values());
+        files
+    }
+
+    /// Where the reply of a module is kept. That of the module itself has no name in it.
     pub(crate) fn reply_of(&self, module: &str, own: &str) -> String {
         if module == own {
             return self.reply.clone();
