@@ -1,6 +1,7 @@
 //! One chain of records: those of one owner and kind, each with the hash of the one before it. Drops from the beginning
 //! what is over the limits, and remembers the hash of the last that went, so that the rest can still be proven.
 
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 use sha2::{Digest, Sha256};
@@ -12,6 +13,10 @@ use crate::store::Retention;
 
 /// The most that one write removes, so that a lowered limit does not make it slow.
 const BATCH: i64 = 64;
+/// Removes the records of a chain that were dropped since it was last saved. The lower bound matters to PostgreSQL: with an
+/// upper bound alone, statistics from before the last few thousand drops make the planner expect all of those rows again,
+/// and it scans the whole table for each write.
+pub(super) const REMOVE_DROPPED: &str = "DELETE FROM audit WHERE chain = ?1 AND seq > ?2 AND seq <= ?3";
 /// A hash of nothing: what stands before the first record of a chain.
 pub(super) const ORIGIN: [u8; 32] = [0; 32];
 /// What comes first in every hash, so that it means nothing elsewhere.
@@ -35,6 +40,35 @@ pub(super) struct Chain {
     pub(super) dropped_payloads: i64,
     pub(super) dropped_since: Option<String>,
     pub(super) dropped_at: Option<String>,
+    /// Up to which record the table has none any more. Records after it that count as dropped go with [`save`](Self::save).
+    removed: i64,
+    /// Up to which record payloads went since the chain was read: [`Self::oldest`] may still have them.
+    payloads_gone: i64,
+    /// Records that are next to go, read ahead so that a batch does not ask for each of them.
+    oldest: VecDeque<OldestRecord>,
+}
+
+/// What has to be known of a record to drop it.
+struct OldestRecord {
+    seq: i64,
+    bytes: i64,
+    /// 0 if its payload has gone already.
+    payload_bytes: i64,
+    hash: Vec<u8>,
+}
+
+/// The columns of [`OldestRecord`].
+const OLDEST: &str = "seq, bytes, CASE WHEN payload IS NULL THEN 0 ELSE payload_bytes END, hash";
+
+impl OldestRecord {
+    fn read(row: &SqlRow) -> Result<Self, Problem> {
+        Ok(Self {
+            seq: row.integer(0)?,
+            bytes: row.integer(1)?,
+            payload_bytes: row.integer(2)?,
+            hash: row.blob(3)?,
+        })
+    }
 }
 
 /// What went with a write.
@@ -64,6 +98,9 @@ impl Chain {
             dropped_payloads: row.integer(9)?,
             dropped_since: row.maybe_text(10)?,
             dropped_at: row.maybe_text(11)?,
+            removed: row.integer(7)?,
+            payloads_gone: 0,
+            oldest: VecDeque::new(),
         })
     }
 
@@ -96,11 +133,14 @@ impl Chain {
             dropped_payloads: 0,
             dropped_since: None,
             dropped_at: None,
+            removed: 0,
+            payloads_gone: 0,
+            oldest: VecDeque::new(),
         })
     }
 
-    /// Makes room for an entry and appends it under `id`. The chain itself is kept with [`save`](Self::save), once for all that
-    /// is appended in one go.
+    /// Makes room for an entry and appends it under `id`. [`save`](Self::save) writes the chain and removes what was dropped,
+    /// once for all that is appended in one go.
     pub(super) fn append(
         &mut self,
         session: &mut dyn SqlSession,
@@ -172,60 +212,68 @@ impl Chain {
         let records = whole(retention.records / share).max(1);
         let bytes = whole(retention.bytes / share);
         let is_over = |kept: i64, held: i64| kept >= records || held.saturating_add(entry.bytes) > bytes;
-        if self.seq == self.dropped || !is_over(self.seq - self.dropped, self.bytes) {
-            return Ok(0);
-        }
         let before = self.dropped;
-        let oldest = "SELECT bytes, payload_bytes, payload IS NULL, hash FROM audit WHERE chain = ?1 ORDER BY seq LIMIT ?2";
-        session.each(oldest, &values![self.id, BATCH], &mut |row| {
-            if !is_over(self.seq - self.dropped, self.bytes) {
-                return Ok(ControlFlow::Break(()));
-            }
-            self.forget(row)?;
-            Ok(ControlFlow::Continue(()))
-        })?;
-        self.remove_dropped(session)?;
+        while self.dropped < self.seq
+            && self.dropped - before < BATCH
+            && is_over(self.seq - self.dropped, self.bytes)
+        {
+            let Some(record) = self.next_oldest(session)? else { break };
+            self.forget(record);
+        }
         Ok(self.dropped - before)
     }
 
-    /// Takes a row out of the counts: bytes, payload bytes, whether its payload has gone already, hash.
-    fn forget(&mut self, row: &SqlRow) -> Result<(), Problem> {
-        self.bytes -= row.integer(0)?;
-        if !row.is_true(2)? {
-            self.payload_bytes -= row.integer(1)?;
+    /// The oldest record that has not been dropped.
+    fn next_oldest(&mut self, session: &mut dyn SqlSession) -> Result<Option<OldestRecord>, Problem> {
+        if self.oldest.is_empty() {
+            let sql =
+                format!("SELECT {OLDEST} FROM audit WHERE chain = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3");
+            self.oldest =
+                all(session, &sql, &values![self.id, self.dropped, BATCH], OldestRecord::read)?.into();
         }
-        self.dropped_hash = row.blob(3)?;
-        self.dropped += 1;
-        Ok(())
+        Ok(self.oldest.pop_front())
     }
 
-    fn remove_dropped(&self, session: &mut dyn SqlSession) -> Result<(), Problem> {
-        let sql = "DELETE FROM audit WHERE chain = ?1 AND seq <= ?2";
-        session.execute(sql, &values![self.id, self.dropped]).map(drop)
+    /// Takes a record out of the counts.
+    fn forget(&mut self, record: OldestRecord) {
+        self.bytes -= record.bytes;
+        if record.seq > self.payloads_gone {
+            self.payload_bytes -= record.payload_bytes;
+        }
+        self.dropped_hash = record.hash;
+        self.dropped += 1;
+    }
+
+    /// Removes the records that were dropped since the last time: once for a batch, however many it dropped.
+    fn remove_dropped(&mut self, session: &mut dyn SqlSession) -> Result<(), Problem> {
+        if self.removed < self.dropped {
+            session.execute(REMOVE_DROPPED, &values![self.id, self.removed, self.dropped])?;
+            self.removed = self.dropped;
+        }
+        Ok(())
     }
 
     /// Drops the oldest records as long as they are of before a moment. Whoever does so has to append a record that says it,
     /// and such a record stays as long as it is the last: else there would always be a new one to write.
     pub(super) fn drop_older(&mut self, session: &mut dyn SqlSession, moment: &str) -> Result<i64, Problem> {
         let before = self.dropped;
-        let oldest = "SELECT bytes, payload_bytes, payload IS NULL, hash, ts, event FROM audit
-            WHERE chain = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
+        self.oldest.clear();
+        let oldest = format!(
+            "SELECT {OLDEST}, ts, event FROM audit WHERE chain = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3"
+        );
         // Page by page: usually the first record is young enough.
         let mut has_more = true;
         while has_more {
             let page = self.dropped;
-            session.each(oldest, &values![self.id, page, BATCH], &mut |row| {
+            session.each(&oldest, &values![self.id, page, BATCH], &mut |row| {
                 let is_last_note = self.dropped + 1 == self.seq && row.str(5) == Ok(SWEPT);
                 if is_last_note || row.str(4).is_ok_and(|ts| ts >= moment) {
                     return Ok(ControlFlow::Break(()));
                 }
-                self.forget(row)?;
+                self.forget(OldestRecord::read(row)?);
                 Ok(ControlFlow::Continue(()))
             })?;
             has_more = self.dropped - page == BATCH;
-        }
-        if self.dropped > before {
-            self.remove_dropped(session)?;
         }
         Ok(self.dropped - before)
     }
@@ -241,26 +289,36 @@ impl Chain {
         if entry.payload.is_none() || self.payload_bytes <= limit {
             return Ok(0);
         }
-        let (mut count, mut last) = (0, 0);
+        let (mut count, mut from, mut last) = (0, 0, 0);
+        // Records that were dropped a moment ago may still be in the table, and they count no more.
         let oldest =
-            "SELECT seq, payload_bytes FROM audit WHERE chain = ?1 AND payload IS NOT NULL AND seq < ?2
-             ORDER BY seq LIMIT ?3";
-        session.each(oldest, &values![self.id, self.seq, BATCH], &mut |row| {
+            "SELECT seq, payload_bytes FROM audit WHERE chain = ?1 AND payload IS NOT NULL AND seq > ?2 AND seq < ?3
+             ORDER BY seq LIMIT ?4";
+        session.each(oldest, &values![self.id, self.dropped, self.seq, BATCH], &mut |row| {
             if self.payload_bytes <= limit {
                 return Ok(ControlFlow::Break(()));
             }
             self.payload_bytes -= row.integer(1)?;
-            (count, last) = (count + 1, row.integer(0)?);
+            last = row.integer(0)?;
+            if count == 0 {
+                from = last;
+            }
+            count += 1;
             Ok(ControlFlow::Continue(()))
         })?;
-        let forget = "UPDATE audit SET payload = NULL WHERE chain = ?1 AND payload IS NOT NULL AND seq <= ?2";
-        session.execute(forget, &values![self.id, last])?;
-        self.dropped_payloads += count;
+        if count > 0 {
+            // Bounded below for the same reason as `REMOVE_DROPPED`.
+            let forget = "UPDATE audit SET payload = NULL WHERE chain = ?1 AND payload IS NOT NULL AND seq BETWEEN ?2 AND ?3";
+            session.execute(forget, &values![self.id, from, last])?;
+            self.payloads_gone = last;
+            self.dropped_payloads += count;
+        }
         Ok(count)
     }
 
-    /// Keeps where the chain ends now.
-    pub(super) fn save(&self, session: &mut dyn SqlSession) -> Result<(), Problem> {
+    /// Keeps where the chain ends now, and removes the records that were dropped.
+    pub(super) fn save(&mut self, session: &mut dyn SqlSession) -> Result<(), Problem> {
+        self.remove_dropped(session)?;
         let sql = "UPDATE audit_chains SET seq = ?2, hash = ?3, bytes = ?4, payload_bytes = ?5, dropped = ?6,
             dropped_hash = ?7, dropped_payloads = ?8, dropped_since = ?9, dropped_at = ?10 WHERE id = ?1";
         let values = values![

@@ -78,7 +78,7 @@ pub(super) fn append(
         gone.push(chain.append(session, id, entry, retention)?);
         chains.insert(name, chain);
     }
-    for chain in chains.values() {
+    for chain in chains.values_mut() {
         chain.save(session)?;
     }
     Ok((gone, id))
