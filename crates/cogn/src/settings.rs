@@ -266,6 +266,12 @@ impl Settings {
 }
 
 impl SettingOverrides {
+    /// Returns whether they name a model, a provider or its address.
+    #[must_use]
+    pub fn names_model(&self) -> bool {
+        self.provider.is_some() || self.model.is_some() || self.base_url.is_some()
+    }
+
     /// The options of runs among the overrides.
     fn run_settings(&self) -> Result<RunSettings, Failure> {
         let on = |flag: bool| flag.then_some(true);

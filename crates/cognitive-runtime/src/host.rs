@@ -200,8 +200,8 @@ impl Host {
 
     /// The same host for runs of one module with a model that their caller chose. The parts of the module keep theirs.
     #[must_use]
-    pub fn for_runs_of(&self, module: &str, provider: Arc<dyn Provider>) -> Self {
-        let mut host = Self { models: provider.into(), ..self.clone() };
+    pub fn for_runs_of(&self, module: &str, models: ModelChain) -> Self {
+        let mut host = Self { models, ..self.clone() };
         if host.of_module.contains_key(module)
             && let Some(own) = Arc::make_mut(&mut host.of_module).get_mut(module)
         {

@@ -79,11 +79,13 @@ impl ReplyWitness {
 
     /// Answers each module with its saved reply; where there is none it has nothing to say.
     #[must_use]
-    pub fn of_replies(replies: BTreeMap<String, String>) -> Self {
+    pub fn of_replies(replies: BTreeMap<String, String>) -> (Self, SeenReplies) {
         let replies = replies.into_iter().map(|(module, text)| (module, Replay::text(text)));
         let error = ProviderError::Unavailable("no reply is recorded".to_owned());
         let silence = Replay::pieces(Vec::new(), Some(error));
-        Self::new(Arc::new(Recorded { replies: replies.collect(), silence }))
+        let seen = SeenReplies::default();
+        let inner = Arc::new(Recorded { replies: replies.collect(), silence });
+        (Self { inner, seen: seen.clone() }, seen)
     }
 
     /// What was seen so far, by module.

@@ -16,9 +16,9 @@ mod platform;
 mod poll;
 #[cfg(feature = "ports")]
 mod ports;
+mod process;
 #[cfg(feature = "programs")]
 mod programs;
-mod process;
 mod random;
 mod registry;
 mod restate;
@@ -35,9 +35,9 @@ pub use poll::poll_now;
 pub use ports::{
     FolderModule, LoadedModule, MemoryAuditLog, MemoryContext, NamedModules, ScriptedProvider, module_folder,
 };
+pub use process::command;
 #[cfg(feature = "programs")]
 pub use programs::{FakeModel, FakeReply, FakeRequest, Finished, Home, Served};
-pub use process::command;
 pub use random::SeededRandom;
 pub use registry::{REGISTRY_PASSWORD, REGISTRY_USER, TestRegistry};
 pub use restate::TestRestate;

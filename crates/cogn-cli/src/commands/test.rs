@@ -2,15 +2,19 @@
 //! Judges nothing itself; the exit code is bad if anything failed.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use cogn::embedded::EmbeddedUse;
-use cogn::media::{HostMedia, MediaAccess};
-use cogn::settings::Settings;
+use cogn::media::MediaAccess;
+use cogn::settings::{OverrideScope, Settings};
+use cogn::stores::Stores;
+use cogn::wiring::HostParts;
 use cogn::{async_runtime, env_vars, out_file, wiring};
 use cognitive_contract::{ErrorCode, Failure};
 use cognitive_library::{Library, ModuleOrigin};
 use cognitive_testing::golden::{
-    self, AcceptedAnswers, GoldenCase, GoldenOptions, GoldenReport, ModuleReport, ReplySource, TestedFolder,
+    self, AcceptedAnswers, GoldenCase, GoldenOptions, GoldenReport, LiveHost, ModuleReport, ReplySource,
+    TestedFolder,
 };
 
 use super::fail;
@@ -164,40 +168,39 @@ fn in_ci(environment: &dyn Fn(&str) -> Option<String>) -> bool {
 }
 
 /// Replayed replies never wait; a model needs a provider and a runtime to wait in.
-fn run(
-    args: &TestArgs,
-    subjects: &[TestedFolder],
-    mut options: GoldenOptions,
-) -> Result<GoldenReport, Failure> {
+fn run(args: &TestArgs, subjects: &[TestedFolder], options: GoldenOptions) -> Result<GoldenReport, Failure> {
     if options.source == ReplySource::Recorded {
         return golden::run_recorded(subjects, &options);
     }
-    let scope = OverrideScope::Runs("");
-    let settings =
-        Settings::resolve(&args.provider.overrides(), &project::config()?, &wiring::environment, "")?;
-    options.run.timeout = settings.timeout;
-    options.run.seed = settings.seed;
-    options.run.max_output_tokens = settings.max_tokens;
-    options.run.thinking = settings.thinking;
-    options.run.reask = settings.reask;
-    let media = MediaAccess { document_reader: Some(project::this_program()), ..MediaAccess::default() };
-    options.media = Some(HostMedia::new(&settings.media, media)?);
-    let provider = wiring::provider(
-        &settings,
-        &wiring::environment,
-        EmbeddedUse::OneByOne,
-        Some(TerminalProgress::new(&Printer, false).fetch()),
-    )?;
+    let host = live_host(args, &options.library)?;
     let runtime = async_runtime::on_this_thread()?;
     // Fetching weights may have taken the signal over already, so somebody has to listen to it.
     runtime.block_on(async {
         tokio::select! {
-            report = golden::run(subjects, &options, Some(provider)) => report,
+            report = golden::run(subjects, &options, Some(host)) => report,
             _ = tokio::signal::ctrl_c() => {
                 Err(Failure::cancelled("the tests were cancelled by the user"))
             }
         }
     })
+}
+
+/// The host that asks models for the cases. The audit is for the work of people, not for tests.
+fn live_host(args: &TestArgs, library: &Library) -> Result<LiveHost, Failure> {
+    let overrides = args.provider.overrides();
+    let scope = OverrideScope::Runs("");
+    let settings = Settings::resolve(&overrides, &project::config()?, &wiring::environment, scope)?;
+    let screen = TerminalProgress::new(&Printer, false);
+    let models =
+        wiring::models(&settings, &wiring::environment, EmbeddedUse::OneByOne, Some(screen.fetch()))?;
+    let parts = HostParts {
+        modules: Arc::new(library.clone()),
+        models,
+        stores: Stores::default(),
+        media: MediaAccess { document_reader: Some(project::this_program()), ..MediaAccess::default() },
+    };
+    let host = wiring::host(&settings, parts)?;
+    Ok(LiveHost { host, options: settings.run_options(), is_chosen: overrides.names_model() })
 }
 
 fn write_junit(path: &Path, report: &GoldenReport) -> Result<(), String> {

@@ -193,7 +193,8 @@ fn remove(args: &TrustArgs, printer: &Printer) -> Result<Exit, Failure> {
 
 /// The file of a folder, judged by the record alone.
 fn read(folder: &Path, home: &Path) -> Result<ProjectFile, Failure> {
-    let layers = Layers::read(folder, Some(home), &Vouching::default(), &wiring::environment).map_err(unusable)?;
+    let layers =
+        Layers::read(folder, Some(home), &Vouching::default(), &wiring::environment).map_err(unusable)?;
     layers.project.ok_or_else(|| {
         Failure::misconfigured(format!("there is no `{PROJECT_FILE}` in: `{}`", folder.display()))
             .suggest("There is nothing to trust; your own settings are in `~/.cognitive/config.yaml`")

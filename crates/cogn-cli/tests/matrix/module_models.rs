@@ -60,7 +60,14 @@ impl Services {
     }
 
     /// Runs a module on a surface and returns which services were asked: `default`, `own` or both.
-    fn asked(&self, home: &Home, surface: Surface, module: &str, more: &[(&str, &str)], flags: &[&str]) -> String {
+    fn asked(
+        &self,
+        home: &Home,
+        surface: Surface,
+        module: &str,
+        more: &[(&str, &str)],
+        flags: &[&str],
+    ) -> String {
         self.default.forget();
         self.own.forget();
         let environment = self.environment();
@@ -141,7 +148,11 @@ fn an_untrusted_project_moves_no_input_on_any_surface() {
         // With trust the file decides.
         if project.starts_with("modules: {words: {provider") {
             let trust = [("COGN_TRUST_PROJECT", "1")];
-            assert_eq!(services.asked(&home, Surface::ServeSync, "words", &trust, &[]), "default", "{project}");
+            assert_eq!(
+                services.asked(&home, Surface::ServeSync, "words", &trust, &[]),
+                "default",
+                "{project}"
+            );
         }
     }
 }

@@ -210,9 +210,9 @@ fn agent(home: &Home, ask: &Ask<'_>) -> Value {
     lines.next().unwrap().unwrap();
     writeln!(input, r#"{{"jsonrpc":"2.0","method":"notifications/initialized"}}"#).unwrap();
     writeln!(input, "{}", tool_call(ask)).unwrap();
-    let answer = lines.map(Result::unwrap).find(|line| {
-        serde_json::from_str::<Value>(line).is_ok_and(|value| value["id"] == json!(1))
-    });
+    let answer = lines
+        .map(Result::unwrap)
+        .find(|line| serde_json::from_str::<Value>(line).is_ok_and(|value| value["id"] == json!(1)));
     drop(input);
     child.wait().unwrap();
     let answer: Value = serde_json::from_str(&answer.unwrap()).unwrap();
@@ -221,8 +221,7 @@ fn agent(home: &Home, ask: &Ask<'_>) -> Value {
 
 fn agent_over_http(home: &Home, ask: &Ask<'_>) -> Value {
     let server = server(home, ask);
-    let headers =
-        [("accept", "application/json, text/event-stream"), ("mcp-protocol-version", "2025-06-18")];
+    let headers = [("accept", "application/json, text/event-stream"), ("mcp-protocol-version", "2025-06-18")];
     let mut connection = std::net::TcpStream::connect(&server.address).unwrap();
     let length = INITIALIZE.len();
     let head = format!(
@@ -242,7 +241,9 @@ fn agent_over_http(home: &Home, ask: &Ask<'_>) -> Value {
     let _ = server.ask("POST /mcp", &headers, told);
     let (_, body) = server.ask("POST /mcp", &headers, &tool_call(ask));
     let answers = body.lines().map(|line| line.strip_prefix("data: ").unwrap_or(line));
-    let answer = answers.filter_map(|line| serde_json::from_str::<Value>(line).ok()).find(|value| value["id"] == json!(1));
+    let answer = answers
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .find(|value| value["id"] == json!(1));
     result_of(&answer.unwrap_or_else(|| panic!("{body}")))
 }
 

@@ -102,7 +102,7 @@ impl<'a> ModelSources<'a> {
     /// The models of `providers`, unless a flag, the environment or the module names one: that one is asked alone.
     pub(super) fn rungs(&self, own: Option<&ModuleConfig>) -> Result<Vec<RungChoice>, Failure> {
         let Self { args, config, environment, .. } = *self;
-        let typed = args.provider.is_some() || args.model.is_some() || args.base_url.is_some();
+        let typed = args.names_model();
         let set = [env_vars::PROVIDER, env_vars::MODEL].iter().any(|name| environment(name).is_some());
         if typed || set || own.is_some_and(names_model) {
             return Ok(Vec::new());

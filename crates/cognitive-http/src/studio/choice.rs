@@ -60,7 +60,7 @@ impl Shared {
                 None => Arc::clone(&shared.host),
                 Some(model) => {
                     let provider = shared.models.provider(&model)?;
-                    Arc::new(shared.host.for_runs_of(&chosen.manifest.name, provider))
+                    Arc::new(shared.host.for_runs_of(&chosen.manifest.name, provider.into()))
                 }
             };
             if !is_recorded {

@@ -28,5 +28,5 @@ pub use junit::to_junit;
 pub use recordings::Recordings;
 pub use report::{GoldenReport, GoldenResult, GoldenStatus, ModuleReport, ModuleTrouble};
 pub use runner::{
-    Answers, GoldenOptions, ReplySource, TestedFolder, run, run_case, run_recorded, write_accepted,
+    Answers, GoldenOptions, LiveHost, ReplySource, TestedFolder, run, run_case, run_recorded, write_accepted,
 };

@@ -7,9 +7,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-use cogn::media::HostMedia;
 use cognitive_contract::policy::{Caller, invocation_refusal};
-use cognitive_contract::ports::{ModuleSource, NullSink, Provider};
+use cognitive_contract::ports::{ModuleSource, NullSink};
 use cognitive_contract::{ErrorCode, Failure, Module};
 use cognitive_library::{Folder, Library, formats, load};
 use cognitive_runtime::host::RunInput;
@@ -51,38 +50,55 @@ pub struct GoldenOptions {
     pub source: ReplySource,
     /// Set to measure coverage of the passing cases.
     pub coverage: bool,
-    /// The options of each run, such as its time limit.
-    pub run: RunOptions,
     /// Set to accept unexpected answers as the new expectation; selects which answers.
     pub accept: Option<AcceptedAnswers>,
     /// The library with the modules that a tested module is composed of.
     pub library: Library,
-    /// The media that a model gets. A recorded reply was written with them, and needs none.
-    pub media: Option<HostMedia>,
 }
 
-/// The source of the replies of a case, with its provider.
+/// The host that asks models, and the options of its runs.
+#[derive(Clone)]
+pub struct LiveHost {
+    /// The host. Its modules are replaced by the tested ones.
+    pub host: Host,
+    /// The options of each run, such as its time limit.
+    pub options: RunOptions,
+    /// Set if the model was chosen for these very runs: it then answers for the tested module, whatever is configured for it.
+    pub is_chosen: bool,
+}
+
+impl LiveHost {
+    /// The host for the cases of one module.
+    fn host_for(&self, modules: TestedModule) -> Host {
+        let name = modules.tested.manifest.name.clone();
+        let mut host = self.host.clone();
+        host.modules = Arc::new(modules);
+        if self.is_chosen { host.for_runs_of(&name, host.models.clone()) } else { host }
+    }
+}
+
+/// The source of the replies of a case, with the host that asks for them.
 #[derive(Clone)]
 pub enum Answers {
     /// The reply file of the case.
     Recorded,
     /// A model.
-    Live(Arc<dyn Provider>),
+    Live(Box<LiveHost>),
     /// A model; its reply is recorded next to the case.
-    Record(Arc<dyn Provider>),
+    Record(Box<LiveHost>),
 }
 
 impl Answers {
-    /// Pairs a source with the provider it needs; E4001 if it is missing.
-    pub fn new(source: ReplySource, provider: Option<Arc<dyn Provider>>) -> Result<Self, Failure> {
-        let provider = provider.ok_or_else(|| {
+    /// Pairs a source with the host it needs; E4001 if it is missing.
+    pub fn new(source: ReplySource, host: Option<LiveHost>) -> Result<Self, Failure> {
+        let host = host.map(Box::new).ok_or_else(|| {
             Failure::new(ErrorCode::ProviderUnavailable, "no provider is configured")
                 .suggest("Leave out `--live` and `--record` to replay the recorded replies")
         });
         match source {
             ReplySource::Recorded => Ok(Self::Recorded),
-            ReplySource::Live => provider.map(Self::Live),
-            ReplySource::Record => provider.map(Self::Record),
+            ReplySource::Live => host.map(Self::Live),
+            ReplySource::Record => host.map(Self::Record),
         }
     }
 }
@@ -91,9 +107,9 @@ impl Answers {
 pub async fn run(
     subjects: &[TestedFolder],
     options: &GoldenOptions,
-    provider: Option<Arc<dyn Provider>>,
+    host: Option<LiveHost>,
 ) -> Result<GoldenReport, Failure> {
-    let answers = Answers::new(options.source, provider)?;
+    let answers = Answers::new(options.source, host)?;
     let mut report = GoldenReport::default();
     for subject in subjects {
         report.modules.push(run_module(subject, options, &answers).await);
@@ -103,7 +119,7 @@ pub async fn run(
 
 /// Runs all cases with recorded replies, for synchronous callers.
 pub fn run_recorded(subjects: &[TestedFolder], options: &GoldenOptions) -> Result<GoldenReport, Failure> {
-    let options = GoldenOptions { source: ReplySource::Recorded, media: None, ..options.clone() };
+    let options = GoldenOptions { source: ReplySource::Recorded, ..options.clone() };
     finish(run(subjects, &options, None)).unwrap_or_else(|| {
         Err(Failure::new(ErrorCode::InternalError, "a recorded reply waited for something"))
     })
@@ -169,13 +185,20 @@ async fn judge(
         return GoldenResult::new(&case.name, GoldenStatus::Broken(no_expectation(case)));
     }
     let recorded_for: Vec<String> = replies.keys().cloned().collect();
-    let witness = Arc::new(match answers {
-        Answers::Recorded => ReplyWitness::of_replies(replies),
-        Answers::Live(provider) | Answers::Record(provider) => ReplyWitness::new(Arc::clone(provider)),
-    });
-    let envelope = answer(module, input, Arc::clone(&witness), options).await;
+    let modules = TestedModule { tested: Arc::clone(module), others: options.library.clone() };
+    let (host, seen, run) = match answers {
+        Answers::Recorded => {
+            let (replay, seen) = ReplyWitness::of_replies(replies);
+            (Host::new(Arc::new(modules), Arc::new(replay)), seen, RunOptions::default())
+        }
+        Answers::Live(live) | Answers::Record(live) => {
+            let (host, seen) = live.host_for(modules).watched();
+            (host, seen, live.options.clone())
+        }
+    };
+    let envelope = answer(&host, module, input, run).await;
     let (judged, not_accepted) = verdict(case, expected.as_ref(), &envelope, options);
-    let seen = witness.seen();
+    let seen = seen.all();
     let mut recorded = false;
     let status = match answers {
         Answers::Live(_) => judged,
@@ -250,25 +273,14 @@ fn record(
     Ok(!seen.is_empty())
 }
 
-async fn answer(
-    module: &Arc<Module>,
-    input: Value,
-    provider: Arc<ReplyWitness>,
-    options: &GoldenOptions,
-) -> Value {
-    let modules = TestedModule { tested: Arc::clone(module), others: options.library.clone() };
-    let mut host = Host::new(Arc::new(modules), provider);
-    if let Some(media) = &options.media {
-        media.give_to(&mut host);
-    }
-    let mut options = options.run.clone();
+async fn answer(host: &Host, module: &Module, input: Value, mut options: RunOptions) -> Value {
     // A case is about the module, not about who may run it.
     if invocation_refusal(&module.manifest, Caller::User).is_some() {
         options.caller = Caller::Agent;
     }
     let request =
         RunRequest { module: module.manifest.name.as_str().into(), input: RunInput::Json(input), options };
-    let envelope = cognitive_runtime::run(&host, request, &mut NullSink).await;
+    let envelope = cognitive_runtime::run(host, request, &mut NullSink).await;
     serde_json::to_value(envelope).unwrap_or_default()
 }
 

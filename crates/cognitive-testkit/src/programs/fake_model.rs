@@ -148,7 +148,8 @@ fn read(reader: &mut BufReader<&TcpStream>) -> std::io::Result<Option<FakeReques
 
 fn write_whole(mut stream: &TcpStream, status: u16, media_type: &str, body: &str) -> std::io::Result<()> {
     let length = body.len();
-    let head = format!("HTTP/1.1 {status} X\r\ncontent-type: {media_type}\r\ncontent-length: {length}\r\n\r\n");
+    let head =
+        format!("HTTP/1.1 {status} X\r\ncontent-type: {media_type}\r\ncontent-length: {length}\r\n\r\n");
     stream.write_all(format!("{head}{body}").as_bytes())?;
     stream.flush()
 }
