@@ -11,26 +11,68 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::support::{ANSWER, Script, Server, ask, client, endless, head, json_of, roomy};
+use crate::support::{ANSWER, Script, Server, ask, client, endless, head, json_of, roomy, time_passes};
+
+/// A limit that no test waits for, and what lets it pass.
+const LIMIT: Duration = Duration::from_hours(1);
+const BEYOND: Duration = Duration::from_hours(2);
+
+/// A connection on which this was sent.
+async fn sending(server: &Server, bytes: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    stream.write_all(bytes).await.unwrap();
+    stream
+}
+
+/// The head of what comes next.
+async fn until_blank_line(stream: &mut TcpStream) -> String {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.unwrap());
+    }
+    String::from_utf8(head).unwrap()
+}
+
+/// What comes until the server closes the connection.
+async fn until_closed(mut stream: TcpStream) -> String {
+    let mut heard = Vec::new();
+    let _ = stream.read_to_end(&mut heard).await;
+    String::from_utf8(heard).unwrap()
+}
 
 // A connection that says nothing, or not enough, is closed: at its beginning and between two requests.
 #[tokio::test]
 async fn slow_headers_are_not_waited_for() {
     let mut config = roomy();
-    config.read_timeout = Duration::from_millis(50);
+    config.read_timeout = LIMIT;
     let server = Server::start(&Script::free(&ANSWER), "both", config).await;
-    assert_eq!(server.raw(b"").await, "");
-    assert!(!server.raw(b"GET /health HTTP/1.1\r\nhos").await.contains("200 OK"));
-    let kept = server.raw(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
-    assert!(kept.starts_with("HTTP/1.1 200 OK"), "{kept}");
+    let silent = sending(&server, b"").await;
+    let torn = sending(&server, b"GET /health HTTP/1.1\r\nhos").await;
+    let mut kept = sending(&server, b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"}") {
+        assert!(kept.read_buf(&mut answer).await.unwrap() > 0);
+    }
+    assert!(answer.starts_with(b"HTTP/1.1 200 OK"), "{}", String::from_utf8_lossy(&answer));
+    server.is_up_to_date().await;
+    time_passes(BEYOND).await;
+    assert_eq!(until_closed(silent).await, "");
+    assert!(!until_closed(torn).await.contains("200 OK"));
+    assert_eq!(until_closed(kept).await, "");
 }
 
 #[tokio::test]
 async fn slow_bodies_are_not_waited_for() {
     let mut config = roomy();
-    config.read_timeout = Duration::from_millis(50);
+    config.read_timeout = LIMIT;
     let server = Server::start(&Script::free(&ANSWER), "both", config).await;
-    let answer = server.raw(format!("{}{{\"te", head(100, "")).as_bytes()).await;
+    let mut torn = sending(&server, head(100, "expect: 100-continue\r\n").as_bytes()).await;
+    // Said when the server begins to wait for the body.
+    assert!(until_blank_line(&mut torn).await.starts_with("HTTP/1.1 100 "));
+    torn.write_all(b"{\"te").await.unwrap();
+    server.is_up_to_date().await;
+    time_passes(BEYOND).await;
+    let answer = until_blank_line(&mut torn).await;
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
     assert!(answer.contains("cogn-error-code: E2002\r\n"), "{answer}");
 }

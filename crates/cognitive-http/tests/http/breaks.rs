@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::support::{ANSWER, Script, Server, ask, client, events, json_of, roomy};
+use crate::support::{ANSWER, Script, Server, ask, client, events, json_of, roomy, time_passes};
 
 /// Reads a stream until it holds so many events, and what was read.
 pub(crate) async fn read_events(response: &mut reqwest::Response, count: usize) -> String {
@@ -166,9 +166,16 @@ async fn s_18_a_client_can_end_the_run_of_its_stream() {
 async fn stream_022_a_stream_that_is_too_long_is_ended() {
     let script = Script::with_leave(&ANSWER, 2);
     let mut config = roomy();
-    config.stream_limit = Duration::from_millis(30);
+    config.stream_limit = Duration::from_hours(1);
+    config.call_timeout = Duration::from_hours(24);
     let server = Server::start(&script, "both", config).await;
-    let body = ask(&server, "text/event-stream").send().await.unwrap().text().await.unwrap();
+    let mut response = ask(&server, "text/event-stream").send().await.unwrap();
+    let mut body = String::new();
+    while !body.contains("is sh") {
+        body.push_str(std::str::from_utf8(&response.chunk().await.unwrap().unwrap()).unwrap());
+    }
+    time_passes(Duration::from_hours(2)).await;
+    body.push_str(&response.text().await.unwrap());
     let last = events(&body).pop().unwrap();
     assert_eq!((last.name.as_str(), &last.data["error"]["code"]), ("error", &json!("E2011")));
     assert_eq!(last.data["partial_data"]["rationale"], "It is sh");
@@ -198,7 +205,9 @@ async fn a_server_that_stops_ends_every_stream_in_order() {
 #[tokio::test]
 async fn a_server_that_stops_lets_streams_finish() {
     let script = Script::with_leave(&ANSWER, 1);
-    let mut server = Server::start(&script, "both", roomy()).await;
+    let mut config = roomy();
+    config.drain = Duration::from_hours(1);
+    let mut server = Server::start(&script, "both", config).await;
     let stream = ask(&server, "application/x-ndjson").send().await.unwrap();
     script.until_open(1).await;
     server.stop();

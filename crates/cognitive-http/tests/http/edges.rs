@@ -62,7 +62,7 @@ async fn an_address_may_have_so_many_connections() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(std::time::Duration::from_secs(5), free).await.unwrap();
+    tokio::time::timeout(cognitive_testkit::PATIENCE, free).await.unwrap();
 }
 
 // S-19: a page cannot set headers of a WebSocket, so it shows its key among the subprotocols. It is never sent back.

@@ -8,7 +8,7 @@ use cognitive_contract::{Failure, Module};
 use cognitive_library::ModuleCache;
 use serde_json::Value;
 
-use crate::support::{ANSWER, Script, Server, client, json_of, roomy, shelf};
+use crate::support::{ANSWER, Script, Server, client, json_of, roomy, shelf, time_passes};
 
 /// Modules that count what is done with them.
 struct Counted {
@@ -54,9 +54,7 @@ async fn told(server: &Server, path: &str) -> Value {
 /// Lets the last look at the folders grow old, so that the next request looks again. A look is good for a second, or for ten
 /// times what it took.
 async fn wait_until_stale() {
-    tokio::time::pause();
-    tokio::time::advance(std::time::Duration::from_mins(10)).await;
-    tokio::time::resume();
+    time_passes(std::time::Duration::from_mins(10)).await;
 }
 
 // Growth B, C: each module is read once for the list and once for the description, and again only when it changed. None of

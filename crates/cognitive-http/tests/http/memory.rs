@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cognitive_testkit::PATIENCE;
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -10,7 +11,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use crate::frames::Raw;
 use crate::streams::{hear, say, socket};
-use crate::support::{ANSWER, Script, Server, ask, client, endless, head, json_of, roomy};
+use crate::support::{ANSWER, Script, Server, ask, client, endless, head, json_of, roomy, time_passes};
 
 /// A body of so many bytes, of small values.
 fn values(piece: &str, bytes: usize) -> String {
@@ -151,14 +152,22 @@ async fn h2_a_message_above_the_limit_closes_with_1009_before_it_is_sent() {
 #[tokio::test]
 async fn h2_a_message_that_does_not_arrive_is_not_waited_for() {
     let mut config = roomy();
-    config.read_timeout = Duration::from_millis(50);
+    config.read_timeout = Duration::from_hours(1);
+    config.heartbeat = Duration::from_hours(24);
     let server = Server::start(&Script::free(&ANSWER), "both", config).await;
+    let mut quiet = socket(&server).await;
     let mut raw = Raw::open(&server).await;
     raw.send(0x01, b"{").await;
+    // The answer to a ping says that everything before it was read.
+    raw.send(0x89, b"").await;
+    let mut pong = [0; 2];
+    raw.0.read_exact(&mut pong).await.unwrap();
+    assert_eq!(pong, [0x8a, 0]);
+    time_passes(Duration::from_hours(2)).await;
     let mut heard = Vec::new();
     raw.0.read_to_end(&mut heard).await.unwrap();
     assert!(heard.ends_with(b"the message did not arrive in time"), "{heard:?}");
-    let mut quiet = socket(&server).await;
+    // Between messages a socket may be quiet for longer.
     say(&mut quiet, &json!({ "type": "ping" })).await;
     assert_eq!(hear(&mut quiet).await, json!({ "type": "pong" }));
 }
@@ -181,7 +190,7 @@ async fn s03_a_socket_that_takes_nothing_is_closed_like_any_other_connection() {
     // Whoever reads now finds the rest and then the end.
     let mut heard = Vec::new();
     let rest = raw.0.read_to_end(&mut heard);
-    assert!(tokio::time::timeout(Duration::from_secs(20), rest).await.is_ok(), "the socket is still open");
+    assert!(tokio::time::timeout(PATIENCE, rest).await.is_ok(), "the socket is still open");
 }
 
 // S2: when all streams together have used up their memory, the one that nobody reads is told so at its end.
@@ -190,7 +199,8 @@ async fn s02_a_stream_that_nobody_reads_is_given_up_for_the_others() {
     let script = endless();
     let mut config = roomy();
     config.live_streams = 2 << 20;
-    config.write_timeout = Duration::from_secs(20);
+    config.write_timeout = Duration::from_hours(1);
+    config.stream_limit = Duration::from_hours(1);
     let server = Server::start(&script, "both", config).await;
     let lazy = TcpSocket::new_v4().unwrap();
     lazy.set_recv_buffer_size(4 << 10).unwrap();

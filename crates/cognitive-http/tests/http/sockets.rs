@@ -12,7 +12,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
 use crate::frames::Raw;
 use crate::streams::{hear, say, socket};
-use crate::support::{ANSWER, Script, Server, endless, roomy};
+use crate::support::{ANSWER, Script, Server, endless, roomy, time_passes};
 
 fn run(id: impl Into<Value>) -> Value {
     json!({ "type": "run", "id": id.into(), "module": "words", "input": { "text": "a" } })
@@ -79,10 +79,20 @@ async fn a_socket_without_a_sign_of_life_is_closed() {
     assert!(heard.starts_with(&[0x89, 0]), "it is asked first: {heard:?}");
     let goodbye = [&1008_u16.to_be_bytes()[..], b"no sign of life"].concat();
     assert!(heard.ends_with(&goodbye), "{heard:?}");
-    // Another that answers pings, as every client does by itself, stays.
+    // Another that answers pings, as every client does by itself, stays. The clock waits for its answers.
+    let hour = Duration::from_hours(1);
+    let mut config = roomy();
+    config.heartbeat = hour;
+    let server = Server::start(&Script::free(&ANSWER), "both", config).await;
     let mut alive = socket(&server).await;
+    // A server that answers waits for the next message.
+    say(&mut alive, &json!({ "type": "ping" })).await;
+    assert_eq!(hear(&mut alive).await, json!({ "type": "pong" }));
     for _ in 0..50 {
+        server.is_up_to_date().await;
+        time_passes(hour).await;
         assert!(matches!(alive.next().await.unwrap().unwrap(), Message::Ping(_)));
+        alive.flush().await.unwrap();
     }
     say(&mut alive, &json!({ "type": "ping" })).await;
     assert_eq!(hear(&mut alive).await, json!({ "type": "pong" }));
@@ -165,7 +175,9 @@ async fn s_05_runs_on_a_socket_have_a_trace() {
 #[tokio::test]
 async fn a_socket_that_talks_while_the_server_stops_hears_every_run_end() {
     let script = Script::with_leave(&ANSWER, 0);
-    let mut server = Server::start(&script, "both", roomy()).await;
+    let mut config = roomy();
+    config.drain = Duration::from_hours(1);
+    let mut server = Server::start(&script, "both", config).await;
     let mut socket = socket(&server).await;
     say(&mut socket, &run(1)).await;
     let mut opened = hear(&mut socket).await;

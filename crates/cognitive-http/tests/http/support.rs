@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use cognitive_contract::ports::{
     CallSink, DecodeMode, ModelCall, ModelEnd, ModuleSource, PortFuture, Provider, ProviderError, Usage,
@@ -188,6 +189,12 @@ impl Server {
         String::from_utf8(answer).unwrap()
     }
 
+    /// Waits until it has seen all that was sent before: connections are taken in their order, and one thread does everything.
+    pub(crate) async fn is_up_to_date(&self) {
+        let answer = self.raw(b"GET /ready HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await;
+        assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    }
+
     /// Asks it to stop, as a signal would.
     pub(crate) fn stop(&mut self) {
         let _ = self.stop.take().unwrap().send(());
@@ -208,6 +215,14 @@ pub(crate) fn endless() -> Arc<Script> {
     pieces.extend(std::iter::repeat_n("x".repeat(512 << 10), 24));
     let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
     Script::with_leave(&pieces, 24)
+}
+
+/// Lets so much time pass on the clock of the runtime, in a moment. A limit of hours fires exactly where a test says so, and never
+/// because the machine is slow.
+pub(crate) async fn time_passes(time: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
 }
 
 /// Limits that no test meets by accident.

@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use cognitive_contract::span::{Span, SpanSink};
-use cognitive_net::{SpanExporter, span_exporter};
+use cognitive_net::{SpanExporter, SpanWorker, span_exporter};
+use cognitive_testkit::SilentAddress;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -38,11 +39,12 @@ async fn collector() -> (String, JoinHandle<(String, Value)>) {
     (address, batch)
 }
 
-/// An exporter that tells how many spans it was given: an answer is over only after its client has it.
+/// An exporter that tells how many spans it was given: an answer is over only after its client has it. Its worker begins when all
+/// spans are there, so that they are one batch, however far apart they were.
 struct Counted {
     exporter: Arc<SpanExporter>,
     count: watch::Sender<usize>,
-    worker: Mutex<Option<JoinHandle<()>>>,
+    worker: Mutex<Option<SpanWorker>>,
 }
 
 impl SpanSink for Counted {
@@ -57,18 +59,29 @@ impl SpanSink for Counted {
 }
 
 impl Counted {
+    /// Has the spans sent from now on.
+    fn start(&self) -> JoinHandle<()> {
+        let worker = self.worker.lock().unwrap().take().unwrap();
+        tokio::spawn(worker.run())
+    }
+
+    /// Waits for so many spans.
+    async fn given(&self, count: usize) {
+        self.count.subscribe().wait_for(|found| *found == count).await.unwrap();
+    }
+
     /// Waits for so many spans and until all of them were sent.
     async fn sent(&self, count: usize) {
-        self.count.subscribe().wait_for(|found| *found == count).await.unwrap();
+        self.given(count).await;
+        let worker = self.start();
         self.exporter.stop().await;
-        let worker = self.worker.lock().unwrap().take().unwrap();
         worker.await.unwrap();
     }
 }
 
 async fn traced(address: &str, script: &Arc<Script>) -> (Server, Arc<Counted>) {
     let (exporter, worker) = span_exporter(address).unwrap();
-    let worker = Mutex::new(Some(tokio::spawn(worker.run())));
+    let worker = Mutex::new(Some(worker));
     let counted = Arc::new(Counted { exporter, count: watch::Sender::new(0), worker });
     let mut config = roomy();
     config.spans = Some(Arc::clone(&counted) as Arc<dyn SpanSink>);
@@ -212,15 +225,15 @@ async fn s_05_a_run_on_a_socket_has_its_place_in_its_own_trace() {
 // A collector that is away costs its spans, and nothing else.
 #[tokio::test]
 async fn a_collector_that_is_away_is_not_missed() {
-    let address = {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        format!("http://{}", listener.local_addr().unwrap())
-    };
-    let (server, collected) = traced(&address, &Script::free(&ANSWER)).await;
+    let silent = SilentAddress::take();
+    let (server, collected) = traced(&format!("http://{}", silent.address()), &Script::free(&ANSWER)).await;
+    let worker = collected.start();
     for _ in 0..3 {
         assert_eq!(ask(&server, "application/json").send().await.unwrap().status(), 200);
     }
-    collected.sent(9).await;
+    collected.given(9).await;
+    collected.exporter.stop().await;
+    worker.await.unwrap();
     assert_eq!(collected.lost(), 9);
     let metrics = client().get(server.url("/metrics")).send().await.unwrap().text().await.unwrap();
     assert!(metrics.contains("cogn_spans_lost_total 9\n"), "{metrics}");
