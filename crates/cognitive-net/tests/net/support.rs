@@ -10,6 +10,7 @@ use cognitive_contract::ports::{
 };
 use cognitive_net::{Kind, Pause, ProviderConfig, Proxies, Secret, provider};
 use cognitive_schema::{ProviderSchema, SchemaTarget};
+use cognitive_testkit::PATIENCE;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -136,7 +137,9 @@ struct State {
     script: Mutex<Vec<Act>>,
     seen: Mutex<Vec<Request>>,
     connections: Mutex<usize>,
-    /// Notified when the client closes a connection that the server left open.
+    /// Told when the server has said all that it says on a connection, and leaves it open.
+    stalls: Notify,
+    /// Told when a connection that the server left open was closed by the client.
     left: Notify,
 }
 
@@ -150,6 +153,7 @@ impl Server {
             script: Mutex::new(script),
             seen: Mutex::default(),
             connections: Mutex::new(0),
+            stalls: Notify::new(),
             left: Notify::new(),
         });
         let shared = Arc::clone(&state);
@@ -172,7 +176,12 @@ impl Server {
 
     /// Waits until the client has closed a connection that the server left open.
     pub(crate) async fn client_left(&self) -> bool {
-        tokio::time::timeout(Duration::from_secs(2), self.state.left.notified()).await.is_ok()
+        tokio::time::timeout(PATIENCE, self.state.left.notified()).await.is_ok()
+    }
+
+    /// Waits until the server has said all that it says, and leaves the connection open.
+    pub(crate) async fn stalls(&self) {
+        self.state.stalls.notified().await;
     }
 }
 
@@ -203,7 +212,8 @@ async fn serve(mut stream: TcpStream, state: Arc<State>) {
                 return;
             }
             Then::Stall | Then::Repeat => {
-                // Zero bytes, or an error: the client has disconnected.
+                state.stalls.notify_one();
+                // Zero bytes, or an error: the client is gone.
                 while matches!(stream.read(&mut [0; 64]).await, Ok(1..)) {}
                 state.left.notify_one();
                 return;

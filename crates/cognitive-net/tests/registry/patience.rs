@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cognitive_net::Proxies;
 use cognitive_net::registry::OciClient;
+use cognitive_testkit::SilentAddress;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 
@@ -107,10 +108,9 @@ fn a_blob_may_take_its_time_while_it_moves_and_a_manifest_may_not() {
 #[test]
 fn a_registry_that_is_not_there_says_so() {
     run(async {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let host = listener.local_addr().unwrap().to_string();
-        drop(listener);
-        let client = OciClient::new(&host, None, false).unwrap().with_proxies(Proxies::None);
+        let silent = SilentAddress::take();
+        let client =
+            OciClient::new(&silent.address().to_string(), None, false).unwrap().with_proxies(Proxies::None);
         let error = error_of(client.manifest(REPOSITORY, "1.0").await);
         assert_eq!(error["message"], "nothing answers there: `127.0.0.1`");
         // A server without TLS, contacted with TLS.
