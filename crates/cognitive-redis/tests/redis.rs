@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use cognitive_http::{ServerWord, SharedState as _, SharedStream};
 use cognitive_redis::RedisState;
-use cognitive_testkit::TestRedis;
+use cognitive_testkit::{PATIENCE, TestRedis};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
@@ -17,13 +17,20 @@ async fn s_29_a_minute_holds_so_many_runs_over_all_servers() {
         RedisState::connect(&redis.address(), None).await.unwrap(),
         RedisState::connect(&redis.address(), None).await.unwrap(),
     ];
-    let mut taken = 0;
+    let (mut taken, started) = (0, Instant::now());
     for number in 0..300 {
         let wait = servers[number % 3].take_run("ann", MINUTE / 60, MINUTE).await.unwrap();
-        taken += usize::from(wait.is_ok());
+        taken += u64::from(wait.is_ok());
     }
-    assert!((60..=63).contains(&taken), "{taken}");
-    let wait = servers[0].take_run("ann", MINUTE / 60, MINUTE).await.unwrap().unwrap_err();
+    // One more with every second that it took.
+    let allowed = 60 + started.elapsed().as_secs();
+    assert!((60..=allowed + 3).contains(&taken), "{taken} of {allowed}");
+    // A moment ago there may have been one more.
+    let wait = loop {
+        if let Err(wait) = servers[0].take_run("ann", MINUTE / 60, MINUTE).await.unwrap() {
+            break wait;
+        }
+    };
     assert!(wait <= Duration::from_secs(1), "{wait:?}");
     servers[1].give_back("ann", MINUTE / 60).await.unwrap();
     servers[2].take_run("ann", MINUTE / 60, MINUTE).await.unwrap().unwrap();
@@ -90,7 +97,7 @@ async fn a_redis_that_stands_still_is_said_in_time() {
     redis.freeze();
     let started = Instant::now();
     state.take_run("ann", MINUTE / 60, MINUTE).await.unwrap_err();
-    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    assert!(started.elapsed() < PATIENCE, "{:?}", started.elapsed());
     redis.thaw();
     drop(redis);
     assert!(RedisState::connect("redis+unix:///nowhere/redis.sock", None).await.is_err());

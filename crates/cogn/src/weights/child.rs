@@ -92,9 +92,19 @@ mod tests {
         assert!(Command::new("mkfifo").arg(&pipe).status().await.unwrap().success());
         // The grandchild holds the pipe open for as long as it lives; the pipe ends with it.
         let script = format!("sleep 600 > '{}' & wait", pipe.display());
-        let reader = tokio::task::spawn_blocking(move || std::fs::read(pipe));
-        assert!(matches!(shell(&script, Duration::from_millis(300)).await, ChildEnd::Late));
-        assert_eq!(reader.await.unwrap().unwrap(), b"");
+        let opened = tokio::task::spawn_blocking(move || std::fs::File::open(pipe));
+        let late = async {
+            // Only when the grandchild has the pipe is it late, and then at once.
+            let pipe = opened.await.unwrap().unwrap();
+            tokio::time::pause();
+            tokio::time::advance(Duration::from_hours(2)).await;
+            tokio::time::resume();
+            pipe
+        };
+        let (ended, pipe) = tokio::join!(shell(&script, Duration::from_hours(1)), late);
+        assert!(matches!(ended, ChildEnd::Late));
+        let rest = tokio::task::spawn_blocking(move || io::read_to_string(pipe));
+        assert_eq!(rest.await.unwrap().unwrap(), "");
     }
 
     #[tokio::test]

@@ -230,7 +230,7 @@ fn comp_080_each_child_gets_the_smallest_time_that_remains() {
     let mut world = World::new();
     let requires = json!([{ "name": "one", "timeout_ms": 50 }, { "name": "two" }, { "name": "three", "timeout_ms": 90_000 }]);
     let dataflow = json!([{ "from": ["one", "two", "three"], "to": "output" }]);
-    let composition = json!({ "timeout_ms": 20_000, "requires": requires, "dataflow": dataflow });
+    let composition = json!({ "timeout_ms": 50_000, "requires": requires, "dataflow": dataflow });
     world.module("main", json!({ "composition": composition }), "");
     for name in ["one", "two", "three"] {
         world.module(name, json!({}), "").reply(name, says(name));
@@ -238,7 +238,8 @@ fn comp_080_each_child_gets_the_smallest_time_that_remains() {
     world.reply("three", Reply::Late);
     let envelope = world.run("main", json!({}));
     let times = world.times();
-    assert!(times[0] == 50 && times[1] > 10_000 && times[1] <= 20_000 && times[2] <= 20_000, "{times:?}");
+    let remaining = 10_001..=50_000;
+    assert!(times[0] == 50 && remaining.contains(&times[1]) && remaining.contains(&times[2]), "{times:?}");
     assert_eq!(envelope["error"]["code"], "E2002");
     assert_eq!(envelope["partial_data"]["three"], Value::Null);
     assert_eq!(envelope["partial_data"]["two"]["rationale"], "two");

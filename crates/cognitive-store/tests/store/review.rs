@@ -266,7 +266,8 @@ fn failures_say_nothing_about_confidence(home: &Home) {
 fn a_locked_store_refuses_decisions_and_entries_and_knows_what_it_knew() {
     let (_dir, path) = place();
     judge(&desk(&path), "m", 40, 7);
-    let options = StoreOptions { patience: Duration::from_millis(100), ..StoreOptions::default() };
+    // Long enough for the writer of the queue, which has its turn in the same file.
+    let options = StoreOptions { patience: Duration::from_secs(2), ..StoreOptions::default() };
     let desk = Desk::new(Arc::new(Store::open_with(&path, options).unwrap()), ReviewLimits::default(), true);
     let known = desk.calibrated("m", "p/m", 0.8);
     assert!(known.is_some());
