@@ -12,10 +12,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
 
 use cognitive_contract::stream::check_log;
-use cognitive_testkit::{Lack, skip};
+use cognitive_testkit::{Lack, PATIENCE, skip};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -288,6 +287,6 @@ fn a_browser_sees_the_same_chunks_from_another_origin() {
         return skip(Lack::Browser);
     };
     let _browser = Running(browser);
-    let chunks = told.recv_timeout(Duration::from_mins(2)).unwrap();
+    let chunks = told.recv_timeout(PATIENCE).unwrap();
     assert_eq!(timeless(&chunks), expected);
 }

@@ -1,15 +1,10 @@
 //! A PostgreSQL that is killed or stands still under running servers and comes back: each port does what its page says, and what was
 //! acknowledged is there afterwards.
 
-use std::time::{Duration, Instant};
-
-use cognitive_testkit::TestPostgres;
+use cognitive_testkit::{TestPostgres, until};
 use serde_json::{Value, json};
 
 use crate::service::{Home, Server, Service, answer};
-
-/// How long a server that was down may take to be asked again.
-const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Three servers on one database, each with another need of it.
 struct World {
@@ -111,14 +106,7 @@ fn run(server: &Server, module: &str, text: &str) -> (u16, String) {
 
 /// Runs until the server asks its database again, which it does after a second.
 fn until_taken(server: &Server, text: &str) {
-    let started = Instant::now();
-    loop {
-        let (status, said) = run(server, "talk", text);
-        if status == 200 {
-            return;
-        }
-        assert!(started.elapsed() < PATIENCE, "{said}");
-    }
+    until("a run that is taken", || run(server, "talk", text).0 == 200);
 }
 
 #[test]

@@ -6,8 +6,8 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
 
+use cognitive_testkit::PATIENCE;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -42,6 +42,8 @@ impl Home {
         std::fs::write(module.join("module.yaml"), manifest.to_string()).unwrap();
         std::fs::write(module.join("prompt.md"), "Talk.").unwrap();
         std::fs::write(module.join("schema.json"), schema.to_string()).unwrap();
+        // A run that waits ends by what a test does, and never by a time limit.
+        let config = format!("timeout_seconds: 86400\n{config}");
         std::fs::write(home.path().join(".cognitive/config.yaml"), config).unwrap();
         std::fs::write(
             home.path().join("keys"),
@@ -191,9 +193,6 @@ pub(crate) struct Server {
     pub(crate) address: String,
     said: Arc<(Mutex<String>, Condvar)>,
 }
-
-/// What a server has to say has to be said by then.
-const PATIENCE: Duration = Duration::from_mins(1);
 
 impl Server {
     pub(crate) fn start(home: &Home, service: &Service, more: &[&str]) -> Self {
