@@ -22,13 +22,13 @@ async function serving(answer, use) {
 const told = (envelope) => [envelope.ok, envelope.error?.code, clientFailureKind(envelope)];
 const page = (status) => (_, response) => response.writeHead(status, { "content-type": "text/html" }).end("<h1>no</h1>");
 
-// Nobody listens.
-const closed = await new Promise((resolve) => {
+// Nobody listens. The port is that of the calling side of a connection, so that no other program can listen there meanwhile.
+const caller = await new Promise((resolve) => {
   const server = net.createServer().listen(0, "127.0.0.1", () => {
-    const { port } = server.address();
-    server.close(() => resolve(port));
+    const socket = net.connect(server.address().port, "127.0.0.1", () => resolve(socket));
   });
 });
+const closed = caller.localPort;
 const nobody = new Cogn({ baseUrl: `http://127.0.0.1:${closed}` });
 const unreachable = [false, "E4001", "unreachable"];
 assert.deepEqual(told(await nobody.run("m", {})), unreachable);
@@ -78,9 +78,19 @@ const silent = (request, response) => {
   response.writeHead(200, { "content-type": "text/event-stream", "x-cognitive-recovery-session": "sess_1" }).flushHeaders();
 };
 await serving(silent, async (client) => {
-  const stream = client.stream("m", {}, { silence: 30, delay: 1 });
+  // A day of silence, which is over at once after the first answer and never again: the second one may take its time.
+  const silence = 86_400_000;
+  const { setTimeout: usual } = globalThis;
+  let isFirst = true;
+  globalThis.setTimeout = (act, delay, ...rest) => {
+    const isOver = delay === silence && isFirst;
+    if (isOver) isFirst = false;
+    return usual(act, isOver ? 0 : delay, ...rest);
+  };
+  const stream = client.stream("m", {}, { silence, delay: 1 });
   assert.equal((await stream.final).error.code, "E4013");
   assert.deepEqual([asked, stream.sessionId], [2, "sess_1"]);
+  globalThis.setTimeout = usual;
 });
 // A stream of nonsense is given up, not asked for for ever.
 asked = 0;

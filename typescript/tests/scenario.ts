@@ -122,7 +122,8 @@ async function cancels(client: Cogn<All>, seen: Seen): Promise<void> {
   for await (const chunk of stream) if ("chunk" in chunk) break;
   const left = await stream.final;
   seen["left"] = left.ok ? "ok" : left.error.details?.["kind"];
-  const late = await client.run("words", held, { timeout: 500 });
+  // Long enough for the model to be asked, also on a busy machine; it never answers.
+  const late = await client.run("words", held, { timeout: 5_000 });
   seen["late"] = late.ok ? "ok" : [late.error.code, late.error.details?.["kind"]];
 }
 

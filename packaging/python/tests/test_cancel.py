@@ -16,7 +16,7 @@ import pytest
 
 import cogn
 from answers import INPUT, PIECES, TEXT, runtime
-from silent_service import SilentService
+from silent_service import PATIENCE, SilentService
 
 SUMMARY = ("summarizer", {"text": "Snow fell all night."})
 
@@ -129,7 +129,7 @@ def test_ctrl_c_hangs_up_and_is_a_keyboard_interrupt(service: SilentService, way
             service.wait_closed()
             assert child.stdout.readline() == "False\n"
             child.stdin.close()
-            assert child.wait(30) == 0
+            assert child.wait(PATIENCE) == 0
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -148,10 +148,10 @@ def test_an_async_callback_is_cancelled_with_its_run() -> None:
 
     async def cancel() -> None:
         task = asyncio.create_task(runtime(provider).arun("text-classifier", INPUT))
-        await asyncio.to_thread(begun.wait, 30)
+        await asyncio.to_thread(begun.wait, PATIENCE)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        assert await asyncio.to_thread(cancelled.wait, 30)
+        assert await asyncio.to_thread(cancelled.wait, PATIENCE)
 
     asyncio.run(cancel())
 
@@ -163,7 +163,7 @@ def test_a_generator_is_closed_when_nobody_wants_its_next_piece() -> None:
         try:
             yield PIECES[0]
             yield "".join(PIECES[1:-1])
-            assert go_on.wait(30)
+            assert go_on.wait(PATIENCE)
             while True:
                 yield " "
         finally:
@@ -173,12 +173,12 @@ def test_a_generator_is_closed_when_nobody_wants_its_next_piece() -> None:
         if "chunk" in chunk:
             break
     go_on.set()
-    assert closed.wait(30)
+    assert closed.wait(PATIENCE)
 
 
 def test_other_coroutines_and_threads_go_on_while_a_model_works(service: SilentService) -> None:
     ours = cogn.Runtime(**service.settings)
-    waiting = threading.Thread(target=lambda: ours.run(*SUMMARY, timeout=0.5), daemon=True)
+    waiting = threading.Thread(target=lambda: ours.run(*SUMMARY), daemon=True)
     waiting.start()
     service.wait_asked()
     # The GIL is free: this thread computes while the other waits.
@@ -195,5 +195,6 @@ def test_other_coroutines_and_threads_go_on_while_a_model_works(service: SilentS
         task.cancel()
 
     asyncio.run(main())
-    waiting.join(30)
+    service.hang_up()
+    waiting.join(PATIENCE)
     assert not waiting.is_alive()

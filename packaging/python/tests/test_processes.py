@@ -13,7 +13,7 @@ import pytest
 from answers import DATA, INPUT, runtime
 from silent_service import SilentService
 
-PATIENCE = 60
+PATIENCE = 120
 
 
 def script(text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
