@@ -295,6 +295,22 @@ fn tests_are_skipped_in_one_way() {
     }
 }
 
+// Under `nohup` a program that is started in another way ignores the signal that a test ends it by.
+#[test]
+fn tests_start_the_program_in_one_way() {
+    for file in tests_index::rust_files(&root())
+        .into_iter()
+        .filter(|file| !file.to_string_lossy().contains("benches"))
+    {
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(
+            !text.contains(concat!("Command::new(env!(\"CARGO", "_BIN_EXE")),
+            "{}: use `cognitive_testkit::command`",
+            file.display()
+        );
+    }
+}
+
 #[test]
 fn nothing_names_a_machine() {
     let words = [concat!("/wo", "rk/"), concat!("/ro", "ot/")];
