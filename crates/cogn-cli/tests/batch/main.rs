@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
 
 mod collisions;
+mod held_service;
 mod kills;
 mod post_stub;
 mod posts;

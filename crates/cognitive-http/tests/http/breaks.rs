@@ -1,11 +1,14 @@
 //! Connections that break, clients that come back, servers that stop.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use cognitive_contract::ports::Provider;
+use cognitive_runtime::Host;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::support::{ANSWER, Script, Server, ask, client, events, json_of, roomy, time_passes};
+use crate::support::{ANSWER, Script, Server, ask, client, events, json_of, roomy, shelf, time_passes};
 
 /// Reads a stream until it holds so many events, and what was read.
 pub(crate) async fn read_events(response: &mut reqwest::Response, count: usize) -> String {
@@ -167,8 +170,10 @@ async fn stream_022_a_stream_that_is_too_long_is_ended() {
     let script = Script::with_leave(&ANSWER, 2);
     let mut config = roomy();
     config.stream_limit = Duration::from_hours(1);
-    config.call_timeout = Duration::from_hours(24);
-    let server = Server::start(&script, "both", config).await;
+    let (folder, modules) = shelf("both");
+    let mut host = Host::new(Arc::new(modules), Arc::clone(&script) as Arc<dyn Provider>);
+    host.settings.timeout = Some(Duration::from_hours(24));
+    let server = Server::with_host(folder, host, config).await;
     let mut response = ask(&server, "text/event-stream").send().await.unwrap();
     let mut body = String::new();
     while !body.contains("is sh") {

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use cognitive_contract::ports::{
-    CallSink, DecodeMode, Finish, ModelCall, ModelEnd, PortFuture, ProviderError,
+    CallSink, DecodeMode, Finish, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
 };
 use cognitive_runtime::Replay;
 
@@ -48,9 +48,15 @@ fn statuses(report: &GoldenReport) -> Vec<(&str, &str)> {
         .collect()
 }
 
+/// A host that asks this provider alone.
+fn live(provider: Arc<dyn Provider>) -> LiveHost {
+    let host = Host::new(Arc::new(Library::default()), provider);
+    LiveHost { host, options: RunOptions::default(), is_chosen: false }
+}
+
 fn run_with(subject: TestedFolder, source: ReplySource, provider: impl Provider + 'static) -> GoldenReport {
     let options = GoldenOptions { source, ..GoldenOptions::default() };
-    finish(run(&[subject], &options, Some(Arc::new(provider)))).unwrap().unwrap()
+    finish(run(&[subject], &options, Some(live(Arc::new(provider))))).unwrap().unwrap()
 }
 
 const ASK: (&str, &str) = ("tests/ask.input.json", r#"{"q": 1}"#);
@@ -144,7 +150,7 @@ fn only_whole_replies_of_modules_on_disk_are_recorded() {
         (subject(&[ASK, EXPECT_A]), Box::new(Replay::text(REPLY)), "part of the program"),
     ] {
         let options = GoldenOptions { source: ReplySource::Record, ..GoldenOptions::default() };
-        let report = finish(run(&[subject], &options, Some(Arc::from(provider)))).unwrap().unwrap();
+        let report = finish(run(&[subject], &options, Some(live(Arc::from(provider))))).unwrap().unwrap();
         let status = &report.modules[0].cases[0].status;
         assert!(matches!(status, GoldenStatus::Broken(why) if why.contains(words)), "{status:?}");
         assert!(!dir.path().join("tests/ask.reply.txt").exists());
