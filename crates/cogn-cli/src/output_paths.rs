@@ -11,10 +11,10 @@ use cognitive_contract::{ErrorCode, Failure};
 
 use crate::platform;
 
-/// How many links in a row are followed. The system follows as many.
+/// The most links in a row that are followed; the system follows as many.
 const LINKS: usize = 40;
 
-/// What a command does with a path that was named.
+/// The use that a command makes of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PathUse {
     /// It reads this file.
@@ -28,7 +28,7 @@ pub(crate) enum PathUse {
 /// A path of a command line.
 #[derive(Debug)]
 pub(crate) struct NamedPath<'a> {
-    /// What people call it, such as `` `-o` ``.
+    /// The name in messages, such as `` `-o` ``.
     what: &'a str,
     path: &'a Path,
     used: PathUse,
@@ -92,7 +92,7 @@ fn collision(first: &NamedPath<'_>, second: &NamedPath<'_>) -> Option<String> {
     }
 }
 
-/// Whether two paths lead to one file or folder, which need not be there yet.
+/// Returns whether two paths lead to one file or folder, which need not exist yet.
 pub(crate) fn is_same(first: &Path, second: &Path) -> bool {
     match (identity(first), identity(second)) {
         (PathIdentity::Place(first), PathIdentity::Place(second)) => {
@@ -111,11 +111,11 @@ fn is_inside(path: &Path, folder: &Path) -> bool {
     resolved(path).starts_with(resolved(folder))
 }
 
-/// What tells files apart.
+/// The identity of a file.
 enum PathIdentity {
     /// The device and the number of a file that is there: its hard links share them.
     File((u64, u64)),
-    /// Where it is or would be.
+    /// The place of a file that does not exist yet, or of any file where the system has no numbers.
     Place(PathBuf),
     /// A device or a pipe.
     Stream,
@@ -131,7 +131,7 @@ fn identity(path: &Path) -> PathIdentity {
     }
 }
 
-/// Where a file is or would be: the real path of the deepest folder that is there, and the rest as it is written.
+/// Resolves a path as far as it exists: the real path of the deepest folder that is there, and the rest as written.
 fn resolved(path: &Path) -> PathBuf {
     let mut path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     // A file that is opened through a link that leads nowhere appears where the link leads.

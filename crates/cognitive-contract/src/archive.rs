@@ -164,9 +164,9 @@ pub struct RunBucket {
 /// Totals of a set of runs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct RunTotals {
-    /// How many came to an end, parts of others among them not counted.
+    /// Runs that came to an end, without the parts of other runs among them.
     pub runs: u64,
-    /// How many came to an end as parts of these runs, which have their tokens and their cost.
+    /// Parts of these runs that came to an end. Their tokens and cost are in those of the runs.
     pub parts: u64,
     /// How many of those runs failed.
     pub failures: u64,

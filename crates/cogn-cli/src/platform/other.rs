@@ -42,7 +42,7 @@ pub(crate) fn file_id(_: &Metadata) -> Option<(u64, u64)> {
     None
 }
 
-/// Whether file systems usually take `A` and `a` for one name.
+/// Returns whether file systems usually take `A` and `a` for one name.
 pub(crate) fn folds_case() -> bool {
     cfg!(windows)
 }

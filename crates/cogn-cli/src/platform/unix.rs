@@ -64,13 +64,13 @@ pub(crate) fn create_private_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// What tells a file from all others, whatever its name: its device and its number there.
+/// Returns the device and the number of a file, which all its hard links share.
 #[expect(clippy::unnecessary_wraps, reason = "elsewhere it is not known")]
 pub(crate) fn file_id(file: &Metadata) -> Option<(u64, u64)> {
     Some((file.dev(), file.ino()))
 }
 
-/// Whether file systems usually take `A` and `a` for one name.
+/// Returns whether file systems usually take `A` and `a` for one name.
 pub(crate) fn folds_case() -> bool {
     cfg!(target_vendor = "apple")
 }

@@ -40,15 +40,15 @@ pub(super) struct Chain {
     pub(super) dropped_payloads: i64,
     pub(super) dropped_since: Option<String>,
     pub(super) dropped_at: Option<String>,
-    /// Up to which record the table has none any more. Records after it that count as dropped go with [`save`](Self::save).
+    /// The last record that was removed from the table. [`save`](Self::save) removes those that were dropped after it.
     removed: i64,
-    /// Up to which record payloads went since the chain was read: [`Self::oldest`] may still have them.
+    /// The last record whose payload went since the chain was read. [`Self::oldest`] may still count it.
     payloads_gone: i64,
     /// Records that are next to go, read ahead so that a batch does not ask for each of them.
     oldest: VecDeque<OldestRecord>,
 }
 
-/// What has to be known of a record to drop it.
+/// A record that is next to go, as far as the counts need it.
 struct OldestRecord {
     seq: i64,
     bytes: i64,

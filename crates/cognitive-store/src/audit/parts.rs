@@ -1,4 +1,4 @@
-//! Which runs are counted with the composition that they are a part of. The record of a composition has the tokens and the
+//! Parts of compositions in sums over runs. The record of a composition has the tokens and the
 //! cost of all its parts, and each part has a record too, so a sum over all records counts them twice.
 
 use std::collections::{BTreeMap, HashMap};
@@ -8,13 +8,13 @@ use crate::error::Problem;
 use crate::sql::{SqlDialect, SqlRow};
 use crate::time;
 
-/// Where a run stands in its trace.
+/// The place of a run in its trace.
 pub(crate) struct TracePlace {
     trace_id: String,
-    /// How many runs are above it; 0 for a run that a surface asked for.
+    /// The number of runs above it; 0 for a run that a surface asked for.
     depth: usize,
     ended: SystemTime,
-    /// Whether this is the first call of an unfinished run: that has no usage, and says nothing about others.
+    /// Set for the first call of an unfinished run, which has no usage and says nothing about other runs.
     is_call: bool,
 }
 
@@ -36,12 +36,12 @@ impl TracePlace {
         })
     }
 
-    /// When the run ended.
+    /// Returns when the run ended.
     pub(crate) fn ended(&self) -> SystemTime {
         self.ended
     }
 
-    /// Whether the run has no record of its end.
+    /// Returns whether the run has no record of its end.
     pub(crate) fn is_call(&self) -> bool {
         self.is_call
     }

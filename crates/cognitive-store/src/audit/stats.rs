@@ -45,9 +45,9 @@ pub struct ModuleFigures {
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Figures {
-    /// How many came to an end, parts of others among them not counted.
+    /// Runs that came to an end, without the parts of other runs among them.
     pub runs: u64,
-    /// How many came to an end as parts of these runs, which have their tokens and their cost.
+    /// Parts of these runs that came to an end. Their tokens and cost are in those of the runs.
     pub parts: u64,
     /// How many asked a model and left no record of their end: their process died, or they still go on.
     pub unfinished: u64,
