@@ -1,8 +1,8 @@
-//! What a composition costs besides the model: the graph, the plan, the flow of data, and one run for each part.
-//! Baseline, in the same run: the same modules, each run alone. Prints one table, and fails where 50 parts take 5 ms or
-//! more, or where the cost of a part grows with their number: from 50 to 500 a square law would make it ten times as
-//! much. It is compared as it is, and with the baseline of the same number, because five hundred modules do not fit the
-//! caches of a processor that holds fifty.
+//! Measures the overhead of a composition without the model: the graph, the plan, the flow of data, and one run per
+//! part. Baseline, in the same run: the same modules, each run alone. Prints one table, and fails if 50 parts take 5
+//! ms or more, or if the cost per part grows with the number of parts. From 50 to 500, a quadratic cost would be ten
+//! times as high per part. The comparison is direct and relative to the baseline of the same size: 500 modules do not
+//! fit into the processor caches that hold 50.
 
 #![expect(
     clippy::unwrap_used,
@@ -26,7 +26,7 @@ use cognitive_runtime::{Host, Replay, RunRequest, run};
 use cognitive_testkit::{NamedModules, poll_now};
 use serde_json::{Value, json};
 
-/// Every number of parts that is measured.
+/// Every measured number of parts.
 const SIZES: [usize; 6] = [10, 50, 100, 250, 500, 1_000];
 
 fn module(name: &str, composition: Option<Value>, prompt: &str) -> Arc<Module> {
@@ -48,7 +48,7 @@ fn part(number: usize) -> String {
     format!("part-{number}")
 }
 
-/// Each part is fed by the one before.
+/// Each part gets the result of the one before.
 fn chain(size: usize) -> (Option<Value>, String) {
     let requires: Vec<Value> = (0..size).map(|number| json!({ "name": part(number) })).collect();
     let step = |number: usize| {
@@ -60,7 +60,7 @@ fn chain(size: usize) -> (Option<Value>, String) {
     (Some(json!({ "requires": requires, "dataflow": dataflow })), String::new())
 }
 
-/// All parts get the input at once, and the answer is the list of what they say.
+/// All parts get the input at once, and the answer is the list of their results.
 fn fan(size: usize) -> (Option<Value>, String) {
     let names: Vec<String> = (0..size).map(part).collect();
     let requires: Vec<Value> = names.iter().map(|name| json!({ "name": name })).collect();
@@ -69,7 +69,8 @@ fn fan(size: usize) -> (Option<Value>, String) {
     (Some(json!({ "pattern": "parallel", "requires": requires, "dataflow": dataflow })), String::new())
 }
 
-/// Layers of ten, each fed by all of the layer before; declared backwards, so that nothing is ready where it stands.
+/// Layers of ten, each fed by the whole layer before. Declared in reverse, so that no part is ready in declaration
+/// order.
 fn layers(size: usize) -> (Option<Value>, String) {
     let names: Vec<String> = (0..size).map(part).collect();
     let requires: Vec<Value> = names.iter().rev().map(|name| json!({ "name": name })).collect();
@@ -87,7 +88,7 @@ fn calls(size: usize) -> (Option<Value>, String) {
     (None, (0..size).map(each).collect())
 }
 
-/// What a composition of so many parts looks like: its manifest, and the end of its prompt.
+/// The form of a composition of this size: its manifest, and the end of its prompt.
 type Shape = fn(usize) -> (Option<Value>, String);
 
 fn host(size: usize, shape: Shape) -> Host {
@@ -106,15 +107,15 @@ fn once(host: &Host, module: &str) {
     assert!(envelope.ok(), "{envelope:?}");
 }
 
-/// The time that this thread has had on a processor. What others do on a busy machine is not counted where the system
-/// tells; elsewhere it is the time that has passed.
+/// The processor time of this thread, without the load of other processes. Wall time where the system does not report
+/// it.
 fn worked(since: Instant) -> f64 {
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
     let nanos = told.and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok());
     nanos.map_or_else(|| since.elapsed().as_secs_f64() * 1_000.0, |nanos| nanos as f64 / 1_000_000.0)
 }
 
-/// The mean of many rounds, in milliseconds; the more rounds, the shorter they are.
+/// The mean time in milliseconds; the shorter a round, the more rounds.
 fn mean(size: usize, mut work: impl FnMut()) -> f64 {
     let (rounds, since) = (20_000 / size, Instant::now());
     work();

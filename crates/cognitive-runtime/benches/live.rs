@@ -1,6 +1,7 @@
-//! What it costs to read a reply while it arrives: 16-byte deltas, scanned, judged by the fuse and made into chunks.
-//! Prints the average per delta for a small and a large reply, and the ratio to a bare parse of the whole, which a reader
-//! that starts over with every delta would pay each time. `cargo bench -p cognitive-runtime --bench live`
+//! Measures the cost of reading a reply while it arrives: 16-byte deltas, scanned, checked by the early stop and
+//! converted to chunks. Prints the average per delta for a small and a large reply. Also prints the ratio to a bare
+//! parse of the whole, which a reader that starts over at every delta would pay each time. `cargo bench -p
+//! cognitive-runtime --bench live`
 
 #![expect(
     clippy::unwrap_used,
@@ -29,7 +30,7 @@ use serde_json::{Value, json};
 const DELTA: usize = 16;
 const TIME: Duration = Duration::from_millis(1_500);
 
-/// Gives the same deltas every time.
+/// Sends the same deltas every time.
 struct Deltas(Vec<String>);
 
 impl Provider for Deltas {
@@ -93,7 +94,7 @@ fn pieces(text: &str) -> Vec<String> {
     text.as_bytes().chunks(DELTA).map(|piece| String::from_utf8(piece.to_vec()).unwrap()).collect()
 }
 
-/// The shortest time of many; other work on the machine only adds to it.
+/// The shortest time of many; other load on the machine only adds to it.
 fn best(mut work: impl FnMut()) -> Duration {
     let (start, mut best) = (Instant::now(), Duration::MAX);
     while start.elapsed() < TIME {
@@ -122,7 +123,7 @@ fn measure(module: &Arc<Module>, bytes: usize) {
         request.options.settings.early_stop = Some(early_stop);
         request
     };
-    // What a run costs without anybody who listens; the rest is the stream.
+    // The cost of a run without listeners; the rest is the stream.
     let silent = best(|| {
         let sink: &mut dyn EventSink = &mut NullSink;
         assert!(poll_now(run(&host, request(false), sink)).ok());

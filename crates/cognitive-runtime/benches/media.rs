@@ -1,6 +1,6 @@
-//! What a 10 MB picture costs between the body of a request and the call of the provider: time and memory.
-//! Baseline, in the same run: one base64 decode, one SHA-256 and one copy of the same text. Prints what it finds, and
-//! fails where that is more than 1.5 times the baseline, or more than 2.5 times the memory of the picture.
+//! Measures the cost of a 10 MB image between the body of a request and the call of the provider: time and memory.
+//! Baseline, in the same run: one base64 decode, one SHA-256 and one copy of the same text. Prints the results, and
+//! fails above 1.5 times the baseline or 2.5 times the memory of the image.
 
 #![expect(
     clippy::unwrap_used,
@@ -34,7 +34,7 @@ use sha2::{Digest, Sha256};
 
 const ROUNDS: usize = 15;
 
-/// A provider that notes when it was called, and with how many bytes.
+/// A provider that records the time and the number of bytes of its call.
 #[derive(Default)]
 struct Receiver(Mutex<Option<(Instant, usize)>>);
 
@@ -59,7 +59,7 @@ impl Provider for Receiver {
     }
 }
 
-/// A picture of noise, which no compressor makes smaller.
+/// An image of noise, which no compressor can shrink.
 fn picture() -> Vec<u8> {
     let mut state = 1_u64;
     let mut noise = move || {
@@ -95,7 +95,7 @@ fn body(text: &str) -> Vec<u8> {
     json!({ "images": [item] }).to_string().into_bytes()
 }
 
-/// From the body to the call, as a server does it: the memory of the body becomes that of the input.
+/// From the body to the call, as a server does it: the memory of the body is reused for the input.
 fn ours(host: &Host, receiver: &Receiver, runtime: &tokio::runtime::Runtime, body: Vec<u8>) -> Duration {
     let started = Instant::now();
     let mut text = String::from_utf8(body).unwrap();
@@ -118,7 +118,7 @@ fn bare(text: &str) -> Duration {
     started.elapsed()
 }
 
-/// Where the time goes: each step alone, on the same picture.
+/// The time of each step alone, on the same image.
 fn steps(picture: &[u8], body: &[u8], runtime: &tokio::runtime::Runtime) {
     let media = Media::new(Documents::Here);
     let bytes = Bytes::copy_from_slice(picture);
@@ -148,25 +148,25 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
-/// Kilobytes that `/proc` tells of this process.
+/// Kilobytes that `/proc` reports for this process.
 fn memory(name: &str) -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
     line.trim_start_matches(':').trim().trim_end_matches(" kB").parse().unwrap_or(0.0)
 }
 
-/// One run in a process of its own: what it takes at most beyond what was there before the body.
+/// One run in a separate process: its peak memory beyond that before the body.
 fn child(file: &str) {
     let receiver = Arc::new(Receiver::default());
     let (host, runtime) = (host(&receiver), runtime());
-    // Everything that is made once is made before.
+    // Initializes everything that is created once.
     let small = body(&STANDARD.encode(small_picture()));
     let mut request = RunRequest::new("m", Value::Null);
     request.input = RunInput::Json(serde_json::from_slice(&small).unwrap());
     runtime.block_on(run(&host, request, &mut NullSink));
     let before = memory("VmRSS");
     let body = std::fs::read(file).unwrap();
-    // Forgets the peak so far.
+    // Resets the peak.
     std::fs::write("/proc/self/clear_refs", "5").unwrap();
     ours(&host, &receiver, &runtime, body);
     println!("{}", memory("VmHWM") - before);

@@ -1,5 +1,5 @@
-//! What a run costs besides the model: input, prompt, parsing, judging, hashing, sealing.
-//! Baseline, in the same run: bare `serde_json` parse plus bare `jsonschema` validation of the same 4 KB reply.
+//! Measures the overhead of a run without the model: input, prompt, parsing, judging, hashing, sealing. Baseline, in
+//! the same run: bare `serde_json` parse plus bare `jsonschema` validation of the same 4 KB reply.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a benchmark may panic")]
 
@@ -77,7 +77,7 @@ fn bench(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Ten times the text costs about ten times the time, clean or broken.
+/// Ten times the text takes about ten times the time, clean or broken.
 fn linear(criterion: &mut Criterion) {
     let envelope = |size: usize| {
         let rationale = "word ".repeat(size / 5);

@@ -1,6 +1,6 @@
-//! What a large image costs a composition: four parts that all look at the same image of 10 MB, sent inline or by its
-//! address. Prints the peak of memory beyond what the process had before, says PASS or FAIL, and ends with 1 if one failed.
-//! Each case is a process of its own, because a peak never goes back. Linux only: the system says there what a process has.
+//! Measures the memory of a large image in a composition: four parts that all get the same image of 10 MB, inline or
+//! by address. Prints the peak of memory beyond the start, prints PASS or FAIL, and exits with 1 if a case failed.
+//! Each case is a separate process, because a peak never goes down. Linux only: it reads `/proc`.
 
 #![expect(
     clippy::unwrap_used,
@@ -42,7 +42,7 @@ fn image() -> Vec<u8> {
     (0..IMAGE).map(|index| u8::try_from(index % 251).unwrap()).collect()
 }
 
-/// Takes every image as it is: what decoding costs is measured elsewhere.
+/// Accepts every image unchanged: the cost of decoding is measured elsewhere.
 struct Plain;
 
 impl MediaSource for Plain {
@@ -68,7 +68,7 @@ impl MediaSource for Plain {
     }
 }
 
-/// Answers at its second look, so that all parts have their media at the same time.
+/// Answers at its second poll, so that all parts have their media at the same time.
 struct Slow;
 
 impl Provider for Slow {
@@ -134,14 +134,14 @@ fn host() -> Host {
     host
 }
 
-/// A line of what the system says of this process, in bytes.
+/// A value of `/proc/self/status` for this process, in bytes.
 fn memory(line: &str) -> usize {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let found = status.lines().find(|each| each.starts_with(line)).unwrap();
     found.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1024
 }
 
-/// Runs one case in this process, and says how much more memory it had at its peak than before.
+/// Runs one case in this process, and returns its peak memory beyond the start.
 fn measure(case: &str) -> usize {
     let host = host();
     let before = memory("VmRSS:");
@@ -174,8 +174,8 @@ fn main() -> ExitCode {
     }
     let mut failed = false;
     for case in ["inline", "by address"] {
-        // The allocator of the system keeps blocks of this size once one was freed. Then a peak would count holes between
-        // blocks, and not what is in use.
+        // The system allocator keeps blocks of this size once one was freed. Then a peak would include holes between
+        // blocks, and not only memory in use.
         let output = Command::new(std::env::current_exe().unwrap())
             .args(["--case", case])
             .env("MALLOC_MMAP_THRESHOLD_", "1048576")

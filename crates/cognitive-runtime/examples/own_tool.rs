@@ -1,5 +1,5 @@
-//! A tool of one's own: an order book that a model may look into, offered to the one module that asks for it.
-//! The model here is a stand-in that needs no key and no network; any provider with function calling takes its place.
+//! A custom tool: an order book that a model may query, offered only to the module that requests it. The model here
+//! is a stand-in that needs no key and no network; any provider with function calling can replace it.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "an example shows the way, not the detours")]
 
@@ -33,14 +33,14 @@ impl Tool for OrderStatus {
             "additionalProperties": false,
         });
         ToolSpec::new("order_status", "Says how far an order is. Orders look like `A-17`.", parameters)
-            // A real one would ask a server. A module with `network: deny` is then never offered it.
+            // A real tool would query a server. A module with `network: deny` is never offered it.
             .needing(&[ToolClass::Network])
             .within(Duration::from_secs(3))
     }
 
     fn call<'a>(&'a self, arguments: &'a Value) -> PortFuture<'a, Result<Value, ToolError>> {
         Box::pin(async move {
-            // The arguments satisfy the schema above, whatever the model wrote.
+            // The arguments match the schema above, whatever the model wrote.
             let order = arguments.get("order").and_then(Value::as_str).unwrap_or_default();
             let status = self.orders.get(order);
             status.map(|status| json!({ "status": status })).ok_or_else(|| ToolError::new("no such order"))
@@ -78,7 +78,7 @@ impl Provider for StandIn {
     }
 }
 
-/// One module, from memory. `tools.allowed` is what asks for the tool.
+/// One module, from memory. Its `tools.allowed` requests the tool.
 struct Shop;
 
 impl ModuleSource for Shop {
@@ -101,13 +101,13 @@ impl ModuleSource for Shop {
 
 fn main() {
     let mut host = Host::new(Arc::new(Shop), Arc::new(StandIn));
-    // The two built-in tools stay in the box; this one joins them.
+    // The two built-in tools stay available; this one is added.
     let orders = BTreeMap::from([("A-17", "on its way")]);
     host.tools = host.tools.with(OrderStatus { orders }).unwrap();
     let request = RunRequest::new("order-desk", json!({ "question": "Where is A-17?" }));
     let mut sink = NullSink;
     let mut answer = std::pin::pin!(run(&host, request, &mut sink));
-    // Nothing here waits, so one poll is enough; a real host has an executor.
+    // This example never waits, so one poll is enough; a real host has an executor.
     let Poll::Ready(envelope) = answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {
         panic!("a model that waits for nothing waited")
     };

@@ -1,6 +1,6 @@
-//! Whole answers of earlier runs, so that the same question costs one call. Only for modules that declare to emit
-//! `analysis_cache`, for as long as they say, under a key that names the input. (S-46)
-//! Gives out nothing that the module, the operator or the caller would not accept today.
+//! The cache of whole answers, so that the same question costs one call. Only for modules that declare to
+//! emit `analysis_cache`, for the lifetime they declare, under a key that contains the input hash. (S-46)
+//! Never returns an answer that the module, the operator or the caller would not accept today.
 
 use cognitive_contract::context::key::default_pattern;
 use cognitive_contract::context::{ContextEntry, Key, Ttl, key};
@@ -16,10 +16,10 @@ use crate::stages::input::ValidInput;
 use crate::stages::media::MediaSet;
 use crate::stages::output::JudgedAnswer;
 
-/// The type under which whole answers are kept, apart from what the module itself emits.
+/// The context type of cached answers. It keeps them apart from what the module itself emits.
 const KIND: &str = "_answer";
 
-/// The entry for the answer to one question.
+/// The cache entry for the answer to one question.
 pub(crate) struct AnswerCache {
     key: Key,
     ttl: Ttl,
@@ -28,15 +28,15 @@ pub(crate) struct AnswerCache {
 /// An answer of an earlier run.
 struct CachedAnswer {
     envelope: Envelope,
-    /// `provider/model` that wrote it.
+    /// The `provider/model` that wrote it.
     model: Option<String>,
-    /// The notices that it had then, such as what was repaired.
+    /// The notices of the original run, such as repairs.
     notices: Vec<Warning>,
 }
 
 impl AnswerCache {
-    /// The entry of a question; `None` if the module does not want its answers kept, if it is made of modules, whose answers
-    /// can change without it, and if schemas are not enforced.
+    /// Returns the entry of a question. `None` if the module does not cache its answers or schemas are not
+    /// enforced. Also `None` if the module has parts: their answers can change without it.
     pub(crate) fn for_question(run: &Run<'_, '_>, input: &ValidInput, media: &MediaSet) -> Option<Self> {
         let module = run.module;
         if run.context.store.is_none() || run.plan.settings.enforced() != Enforcement::Full {
@@ -52,17 +52,17 @@ impl AnswerCache {
         // Without the input in its key, an entry would answer any question.
         let mut key =
             key(&pattern, &run.context.variables(module, &hash)).filter(|key| key.input_hash.is_some())?;
-        // An answer depends on more than the input. With another of these it is another question.
+        // An answer depends on more than the input. A change to any of these makes it another question.
         let mut bound = json!({
             "module": module.digest.module,
             "context": others(input.context()),
             "provider": run.provider.name(),
-            // The same service at another address, or another model of it, may answer otherwise.
+            // The same service at another address, or another of its models, may answer differently.
             "identity": identity(run),
-            // What an address leads to can change; the input would not show it.
+            // The content behind an address can change without a change of the input.
             "media": media.fingerprint(),
         });
-        // Where nobody speaks of thoughts, questions have the key that they always had.
+        // Without a thinking budget, the key stays the same as before this member existed.
         if let (Some(tokens), Some(members)) =
             (call::thinking(&run.plan.settings, module), bound.as_object_mut())
         {
@@ -72,7 +72,7 @@ impl AnswerCache {
         Some(Self { key, ttl })
     }
 
-    /// The answer of an earlier run, if there is one that still holds and the caller takes it.
+    /// Returns the answer of an earlier run, if it is still valid and the caller accepts it.
     pub(crate) fn lookup(&self, run: &mut Run<'_, '_>) -> Option<JudgedAnswer> {
         if run.plan.settings.bypasses_cache() {
             return None;
@@ -96,8 +96,8 @@ impl AnswerCache {
         holds.then(|| CachedAnswer { envelope, model, notices: notices(&entry.value) })
     }
 
-    /// Keeps a good answer that is new. One for which tools were called is not kept: they may return something else the next
-    /// time.
+    /// Stores a good new answer. Answers that used tools are not stored: a tool may return something else the
+    /// next time.
     pub(crate) fn store(&self, run: &mut Run<'_, '_>, answer: &JudgedAnswer) {
         let (Some(store), Ok(envelope)) = (run.context.store, &answer.outcome) else { return };
         if !envelope.ok() || run.receipt.kept || !run.receipt.tools.is_empty() {
@@ -120,12 +120,12 @@ fn notices(value: &Value) -> Vec<Warning> {
     notices.filter_map(|each| Some(Warning::new(text(each, "code")?, text(each, "message")?))).collect()
 }
 
-/// Context without what the module said of this very input before: that cannot make it another question.
+/// Returns the context without this module's own cached answers: they cannot make it another question.
 fn others(context: &Map<String, Value>) -> Map<String, Value> {
     let others = context.iter().filter(|(kind, _)| *kind != CACHE);
     others.map(|(kind, value)| (kind.clone(), value.clone())).collect()
 }
-/// Who may have answered: the provider, and those above it.
+/// The identities of all models that may have answered: the provider, and the models above it.
 fn identity(run: &Run<'_, '_>) -> String {
     let above = run.above.iter().map(|rung| format!(" {} {}", rung.name(), rung.identity()));
     std::iter::once(run.provider.identity()).chain(above).collect()

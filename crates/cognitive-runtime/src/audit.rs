@@ -1,7 +1,7 @@
-//! Everything that a run writes to the audit log: a record of each request before it leaves for a model, of each tool call,
-//! of the media that were fetched and of the context that the model gets, and one of the run itself, however it ends. A run
-//! that is dropped before its end leaves its record too. Refuses nothing, except a request that cannot be recorded where
-//! the operator requires that.
+//! Everything that a run writes to the audit log: a record of each model request before it leaves, of each
+//! tool call, of fetched media and of the context that the model gets. One more record covers the run itself,
+//! however it ends, even if it is dropped.
+//! Refuses nothing, except a request that cannot be recorded when the operator requires that.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,17 +25,17 @@ use crate::stages::media::MediaNote;
 /// The code of warnings about the audit log.
 const NOTICE: &str = "AUDIT";
 
-/// Writes the records of one run. They share an id and say whose run it is.
+/// Writes the records of one run. They share a run id and name the key, user and tenant of the run.
 pub(crate) struct RunAudit<'a> {
     host: &'a Host,
     request: &'a RunRequest,
-    /// Empty where there is no audit log.
+    /// Empty without an audit log.
     run_id: String,
-    /// Requests that left.
+    /// The number of requests that left.
     calls: AtomicU32,
-    /// The model of the last one, as it was asked for.
+    /// The model of the last request, as it was requested.
     asked: Mutex<Option<String>>,
-    /// Why the first request that could not be recorded was not.
+    /// The reason why the first unrecorded request could not be recorded.
     unrecorded: Mutex<Option<String>>,
 }
 
@@ -52,7 +52,7 @@ impl<'a> RunAudit<'a> {
         }
     }
 
-    /// The id that everything of the run carries; a run has one from its beginning on.
+    /// The trace id that every record of the run carries. A run has one from its start.
     pub(crate) fn trace_id(&self) -> &'a str {
         self.request.options.trace_id.as_deref().unwrap_or_default()
     }
@@ -62,7 +62,7 @@ impl<'a> RunAudit<'a> {
         self.request.module.name()
     }
 
-    /// Says whose record it is, and which run it belongs to.
+    /// Sets the run id, key, user and tenant of a record.
     fn attribute(&self, record: &mut AuditRecord) {
         let options = &self.request.options;
         record.run_id.clone_from(&self.run_id);
@@ -71,7 +71,7 @@ impl<'a> RunAudit<'a> {
         record.tenant.clone_from(&options.tenant);
     }
 
-    /// Writes a record of something that happened in a run; the warning says that it could not be, and of what.
+    /// Writes a record of an event in a run. Returns a warning that names `what` if it cannot be written.
     fn note(&self, module: &Module, mut record: AuditRecord, what: &str) -> Option<Warning> {
         let audit = self.host.audit.as_ref()?;
         record.version.clone_from(&module.manifest.version);
@@ -80,7 +80,7 @@ impl<'a> RunAudit<'a> {
         Some(Warning::new(NOTICE, format!("{what} was not recorded: {reason}")))
     }
 
-    /// Records which context the model is about to get, without any of its values. (CTX-043)
+    /// Records which context the model is about to get, without its values. (CTX-043)
     pub(crate) fn note_context(&self, module: &Module, input: &ValidInput) -> Option<Warning> {
         self.host.audit.as_ref()?;
         let (access, hash, now) = (input.access()?, input.sha256(), self.host.clock.now());
@@ -101,15 +101,15 @@ impl<'a> RunAudit<'a> {
         self.note(module, record, "the fetching of media")
     }
 
-    /// Records that a model asked for a tool, and what became of it.
+    /// Records that a model requested a tool, and the outcome.
     pub(crate) fn note_tool(&self, module: &Module, used: &ToolUse) -> Option<Warning> {
         self.host.audit.as_ref()?;
         let record = AuditRecord::tool_call(self.host.clock.now(), self.trace_id(), self.name(), used);
         self.note(module, record, "the use of a tool")
     }
 
-    /// Records a request that is about to leave, and resolves when the death of this process cannot take the record away.
-    /// Where no request leaves, as with saved replies, there is nothing to record.
+    /// Records a request that is about to leave. Resolves when the record survives the death of this process.
+    /// Records nothing if no request leaves, as with saved replies.
     pub(crate) async fn commit_call(&self, module: &Module, provider: &dyn Provider) -> Result<(), Failure> {
         let Self { host, .. } = self;
         let (Some(audit), Some(to)) = (&host.audit, provider.destination()) else { return Ok(()) };
@@ -138,7 +138,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The operator requires every call to be recorded, and this one cannot be.
+/// The failure if the operator requires every call to be recorded and this one cannot be.
 fn unrecorded(reason: &str) -> Failure {
     let message = format!("the model call cannot be recorded, so it is not made: {reason}");
     Failure::new(ErrorCode::InternalError, message)
@@ -146,27 +146,27 @@ fn unrecorded(reason: &str) -> Failure {
         .suggest("Make the audit log writable, or turn the requirement off with `audit: {required: false}`")
 }
 
-/// The record of one run in the making. It is written whatever happens: when the run is dropped before its end, because its
-/// client is gone or because a part took too long, it says that the run was cancelled, and what it had cost by then.
+/// The record of one run in progress. It is always written. If the run is dropped before its end (client
+/// disconnect, timeout of a part), it records the cancellation and the cost so far.
 pub(crate) struct RunRecord<'a> {
     pub(crate) audit: RunAudit<'a>,
     pub(crate) started: Instant,
-    /// The input, if payloads are recorded or a person may have to look at the run.
+    /// The input, if payloads are recorded or the run may need a review.
     given: Option<RunInput>,
-    /// The name that the module has itself, once it is loaded.
+    /// The name in the module's manifest, once it is loaded.
     pub(crate) own_name: String,
     /// The module's version, once it is loaded.
     pub(crate) version: String,
-    /// The path of the runs above it; `None` for a run that a surface asks for.
+    /// The path of the runs above it; `None` for a root run.
     above: Option<String>,
     pub(crate) receipt: Receipt,
-    /// The options of the run, once they are decided.
+    /// The settings of the run, once they are decided.
     pub(crate) settings: RunSettings,
     is_closed: bool,
 }
 
 impl<'a> RunRecord<'a> {
-    /// Begins with a run that has its trace id.
+    /// Begins the record of a run that already has its trace id.
     pub(crate) fn begin(
         host: &'a Host,
         request: &'a RunRequest,
@@ -197,28 +197,28 @@ impl<'a> RunRecord<'a> {
         self.audit.request
     }
 
-    /// Whether a surface asked for the run.
+    /// Returns whether the run has no run above it.
     pub(crate) fn is_root(&self) -> bool {
         self.above.is_none()
     }
 
-    /// What the records of the run share; empty where there is no audit log.
+    /// The id that the records of the run share; empty without an audit log.
     pub(crate) fn run_id(&self) -> &str {
         &self.audit.run_id
     }
 
-    /// The module by its own name, or as it was asked for where it was not found.
+    /// The module's manifest name, or the requested name if the module was not found.
     pub(crate) fn module(&self) -> &str {
         if self.own_name.is_empty() { self.audit.name() } else { &self.own_name }
     }
 
-    /// Who answered, else who was asked; empty if nobody was.
+    /// The model that answered, else the one that was asked; empty if no model was asked.
     pub(crate) fn model(&self) -> String {
         let answered = self.receipt.model.clone();
         answered.or_else(|| lock(&self.audit.asked).clone()).unwrap_or_default()
     }
 
-    /// The input as people may see it, if it was kept.
+    /// The input with credentials hidden, if it was kept.
     pub(crate) fn given_value(&self) -> Option<Value> {
         let given = self.given.clone()?;
         let is_json = matches!(given, RunInput::Raw(_));
@@ -228,8 +228,8 @@ impl<'a> RunRecord<'a> {
         })
     }
 
-    /// Writes the record of a run that has come to its end. A record that cannot be written is a warning; it never fails the
-    /// run that it is about.
+    /// Writes the record of a finished run. A record that cannot be written causes a warning; it never fails
+    /// the run.
     pub(crate) fn close(mut self, latency_ms: f64, envelope: &mut Envelope) {
         self.is_closed = true;
         if let Some(reason) = lock(&self.audit.unrecorded).take() {
@@ -255,7 +255,8 @@ impl<'a> RunRecord<'a> {
             if was_cancelled(envelope) {
                 members.insert("end".to_owned(), json!("cancelled"));
             }
-            // The columns of the books have tokens; what they cost, and the service's cache, have a place here only.
+            // The columns of the log have tokens. Their cost and the service's cache tokens are stored only
+            // here.
             if let Some(usage) = record.usage.filter(|usage| usage.cost.is_some()) {
                 members.insert("usage".to_owned(), usage.to_value());
             }
@@ -269,7 +270,7 @@ impl<'a> RunRecord<'a> {
     }
 }
 
-/// The input of a part with the context that came beside it.
+/// The input of a part, merged with the context that it was given separately.
 fn with_context(given: &RunInput, context: &Map<String, Value>) -> RunInput {
     let mut given = given.clone();
     if let RunInput::Shared(value) = &mut given
@@ -281,7 +282,7 @@ fn with_context(given: &RunInput, context: &Map<String, Value>) -> RunInput {
     given
 }
 
-/// An input as the audit keeps it: as it was sent, except for the credentials of the media that it names.
+/// An input as the audit log stores it: as sent, without the credentials of its media.
 fn recorded(input: RunInput) -> Value {
     let hidden = |mut value: Value| {
         hide_secrets(&mut value);
@@ -306,7 +307,7 @@ impl Drop for RunRecord<'_> {
             if let Some(usage) = self.receipt.usage {
                 envelope.meta_mut().set_usage(usage);
             }
-            // The run is gone, so there is no answer to put a warning into; the log reports its own trouble.
+            // The run is gone, so no answer can carry a warning; the log reports its own trouble.
             let _ = self.write(milliseconds(self.started), &envelope);
         }
     }

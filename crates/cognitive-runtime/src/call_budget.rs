@@ -1,6 +1,8 @@
-//! What has to hold before a request leaves for a model, the first one of a call and every repetition: the run, and every
-//! module that it is a part of, have calls left, its worst case has room in the limit of cost, and the audit knows of it. Every request of every provider passes
-//! here and is counted once; an answer from the cache sends no request and costs nothing.
+//! The checks before a request leaves for a model, for the first request of a call and for every retry. The
+//! run and every module above it have calls left, the worst case fits the cost limit, and the audit log has a
+//! record.
+//! Every request of every provider passes here and is counted once. An answer from the cache sends no request
+//! and costs nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +15,7 @@ use crate::audit::RunAudit;
 use crate::compose::lineage::Lineage;
 use crate::cost::CallCost;
 
-/// The calls that a run and all of its parts may make together.
+/// The number of calls that a run and all of its parts may make together.
 #[derive(Debug)]
 pub(crate) struct CallBudget {
     limit: u64,
@@ -23,33 +25,33 @@ pub(crate) struct CallBudget {
 }
 
 impl CallBudget {
-    /// What the operator allows.
+    /// The operator's limit.
     pub(crate) fn of_operator(limit: u64) -> Arc<Self> {
         Arc::new(Self { limit, made: AtomicU64::new(0), set_by: None })
     }
 
-    /// What a module allows itself and its parts, if it says so.
+    /// The limit that a module sets for itself and its parts, if it sets one.
     pub(crate) fn of_module(module: &Module) -> Option<Arc<Self>> {
         let set_by = Some(module.manifest.name.clone());
         Some(Arc::new(Self { limit: module.manifest.max_calls?, made: AtomicU64::new(0), set_by }))
     }
 
-    /// No limit: it only counts what is made below it.
+    /// A budget without a limit: it only counts the calls below it.
     pub(crate) fn count_only() -> Arc<Self> {
         Arc::new(Self { limit: u64::MAX, made: AtomicU64::new(0), set_by: None })
     }
 
-    /// How many calls were asked for.
+    /// The number of calls that were requested.
     pub(crate) fn made(&self) -> u64 {
         self.made.load(Ordering::Relaxed)
     }
 
-    /// Counts calls that were made before this process began.
+    /// Adds calls that were made before this process started.
     pub(crate) fn add(&self, calls: u64) {
         self.made.fetch_add(calls, Ordering::Relaxed);
     }
 
-    /// Takes one call. What was refused is not given back: the run ends with it.
+    /// Takes one call. A refused call stays counted: the run ends with it.
     fn take(&self) -> Result<(), Failure> {
         if self.made.fetch_add(1, Ordering::Relaxed) < self.limit {
             return Ok(());
@@ -57,7 +59,7 @@ impl CallBudget {
         Err(self.exceeded(format!("the limit of model calls is reached: {}", self.limit)))
     }
 
-    /// Refuses what would certainly need more than this.
+    /// Refuses a run that needs at least `calls` if that exceeds the limit.
     pub(crate) fn has_room_for(&self, calls: u64) -> Result<(), Failure> {
         if calls <= self.limit {
             return Ok(());
@@ -80,19 +82,19 @@ impl CallBudget {
     }
 }
 
-/// What a request of one run has to pass before it leaves.
+/// The checks that a request of one run must pass before it leaves.
 #[derive(Clone)]
 pub(crate) struct CallPermit<'a> {
     pub(crate) module: &'a Module,
     pub(crate) lineage: &'a Lineage,
     pub(crate) audit: &'a RunAudit<'a>,
     pub(crate) provider: &'a dyn Provider,
-    /// What it may cost, if the run has a limit of cost.
+    /// The worst-case cost of the request, if the run has a cost limit.
     pub(crate) cost: Option<CallCost>,
 }
 
 impl CallPermit<'_> {
-    /// Lets one request leave, or says why it may not.
+    /// Permits one request to leave, or returns the reason why it may not.
     pub(crate) async fn obtain(&self) -> Result<(), Failure> {
         for budget in self.lineage.budgets() {
             budget.take()?;

@@ -1,11 +1,12 @@
-//! The canonical form of a value (RFC 8785), written piece by piece into a hash. Keeps no copy of a text: an input with
-//! media is a hundred megabytes of one string. Numbers are left to the library that knows their rules.
+//! The canonical form of a value (RFC 8785), written piece by piece into a hash. Copies no text: an input
+//! with media can be one string of a hundred megabytes. Numbers are left to the library that knows their
+//! rules.
 
 use cognitive_contract::large_json;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-/// Feeds the canonical form of a value.
+/// Feeds the canonical form of a value into a hash.
 pub(crate) fn feed(value: &Value, hash: &mut Sha256) {
     match value {
         Value::Object(members) => feed_members(members, None, hash),
@@ -24,7 +25,7 @@ pub(crate) fn feed(value: &Value, hash: &mut Sha256) {
     }
 }
 
-/// Feeds an object, without one of its members if need be.
+/// Feeds an object, optionally without one of its members.
 pub(crate) fn feed_members(members: &Map<String, Value>, without: Option<&str>, hash: &mut Sha256) {
     let mut members: Vec<(&String, &Value)> =
         members.iter().filter(|(name, _)| Some(name.as_str()) != without).collect();

@@ -1,5 +1,7 @@
-//! A run as an async iterator of chunks, for programs that pull: `while let Some(chunk) = chunks.next().await`. (STREAM-024)
-//! The same run as any other; it goes on only while somebody asks for the next chunk, and ends when this is dropped.
+//! A run as an async iterator of chunks, for programs that pull: `while let Some(chunk) =
+//! chunks.next().await`. (STREAM-024)
+//! The run is the same as any other. It only progresses while the next chunk is polled, and is cancelled when
+//! this is dropped.
 
 use std::collections::VecDeque;
 use std::ops::Deref;
@@ -13,25 +15,26 @@ use cognitive_contract::stream::{Chunk, ChunkWriter, SessionId};
 use crate::host::{Host, RunRequest};
 use crate::stream::{Delivery, Stream};
 
-/// The chunks of one run. The last of them is terminal, also where the module does not stream: then it is the only one.
+/// The chunks of one run. The last one is terminal. If the module does not stream, it is the only one.
 pub struct Chunks<'h> {
     run: Option<PortFuture<'h, Delivery>>,
     ready: Ready,
     session: SessionId,
 }
 
-/// Chunks that nobody has taken yet.
+/// Chunks that the reader has not taken yet.
 #[derive(Clone, Default)]
 struct Ready(Arc<Mutex<VecDeque<Chunk>>>);
 
 impl Ready {
-    /// A panic leaves whole chunks behind, so they can be taken all the same.
+    /// A panic leaves only whole chunks in the queue, so a poisoned lock is safe to use.
     fn queue(&self) -> MutexGuard<'_, VecDeque<Chunk>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Runs a module and gives every chunk as it is due. The host is lent or shared: a stream that outlives its caller shares it.
+/// Runs a module and yields every chunk as it is ready. The host is borrowed or shared: a stream that
+/// outlives its caller shares it.
 #[must_use]
 pub fn chunks<'h>(host: impl Deref<Target = Host> + Send + Sync + 'h, request: RunRequest) -> Chunks<'h> {
     let ready = Ready::default();
@@ -42,7 +45,7 @@ pub fn chunks<'h>(host: impl Deref<Target = Host> + Send + Sync + 'h, request: R
 }
 
 impl Chunks<'_> {
-    /// The name of the stream.
+    /// The session id of the stream.
     #[must_use]
     pub fn session_id(&self) -> &SessionId {
         &self.session
@@ -65,7 +68,7 @@ impl futures_util::Stream for Chunks<'_> {
                 return if next.is_some() { Poll::Ready(next) } else { Poll::Pending };
             };
             self.run = None;
-            // This channel carries only chunks, so a whole answer is one.
+            // This channel carries only chunks, so a whole answer becomes one chunk.
             if let Delivery::Whole(envelope) = delivery {
                 let whole = ChunkWriter::new(self.session.clone(), 0).finish(envelope);
                 self.ready.queue().extend(whole);

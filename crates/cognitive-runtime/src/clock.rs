@@ -1,5 +1,5 @@
-//! What time it is, for everything that expires. Runs on evenly within a process, whatever is done to the system's
-//! clock, and can be replaced in tests. (S-44)
+//! The current time, for everything that expires. It advances evenly within a process, even if the system
+//! clock is changed, and can be replaced in tests. (S-44)
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,20 +10,20 @@ use std::time::{Instant, SystemTime};
 pub struct Clock(Arc<dyn Fn() -> SystemTime + Send + Sync>);
 
 impl Clock {
-    /// The system's time of this moment, and from now on what has passed since.
+    /// Reads the system time once, and advances it by a monotonic clock from then on.
     #[must_use]
     pub fn new() -> Self {
         let (wall, started) = (SystemTime::now(), Instant::now());
         Self::from_fn(move || wall.checked_add(started.elapsed()).unwrap_or(wall))
     }
 
-    /// A clock of one's own.
+    /// A clock that calls the given function.
     #[must_use]
     pub fn from_fn(now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
     }
 
-    /// The time.
+    /// The current time.
     #[must_use]
     pub fn now(&self) -> SystemTime {
         (self.0)()

@@ -1,10 +1,10 @@
-//! Stopping early (D-08): judges an answer while it is being written, and stops the call at the first byte after which it cannot
-//! become valid any more, so that the rest is not paid for.
+//! Early stop (D-08): judges an answer while it is being written. It cancels the call at the first byte after which
+//! the answer cannot become valid any more, so that the rest is not paid for.
 //!
-//! Careful on purpose. It judges only `data` of a success that opens the reply, by the rules of the plan alone, and takes
-//! into account what may be repaired: the spelling of declared values, and nulls that stand for absent members. A member
-//! that is written twice, or an answer that is corrected later, could make good what broke the contract before, so a
-//! verdict counts only where the model is bound to one document (`stream/listeners.rs`), and only if the caller asked for it.
+//! Deliberately conservative. It judges only `data` of a success that opens the reply, by the rules of the plan
+//! alone. It accepts everything that may be repaired: the spelling of declared values, and nulls for absent members.
+//! A duplicate member or a later correction could still fix a broken rule. So a verdict counts only if the model is
+//! bound to one document (`stream/listeners.rs`), and only if the caller asked for it.
 
 mod options;
 pub(crate) mod record;
@@ -18,15 +18,15 @@ use cognitive_schema::prefix::{NodeId, PrefixRules, ValueRules, is_exact, kind};
 use self::options::{NOT_DECLARED, Spelling, admits, number_fault};
 use crate::reply::{Bracket, EnvelopeCursor, EnvelopeMember, JsonEvent, JsonListener};
 
-/// Members of one object whose presence is watched; further required ones are left to the whole check.
+/// The number of required members that are tracked per object, one bit each; the full check covers the rest.
 const MAX_WATCHED: usize = 64;
 
-/// Why a reply was cut, and where.
+/// The reason why a reply was cut, and the position.
 #[derive(Debug, Clone)]
 pub struct EarlyStopVerdict {
     /// The rule that cannot be kept any more.
     pub violation: Violation,
-    /// The offset in the reply behind which no text could help.
+    /// The offset in the reply after which no text could help.
     pub at: usize,
 }
 
@@ -34,9 +34,9 @@ pub struct EarlyStopVerdict {
 #[derive(Debug)]
 pub struct EarlyStop {
     module: Arc<Module>,
-    /// Whether a null may stand for an absent member.
+    /// True if a null may mean an absent member.
     null_is_absent: bool,
-    /// Whether a bare payload may be the answer, so that `data` may be anything.
+    /// True if a bare payload may be the answer, so that `data` may be anything.
     wraps: bool,
     root: EnvelopeCursor,
     begun: bool,
@@ -47,7 +47,7 @@ pub struct EarlyStop {
     spelling: Spelling,
     /// The rules for the number that is being written.
     number: Option<NodeId>,
-    /// What is wrong with `data`, should this be a success.
+    /// The fault in `data`; it counts only if this is a success.
     found: Option<EarlyStopVerdict>,
     verdict: Option<EarlyStopVerdict>,
 }
@@ -58,9 +58,9 @@ struct PlanFrame {
     bracket: Bracket,
     path: usize,
     items: u64,
-    /// Which of the required members were named.
+    /// A bit set of the required members that were seen.
     seen: u64,
-    /// The rules for the value of the present member.
+    /// The rules for the value of the current member.
     member: Option<NodeId>,
 }
 
@@ -75,7 +75,7 @@ struct OpenTextRules {
 }
 
 impl EarlyStop {
-    /// For one call of a module.
+    /// A judge for one call of a module.
     #[must_use]
     pub fn new(module: Arc<Module>, null_is_absent: bool) -> Self {
         let wraps = module.manifest.compat.wraps();
@@ -95,8 +95,8 @@ impl EarlyStop {
         }
     }
 
-    /// Why the reply cannot become valid any more, if so. What is found in `data` counts once `ok` says that this is a
-    /// success.
+    /// The reason why the reply cannot become valid any more, if there is one. A fault in `data` counts once `ok`
+    /// says that this is a success.
     #[must_use]
     pub fn verdict(&self) -> Option<&EarlyStopVerdict> {
         self.verdict.as_ref()
@@ -121,7 +121,7 @@ impl EarlyStop {
         self.found = Some(EarlyStopVerdict { violation: Violation::new(path, code, rule, message), at });
     }
 
-    /// The rules for the value that begins; in a list it is the next item.
+    /// Returns the rules for the value that starts; in a list it is the next item.
     fn begin_value(&mut self, at: usize) -> Option<NodeId> {
         let Some(frame) = self.frames.last_mut() else { return Some(PrefixRules::ROOT) };
         if frame.bracket == Bracket::Object {
@@ -142,7 +142,7 @@ impl EarlyStop {
         items
     }
 
-    /// Whether a value of this kind may stand here.
+    /// Refuses a value whose kind is not allowed here.
     fn admit(&mut self, id: Option<NodeId>, kinds: u8, at: usize) {
         let Some(node) = self.node(id) else { return };
         let expected = node.kinds;
@@ -217,7 +217,7 @@ impl EarlyStop {
         self.text = OpenTextRules::default();
         let Some(node) = self.node(id) else { return };
         self.text = match &node.options {
-            // A declared value may be found by repair, whatever its length as written.
+            // Repair may match a declared value, whatever its length as written.
             Some(_) => OpenTextRules { options: id, ..OpenTextRules::default() },
             None => {
                 OpenTextRules { least: node.min_length, most: node.max_length, ..OpenTextRules::default() }
@@ -246,7 +246,7 @@ impl EarlyStop {
             let room = usize::try_from(most - self.text.length).unwrap_or(usize::MAX);
             let behind =
                 piece.char_indices().nth(room).map_or(0, |(index, letter)| index + letter.len_utf8());
-            // An escape is longer than what it stands for, but it is one letter, so nothing is left behind it.
+            // An escape is longer than its character, but it is one character, so nothing is left after it.
             let left = piece.len().saturating_sub(behind);
             self.refuse(None, "maxLength", format!("expected at most {most} characters"), at - left);
         }
@@ -270,7 +270,7 @@ impl EarlyStop {
     }
 
     fn number(&mut self, written: &str, at: usize) {
-        // Read as the whole check reads it, so that both round alike.
+        // Parsed like in the full check, so that both round alike.
         let parsed = written.parse::<serde_json::Number>().ok();
         let Some(value) = parsed.and_then(|number| number.as_f64()) else { return };
         if is_exact(value) && value.fract() != 0.0 {
@@ -313,8 +313,8 @@ impl EarlyStop {
         }
     }
 
-    /// Whether the present event belongs to data that is to be judged. Where a bare payload may be the answer, `data`
-    /// that is no object is a member of it.
+    /// Returns whether the current event belongs to data that is judged. If a bare payload may be the answer, `data`
+    /// that is not an object counts as a member of the payload.
     fn judges(&self, event: JsonEvent<'_>) -> bool {
         self.begun
             && self.found.is_none()
@@ -334,7 +334,7 @@ impl EarlyStop {
 impl JsonListener for EarlyStop {
     fn event(&mut self, event: JsonEvent<'_>, at: usize) {
         match event {
-            // Only the first object, and only if nothing leads up to it: anything else may be an example.
+            // Only the first object, and only if nothing precedes it: anything else may be an example.
             JsonEvent::Begin(lead) => {
                 self.begun = lead.clean && self.root.members == 0;
                 self.found = None;

@@ -1,5 +1,5 @@
-//! What a run needs and what it is asked: the host that a surface builds once, and the request of one run.
-//! Builds no provider itself.
+//! The dependencies and the input of a run: the host that a surface builds once, and the request of one run. Builds
+//! no provider itself.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,53 +24,53 @@ use crate::spans::SpanParent;
 use crate::stages::requirements::MEDIA;
 use crate::tools::built_in;
 
-/// The surroundings of all runs of a process. Safe to share between runs; a copy shares all that is in it.
+/// The environment of all runs of a process. Safe to share between runs; a clone shares all of its contents.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Host {
-    /// Where modules come from.
+    /// The source of modules.
     pub modules: Arc<dyn ModuleSource>,
     /// The models that answer for modules without models of their own.
     pub models: ModelChain,
     /// The operator's options for all runs.
     pub settings: RunSettings,
-    /// What the operator configured for single modules, by name. It holds wherever the module runs, also as a part.
+    /// The operator's settings for single modules, by name. They apply wherever the module runs, also as a part.
     pub of_module: Arc<BTreeMap<String, ModuleSettings>>,
     /// The operator's thresholds.
     pub gate: Gate,
-    /// Who keeps the audit.
+    /// The audit log.
     pub audit: Option<Arc<dyn AuditLog>>,
-    /// Whether a model call that cannot be recorded is not made.
+    /// Set if a model call that cannot be recorded must not be made.
     pub audit_required: bool,
-    /// Whether records carry input and envelope.
+    /// Set if audit records contain input and envelope.
     pub audit_payloads: bool,
-    /// Who keeps context between runs. Without, context comes from the caller alone and nothing is kept.
+    /// The store of context between runs. Without it, context comes from the caller alone and none is stored.
     pub context: Option<Arc<dyn ContextStore>>,
-    /// Which members of context are kept from the model.
+    /// The rules for members of context that the model must not see.
     pub sanitiser: Sanitiser,
-    /// What time it is for context that expires.
+    /// The clock for context that expires.
     pub clock: Clock,
-    /// What this runtime offers; an operator may switch parts off.
+    /// The features of this runtime; an operator may switch some off.
     pub capabilities: Capabilities,
-    /// The function for `aggregate: custom`. Without, modules that ask for it are not valid here.
+    /// The function for `aggregate: custom`. Without it, modules that need it are not valid here.
     pub aggregate: Option<CustomAggregate>,
-    /// Who gets media and looks into them. Without, items are refused, except for saved replies.
+    /// The source that fetches and inspects media. Without it, media items are refused, except for saved replies.
     pub media: Option<Arc<dyn MediaSource>>,
-    /// What media may weigh.
+    /// The size limits of media.
     pub media_limits: MediaLimits,
-    /// Whether notes about an image, such as where it was taken, reach the model. (S-30)
+    /// Set if image metadata, such as the location, may reach the model. (S-30)
     pub keep_metadata: bool,
-    /// Ends tools and parts that take longer than they may. Without one only the provider ends its own calls.
+    /// Cancels tools and parts that exceed their time. Without it only the provider ends its own calls.
     pub timer: Option<Arc<dyn Timer>>,
-    /// What models may call, if the module that runs asks for it and its policies let it.
+    /// The tools that models may call, if the running module requests them and its policies allow them.
     pub tools: ToolBox,
-    /// What models cost.
+    /// The prices of models.
     pub prices: Arc<PriceTable>,
-    /// What may be spent in a day, and who keeps the books of it.
+    /// The daily budget and its ledger.
     pub spending: Option<Spending>,
-    /// Which runs people look at, and what they decided before.
+    /// The rules that select runs for review, and the earlier decisions.
     pub review: Option<Reviewing>,
-    /// Who remembers what the parts of a run answered. It belongs to one run, and so does a host that has one.
+    /// The journal of the answers of a run's parts. It belongs to one run, and so does a host that has one.
     pub journal: Option<Arc<dyn PartJournal>>,
 }
 
@@ -90,7 +90,7 @@ impl ModelChain {
         Self { first, ladder: Some(Arc::new(ladder)) }
     }
 
-    /// All models, in the order in which they are asked.
+    /// Returns all models, in the order in which they are asked.
     pub fn all(&self) -> impl Iterator<Item = &Arc<dyn Provider>> {
         std::iter::once(&self.first).chain(self.ladder.iter().flat_map(|ladder| &ladder.rungs))
     }
@@ -128,7 +128,7 @@ pub struct ModuleSettings {
     pub models: Option<ModelChain>,
     /// The options of its runs.
     pub settings: RunSettings,
-    /// Whether it may only ask models on this machine. The same then holds for its parts.
+    /// Set if it may only ask models on this machine. The same then applies to its parts.
     pub local_only: bool,
 }
 
@@ -141,17 +141,17 @@ pub struct RunPlan {
     pub settings: RunSettings,
 }
 
-/// A budget of money, and its books.
+/// A spending budget and its ledger.
 #[derive(Clone)]
 pub struct Spending {
-    /// What may be spent in a day.
+    /// The daily budget.
     pub budget: DayBudget,
-    /// Who keeps the books, for all processes that share the budget.
+    /// The ledger, for all processes that share the budget.
     pub ledger: Arc<dyn SpendingLedger>,
 }
 
 impl Host {
-    /// A host with the usual thresholds and the tools that come along.
+    /// A host with the default thresholds and the built-in tools.
     #[must_use]
     pub fn new(modules: Arc<dyn ModuleSource>, provider: Arc<dyn Provider>) -> Self {
         let clock = Clock::new();
@@ -181,7 +181,7 @@ impl Host {
         }
     }
 
-    /// The same host with one model for every module, whatever is configured for single modules.
+    /// Returns the same host with one model for every module. It overrides the models of single modules.
     #[must_use]
     pub fn asking(&self, provider: Arc<dyn Provider>) -> Self {
         let mut host = Self { models: provider.into(), ..self.clone() };
@@ -198,7 +198,8 @@ impl Host {
         Arc::make_mut(&mut self.of_module).insert(module.into(), of_module);
     }
 
-    /// The same host for runs of one module with a model that their caller chose. The parts of the module keep theirs.
+    /// Returns the same host for runs of one module with a model that the caller chose. The parts of the module keep
+    /// theirs.
     #[must_use]
     pub fn for_runs_of(&self, module: &str, models: ModelChain) -> Self {
         let mut host = Self { models, ..self.clone() };
@@ -210,7 +211,7 @@ impl Host {
         host
     }
 
-    /// The models that answer for a module, unless a caller chooses others.
+    /// Returns the models that answer for a module, unless a caller chooses others.
     #[must_use]
     pub fn models_for(&self, module: &str) -> &ModelChain {
         self.of_module.get(module).and_then(|own| own.models.as_ref()).unwrap_or(&self.models)
@@ -229,8 +230,8 @@ impl Host {
         self.of_module.iter().any(|(name, of_module)| of_module.local_only && concerns(name))
     }
 
-    /// Decides the models and options of a run that a surface asks for. Options of the request come first, then those of
-    /// the module, then the operator's for all runs. A remote caller cannot loosen the operator's limits. (D-33)
+    /// Decides the models and options of a root run. Options of the request come first, then those of the module,
+    /// then the operator's for all runs. A remote caller cannot loosen the operator's limits. (D-33)
     #[must_use]
     pub fn decide(&self, module: &str, options: &RunOptions) -> RunPlan {
         let own = self.of_module.get(module);
@@ -239,7 +240,7 @@ impl Host {
         RunPlan { models: self.models_for(module).clone(), settings: asked.over(operator) }
     }
 
-    /// Decides the same for a part: what is configured for its module comes first, then what holds for the run above it.
+    /// Decides the same for a part: its module's configuration comes first, then the plan of the run above it.
     #[must_use]
     pub fn decide_part(&self, module: &str, above: &RunPlan, is_remote: bool) -> RunPlan {
         let Some(own) = self.of_module.get(module) else { return above.clone() };
@@ -248,7 +249,7 @@ impl Host {
         RunPlan { models: models.clone(), settings: settings.over(above.settings) }
     }
 
-    /// Describes what this host offers: the features of the runtime, as far as its models support them. (CAP-001, CAP-002)
+    /// Declares the features of this host, as far as its models support them. (CAP-001, CAP-002)
     #[must_use]
     pub fn declared(&self) -> Capabilities {
         let of_modules = self.of_module.values().flat_map(|of_module| &of_module.models);
@@ -260,7 +261,7 @@ impl Host {
         self.capabilities.clone().with_provider(takes, gives)
     }
 
-    /// Lets modules have media: those of the source, within the limits. What the host says of itself says so too.
+    /// Enables media from this source, within the limits, and adds them to the declared capabilities.
     pub fn take_media(&mut self, source: Arc<dyn MediaSource>, limits: MediaLimits) {
         self.capabilities.take_media(&limits);
         self.media = Some(source);
@@ -268,21 +269,21 @@ impl Host {
     }
 }
 
-/// One run.
+/// The request of one run.
 #[derive(Debug, Clone)]
 pub struct RunRequest {
-    /// The module that is to run.
+    /// The module to run.
     pub module: ModuleRef,
-    /// What the caller sends.
+    /// The caller's input.
     pub input: RunInput,
-    /// How it is to be run.
+    /// The options of the run.
     pub options: RunOptions,
 }
 
-/// Which module is to run. A caller that has looked it up hands it over, so that it is looked up once.
+/// The module to run. A caller that has already looked it up passes it on, so that it is looked up once.
 #[derive(Debug, Clone)]
 pub enum ModuleRef {
-    /// By its name or its path; the run finds it.
+    /// A name or a path; the run loads the module.
     Name(String),
     /// Already loaded.
     Loaded {
@@ -316,7 +317,7 @@ impl ModuleRef {
         }
     }
 
-    /// The module itself, from the source unless it is here already.
+    /// Returns the module, from the source unless it is already loaded.
     pub(crate) fn load(&self, modules: &dyn ModuleSource) -> Result<Arc<Module>, Failure> {
         match self {
             Self::Name(name) => modules.module(name),
@@ -343,60 +344,61 @@ impl From<String> for ModuleRef {
     }
 }
 
-/// What the caller sends.
+/// The caller's input.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum RunInput {
     /// An object for the input schema.
     Json(Value),
-    /// The same, shared with other runs; none of them copies it.
+    /// The same, shared with other runs without a copy.
     Shared(Arc<Value>),
-    /// JSON that nobody has parsed yet; what is wrong with it is found in the order of the run.
+    /// Unparsed JSON; the run reports its faults in the usual order.
     Raw(String),
     /// Free text (`--args`), which no schema judges.
     Text(String),
 }
 
-/// How a caller wants a run to be done. A run inherits nothing of the runs above it through these options, except where
-/// the runtime itself starts a part.
+/// The caller's options of a run. A run inherits nothing from the runs above it through these options, except if the
+/// runtime itself starts a part.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct RunOptions {
-    /// The options that the caller set for this very run.
+    /// The options that the caller set for this run.
     pub settings: RunSettings,
     /// The models of the run above, for a part.
     pub(crate) models: Option<ModelChain>,
-    /// Who asks.
+    /// The kind of caller.
     pub caller: Caller,
-    /// The id under which logs and audit know the run; generated if absent.
+    /// The trace id in logs and audit records; generated if absent.
     pub trace_id: Option<String>,
-    /// Refuse to answer if the answer would not be streamed (E4010), instead of sending it whole. (CAP-013)
+    /// Set to refuse a run whose answer would not be streamed (E4010), instead of sending it whole. (CAP-013)
     pub require_streaming: bool,
     /// Notices of the surface for `meta.warnings`.
     pub warnings: Vec<Warning>,
-    /// Why the surface could not get what the run needs, such as its input or a provider. The run then ends with this, and
-    /// has its trace and its record like any other.
+    /// The failure of the surface to get what the run needs, such as its input or a provider. The run then ends with
+    /// it, and has a trace and a record like any other.
     pub unprepared: Option<Failure>,
-    /// The name of the key that the caller has shown, for the audit.
+    /// The name of the caller's key, for the audit.
     pub key: Option<String>,
-    /// Whose context is read and stored. A surface takes it from a caller that it has authenticated, never from the input.
+    /// The owner of the context that is read and stored. A surface takes it from an authenticated caller, never from
+    /// the input.
     pub user: Option<String>,
-    /// Whose uploads an input may name, if not the user's: a server may take uploads from callers that it cannot
-    /// authenticate.
+    /// The owner of the uploads that an input may name, if not the user: a server may accept uploads from callers
+    /// that it cannot authenticate.
     pub uploads_of: Option<String>,
     /// The tenant of the user, if the service has tenants.
     pub tenant: Option<String>,
     /// The session that context is read from and stored for.
     pub session: Option<String>,
-    /// Set for a caller at the other end of a network: it has no access to files of this machine (SEC-010) and cannot loosen
-    /// the operator's limits.
+    /// Set for a caller at the other end of a network: it has no access to files of this machine (SEC-010) and cannot
+    /// loosen the operator's limits.
     pub remote: bool,
-    /// The span that the spans of this run belong to. Without it the run makes no spans and reads no clock for them.
+    /// The parent span of this run's spans. Without it the run makes no spans and reads no clock for them.
     pub spans: Option<Arc<SpanParent>>,
 }
 
 impl RunRequest {
-    /// A run with the usual options.
+    /// A run with the default options.
     #[must_use]
     pub fn new(module: impl Into<ModuleRef>, input: Value) -> Self {
         Self { module: module.into(), input: RunInput::Json(input), options: RunOptions::default() }

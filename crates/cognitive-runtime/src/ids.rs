@@ -1,23 +1,23 @@
-//! Ids that tell runs and their parts apart, without a call to the system for each: a counter under a keyed hash, whose
-//! keys the process got from the system once. They are no secrets; those are made elsewhere.
+//! Ids for runs and their parts, without a system call for each: a counter under a keyed hash, whose keys the process
+//! got from the system once. They are not secret; secrets are generated elsewhere.
 
 use std::fmt::Write as _;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A new id for a part of the work: 16 hex digits.
+/// Returns a new span id: 16 hex digits.
 #[must_use]
 pub fn span_id() -> String {
     let [_, id] = numbers();
-    // All zeros would be no id.
+    // All zeros would be an invalid id.
     let mut text = String::with_capacity(16);
-    // A string takes whatever is written.
+    // Writing into a string cannot fail.
     let _ = write!(text, "{:016x}", id.max(1));
     text
 }
 
-/// A number of 128 bits that no other run of this process has.
+/// Returns a 128-bit number that no other run of this process has.
 #[must_use]
 pub fn unheard_of() -> u128 {
     let [high, low] = numbers();

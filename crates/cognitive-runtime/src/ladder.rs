@@ -1,6 +1,7 @@
-//! Several models for one run: the first that fits is asked, and the next one when its answer is not good enough.
-//! Decides only whether to climb; what is asked and how an answer is judged is the same on every rung. An answer is never put
-//! together from two rungs, and a reader of a stream hears nothing of an answer that is not handed over.
+//! The model fallback chain of a run: the first model that fits is asked, and the next one if its answer is not good
+//! enough.
+//! Decides only whether to ask the next model; requests and judgement are the same for every model. Never merges
+//! answers of two models, and a stream never shows text of a discarded answer.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,42 +19,44 @@ use crate::run::Run;
 use crate::stages::output::JudgedAnswer;
 use crate::stages::prompt::Prompt;
 
-/// The members of `data` that are no part of what is decided.
+/// The members of `data` that are not part of the decision.
 const BESIDES: [&str; 2] = ["rationale", "extensions"];
 
-/// The models above the host's provider, and when they are asked.
+/// The fallback models above the host's provider, and the rules for asking them.
 #[derive(Clone, Default)]
 pub struct Ladder {
-    /// From the next one up.
+    /// The fallback models in the order in which they are asked.
     pub rungs: Vec<Arc<dyn Provider>>,
-    /// When a run climbs.
+    /// The rules for asking the next model.
     pub rules: ClimbRules,
 }
 
-/// When an answer is not good enough. A failure that the model or the provider is to blame for never is.
+/// The rules for an answer that is not good enough. A failure that the model or the provider caused never is good
+/// enough.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ClimbRules {
-    /// An answer that is less sure than this.
+    /// Rejects an answer with a lower confidence.
     pub below_confidence: Option<Confidence>,
-    /// An answer of a higher risk than this.
+    /// Rejects an answer with a higher risk.
     pub above_risk: Option<Risk>,
-    /// An answer that is not sure enough by itself is, if a model below gave the same and one of the two is at least this sure.
+    /// Accepts an answer below `below_confidence` if an earlier model gave the same answer, and one of the two is at
+    /// least this sure.
     pub unless_agreed: Option<Confidence>,
 }
 
-/// A rung that was left, for the receipt.
+/// A model whose answer was rejected, for the receipt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LeftRung {
-    /// `provider/model`, as far as it is known.
+    /// The `provider/model`, as far as it is known.
     pub model: String,
-    /// Why: a code, or what was wrong with `meta`.
+    /// The reason: a code, or the fault in `meta`.
     pub because: String,
-    /// How often it was asked again before.
+    /// The number of repair prompts before.
     pub reasked: u32,
 }
 
-/// A valid answer of a rung that was left, for the case that no rung above has one.
+/// A valid but rejected answer, in case no later model has a valid one.
 struct PassedAnswer {
     answer: JudgedAnswer,
     receipt: Receipt,
@@ -67,29 +70,29 @@ impl fmt::Debug for Ladder {
 }
 
 impl ClimbRules {
-    /// Answers that are less sure than this are not good enough.
+    /// Rejects answers with a lower confidence.
     #[must_use]
     pub fn with_confidence(mut self, least: Confidence) -> Self {
         self.below_confidence = Some(least);
         self
     }
 
-    /// Answers of a higher risk than this are not good enough.
+    /// Rejects answers with a higher risk.
     #[must_use]
     pub fn with_risk(mut self, most: Risk) -> Self {
         self.above_risk = Some(most);
         self
     }
 
-    /// Answers that two models give are good enough from this confidence of either of them.
+    /// Accepts answers that two models give if either of them has at least this confidence.
     #[must_use]
     pub fn with_agreement(mut self, least: Confidence) -> Self {
         self.unless_agreed = Some(least);
         self
     }
 
-    /// Which of the answers that were left says the same as this one of `model`, if that is enough. A model does not agree with
-    /// itself, and an answer that was too risky is no reason to take another.
+    /// Returns the rejected answer that agrees with this one of `model`, if that is enough to accept it. A model does
+    /// not agree with itself, and an answer that was too risky never counts as agreement.
     fn agreed<'p>(
         &self,
         answer: &Envelope,
@@ -106,10 +109,10 @@ impl ClimbRules {
         })
     }
 
-    /// Why an outcome is not good enough; `None` for one that is. Where models agree, it need not be sure.
+    /// The reason why an outcome is not good enough, else `None`. An answer that models agree on needs no confidence.
     fn reason(&self, outcome: Result<&Envelope, &Failure>, is_agreed: bool) -> Option<String> {
         match outcome {
-            // A refusal of the model's own.
+            // A refusal by the model itself.
             Ok(envelope) if !envelope.ok() => {
                 Some(envelope.error().map_or_else(|| "error".to_owned(), |error| error.code().to_owned()))
             }
@@ -129,8 +132,8 @@ impl ClimbRules {
     }
 }
 
-/// Whether two answers are the same but for the words that give reasons and what else came to mind. Answers of nothing but
-/// reasons are never the same.
+/// Returns whether two answers are the same except for rationale and extensions. Answers that have nothing else are
+/// never the same.
 fn says_the_same(one: &Envelope, other: &Envelope) -> bool {
     let said = |envelope: &Envelope| {
         let mut data = envelope.data()?.clone();
@@ -140,14 +143,14 @@ fn says_the_same(one: &Envelope, other: &Envelope) -> bool {
     said(one).zip(said(other)).is_some_and(|(one, other)| json_cmp::same(&one, &other))
 }
 
-/// Whether another model may do better. It may not where the caller, the module or this runtime is to blame. A prompt that is too long
-/// for one model may fit another.
+/// Returns whether another model may do better. It cannot if the caller, the module or this runtime caused the
+/// failure. A prompt that is too long for one model may fit another.
 fn climbs_on(failure: &Failure) -> bool {
     matches!(failure.code().blame(), Blame::Model | Blame::Provider)
         || failure.code() == ErrorCode::ContextOverflow
 }
 
-/// The rungs of a run, from the first up: those that suit the module. `refusal` says why one does not.
+/// The models of a run, from the first up, without those that `refusal` rejects.
 pub(crate) fn rungs<'a>(
     run: &Run<'a, '_>,
     refusal: impl Fn(&dyn Provider) -> Option<Failure>,
@@ -161,7 +164,7 @@ pub(crate) fn rungs<'a>(
             Some(failure) => {
                 refused.get_or_insert(failure);
             }
-            // What media become for one provider cannot be handed to another that takes other forms.
+            // Media that were converted for one provider cannot be sent to another that takes other forms.
             None if suitable.first().is_none_or(|first| takes_the_same(run, *first, provider)) => {
                 suitable.push(provider);
             }
@@ -190,7 +193,7 @@ fn takes_the_same(run: &Run<'_, '_>, one: &dyn Provider, other: &dyn Provider) -
         })
 }
 
-/// Asks one model after the other, as long as there is another and the answer is not good enough. Most runs have one.
+/// Asks one model after the other until an answer is good enough or no model is left. Most runs have one model.
 pub(crate) async fn ask(run: &mut Run<'_, '_>, prompt: Prompt) -> Result<JudgedAnswer, Failure> {
     let mut passed = Vec::new();
     while !run.above.is_empty() {
@@ -205,8 +208,8 @@ pub(crate) async fn ask(run: &mut Run<'_, '_>, prompt: Prompt) -> Result<JudgedA
     best(run, last, passed)
 }
 
-/// Judges the outcome of a rung that has others above it: hands it back if it is good enough, else goes one rung up. A valid
-/// answer that is left behind is kept in `passed`.
+/// Judges the outcome of a model that has others above it. Returns it if it is good enough, else switches to the next
+/// model. A valid but rejected answer is stored in `passed`.
 fn climb(
     run: &mut Run<'_, '_>,
     outcome: Result<JudgedAnswer, Failure>,
@@ -220,7 +223,7 @@ fn climb(
         .filter(|envelope| envelope.ok())
         .and_then(|envelope| rules.agreed(envelope, model, passed));
     let Some(because) = rules.reason(judged, agreed.is_some()) else {
-        // Only said where it decided.
+        // Recorded only if the agreement decided.
         if rules.reason(judged, false).is_some() {
             run.receipt.agreed_with = agreed.and_then(|passed| passed.receipt.model.clone());
         }
@@ -244,7 +247,7 @@ fn climb(
     None
 }
 
-/// The outcome of the last rung; or, if it is none, the valid answer of one below, which says so.
+/// The outcome of the last model. If that failed, the valid answer of an earlier model, with a warning.
 fn best(
     run: &mut Run<'_, '_>,
     outcome: Result<JudgedAnswer, Failure>,

@@ -1,11 +1,11 @@
-//! The pipeline: input in, one envelope out, whatever the model, the network or the caller does.
+//! The pipeline: takes an input and returns one envelope, whatever the model, the network or the caller does.
 //!
-//! Every surface — command line, HTTP, another module — enters by [`run`](run::run), [`stream()`] or
-//! [`repeat()`], a program also by [`run_by_contract`] or [`chunks()`], and hands in a [`Host`]: the library of modules and a
-//! provider behind a port. The stages are one file each, in the order of the run, and what one stage hands to the next is
-//! a type that only that stage can make.
+//! Every surface — command line, HTTP, another module — enters by [`run`](run::run), [`stream()`] or [`repeat()`], a
+//! program also by [`run_by_contract`] or [`chunks()`]. It passes a [`Host`]: the library of modules and a provider
+//! behind a port. Each stage is one file, in the order of the run. The type that a stage passes to the next can only
+//! be built by that stage.
 //!
-//! Opens no socket and no file of its own, reads no environment variable, writes to no terminal. Does not know HTTP
+//! Opens no socket and no file itself, reads no environment variable, writes to no terminal. Does not know HTTP
 //! status codes, exit codes or MCP. Always returns an [`Envelope`](cognitive_contract::Envelope).
 
 mod answer_cache;

@@ -43,7 +43,7 @@ pub(crate) async fn answer(run: &mut Run<'_, '_>, given: RunInput) -> Result<Env
     Ok(seal::seal(run.module, answer, &run.warnings))
 }
 
-/// The answer of the module's own prompt: one of an earlier run to the same question, or the model's.
+/// The answer of the module's own prompt: from the cache if it has one, else from the model.
 async fn own_answer(
     run: &mut Run<'_, '_>,
     input: &mut ValidInput,
@@ -60,14 +60,14 @@ async fn own_answer(
     ladder::ask(run, prompt).await
 }
 
-/// Asks the model, and asks it again after an answer that breaks the contract, as often as the caller allows.
+/// Asks the model, and sends a repair prompt after an answer that breaks the contract, as often as the caller allows.
 pub(crate) async fn ask(run: &mut Run<'_, '_>, mut prompt: Prompt) -> Result<JudgedAnswer, Failure> {
     let mut tools = ToolLoop::new(run);
     tools.instruct(&mut prompt);
     loop {
         let mut answer = match ask_once(run, &prompt, &mut tools).await {
             Ok(answer) => answer,
-            // What there is to say of tools is to be said of a failure too.
+            // A failure also carries the warnings about tools.
             Err(failure) if tools.warnings.is_empty() => return Err(failure),
             Err(failure) => {
                 return Ok(JudgedAnswer { warnings: tools.warnings, ..JudgedAnswer::unreadable(failure) });
@@ -86,7 +86,7 @@ pub(crate) async fn ask(run: &mut Run<'_, '_>, mut prompt: Prompt) -> Result<Jud
     }
 }
 
-/// One call and the verdict on its answer. A call that cannot end well is stopped, if the caller wants that (D-08).
+/// Makes one call and judges its answer. A call that cannot end well is cancelled, if the caller wants that (D-08).
 async fn ask_once(
     run: &mut Run<'_, '_>,
     prompt: &Prompt,
@@ -105,7 +105,7 @@ async fn ask_once(
     Ok(answer)
 }
 
-/// Finds the answer in the model's text and holds it against the contract.
+/// Finds the answer in the model's text and checks it against the contract.
 fn judge(run: &Run<'_, '_>, reply: &Reply) -> JudgedAnswer {
     let enforcement = run.plan.settings.enforced();
     let complete = |object: Map<String, Value>| call::complete(run, reply, object);

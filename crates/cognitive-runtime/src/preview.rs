@@ -1,4 +1,4 @@
-//! What a model would be asked, without asking it. The same stages as a run, up to the call.
+//! Previews the prompt of a run, without asking a model. Uses the same stages as a run, up to the call.
 
 use cognitive_contract::ports::{Example, ModelCall};
 use cognitive_contract::{Enforcement, Failure, Module};
@@ -13,17 +13,18 @@ use crate::tools;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Preview {
-    /// What the model would read first.
+    /// The instructions, which the model would read first.
     pub instructions: String,
-    /// Worked examples that it would read next.
+    /// The worked examples that follow.
     pub examples: Vec<Example>,
-    /// What it would work on.
+    /// The input.
     pub input: String,
-    /// About how many tokens all of it has.
+    /// An estimate of the tokens of the whole prompt.
     pub estimated_tokens: u64,
 }
 
-/// Builds the prompt of a run, or says why the run would fail before the call. Without a context nothing is recalled.
+/// Builds the prompt of a run, or returns why the run would fail before the call. Without `context`, no stored
+/// context is read.
 pub fn preview(
     module: &Module,
     given: &RunInput,
@@ -33,8 +34,8 @@ pub fn preview(
     build(module, given, enforcement, context).map(Preview::of)
 }
 
-/// The same with the call that the host's model would get first, as far as it is known before: media are described and not
-/// fetched, and parts have said nothing yet.
+/// Does the same and returns the first call of the host's model, as far as it is known before. Media are described
+/// and not fetched, and parts have no results yet.
 pub fn preview_call(
     host: &Host,
     module: &Module,

@@ -1,5 +1,5 @@
-//! How an answer was obtained: who wrote it, bound by what, in how many attempts, and everything that was changed.
-//! Filled in along the run, also when the run fails; kept in the audit and, on request, in `meta.provenance`.
+//! The receipt of an answer: its model, decode mode, attempts and every change. Filled in during the run, also if the
+//! run fails. Stored in the audit log and, on request, in `meta.provenance`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,86 +25,86 @@ use crate::stages::output::JudgedAnswer;
 use crate::stages::parse::Liberty;
 use crate::stream::listeners::StoppedCall;
 
-/// The books of one run.
+/// The receipt of one run.
 #[derive(Debug, Clone, Default, Serialize)]
 #[non_exhaustive]
 pub struct Receipt {
-    /// `provider/model`, as the server named it.
+    /// The `provider/model`, as the server named it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// How the answer was bound to the contract while it was written.
+    /// The decode mode that bound the answer to the contract.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decode: Option<DecodeMode>,
-    /// What the confidence was measured from, if it is not the model's own word.
+    /// The source of the confidence, if it is not the model's own value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence_from: Option<&'static str>,
-    /// The thought before the answer, if there was a word about one.
+    /// The thinking before the answer, if it was requested or reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking: Option<ThoughtRecord>,
-    /// Whether the service was given a schema and answered as if it had not been.
+    /// Set if the service received a schema and answered as if it had not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub schema_ignored: bool,
-    /// The contract as the provider was told it, shared with all runs of the module. Goes into the books as the
-    /// constraints that it could not be told; they were enforced afterwards.
+    /// The contract in the form that the provider received, shared with all runs of the module. The receipt lists the
+    /// constraints that this form cannot express; they were enforced afterwards.
     #[serde(rename = "constraints_lost", serialize_with = "losses")]
     pub lowered: Option<Arc<ProviderSchema>>,
-    /// Liberties taken with the model's syntax.
+    /// The liberties taken with the model's syntax.
     pub liberties: Vec<Liberty>,
-    /// Changes to the answer, each with what stood there before.
+    /// The changes to the answer, each with the original value.
     pub repairs: Vec<Repair>,
     /// Every try at the provider.
     pub attempts: Vec<Attempt>,
-    /// Every tool that the model asked for, whether it was called or not.
+    /// Every tool that the model requested, whether it was called or not.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ToolUse>,
     /// The media of the input.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub media: Vec<MediaNote>,
-    /// How many there are, also when a bad one kept the others from being looked at.
+    /// The number of media items, including those that were not inspected because of a bad one.
     #[serde(skip)]
     pub media_count: usize,
     /// The models whose answers were not good enough, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<LeftRung>,
-    /// The model among them that gave the same answer, where that made the answer good enough.
+    /// The model among them that gave the same answer, if that made the answer good enough.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agreed_with: Option<String>,
-    /// How often the model was asked again after a broken answer.
+    /// The number of repair prompts after a broken answer.
     #[serde(skip_serializing_if = "is_zero")]
     pub reasked: u32,
-    /// Where the last call was cut because its answer could not become valid any more.
+    /// The early stop of the last call, if its answer could not become valid any more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fuse: Option<EarlyStopRecord>,
-    /// Whether the answer is one of an earlier run, and no model was asked.
+    /// Set if the answer comes from the cache, and no model was asked.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub kept: bool,
-    /// What exactly went in and came out; empty if nobody will read it.
+    /// The hashes of the exact input and output; empty if the receipt is not used.
     pub sha256: Hashes,
-    /// Whether somebody will read the receipt: the books, or the caller.
+    /// Set if the receipt is used, by the audit log or by the caller.
     #[serde(skip)]
     pub(crate) is_read: bool,
-    /// Tokens of all calls together.
+    /// The tokens of all calls together.
     #[serde(skip)]
     pub usage: Option<Usage>,
-    /// How long models took for it, those of its parts included. Parts that ran at once are all counted. (C-44)
+    /// The total time of model calls, including those of its parts. Parallel parts are all counted. (C-44)
     #[serde(skip)]
     pub model_time: Option<Duration>,
-    /// What the modules did that this one is made of.
+    /// The traces of the module's parts.
     #[serde(skip)]
     pub parts: Vec<Trace>,
 }
 
-/// What was asked about a thought, and what became of it. How long it was is in `usage`; what it said is nowhere.
+/// The requested thinking and its outcome. Its length is in `usage`; its text is not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ThoughtRecord {
-    /// The longest thought that was asked for, in tokens; 0 is none.
+    /// The longest thought that was requested, in tokens; 0 means none.
     pub max_tokens: u32,
-    /// What became of it, if the provider says.
+    /// The outcome, if the provider reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<ThoughtOutcome>,
 }
 
-/// SHA-256 in lower-case hex; empty where there was nothing to hash.
+/// SHA-256 in lower-case hex; empty if there was nothing to hash.
 #[derive(Debug, Clone, Default, Serialize)]
 #[serde(default)]
 pub struct Hashes {
@@ -116,7 +116,7 @@ pub struct Hashes {
     pub prompt: String,
     /// The input in canonical form.
     pub input: String,
-    /// The model's text as it came.
+    /// The model's raw text.
     pub reply: String,
     /// The weights of a model on this machine.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -134,7 +134,7 @@ fn is_zero(number: &u32) -> bool {
 }
 
 impl Receipt {
-    /// Takes note of a reply.
+    /// Records a reply.
     pub(crate) fn replied(&mut self, reply: &Reply) {
         self.fuse = None;
         self.model = Some(reply.model.clone());
@@ -147,14 +147,14 @@ impl Receipt {
         }
     }
 
-    /// Takes note of the verdict on a reply.
+    /// Records the verdict on a reply.
     pub(crate) fn judged(&mut self, answer: &JudgedAnswer, schema_ignored: bool) {
         self.schema_ignored = schema_ignored;
         self.liberties.clone_from(&answer.liberties);
         self.repairs.clone_from(&answer.repairs);
     }
 
-    /// Takes note of a call that did not work, from its try number `first` on: who began to answer, and what it said.
+    /// Records a failed call, from its try number `first` on: the model that started to answer, and its text.
     pub(crate) fn broke_off(&mut self, provider: &str, text: &str, first: usize) {
         let tries = self.attempts.get(first..).unwrap_or_default();
         let model = tries.iter().rev().find_map(|attempt| attempt.model.as_ref());
@@ -169,7 +169,7 @@ impl Receipt {
         }
     }
 
-    /// Goes back to what was known of an earlier answer of the run. What was tried and spent since stays in the books.
+    /// Restores the receipt of an earlier answer of the run. Attempts and usage since then stay recorded.
     pub(crate) fn return_to(&mut self, earlier: &Self) {
         let earlier = earlier.clone();
         self.model = earlier.model;
@@ -184,34 +184,34 @@ impl Receipt {
         self.sha256 = earlier.sha256;
     }
 
-    /// Adds what a call cost.
+    /// Adds the usage of a call.
     pub(crate) fn spent(&mut self, usage: Usage) {
         self.usage = Some(self.usage.unwrap_or_default().plus(usage));
     }
 
-    /// Whether a model was asked, or spoke through an answer that was kept.
+    /// Returns whether a model was asked, now or for the cached answer.
     pub(crate) fn was_asked(&self) -> bool {
         self.kept || self.model.is_some() || self.fuse.is_some() || !self.attempts.is_empty()
     }
 
-    /// Takes note of a call that was stopped early.
+    /// Records a call that was stopped early.
     pub(crate) fn cut(&mut self, cut: &StoppedCall, limit: Option<u64>) {
         self.fuse = Some(EarlyStopRecord::new(cut, limit));
         self.sha256.reply = self.hash(|| sha256(&[cut.text.as_bytes()]));
     }
 
-    /// Takes note of the time that a model took.
+    /// Adds the time that a model took.
     pub(crate) fn took(&mut self, time: Duration) {
         self.model_time = Some(self.model_time.unwrap_or_default().saturating_add(time));
     }
 
-    /// A hash, if somebody will read it.
+    /// Computes a hash, if the receipt is used.
     pub(crate) fn hash(&self, make: impl FnOnce() -> String) -> String {
         if self.is_read { make() } else { String::new() }
     }
 }
 
-/// The hash of some bytes, one after the other.
+/// The hash of several byte strings, one after the other.
 pub(crate) fn sha256(parts: &[&[u8]]) -> String {
     let mut hash = Sha256::new();
     for part in parts {
@@ -220,7 +220,7 @@ pub(crate) fn sha256(parts: &[&[u8]]) -> String {
     hex(&hash.finalize())
 }
 
-/// The hash of a value that does not depend on the order of its members.
+/// Returns the hash of a value that does not depend on the order of its members.
 #[must_use]
 pub fn canonical_sha256(value: &Value) -> String {
     let mut hash = Sha256::new();

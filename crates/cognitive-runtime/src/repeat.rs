@@ -1,6 +1,6 @@
-//! The same module again and again, until a condition holds or the rounds are used up. (COMP-005)
-//! Every round is an ordinary run with the same trace id; the answer is that of the last one. The law of what a round
-//! hands to the next is in `cognitive_contract::compose`.
+//! Runs the same module repeatedly, until a condition holds or the rounds are used up. (COMP-005)
+//! Every round is an ordinary run with the same trace id; the answer is that of the last one. The rule for the input
+//! of the next round is in `cognitive_contract::compose`.
 
 use std::future::pending;
 use std::pin::pin;
@@ -20,15 +20,15 @@ use crate::spans::{RunSpan, SpanWork};
 use crate::stages::input;
 use crate::stream::listeners::RunListeners;
 
-/// The word of notices about rounds.
+/// The code of warnings about rounds.
 const NOTICE: &str = "ITERATION";
 
-/// Runs a module until the condition holds on its envelope. Never fails: what goes wrong is in the envelope.
+/// Runs a module until the condition holds for its envelope. Never fails: errors are in the envelope.
 pub async fn repeat(host: &Host, request: RunRequest, until: &Repeat, sink: &mut dyn EventSink) -> Envelope {
     repeat_until(host, request, until, sink, pending()).await
 }
 
-/// The same for a surface that may have to end it before its time, whatever round it is in.
+/// Does the same for a surface that may have to cancel it, in whatever round it is.
 pub async fn repeat_until(
     host: &Host,
     mut request: RunRequest,
@@ -82,7 +82,7 @@ pub async fn repeat_until(
     }
 }
 
-/// Gives the request the input of the next round. The warning says that it is the same again.
+/// Sets the input of the next round. Returns a warning if it did not change.
 fn feed(
     request: &mut RunRequest,
     lineage: &mut Lineage,
@@ -92,25 +92,25 @@ fn feed(
     let ModuleRef::Loaded { module, .. } = &request.module else { return None };
     let given = input::read(request.input.clone()).ok()?;
     let next = until.next_input(module, given.value(), envelope);
-    // A kept answer to the same question would be the same answer.
+    // A cached answer to the same question would be the same answer.
     if next == *given.value() {
         request.options.settings.no_cache = Some(true);
         let message = "the answer of a round changes nothing in the input of the next";
         return Some(Warning::new(NOTICE, message));
     }
-    // From now on a model has a hand in the input.
+    // From now on the input contains model output.
     lineage.references = lineage.references.or_those_of(given.value());
     request.input = RunInput::Json(next);
     None
 }
 
-/// What there is of a repetition.
+/// The state of a repetition.
 struct Rounds {
     started: Instant,
-    /// Rounds that have given an envelope, good or bad.
+    /// The rounds that returned an envelope, good or bad.
     finished: u32,
     usage: Option<Usage>,
-    /// Milliseconds that models took, in all rounds.
+    /// The milliseconds that models took, in all rounds.
     model_time: Option<u64>,
     traces: Vec<Trace>,
     /// The data of the last good round.
@@ -139,7 +139,7 @@ impl Rounds {
         }
     }
 
-    /// The envelope of the whole.
+    /// The envelope of the whole repetition.
     fn close(
         self,
         module: Option<&Module>,
@@ -148,7 +148,7 @@ impl Rounds {
         sink: &mut dyn EventSink,
     ) -> Envelope {
         let mut envelope = match (envelope.error(), self.last) {
-            // A later round that failed takes nothing from what an earlier one gave.
+            // A failed later round keeps the result of an earlier one.
             (Some(error), Some(last))
                 if module.is_some_and(|module| module.manifest.failure.partial_allowed) =>
             {
@@ -179,7 +179,7 @@ impl Rounds {
     }
 }
 
-/// Passes on what is heard of a round, but not that it is over: more may follow.
+/// Forwards the events of a round, except its end: more rounds may follow.
 struct RoundListener<'s> {
     sink: &'s mut dyn EventSink,
     trace: Option<Trace>,

@@ -1,5 +1,5 @@
-//! A provider that answers with saved text. Authors debug with it, and golden tests replay recorded replies,
-//! so that neither needs a key or a network.
+//! A provider that answers with saved text. Authors debug with it, and golden tests replay recorded replies, without
+//! a key or a network.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use cognitive_contract::tools::FUNCTION_CALLING;
 
 use crate::stages::requirements;
 
-/// Saved pieces of one reply, and how it ends.
+/// The saved pieces of one reply, and its end.
 #[derive(Debug)]
 pub struct Replay {
     pieces: Vec<String>,
@@ -36,14 +36,14 @@ impl Replay {
         Self { pieces, error, usage: None, calls: AtomicUsize::new(0) }
     }
 
-    /// The same with what a service would have counted.
+    /// Sets the token usage that the reply reports.
     #[must_use]
     pub fn with_usage(mut self, usage: Option<Usage>) -> Self {
         self.usage = usage;
         self
     }
 
-    /// How often it was asked.
+    /// The number of calls.
     #[must_use]
     pub fn calls(&self) -> usize {
         self.calls.load(Ordering::Relaxed)

@@ -1,5 +1,5 @@
-//! The end of a run as far as people have a hand in it: what its confidence is worth by what they decided before, and
-//! whether one of them has to look at it. A run that could not be queued says so and stays what it is.
+//! Human review at the end of a run: calibrates the confidence by earlier decisions, and queues the run if a rule
+//! selects it. A run that could not be queued gets a warning and keeps its answer.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -12,19 +12,19 @@ use serde_json::{Value, json};
 
 use crate::audit::RunRecord;
 
-/// Which runs people look at, and where they do.
+/// The review rules, and the store of the queue.
 #[derive(Clone)]
 pub struct Reviewing {
-    /// Which runs.
+    /// The rules that select runs.
     pub rules: ReviewRules,
-    /// Who keeps the queue and the decisions.
+    /// The store of the queue and the decisions.
     pub desk: Arc<dyn ReviewDesk>,
 }
 
-/// Digits of a calibrated confidence: more would claim more than decisions can say.
+/// The rounding of a calibrated confidence: more digits would claim more precision than decisions provide.
 const PRECISION: f64 = 1_000.0;
 
-/// Says what the confidence of an answer is worth, beside the confidence itself. Nobody but the runtime says it.
+/// Adds the calibrated confidence of an answer, in addition to the model's own. Only the runtime may set it.
 pub(crate) fn calibrate(envelope: &mut Envelope, record: &RunRecord<'_>) {
     envelope.meta_mut().extra.shift_remove(CALIBRATED_CONFIDENCE);
     let Some(review) = record.host().review.as_ref().filter(|_| envelope.ok()) else { return };
@@ -35,8 +35,8 @@ pub(crate) fn calibrate(envelope: &mut Envelope, record: &RunRecord<'_>) {
     }
 }
 
-/// Puts the run of a surface into the queue if a rule holds for it. When this resolves it is on the disk, or the warning
-/// says why it is not. The parts of a composition are judged with the whole.
+/// Queues a root run if a rule matches. Resolves when the entry is on disk, or adds a warning with the reason. The
+/// parts of a composition are judged with the whole.
 pub(crate) async fn queue(envelope: &mut Envelope, record: &mut RunRecord<'_>) {
     let Some(review) = record.host().review.as_ref().filter(|_| record.is_root()) else { return };
     let model = record.model();

@@ -1,5 +1,5 @@
-//! The one entry for every surface, and the object that every stage works on. Finds the module, lets the pipeline run,
-//! writes the record and closes with exactly one envelope. Judges nothing: that belongs to the stages.
+//! The only entry point of every surface, and the object that every stage works on. Finds the module, runs the
+//! pipeline, writes the record and returns exactly one envelope. Judges nothing: that belongs to the stages.
 
 use std::future::{pending, poll_fn};
 use std::pin::{Pin, pin};
@@ -27,16 +27,16 @@ use crate::stages::media;
 use crate::stream::listeners::RunListeners;
 use crate::{cost, pipeline, review, stream};
 
-/// The member of `meta` that says how long models took. (C-44)
+/// The member of `meta` with the total time of model calls. (C-44)
 pub(crate) const MODEL_TIME: &str = "processing_time_ms";
 
-/// One run of a loaded module: what it has, what it is asked, and what there is of it so far. Stages take it, so that what
-/// one of them finds out is where the others look for it.
+/// One run of a loaded module: its dependencies, its options, and its results so far. All stages take it, so that
+/// each finds the results of the others in one place.
 pub(crate) struct Run<'a, 'l> {
     pub(crate) host: &'a Host,
     /// The model that is asked now.
     pub(crate) provider: &'a dyn Provider,
-    /// Those that can be asked after it.
+    /// The models that can be asked after it.
     pub(crate) above: Vec<&'a dyn Provider>,
     pub(crate) module: &'a Arc<Module>,
     pub(crate) options: &'a RunOptions,
@@ -49,9 +49,9 @@ pub(crate) struct Run<'a, 'l> {
     pub(crate) policies: Policies,
     pub(crate) listeners: &'a mut RunListeners<'l>,
     pub(crate) receipt: &'a mut Receipt,
-    /// What is to be said of the run. What is to be said of an answer is kept with the answer.
+    /// The warnings about the run. Warnings about an answer are stored with the answer.
     pub(crate) warnings: Vec<Warning>,
-    /// The time for each call. Parts may leave less of it than the caller allows.
+    /// The timeout of each call. Parts may leave less of it than the caller allows.
     pub(crate) call_timeout: Duration,
 }
 
@@ -81,35 +81,35 @@ impl<'a, 'l> Run<'a, 'l> {
         }
     }
 
-    /// Whether the caller may run the module.
+    /// Checks whether the caller may run the module.
     pub(crate) fn check_caller(&self) -> Result<(), Failure> {
         policy::invocation_refusal(&self.module.manifest, self.options.caller).map_or(Ok(()), Err)
     }
 
-    /// Whether no liberty is taken with the syntax of the model's text.
+    /// Returns whether the model's text is parsed strictly.
     pub(crate) fn strict(&self) -> bool {
         self.plan.settings.is_strict() || self.module.manifest.tier == Tier::Exec
     }
 
-    /// Whether the provider, once it is bound to the contract, writes null for a member that is absent.
+    /// Returns whether a provider that enforces the contract writes null for an absent member.
     pub(crate) fn null_means_absent(&self) -> bool {
         matches!(self.provider.target(), Some(SchemaTarget::OpenAi | SchemaTarget::Anthropic))
     }
 
-    /// What a request of the run has to pass before it leaves.
+    /// The permit that a request of the run must obtain before it leaves.
     pub(crate) fn permit(&self, call: &ModelCall) -> CallPermit<'a> {
         let Self { module, lineage, audit, provider, .. } = *self;
         CallPermit { module, lineage, audit, provider, cost: cost::of_call(self, call) }
     }
 
-    /// Judges what an answer hands on to later runs, leaves only that in it, and keeps what is to be kept.
+    /// Judges the context that an answer hands on to later runs, removes everything else from it, and stores it.
     pub(crate) fn hand_on_context(&mut self, input: &ValidInput, envelope: &mut Envelope) {
         let is_new = !self.receipt.kept;
         let warnings = self.context.hand_on(self.module, &|| input.sha256(), envelope, is_new);
         self.warnings.extend(warnings);
     }
 
-    /// A stream has a code of its own for a lack of time (C-12).
+    /// A timeout in a stream has a separate code (C-12).
     pub(crate) fn recoded_for_stream(&self, failure: Failure) -> Failure {
         match failure.code() {
             ErrorCode::Timeout if self.listeners.streams() => failure.recoded(ErrorCode::StreamTimeout),
@@ -118,13 +118,13 @@ impl<'a, 'l> Run<'a, 'l> {
     }
 }
 
-/// Runs a module. Never fails: what goes wrong is in the envelope.
+/// Runs a module. Never fails: errors are in the envelope.
 pub async fn run(host: &Host, request: RunRequest, sink: &mut dyn EventSink) -> Envelope {
     run_until(host, request, sink, pending()).await
 }
 
-/// The same for a surface that may have to end the run before its time: when `stop` resolves, the call is dropped, and
-/// the envelope and the audit say why.
+/// Does the same for a surface that may have to cancel the run: when `stop` resolves, the call is dropped. The
+/// envelope and the audit record give the reason.
 pub async fn run_until(
     host: &Host,
     mut request: RunRequest,
@@ -135,8 +135,8 @@ pub async fn run_until(
     run_below(host, &mut request, &mut lineage, &mut RunListeners::new(sink, None), pin!(stop)).await
 }
 
-/// The same below other runs, and with a stream that listens. Large arguments are lent: a future keeps an argument that is
-/// handed over by value twice.
+/// Does the same below other runs, and with a stream that listens. Large arguments are borrowed: a future stores an
+/// argument that is passed by value twice.
 pub(crate) async fn run_below(
     host: &Host,
     request: &mut RunRequest,
@@ -145,11 +145,12 @@ pub(crate) async fn run_below(
     stop: Pin<&mut impl Future<Output = Failure>>,
 ) -> Envelope {
     request.options.trace_id.get_or_insert_with(|| uuid::Uuid::new_v4().to_string());
-    // The input is handed on and not copied: with media in it, it is most of what the run needs of the memory.
+    // The input is moved and not copied: with media, it is most of the run's memory.
     let input = std::mem::replace(&mut request.input, RunInput::Json(Value::Null));
     let request = &*request;
     listeners.begin_span(RunSpan::begin(SpanWork::Run, host, &request.options));
-    // Declared before the run itself, and so dropped after it: a run that is dropped before its end leaves its record.
+    // Declared before the run itself, and so dropped after it: a run that is dropped before its end still writes its
+    // record.
     let mut record = RunRecord::begin(host, request, &input, lineage);
     let outcome = {
         let run = pin!(load_and_answer(lineage, input, listeners, &mut record));
@@ -169,7 +170,7 @@ pub(crate) async fn run_below(
     close(envelope, lineage, listeners, record).await
 }
 
-/// Waits for a run or for the reason to end it. A run that is done in the same moment counts.
+/// Waits for a run or for the reason to cancel it. If both are ready, the run counts.
 async fn unless_stopped<T>(
     mut run: Pin<&mut impl Future<Output = T>>,
     mut stop: Pin<&mut impl Future<Output = Failure>>,
@@ -213,7 +214,7 @@ async fn load_and_answer(
     pipeline::answer(&mut Run::new(&module, lineage, listeners, (record, &plan)), input).await
 }
 
-/// Decides the models and options of a run. Those of a part were decided when its parent asked for it.
+/// Decides the models and options of a run. Those of a part were decided when its parent started it.
 fn plan(host: &Host, request: &RunRequest, lineage: &Lineage, module: &Module) -> RunPlan {
     match &request.options.models {
         Some(models) if !lineage.is_empty() => {
@@ -223,8 +224,7 @@ fn plan(host: &Host, request: &RunRequest, lineage: &Lineage, module: &Module) -
     }
 }
 
-/// Says in `meta` who answered, what it took and what it cost, queues what a person has to look at, writes the record and
-/// tells the listeners the end.
+/// Adds model, time and cost to `meta`, queues the run for review, writes the record and sends the listeners the end.
 async fn close(
     mut envelope: Envelope,
     lineage: &Lineage,
@@ -266,7 +266,7 @@ async fn close(
     envelope
 }
 
-/// Says who answered and what it cost, and shows the receipt to a caller that wants it, also with a failure.
+/// Adds model and usage, and the receipt for a caller that wants it, also with a failure.
 fn attest(envelope: &mut Envelope, receipt: &Receipt, is_wanted: bool) {
     if let Some(usage) = receipt.usage {
         envelope.meta_mut().set_usage(usage);

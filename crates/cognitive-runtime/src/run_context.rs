@@ -1,6 +1,6 @@
-//! What a run knows from earlier runs of the same owner, and what it leaves for later ones. The laws are in
-//! `cognitive_contract::context`; this file brings store, owner and time to them.
-//! A store that fails costs a warning, never the run.
+//! The context that a run gets from earlier runs of the same owner, and the context that it stores for later ones.
+//! The rules are in `cognitive_contract::context`; this file adds store, owner and time.
+//! A failing store causes a warning, never a failed run.
 
 use std::time::SystemTime;
 
@@ -16,10 +16,10 @@ use crate::host::RunOptions;
 use crate::receipt::input_sha256;
 use crate::stages::input::ParsedInput;
 
-/// The word of notices about context, as the laws use it.
+/// The code of warnings about context, as in the contract crate.
 pub(crate) const NOTICE: &str = "CONTEXT";
 
-/// The type of context that holds what a module found out about one input.
+/// The type of context that caches what a module found out about one input.
 pub(crate) const CACHE: &str = "analysis_cache";
 
 /// The context of one run: its owner, its store and its clock.
@@ -33,7 +33,7 @@ pub struct RunContext<'a> {
 }
 
 impl<'a> RunContext<'a> {
-    /// The context that a run with these options has.
+    /// The context of a run with these options.
     #[must_use]
     pub fn new(store: Option<&'a dyn ContextStore>, clock: &'a Clock, options: &'a RunOptions) -> Self {
         let given = |id: &'a Option<String>| id.as_deref().filter(|id| !id.is_empty());
@@ -46,19 +46,19 @@ impl<'a> RunContext<'a> {
         }
     }
 
-    /// The same with the operator's rules on secrets, for a preview of what the model would get.
+    /// Sets the operator's rules on secrets, for a preview of the model's prompt.
     #[must_use]
     pub fn with_sanitiser(mut self, sanitiser: Sanitiser) -> Self {
         self.sanitiser = sanitiser;
         self
     }
 
-    /// This moment.
+    /// The current time.
     pub(crate) fn now(&self) -> SystemTime {
         self.clock.now()
     }
 
-    /// What is kept of the types that a module accepts and that an input does not bring along, by type.
+    /// Returns stored context of the types that a module accepts and that are missing from the input, by type.
     #[must_use]
     pub fn recall(&self, module: &Module, input: &ParsedInput) -> (Map<String, Value>, Vec<Warning>) {
         let (mut recalled, mut warnings) = (Map::new(), Vec::new());
@@ -88,8 +88,8 @@ impl<'a> RunContext<'a> {
         (recalled, warnings)
     }
 
-    /// Judges what an answer hands on, leaves only that in it, and keeps what is to be kept. A failure hands on nothing,
-    /// and an answer that is not new does not prolong the life of what it said of its input.
+    /// Checks the context that an answer hands on, removes everything else from the envelope, and stores it. A
+    /// failure hands on nothing. A cached answer does not prolong the lifetime of its `analysis_cache` entries.
     #[must_use]
     pub fn hand_on(
         &self,
@@ -124,7 +124,7 @@ impl<'a> RunContext<'a> {
         kept.err().map(|reason| warning(&reason))
     }
 
-    /// What keys are made of.
+    /// The values that context keys are built from.
     pub(crate) fn variables<'v>(
         &'v self,
         module: &'v Module,

@@ -1,7 +1,7 @@
-//! The spans of a run: one per run of a module, below that of its caller, and below it one per answer that a model was
-//! asked for, by the names of the OpenTelemetry conventions for generative AI. Every surface gets them from here. Spans go
-//! to the port as they end; a run without spans reads no clock for them. Carries names, counts and codes, never a text that
-//! was sent, asked or answered; a name under which no module was found is such a text.
+//! The spans of a run: one per run of a module, below its caller's span, and below it one per model call. Names
+//! follow the OpenTelemetry conventions for generative AI. Every surface gets them from here, and they reach the port
+//! as they end. A run without spans reads no clock for them. Contains names, counts and codes, never a text of a
+//! request or an answer; an unknown module name counts as such a text.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::clock::Clock;
 use crate::host::{Host, RunOptions};
 use crate::ids::{span_id, unheard_of};
 
-/// The span that those of a run belong under, and the sink that takes them. For one run: its clock is set when it is made.
+/// The parent span of a run, and the sink of its spans. For one run: its clock is set when it is created.
 #[derive(Clone)]
 pub struct SpanParent {
     sink: Arc<dyn SpanSink>,
-    /// 32 hex digits; known once a run has begun.
+    /// 32 hex digits; known once a run has started.
     trace_id: Option<Arc<str>>,
     parent: Option<Arc<str>>,
     model: Option<Arc<str>>,
@@ -28,27 +28,27 @@ pub struct SpanParent {
 }
 
 impl SpanParent {
-    /// A run that is a part of nothing.
+    /// The parent of a root run, with no span above it.
     #[must_use]
     pub fn new(sink: Arc<dyn SpanSink>) -> Self {
         Self { sink, trace_id: None, parent: None, model: None, clock: Clock::new() }
     }
 
-    /// The same as a part of some work of the same trace: 16 hex digits.
+    /// Sets the parent span in the same trace: 16 hex digits.
     #[must_use]
     pub fn below(mut self, span: Option<&str>) -> Self {
         self.parent = span.map(Arc::from);
         self
     }
 
-    /// The same with the model that the provider asks for, as far as that is known.
+    /// Sets the model that the provider requests, if it is known.
     #[must_use]
     pub fn asking_for(mut self, model: Option<&str>) -> Self {
         self.model = model.map(Arc::from);
         self
     }
 
-    /// The same by another clock.
+    /// Sets the clock.
     #[must_use]
     pub fn by_clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
@@ -68,18 +68,18 @@ impl fmt::Debug for SpanParent {
     }
 }
 
-/// What is being done.
+/// The kind of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SpanWork {
     /// One run.
     Run,
-    /// The same module again and again.
+    /// A repetition of the same module.
     Repeat,
 }
 
-/// The span of a run in progress. One that is dropped before its end was cancelled, and says so.
+/// The span of a run in progress. If it is dropped before its end, it is reported as cancelled.
 pub(crate) struct RunSpan {
-    /// The parent of what runs on behalf of this run.
+    /// The parent of spans on behalf of this run.
     as_parent: Arc<SpanParent>,
     trace_id: Arc<str>,
     id: Arc<str>,
@@ -87,9 +87,9 @@ pub(crate) struct RunSpan {
     work: SpanWork,
     provider: String,
     started: SystemTime,
-    /// Name and version; absent as long as no module was found.
+    /// Name and version; `None` until a module was found.
     module: Option<(String, String)>,
-    /// When the model was asked for the answer that it still owes.
+    /// The start time of the model call in flight.
     asked: Option<SystemTime>,
     over: bool,
 }
@@ -113,23 +113,23 @@ impl RunSpan {
         Some(Box::new(Self { as_parent, trace_id, id, parent, work, provider, started, module, asked, over }))
     }
 
-    /// The parent of what runs on behalf of this run.
+    /// The parent of spans on behalf of this run.
     pub(crate) fn as_parent(&self) -> &Arc<SpanParent> {
         &self.as_parent
     }
 
-    /// The module is known.
+    /// Records the module.
     pub(crate) fn loaded(&mut self, module: &Module) {
         self.module = Some((module.manifest.name.clone(), module.manifest.version.clone()));
     }
 
-    /// A model of this provider is asked.
+    /// Records that a model of this provider is asked.
     pub(crate) fn asked(&mut self, provider: &str) {
         provider.clone_into(&mut self.provider);
         self.asked = Some(self.as_parent.clock.now());
     }
 
-    /// It has answered, or failed.
+    /// Records that it has answered, or failed.
     pub(crate) fn answered(&mut self, outcome: Result<&ModelEnd, &Failure>) {
         match outcome {
             Ok(end) => self.call_over(Some(end), None),
@@ -137,14 +137,14 @@ impl RunSpan {
         }
     }
 
-    /// Its answer was not waited for, because it could not become valid any more.
+    /// Records an early stop: the answer could not become valid any more.
     pub(crate) fn cut(&mut self) {
         self.call_over(None, Some("cut"));
     }
 
-    /// The run is over.
+    /// Ends the span of the run.
     pub(crate) fn finish(mut self, envelope: &Envelope) {
-        // A code of the module's own is a word of its model.
+        // The model wrote the module's own codes, so they are not exported.
         let code = envelope
             .error()
             .map(|error| ErrorCode::find(error.code()).map_or("module_code", ErrorCode::number));
@@ -153,7 +153,7 @@ impl RunSpan {
 
     fn close(&mut self, code: Option<&'static str>, usage: Option<Usage>) {
         self.over = true;
-        // Whatever ended the run ended the call that it waited for.
+        // The end of the run also ended the call in flight.
         self.call_over(None, code);
         let verb = match self.work {
             SpanWork::Run => "run",
@@ -167,7 +167,8 @@ impl RunSpan {
         if let Some((module, version)) = self.module.take() {
             span = span.text("cogn.module", module).text("cogn.module.version", version);
         }
-        // The parts are counted in, so it has a name of its own: who adds up `gen_ai.usage` counts each token once.
+        // The tokens of parts are included, so this has a separate name: a sum over `gen_ai.usage` counts each token
+        // once.
         if let Some(Usage { input_tokens, output_tokens, .. }) = usage {
             span = span
                 .count("cogn.usage.input_tokens", input_tokens)
@@ -176,7 +177,7 @@ impl RunSpan {
         self.as_parent.sink.finished(ended(span, code));
     }
 
-    /// The span of one call, if there is one that is not over.
+    /// Ends the span of the call in flight, if any.
     fn call_over(&mut self, end: Option<&ModelEnd>, code: Option<&'static str>) {
         let Some(asked) = self.asked.take() else { return };
         let answered = end.map(|end| end.model.as_str());
@@ -223,7 +224,7 @@ fn ended(span: Span, code: Option<&str>) -> Span {
     }
 }
 
-/// A trace id as 32 hex digits; another one for an id that collectors do not take.
+/// Returns a trace id as 32 hex digits; generates another one for an id that collectors do not accept.
 fn in_hex(id: Option<&str>) -> String {
     let bare: String = id.unwrap_or_default().chars().filter(|digit| *digit != '-').collect();
     let is_hex = bare.len() == 32 && bare.bytes().all(|digit| digit.is_ascii_hexdigit());

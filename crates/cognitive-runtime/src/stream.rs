@@ -1,6 +1,6 @@
-//! A run whose answer goes out in pieces. The same run as any other: the chunks are what its listener heard, and the last
-//! of them is its envelope. Reads no clock: heartbeats and time limits belong to the surface, which sends
-//! [`Chunk::Heartbeat`] itself and says when a run has to stop.
+//! A run whose answer is sent in chunks. The run is the same as any other: the chunks come from its listener, and the
+//! last one is its envelope. Reads no clock: heartbeats and timeouts belong to the surface, which sends
+//! [`Chunk::Heartbeat`] itself and cancels the run.
 
 pub(crate) mod chunk_listener;
 pub(crate) mod chunk_sender;
@@ -24,18 +24,18 @@ use crate::host::{Host, RunRequest};
 use crate::run::run_below;
 use crate::stream::listeners::RunListeners;
 
-/// How an answer was handed over.
+/// The form in which an answer was delivered.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Delivery {
-    /// As chunks; the last of them says the same as this envelope.
+    /// As chunks; the last one has the same content as this envelope.
     Streamed(Envelope),
-    /// Whole, because the module offers no streams or the host has switched them off. No chunk was sent, and `meta.warnings` says
-    /// so (CAP-010).
+    /// Whole, because the module offers no streams or the host has switched them off. No chunk was sent, and
+    /// `meta.warnings` reports it (CAP-010).
     Whole(Envelope),
 }
 
 impl Delivery {
-    /// The answer, however it was handed over.
+    /// The answer, in either form.
     #[must_use]
     pub fn envelope(&self) -> &Envelope {
         match self {
@@ -43,7 +43,7 @@ impl Delivery {
         }
     }
 
-    /// The answer itself.
+    /// Takes the answer, in either form.
     #[must_use]
     pub fn into_envelope(self) -> Envelope {
         match self {
@@ -52,12 +52,12 @@ impl Delivery {
     }
 }
 
-/// Runs a module and hands every chunk to `send` as it is due.
+/// Runs a module and passes every chunk to `send` as it is ready.
 pub async fn stream(host: &Host, request: RunRequest, send: impl FnMut(Chunk) + Send) -> Delivery {
     Stream::new(send).run(host, request).await
 }
 
-/// The answer to somebody who wants a stream or nothing. (CAP-013)
+/// The failure for a caller that accepts only a stream. (CAP-013)
 pub fn not_streamed() -> Failure {
     Failure::new(
         ErrorCode::StreamingNotSupported,
@@ -66,10 +66,10 @@ pub fn not_streamed() -> Failure {
     .suggest("Run a module that streams, or leave out `require_streaming`")
 }
 
-/// A name for a stream, of 128 random bits of the system (STREAM-002).
+/// Returns a session id for a stream, of 128 random bits from the system (STREAM-002).
 #[must_use]
 pub fn session_id() -> SessionId {
-    // Two of them, turned against each other, because six bits of each are fixed.
+    // Two UUIDs, one of them rotated, because six bits of each are fixed.
     let (one, other) = (uuid::Uuid::new_v4().as_u128(), uuid::Uuid::new_v4().as_u128());
     SessionId::from_random(one ^ other.rotate_left(64))
 }
@@ -80,38 +80,38 @@ pub struct Stream<'o> {
 }
 
 impl<'o> Stream<'o> {
-    /// A stream with a name of its own.
+    /// A stream with a new session id.
     #[must_use]
     pub fn new(send: impl FnMut(Chunk) + Send + 'o) -> Self {
         Self::named(session_id(), send)
     }
 
-    /// A stream with a given name.
+    /// A stream with the given session id.
     #[must_use]
     pub fn named(session: SessionId, send: impl FnMut(Chunk) + Send + 'o) -> Self {
         Self { deltas: FieldDeltas::new(ChunkSender::new(session, Box::new(send))) }
     }
 
-    /// The same with deltas or snapshots as the client asks for them, whatever the module says.
+    /// Overrides the module's choice of deltas or snapshots by the client's.
     #[must_use]
     pub fn with_chunk_type(mut self, wanted: ChunkType) -> Self {
         self.deltas.want(wanted);
         self
     }
 
-    /// The name of the stream.
+    /// The session id of the stream.
     #[must_use]
     pub fn session_id(&mut self) -> &SessionId {
         self.deltas.sender().session_id()
     }
 
-    /// Runs a module. Exactly one terminal chunk is sent, unless the answer comes whole.
+    /// Runs a module. Sends exactly one terminal chunk, unless the answer is delivered whole.
     pub async fn run(&mut self, host: &Host, request: RunRequest) -> Delivery {
         self.run_until(host, request, &mut NullSink, pending()).await
     }
 
-    /// The same for a surface that listens, and that may have to end the run before its time: when `stop` resolves, the
-    /// call is dropped, and the last chunk says why and holds what there is of the data.
+    /// Does the same for a surface that listens, and that may have to cancel the run: when `stop` resolves, the call
+    /// is dropped. The last chunk has the reason and the data so far.
     pub async fn run_until(
         &mut self,
         host: &Host,
@@ -133,7 +133,7 @@ impl<'o> Stream<'o> {
         }
     }
 
-    /// Ends a stream whose run never began. Gives the envelope that was sent.
+    /// Ends a stream whose run never started. Returns the envelope that was sent.
     pub fn fail(&mut self, failure: Failure) -> Envelope {
         let envelope = failure.into_envelope();
         self.finish(envelope.clone());
@@ -141,7 +141,8 @@ impl<'o> Stream<'o> {
     }
 
     fn finish(&mut self, envelope: Envelope) {
-        // A reader fills missing partial data with the pieces it got; what the run did not hand over must not come back.
+        // A reader fills missing partial data with the chunks it got. Data that the run withheld must not be
+        // restored.
         if matches!(envelope.outcome(), Outcome::Failure { partial_data: None, .. }) {
             self.deltas.take_back();
         }

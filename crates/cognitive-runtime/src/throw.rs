@@ -1,6 +1,6 @@
-//! Failures for programs that want them as errors. A module whose `failure.contract` is `throw` fails with an `Err` that
-//! carries the whole envelope; every other answer is an envelope, whatever it says. (MAN-015)
-//! Only for callers in the same process: what is printed or sent is the envelope in either case.
+//! Failures as Rust errors, for programs that want them. A module whose `failure.contract` is `throw` fails with an
+//! `Err` that contains the whole envelope; every other answer is an envelope. (MAN-015)
+//! Only for callers in the same process: the printed or sent result is the envelope in either case.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use cognitive_contract::ports::EventSink;
 use crate::host::{Host, ModuleRef, RunRequest};
 use crate::run::run;
 
-/// A failure of a module that throws. The envelope says all of it.
+/// A failure of a module that throws. The envelope has all details.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Thrown(Box<Envelope>);
 
@@ -22,7 +22,7 @@ impl Thrown {
         &self.0
     }
 
-    /// The failure itself, for whoever prints or sends it.
+    /// Takes the failure, to print or send it.
     #[must_use]
     pub fn into_envelope(self) -> Envelope {
         *self.0
@@ -40,8 +40,8 @@ impl fmt::Display for Thrown {
 
 impl std::error::Error for Thrown {}
 
-/// Runs a module and hands its failure over as the module declares: by default in the envelope, as an error where it
-/// says `throw`. A module that cannot be found declares nothing.
+/// Runs a module and returns its failure as the module declares: by default in the envelope, as an error for `throw`.
+/// A module that cannot be found declares nothing.
 pub async fn run_by_contract(
     host: &Host,
     mut request: RunRequest,

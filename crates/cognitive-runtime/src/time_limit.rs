@@ -1,5 +1,5 @@
-//! An end to waiting: a future is dropped when its time is up. Reads no clock and starts no thread; the host's timer does the
-//! waiting, and it is asked only for what is not ready at once, as most tools are.
+//! Timeouts: drops a future when its time is up. Reads no clock and starts no thread; the host's timer waits. It is
+//! started only for futures that are not ready at once; most tools are.
 
 use std::future::{Future, pending, poll_fn};
 use std::pin::pin;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::host::Host;
 
-/// Waits for a future, but no longer than this. `None` drops it.
+/// Waits for a future, but no longer than `time`. `None` means timeout; the future is dropped.
 pub(crate) async fn within<F: Future>(host: &Host, time: Duration, future: F) -> Option<F::Output> {
     let (mut future, mut time_up) = (pin!(future), pin!(sleep(host, time)));
     poll_fn(|context| match future.as_mut().poll(context) {
@@ -18,7 +18,7 @@ pub(crate) async fn within<F: Future>(host: &Host, time: Duration, future: F) ->
     .await
 }
 
-/// Resolves when this time has passed; never for a host that has no timer.
+/// Resolves when this time has passed; never for a host without a timer.
 pub(crate) async fn sleep(host: &Host, time: Duration) {
     match &host.timer {
         Some(timer) => timer.sleep(time).await,
@@ -46,7 +46,7 @@ mod tests {
         }
     }
 
-    /// Is up at the second look.
+    /// A timer that fires at the second poll.
     struct Short;
 
     impl Timer for Short {
@@ -59,7 +59,7 @@ mod tests {
         }
     }
 
-    /// How many polls a future takes, and what it gives.
+    /// The number of polls that a future takes, and its output.
     fn polled<T>(future: impl Future<Output = T>) -> (usize, T) {
         let mut future = pin!(future);
         let ready =
@@ -76,7 +76,7 @@ mod tests {
         assert_eq!(polled(within(&host, Duration::ZERO, ready(1))), (1, Some(1)));
         host.timer = Some(Arc::new(Short));
         assert_eq!(polled(within(&host, Duration::from_millis(1), pending::<()>())), (2, None));
-        // What becomes ready when the time is up counts.
+        // A future that becomes ready at the timeout counts.
         let mut looks = 0;
         let later = poll_fn(|_| {
             looks += 1;

@@ -1,12 +1,12 @@
-//! A provider that could not be built. A run that would ask it ends with the reason, and has its envelope, its trace and its
-//! audit record like any other run. Asks no model.
+//! A provider that could not be built. A run that would ask it ends with the reason, and has an envelope, a trace and
+//! an audit record like any other run. Asks no model.
 
 use cognitive_contract::Failure;
 use cognitive_contract::ports::{
     CallSink, Destination, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
 };
 
-/// Stands in for a provider that could not be built.
+/// A placeholder for a provider that could not be built.
 #[derive(Debug, Clone)]
 pub struct Unavailable {
     name: String,
@@ -14,7 +14,7 @@ pub struct Unavailable {
 }
 
 impl Unavailable {
-    /// A provider of this name that cannot be asked, and the reason.
+    /// A provider with this name that cannot be asked, and the reason.
     #[must_use]
     pub fn new(name: impl Into<String>, reason: Failure) -> Self {
         Self { name: name.into(), reason }

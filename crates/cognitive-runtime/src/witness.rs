@@ -15,27 +15,27 @@ use cognitive_schema::SchemaTarget;
 use crate::host::Host;
 use crate::replay::Replay;
 
-/// What was seen of the calls of one module.
+/// The recorded reply to the calls of one module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SeenReply {
-    /// It was asked, and its last answer did not come to its natural end.
+    /// The module was called, and its last answer did not finish.
     Unfinished,
     /// Its last answer.
     Reply(String),
 }
 
-/// What was seen of the calls of one run, by module. Cheap to clone: all clones are the same.
+/// The recorded replies of one run, by module. Clones are cheap and share the same record.
 #[derive(Debug, Clone, Default)]
 pub struct SeenReplies(Arc<Mutex<BTreeMap<String, SeenReply>>>);
 
 impl SeenReplies {
-    /// What was seen so far.
+    /// All replies so far.
     #[must_use]
     pub fn all(&self) -> BTreeMap<String, SeenReply> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The reply to each module; nothing if one of them did not come to its end.
+    /// The reply to each module; `None` if one of them did not finish.
     #[must_use]
     pub fn whole(&self) -> Option<BTreeMap<String, String>> {
         let replies = self.all().into_iter().map(|(module, seen)| match seen {
@@ -51,7 +51,7 @@ impl SeenReplies {
 }
 
 impl Host {
-    /// The same surroundings, in which the replies of models are remembered, and where.
+    /// Returns the same host with recording of model replies, and the record.
     #[must_use]
     pub fn watched(&self) -> (Self, SeenReplies) {
         let seen = SeenReplies::default();
@@ -64,20 +64,20 @@ impl Host {
     }
 }
 
-/// The provider of one run.
+/// A provider that records the replies of another one.
 pub struct ReplyWitness {
     inner: Arc<dyn Provider>,
     seen: SeenReplies,
 }
 
 impl ReplyWitness {
-    /// Watches a provider.
+    /// Records the replies of a provider.
     #[must_use]
     pub fn new(inner: Arc<dyn Provider>) -> Self {
         Self { inner, seen: SeenReplies::default() }
     }
 
-    /// Answers each module with its saved reply; where there is none it has nothing to say.
+    /// Answers each module with its saved reply; fails for a module without one.
     #[must_use]
     pub fn of_replies(replies: BTreeMap<String, String>) -> (Self, SeenReplies) {
         let replies = replies.into_iter().map(|(module, text)| (module, Replay::text(text)));
@@ -88,7 +88,7 @@ impl ReplyWitness {
         (Self { inner, seen: seen.clone() }, seen)
     }
 
-    /// What was seen so far, by module.
+    /// All replies so far, by module.
     #[must_use]
     pub fn seen(&self) -> BTreeMap<String, SeenReply> {
         self.seen.all()

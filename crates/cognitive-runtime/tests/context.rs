@@ -1,5 +1,5 @@
-//! Context from run to run: what one hands on the next is given, for as long as it lives and for its owner only. And
-//! answers that are kept: the same question costs one call.
+//! Context between runs: the context of one run is passed to the next, within its lifetime and for its owner only.
+//! And cached answers: the same question costs one call.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
 
@@ -18,7 +18,7 @@ use cognitive_runtime::{Clock, Host, RunRequest, run, stream};
 use cognitive_testkit::{FolderModule, MemoryAuditLog, MemoryContext, ScriptedProvider, poll_now};
 use serde_json::{Value, json};
 
-/// A store that is broken.
+/// A store that always fails.
 struct Broken;
 
 impl ContextStore for Broken {
@@ -74,7 +74,7 @@ fn reply(emitted: Option<Value>) -> Value {
     reply
 }
 
-/// A host with a clock that stands still until it is set, and everything that it works with.
+/// A host with a manual clock, and its dependencies.
 struct World {
     host: Host,
     model: Arc<ScriptedProvider>,
@@ -103,7 +103,7 @@ impl World {
         serde_json::to_value(poll_now(run(&self.host, request, &mut sink))).unwrap()
     }
 
-    /// What the model read last.
+    /// The input of the last model call.
     fn read(&self) -> String {
         self.model.calls().pop().unwrap().input
     }
@@ -224,7 +224,7 @@ fn ctx_007_021_what_is_not_declared_is_dropped_with_a_warning_in_both_directions
 
 #[test]
 fn kept_context_that_does_not_fit_any_more_counts_as_missing() {
-    // The emitter promises nothing about the value, the module that accepts it does.
+    // The emitter promises nothing about the value; the module that accepts it requires a type.
     let world = World::new(&state(), vec![reply(Some(json!({ "session_state": { "n": "two" } })))]);
     world.go(ask("ann", "s", json!({ "q": "?" })));
     let envelope = world.go(ask("ann", "s", json!({ "q": "?" })));
@@ -237,7 +237,7 @@ fn kept_context_that_does_not_fit_any_more_counts_as_missing() {
     assert_eq!(given["error"]["code"], "E1001", "what the caller brings has to fit");
 }
 
-// CTX-032: without a session there is no key, and nobody else's is used.
+// CTX-032: without a session there is no key, and no other owner's context is used.
 #[test]
 fn ctx_032_without_a_session_nothing_is_kept_and_the_answer_says_so() {
     let world = World::new(&state(), vec![reply(Some(json!({ "session_state": { "n": 1 } })))]);
@@ -300,7 +300,7 @@ fn ctx_043_sec_024_the_use_of_context_is_recorded_without_its_values() {
     assert!(!format!("{records:?}").contains("hunter2"));
 }
 
-// SEC-023: context is data, whatever it says.
+// SEC-023: context is data, whatever it contains.
 #[test]
 fn sec_023_context_full_of_placeholders_and_calls_stays_literal() {
     let nasty =

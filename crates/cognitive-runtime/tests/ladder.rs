@@ -1,4 +1,5 @@
-//! Several models for one run: which are asked, when a run climbs, whose answer it is, and what readers hear of it.
+//! The model fallback chain: the models that are asked, the conditions, the answer, and the events that readers
+//! receive.
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
@@ -14,7 +15,7 @@ use cognitive_runtime::{ClimbRules, Host, Ladder, ModuleSettings, RunRequest, ru
 use cognitive_testkit::{FolderModule, MemoryAuditLog, NamedModules, module_folder, poll_now};
 use serde_json::{Value, json};
 
-/// A model that always says the same, or is never there.
+/// A model that always gives the same answer, or is never available.
 struct Rung {
     name: &'static str,
     says: Option<String>,
@@ -172,7 +173,7 @@ fn an_answer_that_two_models_give_need_not_be_sure() {
         (&provenance["agreed_with"], &provenance["left"][0]["model"]),
         (&json!("small/m"), &json!("small/m"))
     );
-    // Neither of them is sure enough for the rule, or there is no rule.
+    // Neither of them is sure enough for the rule, or the rule is not set.
     for rules in [rules.with_agreement(sure(0.8)), rules] {
         let unsure = rungs(other_words.clone());
         let envelope = asked(&host(&unsure, rules));
@@ -181,7 +182,7 @@ fn an_answer_that_two_models_give_need_not_be_sure() {
     }
     let differing = rungs(answer("b", 0.75, "low"));
     assert_eq!(asked(&host(&differing, rules.with_agreement(sure(0.7))))["data"]["label"], "c");
-    // Nothing was decided where there are only reasons.
+    // Answers with only a rationale decide nothing.
     let reasons = |words: &str, confidence: f64| {
         json!({ "ok": true, "meta": { "confidence": confidence, "risk": "low", "explain": "e" },
                 "data": { "rationale": words } })
@@ -198,11 +199,11 @@ fn an_answer_that_two_models_give_need_not_be_sure() {
     let manifest = json!({ "name": "sample", "tier": "decision" });
     free.modules = Arc::new(FolderModule::new(module_folder(&manifest, &schema, "Judge.")));
     assert_eq!(asked(&free)["data"]["rationale"], "three");
-    // That two say it makes nothing less risky.
+    // Agreement does not make an answer less risky.
     let risky = rungs(answer("a", 0.75, "high"));
     let rules = rules.with_agreement(sure(0.7)).with_risk(Risk::Medium);
     assert_eq!(asked(&host(&risky, rules))["data"]["label"], "c");
-    // Nor does an answer that was left because it was risky speak for another.
+    // An answer that was rejected for its risk does not count as agreement either.
     let left_for_risk = [
         Rung::new("small", answer("a", 0.95, "high")),
         Rung::new("middle", answer("a", 0.2, "low")),
@@ -210,7 +211,7 @@ fn an_answer_that_two_models_give_need_not_be_sure() {
     ]
     .map(Arc::new);
     assert_eq!(asked(&host(&left_for_risk, rules))["data"]["label"], "c");
-    // A model that is named twice is no second opinion.
+    // The same model twice is no second opinion.
     let same = [
         Rung::new("small", answer("a", 0.75, "low")),
         Rung::new("small", answer("a", 0.75, "low")),
@@ -220,7 +221,7 @@ fn an_answer_that_two_models_give_need_not_be_sure() {
     assert_eq!(asked(&host(&same, rules))["data"]["label"], "c");
 }
 
-// The top rung is the least sure of to be there; what a lower one said is better than nothing.
+// The last model is the least likely to be available; the answer of a lower one is better than nothing.
 #[test]
 fn a_valid_answer_below_is_handed_over_when_the_last_rung_fails() {
     let rungs = [Rung::new("unsure", answer("a", 0.4, "low")), Rung::gone("gone")].map(Arc::new);
@@ -273,7 +274,7 @@ fn a_module_that_may_only_ask_here_is_asked_nowhere_else() {
     assert_eq!(calls(&rungs), [0]);
 }
 
-// COMP-090: what binds a module binds what it is made of.
+// COMP-090: a restriction of a module also applies to its parts.
 #[test]
 fn the_parts_of_a_module_that_may_only_ask_here_stay_here_too() {
     let parts = [
@@ -300,7 +301,7 @@ fn the_parts_of_a_module_that_may_only_ask_here_stay_here_too() {
     assert_eq!(far.calls.load(Ordering::Relaxed), 1, "only before it was forbidden");
 }
 
-/// What a surface hears of the text.
+/// The text that a surface receives.
 #[derive(Default)]
 struct Heard(String);
 

@@ -1,5 +1,5 @@
-//! Streams of replies: the whole corpus of `tests/replies`, cut into tokens in many ways, gives the same envelope as at
-//! once; what grew on the way is what the final chunk says; stopping early never refuses an answer that would have passed.
+//! Streams of replies: the whole corpus of `tests/replies`, split into tokens in many ways, gives the same envelope
+//! as at once. The streamed text equals the final chunk, and the early stop never refuses a valid answer.
 
 #![expect(
     clippy::unwrap_used,
@@ -66,11 +66,11 @@ fn cases(file: &str) -> Vec<Case> {
     values.into_iter().map(case).collect()
 }
 
-/// The longest reply that is cut in two at every place. Of longer ones, every seventh place is tried: all of them would
-/// take most of the time for the three largest replies.
+/// The longest reply that is split in two at every place. In longer ones every seventh place is tried: all places
+/// would take most of the time for the three largest replies.
 const EVERY_PLACE: usize = 400;
 
-/// Ways to cut a text into tokens: not at all, letter by letter, in two at every place, and at random.
+/// Ways to split a text into tokens: not at all, letter by letter, in two at every place, and at random.
 fn splits(text: &str) -> Vec<Vec<&str>> {
     let places: Vec<usize> = text.char_indices().map(|(at, _)| at).skip(1).collect();
     let cut = |places: &[usize]| {
@@ -99,7 +99,8 @@ fn splits(text: &str) -> Vec<Vec<&str>> {
     all
 }
 
-/// Whether all that grew is what the answer says there. Lists grow as objects with numbers for names.
+/// Returns whether the streamed data equals the same part of the answer. Lists are streamed as objects with numbers
+/// for names.
 fn agrees(grown: &Value, last: &Value) -> bool {
     match (grown, last) {
         (Value::Object(grown), Value::Object(last)) => {
@@ -112,7 +113,7 @@ fn agrees(grown: &Value, last: &Value) -> bool {
     }
 }
 
-/// Whether every text of the answer grew, apart from those that no path can carry.
+/// Returns whether every text of the answer was streamed, except those whose names cannot be in a path.
 fn is_complete(grown: &Value, last: &Value) -> bool {
     match last {
         Value::String(text) => text.is_empty() || grown == last,
@@ -132,14 +133,14 @@ fn was_changed(envelope: &Value) -> bool {
     ["liberties", "repairs"].iter().any(|list| receipt[list].as_array().is_some_and(|list| !list.is_empty()))
 }
 
-/// A model that waits behind each piece, so that a call can be cut there.
+/// A model that waits after each piece, so that a call can be stopped there.
 fn waiting(pieces: &[&str], finish: &Finish) -> Pieces {
     let mut provider = Pieces::new(pieces, Ok(finish.clone()));
     provider.waits = true;
     provider
 }
 
-/// Runs every reply of a file in every split; gives how often something grew that passed.
+/// Runs every reply of a file in every split; returns how often text of a valid answer was streamed.
 fn same_as_at_once(file: &str) -> usize {
     let mut grew = 0;
     for (chunk_type, case) in

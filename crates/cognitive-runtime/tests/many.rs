@@ -1,4 +1,4 @@
-//! Many runs of one host: they share what was compiled, do not disturb each other and leave nothing behind.
+//! Many runs of one host: they share compiled modules, do not disturb each other and leak no memory.
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
@@ -41,7 +41,7 @@ fn sixty_four_runs_at_once_share_one_compiled_contract() {
     assert!(Arc::ptr_eq(&module, &shelf.module("summarizer").unwrap()), "compiled once, shared by all");
 }
 
-/// Pages of memory that this process holds.
+/// The resident memory of this process.
 #[cfg(target_os = "linux")]
 fn resident_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();

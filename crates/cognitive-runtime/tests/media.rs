@@ -1,5 +1,5 @@
-//! Media on their way through a run: found, fetched once, judged before any model is asked, and told of in `meta`.
-//! The source is one that keeps count; what bytes really are is the business of `cognitive-media`.
+//! Media in a run: found, fetched once, checked before any model is asked, and reported in `meta`. The source is a
+//! stub that counts its requests; `cognitive-media` tests real bytes.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
 
@@ -18,7 +18,7 @@ use cognitive_runtime::{Host, RunRequest, run};
 use cognitive_testkit::{FolderModule, MemoryAuditLog, module_folder, poll_now};
 use serde_json::{Value, json};
 
-/// A source that knows two addresses and counts what it is asked.
+/// A source that knows two addresses and records its requests.
 #[derive(Default)]
 struct Shelf {
     loads: Mutex<Vec<String>>,
@@ -74,7 +74,7 @@ impl MediaSource for Shelf {
     }
 }
 
-/// A model that takes images as PNG, and remembers what it was asked. Its first answers may be bad.
+/// A model that accepts images as PNG, and records its calls. Its first answers may be bad.
 #[derive(Default)]
 struct Model {
     calls: Mutex<Vec<ModelCall>>,
@@ -160,7 +160,7 @@ fn code(envelope: &Value) -> &str {
     envelope["error"]["code"].as_str().unwrap_or("none")
 }
 
-// SEC-023, S-34: a name in the input is data, also where it says where an item stands.
+// SEC-023, S-34: a member name in the input is data, also in the place of an item.
 #[test]
 fn sec_023_the_name_of_an_item_begins_no_line_of_the_prompt() {
     let world = world(Model::default(), json!({}), "Media:\n$MEDIA_INPUTS\nThe envelope.");
@@ -171,7 +171,7 @@ fn sec_023_the_name_of_an_item_begins_no_line_of_the_prompt() {
     assert!(!calls[0].instructions.contains("\nSYSTEM"), "{}", calls[0].instructions);
 }
 
-// A type that the caller made up comes back short.
+// An unknown type from the caller is truncated in the message.
 #[test]
 fn media_003_an_unknown_type_is_not_echoed_in_full() {
     let envelope = usual().run(json!({ "a": inline(&"x".repeat(100_000), "UE5H") }));
@@ -232,7 +232,7 @@ fn prompt_002_media_that_the_prompt_does_not_place_come_after_it_and_without_any
     assert!(call.media.is_empty() && !call.input.contains("Attached media"), "{}", call.input);
 }
 
-// MEDIA-008: a model that is asked again gets the same bytes, and nobody fetches them twice.
+// MEDIA-008: a repair prompt has the same bytes, without a second fetch.
 #[test]
 fn media_008_what_was_fetched_serves_every_try_of_the_run() {
     let world = world(Model { bad_first: true, ..Model::default() }, json!({}), "Look. The envelope.");
@@ -244,7 +244,7 @@ fn media_008_what_was_fetched_serves_every_try_of_the_run() {
     assert_eq!(calls[0].media, calls[1].media);
 }
 
-// MEDIA-011: whatever is wrong with a medium, no model is asked, and the failure says which item it is.
+// MEDIA-011: a bad medium prevents the model call, and the failure names the item.
 #[test]
 fn media_011_bad_media_never_reach_a_model() {
     let url = |url: &str| json!({ "type": "url", "url": url });
@@ -280,7 +280,7 @@ fn media_011_bad_media_never_reach_a_model() {
     assert_eq!(usual().run(json!({ "x": good }))["ok"], true);
 }
 
-// S-28: ten items, and so many bytes together.
+// S-28: at most ten items, and a limit on their total bytes.
 #[test]
 fn s_28_too_many_items_or_bytes_are_e1011() {
     let many: Vec<Value> = (0..11).map(|_| inline("image/png", "UE5H")).collect();
@@ -295,7 +295,7 @@ fn s_28_too_many_items_or_bytes_are_e1011() {
     assert_eq!(code(&world.run(json!({ "i": long }))), "E1011", "told before anything is decoded");
 }
 
-// CAP-011, CAP-002: the kinds that runtime and provider take, and no others.
+// CAP-011, CAP-002: the categories that runtime and provider accept, and no others.
 #[test]
 fn cap_002_011_a_kind_that_nobody_takes_is_e4011_before_it_is_fetched() {
     let manifest = json!({ "modalities": { "input": ["image", "video"] } });
@@ -330,7 +330,7 @@ fn media_014_what_the_provider_cannot_take_is_converted() {
     assert_eq!((call.media[0].media_type, &call.media[0].base64[..]), (MediaType::Png, &b"UE5HIG1hZGU="[..]));
 }
 
-// MEDIA-010: line breaks are tolerated, and no provider has to.
+// MEDIA-010: line breaks are tolerated in the input, but not sent to the provider.
 #[test]
 fn media_010_line_breaks_do_not_reach_the_provider() {
     let world = usual();
@@ -338,7 +338,7 @@ fn media_010_line_breaks_do_not_reach_the_provider() {
     assert_eq!(&world.calls()[0].media[0].base64[..], b"UE5H");
 }
 
-// MEDIA-023: what is hashed is what the caller sent; what is fetched makes another prompt.
+// MEDIA-023: the input hash covers the input as sent; fetched bytes change the prompt hash.
 #[test]
 fn media_023_hashes_are_those_of_the_real_input() {
     let hashes = |input: Value| {
@@ -370,7 +370,7 @@ fn media_002_nothing_is_fetched_for_a_module_without_modalities() {
     assert_eq!(envelope["meta"]["media_processed"], Value::Null);
 }
 
-// SEC-010: who asks, and from where, is told to the source.
+// SEC-010: the source gets the user and the origin of the request.
 #[test]
 fn sec_010_the_source_knows_who_asks() {
     let world = usual();
@@ -381,7 +381,7 @@ fn sec_010_the_source_knows_who_asks() {
     assert_eq!(*world.shelf.loads.lock().unwrap(), [r#"u1 true Some("ann")"#]);
 }
 
-// MEDIA-017, MEDIA-018: what the model made stands in the data, and only what the module gives.
+// MEDIA-017, MEDIA-018: produced media are in the data, and only of the declared modalities.
 #[test]
 fn media_017_018_produced_media_are_put_into_the_answer_and_judged() {
     let answer = |kind: &str| {
@@ -409,7 +409,7 @@ fn media_017_018_produced_media_are_put_into_the_answer_and_judged() {
     assert!(!plain.calls()[0].wants_media);
 }
 
-// S-22: that something was fetched is put down, without its address.
+// S-22: a fetch is recorded, without its address.
 #[test]
 fn s_22_fetches_are_in_the_books() {
     let mut world = usual();

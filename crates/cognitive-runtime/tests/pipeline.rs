@@ -1,4 +1,4 @@
-//! Whole runs with a saved reply: what the caller gets, and that the model is not asked in vain.
+//! Whole runs with a saved reply: the envelope for the caller, and the conditions for a model call.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, a panic is the report")]
 
@@ -231,7 +231,7 @@ fn pipe_010_provider_failures_have_their_codes() {
         let value =
             go(&json!({ "tier": "decision" }), provider, RunRequest::new("sample", json!({ "q": 1 })));
         assert_eq!(value["error"]["code"], code);
-        // D-16: only for a fault of ours is there nobody else to name.
+        // D-16: only an internal fault has no provider to name.
         let details = &value["error"]["details"];
         let named =
             if kind.is_empty() { (&Value::Null, &Value::Null) } else { (&json!("replay"), &json!(kind)) };
@@ -242,7 +242,7 @@ fn pipe_010_provider_failures_have_their_codes() {
     }
 }
 
-// CAP-013: a program that wants a stream or nothing gets E4010, and no model is asked.
+// CAP-013: a caller that accepts only a stream gets E4010, and no model is asked.
 #[test]
 fn cap_013_whoever_requires_a_stream_gets_no_whole_answer() {
     for (mode, streams) in [("both", true), ("sync", false)] {
@@ -286,7 +286,7 @@ fn man_015_a_module_that_throws_fails_with_an_error_that_carries_the_envelope() 
     assert!(outcome("throw", &good()).unwrap().ok());
 }
 
-// STREAM-024: a program pulls one chunk after the other; what it gets is a legal log that says what the envelope says.
+// STREAM-024: a program pulls one chunk after the other; they form a legal log that matches the envelope.
 #[test]
 fn stream_024_the_chunks_of_a_run_can_be_pulled() {
     for (mode, least) in [("streaming", 3), ("sync", 1)] {

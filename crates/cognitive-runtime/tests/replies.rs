@@ -1,6 +1,6 @@
-//! The corpus of replies: what a model may write, and what a caller gets. Cases are data in `replies/*.json`; in
-//! their texts `$GOOD` stands for a valid answer, `$OTHER` for another one and `$META` for a valid `meta`.
-//! Truncations, costs and properties are made here and in `replies/sloppy.rs`.
+//! The corpus of replies: a model's possible replies, and the results for the caller. Cases are data in
+//! `replies/*.json`; in their texts `$GOOD` is a valid answer, `$OTHER` another one and `$META` a valid `meta`.
+//! Truncations, costs and properties are tested here and in `replies/sloppy.rs`.
 
 #![expect(
     clippy::unwrap_used,
@@ -35,7 +35,7 @@ const FILES: [(&str, &str); 4] = [
 struct Case {
     id: String,
     text: String,
-    /// The requirement, where it is not D-01.
+    /// The requirement, if it is not D-01.
     #[serde(rename = "about")]
     _about: Option<String>,
     /// `exec`, `wraps`, or a plain module of tier decision.
@@ -170,7 +170,7 @@ fn the_corpus_is_large_and_its_ids_are_unique() {
     assert!(count >= 300, "{count} cases");
 }
 
-/// Answers whose every beginning must be refused.
+/// Answers of which every truncation must be refused.
 fn to_truncate() -> Vec<(&'static str, String)> {
     let rich = format!(
         r#"{{"ok": true, "meta": {META}, "data": {{"rationale": "a \"b\" é 😀 \u00e9", "answer": "42", "items": ["x", "y"], "n": [{{"m": -2.5e3}}, null]}}}}"#
@@ -211,7 +211,7 @@ fn d_01_no_answer_with_a_piece_missing_is_read_as_another() {
         let without = format!("{}{}", &text[..at], &text[at + 1..]);
         let value = answer(&module, &without, Finish::Complete, How::default());
         let code = value["error"]["code"].as_str().unwrap_or("");
-        // A byte of a string may be missing unnoticed, and so may white space; structure may not.
+        // A missing byte of a string or of white space may go unnoticed; missing structure may not.
         let in_a_string = text[at..].starts_with(|c: char| c.is_alphanumeric());
         assert!(
             value["data"] == original["data"] || in_a_string || matches!(code, "E1000" | "E3001"),
@@ -239,7 +239,7 @@ fn s_09_a_refusal_is_told_in_the_models_words() {
     assert_eq!(value["error"]["code"], "E2004");
 }
 
-/// Texts that cost a naive search the square of their length, and clean ones.
+/// Texts with a quadratic cost for a naive search, and clean ones.
 fn hostile(bytes: usize) -> Vec<(&'static str, String)> {
     let fill = |unit: &str| unit.repeat(bytes / unit.len());
     let members: Map<String, Value> = (0..bytes / 20).map(|at| (format!("key-{at}"), json!(at))).collect();
@@ -297,7 +297,7 @@ fn hostile(bytes: usize) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Nothing that a model can write makes the parser run away; `benches/run.rs` measures that the cost is linear.
+/// No reply makes the parser run away; `benches/run.rs` measures that the cost is linear.
 #[test]
 fn every_hostile_text_ends_in_an_envelope() {
     for name in ["", "exec"] {

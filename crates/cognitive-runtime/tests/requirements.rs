@@ -1,4 +1,4 @@
-//! What is asked of a provider before it is called, and what a run says of things that it cannot do.
+//! The checks of a provider before it is called, and the warnings about missing features.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
 
@@ -13,7 +13,7 @@ use cognitive_runtime::{Host, Replay, RunRequest, run};
 use cognitive_testkit::{FolderModule, module_folder, poll_now};
 use serde_json::{Value, json};
 
-/// A model that always gives the same answer, and notes how freely it was allowed to speak.
+/// A model that always gives the same answer, and records its temperature.
 #[derive(Default)]
 struct Model {
     no_json: bool,
@@ -52,7 +52,7 @@ fn good() -> Value {
             "data": { "rationale": "r", "behavior_equivalence": false } })
 }
 
-/// Runs a module with this manifest; its tier is `decision` unless it says otherwise.
+/// Runs a module with this manifest; its tier is `decision` by default.
 fn ask(provider: Arc<dyn Provider>, manifest: &Value, prompt: &str, input: Value) -> Value {
     let mut manifest = manifest.clone();
     manifest.as_object_mut().unwrap().entry("tier").or_insert(json!("decision"));
@@ -87,7 +87,7 @@ fn pol_010_011_a_provider_without_json_is_not_asked() {
     assert_eq!(ask(model, &manifest, "Do it.", json!({}))["ok"], true, "only if the module requires it");
 }
 
-// POL-012, S-10: counted before the call, by bytes where there is no tokenizer; both numbers are told.
+// POL-012, S-10: counted before the call, by bytes without a tokenizer; both numbers are reported.
 #[test]
 fn pol_012_more_input_than_the_module_allows_asks_no_model() {
     let model = Arc::new(Model::default());
@@ -106,7 +106,7 @@ fn pol_013_what_is_only_preferred_is_a_warning() {
     assert_eq!(warnings(manifest, json!({})), ["CAPABILITY: the provider does not offer: `telepathy`"]);
 }
 
-// POL-010, D-16: what a model is known to lack is no matter of trying. Words that nobody knows are tolerated.
+// POL-010, D-16: a model that is known to lack a capability is not tried. Unknown words are tolerated.
 #[test]
 fn d5_pol_010_a_model_that_lacks_what_the_module_needs_is_not_asked() {
     let small = || Arc::new(Model { lacks: &["reasoning", "vision"], ..Model::default() });
@@ -124,7 +124,7 @@ fn d5_pol_010_a_model_that_lacks_what_the_module_needs_is_not_asked() {
     assert_eq!(ask(other, &needs(json!(["reasoning"])), "Do it.", json!({}))["ok"], true);
 }
 
-// TIER-005, S-08: the tier decides how freely the model speaks.
+// TIER-005, S-08: the tier decides the temperature.
 #[test]
 fn tier_005_each_tier_has_its_temperature() {
     let model = Arc::new(Model::default());
@@ -160,7 +160,7 @@ fn cap_011_media_are_refused_while_nobody_can_take_them() {
     }
 }
 
-// CAP-014, MEDIA-002: text passes, and so does what only looks like a medium.
+// CAP-014, MEDIA-002: text passes, and so does an object that only looks like a medium.
 #[test]
 fn cap_014_media_002_a_module_with_modalities_takes_text_and_others_take_anything() {
     let (none, url): (&[&str], _) = (&[], json!({ "type": "url", "url": "http://10.0.0.1" }));

@@ -1,5 +1,5 @@
-//! Runs that people look at: which of them are queued, that they are before anybody has their envelope, and that a desk that
-//! keeps nothing fails no run.
+//! Human review: the queued runs, the entry that is stored before the envelope is returned, and a broken queue, which
+//! fails no run.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
 
@@ -17,7 +17,7 @@ use cognitive_runtime::{Host, Reviewing, RunRequest, run, stream};
 use cognitive_testkit::{MemoryAuditLog, NamedModules, ScriptedProvider, module_folder, poll_now};
 use serde_json::{Value, json};
 
-/// A desk that remembers, or keeps nothing and says why.
+/// A queue in memory, or one that fails with a reason.
 #[derive(Default)]
 struct StubDesk {
     entries: Mutex<Vec<ReviewEntry>>,
@@ -186,7 +186,7 @@ fn calibrated_confidence_stands_beside_confidence_and_no_model_says_it() {
     assert_eq!(ruled.1.entries.lock().unwrap().len(), 1, "rules may look at it");
 }
 
-/// Remembers how many entries there were when the run was told to be over.
+/// Records the number of entries at the end event of the run.
 struct EndWatcher<'a>(&'a StubDesk, Option<usize>);
 
 impl EventSink for EndWatcher<'_> {

@@ -1,5 +1,5 @@
-//! Media in compositions: the whole and all of its parts share one fetch, one look into the bytes and one form of them, and
-//! every part sends the same bytes. The source counts what it is asked; no bytes are really decoded.
+//! Media in compositions: the whole module and all of its parts share one fetch, one inspection and one converted
+//! form, and every part sends the same bytes. The source counts its requests; no bytes are really decoded.
 
 #![expect(
     clippy::unwrap_used,
@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 
 const PARTS: [&str; 4] = ["a", "b", "c", "d"];
 
-/// Gives other bytes every time it is asked, and counts.
+/// Returns different bytes on every request, and counts.
 #[derive(Default)]
 struct CountingSource {
     loads: AtomicUsize,
@@ -43,7 +43,7 @@ impl CountingSource {
     }
 }
 
-/// Is not done at once, so that others ask meanwhile.
+/// Waits once, so that other requests arrive meanwhile.
 async fn later<T>(value: T) -> T {
     let mut waited = false;
     std::future::poll_fn(move |context| {
@@ -131,7 +131,7 @@ fn module(name: &str, mut manifest: Value) -> (String, Arc<Module>) {
     (name.to_owned(), Arc::new(module.unwrap()))
 }
 
-/// A composition of four parts that all look at the same input; what it does with their results is in `dataflow`.
+/// A composition of four parts that all get the same input; `dataflow` handles their results.
 struct World {
     host: Host,
     source: Arc<CountingSource>,
@@ -166,7 +166,7 @@ impl World {
         panic!("the run does not end");
     }
 
-    /// The base64 of every medium that was sent, each once, and how often media were sent.
+    /// The base64 of every sent medium, each once, and the number of sent media.
     fn sent(&self) -> (Vec<Bytes>, usize) {
         let calls = self.model.0.lock().unwrap();
         let mut sent: Vec<Bytes> =
@@ -212,7 +212,7 @@ fn a_whole_that_asks_its_own_model_sends_the_same_bytes() {
 #[test]
 fn an_inline_item_is_looked_into_once_and_never_copied_for_a_part() {
     let image = json!({ "type": "base64", "media_type": "image/png", "data": "UE5HIGlubGluZQ==" });
-    // By itself, and as one member of a mapped input.
+    // Directly, and as one member of a mapped input.
     let mapped = json!([
         { "from": "input", "to": PARTS, "mapping": { "picture": "$.image" } },
         { "from": PARTS, "to": "output", "aggregate": "array" },
@@ -230,7 +230,7 @@ fn an_inline_item_is_looked_into_once_and_never_copied_for_a_part() {
     }
 }
 
-// Two texts are two items, also where they have the same length.
+// Two texts are two items, even with the same length.
 #[test]
 fn other_bytes_are_another_item() {
     let image = |data: &str| json!({ "type": "base64", "media_type": "image/png", "data": data });
@@ -250,7 +250,7 @@ fn other_bytes_are_another_item() {
     assert_eq!((sent["c"], sent["d"]), (&b"UE5HIDI="[..], &b"UE5HIDI="[..]));
 }
 
-// A run that begins anew has fetched nothing.
+// A new run has fetched nothing yet.
 #[test]
 fn the_next_run_fetches_again() {
     let world = world(&to_output(), true);

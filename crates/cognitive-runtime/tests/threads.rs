@@ -1,5 +1,5 @@
-//! Compositions wait for their parts without threads: a hundred of them at once, each with four parts that wait for a model,
-//! leave the process with as many threads as before. In a file of its own, because other tests start threads.
+//! Compositions wait for their parts without threads: a hundred concurrent ones, each with four parts that wait for a
+//! model, start no thread. In a separate file, because other tests start threads.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
@@ -24,7 +24,7 @@ use crate::timer::{TokioTimer, block_on};
 const RUNS: usize = 100;
 const PARTS: [&str; 4] = ["a", "b", "c", "d"];
 
-/// Answers when all calls of all runs wait, and not before.
+/// Answers only once all calls of all runs wait.
 struct Gate {
     waiting: AtomicUsize,
     all_wait: Notify,
@@ -76,7 +76,7 @@ fn module(name: &str, mut manifest: Value) -> (String, Arc<Module>) {
     (name.to_owned(), Arc::new(module.unwrap()))
 }
 
-/// Threads of this process.
+/// The number of threads of this process.
 fn threads() -> usize {
     std::fs::read_dir("/proc/self/task").unwrap().count()
 }

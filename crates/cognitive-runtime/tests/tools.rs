@@ -1,4 +1,4 @@
-//! Tools in whole runs: what a model is offered, what is really called, what it is told, and what the books say.
+//! Tools in whole runs: the offered tools, the actual calls, the results for the model, and the records.
 
 #![expect(
     clippy::unwrap_used,
@@ -40,7 +40,7 @@ fn warnings(envelope: &Value) -> Vec<String> {
         .collect()
 }
 
-// POL-003: what is listed is offered, called with its arguments, and the model is told the result.
+// POL-003: a listed tool is offered and called with its arguments, and the model gets the result.
 #[test]
 fn pol_003_a_listed_tool_is_offered_and_called() {
     let script = vec![wants(&[("count", json!({ "n": 3 }))]), says("seven")];
@@ -54,7 +54,7 @@ fn pol_003_a_listed_tool_is_offered_and_called() {
     assert_eq!(warnings(&envelope), [""; 0]);
 }
 
-// POL-001, POL-002, POL-003, POL-006: one table of who is offered what. Nothing that is not offered is ever called.
+// POL-001, POL-002, POL-003, POL-006: the offered tools as a table. A tool that is not offered is never called.
 #[test]
 fn pol_001_002_003_006_what_is_offered_follows_from_the_manifest() {
     let all = json!(["plain", "reach", "save", "shell"]);
@@ -87,14 +87,14 @@ fn pol_001_002_003_006_what_is_offered_follows_from_the_manifest() {
             .tool("plain", &[], seven())
             .tool("reach", &[ToolClass::Network], seven())
             .tool("save", &[ToolClass::FilesystemWrite, ToolClass::SideEffects], seven())
-            // The name alone says what it touches.
+            // The class follows from the name alone.
             .tool("shell", &[], seven());
         assert_eq!(desk.run()["ok"], true);
         assert_eq!(desk.offered(), [expected], "{manifest}");
     }
 }
 
-// POL-004: where no tool is offered there is no dialogue: the attempt is E4007, and nothing runs.
+// POL-004: without an offered tool there is no dialogue: the attempt is E4007, and no tool runs.
 #[test]
 fn pol_004_a_model_without_tools_that_asks_for_one_fails_with_e4007() {
     let script = vec![wants(&[("shell", json!({}))]), says("never heard")];
@@ -107,7 +107,7 @@ fn pol_004_a_model_without_tools_that_asks_for_one_fails_with_e4007() {
     assert_eq!(envelope["meta"]["usage"]["input_tokens"], 10, "the call was paid for");
 }
 
-// POL-004: in a dialogue the model is told, the attempt is logged and said aloud, and nothing runs.
+// POL-004: in a dialogue the model gets a refusal, the attempt is recorded with a warning, and no tool runs.
 #[test]
 fn pol_004_a_denied_tool_is_refused_in_the_dialogue() {
     let script = vec![wants(&[("shell", json!({})), ("count", json!({}))]), says("without")];
@@ -135,7 +135,7 @@ fn a_tool_that_does_not_exist_is_not_called_and_the_model_is_told() {
     assert_eq!(desk.records(), [("tool_call", false, None)]);
 }
 
-// S-35: eight rounds, then one call in which the model has to answer.
+// S-35: eight rounds, then one call in which the model must answer.
 #[test]
 fn s_35_a_model_that_never_stops_asking_is_stopped() {
     let desk = Desk::new(lists(&["count"]), vec![wants(&[("count", json!({}))])]).tool("count", &[], seven());
@@ -156,7 +156,7 @@ fn s_35_the_last_call_may_still_bring_the_answer() {
     assert_eq!(desk.run()["data"]["rationale"], "at last");
 }
 
-// D-06, S-35: results are not asked for twice, and the model is held to an answer.
+// D-06, S-35: after a repair prompt the results are kept, and the model must answer.
 #[test]
 fn s_35_asking_again_keeps_the_results_and_brings_no_new_rounds() {
     let script = vec![wants(&[("count", json!({}))]), says("x").saying("no answer"), says("at last")];
@@ -170,7 +170,7 @@ fn s_35_asking_again_keeps_the_results_and_brings_no_new_rounds() {
     assert_eq!(answer_now, [false, false, true]);
 }
 
-// Too many calls are one reply, one entry and one record, whatever their number.
+// Surplus calls are one reply, one entry and one record, whatever their number.
 #[test]
 fn s01_more_calls_than_fit_into_one_turn_are_answered_as_one_and_not_made() {
     let many = vec![("count", json!({})); 5_000];
@@ -204,7 +204,7 @@ fn arguments_that_break_the_schema_never_reach_the_tool() {
     assert_eq!(desk.ran(), ["count"], "no text means no arguments");
 }
 
-// SEC-023, S-35: neither the input nor a result is read for calls or placeholders.
+// SEC-023, S-35: neither the input nor a result is parsed for calls or placeholders.
 #[test]
 fn sec_023_text_that_looks_like_a_call_is_data() {
     let trap =
@@ -308,7 +308,7 @@ fn comp_090_a_child_is_offered_no_more_than_its_caller_allows() {
     }
 }
 
-// STREAM: what a model says before a tool is no part of the answer.
+// STREAM: text of a model before a tool call is not part of the answer.
 #[test]
 fn only_the_last_turn_is_streamed() {
     let script =
@@ -331,7 +331,7 @@ fn a_turn_that_began_like_an_answer_and_was_none_leaves_nothing_in_the_answer() 
     assert_eq!(last["data"]["rationale"], "the last turn", "{last}");
 }
 
-// The receipt names every tool, and neither it nor the books hold what went in or came out.
+// The receipt names every tool; neither it nor the audit log contains arguments or results.
 #[test]
 fn the_receipt_lists_calls_without_values() {
     let script = vec![wants(&[("count", json!({ "n": 424_242 })), ("shell", json!({}))]), says("x")];
@@ -347,7 +347,7 @@ fn the_receipt_lists_calls_without_values() {
     assert!(!books.contains("424242") && !books.contains("s3cret"), "{books}");
 }
 
-// What tools take is no time of the model, and no name that it made up is told.
+// Tool time does not count as model time, and invented tool names are not exported.
 #[test]
 fn every_turn_is_a_span_of_its_own() {
     let script = vec![wants(&[("count", json!({})), ("made-up secret", json!({}))]), says("x")];

@@ -1,6 +1,6 @@
-//! Real database servers for tests, from the system's own packages: PostgreSQL and Redis, each on a socket in a folder of its own.
-//! They end when the test does, also when the test is killed. Finds the programs in `COGN_TEST_POSTGRES` (the folder with `initdb`)
-//! and `COGN_TEST_REDIS` (the program), else where Debian puts them; installs nothing.
+//! Real database servers for tests, from the system's own packages: PostgreSQL and Redis, each on a socket in a
+//! separate folder. They stop when the test ends, even if it is killed. Finds the programs in `COGN_TEST_POSTGRES`
+//! (the folder with `initdb`) and `COGN_TEST_REDIS` (the program), else where Debian installs them; installs nothing.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -13,8 +13,8 @@ use std::{env, fs, process, thread};
 use crate::platform;
 use crate::{Lack, skip};
 
-/// The server refuses to be run by root, so it is somebody else's then. It lives as long as the input of this script is open, and is
-/// started again, on what it had, for each line that is said to it.
+/// The server refuses to run as root, so root runs it as another user. It runs while the input of this script is
+/// open. Each line of input restarts it on its existing data.
 const POSTGRES: &str = r#"
 as=""
 if [ "$(id -u)" = 0 ]; then chown 65534:65534 "$1"; as="setpriv --reuid=65534 --regid=65534 --clear-groups"; fi
@@ -31,7 +31,7 @@ kill -CONT "$served" $(cat "/proc/$served/task/$served/children" 2>/dev/null) 2>
 kill -QUIT "$served"; wait; rm -rf "$1"
 "#;
 
-/// The same for the other.
+/// The same for Redis.
 const REDIS: &str = r#"
 "$0" --port 0 --unixsocket "$1/redis.sock" --save "" --appendonly no --dir "$1" 2>&1 & served=$!
 echo "pid $served"
@@ -39,13 +39,13 @@ cat >/dev/null
 kill -CONT "$served"; kill -KILL "$served"; wait; rm -rf "$1"
 "#;
 
-/// A server that runs. Ends when it is dropped.
+/// A running server. Stops when it is dropped.
 struct Guarded {
     folder: PathBuf,
     pid: Arc<AtomicU32>,
     guardian: Child,
     stdin: Option<ChildStdin>,
-    /// Says each time that it is ready.
+    /// Receives a message each time the server is ready.
     ready: Mutex<Receiver<()>>,
 }
 
@@ -81,7 +81,7 @@ impl Guarded {
             says_ready(&line)
         });
         assert!(is_ready, "the server ended before it was ready: {said}");
-        // What nobody reads would hold it up one day.
+        // The log must be drained, or the server would block on a full pipe.
         let (tell, ready) = channel();
         thread::spawn(move || {
             for line in log.map_while(Result::ok) {
@@ -106,7 +106,7 @@ impl Guarded {
         let _ = Command::new("kill").arg(format!("-{name}")).args(all).stderr(Stdio::null()).status();
     }
 
-    /// Ends it without a word, with its children, and waits until nothing of it runs.
+    /// Kills the server and its children without a shutdown, and waits until none of them runs.
     fn kill(&self) {
         let all = self.processes();
         self.signal("KILL");
@@ -115,7 +115,7 @@ impl Guarded {
         }
     }
 
-    /// Starts it again, on what it had, and waits until it is ready.
+    /// Restarts the server on its existing data, and waits until it is ready.
     #[expect(clippy::expect_used, reason = "in a test, a panic is the report")]
     fn start_again(&self) {
         let mut stdin = self.stdin.as_ref().expect("a server that runs");
@@ -132,7 +132,7 @@ impl Drop for Guarded {
     }
 }
 
-/// Whether a process does anything any more: one that nobody has asked for its end does not.
+/// Returns whether a process still runs. A zombie does not: its parent only has not collected it yet.
 fn runs(pid: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with(['Z', 'X']))
@@ -145,13 +145,13 @@ pub struct TestPostgres {
 }
 
 impl TestPostgres {
-    /// A server that forgets what it had when the power goes, which is faster. `None`, after [`skip`], if there are no programs.
+    /// A server without durable writes, which is faster. `None`, after [`skip`], if the programs are missing.
     #[must_use]
     pub fn start() -> Option<Self> {
         Self::start_with("off")
     }
 
-    /// A server as people have it.
+    /// A server with durable writes, as in production.
     #[must_use]
     pub fn durable() -> Option<Self> {
         Self::start_with("on")
@@ -168,13 +168,13 @@ impl TestPostgres {
         Some(Self { server: Guarded::start(POSTGRES, &programs, fsync, ready), programs })
     }
 
-    /// The process whose children serve.
+    /// The process id of the server's main process.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.server.pid.load(Ordering::Relaxed)
     }
 
-    /// A new database in it; its address.
+    /// Creates a new database; returns its address.
     #[must_use]
     pub fn database(&self) -> String {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
@@ -190,7 +190,7 @@ impl TestPostgres {
         format!("postgres://cogn@{folder}/{name}")
     }
 
-    /// Does something in a database behind everybody's back; gives what it says.
+    /// Runs SQL in a database, bypassing the code under test; returns the output.
     ///
     /// # Panics
     /// If the server refuses it.
@@ -212,28 +212,28 @@ impl TestPostgres {
         address.rsplit('/').next().unwrap_or_default()
     }
 
-    /// Lets it answer nobody: every process of it stands still.
+    /// Freezes all processes of the server, so that it does not respond.
     pub fn freeze(&self) {
         self.server.signal("STOP");
     }
 
-    /// Lets it go on.
+    /// Resumes the server.
     pub fn thaw(&self) {
         self.server.signal("CONT");
     }
 
-    /// Ends it without a word, as a machine does that loses its power.
+    /// Kills the server without a shutdown, like a power loss.
     pub fn kill(&self) {
         self.server.kill();
     }
 
-    /// Starts it again after that, on what was on its disk.
+    /// Restarts the server after that, on the data of its disk.
     pub fn start_again(&self) {
         self.server.start_again();
     }
 }
 
-/// The newest of those that are installed.
+/// The newest installed version.
 fn usual_postgres() -> Option<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").ok()?;
     let mut folders: Vec<PathBuf> = versions.flatten().map(|version| version.path().join("bin")).collect();
@@ -245,7 +245,7 @@ fn usual_postgres() -> Option<PathBuf> {
 pub struct TestRedis(Guarded);
 
 impl TestRedis {
-    /// A server with nothing in it. `None`, after [`skip`], if there is no program.
+    /// An empty server. `None`, after [`skip`], if the program is missing.
     #[must_use]
     pub fn start() -> Option<Self> {
         let program = env::var_os("COGN_TEST_REDIS").unwrap_or_else(|| "redis-server".into());
@@ -258,30 +258,30 @@ impl TestRedis {
         Some(Self(Guarded::start(REDIS, Path::new(&program), "", "eady to accept connections")))
     }
 
-    /// The process that serves.
+    /// The process id of the server.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.0.pid.load(Ordering::Relaxed)
     }
 
-    /// Where it is.
+    /// The address of the server.
     #[must_use]
     pub fn address(&self) -> String {
         format!("redis+unix://{}/redis.sock", self.0.folder.display())
     }
 
-    /// Lets it answer nobody.
+    /// Freezes the server, so that it does not respond.
     pub fn freeze(&self) {
         self.0.signal("STOP");
     }
 
-    /// Lets it go on.
+    /// Resumes the server.
     pub fn thaw(&self) {
         self.0.signal("CONT");
     }
 }
 
-/// A folder that no other test has, short enough for the name of a socket.
+/// A folder that no other test uses, with a path short enough for a socket.
 #[expect(clippy::expect_used, reason = "in a test, a panic is the report")]
 fn new_folder() -> PathBuf {
     static COUNT: AtomicUsize = AtomicUsize::new(0);

@@ -1,7 +1,8 @@
-//! The list of what was skipped in a run: one file per run of `cargo test`, beside the test binaries.
+//! The list of skipped tests: one file per run of `cargo test`, next to the test binaries.
 //!
-//! Test binaries know nothing of each other; what they have in common is the process that started them, so the file is
-//! called after it. Whoever prints the list removes it. What cannot be written is not worth failing a test for.
+//! Test binaries know nothing of each other; they only share the process that started them, so its id is the file
+//! name. The program that prints the list removes it. A write error is ignored, because it is no reason to fail a
+//! test.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,16 +13,16 @@ use std::{env, thread};
 
 use crate::{Lack, platform};
 
-/// A test that showed nothing, or less than it could.
+/// A test that was skipped, at least in part.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Skipped {
-    /// What it lacked.
+    /// The missing prerequisite.
     pub lack: Lack,
     /// Its binary and its name, such as `clients::a_browser_sees_the_same_chunks`.
     pub test: String,
 }
 
-/// Notes the calling test in the list of this run.
+/// Adds the calling test to the list of this run.
 pub(crate) fn keep(lack: Lack) {
     let Some(path) = file_of(starter()) else { return };
     let _ = path.parent().map(fs::create_dir_all);
@@ -31,7 +32,7 @@ pub(crate) fn keep(lack: Lack) {
     }
 }
 
-/// What was skipped so far by tests that this process started, each test once; sorted.
+/// The skipped tests that this process started, each test once; sorted.
 #[must_use]
 pub fn skipped_by(process: u32) -> Vec<Skipped> {
     let list = file_of(process).and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
@@ -45,12 +46,12 @@ pub fn skipped_by(process: u32) -> Vec<Skipped> {
     skipped
 }
 
-/// Removes the list, so that a later process of the same number begins anew.
+/// Removes the list, so that a later process with the same id starts with an empty list.
 pub fn forget(process: u32) {
     let _ = file_of(process).map(fs::remove_file);
 }
 
-/// The list for people: how many, and by what they lacked.
+/// The list as text: the number of skipped tests, by missing prerequisite.
 #[must_use]
 pub fn summary(skipped: &[Skipped]) -> String {
     let mut groups: BTreeMap<Lack, Vec<&str>> = BTreeMap::new();
@@ -77,7 +78,7 @@ fn starter() -> u32 {
     platform::parent()
 }
 
-/// `target/debug/skipped-tests/4711`, beside `target/debug/deps/…`, where the binary is.
+/// `target/debug/skipped-tests/4711`, next to `target/debug/deps/…`, where the binary is.
 fn file_of(process: u32) -> Option<PathBuf> {
     let profile = env::current_exe().ok()?.parent()?.parent()?.to_owned();
     Some(profile.join("skipped-tests").join(process.to_string()))

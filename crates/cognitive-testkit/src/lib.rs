@@ -1,8 +1,8 @@
-//! What the tests of this workspace share. Only ever a dev-dependency; nothing that is shipped may use it.
+//! Shared utilities for the tests of this workspace. Only ever a dev-dependency; released code must not use it.
 //!
-//! [`SeededRandom`] generates, [`poll_now`] runs what never waits, [`TestRegistry`] is a real registry of packages,
-//! [`TestPostgres`] and [`TestRedis`] are real databases. At a [`SilentAddress`] nobody listens. With the feature `ports`: a scripted model, modules from
-//! memory, an audit log and a store of context that only remember.
+//! [`SeededRandom`] generates, [`poll_now`] runs futures that never wait, [`TestRegistry`] is a real registry of
+//! packages, [`TestPostgres`] and [`TestRedis`] are real databases. No server listens at a [`SilentAddress`]. The
+//! feature `ports` adds a scripted model, modules in memory, an audit log in memory and a context store in memory.
 //!
 //! [`command`] starts a process, and [`PATIENCE`] is the deadline of everything that a test waits for.
 //!
@@ -43,7 +43,7 @@ pub use registry::{REGISTRY_PASSWORD, REGISTRY_USER, TestRegistry};
 pub use restate::TestRestate;
 pub use tcp::{SilentAddress, port_to_name};
 
-/// What a test may lack. A run can be told by these words that it may go without (`COGN_TEST_MAY_LACK=browser,weights`).
+/// A prerequisite that a test may lack. A run may list accepted ones by word (`COGN_TEST_MAY_LACK=browser,weights`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Lack {
@@ -53,23 +53,23 @@ pub enum Lack {
     Curl,
     /// `chromium`.
     Browser,
-    /// A Python with the clients and the fuzzer that speak to the server.
+    /// A Python with the clients and the fuzzer for the server.
     PythonClients,
-    /// A Python with the generator of clients and a type checker.
+    /// A Python with the client generator and a type checker.
     PythonGenerator,
-    /// Node and a folder with the generator of types, the client that uses them, and the type checker.
+    /// Node and a folder with the type generator, the client that uses the types, and the type checker.
     TypescriptGenerator,
     /// A Python with the prebuilt server of chat completions.
     Xllamacpp,
     /// A Python with the server that has to be built from source.
     LlamaCppPython,
-    /// The specification beside the checkout, in `../shared`.
+    /// The specification next to the checkout, in `../shared`.
     Shared,
     /// A Python with the test runner, the type checkers and pydantic.
     PythonTests,
-    /// A Python with engines of data frames.
+    /// A Python with data frame engines.
     DataEngines,
-    /// A Python that makes virtual environments.
+    /// A Python that can create virtual environments.
     PythonPackager,
     /// `node` with `npm`.
     Node,
@@ -81,7 +81,7 @@ pub enum Lack {
     Terminal,
     /// `mdbook`.
     MdBook,
-    /// `yaml-language-server`, by which editors know YAML.
+    /// `yaml-language-server`, which editors use for YAML.
     YamlServer,
     /// The contract as WebAssembly, which `typescript/build-wasm` builds.
     Wasm,
@@ -93,11 +93,11 @@ pub enum Lack {
     McpSuite,
     /// `docker-registry`, the reference of the OCI distribution protocol.
     Registry,
-    /// Second clients of registries: `skopeo`, and a Python with `oras`.
+    /// Other clients of registries: `skopeo`, and a Python with `oras`.
     OciClients,
-    /// `minisign`, whose signatures packages have.
+    /// `minisign`, which signs packages.
     Minisign,
-    /// `restate-server`, which keeps the journals of durable runs.
+    /// `restate-server`, which stores the journals of durable runs.
     Restate,
     /// The file of a larger model, Qwen2.5-Coder-0.5B-Instruct.
     Qwen,
@@ -107,20 +107,20 @@ pub enum Lack {
     Gemma,
     /// The vocabulary of Llama 3, and a `node` to read it with.
     Llama3Vocabulary,
-    /// What the page of the server is built and driven with.
+    /// The tools that build and drive the server's web page.
     Studio,
     /// The programs of PostgreSQL: `initdb`, `postgres`, `psql`.
     Postgres,
     /// `redis-server`.
     Redis,
-    /// `docker-compose`, which reads the file for it without an engine.
+    /// `docker-compose`, which validates the Compose file without an engine.
     Compose,
-    /// A Python with the schemas of what Kubernetes takes.
+    /// A Python with the schemas of Kubernetes resources.
     KubernetesSchemas,
 }
 
 impl Lack {
-    /// All of them, in the order of reports.
+    /// All prerequisites, in the order of reports.
     pub const ALL: [Self; 35] = [
         Self::Weights,
         Self::Curl,
@@ -159,7 +159,7 @@ impl Lack {
         Self::KubernetesSchemas,
     ];
 
-    /// The word for it.
+    /// The word for it in reports and variables.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -201,7 +201,7 @@ impl Lack {
         }
     }
 
-    /// What would bring it.
+    /// The command or setting that provides it.
     #[must_use]
     pub fn remedy(self) -> &'static str {
         match self {
@@ -274,11 +274,11 @@ impl Lack {
     }
 }
 
-/// Says that the calling test shows nothing, or less than it could, because something is not here. Call it on the thread
-/// of the test, which has its name.
+/// Records that the calling test is skipped, at least in part, because a prerequisite is missing. Call it on the
+/// thread of the test, which has the test's name.
 ///
 /// # Panics
-/// With `COGN_TEST_STRICT=1`, unless `COGN_TEST_MAY_LACK` lists the word: then a test that shows nothing fails.
+/// With `COGN_TEST_STRICT=1`, unless `COGN_TEST_MAY_LACK` lists the word: then a skipped test fails.
 pub fn skip(lack: Lack) {
     let strict = env::var_os("COGN_TEST_STRICT").is_some_and(|value| value == "1");
     let may_lack = env::var("COGN_TEST_MAY_LACK").unwrap_or_default();
@@ -292,7 +292,8 @@ pub fn skip(lack: Lack) {
     kept::keep(lack);
 }
 
-/// The file of the embedded model: `COGN_MODEL`, else where `cogn model pull` puts it. `None`, after [`skip`], if there is none.
+/// The file of the embedded model: `COGN_MODEL`, else where `cogn model pull` stores it. `None`, after [`skip`], if
+/// it is missing.
 #[must_use]
 pub fn weights() -> Option<PathBuf> {
     let named = env::var_os("COGN_MODEL").map(PathBuf::from);
@@ -306,8 +307,8 @@ pub fn weights() -> Option<PathBuf> {
     path
 }
 
-/// The file of a larger model, Qwen2.5-Coder-0.5B-Instruct in `Q4_K_M`: `0.5b.gguf` in the folder `COGN_TEST_QWEN`. `None`,
-/// after [`skip`], if it is not there.
+/// The file of a larger model, Qwen2.5-Coder-0.5B-Instruct in `Q4_K_M`: `0.5b.gguf` in the folder `COGN_TEST_QWEN`.
+/// `None`, after [`skip`], if it is missing.
 #[must_use]
 pub fn qwen() -> Option<PathBuf> {
     named_file("COGN_TEST_QWEN", Some("0.5b.gguf"), Lack::Qwen)
@@ -319,21 +320,21 @@ pub fn larger_qwen() -> Option<PathBuf> {
     named_file("COGN_TEST_QWEN", Some("1.5b.gguf"), Lack::LargerQwen)
 }
 
-/// A file of Gemma 3 270M in `Q4_K_M`: `COGN_TEST_GEMMA`. `None`, after [`skip`], if it is not there.
+/// A file of Gemma 3 270M in `Q4_K_M`: `COGN_TEST_GEMMA`. `None`, after [`skip`], if it is missing.
 #[must_use]
 pub fn gemma() -> Option<PathBuf> {
     named_file("COGN_TEST_GEMMA", None, Lack::Gemma)
 }
 
-/// The vocabulary of Llama 3 as a module for `node`: the package `llama3-tokenizer-js` in the folder `COGN_TEST_LLAMA3`.
-/// `None`, after [`skip`], if it is not there.
+/// The vocabulary of Llama 3 as a module for `node`: the package `llama3-tokenizer-js` in the folder
+/// `COGN_TEST_LLAMA3`. `None`, after [`skip`], if it is missing.
 #[must_use]
 pub fn llama3_vocabulary() -> Option<PathBuf> {
     let module = "node_modules/llama3-tokenizer-js/bundle/llama3-tokenizer-with-baked-data.js";
     named_file("COGN_TEST_LLAMA3", Some(module), Lack::Llama3Vocabulary)
 }
 
-/// The file that a variable names, or a file in the folder that it names. `None`, after [`skip`], if it is not there.
+/// The file that a variable names, or a file in that folder. `None`, after [`skip`], if it is missing.
 fn named_file(variable: &str, inside: Option<&str>, lack: Lack) -> Option<PathBuf> {
     let path = env::var_os(variable).map(PathBuf::from);
     let path = path.map(|path| inside.map_or(path.clone(), |inside| path.join(inside)));

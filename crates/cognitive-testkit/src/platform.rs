@@ -1,4 +1,4 @@
-//! What this crate asks of one kind of operating system; elsewhere there is a fallback.
+//! Code of this crate that depends on the operating system; other systems get a fallback.
 
 /// The process that started this one.
 #[cfg(unix)]

@@ -1,12 +1,12 @@
-//! Runs a future that never waits. Saved replies and scripted models answer at once, so that one poll is a whole run.
+//! Runs a future that never waits. Saved replies and scripted models answer at once, so one poll is a whole run.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-/// The output of a future that is ready when it is first polled.
+/// Returns the output of a future that is ready at the first poll.
 ///
 /// # Panics
-/// If the future waits for something.
+/// If the future waits.
 #[expect(clippy::panic, reason = "in a test, a panic is the report")]
 pub fn poll_now<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {

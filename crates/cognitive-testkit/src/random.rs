@@ -1,7 +1,7 @@
-//! Pseudo-random numbers for tests: the same seed always gives the same numbers, on every machine.
-//! Not for anything that has to be unpredictable.
+//! Pseudo-random numbers for tests: the same seed always gives the same numbers, on every machine. Not for anything
+//! that has to be unpredictable.
 
-/// A generator with a seed (xorshift). A seed of 0 gives nothing but 0.
+/// A generator with a seed (xorshift). A seed of 0 yields only 0.
 #[derive(Debug, Clone)]
 pub struct SeededRandom(u64);
 
@@ -25,7 +25,7 @@ impl SeededRandom {
         usize::try_from(self.below(length as u64)).unwrap_or(0)
     }
 
-    /// Yes or no.
+    /// Returns true or false.
     pub fn flip(&mut self) -> bool {
         self.below(2) == 0
     }

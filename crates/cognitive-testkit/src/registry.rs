@@ -1,5 +1,5 @@
-//! A real registry for tests: `docker-registry` on 127.0.0.1, with everything in memory. It ends when the test does, also
-//! when the test is killed. Finds the program in `COGN_TEST_REGISTRY`, else by its name; installs nothing.
+//! A real registry for tests: `docker-registry` on 127.0.0.1, with everything in memory. It stops when the test ends,
+//! even if it is killed. Finds the program in `COGN_TEST_REGISTRY`, else by its name; installs nothing.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
@@ -9,19 +9,19 @@ use std::{env, fs, process, thread};
 
 use crate::{Lack, skip};
 
-/// The only user of a registry that wants a login.
+/// The only user of a registry that requires a login.
 pub const REGISTRY_USER: &str = "tester";
 /// Its password.
 pub const REGISTRY_PASSWORD: &str = "pa55word-of-tests";
-/// The same as registries keep it. Made once, with the lowest cost: what it protects is a test.
+/// The password hash in the registry's format. Created once, with the lowest cost, because it only protects a test.
 const PASSWORD_HASH: &str = "$2b$04$9x4d0uDPBub4sxpckIJB3ukybxvF3nXZJfXJu15LXLguOSEaVCyF6";
 
-/// The registry lives as long as the input of this script is open, and that closes with the process of the test.
+/// The registry runs while the input of this script is open, and that closes with the process of the test.
 const GUARDIAN: &str = r#""$0" serve "$1" & served=$!; cat >/dev/null; kill "$served"; wait"#;
 
-/// A registry that runs. Ends when it is dropped.
+/// A running registry. Stops when it is dropped.
 pub struct TestRegistry {
-    /// Where it is, such as `127.0.0.1:41234`.
+    /// The host and port, such as `127.0.0.1:41234`.
     pub host: String,
     guardian: Child,
     stdin: Option<ChildStdin>,
@@ -29,13 +29,13 @@ pub struct TestRegistry {
 }
 
 impl TestRegistry {
-    /// A registry for everybody. `None`, after [`skip`], if the program is not here.
+    /// A registry without login. `None`, after [`skip`], if the program is missing.
     #[must_use]
     pub fn open() -> Option<Self> {
         Self::start(false)
     }
 
-    /// A registry that wants the login of [`REGISTRY_USER`]. `None`, after [`skip`], if the program is not here.
+    /// A registry that requires the login of [`REGISTRY_USER`]. `None`, after [`skip`], if the program is missing.
     #[must_use]
     pub fn with_login() -> Option<Self> {
         Self::start(true)
@@ -60,7 +60,7 @@ impl TestRegistry {
         let mut guardian = Command::new("sh")
             .args(["-c", GUARDIAN])
             .args([program.as_os_str(), config.as_os_str()])
-            // The registry takes settings from variables as well.
+            // The registry also reads settings from variables.
             .env_clear()
             .env("PATH", env::var_os("PATH").unwrap_or_default())
             .stdin(Stdio::piped())
@@ -75,7 +75,7 @@ impl TestRegistry {
             Some(rest.split(['"', ' ']).next()?.to_owned())
         });
         let Some(host) = listening else { panic!("the registry ended before it listened") };
-        // What nobody reads would hold it up one day.
+        // The log must be drained, or the server would block on a full pipe.
         thread::spawn(move || log.for_each(drop));
         Some(Self { host, guardian, stdin, folder })
     }
@@ -89,7 +89,7 @@ impl Drop for TestRegistry {
     }
 }
 
-/// A folder that no other test has.
+/// A folder that no other test uses.
 #[expect(clippy::expect_used, reason = "in a test, a panic is the report")]
 fn new_folder() -> PathBuf {
     static COUNT: AtomicUsize = AtomicUsize::new(0);

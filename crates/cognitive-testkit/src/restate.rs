@@ -1,5 +1,5 @@
-//! A real Restate server for tests, on ports of 127.0.0.1 that are free, with its data in a folder of its own. It ends when
-//! the test does, also when the test is killed. Finds the program in `COGN_TEST_RESTATE`; installs nothing.
+//! A real Restate server for tests, on free ports of 127.0.0.1, with its data in a separate folder. It stops when the
+//! test ends, even if it is killed. Finds the program in `COGN_TEST_RESTATE`; installs nothing.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
@@ -9,14 +9,14 @@ use std::{env, fs, process, thread};
 
 use crate::{Lack, skip};
 
-/// The server lives as long as the input of this script is open, and that closes with the process of the test.
+/// The server runs while the input of this script is open, and that closes with the process of the test.
 const GUARDIAN: &str = r#""$0" "$@" & served=$!; cat >/dev/null; kill -9 "$served"; wait"#;
 
-/// A server that runs. Ends when it is dropped.
+/// A running server. Stops when it is dropped.
 pub struct TestRestate {
-    /// Where workers are registered, such as `http://127.0.0.1:41234`.
+    /// The address at which workers are registered, such as `http://127.0.0.1:41234`.
     pub admin: String,
-    /// Where handlers are called.
+    /// The address at which handlers are called.
     pub ingress: String,
     guardian: Child,
     stdin: Option<ChildStdin>,
@@ -24,7 +24,7 @@ pub struct TestRestate {
 }
 
 impl TestRestate {
-    /// Starts a server. `None`, after [`skip`], if the program is not here.
+    /// Starts a server. `None`, after [`skip`], if the program is missing.
     ///
     /// # Panics
     /// If the server ends before it listens.
@@ -43,7 +43,7 @@ impl TestRestate {
             .args(["--no-logo", "--use-random-ports", "true", "--listen-mode", "tcp", "--node-name", "test"])
             .args(["--bind-ip", "127.0.0.1", "--advertised-host", "127.0.0.1", "--base-dir"])
             .arg(&folder)
-            // The server takes settings from variables as well.
+            // The server also reads settings from variables.
             .env_clear()
             .env("PATH", env::var_os("PATH").unwrap_or_default())
             .env("RESTATE_DISABLE_TELEMETRY", "true")
@@ -68,14 +68,14 @@ impl TestRestate {
         let (Some(admin), Some(ingress)) = (admin, ingress) else {
             panic!("the server ended before it listened")
         };
-        // What nobody reads would hold it up one day.
+        // The log must be drained, or the server would block on a full pipe.
         thread::spawn(move || log.for_each(drop));
         let [admin, ingress] = [admin, ingress].map(|port| format!("http://127.0.0.1:{port}"));
         Some(Self { admin, ingress, guardian, stdin, folder })
     }
 }
 
-/// The port in a line of the log that says that this interface listens.
+/// The port in a log line that reports that this interface listens.
 fn port_in(line: &str, interface: &str) -> Option<u16> {
     if !line.contains("listening") || !line.contains(interface) {
         return None;
@@ -92,7 +92,7 @@ impl Drop for TestRestate {
     }
 }
 
-/// A folder that no other test has.
+/// A folder that no other test uses.
 #[expect(clippy::expect_used, reason = "in a test, a panic is the report")]
 fn new_folder() -> PathBuf {
     static COUNT: AtomicUsize = AtomicUsize::new(0);

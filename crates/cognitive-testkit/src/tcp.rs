@@ -1,25 +1,25 @@
-//! Ports of 127.0.0.1 for tests. Whoever serves lets the system choose a port and keeps the listener. These are for the two
-//! cases in which that cannot be done: nobody may listen, or a program wants to be told its port. A port that was only
-//! chosen and given back may be the next one that the system chooses for somebody else.
+//! Ports of 127.0.0.1 for tests. A server normally lets the system choose a port and keeps the listener. This module
+//! is for the two other cases: no server may listen, or a program needs its port in advance. The system may choose a
+//! port again as soon as it is released.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// Systems choose ports above these by themselves.
+/// Systems choose ports for listeners above this range.
 const FIRST_NAMED: u16 = 12_000;
 const NAMED: u16 = 20_000;
-/// How many ports one process goes through before it meets those of the next process.
+/// The number of ports of one process before they overlap with those of the next process id.
 const OF_ONE_PROCESS: u16 = 40;
 
-/// An address at which nobody listens and nobody else can, as long as this lives: it is the calling side of a connection.
+/// An address at which no server listens and none can while this exists: it is the client side of a connection.
 pub struct SilentAddress {
     address: SocketAddr,
     _connection: (TcpStream, TcpListener),
 }
 
 impl SilentAddress {
-    /// Takes one.
+    /// Reserves an address.
     ///
     /// # Panics
     /// If the system has none left.
@@ -33,17 +33,17 @@ impl SilentAddress {
         Self { address, _connection: (stream, listener) }
     }
 
-    /// Where nobody listens.
+    /// The silent address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 }
 
-/// A free port for a program that cannot choose one by itself. It is none of those that the system chooses, so that only
-/// another call of this could hand it out, and calls begin at different places.
+/// A free port for a program that cannot choose one itself. It is outside the range of the system's choices, so only
+/// another call of this could return it. Processes start at different offsets.
 ///
-/// # Panics
+/// If all are taken.
 /// If all are taken.
 #[expect(clippy::expect_used, reason = "in a test, a panic is the report")]
 #[must_use]

@@ -1,4 +1,4 @@
-//! The store in memory: isolation, expiry, limits. The one on disk is held to the same by its own tests.
+//! The store in memory: isolation, expiry, limits. The store on disk has the same tests.
 
 #![cfg(feature = "ports")]
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
@@ -50,7 +50,7 @@ fn s_23_nobody_sees_the_context_of_another() {
     assert_eq!(keys(&store, &owners[1], 1), ["k"]);
 }
 
-// CTX-022: expired at its age, and gone from the store; 0 is never kept.
+// CTX-022: an expired entry is removed from the store; a lifetime of 0 is never stored.
 #[test]
 fn ctx_022_s_44_what_has_expired_is_gone() {
     let store = MemoryContext::default();
@@ -91,7 +91,7 @@ fn s_23_the_oldest_goes_first() {
     assert_eq!(keys(&store, &owner, 1), kept, "nothing was pushed out for it");
 }
 
-// CTX-008, CTX-016: emitted in one run, handed back in the next, and emitted changed.
+// CTX-008, CTX-016: emitted in one run, passed to the next, and emitted with a change.
 #[test]
 fn ctx_008_016_state_goes_round() {
     let block = json!({ "accepts": [{ "type": "session_state" }], "emits": [{ "type": "session_state", "ttl": 60 }] });

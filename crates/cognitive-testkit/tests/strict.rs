@@ -1,4 +1,4 @@
-//! What happens to a test that lacks something, seen from outside: this binary starts itself with the test below.
+//! Tests a test that lacks a prerequisite from outside: this binary starts itself with the test below.
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use cognitive_testkit::{Lack, forget, skip, skipped_by};
 
-/// The tests below have one list, that of this process, and take turns with it.
+/// The tests below share one list, that of this process, so they run one at a time.
 static TURN: Mutex<()> = Mutex::new(());
 
 #[test]
@@ -16,7 +16,7 @@ fn lacks_a_browser() {
     skip(Lack::Browser);
 }
 
-/// Runs `lacks_a_browser`, and what it left in the list.
+/// Runs `lacks_a_browser`, and returns its entries in the list.
 fn run(strict: Option<&str>, may_lack: Option<&str>) -> (Output, Vec<String>) {
     let mut child = Command::new(std::env::current_exe().unwrap());
     child.args(["--exact", "lacks_a_browser", "--include-ignored"]);

@@ -1,6 +1,7 @@
-//! Which texts the caller of a run sent. A module may name an address or a file to another one only if the caller named
-//! it: what a model writes is data, and must not make this machine fetch or read something. (POL-001, POL-005, SEC-023)
-//! Judges runs on behalf of other runs only; whatever a caller sends itself is the business of the media source.
+//! The texts that the caller of a run sent. A module may pass an address or a file to another module only if
+//! the caller named it. A model's text is data and must not make this machine fetch or read something.
+//! (POL-001, POL-005, SEC-023)
+//! Judges only runs on behalf of other runs; the caller's own input is checked by the media source.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,15 +12,15 @@ use cognitive_contract::media::{self, ItemSource};
 use cognitive_contract::{ErrorCode, Failure, Module};
 use serde_json::{Value, json};
 
-/// The longest text that can be an address or a path.
+/// The longest text that can be an address or a path, in bytes.
 const MAX_REFERENCE_BYTES: usize = 8 * 1024;
 
-/// The texts of the input that a caller sent. Unknown for the run that the caller itself asked for: everything in it is theirs.
+/// The texts of the input that a caller sent. `None` for the root run: its whole input comes from the caller.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CallerReferences(Option<Arc<HashSet<Box<str>>>>);
 
 impl CallerReferences {
-    /// The same, or the texts of this input if nothing is known yet: then it is the caller's own.
+    /// Returns these texts, or those of `input` if none are known yet: then the input is the caller's own.
     pub(crate) fn or_those_of(&self, input: &Value) -> Self {
         if self.0.is_some() {
             return self.clone();
@@ -30,7 +31,7 @@ impl CallerReferences {
         Self(Some(Arc::new(texts)))
     }
 
-    /// Whether a module may have the media of an input. (E4007)
+    /// Checks whether a module may have the media of an input. (E4007)
     pub(crate) fn judge(&self, module: &Module, policies: &Policies, input: &Value) -> Result<(), Failure> {
         let Some(texts) = &self.0 else { return Ok(()) };
         for item in media::find(&module.manifest.modalities, input)? {
@@ -41,7 +42,7 @@ impl CallerReferences {
                 ItemSource::File(path) if !texts.contains(path) => {
                     "a file that the caller did not name is not read"
                 }
-                // Bytes are bytes, and an upload belongs to the caller anyway.
+                // Inline bytes need no fetch, and an upload belongs to the caller anyway.
                 ItemSource::Url(_) | ItemSource::File(_) | ItemSource::Base64(_) | ItemSource::Upload(_) => {
                     continue;
                 }

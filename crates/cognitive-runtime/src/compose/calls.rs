@@ -1,5 +1,6 @@
-//! Runs what a prompt calls: in order, each after the one before unless it is `async`. (COMP-060 to COMP-066)
-//! Only directives of `prompt.md` are ever run; what comes back is never searched for more.
+//! Runs the calls of a prompt in order, each after the one before unless it is `async`. (COMP-060 to
+//! COMP-066)
+//! Runs only directives of `prompt.md`; results are never searched for more directives.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -23,19 +24,19 @@ pub(crate) struct PromptCalls<'c> {
     input: &'c ValidInput,
     /// Modules whose results the prompt refers to.
     referenced: HashSet<&'c str>,
-    /// How far each call is, by its place.
+    /// The progress of each call, by position.
     states: Vec<CallState>,
 }
 
-/// How far a call is.
+/// The progress of a call.
 #[derive(Clone, Default)]
 enum CallState {
-    /// It waits.
+    /// Not started.
     #[default]
     Open,
-    /// It runs.
+    /// In flight.
     Running,
-    /// It is over; `None` without a result.
+    /// Done; `None` without a result.
     Over(Option<Value>),
 }
 
@@ -86,7 +87,8 @@ impl<'c> PromptCalls<'c> {
         let directives = self.directives;
         let mut running = FuturesUnordered::new();
         for (place, call) in directives.calls.iter().enumerate() {
-            // A path is read from the call before, so that must be done; and there is a limit to what runs at once.
+            // A path is read from the result of the previous call, so that call must be done. The number of
+            // concurrent calls is limited.
             let needs_last = matches!(call.argument, Argument::Path(_)) && place > 0;
             while running.len() >= MAX_AT_ONCE || (needs_last && !self.is_done(place - 1)) {
                 self.settle(heard(parent, state, &mut running).await, state)?;
@@ -106,7 +108,7 @@ impl<'c> PromptCalls<'c> {
         Ok(())
     }
 
-    /// What the prompt is told of the calls.
+    /// Hands the results of the calls to the prompt.
     pub(crate) fn tell(self, results: &mut Results) {
         for (call, stand) in self.directives.calls.iter().zip(self.states) {
             let result = stand.result().cloned();
@@ -141,7 +143,7 @@ impl<'c> PromptCalls<'c> {
         let silent =
             call.is_some_and(|call| call.options.is_async && !self.referenced.contains(call.module.as_str()));
         let result = match result {
-            // Nobody waits for it, so nobody misses it. (S-25)
+            // The prompt does not use the result, so a failure is only a warning. (S-25)
             Err(failed) if silent => {
                 state.warn(format!(
                     "`{}` was called and failed: {} ({})",
@@ -157,7 +159,7 @@ impl<'c> PromptCalls<'c> {
         Ok(())
     }
 
-    /// What a called module gets.
+    /// The input of a called module.
     fn argument(&self, call: &Call, place: usize) -> RunInput {
         let whole = || RunInput::Shared(Arc::clone(self.input.shared()));
         match &call.argument {
@@ -181,7 +183,7 @@ impl<'c> PromptCalls<'c> {
     }
 }
 
-/// The next call that is done; the listeners hear what happens in the meantime.
+/// Waits for the next call that is done; forwards events to the listeners in the meantime.
 async fn heard<'a>(
     parent: ParentRun<'a>,
     state: &mut PartsRun<'a>,
@@ -190,7 +192,7 @@ async fn heard<'a>(
     parent.signals.next(running, state.sink, state.count).await
 }
 
-/// What a call asks for. What `requires` says of the module holds for calls of it, too.
+/// The child that a call requests. The settings in `requires` for the module apply to its calls, too.
 fn wanted<'a>(plan: &'a CompositionPlan, call: &'a Call, any: &'a VersionRange) -> ChildSpec<'a> {
     let declared = plan.part(&call.module).and_then(|place| plan.parts.get(place));
     let limit = declared.and_then(|part| part.timeout);

@@ -1,6 +1,6 @@
-//! One module on behalf of another: found in the right version, given its input, context and time, run by the one entry,
-//! replaced by its fallback if need be. (COMP-011, COMP-012, COMP-080)
-//! What a child says is data: it decides neither what is called nor what context the next one gets.
+//! Runs one module on behalf of another: resolves the version, passes input, context and time, uses the one
+//! entry point, and runs its fallback if it fails. (COMP-011, COMP-012, COMP-080)
+//! A child's answer is data: it decides neither what is called nor what context the next child gets.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::spans::SpanParent;
 use crate::stream::listeners::RunListeners;
 use crate::time_limit::sleep;
 
-/// The run that children belong to.
+/// The run that owns the children.
 #[derive(Clone, Copy)]
 pub(crate) struct ParentRun<'a> {
     pub(crate) host: &'a Host,
@@ -35,17 +35,17 @@ pub(crate) struct ParentRun<'a> {
     /// The models and options that were decided for it.
     pub(crate) plan: &'a RunPlan,
     pub(crate) lineage: &'a Lineage,
-    /// The span that those of children belong under.
+    /// The parent span of the children's spans.
     pub(crate) span: Option<&'a Arc<SpanParent>>,
     pub(crate) started: Instant,
     pub(crate) deadline: Instant,
-    /// Takes the events of children.
+    /// Receives the events of children.
     pub(crate) signals: &'a PartSignals,
-    /// What the caller of the outermost run sent.
+    /// The texts that the caller of the root run sent.
     pub(crate) references: &'a CallerReferences,
 }
 
-/// Which module is to run, and how.
+/// The module to run, and its options.
 #[derive(Clone, Copy)]
 pub(crate) struct ChildSpec<'a> {
     pub(crate) name: &'a str,
@@ -56,22 +56,22 @@ pub(crate) struct ChildSpec<'a> {
     pub(crate) tier: Option<Tier>,
 }
 
-/// What came of it.
+/// The outcome of a child.
 pub(crate) struct ChildOutcome {
-    /// The envelope; `None` if there is none and the parent can do without.
+    /// The envelope; `None` if there is none and the child is optional.
     pub(crate) result: Result<Option<Value>, FailedChild>,
-    /// Tokens of all tries.
+    /// Token usage of all tries.
     pub(crate) usage: Option<Usage>,
     pub(crate) warnings: Vec<Warning>,
-    /// How long models took for all tries.
+    /// The time that models took for all tries.
     pub(crate) model_time: Option<Duration>,
-    /// What each try did.
+    /// A trace of each try.
     pub(crate) traces: Vec<Trace>,
-    /// The context that it hands on.
+    /// The context that the child hands on.
     pub(crate) emitted: Map<String, Value>,
 }
 
-/// A module that is needed and has no result.
+/// A required module without a result.
 #[derive(Debug)]
 pub(crate) struct FailedChild {
     pub(crate) name: String,
@@ -79,13 +79,13 @@ pub(crate) struct FailedChild {
 }
 
 impl FailedChild {
-    /// Whether the whole run ends with it, also where the parent can do without the part.
+    /// Returns whether this failure ends the whole run, even if the part is optional.
     fn is_final(&self) -> bool {
         matches!(self.failure.code(), ErrorCode::CallLimitExceeded | ErrorCode::CostLimitExceeded)
     }
 }
 
-/// Runs a module, or what stands in for it. Dropping the future ends its model call.
+/// Runs a module, or its fallback. Dropping the future cancels its model call.
 pub(crate) fn run_child<'a>(
     parent: ParentRun<'a>,
     wanted: ChildSpec<'a>,
@@ -117,7 +117,7 @@ pub(crate) fn run_child<'a>(
                     done.result = Ok(Some(value));
                     return done;
                 }
-                // Nobody can stand in: there is no call left for anybody.
+                // A fallback cannot help: the run has no call or money left for any module.
                 Err(spent) if spent.is_final() => {
                     done.result = Err(spent);
                     return done;
@@ -131,7 +131,7 @@ pub(crate) fn run_child<'a>(
 }
 
 impl ParentRun<'_> {
-    /// The request for a child, with the smallest time that remains; the error is that none does.
+    /// Builds the request for a child, with the shortest of the time limits. Fails if no time remains.
     fn request_for(
         &self,
         child: ModuleRef,
@@ -160,16 +160,17 @@ impl ParentRun<'_> {
     }
 }
 
-/// A provider ends its call in time by itself, and says more about it; this is for everything else that a child does.
+/// A provider ends its call in time by itself with a better message, so this limit fires a little later. It
+/// covers everything else that a child does.
 const GRACE: Duration = Duration::from_millis(50);
 
-/// Resolves when a child has used up its time, whatever it is doing: asking again, calling tools, running parts of its own.
+/// Resolves when a child has used up its time, whether it retries, calls tools or runs its own parts.
 async fn out_of_time(host: &Host, time: Duration) -> Failure {
     sleep(host, time.saturating_add(GRACE)).await;
     Failure::new(ErrorCode::Timeout, "it exceeded its time limit")
 }
 
-/// The input of a child, for all that may have to stand in for it. What a child was told to hand on is not context.
+/// The input of a child, shared with its fallback. Context is removed: a mapped input must not carry it.
 fn shareable(input: RunInput) -> RunInput {
     match input {
         RunInput::Json(mut value) => {
@@ -188,12 +189,12 @@ impl ChildOutcome {
         Self { result: Ok(None), usage: None, model_time: None, warnings, traces, emitted: Map::new() }
     }
 
-    /// How the child ended, whatever that means for its parent.
+    /// The final state of the child, whether or not its parent needs it.
     pub(crate) fn state(&self) -> PartState {
         if matches!(self.result, Ok(Some(_))) { PartState::Finished } else { PartState::Failed }
     }
 
-    /// Runs a child and notes what it did.
+    /// Runs a child and records its trace.
     async fn listen(
         &mut self,
         parent: ParentRun<'_>,
@@ -233,7 +234,7 @@ impl ChildOutcome {
         self.warnings.push(Warning::new(NOTICE, message));
     }
 
-    /// Takes an envelope apart: what it cost, what it hands on, what it says.
+    /// Splits an envelope into usage, handed-on context and answer.
     fn take(&mut self, name: &str, mut envelope: Envelope) -> Result<Value, FailedChild> {
         if let Some(usage) = envelope.meta_mut().take_usage() {
             self.usage = Some(self.usage.unwrap_or_default().plus(usage));
@@ -253,7 +254,7 @@ impl ChildOutcome {
         Ok(serde_json::to_value(&envelope).unwrap_or_default())
     }
 
-    /// Nothing worked.
+    /// Records that neither the module nor its fallback gave a result.
     fn without_result(&mut self, wanted: ChildSpec<'_>, failed: Option<FailedChild>) {
         let ChildSpec { name, optional, .. } = wanted;
         let failed = failed.unwrap_or_else(|| {

@@ -1,5 +1,5 @@
-//! The part of a run as its journal knows it: what it is asked, what it answered before, what it answers now. A part that
-//! is recalled counts like one that ran: its model calls and its cost belong to the limits of the whole.
+//! A part of a run as its journal sees it: the question, the recorded answer, and the new answer. A recalled
+//! part counts like one that ran: its model calls and cost count against the limits of the whole run.
 
 use cognitive_contract::Envelope;
 use cognitive_contract::ports::{PartAnswer, PartJournal, PartQuestion};
@@ -17,7 +17,7 @@ pub(super) struct JournalEntry<'a> {
 }
 
 impl<'a> JournalEntry<'a> {
-    /// The entry of a part that is about to run below these modules.
+    /// The entry of a part that is about to run below the modules of this lineage.
     pub(super) fn of(journal: &'a dyn PartJournal, request: &RunRequest, lineage: &Lineage) -> Self {
         let name = request.module.name();
         let path = lineage.span().map_or_else(|| name.to_owned(), |above| format!("{above}/{name}"));
@@ -33,7 +33,7 @@ impl<'a> JournalEntry<'a> {
         Self { journal, question: PartQuestion::new(path, module, input) }
     }
 
-    /// What the part answered before, and what is shown of it.
+    /// Returns the recorded answer of the part, and its trace.
     pub(super) async fn recall(&self, part: &ModuleRef, lineage: &Lineage) -> Option<(Envelope, Trace)> {
         let PartAnswer { envelope, calls, .. } = self.journal.recall(&self.question).await?;
         let usage = envelope.meta().usage();
@@ -47,7 +47,7 @@ impl<'a> JournalEntry<'a> {
         Some((envelope, trace))
     }
 
-    /// Records what the part answers now, after so many model calls.
+    /// Records the new answer of the part, and the number of model calls it took.
     pub(super) async fn record(&self, envelope: Envelope, calls: u64) -> Envelope {
         let answer = PartAnswer::new(envelope, calls);
         self.journal.record(&self.question, &answer).await;

@@ -1,5 +1,6 @@
-//! What a run inherits from the runs above it: their names, what they deny, and the calls that they have left. (COMP-090)
-//! A child can be denied more than it denies itself, never less.
+//! Properties that a run inherits from the runs above it: their names, their policies and the calls they have
+//! left. (COMP-090)
+//! A child can be denied more than its own policies deny, never less.
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,85 +16,87 @@ use crate::cost::CostMeter;
 use crate::host::Host;
 use crate::stages::media::MediaCache;
 
-/// The runs above a run. Empty for a run that a surface asks for.
+/// The runs above a run. Empty for a root run.
 #[derive(Clone, Default)]
 pub(crate) struct Lineage {
-    /// Their names, outermost first.
+    /// The names of the runs above, outermost first.
     path: Vec<String>,
-    /// What they deny together.
+    /// Their combined policies.
     policies: Option<Policies>,
-    /// Which tools each of them lets be used, innermost first.
+    /// The tool list of each of them, innermost first.
     tools: Vec<AllowedTools>,
-    /// The tier that the call asks for in place of the module's own.
+    /// The tier that the call requests instead of the module's own.
     tier: Option<Tier>,
-    /// The model calls that are left, the operator's limit first, then those of the modules above and of the one that
-    /// runs here. Empty until the run begins.
+    /// The call budgets: the operator's limit first, then those of the modules above and of the module that
+    /// runs here. Empty until the run starts.
     budgets: Vec<Arc<CallBudget>>,
-    /// The money of the outermost run and all below it, once the run is let begin under a limit.
+    /// The cost meter of the root run and all runs below it. Set once the run is admitted under a cost limit.
     meter: Arc<OnceLock<Arc<CostMeter>>>,
-    /// How often the outermost run may be repeated, itself included; 0 and 1 are the same.
+    /// The maximum number of rounds of the root run, the first included. 0 and 1 mean the same.
     pub(crate) rounds: u32,
-    /// What the caller of the outermost run sent.
+    /// The texts that the caller of the root run sent.
     pub(crate) references: CallerReferences,
-    /// The media that the outermost composition and all below it share.
+    /// The media cache that the outermost composition and all runs below it share.
     pub(crate) media: Option<Arc<MediaCache>>,
-    /// The context of a part, beside its input. (CTX-053)
+    /// The context of a part, separate from its input. (CTX-053)
     pub(crate) context: Map<String, Value>,
 }
 
 impl Lineage {
-    /// Returns whether a module that runs here may only ask models on this machine: it, or a module above it, is configured
-    /// so.
+    /// Returns whether a module that runs here may only ask models on this machine. True if it, or a module
+    /// above it, is configured so.
     pub(crate) fn is_local_only(&self, host: &Host, module: &Module) -> bool {
         host.is_local_only(|name| module.manifest.name == name || self.path.iter().any(|above| above == name))
     }
 
-    /// Whether a surface asked for the run.
+    /// Returns whether this is a root run.
     pub(crate) fn is_empty(&self) -> bool {
         self.path.is_empty()
     }
 
-    /// Whether this is deeper than any graph that was found to be sound. A folder that changes during the run could
-    /// lead here.
+    /// Returns whether this is deeper than any graph that passed the checks. A module folder that changes
+    /// during the run could cause that.
     pub(crate) fn is_endless(&self) -> bool {
         self.path.len() as u64 > MAX_DEPTH
     }
 
-    /// The calls that are left to a run here.
+    /// The call budgets that apply to a run here.
     pub(crate) fn budgets(&self) -> &[Arc<CallBudget>] {
         &self.budgets
     }
 
-    /// The money of the run, if it has a limit.
+    /// The cost meter of the run, if it has a limit.
     pub(crate) fn meter(&self) -> Option<Arc<CostMeter>> {
         self.meter.get().cloned()
     }
 
-    /// Begins to count money. The first meter counts.
+    /// Sets the cost meter. Later calls have no effect.
     pub(crate) fn set_meter(&self, meter: Arc<CostMeter>) {
         let _ = self.meter.set(meter);
     }
 
-    /// The operator's limit to the calls of a run and all of its parts, unless an outer run has brought it.
+    /// Applies the operator's limit to the calls of a run and all of its parts, unless an outer run has set
+    /// it.
     pub(crate) fn limit_by_operator(&mut self, limit: u64) {
         if self.budgets.is_empty() {
             self.budgets.push(CallBudget::of_operator(limit));
         }
     }
 
-    /// One more limit to the calls of the run that begins here and of all below it, if the module sets one.
+    /// Adds the module's limit, if it sets one, to the calls of the run that starts here and of all runs
+    /// below it.
     pub(crate) fn limit_by_module(&mut self, module: &Module) {
         self.budgets.extend(CallBudget::of_module(module));
     }
 
-    /// Counts the calls of the run that begins here and of all below it.
+    /// Counts the calls of the run that starts here and of all runs below it.
     pub(crate) fn count_calls(&mut self) -> Arc<CallBudget> {
         let count = CallBudget::count_only();
         self.budgets.push(Arc::clone(&count));
         count
     }
 
-    /// Counts what a run here took that was made before this process began.
+    /// Counts calls and cost of a part that ran before this process started.
     pub(crate) fn took_before(&self, calls: u64, cost: Option<Money>) {
         self.budgets.iter().for_each(|budget| budget.add(calls));
         if let (Some(meter), Some(cost)) = (self.meter.get(), cost) {
@@ -101,17 +104,17 @@ impl Lineage {
         }
     }
 
-    /// Lets the run that begins here and all below it share their media.
+    /// Lets the run that starts here and all runs below it share their media.
     pub(crate) fn share_media(&mut self) {
         self.media.get_or_insert_with(Arc::default);
     }
 
-    /// The path of the caller, such as `outer/inner`; `None` for a run that a surface asks for. (S-05)
+    /// The path of the caller, such as `outer/inner`; `None` for a root run. (S-05)
     pub(crate) fn span(&self) -> Option<String> {
         (!self.path.is_empty()).then(|| self.path.join("/"))
     }
 
-    /// A module that runs here, in the tier that the call asks for. (COMP-061)
+    /// Returns a module in the tier that the call requests. (COMP-061)
     pub(crate) fn in_tier(&self, module: Arc<Module>) -> Arc<Module> {
         match self.tier {
             Some(tier) if tier != module.manifest.tier => Arc::new(module.in_tier(tier)),
@@ -119,18 +122,18 @@ impl Lineage {
         }
     }
 
-    /// The policies of a module that runs here.
+    /// The effective policies of a module that runs here.
     pub(crate) fn policies(&self, module: &Module) -> Policies {
         let own = module.manifest.policies.clone();
         self.policies.as_ref().map_or(own.clone(), |above| tightened(own, above))
     }
 
-    /// Which tools a module that runs here and those above it let be used, its own list first.
+    /// The tool lists of a module that runs here and of those above it, its own list first.
     pub(crate) fn tools<'a>(&'a self, module: &'a Module) -> Vec<&'a AllowedTools> {
         [&module.manifest.tools].into_iter().chain(&self.tools).collect()
     }
 
-    /// What a child of a module that runs here inherits.
+    /// The lineage of a child of a module that runs here.
     pub(crate) fn child_of(
         &self,
         module: &Module,

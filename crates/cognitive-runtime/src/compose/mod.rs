@@ -1,5 +1,5 @@
-//! Modules that are made of modules, at run time. The laws are in `cognitive_contract::compose`; here they are given
-//! modules, time and a model. Everything that can be refused is refused before any model is asked.
+//! Runs modules that are made of modules. The rules are in `cognitive_contract::compose`; this module adds
+//! the module source, time and models. Refuses an invalid composition before any model is asked.
 
 mod caller_references;
 mod calls;
@@ -39,21 +39,21 @@ use crate::stages::media;
 use crate::stages::output::{self, JudgedAnswer};
 use crate::stages::parse::Draft;
 
-/// What the parts of a module came to.
+/// The outcome of the parts of a module.
 #[derive(Default)]
 pub(crate) struct Composed {
-    /// The answer, where the parts give it or fail; otherwise the module's own prompt does.
+    /// The answer, if the parts give it or fail; otherwise the module's own prompt gives it.
     pub(crate) answer: Option<JudgedAnswer>,
-    /// What the prompt is told.
+    /// The results for the prompt.
     pub(crate) results: Results,
     /// The context that the children share with the caller of the module.
     updates: Map<String, Value>,
-    /// When the whole must be done.
+    /// The deadline of the whole module.
     deadline: Option<Instant>,
 }
 
 impl Composed {
-    /// Leaves the module's own call no more time than is left of the whole. (COMP-080)
+    /// Limits the module's own call to the time that remains for the whole module. (COMP-080)
     pub(crate) fn limit_time(&self, run: &mut Run<'_, '_>) -> Result<(), Failure> {
         let Some(deadline) = self.deadline else { return Ok(()) };
         let remaining = deadline.saturating_duration_since(Instant::now());
@@ -65,8 +65,8 @@ impl Composed {
         Ok(())
     }
 
-    /// Adds the context that children hand on to what the module hands on itself; its own word counts, and it hands on only
-    /// what it declares. (CTX-021, CTX-050)
+    /// Adds the context that children hand on to the module's own. On conflict the module's own value wins,
+    /// and only declared types are handed on. (CTX-021, CTX-050)
     pub(crate) fn share_context(self, module: &Module, envelope: &mut Envelope) {
         let emits = module.manifest.context.emits.iter();
         let declared: Vec<&str> = emits.map(|emit| emit.kind.as_str()).collect();
@@ -76,7 +76,7 @@ impl Composed {
         }
         match envelope.take_beside(EMITTED) {
             Some(Value::Object(own)) => updates.extend(own),
-            // Not an object; the check of emitted context says so.
+            // Not an object; the check of emitted context reports that.
             Some(other) => {
                 envelope.set_beside(EMITTED, other);
                 return;
@@ -87,8 +87,9 @@ impl Composed {
     }
 }
 
-/// Runs the parts of a module, if it has any, and takes the context that they changed into the input of its own prompt.
-/// `context` is what the module was given besides its input. Most modules have no parts, so they make no room for the work.
+/// Runs the parts of a module, if it has any, and merges the context that they changed into the input of its
+/// own prompt. `context` is what the module was given besides its input. Boxed, so that modules without parts
+/// (the usual case) have a small future.
 pub(crate) async fn run(
     run: &mut Run<'_, '_>,
     input: &mut ValidInput,
@@ -116,12 +117,13 @@ async fn run_parts(
     if lineage.is_endless() {
         return Err(Failure::new(ErrorCode::MaxDepthExceeded, "modules call each other without an end"));
     }
-    // The outermost run has judged what is below it.
+    // The root run has checked the whole graph below it.
     if lineage.is_empty() {
         run.warnings.extend(check(run.host, module, lineage, made_of)?);
     }
     let Composition { plan, directives, .. } = made_of;
-    // A child has no more time than it was given; the time of a surface is for each call.
+    // A child has no more time than it was given. The time limit of a root run applies to each call, so it
+    // does not limit the parts.
     let time = if lineage.is_empty() { plan.timeout } else { plan.timeout.min(run.call_timeout) };
     let (started, signals) = (Instant::now(), PartSignals::default());
     let (references, span) = (lineage.references.or_those_of(input.value()), run.listeners.span_parent());
@@ -161,7 +163,7 @@ async fn run_parts(
     Ok(composed)
 }
 
-/// Hands over the answer that the parts of a module gave.
+/// Delivers the answer that the parts of a module gave.
 pub(crate) async fn hand_over(run: &mut Run<'_, '_>, mut answer: JudgedAnswer) -> JudgedAnswer {
     media::check_answer(run, &mut answer).await;
     if answer.outcome.is_ok() {
@@ -196,7 +198,7 @@ fn answer(parent: ParentRun<'_>, state: &PartsRun<'_>) -> JudgedAnswer {
     let draft = Draft { object, ..Draft::default() };
     let enforcement = parent.plan.settings.enforced();
     let mut answer = output::judge(parent.module, draft, enforcement, parent.host.gate);
-    // Whatever the data says, the whole is never less risky than its riskiest part.
+    // The risk of the whole is never lower than the risk of its riskiest part, whatever the data says.
     if let Ok(envelope) = &mut answer.outcome
         && envelope.meta().risk.level() < riskiest.level()
     {
@@ -205,7 +207,7 @@ fn answer(parent: ParentRun<'_>, state: &PartsRun<'_>) -> JudgedAnswer {
     answer
 }
 
-/// What is handed over when a part that is needed failed. (COMP-081)
+/// The answer if a required part failed. (COMP-081)
 fn failure(module: &Module, state: &PartsRun<'_>, failed: FailedChild) -> JudgedAnswer {
     let parts = state.started.iter().filter_map(|place| {
         let name = state.plan.parts.get(*place)?.name.as_str();

@@ -1,5 +1,5 @@
-//! What a module is made of, for people: every module that it can lead to, in which version, and what runs when.
-//! Judges like a run and asks no model.
+//! A readable overview of a composition: every reachable module with its version, and the order of the parts.
+//! Checks a module like a run does, and asks no model.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -13,29 +13,29 @@ use serde::Serialize;
 
 use super::resolve::sound;
 
-/// A composition at a glance.
+/// The overview of a composition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Overview {
-    /// The module.
+    /// The name of the module.
     pub module: String,
-    /// How its parts run.
+    /// The pattern in which its parts run.
     pub pattern: &'static str,
-    /// Its parts that run by themselves, in order.
+    /// The parts that always run, in order.
     pub runs: Vec<String>,
-    /// Who gives the answer: `parts`, `chosen part` or `prompt`.
+    /// The source of the answer: `parts`, `chosen part` or `prompt`.
     pub answer: &'static str,
-    /// The time for all of it.
+    /// The time limit of the whole composition.
     pub timeout_ms: u64,
     /// The depth of the deepest module.
     pub depth: u64,
-    /// How many model calls a run makes for certain, if nothing fails.
+    /// The minimum number of model calls of a run in which nothing fails.
     pub calls: u64,
-    /// What flows where, in the order of `dataflow`.
+    /// The steps of the data flow, in the order of `dataflow`.
     pub steps: Vec<OverviewStep>,
-    /// What a conditional composition runs next, in the order in which it asks.
+    /// The rules of a conditional composition, in evaluation order.
     pub rules: Vec<OverviewRule>,
-    /// Every module that is there, the module itself first.
+    /// Every installed module that can be reached, the module itself first.
     pub modules: Vec<OverviewMember>,
 }
 
@@ -43,24 +43,24 @@ pub struct Overview {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct OverviewStep {
-    /// Where it takes from: `input`, or parts by name.
+    /// The sources: `input`, or parts by name.
     pub from: Vec<String>,
-    /// Where it leads: parts by name, or `output`.
+    /// The targets: parts by name, or `output`.
     pub to: Vec<String>,
-    /// When it is taken.
+    /// The condition under which the step is taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
-    /// What is taken; empty for all.
+    /// The mapped members; empty if the whole value is passed.
     pub mapping: Vec<OverviewMapping>,
 }
 
-/// A member that a step makes.
+/// A member that a step produces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct OverviewMapping {
-    /// The member.
+    /// The name of the member.
     pub member: String,
-    /// The path that it comes from.
+    /// The path that the value is read from.
     pub path: String,
 }
 
@@ -68,39 +68,39 @@ pub struct OverviewMapping {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct OverviewRule {
-    /// When it holds.
+    /// The condition of the rule.
     pub condition: String,
-    /// The part that runs then; none if the result so far is the answer.
+    /// The part that runs next; `None` if the result so far is the answer.
     pub next: Option<String>,
 }
 
-/// One module.
+/// A module of the composition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct OverviewMember {
-    /// Its name.
+    /// The name of the module.
     pub name: String,
-    /// Its version.
+    /// The version of the module.
     pub version: String,
-    /// What it needs.
+    /// The modules that it requires.
     pub needs: Vec<OverviewEdge>,
 }
 
-/// What one module needs of another.
+/// A dependency of one module on another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct OverviewEdge {
-    /// The other module.
+    /// The required module.
     pub name: String,
     /// Its version; `None` if it is not installed, or not in a matching version.
     pub version: Option<String>,
-    /// Whether the one can do without the other.
+    /// True if the dependency is optional.
     pub optional: bool,
-    /// What stands in for it.
+    /// The fallback module.
     pub fallback: Option<String>,
 }
 
-/// Looks at a module and at all that it leads to; the error is why it could not run.
+/// Inspects a module and all modules that it can reach. Fails if the module could not run.
 pub fn overview(modules: &dyn ModuleSource, module: &Module) -> Result<Overview, Failure> {
     let made_of = module.composition()?;
     let mut found: Vec<(String, ModuleNode)> = Vec::new();
@@ -176,7 +176,8 @@ fn member(name: &str, node: &ModuleNode, versions: &HashMap<&str, &str>) -> Over
 }
 
 impl Overview {
-    /// What flows as Mermaid: the steps with their conditions where there are some, else what needs what; and what stands in.
+    /// Renders a Mermaid graph: the steps with their conditions if the module has any, else the dependencies;
+    /// and the fallbacks.
     #[must_use]
     pub fn mermaid(&self) -> String {
         let mut text = "graph TD\n".to_owned();
@@ -184,7 +185,7 @@ impl Overview {
         let has_flow = !self.steps.is_empty() || !self.rules.is_empty();
         let asks = self.answer == "prompt";
         for (place, member) in self.modules.iter().enumerate() {
-            // A module whose parts answer is the picture itself, not a point in it.
+            // If the parts give the answer, the module itself is the picture and not a node in it.
             if place == 0 && has_flow && !asks {
                 continue;
             }
@@ -196,7 +197,7 @@ impl Overview {
             self.draw_flow(&mut text, &places);
         }
         for (from, member) in self.modules.iter().enumerate() {
-            // What the module itself needs is drawn as a flow already.
+            // The module's own dependencies are already drawn as a flow.
             let drawn = has_flow && from == 0;
             for edge in &member.needs {
                 let arrow = if edge.optional { "-.->" } else { "-->" };
@@ -212,7 +213,7 @@ impl Overview {
         text
     }
 
-    /// The steps and rules, with the input and the answer as points of their own.
+    /// Draws the steps and rules, with separate nodes for the input and the answer.
     fn draw_flow(&self, text: &mut String, places: &HashMap<&str, String>) {
         let _ = writeln!(text, "  input([\"input\"])\n  output([\"answer\"])");
         let point = |name: &str| {
@@ -251,7 +252,7 @@ impl Overview {
     }
 }
 
-/// A text within quotes: one of its own would end it.
+/// Escapes a text for a quoted label: a quote in it would end the label.
 fn label(text: &str) -> String {
     text.replace('"', "'").replace(['\n', '|'], " ")
 }

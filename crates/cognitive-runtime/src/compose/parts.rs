@@ -1,5 +1,5 @@
-//! Runs the parts of a plan: each when all that feed it are done, one after another or at most four at once. (COMP-002 to
-//! COMP-004, S-26) The first failure of a part that is needed ends the others.
+//! Runs the parts of a plan: each when all parts that feed it are done, one after another or at most four
+//! concurrently. (COMP-002 to COMP-004, S-26) The first failure of a required part cancels the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,26 +24,26 @@ use crate::receipt::Receipt;
 use crate::run::Run;
 use crate::stages::input::ValidInput;
 
-/// Children that run at the same time.
+/// The maximum number of children in flight.
 pub(crate) const MAX_AT_ONCE: usize = 4;
 
-/// What there is of a composition while it runs.
+/// The state of a running composition.
 pub(crate) struct PartsRun<'a> {
     pub(crate) plan: &'a CompositionPlan,
     pub(crate) input: &'a Arc<Value>,
-    /// The text that was sent in place of an object.
+    /// The text that was sent instead of an object.
     pub(crate) text: Option<&'a str>,
     pub(crate) results: Vec<Option<Value>>,
-    /// Parts that were started, whatever became of them.
+    /// The parts that were started, whatever their outcome.
     pub(crate) started: BTreeSet<usize>,
     /// The part that a conditional composition ended with.
     pub(crate) last: Option<usize>,
     pub(crate) flow: ContextFlow,
-    /// Those of the whole run.
+    /// The warnings of the whole run.
     warnings: &'a mut Vec<Warning>,
-    /// That of the whole run.
+    /// The receipt of the whole run.
     receipt: &'a mut Receipt,
-    /// Is told how far the parts are.
+    /// Receives the progress of the parts.
     pub(crate) sink: &'a mut dyn EventSink,
     pub(crate) count: PartCount,
 }
@@ -55,7 +55,7 @@ impl<'a> PartsRun<'a> {
         input: &'a ValidInput,
         flow: ContextFlow,
     ) -> Self {
-        // What a rule may choose is counted from the beginning, so that progress never goes back.
+        // A part that a rule may choose is counted from the beginning, so that progress never goes back.
         let of = plan.order.len() + usize::from(plan.pattern == Pattern::Conditional);
         Self {
             plan,
@@ -72,18 +72,18 @@ impl<'a> PartsRun<'a> {
         }
     }
 
-    /// What the plan sees.
+    /// The progress as the plan sees it.
     pub(crate) fn progress<'s>(&'s self, parent: ParentRun<'s>) -> Progress<'s> {
         Progress { input: self.input, results: &self.results, custom: parent.host.aggregate.as_ref() }
     }
 
-    /// The parts that gave an answer, by name, in the order in which they are declared.
+    /// The parts that gave an answer, by name, in declaration order.
     pub(crate) fn spoken(&self) -> Vec<(&str, &Value)> {
         let parts = self.plan.parts.iter().zip(&self.results);
         parts.filter_map(|(part, result)| Some((part.name.as_str(), result.as_ref()?))).collect()
     }
 
-    /// Notes what a child cost and said; the context that it hands on is for the caller to place.
+    /// Records the cost and warnings of a child. The caller stores the context that the child hands on.
     pub(crate) fn take(
         &mut self,
         done: ChildOutcome,
@@ -99,7 +99,7 @@ impl<'a> PartsRun<'a> {
         (done.result, done.emitted)
     }
 
-    /// What the prompt is told of the parts, in the order in which they ran.
+    /// Adds the results of the parts for the prompt, in the order in which they ran.
     pub(crate) fn tell_results(&self, results: &mut Results) {
         for place in &self.plan.order {
             let (part, result) = (self.plan.parts.get(*place), self.results.get(*place));
@@ -109,7 +109,7 @@ impl<'a> PartsRun<'a> {
         }
     }
 
-    /// Notes who wrote the answer of the parts, if it was the same model for all of them.
+    /// Records the model of the answer, if all parts used the same model.
     pub(crate) fn note_model(&mut self) {
         let of = |(_, envelope): &(&str, &Value)| envelope.pointer("/meta/model").cloned();
         let mut models: Vec<Option<Value>> = self.spoken().iter().map(of).collect();
@@ -119,13 +119,13 @@ impl<'a> PartsRun<'a> {
         }
     }
 
-    /// Tells how far a part is. One that is over counts as done.
+    /// Reports the state of a part. Every state except started counts as done.
     pub(crate) fn tell(&mut self, name: &str, state: PartState) {
         self.count.done += usize::from(state != PartState::Started);
         self.count.tell(self.sink, name, state);
     }
 
-    /// The same for a part that has nothing to show for itself.
+    /// Does the same for a part without a result.
     pub(crate) fn tell_unfinished(&mut self, name: &str, state: PartState) {
         self.receipt.parts.push(Trace::unfinished(name, state));
         self.tell(name, state);
@@ -135,7 +135,7 @@ impl<'a> PartsRun<'a> {
         self.warnings.push(Warning::new(NOTICE, message));
     }
 
-    /// Runs what runs by itself, and then what the rules choose.
+    /// Runs the parts that always run, then the one that the rules choose.
     pub(crate) async fn run(&mut self, parent: ParentRun<'a>) -> Result<(), FailedChild> {
         self.run_all(parent, &self.plan.order).await?;
         if self.plan.pattern != Pattern::Conditional {
@@ -186,7 +186,7 @@ impl<'a> PartsRun<'a> {
                 *slot = result;
             }
             emitted.insert(place, handed_on);
-            // Children that ran at the same time report in the order in which they are declared.
+            // Children that run concurrently report in declaration order.
             if running.is_empty() {
                 for updates in std::mem::take(&mut emitted).into_values() {
                     self.flow.child_done(updates);
@@ -199,15 +199,15 @@ impl<'a> PartsRun<'a> {
         self.plan.parts.get(place).map_or("", |part| part.name.as_str())
     }
 
-    /// Notes that parts which run are not waited for.
+    /// Records that running parts are no longer awaited.
     fn cancel(&mut self, open: &BTreeSet<usize>) {
         for place in open {
             self.tell_unfinished(self.name(*place), PartState::Cancelled);
         }
     }
 
-    /// What a part gets. The input of the whole is shared and not copied; text stays text as long as no step makes something
-    /// else of it. (COMP-062)
+    /// The input of a part. The input of the whole module is shared and not copied. Text stays text unless a
+    /// step maps it. (COMP-062)
     fn input_of(&self, parent: ParentRun<'a>, place: usize) -> Option<RunInput> {
         let progress = self.progress(parent);
         let (input, is_whole) = if self.plan.passes_input_on(place, progress) {
@@ -223,7 +223,7 @@ impl<'a> PartsRun<'a> {
         })
     }
 
-    /// Starts a part; `None` if no step to it is taken, so that it is skipped. (COMP-043)
+    /// Starts a part. `None` if no step to it is taken: the part is skipped. (COMP-043)
     fn start(&mut self, parent: ParentRun<'a>, place: usize) -> Option<PortFuture<'a, ChildOutcome>> {
         let plan = self.plan;
         let part = plan.parts.get(place)?;

@@ -1,4 +1,5 @@
-//! Which part may run next. Every part and every connection is looked at once, however the parts depend on each other.
+//! Decides which part may run next. Looks at every part and every connection once, however the parts depend
+//! on each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,18 +7,19 @@ use cognitive_contract::compose::CompositionPlan;
 
 /// The parts that have not run yet.
 pub(crate) struct PartQueue {
-    /// How many of those that feed a part are not done, by place.
+    /// The number of unfinished parts that feed a part, by position.
     blocked: BTreeMap<usize, usize>,
-    /// Who waits for a part.
+    /// The parts that wait for a part.
     feeds: BTreeMap<usize, Vec<usize>>,
-    /// Where each part stands in the order.
+    /// The turn of each part in the given order.
     turns: BTreeMap<usize, usize>,
-    /// Those that wait for nothing, by their turn.
+    /// The parts that wait for nothing, by turn.
     ready: BTreeSet<(usize, usize)>,
 }
 
 impl PartQueue {
-    /// A queue of parts, in this order where the data leave a choice. What is not in it counts as done.
+    /// A queue of parts, in this order where the data flow leaves a choice. Parts that are not in `order`
+    /// count as done.
     pub(crate) fn new(plan: &CompositionPlan, order: &[usize]) -> Self {
         let turns: BTreeMap<usize, usize> =
             order.iter().enumerate().map(|(turn, place)| (*place, turn)).collect();
@@ -38,12 +40,12 @@ impl PartQueue {
         queue
     }
 
-    /// Takes out the first part that waits for nothing any more.
+    /// Removes the first part that waits for nothing.
     pub(crate) fn next(&mut self) -> Option<usize> {
         self.ready.pop_first().map(|(_, place)| place)
     }
 
-    /// A part is over, whatever came of it.
+    /// Marks a part as done, whatever its outcome.
     pub(crate) fn done(&mut self, place: usize) {
         for next in self.feeds.remove(&place).unwrap_or_default() {
             let left = self.blocked.get_mut(&next).map_or(0, |count| {
@@ -86,7 +88,7 @@ mod tests {
         assert_eq!(queue.next(), None, "`b` is not done");
         queue.done(1);
         assert_eq!((queue.next(), queue.next()), (Some(2), None));
-        // What is chosen alone waits for nobody.
+        // A part that is queued alone waits for no other.
         assert_eq!(PartQueue::new(&plan, &[2]).next(), Some(2));
     }
 }

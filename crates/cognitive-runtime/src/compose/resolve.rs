@@ -1,9 +1,8 @@
-//! Whether what a module is made of can run: every part there, no circle, not too deep.
-//! (COMP-063, COMP-070, COMP-071) Asks no model; a composition that cannot run costs nothing.
+//! Checks whether a composition can run: every part is installed, no cycle, not too deep. (COMP-063,
+//! COMP-070, COMP-071) Asks no model; a composition that cannot run costs nothing.
 //!
-//! The plan of each module is compiled once, with the module. The graph over all of them is made for each run: any of the
-//! modules may have been replaced since the last one, and only a look at the source tells. What is left to do then is to
-//! join plans that are compiled.
+//! The plan of each module is compiled once, with the module. The graph over all modules is built for each run, and
+//! only joins these plans. Any module may have been replaced since the last run, and only the source knows.
 
 use cognitive_contract::compose::Composition;
 use cognitive_contract::compose::graph::{Absent, Graph, GraphFault, ModuleNode, Sound};
@@ -15,13 +14,13 @@ use super::lineage::Lineage;
 use crate::host::Host;
 use crate::run_context::CACHE;
 
-/// The word of notices about parts.
+/// The code of warnings about parts.
 pub(crate) const NOTICE: &str = "COMPOSITION";
 
-/// Deeper compositions are refused whatever their manifests say: every level of a run takes room on the stack.
+/// Deeper compositions are refused whatever their manifests say: every level of a run needs stack space.
 pub(crate) const MAX_DEPTH: u64 = 16;
 
-/// Judges everything that a module can lead to. The warnings name what is missing and can be done without.
+/// Checks everything that a module can reach. The warnings name missing optional parts.
 pub(crate) fn check(
     host: &Host,
     module: &Module,
@@ -42,7 +41,8 @@ pub(crate) fn check(
     Ok(own.map(warning).collect())
 }
 
-/// Finds everything that a module can lead to, tells each module that is there, and judges the whole.
+/// Finds everything that a module can reach, calls `tell` for each installed module, and checks the whole
+/// graph.
 pub(crate) fn sound(
     modules: &dyn ModuleSource,
     module: &Module,
@@ -78,7 +78,7 @@ fn node(module: &Module, made_of: Option<&Composition>) -> ModuleNode {
         Some(composition) => composition.node(version),
         None => ModuleNode { version: version.clone(), asks: true, ..ModuleNode::default() },
     };
-    // A module whose answers are kept may cost nothing.
+    // A module with cached answers may need no call.
     if module.manifest.context.emits.iter().any(|emit| emit.kind == CACHE) {
         return ModuleNode { asks: false, certain: Vec::new(), ..node };
     }

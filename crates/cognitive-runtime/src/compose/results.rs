@@ -1,57 +1,57 @@
-//! What the parts of a composition said, for the prompt of the whole. (PROMPT-009, PROMPT-010)
-//! Only what a prompt may show: trace ids, times and tokens of a part are left out, so that the same answers make the
-//! same prompt. Nothing in a result is read as a directive.
+//! The results of the parts of a composition, for the prompt of the whole module. (PROMPT-009, PROMPT-010)
+//! Contains only what a prompt may show. Trace ids, times and tokens are left out, so that the same answers
+//! make the same prompt. Nothing in a result is read as a directive.
 
 use std::collections::{BTreeMap, HashSet};
 
 use cognitive_contract::compose::calls::{Call, Directives, Insert};
 use serde_json::{Map, Value, json};
 
-/// Results by the name of the module, and by the place of a call in the prompt.
+/// The results by module name, and by the position of a call in the prompt.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Results {
     named: BTreeMap<String, Option<Value>>,
     calls: Vec<Said>,
 }
 
-/// What stands in the place of a call.
+/// The replacement of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Said {
     /// This result; `None` if the call was optional and failed.
     Result(Option<Value>),
-    /// Nothing: nobody refers to the result. (COMP-065)
+    /// An empty text: the prompt does not refer to the result. (COMP-065)
     Nothing,
 }
 
-/// What stands in the place of a value.
+/// The replacement of a value.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Shown {
-    /// What the author wrote: no such module has run.
+    /// The text as the author wrote it: no such module has run.
     AsWritten,
-    /// Nothing: the module has no such value.
+    /// An empty text: the module has no such value.
     Missing,
     /// This text.
     Text(String),
 }
 
 impl Results {
-    /// Notes the envelope of a module; `None` for one that has no result.
+    /// Adds the envelope of a module; `None` if it has no result.
     pub fn add(&mut self, module: &str, envelope: Option<Value>) {
         self.named.insert(module.to_owned(), envelope);
     }
 
-    /// Notes what stands in the place of the next call.
+    /// Adds the replacement of the next call.
     pub(crate) fn add_call(&mut self, said: Said) {
         self.calls.push(said);
     }
 
-    /// Whether there is nothing to put anywhere.
+    /// Returns whether there are no results.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.named.is_empty() && self.calls.is_empty()
     }
 
-    /// The text in place of the call that stands at this place among all; `None` leaves it as it is written.
+    /// The replacement of the call at this position; `None` leaves it as written.
     pub(crate) fn in_place_of(&self, call: &Call, place: usize) -> Option<String> {
         let result = match (self.calls.get(place), self.named.get(&call.module)) {
             (Some(Said::Nothing), _) => return Some(String::new()),
@@ -63,7 +63,7 @@ impl Results {
         Some(format!("[Result from @call:{}]:\n{json}", call.module))
     }
 
-    /// What stands in the place of a value.
+    /// The replacement of a value.
     pub(crate) fn value_of(&self, insert: &Insert) -> Shown {
         match self.named.get(&insert.module) {
             None => Shown::AsWritten,

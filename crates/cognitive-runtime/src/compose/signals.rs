@@ -1,5 +1,5 @@
-//! The events of parts while they run. Parts run side by side, each with a listener of its own; what these hear is queued
-//! here and told by the future that polls all parts, so that no listener is shared.
+//! The events of parts while they run. Parts run concurrently, each with its own listener. Their events are
+//! queued here and forwarded by the future that polls all parts, so that no listener is shared.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,16 +10,16 @@ use cognitive_contract::trace::{PartEvent, PartState, Trace};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
-/// What was heard and not yet told.
+/// The queued events that were not forwarded yet.
 #[derive(Default)]
 pub(crate) struct PartSignals {
-    /// Parts of parts, by their path.
+    /// Events of nested parts, by path.
     inner: Mutex<Vec<(String, PartState)>>,
-    /// Whether some model has written. Said often, so it is a flag and no entry.
+    /// Set if some model has written. This event is frequent, so it is a flag and not a queue entry.
     speaks: AtomicBool,
 }
 
-/// How many parts are done, and how many there are.
+/// The number of finished parts and of all parts.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PartCount {
     pub(crate) done: usize,
@@ -47,7 +47,7 @@ impl PartSignals {
         }
     }
 
-    /// Waits for the next part that is done, and tells what is heard in the meantime.
+    /// Waits for the next part that is done, and forwards events in the meantime.
     pub(crate) async fn next<F: Future>(
         &self,
         running: &mut FuturesUnordered<F>,
@@ -75,7 +75,7 @@ impl<'a> PartListener<'a> {
         Self { name, signals, trace: None }
     }
 
-    /// What the part did; there once it is over.
+    /// The trace of the part; available once it is done.
     pub(crate) fn into_trace(self) -> Option<Trace> {
         self.trace
     }

@@ -1,32 +1,33 @@
-//! How long the longest answer is that a contract admits, in tokens: lengths, counts and lists of values bound it. A contract
-//! that leaves a string, a list or an object open bounds nothing, and the usual limit counts. Only ever an upper bound.
+//! The length of the longest answer that a contract admits, in tokens, from its lengths, counts and lists of
+//! values. A contract with an unbounded string, list or object has no bound, and the default limit applies.
+//! Only ever an upper bound.
 
 use cognitive_contract::Module;
 use serde_json::{Map, Value};
 
 /// The limit of an answer whose contract has no bound, or a larger one.
 pub(crate) const DEFAULT_ANSWER_TOKENS: u64 = 4096;
-/// The shortest limit: room for a failure that says why.
+/// The smallest limit: enough for a failure with its reason.
 const LEAST_ANSWER_TOKENS: u64 = 256;
-/// Characters of two tokens where texts are in the Latin script. English has nine, German seven, code six.
+/// Characters per two tokens for text in the Latin script. English has nine, German seven, code six.
 const CHARACTERS_PER_TWO: u64 = 5;
-/// Tokens of a character elsewhere: what the scripts need that tokenizers know worst, and escapes.
+/// Tokens per character elsewhere: the scripts that tokenizers handle worst, and escapes.
 const TOKENS_PER_CHARACTER: u64 = 2;
-/// One character of so many makes a text one of another script.
+/// A text counts as another script if more than one in this many characters is.
 const OTHER_SCRIPT: usize = 12;
-/// What stands around the data, without `meta.explain`: names, confidence, risk, fences, a word before the answer.
+/// Tokens around the data, without `meta.explain`: names, confidence, risk, fences, a word before the answer.
 const ENVELOPE_TOKENS: u64 = 100;
 /// A number, with sign, digits and exponent.
 const NUMBER_TOKENS: u64 = 16;
 /// The marks around a member or an item: quotes, colon, comma, line break and indentation.
 const MARKS: u64 = 5;
-/// Schemas that go deeper are taken as open.
+/// Deeper schemas count as unbounded.
 const MAX_DEPTH: usize = 32;
-/// Schemas with more parts are taken as open.
+/// Schemas with more parts count as unbounded.
 const MAX_NODES: usize = 20_000;
 
-/// The most tokens that an answer of the module may have, which is sent as the limit of its call. What the caller `wanted`
-/// counts as it is: whoever names a number knows the answer better than its bounds do.
+/// The most tokens that an answer of the module may have. It is sent as the limit of its call. An explicit
+/// `wanted` limit is used as it is: the caller knows the answer better than the bounds of its contract do.
 pub(crate) fn answer_tokens(module: &Module, wanted: Option<u64>, script: WritingScript) -> u64 {
     if let Some(wanted) = wanted {
         return wanted;
@@ -34,7 +35,7 @@ pub(crate) fn answer_tokens(module: &Module, wanted: Option<u64>, script: Writin
     let script =
         if script == WritingScript::Other { script } else { WritingScript::of([module.prompt.as_str()]) };
     let rules = module.envelope_rules();
-    // Insights and context that a module hands on have no bounds of their own.
+    // Insights and handed-on context have no length bounds.
     if rules.insights.most > 0 || !rules.emits.is_empty() {
         return DEFAULT_ANSWER_TOKENS;
     }
@@ -44,7 +45,7 @@ pub(crate) fn answer_tokens(module: &Module, wanted: Option<u64>, script: Writin
     bound.map_or(DEFAULT_ANSWER_TOKENS, |bound| bound.clamp(LEAST_ANSWER_TOKENS, DEFAULT_ANSWER_TOKENS))
 }
 
-/// Which letters a text is written in. An answer is taken to be in those of its input and its prompt.
+/// The script of a text. An answer is assumed to use the script of its input and its prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum WritingScript {
     #[default]
@@ -63,7 +64,7 @@ impl WritingScript {
         if others.saturating_mul(OTHER_SCRIPT) > all { Self::Other } else { Self::Latin }
     }
 
-    /// The tokens of so many characters.
+    /// The number of tokens for this many characters.
     fn tokens(self, characters: u64) -> u64 {
         match self {
             Self::Latin => characters.saturating_mul(2).div_ceil(CHARACTERS_PER_TWO),
@@ -72,7 +73,7 @@ impl WritingScript {
     }
 }
 
-/// Goes through one schema.
+/// Walks one schema.
 struct Walk<'s> {
     root: &'s Value,
     script: WritingScript,
@@ -80,7 +81,7 @@ struct Walk<'s> {
 }
 
 impl Walk<'_> {
-    /// The longest value that a schema admits; `None` if there is no longest.
+    /// The longest value that a schema admits; `None` if it is unbounded.
     fn tokens(&mut self, schema: &Value, depth: usize) -> Option<u64> {
         self.nodes += 1;
         if depth > MAX_DEPTH || self.nodes > MAX_NODES {
@@ -91,7 +92,7 @@ impl Walk<'_> {
             Value::Object(members) => members,
             _ => return None,
         };
-        // A value satisfies everything that is said of it, so the tightest word counts.
+        // A value satisfies all keywords, so the tightest bound counts.
         let said = [
             listed(members),
             self.referred(members, depth),
@@ -182,7 +183,7 @@ fn listed(members: &Map<String, Value>) -> Option<u64> {
     constant.or_else(|| listed?.iter().map(written).max())
 }
 
-/// A value that the schema spells out is written as it stands there; names are cut finer than prose.
+/// The tokens of a value that the schema spells out. Names need more tokens per character than prose.
 fn written(value: &Value) -> u64 {
     (value.to_string().len() as u64).div_ceil(2).saturating_add(1)
 }

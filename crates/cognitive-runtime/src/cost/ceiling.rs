@@ -1,5 +1,5 @@
-//! The most that a run can cost, computed from what is known before it: prompts, contracts, the plan of its parts, the
-//! limits of the caller, the prices of the models that may be asked. Runs nothing.
+//! The most that a run can cost, computed from what is known before it: prompts, contracts, the plan of its
+//! parts, the caller's limits, the prices of the models that may be asked. Runs nothing.
 
 use cognitive_contract::compose::calls::Argument;
 use cognitive_contract::compose::plan::{AnswerSource, CompositionPlan, FlowSource, FlowTarget};
@@ -22,44 +22,44 @@ use crate::stages::media::MediaNote;
 use crate::stages::{prompt, requirements};
 use crate::tools::{MAX_ROUNDS as TOOL_ROUNDS, offered_alone};
 
-/// What a question that is asked again says of the answer before, in bytes.
+/// The bytes that a repair prompt adds about the broken answer.
 const REASK_BYTES: u64 = 2048;
-/// What a round of tools adds to a prompt besides the model's turn, in bytes.
+/// The bytes that a round of tools adds to a prompt besides the model's turn.
 const TOOL_ROUND_BYTES: u64 = 16 * 1024;
-/// What the runtime adds to an envelope: ids, times, counts.
+/// The bytes that the runtime adds to an envelope: ids, times, counts.
 const META_BYTES: u64 = 512;
-/// More modules than this are not added up. Nobody runs so many under a limit of cost.
+/// Larger compositions are not added up; they are refused under a cost limit.
 const MAX_VISITED: usize = 10_000;
 
 /// The most that a run can cost.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CostCeiling {
-    /// All of it, in US dollars.
+    /// The total, in US dollars.
     pub cost: Money,
     /// The most calls that it counts.
     pub calls: u64,
-    /// The input that was supposed, in bytes.
+    /// The assumed size of the input, in bytes.
     pub input_bytes: u64,
-    /// What each module adds, in the order in which they run.
+    /// The cost of each module, in the order in which they run.
     pub parts: Vec<PartCost>,
 }
 
-/// What the own calls of one module can cost.
+/// The cost of one module's own calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PartCost {
-    /// Where it stands: the names of the modules above it and its own, with slashes between them.
+    /// The path: the names of the modules above it and its own, separated by slashes.
     pub module: String,
-    /// Calls of models.
+    /// The number of model calls.
     pub calls: u64,
-    /// Tokens that they read at most.
+    /// The most input tokens.
     pub input_tokens: u64,
-    /// Tokens that they write at most.
+    /// The most output tokens.
     pub output_tokens: u64,
-    /// What they cost at most, in US dollars.
+    /// The most that they cost, in US dollars.
     pub cost: Money,
 }
 
-/// The most that one run of a module can cost which gets so many bytes of input, as for people who plan.
+/// The most that one run of a module with `input_bytes` of input can cost, for planning.
 pub fn ceiling(
     host: &Host,
     module: &Module,
@@ -69,21 +69,21 @@ pub fn ceiling(
     Estimate::new(host, &host.decide(&module.manifest.name, options)).rounds(module, input_bytes, 1)
 }
 
-/// A sum in the making.
+/// An estimate in progress.
 pub(crate) struct Estimate<'a> {
     host: &'a Host,
     /// The models and options of the outermost module.
     plan: &'a RunPlan,
     images: u64,
     documents: u64,
-    /// What goes in, where that is known.
+    /// The text of the input, if it is known.
     text: Option<&'a str>,
     script: WritingScript,
     parts: Vec<PartCost>,
     visited: usize,
 }
 
-/// Where a module stands in the plan, and what it gets.
+/// The position of a module in the plan, and the size of its input.
 #[derive(Clone, Copy)]
 struct CostedPlace<'p> {
     path: &'p [&'p str],
@@ -98,12 +98,12 @@ impl<'a> Estimate<'a> {
         Self { host, plan, images: 0, documents: 0, text, script, parts: Vec::new(), visited: 0 }
     }
 
-    /// With the very input.
+    /// Uses the actual input.
     pub(crate) fn with_text(self, text: &'a str) -> Self {
         Self { text: Some(text), script: WritingScript::of([text]), ..self }
     }
 
-    /// With media beside the input. Of images a bound is known, and of documents that are text.
+    /// Adds media to the input. Only images and documents that are text have a known bound.
     pub(crate) fn with_media(mut self, notes: &[MediaNote]) -> Result<Self, Failure> {
         for note in notes {
             let kind = note.media_type.unwrap_or("unknown");
@@ -118,7 +118,8 @@ impl<'a> Estimate<'a> {
         Ok(self)
     }
 
-    /// The whole, when the module may run so often. A round gets what the one before said.
+    /// The total cost if the module may run this many rounds. Each further round gets the answer of the one
+    /// before.
     pub(crate) fn rounds(
         mut self,
         module: &Module,
@@ -143,7 +144,7 @@ impl<'a> Estimate<'a> {
         })
     }
 
-    /// Adds a module with all that it leads to, and says how long what it hands on can be.
+    /// Adds a module with everything that it reaches, and returns the longest output that it hands on.
     fn add(&mut self, module: &Module, place: CostedPlace<'_>) -> Result<u64, Failure> {
         self.visited += 1;
         if self.visited > MAX_VISITED || place.path.len() as u64 > MAX_DEPTH {
@@ -167,7 +168,8 @@ impl<'a> Estimate<'a> {
         Ok(self.answer_bytes(module, &own))
     }
 
-    /// The parts that run by themselves, and the dearest of those that a rule may choose. The sum of what they say.
+    /// Adds the parts that always run, and the most expensive one that a rule may choose. Returns the sum of
+    /// their output lengths.
     fn add_parts(&mut self, plan: &CompositionPlan, place: CostedPlace<'_>) -> Result<u64, Failure> {
         let mut said = vec![0_u64; plan.parts.len()];
         for index in &plan.order {
@@ -198,7 +200,7 @@ impl<'a> Estimate<'a> {
         Ok(said.into_iter().fold(0, u64::saturating_add))
     }
 
-    /// One part, and what stands in for it: both may be asked.
+    /// Adds one part and its fallback: both may run.
     fn add_part(
         &mut self,
         plan: &CompositionPlan,
@@ -216,7 +218,7 @@ impl<'a> Estimate<'a> {
         Ok(first.max(second))
     }
 
-    /// What the prompt calls. The sum of what they say.
+    /// Adds the calls of the prompt. Returns the sum of their output lengths.
     fn add_calls(
         &mut self,
         made_of: &Composition,
@@ -242,7 +244,7 @@ impl<'a> Estimate<'a> {
         Ok(sum)
     }
 
-    /// A module that is not there is not run; whether that is a fault is for others to say.
+    /// Adds a module by name. A missing module adds nothing here; other checks report it.
     fn add_named(
         &mut self,
         name: &str,
@@ -256,7 +258,7 @@ impl<'a> Estimate<'a> {
         self.add(&module, place)
     }
 
-    /// The calls of a module's own prompt, on every rung that it may climb.
+    /// Adds the calls of a module's own prompt, for every model of its fallback chain.
     fn add_own(&mut self, module: &Module, place: CostedPlace<'_>, results: u64) -> Result<(), Failure> {
         let path: Vec<&str> = place.path.iter().copied().chain([module.manifest.name.as_str()]).collect();
         let mut cost = PartCost {
@@ -314,7 +316,7 @@ impl<'a> Estimate<'a> {
         Ok(())
     }
 
-    /// The first request of a module, with an input and results of this length.
+    /// The size of the first request of a module, with an input and results of this length.
     fn request(
         &self,
         module: &Module,
@@ -324,7 +326,7 @@ impl<'a> Estimate<'a> {
         results: u64,
     ) -> RequestSize {
         let tokens = |text: &str| most_tokens(text, price.vocabulary);
-        // Whoever gets all of the input gets its words; of a part of it only the length is known.
+        // A module that gets the whole input gets this text; of any other input only the length is known.
         let whole = self.text.filter(|text| text.len() as u64 == input_bytes);
         let size = prompt::size(module, whole.map_or(input_bytes, tokens), results, &tokens);
         let schema = provider.target().map(|target| tokens(module.provider_schema(target).text()));
@@ -336,7 +338,7 @@ impl<'a> Estimate<'a> {
         RequestSize { input: stable.saturating_add(size.varying), stable }
     }
 
-    /// The tokens of the tools that a model may be offered, and how often it may ask for them.
+    /// The tokens of the tools that a model may be offered, and the number of tool rounds.
     fn tools(&self, module: &Module, provider: &dyn Provider, vocabulary: BilledVocabulary) -> (u64, u64) {
         let offered = offered_alone(self.host, provider, module);
         let rounds = if offered.is_empty() { 0 } else { TOOL_ROUNDS as u64 };
@@ -357,7 +359,7 @@ impl<'a> Estimate<'a> {
             .collect()
     }
 
-    /// The models and options of a module at a place.
+    /// The models and options of a module at a position.
     fn plan_of(&self, module: &Module, place: CostedPlace<'_>) -> RunPlan {
         if place.path.is_empty() {
             return place.plan.clone();
@@ -365,15 +367,15 @@ impl<'a> Estimate<'a> {
         self.host.decide_part(&module.manifest.name, place.plan, false)
     }
 
-    /// How long the envelope of a module is taken to be where it goes into another prompt.
+    /// The assumed length of a module's envelope in another prompt.
     fn answer_bytes(&self, module: &Module, plan: &RunPlan) -> u64 {
         let tokens = answer_tokens(module, plan.settings.max_output_tokens, self.script);
         tokens.saturating_mul(BYTES_PER_TOKEN).saturating_add(META_BYTES)
     }
 }
 
-/// How long the input of a part can be. Paths of which none lies within another take parts of a source that have nothing in
-/// common, so together they are no longer than the source.
+/// The longest input of a part. If no path contains another, the paths take disjoint parts of a source, so
+/// together they are no longer than the source.
 fn fed(plan: &CompositionPlan, index: usize, input_bytes: u64, said: &[u64]) -> u64 {
     let Some(part) = plan.parts.get(index).filter(|part| !part.fed_by.is_empty()) else { return input_bytes };
     let steps = part.fed_by.iter().filter_map(|step| plan.steps.get(*step));

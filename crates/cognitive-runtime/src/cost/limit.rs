@@ -1,4 +1,4 @@
-//! The one place where a run under a limit is let begin, or is not (E4101). Asks no model.
+//! The only place that admits or refuses a run under a cost limit (E4101). Asks no model.
 
 use std::sync::Arc;
 
@@ -14,7 +14,8 @@ use super::meter::CostMeter;
 use crate::run::Run;
 use crate::stages::input::ValidInput;
 
-/// Begins the meter of a root run that has a limit, if the worst case has room in it. Parts and later rounds find it there.
+/// Starts the meter of a root run that has a limit, if the worst case fits. Parts and later rounds use the same
+/// meter.
 pub(crate) fn admit(run: &Run<'_, '_>, input: &ValidInput) -> Result<(), Failure> {
     let (host, plan) = (run.host, run.plan);
     let has_budget = host.spending.as_ref().is_some_and(|spending| spending.budget.is_set());
@@ -61,13 +62,13 @@ fn failure(message: String) -> Failure {
     Failure::new(ErrorCode::CostLimitExceeded, message)
 }
 
-/// The run does not begin.
+/// The failure of a run that is not admitted.
 fn too_dear(ceiling: Money, limit: Money, from: &str) -> Failure {
     let message = format!("the run could cost {ceiling} {CURRENCY}, the limit is: {limit}");
     told(failure(message), ceiling, limit, from)
 }
 
-/// The run does not go on.
+/// The failure of a run that cannot continue.
 pub(super) fn too_dear_now(total: Money, limit: Money, from: &str) -> Failure {
     let message =
         format!("the next model call could bring the cost to {total} {CURRENCY}, the limit is: {limit}");
@@ -83,7 +84,7 @@ fn told(failure: Failure, ceiling: Money, limit: Money, from: &str) -> Failure {
         .with_detail("currency", json!(CURRENCY))
 }
 
-/// The model has no price, so nobody knows what the run could cost.
+/// The failure if the model has no price, so the cost of the run is unknown.
 pub(super) fn no_price(provider: &dyn Provider) -> Failure {
     let model = provider.destination().unwrap_or_default().asked(provider.name());
     failure(format!("there is a limit of cost, and no price of the model is known: `{model}`"))
@@ -96,14 +97,14 @@ pub(super) fn no_price(provider: &dyn Provider) -> Failure {
         .suggest_remotely("The operator of the server has to add a price for it")
 }
 
-/// Nobody can say how many tokens something has.
+/// The failure if the token count of something is unknown.
 pub(super) fn no_bound(what: &str) -> Failure {
     failure(format!("there is a limit of cost, and nobody knows how many tokens this has: {what}"))
         .with_detail("kind", json!("no_bound"))
         .suggest("Run it without `max_cost` and `budget`, or choose a model whose price says `image_tokens`")
 }
 
-/// The books of the budget cannot be kept, so nothing is spent.
+/// The failure if the spending ledger is unavailable, so nothing is spent.
 pub(super) fn no_books(reason: &str) -> Failure {
     failure(format!("the budget cannot be looked up, so no model is asked: {reason}"))
         .with_detail("kind", json!("no_books"))

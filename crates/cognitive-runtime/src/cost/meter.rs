@@ -1,5 +1,6 @@
-//! What a run under a limit has spent, and what its requests that are under way may still cost. Every request passes here
-//! before it leaves; parts that run at once share one meter. Refuses a request whose worst case has no room.
+//! The amount that a run under a limit has spent, and the amount that its requests in flight may still cost. Every
+//! request passes here before it leaves; concurrent parts share one meter. Refuses a request whose worst case does
+//! not fit.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,30 +16,30 @@ use super::limit::{no_books, too_dear_now};
 use crate::clock::Clock;
 use crate::run::Run;
 
-/// How long a run that is silent holds what it has not sent, beyond the time of a call.
+/// The time beyond the call timeout for which a silent run keeps its reservation.
 const LEASE: Duration = Duration::from_mins(5);
 
-/// The money of a root run and all of its parts.
+/// The cost meter of a root run and all of its parts.
 pub(crate) struct CostMeter {
     limit: Option<Money>,
-    /// What the answers of the run are taken to be written in.
+    /// The assumed script of the run's answers.
     pub(crate) script: WritingScript,
     state: Mutex<Spent>,
     books: Option<Books>,
 }
 
-/// What there is of it.
+/// The amounts of a meter.
 #[derive(Debug, Clone, Copy, Default)]
 struct Spent {
-    /// What requests cost that are over.
+    /// The cost of finished requests.
     settled: Money,
-    /// What requests can cost that are under way.
+    /// The worst-case cost of requests in flight.
     held: Money,
-    /// What the books keep for the run.
+    /// The amount that the ledger reserves for the run.
     reserved: Money,
 }
 
-/// The run's entry in the books of the day.
+/// The run's entry in the ledger of the day.
 struct Books {
     ledger: Arc<dyn SpendingLedger>,
     budget: DayBudget,
@@ -66,7 +67,7 @@ impl Books {
 }
 
 impl CostMeter {
-    /// For a run that can cost so much; the error is that a budget has no room for it.
+    /// A meter for a run that can cost up to `ceiling`. The inner error means that a budget has no room for it.
     pub(crate) fn begin(
         run: &Run<'_, '_>,
         ceiling: Money,
@@ -97,7 +98,7 @@ impl CostMeter {
         }
     }
 
-    /// Lets a request leave that can cost so much, or says why it may not.
+    /// Admits a request that can cost up to `worst`, or returns why it may not leave.
     fn hold(&self, worst: Money) -> Result<(), Failure> {
         let mut state = self.lock();
         let total = state.settled.plus(state.held).plus(worst);
@@ -116,12 +117,12 @@ impl CostMeter {
         Ok(())
     }
 
-    /// Takes note of what a part cost before this process began.
+    /// Adds the cost of a part that ran before this process started.
     pub(crate) fn add(&self, cost: Money) {
         self.settle(Money::ZERO, cost);
     }
 
-    /// Takes note of what a request cost that was let leave.
+    /// Replaces the worst case of an admitted request by its actual cost.
     fn settle(&self, worst: Money, cost: Money) {
         let mut state = self.lock();
         state.held = state.held.minus(worst);
@@ -129,23 +130,23 @@ impl CostMeter {
     }
 
     fn lock(&self) -> MutexGuard<'_, Spent> {
-        // Every change is one step, so it is whole after a panic too.
+        // Every change is one step, so the state is consistent after a panic, too.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for CostMeter {
-    /// However the run ended: what was under way then may have cost all that it could.
+    /// Settles the entry however the run ended. Requests that were in flight may have cost their worst case.
     fn drop(&mut self) {
         let Spent { settled, held, .. } = *self.lock();
         if let Some(books) = &self.books {
-            // Books that cannot be written now let go of the rest when the time of the entry is over.
+            // If the ledger cannot be written now, it releases the rest when the lease of the entry expires.
             let _ = books.ledger.settle(&books.id, settled.plus(held));
         }
     }
 }
 
-/// One request and its repetitions, each of which can cost the same.
+/// The cost of one request and its retries, each of which can cost the same.
 #[derive(Clone)]
 pub(crate) struct CallCost {
     pub(crate) meter: Arc<CostMeter>,
@@ -154,19 +155,20 @@ pub(crate) struct CallCost {
 }
 
 impl CallCost {
-    /// Lets one request leave, or says why it may not.
+    /// Admits one request, or returns why it may not leave.
     pub(crate) fn hold(&self) -> Result<(), Failure> {
         self.meter.hold(self.worst)
     }
 
-    /// A try failed. What the service refused cost nothing; what broke off without a count may have cost all.
+    /// Settles a failed try. A request that the service refused costs nothing; a broken reply without a token count
+    /// may have cost the worst case.
     pub(crate) fn failed(&self, attempt: &Attempt) {
         let refused = attempt.status.is_some_and(|status| !(200..300).contains(&status));
         let uncounted = if refused { Money::ZERO } else { self.worst };
         self.meter.settle(self.worst, self.of(attempt.usage, uncounted));
     }
 
-    /// A try gave an answer. One that nobody counted may have cost all.
+    /// Settles a try that gave an answer. Without a token count it may have cost the worst case.
     pub(crate) fn answered(&self, usage: Option<Usage>) {
         self.meter.settle(self.worst, self.of(usage, self.worst));
     }

@@ -1,18 +1,19 @@
-//! What a run can cost, before its first call, and what it does cost while it goes on.
+//! The cost limit of a run: its worst case before the first call, and its actual cost while it runs.
 //!
-//! A run under a limit (`max_cost`, or a budget of the operator) begins only if its [`CostCeiling`] is within the limit. The
-//! ceiling is a sum over all calls that module, parts, repetitions, tools, questions that are asked again and rungs of the
-//! ladder allow. Each call counts with its worst case: as many tokens of input as its texts can have (`text_tokens`), with
-//! what a service adds to every request, and as many tokens of output as the limit that is sent with it. That limit is derived
-//! from the contract's own bounds.
+//! A run under a limit (`max_cost`, or an operator's budget) starts only if its [`CostCeiling`] is within the limit.
+//! The ceiling is a sum over all calls that the module, its parts, rounds, tools, repair prompts and fallback models
+//! allow. Each call counts with its worst case. Its input has as many tokens as its texts can have (`text_tokens`),
+//! plus what a service adds to every request. Its output has as many tokens as the limit that is sent with it. That
+//! limit is derived from the contract's own bounds.
 //!
-//! What a part gets depends on what others said, so the ceiling supposes a usual length of texts (`BYTES_PER_TOKEN`).
-//! Therefore it is enforced as well: every request passes the `CostMeter`, which lets it leave only if its own worst case
-//! has room in what is left. So no run costs more than its limit, whatever a model writes.
+//! The input of a part depends on the answers of others, so the ceiling assumes a usual length of texts
+//! (`BYTES_PER_TOKEN`). Therefore it is also enforced: the `CostMeter` admits a request only if its own worst case
+//! fits into the remaining amount. So no run costs more than its limit, whatever a model writes.
 //!
-//! What is supposed of services: they bill no more input than the texts that they are sent can have, `service_tokens` of
-//! their own and `TURN_TOKENS` for each turn; they keep the limit of output that they are sent; a request that they refuse with an error
-//! status costs nothing. A try that broke off without a count is taken to have cost all that it could.
+//! Assumptions about services: they bill no more input than the texts that they receive can have, plus
+//! `service_tokens`, plus `TURN_TOKENS` for each turn. They respect the output limit that they receive. A request
+//! that they refuse with an error status costs nothing. A try that broke off without a token count counts with its
+//! worst case.
 
 mod answer_size;
 mod ceiling;
@@ -35,19 +36,19 @@ use crate::host::Host;
 use crate::run::Run;
 use crate::stages::call::thinking;
 
-/// Tokens that a service adds to a request on its own account: its words about roles, formats and tools. The most that one
-/// of them documents is 675, for tools.
+/// The tokens that a service adds to a request for roles, formats and tools. The highest documented number is 675,
+/// for tools.
 pub(crate) fn service_tokens(has_schema: bool, has_tools: bool) -> u64 {
     64 + if has_schema { 96 } else { 0 } + if has_tools { 768 } else { 0 }
 }
 
-/// Tokens around each turn; the services that say so need four.
+/// The tokens around each turn; services that document it need four.
 pub(crate) const TURN_TOKENS: u64 = 8;
-/// How long a token of a model's answer is taken to be, in bytes, where the answer goes into another prompt.
+/// The assumed length of a token of a model's answer, in bytes, if the answer goes into another prompt.
 pub(crate) const BYTES_PER_TOKEN: u64 = 4;
 
-/// What a provider's model costs: its line in the table; nothing, if it stays on this machine and has no line; `None` if
-/// nobody knows.
+/// Returns the price of a provider's model from the price table. A model on this machine without an entry is free;
+/// `None` if the price is unknown.
 #[must_use]
 pub fn price_of(host: &Host, provider: &dyn Provider) -> Option<ModelPrice> {
     let model = provider.destination().and_then(|to| to.model).unwrap_or_default();
@@ -55,26 +56,27 @@ pub fn price_of(host: &Host, provider: &dyn Provider) -> Option<ModelPrice> {
     listed.or_else(|| provider.stays_here().then_some(ModelPrice::FREE))
 }
 
-/// Tokens with what they cost, for a call of the model that is asked now.
+/// Returns usage with its cost, for a call of the model that is asked now.
 pub(crate) fn priced(host: &Host, provider: &dyn Provider, usage: Usage) -> Usage {
-    // A saved reply was paid for by somebody else, once.
+    // A saved reply was paid for when it was recorded.
     let asks = provider.destination().is_some();
     usage.with_cost(price_of(host, provider).filter(|_| asks).map(|price| price.cost(&usage)))
 }
 
-/// How long a thought can become, in tokens, where one of so many is asked for: not every service takes a short one.
+/// The longest thought in tokens for a requested thinking budget: not every service accepts a short one.
 fn thought_tokens(wanted: Option<u32>) -> u64 {
     wanted.filter(|tokens| *tokens > 0).map_or(0, |tokens| u64::from(tokens.max(LEAST_THOUGHT)))
 }
 
-/// The limit of output that goes with each request of a run under a limit. A model that thinks unasked needs room for it.
+/// The output limit of each request of a run under a limit. A model that thinks without being asked needs room for
+/// it.
 fn output_limit(settings: &RunSettings, module: &Module, price: &ModelPrice, script: WritingScript) -> u64 {
     let answer = answer_tokens(module, settings.max_output_tokens, script);
     let unasked = if thinking(settings, module).is_none() { price.thinking_tokens } else { 0 };
     answer.saturating_add(unasked)
 }
 
-/// Holds a call to a limit of its output, if it costs money and the run has a limit.
+/// Sets the output limit of a call, if it costs money and the run has a limit.
 pub(crate) fn hold_to_limit(run: &Run<'_, '_>, call: &mut ModelCall) {
     let Some(meter) = run.lineage.meter() else { return };
     let Some(price) = price_of(run.host, run.provider).filter(|price| *price != ModelPrice::FREE) else {
@@ -84,13 +86,13 @@ pub(crate) fn hold_to_limit(run: &Run<'_, '_>, call: &mut ModelCall) {
     call.keeps_limit = true;
 }
 
-/// What a request may cost at most, if somebody has to know.
+/// The worst-case cost of a request, if the run has a limit.
 pub(crate) fn of_call(run: &Run<'_, '_>, call: &ModelCall) -> Option<CallCost> {
     let meter = run.lineage.meter()?;
     let price = price_of(run.host, run.provider)?;
     let size = RequestSize::of(call, price.vocabulary);
     let output = call.max_output_tokens.unwrap_or(u64::MAX).saturating_add(thought_tokens(call.thinking));
-    // Media have a bound only if the table names one; the run did not begin without.
+    // Media have a bound only if the price table has one; without it the run was refused.
     let media = price.image_tokens.unwrap_or(0).saturating_mul(call.media.len() as u64);
     let worst = if price == ModelPrice::FREE {
         cognitive_contract::money::Money::ZERO
@@ -103,9 +105,9 @@ pub(crate) fn of_call(run: &Run<'_, '_>, call: &ModelCall) -> Option<CallCost> {
 /// The most tokens that a request can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct RequestSize {
-    /// All of it.
+    /// The whole request.
     pub(crate) input: u64,
-    /// What is the same in every call of the module, so that a service may keep it in its cache.
+    /// The part that is the same in every call of the module, so that a service may cache it.
     pub(crate) stable: u64,
 }
 
@@ -123,13 +125,13 @@ impl RequestSize {
     }
 }
 
-/// A tool as it is offered.
+/// The tokens of a tool as it is offered.
 fn tool_tokens(tool: &ToolSpec, vocabulary: BilledVocabulary) -> u64 {
     let tokens = |text: &str| most_tokens(text, vocabulary);
     tokens(&tool.name) + tokens(&tool.description) + tokens(&tool.parameters.to_string()) + 2 * TURN_TOKENS
 }
 
-/// What a model asked of tools, and what they told it.
+/// The tokens of a model's tool calls, and of the results.
 fn round_tokens(round: &ToolRound, vocabulary: BilledVocabulary) -> u64 {
     let tokens = |text: &str| most_tokens(text, vocabulary);
     let told = round.calls.iter().map(|(call, reply)| {

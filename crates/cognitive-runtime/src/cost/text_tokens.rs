@@ -1,25 +1,27 @@
-//! The most tokens that a text can have. Of a model whose vocabulary nobody knows: one for each byte, which no tokenizer
-//! exceeds. Of the vocabulary `o200k`, which OpenAI publishes: one for each of the commonest words, for clusters of marks that
-//! are one token, for three digits, and for a run of spaces; one for each byte of the rest. Never less than there are.
+//! The most tokens that a text can have; never less than the real number. If the model's vocabulary is unknown: one
+//! per byte, which no tokenizer exceeds. For the vocabulary `o200k`, which OpenAI publishes: one for each of the
+//! commonest words, for clusters of marks that are one token, for three digits, and for a run of spaces. Every other
+//! byte counts as one.
 //!
-//! The vocabulary cuts a text into words, digits, marks and white space before it looks for tokens, so each can be judged by
-//! itself. A word takes the space before it, or one mark; the list has only words for which that was tried out with every
-//! mark. Where a neighbour could change how the text is cut (an apostrophe, a letter that is not ASCII), bytes count.
+//! The vocabulary cuts a text into words, digits, marks and white space before it looks for tokens, so each can be
+//! judged separately. A word takes the space before it, or one mark; the list has only words for which this was
+//! tested with every mark. Bytes are counted if a neighbour could change how the text is cut (an apostrophe, a letter
+//! that is not ASCII).
 
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
 use cognitive_contract::prices::BilledVocabulary;
 
-/// Words that are one token after a space. First those that are one without it as well, and one more with a mark; then those
-/// that are two.
+/// Words that are one token after a space. First those that are also one without it, and one more with a mark; then
+/// those that are two.
 const WORDS: &str = include_str!("words_o200k.txt");
 /// Clusters of two to four marks that are one token; then those that are one together with the space before them.
 const MARKS: &str = include_str!("marks_o200k.txt");
 /// The longest run of spaces that is one token.
 const MAX_SPACES: usize = 32;
 
-/// The most tokens that a text can have.
+/// Returns the most tokens that a text can have.
 #[must_use]
 pub fn most_tokens(text: &str, vocabulary: BilledVocabulary) -> u64 {
     match vocabulary {
@@ -45,7 +47,7 @@ fn lists() -> &'static Lists {
     })
 }
 
-/// What a byte belongs to.
+/// The class of a byte.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sort {
     Letter,
@@ -85,7 +87,7 @@ impl Pieces<'_> {
         sum
     }
 
-    /// The most tokens of a run of one sort.
+    /// The most tokens of a run of bytes of one class.
     fn run(&self, sort: Sort, start: usize, end: usize) -> u64 {
         let run = self.bytes.get(start..end).unwrap_or_default();
         let (before, after) = (self.before(start), self.bytes.get(end).copied());
@@ -106,7 +108,7 @@ impl Pieces<'_> {
                 if is_alone && !matches!(after, Some(b'\n' | b'\r')) && !self.is_contracted(start + 1) =>
             {
                 if before == Some(b' ') {
-                    // The same for marks.
+                    // The same applies to marks.
                     if self.lists.spaced_marks.contains(run) { 0 } else { bytes }
                 } else if self.lists.marks.contains(run) {
                     1
@@ -122,7 +124,7 @@ impl Pieces<'_> {
         place.checked_sub(1).and_then(|place| self.bytes.get(place)).copied()
     }
 
-    /// Whether an apostrophe stands before this place that belongs to the word before it, as in `it's`.
+    /// Returns whether an apostrophe before this place belongs to the word before it, as in `it's`.
     fn is_contracted(&self, place: usize) -> bool {
         let letter = place.checked_sub(2).and_then(|place| self.bytes.get(place));
         self.before(place) == Some(b'\'')
@@ -170,7 +172,7 @@ mod tests {
         }
     }
 
-    /// Numbers that look random.
+    /// A generator of pseudo-random numbers.
     fn numbers() -> impl FnMut() -> u64 {
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         move || {

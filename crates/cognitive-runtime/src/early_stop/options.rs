@@ -1,17 +1,17 @@
 //! Closed lists and bounds: the declared values that a text can still become, and the numbers that are out of range.
-//! Reads declared values as repair does: case and outer white space do not
-//! count. Keeps of the text no more than a declared value has.
+//! Compares declared values as repair does: case and outer white space do not count. Buffers no more of the text than
+//! a declared value has.
 
 use cognitive_schema::prefix::{ValueRules, is_exact, kind};
 use serde_json::Value;
 
-/// What a closed list expects.
+/// The message for a value outside a closed list.
 pub(super) const NOT_DECLARED: &str = "expected one of the declared values";
 
-/// White space that is kept because more may follow. No declared value has as much of it.
+/// The limit of buffered white space, which is kept because more text may follow. No declared value has this much.
 const MAX_BLANKS: usize = 4_096;
 
-/// Whether a list has a value of one of these kinds.
+/// Returns whether a list has a value of one of these kinds.
 pub(super) fn admits(options: &[Value], kinds: u8) -> bool {
     options.iter().any(|option| {
         let own = match option {
@@ -26,10 +26,10 @@ pub(super) fn admits(options: &[Value], kinds: u8) -> bool {
     })
 }
 
-/// A rule about numbers: its name, how it is said, the bound if there is one, and what breaks it.
+/// A rule about numbers: its name, its wording, the bound if there is one, and the test that finds a violation.
 type Bound = (&'static str, &'static str, Option<f64>, fn(f64, f64) -> bool);
 
-/// The rule that a number breaks, with what was expected. A number that floats round is not judged.
+/// The rule that a number breaks, with the expectation. A number that floats round is not judged.
 pub(super) fn number_fault(node: &ValueRules, value: f64) -> Option<(&'static str, String)> {
     if !is_exact(value) {
         return None;
@@ -54,24 +54,24 @@ pub(super) fn number_fault(node: &ValueRules, value: f64) -> Option<(&'static st
 /// A text that has to become one of some declared values, which are given trimmed and in lower case.
 #[derive(Debug, Default)]
 pub(super) struct Spelling {
-    /// The text so far in the same form, without white space at its end.
+    /// The text so far in the same form, without trailing white space.
     text: String,
-    /// White space behind it.
+    /// The white space after it.
     blanks: String,
 }
 
 impl Spelling {
-    /// Begins another text.
+    /// Starts another text.
     pub(super) fn start(&mut self) {
         self.text.clear();
         self.blanks.clear();
     }
 
-    /// Takes more text. The error is how many bytes of it are left behind the letter that no declared value has.
+    /// Takes more text. The error is the number of bytes after the character that fits no declared value.
     pub(super) fn push(&mut self, piece: &str, declared: &[Box<str>]) -> Result<(), usize> {
         for (index, letter) in piece.char_indices() {
             if letter.is_whitespace() {
-                // Blanks at the start do not count; those behind may be the end or a part.
+                // Leading blanks do not count; later ones may be trailing or a part of the value.
                 if !self.text.is_empty() && self.blanks.len() < MAX_BLANKS {
                     self.blanks.push(letter);
                 }
@@ -87,7 +87,7 @@ impl Spelling {
         Ok(())
     }
 
-    /// Whether the text is a declared value if it ends here.
+    /// Returns whether the text is a declared value if it ends here.
     pub(super) fn may_end(&self, declared: &[Box<str>]) -> bool {
         declared.iter().any(|each| **each == *self.text)
     }

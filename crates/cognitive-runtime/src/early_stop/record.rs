@@ -1,5 +1,5 @@
-//! What becomes of a reply that was stopped early: a failure with the members that were complete, and a line in the receipt.
-//! The failure depends on the text alone, not on the pieces in which it came.
+//! The result of an early stop: a failure with the complete members, and an entry in the receipt. The failure depends
+//! on the text alone, not on its chunks.
 
 use cognitive_contract::module::output_code;
 use cognitive_contract::{ErrorCode, Failure};
@@ -15,15 +15,15 @@ use crate::stream::partial;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct EarlyStopRecord {
-    /// JSON pointer to what could not become valid any more.
+    /// JSON pointer to the value that could not become valid any more.
     pub path: String,
     /// The rule that it broke.
     pub rule: &'static str,
-    /// The offset in the reply at which that was sure.
+    /// The offset in the reply at which that was certain.
     pub at: usize,
-    /// About how many tokens the model had written when it was stopped.
+    /// An estimate of the tokens that the model had written when it was stopped.
     pub tokens_written: u64,
-    /// How many more it could have written at most, if there was a limit.
+    /// The most tokens that it could still have written, if there was a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_saved_at_most: Option<u64>,
 }
@@ -41,7 +41,7 @@ impl EarlyStopRecord {
     }
 }
 
-/// The failure that a cut reply ends in, which is also put down in the receipt.
+/// The failure of a cut reply, which is also recorded in the receipt.
 pub(crate) fn failure(run: &mut Run<'_, '_>) -> Failure {
     let Some(cut) = run.listeners.stopped() else {
         return Failure::new(ErrorCode::InternalError, "a call was stopped for an unknown reason");

@@ -1,15 +1,15 @@
-//! Which of the objects in a reply is the answer (D-09). The contract decides, and nothing else does:
+//! Chooses the answer among the objects of a reply (D-09). Only the contract decides:
 //!
 //! 1. Exactly one object keeps the contract: that one.
-//! 2. Several keep it and say the same: one of them.
-//! 3. Several keep it and differ: the reply is refused. The last may be a correction, the first may be followed by an
-//!    afterthought, and no word around them tells which for sure.
-//! 4. None keeps it: the best one, so that the caller learns what is wrong with it. Envelopes (`ok` is true or false,
-//!    and `data`, `error` or `meta` is there) before other objects, then the longest, then the last.
+//! 2. Several keep it and are equal: one of them.
+//! 3. Several keep it and differ: the reply is refused. The last may be a correction, or the first may be followed by
+//!    an afterthought, and the text around them does not tell for sure.
+//! 4. None keeps it: the best one, so that the caller learns its faults. Envelopes (`ok` is true or false, and
+//!    `data`, `error` or `meta` exists) before other objects, then the longest, then the last.
 //!
-//! An answer that broke off or broke down is never replaced by another object: not by an earlier envelope when a
-//! later one is broken, and not by a bare object when anything is. And an object with a comma, a colon, a bracket or
-//! a quote right behind it was closed too early: what follows belonged to it, so it is not the answer either.
+//! An answer that broke off or is broken is never replaced by another object: not by an earlier envelope when a later
+//! one is broken, and not by a bare object when anything is. An object directly followed by a comma, a colon, a
+//! bracket or a quote was closed too early: the following text belonged to it, so it is not the answer either.
 
 use cognitive_contract::ports::Finish;
 use serde_json::{Map, Value};
@@ -18,10 +18,10 @@ use super::event::{BreakCause, BrokenValue};
 use super::find::{UnreadableReason, UnreadableReply};
 use super::outline::{ReadValue, ReplyCandidate, ReplyOutline, read_object};
 
-/// How many objects that keep the contract are looked for. Two that differ are enough to refuse.
+/// The limit of objects that keep the contract. Two that differ are enough to refuse.
 const MAX_FITTING: usize = 10;
 
-/// Whether an object keeps the contract of the module that asked.
+/// Returns whether an object keeps the contract of the module.
 pub(crate) type Fits<'a> = &'a dyn Fn(Map<String, Value>) -> bool;
 
 /// The answer.
@@ -29,7 +29,7 @@ pub(crate) type Fits<'a> = &'a dyn Fn(Map<String, Value>) -> bool;
 pub(super) struct ChosenObject {
     pub(super) candidate: ReplyCandidate,
     pub(super) read: ReadValue,
-    /// Where the first of the other objects is, and how many there are.
+    /// The offset of the first of the other objects, and their number.
     pub(super) passed_over: Option<(usize, usize)>,
 }
 
@@ -57,8 +57,8 @@ pub(super) fn choose(
     Ok(ChosenObject { candidate, read, passed_over })
 }
 
-/// The index of the answer among several objects. Each is read anew when it is looked at: a reply may be made of a million
-/// of them, and only those that are compared are held at the same time.
+/// The index of the answer among several objects. Each object is parsed again when it is compared: a reply may have a
+/// million of them, and only the compared ones are in memory at the same time.
 fn decide(text: &str, found: &[ReplyCandidate], fits: Fits<'_>) -> Result<usize, UnreadableReply> {
     let object = |candidate: &ReplyCandidate| read_object(text, candidate.at).map(|read| read.object);
     let keeps = |(_, candidate): &(usize, &ReplyCandidate)| {
@@ -74,14 +74,14 @@ fn decide(text: &str, found: &[ReplyCandidate], fits: Fits<'_>) -> Result<usize,
     Err(UnreadableReply { at: Some(last.at), reason: UnreadableReason::Ambiguous(places) })
 }
 
-/// The object that is told about if none keeps the contract.
+/// The object that is reported if none keeps the contract.
 fn best(found: &[ReplyCandidate]) -> usize {
     let rank = |candidate: &ReplyCandidate| (candidate.is_envelope, candidate.end - candidate.at);
     let ranked = found.iter().enumerate().max_by_key(|(_, candidate)| rank(candidate));
     ranked.map_or(0, |(index, _)| index)
 }
 
-/// Why there is no object at all.
+/// The reason why a reply has no object.
 fn nothing(text: &str, outline: &ReplyOutline) -> UnreadableReply {
     let (reason, at) = match outline {
         ReplyOutline { broken: Some(broken), .. } => return (*broken).into(),
@@ -104,7 +104,7 @@ impl From<BrokenValue> for UnreadableReply {
     }
 }
 
-/// Refuses an answer beside which there is something that may have been the answer and cannot be read.
+/// Refuses an answer if the reply has another possible answer that cannot be read.
 fn nothing_unread(
     text: &str,
     (chosen, others): (&ReplyCandidate, &[ReplyCandidate]),

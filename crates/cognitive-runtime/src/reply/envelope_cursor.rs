@@ -1,5 +1,5 @@
-//! Where in an envelope the scanner stands: which of its members is being written, and what `ok` says.
-//! One place for this, because the stream and the early stop have to see the same.
+//! The position of the scanner in an envelope: the member that is being written, and the value of `ok`. One
+//! implementation, because the stream and the early stop must see the same.
 
 use super::event::{Bracket, JsonEvent, Lead};
 
@@ -10,29 +10,29 @@ pub(crate) enum EnvelopeMember {
     Meta,
     Data,
     Error,
-    /// A member that an envelope may have besides.
+    /// An optional member of an envelope.
     Beside,
     /// A member that no envelope has, or none yet.
     #[default]
     Other,
 }
 
-/// The state of the present object.
+/// The state of the current object.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct EnvelopeCursor {
     pub(crate) lead: Lead,
-    /// Objects and lists that are open, the outermost included.
+    /// The number of open objects and lists, the outermost included.
     pub(crate) depth: usize,
     pub(crate) member: EnvelopeMember,
-    /// What `ok` said last.
+    /// The last value of `ok`.
     pub(crate) ok: Option<bool>,
-    /// How many members were named.
+    /// The number of members so far.
     pub(crate) members: usize,
 }
 
 impl EnvelopeCursor {
-    /// Takes an event. To be called first: an event is then seen as of the place behind it, a close as of the place
-    /// before it.
+    /// Takes an event. Call it first: an event is then seen as of the place after it, a close as of the place before
+    /// it.
     pub(crate) fn event(&mut self, event: JsonEvent<'_>) {
         match event {
             JsonEvent::Begin(lead) => *self = Self { lead, ..Self::default() },
@@ -57,12 +57,12 @@ impl EnvelopeCursor {
         }
     }
 
-    /// To be called after a close was handled.
+    /// Must be called after a close was handled.
     pub(crate) fn closed(&mut self) {
         self.depth = self.depth.saturating_sub(1);
     }
 
-    /// Whether this event opens the member's own object.
+    /// Returns whether this event opens the member's own object.
     pub(crate) fn opens(&self, member: EnvelopeMember, event: JsonEvent<'_>) -> bool {
         self.depth == 2 && self.member == member && event == JsonEvent::Open(Bracket::Object)
     }

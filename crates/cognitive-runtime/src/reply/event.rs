@@ -1,31 +1,32 @@
-//! What the reader of replies tells: JSON events of the value that is being read, the liberties that were taken with it, and
-//! findings about the text around it. Events come in the order of the text, and a string's pieces are decoded.
+//! The output of the reply reader: JSON events of the value that is being read, the liberties that were taken with
+//! it, and findings about the text around it. Events come in the order of the text, and a string's pieces are
+//! decoded.
 
 use super::liberty::LibertyRule;
 
-/// Something that happened within an object.
+/// An event within an object.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum JsonEvent<'a> {
-    /// An object begins that could be the answer; its [`Open`](Self::Open) follows.
+    /// An object starts that could be the answer; its [`Open`](Self::Open) follows.
     Begin(Lead),
     /// An object or a list opens.
     Open(Bracket),
-    /// A member is named; its value follows.
+    /// The name of a member; its value follows.
     Name {
         /// The name, decoded.
         name: &'a str,
         /// The offset at which it starts.
         start: usize,
     },
-    /// A text begins.
+    /// A text starts.
     TextStart,
-    /// The next piece of the present text.
+    /// The next piece of the current text.
     Text(&'a str),
-    /// The present text is complete.
+    /// The current text is complete.
     TextEnd,
-    /// A number begins.
+    /// A number starts.
     NumberStart,
-    /// The present number is complete, as it was written.
+    /// The current number is complete, as it was written.
     Number(&'a str),
     /// `true` or `false`.
     Bool(bool),
@@ -33,11 +34,11 @@ pub enum JsonEvent<'a> {
     Null,
     /// The innermost object or list is complete.
     Close,
-    /// Nothing before this offset is the answer: it was thinking.
+    /// No text before this offset is the answer: it was thinking.
     Void,
 }
 
-/// What opens.
+/// The kind of a bracket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Bracket {
     /// `{`
@@ -47,14 +48,14 @@ pub enum Bracket {
     List,
 }
 
-/// How an object was led up to.
+/// The text before an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Lead {
-    /// Nothing but blanks, thinking and the mark of a fence comes before it.
+    /// True if only blanks, thinking and the mark of a fence come before it.
     pub clean: bool,
 }
 
-/// Why a value could not be read to its end.
+/// The reason why a value could not be read to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BreakCause {
     /// A byte that is not allowed at its offset.
@@ -65,56 +66,56 @@ pub enum BreakCause {
     TooDeep,
 }
 
-/// Something that was meant to be an object and is none.
+/// A text that was meant to be an object but is not one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BrokenValue {
-    /// Where it opens.
+    /// The offset at which it opens.
     pub open: usize,
-    /// Where it went wrong.
+    /// The offset of the error.
     pub at: usize,
-    /// What was wrong.
+    /// The kind of error.
     pub cause: BreakCause,
-    /// Whether this was meant to be JSON: a first name and its colon were there. A brace in prose has neither. False only
-    /// where the text ends.
+    /// True if this was meant to be JSON: it has a first name and a colon, and a brace in prose has neither. False
+    /// only at the end of the text.
     pub begun: bool,
-    /// Whether the outermost object has a member `ok` or `meta`, as an envelope has.
+    /// True if the outermost object has a member `ok` or `meta`, as an envelope has.
     pub enveloped: bool,
-    /// Whether a tag in it says that it was thinking, and thus no candidate.
+    /// True if a tag in it marks it as thinking, so it is no candidate.
     pub is_thought: bool,
 }
 
-/// What was found in the text, besides what is within an object.
+/// A finding in the text outside of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplyFinding<'t> {
-    /// A brace that may open an object. The events and liberties of an earlier one do not count any more.
+    /// A brace that may open an object. It discards the events and liberties of an earlier one.
     Start,
     /// A complete object.
     Object {
-        /// Where it opens.
+        /// The offset at which it opens.
         open: usize,
-        /// The offset behind it.
+        /// The offset after it.
         end: usize,
-        /// Where the fence opens around it.
+        /// The offset at which the fence around it opens.
         fence: Option<usize>,
-        /// Whether a name and a colon come right before it, so that it is a part of something broken.
+        /// True if a name and a colon come directly before it, so that it is a part of a broken value.
         follows_name: bool,
     },
     /// A complete list.
     List {
-        /// Where it opens.
+        /// The offset at which it opens.
         open: usize,
-        /// Whether there is an object in it that has members.
+        /// True if it contains an object that has members.
         begun: bool,
     },
-    /// Something that broke.
+    /// A broken value.
     Broken(BrokenValue),
-    /// Text that is none of all this.
+    /// Any other text.
     Prose(usize),
-    /// Thinking that was left out.
+    /// Thinking that was skipped.
     Thinking(usize),
     /// The text ends within thinking.
     StillThinking,
-    /// The content of a fence in which there is no object.
+    /// The content of a fence that contains no object.
     UnusedFence(&'t str),
     /// Everything so far was thinking; the reply starts at this offset.
     Void(usize),
@@ -122,17 +123,17 @@ pub enum ReplyFinding<'t> {
 
 /// Listens to the reader.
 pub trait JsonListener {
-    /// The next event; `at` is the offset behind it in the reply.
+    /// Receives the next event; `at` is the offset after it in the reply.
     fn event(&mut self, event: JsonEvent<'_>, at: usize);
 
-    /// A liberty was taken at an offset with the object that is being read; `what` says it in words.
+    /// Receives a liberty that was taken with the current object; `what` describes it.
     fn liberty(&mut self, _rule: LibertyRule, _at: usize, _what: &'static str) {}
 
-    /// The next finding.
+    /// Receives the next finding.
     fn finding(&mut self, _finding: ReplyFinding<'_>) {}
 }
 
-/// Listens to nothing.
+/// A listener that ignores everything.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ignore;
 

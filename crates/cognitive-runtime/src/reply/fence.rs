@@ -1,29 +1,29 @@
-//! Code fences. In running text, what is known of the one that is open; as `exec` takes them, on lines of their own, opened
-//! and closed, and all that there is (D-09). Knows nothing of JSON.
+//! Code fences: the state of an open fence in running text, and the only form that `exec` accepts (D-09): a closed
+//! fence on separate lines with nothing around it. Knows nothing of JSON.
 
 /// The shortest fence.
 pub(super) const MIN_MARKS: usize = 3;
 
-/// A fence around the present offset.
+/// A fence around the current offset.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OpenFence {
-    /// Where it opens.
+    /// The offset at which it opens.
     pub(super) at: usize,
-    /// Its mark, and how often it is repeated.
+    /// Its mark, and the number of repetitions.
     pub(super) mark: (u8, usize),
-    /// Where its content starts, behind the word for the language.
+    /// The offset of its content, after the word for the language.
     pub(super) body: usize,
-    /// Whether an object was found or broken in it.
+    /// Set if an object was found or broken in it.
     pub(super) used: bool,
     pub(super) line: FenceLine,
 }
 
-/// How far behind its opening the text is.
+/// The position of the text relative to the opening line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FenceLine {
     /// On the line that opens it.
     Opening,
-    /// Nothing but blanks since that line.
+    /// Only blanks since that line.
     Fresh,
     /// Further on.
     Past,
@@ -36,7 +36,7 @@ impl OpenFence {
 }
 
 impl FenceLine {
-    /// What it is behind some more text.
+    /// Returns the position after some more text.
     pub(super) fn behind(self, run: &str) -> Self {
         let rest = match self {
             Self::Opening => match run.split_once('\n') {
@@ -50,13 +50,13 @@ impl FenceLine {
     }
 }
 
-/// Bytes of the word behind an opening fence, such as `json`.
+/// Returns the length in bytes of the word after an opening fence, such as `json`.
 pub(super) fn language(rest: &str) -> usize {
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'+' | b'-' | b'.');
     rest.bytes().take_while(is_word).count()
 }
 
-/// The fence with which a line opens: its mark and how often that stands there.
+/// Returns the fence with which a line opens: its mark and the number of repetitions.
 pub(super) fn mark(line: &str) -> Option<(u8, usize)> {
     let line = line.trim_start().as_bytes();
     let mark = *line.first().filter(|byte| matches!(byte, b'`' | b'~'))?;
@@ -64,24 +64,24 @@ pub(super) fn mark(line: &str) -> Option<(u8, usize)> {
     (length >= MIN_MARKS).then_some((mark, length))
 }
 
-/// Whether a line closes a fence: nothing but the mark, at least as long as the one that opened it.
+/// Returns whether a line closes a fence: only the mark, at least as long as the opening one.
 pub(super) fn closes(line: &str, fence: (u8, usize)) -> bool {
     let line = line.trim().as_bytes();
     line.len() >= fence.1 && line.iter().all(|byte| *byte == fence.0)
 }
 
-/// The first fence of a text, and what stands around it.
+/// The first fence of a text, and its surroundings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OnlyFence {
-    /// There is none that is opened and closed.
+    /// The text has no fence that is opened and closed.
     Missing,
-    /// It is all that there is. Start and end of its content.
+    /// The text has only the fence. Start and end of its content.
     Alone(usize, usize),
-    /// Something stands beside it, at this offset.
+    /// The text has something else at this offset.
     Accompanied(usize),
 }
 
-/// Looks for a fence with nothing but white space around it.
+/// Looks for a fence with only white space around it.
 pub(super) fn only(text: &str) -> OnlyFence {
     let mut lines = TextLines { text, at: 0 };
     let Some((opening, fence)) = lines.find_map(|line| Some((line, mark(line.2)?))) else {
@@ -99,7 +99,7 @@ pub(super) fn only(text: &str) -> OnlyFence {
     }
 }
 
-/// The lines of a text, with where they start and end.
+/// The lines of a text, with their start and end offsets.
 struct TextLines<'a> {
     text: &'a str,
     at: usize,

@@ -1,11 +1,11 @@
-//! Finds the one JSON object in a reply. Lenient syntax, strict meaning (D-01): the whole text as RFC 8259 has it is tried
-//! first, and for `exec` or `strict_parse` only the content of a fence besides, if that is all there is (D-09). Other tiers go
-//! on: `outline.rs` lists the objects in the text, with the liberties that have one reading, `choose.rs` says which one is
-//! the answer, by the contract.
+//! Finds the one JSON object in a reply. Lenient syntax, strict meaning (D-01): the whole text as RFC 8259 JSON is
+//! tried first. `exec` and `strict_parse` also accept a fence that is the whole reply (D-09), and nothing else. Other
+//! tiers continue: `outline.rs` lists the objects in the text, with the liberties that have one reading, and
+//! `choose.rs` selects the answer by the contract.
 //!
-//! Never completes what was cut off, never accepts `NaN`, never merges two objects, never takes a part of something
-//! broken, and keeps no liberty to itself: each is in [`Draft::liberties`] with its offset, or counted there where there
-//! are many of a kind, and each number that does not keep its value is in [`Draft::rounded`].
+//! Never completes truncated text, never accepts `NaN`, never merges two objects, never takes a part of a broken
+//! value. Never hides a liberty: each is in [`Draft::liberties`] with its offset, or counted there if one kind is
+//! frequent. Each number that does not keep its value is in [`Draft::rounded`].
 
 use cognitive_contract::numbers::{self, Rounded};
 use cognitive_contract::ports::Finish;
@@ -18,28 +18,28 @@ use super::liberty::{Liberty, LibertyRule};
 use super::outline::{OutlineReader, ReadValue, ReplyOutline, read_object};
 use super::strict::{self, StrictFault, StrictValue};
 
-/// The object that the model wrote, as it wrote it. [`extract`](crate::stages::parse::extract) makes one, and a composition
-/// that speaks for its parts.
+/// The object exactly as the model wrote it. Created by [`extract`](crate::stages::parse::extract), and by a
+/// composition that answers for its parts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Draft {
     /// The object.
     pub object: Map<String, Value>,
     /// The liberties that were taken to read it, in the order of the text.
     pub liberties: Vec<Liberty>,
-    /// The numbers in it that are not what the model wrote, because nothing can hold them exactly (D-10).
+    /// The numbers in it that differ from the model's text, because no number type holds them exactly (D-10).
     pub rounded: Vec<Rounded>,
 }
 
-/// How much is forgiven.
+/// The parsing mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Leniency {
-    /// Nothing: the whole text, or the content of a fence (PIPE-004).
+    /// Forgives nothing: reads the whole text, or the content of a fence (PIPE-004).
     Strict,
-    /// What has one reading.
+    /// Forgives deviations that have one reading.
     Lenient,
 }
 
-/// Why no object was found, and where.
+/// The reason why no object was found, and the offset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UnreadableReply {
     pub(crate) reason: UnreadableReason,
@@ -48,23 +48,23 @@ pub(crate) struct UnreadableReply {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum UnreadableReason {
-    /// There is no text, or nothing but thinking.
+    /// The text is empty, or only thinking.
     Empty,
-    /// There is text, but no object.
+    /// The text has no object.
     NotJson,
-    /// It ends within an object, or within thinking.
+    /// The text ends within an object, or within thinking.
     Truncated,
-    /// It is nested too deep.
+    /// The value is nested too deep.
     TooDeep,
-    /// There are two answers or more, at these offsets.
+    /// The reply has two answers or more, at these offsets.
     Ambiguous(Vec<usize>),
-    /// There is something beside the one document that there may be.
+    /// The reply has something in addition to the one allowed document.
     NotAlone,
-    /// JSON goes on behind the object.
+    /// JSON continues after the object.
     ClosedEarly,
-    /// A name is there twice in one object, where nothing is forgiven.
+    /// A duplicate name in one object, in strict mode.
     RepeatedName,
-    /// It is JSON, but a list or a scalar.
+    /// The text is JSON, but a list or a scalar.
     NotAnObject,
 }
 
@@ -74,7 +74,7 @@ impl From<(UnreadableReason, Option<usize>)> for UnreadableReply {
     }
 }
 
-/// Finds the object; `fits` says of an object whether it keeps the contract.
+/// Finds the object; `fits` returns whether an object keeps the contract.
 pub(crate) fn find(
     text: &str,
     leniency: Leniency,
@@ -97,7 +97,7 @@ pub(crate) fn find(
     whole.map(|draft| complete(draft, text, start))
 }
 
-/// The draft with what was skipped before the reply. Several steps name the same offsets; people read them from top to bottom.
+/// Adds what was skipped before the reply. Several steps add liberties, so they are sorted by offset for the reader.
 pub(super) fn complete(mut draft: Draft, text: &str, start: usize) -> Draft {
     let mark = text.get(..start).and_then(|before| before.find(BYTE_ORDER_MARK));
     draft.liberties.extend(mark.map(|at| Liberty::of(LibertyRule::Bom, at)));
@@ -105,15 +105,16 @@ pub(super) fn complete(mut draft: Draft, text: &str, start: usize) -> Draft {
     draft
 }
 
-/// Start and end of the text without white space and byte order marks around it (PIPE-004).
+/// Returns start and end of the text without the white space and byte order marks around it (PIPE-004).
 pub(crate) fn bounds(text: &str) -> (usize, usize) {
     let body = text.trim_start_matches(is_blank);
     let start = text.len() - body.len();
     (start, start + body.trim_end_matches(is_blank).len())
 }
 
-/// The object that was read strictly from `body`, which is in `text` at `start`. Repeated names are rare, so their
-/// offsets are looked up only then, by reading once more: to the same value, so that the first can go before.
+/// The object that was read strictly from `body`, which is in `text` at `start`. Duplicate names are rare, so their
+/// offsets are only determined then, by reading again. The result is the same value, so the first one is dropped
+/// before.
 fn object(
     read: StrictValue,
     text: &str,
@@ -128,7 +129,7 @@ fn object(
     let mut liberties = Vec::new();
     if repeats {
         drop(object);
-        // Both read the same language, so there is always one.
+        // Both readers accept the same language, so this always finds an object.
         ReadValue { object, liberties, .. } = read_object(text, start).unwrap_or_default();
     }
     if let Some(repeated) = liberties.first().filter(|_| leniency == Leniency::Strict) {
@@ -147,7 +148,7 @@ fn unreadable(fault: StrictFault, start: usize, end: usize) -> UnreadableReply {
     UnreadableReply { reason, at }
 }
 
-/// The content of a fence that is all there is, strictly.
+/// Reads the content of a fence that is the whole reply, strictly.
 fn in_fence(text: &str, (start, end): (usize, usize), fault: StrictFault) -> Result<Draft, UnreadableReply> {
     let (from, to) = match fence::only(text) {
         OnlyFence::Missing => {
@@ -167,8 +168,8 @@ fn in_fence(text: &str, (start, end): (usize, usize), fault: StrictFault) -> Res
     Ok(draft)
 }
 
-/// An object that is as RFC 8259 has it, but for a number that nothing can hold. It is read so that the number can be
-/// named.
+/// An object that follows RFC 8259, except for a number that no type can hold. It is read so that an error can name
+/// the number.
 fn overflowing(text: &str, (start, end): (usize, usize)) -> Option<Draft> {
     let read = read_object(text, start)?;
     let overflows = read.rounded.iter().any(|number| number.overflows);
@@ -179,7 +180,7 @@ fn overflowing(text: &str, (start, end): (usize, usize)) -> Option<Draft> {
     })
 }
 
-/// The answer among all that is in the text.
+/// The answer among all objects of the text.
 pub(super) fn in_text(
     text: &str,
     mut outline: ReplyOutline,
@@ -192,7 +193,7 @@ pub(super) fn in_text(
     Ok(Draft { object, liberties, rounded })
 }
 
-/// What was left out around the answer.
+/// The liberties for text that was skipped around the answer.
 fn surroundings(
     outline: &ReplyOutline,
     fence: Option<usize>,

@@ -1,12 +1,12 @@
-//! The grammar of a reply: finds the objects in raw text while it arrives, and says where each is. Leaves out thinking, and
-//! objects within an object that was read. Judges nothing: `choose.rs` does.
+//! The grammar of a reply: finds the objects in raw text while it arrives, and reports their positions. Skips
+//! thinking, and objects within an object that was read. Judges nothing: `choose.rs` does.
 //!
-//! Three rules keep it from being fooled. An object is read from its first brace, so fences, tags and braces inside its
-//! strings are text. What was meant to be an object and is broken is skipped whole: no part of it can become the answer. And
-//! a closing tag inside something broken voids all that came before it.
+//! Three rules prevent misreading. An object is read from its first brace, so fences, tags and braces inside its
+//! strings are text. A broken object is skipped whole: no part of it can become the answer. A closing tag inside a
+//! broken value voids everything before it.
 //!
-//! It is handed the text so far and may go back in it: a brace turns out to be prose, thinking turns out not to end. What it
-//! goes back over is read once more at most, so the cost is linear in the text, in whatever pieces it comes.
+//! The grammar receives the text so far and may go back in it: a brace may turn out to be prose, or thinking may
+//! never end. Text is read again at most once, so the cost is linear in the text, for chunks of any size.
 
 mod broken;
 mod thinking;
@@ -17,10 +17,10 @@ use super::json::{JsonReader, ReadProgress, ReplyInput};
 use super::skip::SkipState;
 use super::tags;
 
-/// What some programs put before a text.
+/// The mark that some programs put before a text.
 pub(super) const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// Whether a character around the reply does not count.
+/// Returns whether a character around the reply is ignored.
 pub(super) fn is_blank(c: char) -> bool {
     c.is_whitespace() || c == BYTE_ORDER_MARK
 }
@@ -29,21 +29,21 @@ pub(super) fn is_blank(c: char) -> bool {
 #[derive(Debug)]
 pub(super) struct ReplyGrammar {
     strict: bool,
-    /// Where the reply starts, behind blanks.
+    /// The offset at which the reply starts, after blanks.
     start: Option<usize>,
-    /// How far the text was read.
+    /// The offset up to which the text was read.
     at: usize,
     state: GrammarState,
     json: JsonReader,
-    /// The end of the last object, thought or broken thing.
+    /// The end of the last object, thinking or broken value.
     behind: usize,
     fence: Option<OpenFence>,
-    /// Nothing but blanks, thinking and the mark of a fence so far.
+    /// True while the text has only blanks, thinking and the mark of a fence.
     clean: bool,
-    /// No closing tag follows any more, so there is no use in looking for one.
+    /// Set if no closing tag follows any more, so that the search for one can stop.
     no_more_closing: bool,
-    /// Something broken that a tag showed to be thinking. From then on every closing tag voids, wherever it is, and the next
-    /// one is looked for from this offset on.
+    /// A broken value that a tag showed to be thinking. From then on every closing tag voids the text before it. The
+    /// search for the next tag continues at this offset.
     thought: Option<(BrokenValue, usize)>,
 }
 
@@ -51,22 +51,22 @@ pub(super) struct ReplyGrammar {
 enum GrammarState {
     /// Outside of objects.
     Prose,
-    /// Within the marks of a fence that may begin here.
+    /// Within the marks of a fence that may start here.
     Mark { from: usize },
-    /// In the word behind an opening fence, such as `json`.
+    /// In the word after an opening fence, such as `json`.
     Language,
-    /// Behind a `[` that may open a list.
+    /// After a `[` that may open a list.
     Bracket { from: usize },
     /// Within an object or a list.
     Json,
-    /// Within thinking, with the offset behind its last closing tag.
+    /// Within thinking, with the offset after its last closing tag.
     Thinking { from: usize, depth: usize, last_close: Option<usize> },
-    /// Within something broken.
+    /// Within a broken value.
     Skipping(Box<SkipState>),
 }
 
 impl ReplyGrammar {
-    /// For one reply. `strict` takes no liberties, as tier `exec`.
+    /// A grammar for one reply. `strict` takes no liberties, as tier `exec`.
     pub(super) fn new(strict: bool) -> Self {
         Self {
             strict,
@@ -82,7 +82,7 @@ impl ReplyGrammar {
         }
     }
 
-    /// Reads on in the text so far.
+    /// Continues to read the text so far.
     pub(super) fn read(&mut self, input: ReplyInput<'_>, listener: &mut impl JsonListener) {
         loop {
             let Some((_, from)) = self.thought else {
@@ -101,13 +101,13 @@ impl ReplyGrammar {
         }
     }
 
-    /// Whether the grammar waits for more than blanks, within a text that was so long when it was read.
+    /// Returns whether the grammar waits for more than blanks, in a text that had this length when it was read.
     #[inline]
     pub(super) fn waits_at(&self, length: usize) -> bool {
         matches!(self.state, GrammarState::Json) && self.at < length
     }
 
-    /// The text is complete: decides what only its end can. There are no blanks at its end.
+    /// Ends the reply: decides everything that only the end can decide. The text has no trailing blanks.
     pub(super) fn finish(&mut self, text: &str, listener: &mut impl JsonListener) {
         let input = ReplyInput { text, solid: text.len(), ended: true };
         self.at = self.at.min(text.len());
@@ -137,7 +137,7 @@ impl ReplyGrammar {
         }
     }
 
-    /// Takes some of the text, or changes the state; gives false where more text is needed.
+    /// Reads some of the text, or changes the state; returns false if more text is needed.
     fn step(&mut self, input: ReplyInput<'_>, listener: &mut impl JsonListener) -> bool {
         let text = input.text;
         match &mut self.state {
@@ -175,7 +175,7 @@ impl ReplyGrammar {
     }
 
     fn prose(&mut self, input: ReplyInput<'_>, listener: &mut impl JsonListener) -> bool {
-        // Blanks at the end may turn out not to count.
+        // Trailing blanks may turn out not to count.
         let Some(rest) = input.text.get(self.at..input.solid).filter(|rest| !rest.is_empty()) else {
             return false;
         };
@@ -198,7 +198,7 @@ impl ReplyGrammar {
         true
     }
 
-    /// Moves over text that is no more than that.
+    /// Moves over plain text.
     fn pass(&mut self, run: &str, listener: &mut impl JsonListener) {
         if let Some(first) = run.bytes().position(|byte| !byte.is_ascii_whitespace()) {
             listener.finding(ReplyFinding::Prose(self.at + first));
@@ -210,7 +210,7 @@ impl ReplyGrammar {
         self.at += run.len();
     }
 
-    /// Something comes here that is more than packaging.
+    /// Marks that the text from here is more than packaging.
     fn touch(&mut self) {
         self.clean = false;
         if let Some(fence) = &mut self.fence {
@@ -218,7 +218,8 @@ impl ReplyGrammar {
         }
     }
 
-    /// Whether an object may begin here: anywhere, or strictly at the start of the text or of a fence.
+    /// Returns whether an object may start here: anywhere, or in strict mode only at the start of the text or of a
+    /// fence.
     fn may_begin(&self) -> bool {
         !self.strict
             || match self.fence {
@@ -249,16 +250,16 @@ impl ReplyGrammar {
         }
     }
 
-    /// What is at an offset is text and no more.
+    /// Treats the text at an offset as prose.
     fn back_to_prose(&mut self, from: usize, listener: &mut impl JsonListener) {
         self.state = GrammarState::Prose;
         self.at = from;
-        // A bracket or a `<`: one byte that is not blank, whichever it is.
+        // A bracket or a `<`: both are one byte that is not blank, so either text works.
         self.pass("<", listener);
     }
 
     fn json(&mut self, input: ReplyInput<'_>, listener: &mut impl JsonListener) -> bool {
-        // What is in a list is no answer.
+        // An object in a list is not an answer.
         let progress = if self.json.is_list() {
             self.json.read(input, &mut Ignore)
         } else {
@@ -290,7 +291,7 @@ impl ReplyGrammar {
         self.leave(end);
     }
 
-    /// An object, or what was meant to be one, ends here.
+    /// Ends an object, or a broken one, at this offset.
     fn leave(&mut self, end: usize) {
         self.state = GrammarState::Prose;
         self.at = end;
@@ -307,8 +308,8 @@ impl ReplyGrammar {
         before.is_empty() || before.ends_with(['\n', '\r'])
     }
 
-    /// The marks from an offset on are all there. Outside of objects three backticks are a fence wherever they are, unless
-    /// parsing is strict; `~~~` also underlines and decorates.
+    /// Handles complete marks from an offset on. Outside of objects three backticks are a fence anywhere in a line,
+    /// unless parsing is strict. `~~~` also underlines and decorates, so it must start a line.
     fn mark(&mut self, text: &str, from: usize, listener: &mut impl JsonListener) {
         let (end, length) = (self.at, self.at - from);
         let mark = text.as_bytes().get(from).copied().unwrap_or_default();
@@ -333,7 +334,7 @@ impl ReplyGrammar {
         self.touch();
     }
 
-    /// The text ends in the present state; gives whether there is more to read, further back.
+    /// Handles the end of the text in the current state; returns whether there is more to read, further back.
     fn end(&mut self, text: &str, listener: &mut impl JsonListener) -> bool {
         match &mut self.state {
             GrammarState::Prose | GrammarState::Language | GrammarState::Json => return false,
@@ -347,8 +348,8 @@ impl ReplyGrammar {
                 self.back_to_prose(from, listener);
             }
             GrammarState::Thinking { from, last_close, .. } => match (*from, *last_close) {
-                // Where tags do not pair up, the last closing one ends it: a model that writes about its tags while
-                // thinking opens more than it closes.
+                // If tags do not pair up, the last closing one ends the thinking: a model that writes about its tags
+                // while thinking opens more than it closes.
                 (from, Some(end)) => {
                     self.no_more_closing = true;
                     self.end_thinking(from, end, listener);
@@ -362,7 +363,7 @@ impl ReplyGrammar {
         true
     }
 
-    /// What is broken reaches to the end of the text, or to the fence around it.
+    /// Ends a broken value at the end of the text, or at the end of the fence around it.
     fn skip_to_end(&mut self, text: &str, listener: &mut impl JsonListener) -> bool {
         if let GrammarState::Skipping(skip) = &self.state {
             let end = skip.closing_line(text, text.len()).unwrap_or(text.len());
@@ -372,8 +373,8 @@ impl ReplyGrammar {
     }
 }
 
-/// Whether a text ends with a name and its colon: what follows belongs to something broken, as in `"data": {…}` without the
-/// brace before it.
+/// Returns whether a text ends with a name and its colon. Then the next value belongs to a broken object, as in
+/// `"data": {…}` without the brace before it.
 fn follows_name(before: &str) -> bool {
     let name = before.trim_end().strip_suffix(':');
     name.is_some_and(|name| name.trim_end().ends_with('"'))

@@ -1,7 +1,8 @@
-//! The grammar of one object or list, as it arrives: forgives slips of the pen that have exactly one reading, and says where
-//! (D-01), or forgives nothing where parsing is strict. No backtracking; a text that is strictly JSON takes no liberty.
-//! Never closes what is open, never guesses a value: `NaN`, unquoted values, `.5`, `+1`, `[1,,2]` are refused, and so is a
-//! missing comma between items of a list, where Python would join two strings. Keeps no value: what it reads goes out as
+//! The grammar of one object or list, as it arrives. Forgives small errors that have exactly one reading, and reports
+//! the offset of each (D-01), or forgives nothing in strict mode. No backtracking; strictly valid JSON needs no
+//! liberty.
+//! Never closes an open value and never guesses one: `NaN`, unquoted values, `.5`, `+1`, `[1,,2]` are refused. So is
+//! a missing comma between items of a list, which Python would read as a joined string. Stores no value: it reports
 //! events.
 
 use super::event::{Bracket, BreakCause, JsonEvent, JsonListener, Lead};
@@ -10,21 +11,21 @@ use super::string::{StringReader, quote_of};
 use super::token::forgive;
 use super::word;
 
-/// Nesting beyond this is no answer but an attack or an accident.
+/// Deeper nesting is an attack or an accident, not an answer.
 pub(super) const MAX_DEPTH: usize = 100;
 
-/// The reply as far as it is there.
+/// The reply as far as it has arrived.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReplyInput<'t> {
     pub(super) text: &'t str,
-    /// The end of the text without the blanks at its end: more may follow them, or they do not count. A byte behind it never
+    /// The end of the text without trailing blanks: more may follow them, or they do not count. A byte after it never
     /// breaks a value.
     pub(super) solid: usize,
-    /// Whether nothing follows. Then there are no blanks at the end of the text.
+    /// Set if no text follows. Then the text has no trailing blanks.
     pub(super) ended: bool,
 }
 
-/// How far reading has come.
+/// The progress of reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReadProgress {
     /// More text is needed.
@@ -35,7 +36,7 @@ pub(super) enum ReadProgress {
     Broken(BreakCause),
 }
 
-/// The text cannot be read on.
+/// A fault that ends the reading.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct JsonFault {
     pub(super) cause: BreakCause,
@@ -50,10 +51,10 @@ impl JsonFault {
     }
 }
 
-/// The outcome of taking some of the text.
+/// The result of reading some of the text.
 pub(super) type Taken = Result<(), JsonFault>;
 
-/// What may come next, between two tokens. `comma` is the offset of the comma before it.
+/// The expected next token. `comma` is the offset of the comma before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Awaits {
     /// A name or the end of the object.
@@ -61,7 +62,7 @@ pub(super) enum Awaits {
         comma: Option<usize>,
     },
     Colon,
-    /// A value behind the colon at this offset.
+    /// A value after the colon at this offset.
     Value {
         colon: usize,
     },
@@ -99,35 +100,35 @@ pub(super) enum JsonToken {
 pub(super) struct JsonReader {
     pub(super) strict: bool,
     lead: Lead,
-    /// Where the value opens.
+    /// The offset at which the value opens.
     pub(super) open: usize,
-    /// How far the text was read.
+    /// The offset up to which the text was read.
     pub(super) at: usize,
-    /// Where the last token starts.
+    /// The offset at which the last token starts.
     pub(super) token_start: usize,
-    /// Whether this is meant to be JSON; see [`BrokenValue::begun`](super::event::BrokenValue::begun).
+    /// Set if this is meant to be JSON; see [`BrokenValue::begun`](super::event::BrokenValue::begun).
     pub(super) begun: bool,
     /// See [`BrokenValue::enveloped`](super::event::BrokenValue::enveloped).
     pub(super) enveloped: bool,
-    /// If this was not meant to be JSON: where to go on looking. Comments before it were skipped.
+    /// The offset at which to continue if this was not meant to be JSON. Comments before it were skipped.
     pub(super) resume: usize,
-    /// The objects and lists that are open.
+    /// The open objects and lists.
     pub(super) brackets: Vec<Bracket>,
     pub(super) awaits: Awaits,
     pub(super) token: JsonToken,
-    /// The name of the present member, and where it starts.
+    /// The name of the current member, and its offset.
     pub(super) name: String,
     name_start: usize,
     name_is_bare: bool,
     pub(super) string: StringReader,
-    /// The first line break or tab in the present string.
+    /// The first line break or tab in the current string.
     pub(super) raw_break: Option<usize>,
-    /// The offset behind the last value.
+    /// The offset after the last value.
     pub(super) value_end: usize,
 }
 
 impl JsonReader {
-    /// Begins with the value whose bracket is at an offset.
+    /// Starts with the value whose bracket is at an offset.
     pub(super) fn start(&mut self, open: usize, bracket: Bracket, strict: bool, lead: Lead) {
         let brackets = std::mem::take(&mut self.brackets);
         let name = std::mem::take(&mut self.name);
@@ -136,16 +137,16 @@ impl JsonReader {
         self.enter(bracket, open);
     }
 
-    /// Whether the outermost value is a list.
+    /// Returns whether the outermost value is a list.
     pub(super) fn is_list(&self) -> bool {
         self.brackets.first() == Some(&Bracket::List)
     }
 
-    /// Reads on, as far as the text goes.
+    /// Continues to read, up to the end of the text.
     pub(super) fn read(&mut self, input: ReplyInput<'_>, listener: &mut impl JsonListener) -> ReadProgress {
         while self.at < input.text.len() || (input.ended && self.may_end_token()) {
             if let Err(fault) = self.token(input, listener) {
-                // Blanks at the end may turn out not to count.
+                // Trailing blanks may turn out not to count.
                 if fault.seen >= input.solid && !input.ended {
                     return ReadProgress::More;
                 }
@@ -163,16 +164,16 @@ impl JsonReader {
         ReadProgress::Broken(BreakCause::End)
     }
 
-    /// Whether the end of the text ends the present token.
+    /// Returns whether the end of the text ends the current token.
     #[inline]
     fn may_end_token(&self) -> bool {
         matches!(self.token, JsonToken::Number | JsonToken::Literal | JsonToken::Slash | JsonToken::Hash)
     }
 
-    /// The text ends within the value.
+    /// Handles a text that ends within the value.
     fn end(&mut self, at: usize) {
         self.at = at;
-        // A name that is open at the end of the text is JSON that was cut off, not a brace in prose.
+        // A name that is open at the end of the text is truncated JSON, not a brace in prose.
         self.begun |= self.token == JsonToken::Name;
         let in_token =
             matches!(self.token, JsonToken::Name | JsonToken::Text | JsonToken::BlockComment { .. });
@@ -201,7 +202,7 @@ impl JsonReader {
         Ok(())
     }
 
-    /// Whether a value is awaited that makes JSON of a bare first name: `{x: …}` is how sets look in prose.
+    /// Returns whether the next value decides if a bare first name is JSON: sets in prose look like `{x: …}`.
     #[inline]
     pub(super) fn awaits_bare_value(&self) -> bool {
         !self.begun && matches!(self.awaits, Awaits::Value { .. })
@@ -216,7 +217,7 @@ impl JsonReader {
             (Awaits::Name { comma }, b'}') | (Awaits::Item { comma }, b']')
                 if comma.is_none() || !self.strict =>
             {
-                // It can only be one too many: `{,}` fails before, since a comma follows a value only.
+                // It can only be a trailing comma: `{,}` fails earlier, since a comma must follow a value.
                 if let Some(comma) = comma {
                     forgive(LibertyRule::TrailingComma, comma, listener);
                 }
@@ -248,8 +249,8 @@ impl JsonReader {
             }
             b'}' if in_object => self.close(listener),
             b']' if !in_object => self.close(listener),
-            // Two members without a comma have one reading only where the next one starts on a line of its own with a name
-            // in `"`. That its colon follows is checked when the name was read.
+            // Two members without a comma have one reading only if the next one starts on a new line with a name in
+            // `"`. The colon after it is checked when the name was read.
             b'"' if in_object && !self.strict && self.breaks_line(text) => {
                 forgive(LibertyRule::MissingComma, self.value_end, listener);
                 self.name(rest, listener)?;
@@ -284,13 +285,13 @@ impl JsonReader {
     fn colon(&mut self, listener: &mut impl JsonListener) {
         self.awaits = Awaits::Value { colon: self.at };
         self.at += 1;
-        // A bare first name counts only with a value behind it.
+        // A bare first name counts only if a value follows.
         if self.begun || !self.name_is_bare {
             self.begin(self.at, listener);
         }
     }
 
-    /// Tells the name, and before the first one the beginning, now that it is sure that there is one.
+    /// Reports the name. Before the first name, reports the start of the value, which is now certain.
     fn begin(&mut self, at: usize, listener: &mut impl JsonListener) {
         if !self.begun {
             self.begun = true;
@@ -325,7 +326,7 @@ impl JsonReader {
         Ok(())
     }
 
-    /// An event, unless it belongs to a list that may still turn out to be prose.
+    /// Reports an event, unless it belongs to a list that may still turn out to be prose.
     pub(super) fn tell(&self, event: JsonEvent<'_>, at: usize, listener: &mut impl JsonListener) {
         if self.begun {
             listener.event(event, at);
@@ -356,7 +357,7 @@ impl JsonReader {
         self.at += 1;
         self.value_end = self.at;
         self.awaits = Awaits::Comma;
-        // The outermost bracket stays, so that the value is known for what it is.
+        // The outermost bracket stays, so that the kind of the value remains known.
         if self.brackets.len() > 1 {
             self.brackets.pop();
         } else {

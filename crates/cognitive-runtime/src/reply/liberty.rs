@@ -1,27 +1,27 @@
-//! What the reader forgave: one entry per place, with its byte offset, so that a person can go and look.
-//! Forgives nothing itself; the grammar and `find.rs` do, and each has to say so here.
+//! The liberties of the reader: one entry per place, with its byte offset, so that a person can look it up. Forgives
+//! nothing itself; the grammar and `find.rs` do, and must record each liberty here.
 
 use cognitive_contract::Warning;
 use serde::Serialize;
 
-/// How many liberties of one kind get a notice of their own. A reply written in single quotes throughout would
+/// The number of liberties of one kind that get a separate notice. A reply written entirely in single quotes would
 /// otherwise bury every other notice.
 const MAX_SHOWN_PER_RULE: usize = 5;
 
-/// How many liberties of one kind are kept at all, for the receipt. Further ones are only counted: a large reply that is
-/// written in single quotes throughout would otherwise cost a hundred times its size.
+/// The number of liberties of one kind that are stored for the receipt. Further ones are only counted: a large reply
+/// written entirely in single quotes would otherwise cost a hundred times its size.
 const MAX_KEPT_PER_RULE: usize = 100;
 
-/// One place where the reply was read as meant, not as RFC 8259 wants it.
+/// A place where the reply was read as meant, although RFC 8259 forbids it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Liberty {
     /// Byte offset in the reply.
     pub at: usize,
-    /// What kind of liberty it was.
+    /// The kind of liberty.
     pub rule: LibertyRule,
-    /// What was done, in words.
+    /// A description of the liberty.
     pub what: String,
-    /// How many more of this kind followed. Only the last that is kept of a kind has any.
+    /// The number of further ones of this kind that are not stored. Only the last stored one of a kind has any.
     #[serde(skip_serializing_if = "is_zero")]
     pub more: usize,
 }
@@ -31,14 +31,14 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// The liberties that may be taken (D-01, S-11). There are no others.
+/// The permitted liberties (D-01, S-11). There are no others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum LibertyRule {
     /// A byte order mark was skipped.
     Bom,
-    /// What stands in `<think>` was left out.
+    /// The content of `<think>` was left out.
     Thinking,
     /// The object was taken out of a code fence.
     Fence,
@@ -58,16 +58,16 @@ pub enum LibertyRule {
     BareName,
     /// `True`, `False` or `None` was read as in Python.
     PythonLiteral,
-    /// A line break or tab stood in a string as it is.
+    /// An unescaped line break or tab in a string was accepted.
     RawBreak,
-    /// A no-break space or another space that JSON does not know stood between two tokens.
+    /// A no-break space or another space unknown to JSON was skipped between two tokens.
     OtherBlank,
-    /// A name stood twice in one object; the last value counts.
+    /// A duplicate name in one object; the last value counts.
     RepeatedName,
 }
 
 impl LibertyRule {
-    /// What was done, in words.
+    /// A description of the liberty.
     pub(super) fn words(self) -> &'static str {
         match self {
             Self::Bom => "a byte order mark was skipped",
@@ -93,7 +93,7 @@ impl Liberty {
         Self { at, rule, what: what.into(), more: 0 }
     }
 
-    /// A liberty in the words of its rule.
+    /// A liberty with the description of its rule.
     pub(super) fn of(rule: LibertyRule, at: usize) -> Self {
         Self::new(at, rule, rule.words())
     }
@@ -104,7 +104,8 @@ impl Liberty {
         Warning::new("REPAIRED", format!("{}, at byte {}", self.what, self.at))
     }
 
-    /// Notices for all of them: each its own, up to five of a kind; further ones of that kind are only counted.
+    /// Returns the notices for all liberties: up to five of a kind separately; further ones of that kind are only
+    /// counted.
     #[must_use]
     pub fn warnings(liberties: &[Self]) -> Vec<Warning> {
         let mut kinds: Vec<(&Self, usize)> = Vec::new();
@@ -134,12 +135,12 @@ impl Liberty {
 #[derive(Debug, Default)]
 pub(super) struct Forgiven {
     kept: Vec<Liberty>,
-    /// How many there were of each kind that there were any of.
+    /// The number of liberties of each kind that occurred.
     counts: Vec<(LibertyRule, usize)>,
 }
 
 impl Forgiven {
-    /// Takes note of a liberty; asks for words only if they are kept.
+    /// Records a liberty; calls `what` only if it is stored.
     pub(super) fn take(&mut self, at: usize, rule: LibertyRule, what: impl FnOnce() -> String) {
         match self.counts.iter_mut().find(|(known, _)| *known == rule) {
             None => self.counts.push((rule, 1)),
@@ -153,7 +154,7 @@ impl Forgiven {
         self.kept.push(Liberty::new(at, rule, what()));
     }
 
-    /// All of them, in the order of the text, with the number of those that were not kept.
+    /// Returns the stored liberties in the order of the text, with the number of those that were not stored.
     pub(super) fn list(mut self) -> Vec<Liberty> {
         for (rule, count) in self.counts {
             let last = self.kept.iter_mut().rev().find(|liberty| liberty.rule == rule);

@@ -1,9 +1,9 @@
-//! The one reader of replies: what a model's text means, at once or while it is being written (D-01, D-09).
+//! The only reader of replies: finds the answer in a model's text, at once or while it is being written (D-01, D-09).
 //!
-//! `grammar.rs` finds objects in raw text that comes in pieces of any size, `json.rs` reads one of them; both tell what they
-//! find to a [`JsonListener`]. [`ReplyScanner`] feeds those who cannot wait: the stream and the early stop. `find.rs` pushes
-//! the whole text through the same grammar and lets `choose.rs` say which object is the answer. For every text and every
-//! split there are the same objects, the same liberties and the same verdict.
+//! `grammar.rs` finds objects in raw text that comes in pieces of any size, `json.rs` reads one of them; both report
+//! to a [`JsonListener`]. [`ReplyScanner`] feeds the live readers: the stream and the early stop. `find.rs` pushes
+//! the whole text through the same grammar and lets `choose.rs` select the answer. For every text and every split,
+//! the objects, the liberties and the verdict are the same.
 
 mod choose;
 mod envelope_cursor;

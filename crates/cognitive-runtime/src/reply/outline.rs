@@ -1,5 +1,5 @@
-//! Collects what the grammar finds in a reply: the objects that could be the answer, what broke, and what was left out. Reads
-//! their values as it goes, and keeps the value of an object only as long as it is the only one.
+//! Collects the findings of the grammar in a reply: the objects that could be the answer, broken values, and skipped
+//! text. Parses their values on the way, and stores the value of an object only while it is the only one.
 
 use cognitive_contract::numbers::{MAX_COUNT, Rounded};
 use cognitive_contract::text;
@@ -12,18 +12,18 @@ use super::liberty::{Forgiven, Liberty, LibertyRule};
 use super::strict;
 use super::tree::ValueTree;
 
-/// How much of a name goes into a message.
+/// The number of characters of a name in a message.
 const MAX_QUOTED_NAME: usize = 40;
 
-/// What an object says.
+/// A parsed object.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct ReadValue {
     pub(super) object: Map<String, Value>,
-    /// The offset behind it.
+    /// The offset after it.
     pub(super) end: usize,
-    /// What was forgiven, in the order of the text.
+    /// The liberties, in the order of the text.
     pub(super) liberties: Vec<Liberty>,
-    /// The numbers that do not keep their value (D-10). One that nothing can hold is a text in the value.
+    /// The numbers that do not keep their value (D-10). One that no type can hold is stored as a text in the value.
     pub(super) rounded: Vec<Rounded>,
 }
 
@@ -36,7 +36,7 @@ struct ValueBuilder {
 }
 
 impl ValueBuilder {
-    /// The object that ends at an offset. Nothing is told of one without members.
+    /// Returns the object that ends at an offset. An object without members caused no event.
     fn take(&mut self, end: usize) -> ReadValue {
         let Self { mut tree, forgiven, rounded } = std::mem::take(self);
         let object = match tree.take_whole() {
@@ -46,7 +46,7 @@ impl ValueBuilder {
         ReadValue { object, end, liberties: forgiven.list(), rounded }
     }
 
-    /// As many as are shown are kept, and one that nothing can hold in any case, since it decides.
+    /// Stores as many numbers as are shown, and always the first one that no type can hold, since it decides.
     fn note_rounded(&mut self, written: &str) {
         let Some(mut number) = Rounded::of("", written) else { return };
         let decides = number.overflows && !self.rounded.iter().any(|known| known.overflows);
@@ -75,7 +75,7 @@ impl JsonListener for ValueBuilder {
     }
 }
 
-/// Reads the object that opens at an offset, if there is one.
+/// Reads the object that opens at an offset, if the text has one there.
 pub(super) fn read_object(text: &str, open: usize) -> Option<ReadValue> {
     text.as_bytes().get(open).filter(|byte| **byte == b'{')?;
     let (mut reader, mut builder) = (JsonReader::default(), ValueBuilder::default());
@@ -85,40 +85,41 @@ pub(super) fn read_object(text: &str, open: usize) -> Option<ReadValue> {
     (progress == ReadProgress::Done).then(|| builder.take(reader.at))
 }
 
-/// What is in a reply.
+/// The outline of a reply.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct ReplyOutline {
     /// The objects, in the order of the text.
     pub(super) found: Vec<ReplyCandidate>,
-    /// What the only one of them says. Of several, none is kept.
+    /// The value of the object, if the reply has exactly one.
     pub(super) only: Option<ReadValue>,
-    /// The last thing that was meant to be an object and is none; one that looks like an envelope before others.
+    /// The last broken object; one that looks like an envelope takes precedence.
     pub(super) broken: Option<BrokenValue>,
-    /// Whether there is JSON that is not an object, in a fence or with objects in it.
+    /// Set if the reply has JSON that is not an object, in a fence or with objects in it.
     pub(super) other: bool,
-    /// Where thinking was left out.
+    /// The offset of skipped thinking.
     pub(super) thinking: Option<usize>,
-    /// Whether the text ends within thinking.
+    /// Set if the text ends within thinking.
     pub(super) still_thinking: bool,
-    /// Where the first text is that is none of all this.
+    /// The offset of the first other text.
     pub(super) prose: Option<usize>,
 }
 
-/// An object that could be the answer: where it is, and what has to be known of it to choose.
+/// An object that could be the answer: its position, and the facts needed to choose.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ReplyCandidate {
     pub(super) at: usize,
     pub(super) end: usize,
-    /// Where the fence opens around it.
+    /// The offset at which the fence around it opens.
     pub(super) fence: Option<usize>,
-    /// Whether it looks like an envelope: `ok` is true or false, and something is beside it.
+    /// True if it looks like an envelope: `ok` is true or false, and it has `data`, `error` or `meta`.
     pub(super) is_envelope: bool,
-    /// Whether every number in it is one that can be held.
+    /// True if every number in it fits a number type.
     pub(super) is_readable: bool,
 }
 
 impl ReplyCandidate {
-    /// Whether JSON goes on right behind it, so that a bracket closed it too early: a sign that only JSON has behind a value.
+    /// Returns whether JSON continues directly after it, so that a bracket closed it too early: only JSON has these
+    /// characters after a value.
     pub(super) fn closed_early(&self, text: &str) -> bool {
         let rest = text.as_bytes().get(self.end..).unwrap_or_default();
         let next = rest.iter().find(|byte| !byte.is_ascii_whitespace());
@@ -131,7 +132,7 @@ fn is_envelope(object: &Map<String, Value>) -> bool {
     object.get("ok").is_some_and(Value::is_boolean) && (has("data") || has("error") || has("meta"))
 }
 
-/// Makes an outline of a reply that comes in pieces or at once.
+/// Builds the outline of a reply that comes in pieces or at once.
 #[derive(Debug)]
 pub(super) struct OutlineReader {
     grammar: ReplyGrammar,
@@ -143,13 +144,13 @@ impl OutlineReader {
         Self { grammar: ReplyGrammar::new(false), collector: OutlineCollector::default() }
     }
 
-    /// Reads on in a text of which more may follow; `solid` is its end without the blanks at it.
+    /// Continues to read a text that may grow; `solid` is its end without trailing blanks.
     #[cfg(test)]
     pub(super) fn read(&mut self, text: &str, solid: usize) {
         self.grammar.read(ReplyInput { text, solid, ended: false }, &mut self.collector);
     }
 
-    /// The outline of the whole text, which has no blanks at its end.
+    /// Returns the outline of the whole text, which has no trailing blanks.
     pub(super) fn finish(mut self, text: &str) -> ReplyOutline {
         self.grammar.finish(text, &mut self.collector);
         self.collector.outline
@@ -167,7 +168,7 @@ impl OutlineCollector {
         let read = self.builder.take(end);
         let is_envelope = is_envelope(&read.object);
         if follows_name && !is_envelope {
-            // `"data": {…}` without the brace that belongs before it: the rest of something broken.
+            // `"data": {…}` without its opening brace: the rest of a broken value.
             let cause = BreakCause::Syntax;
             let broken =
                 BrokenValue { open: at, at, cause, begun: true, enveloped: false, is_thought: false };

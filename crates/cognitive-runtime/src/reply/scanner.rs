@@ -1,8 +1,8 @@
-//! Reads a reply while it is being written, for those who cannot wait for its end. Keeps the text, because the grammar may go
-//! back in it and because a call that is stopped hands it over.
+//! Reads a reply while it is being written, for listeners that need it live. Stores the text: the grammar may go back
+//! in it, and a stopped call returns it.
 //!
-//! Tells only what is likely to count: no event behind something broken, until a closing tag says that all of it was
-//! thinking. Which of several objects is the answer is decided when the reply is complete.
+//! Reports only events that are likely to count: none after a broken value, until a closing tag marks all of it as
+//! thinking. The answer among several objects is chosen when the reply is complete.
 
 use super::event::{JsonEvent, JsonListener, ReplyFinding};
 use super::grammar::{ReplyGrammar, is_blank};
@@ -13,9 +13,9 @@ use super::json::ReplyInput;
 pub struct ReplyScanner {
     grammar: ReplyGrammar,
     text: String,
-    /// The end of the text without the blanks at its end.
+    /// The end of the text without trailing blanks.
     solid: usize,
-    /// How much of the text, and of the part that is solid, was read.
+    /// The length of the text, and its solid end, when it was last read.
     read: (usize, usize),
     muted: bool,
 }
@@ -27,7 +27,7 @@ impl ReplyScanner {
         Self::with_capacity(strict, 0)
     }
 
-    /// The same, with room for a reply of so many bytes.
+    /// The same, with capacity for a reply of `bytes`.
     pub(crate) fn with_capacity(strict: bool, bytes: usize) -> Self {
         let (grammar, text) = (ReplyGrammar::new(strict), String::with_capacity(bytes));
         Self { grammar, text, solid: 0, read: (0, 0), muted: false }
@@ -38,15 +38,15 @@ impl ReplyScanner {
         &self.text
     }
 
-    /// Hands over the text so far; the scanner is of no use any more.
+    /// Returns the text so far; the scanner is unusable after it.
     pub(crate) fn take_text(&mut self) -> String {
         std::mem::take(&mut self.text)
     }
 
-    /// Takes the next piece, and reads it later.
+    /// Appends the next piece without reading it.
     #[inline]
     pub(crate) fn keep(&mut self, piece: &str) {
-        // Most pieces end with a letter, and no character has to be decoded to see that.
+        // Fast path: most pieces end with an ASCII letter, so no character has to be decoded.
         let ends_solid = piece.as_bytes().last().is_some_and(u8::is_ascii_graphic);
         let solid = if ends_solid { piece.len() } else { piece.trim_end_matches(is_blank).len() };
         if solid > 0 {
@@ -55,10 +55,10 @@ impl ReplyScanner {
         self.text.push_str(piece);
     }
 
-    /// Reads what was kept and not read yet.
+    /// Reads the text that was appended since the last scan.
     pub(crate) fn scan(&mut self, listener: &mut impl JsonListener) {
         let (text, solid) = std::mem::replace(&mut self.read, (self.text.len(), self.solid));
-        // Where the grammar waits behind blanks, more of them change nothing, however many there are.
+        // If the grammar waits after blanks, more of them change nothing, so they are not scanned again.
         if text == self.text.len() || (solid == self.solid && self.grammar.waits_at(text)) {
             return;
         }
@@ -73,13 +73,13 @@ impl ReplyScanner {
     }
 }
 
-/// Tells of a text what a scanner tells of it that gets all of it, and keeps no copy.
+/// Reports the same events as a scanner that gets the whole text, without a copy of it.
 pub(crate) fn scan_text(text: &str, strict: bool, listener: &mut impl JsonListener) {
     let input = ReplyInput { text, solid: super::bounds(text).1, ended: false };
     ReplyGrammar::new(strict).read(input, &mut LiveListener { listener, muted: &mut false });
 }
 
-/// Passes on what is likely to count.
+/// Forwards events that are likely to count.
 struct LiveListener<'a, L> {
     listener: &'a mut L,
     muted: &'a mut bool,

@@ -1,33 +1,34 @@
-//! Finds the end of an object that is broken, so that no part of it is taken for the answer.
-//! Understands as little as possible: strings in `"` and brackets. Where that is not enough, the rest of the text
-//! belongs to the broken object, and the reply is refused rather than misread.
+//! Finds the end of a broken object, so that no part of it is taken for the answer. Understands as little as
+//! possible: strings in `"` and brackets. If that is not enough, the rest of the text belongs to the broken object,
+//! and the reply is refused rather than misread.
 
 use super::event::{Bracket, BrokenValue};
 use super::fence;
 use super::json::JsonReader;
 
-/// Something broken whose end is looked for.
+/// A broken value that is being skipped.
 #[derive(Debug, Clone)]
 pub(super) struct SkipState {
     pub(super) broken: BrokenValue,
-    /// Where to go on looking for a tag that says that it was thinking.
+    /// The offset at which the search for a thinking tag continues.
     pub(super) tags_from: usize,
-    /// Where to go on.
+    /// The offset at which to continue.
     at: usize,
-    /// Braces that are open.
+    /// The number of open braces.
     braces: usize,
-    /// Square brackets that are open. In an object only braces count: `{"a": [1, 2}` is over, though its list is not.
+    /// The number of open square brackets. In an object only braces count: `{"a": [1, 2}` is complete, though its
+    /// list is not.
     square: Option<usize>,
     in_string: bool,
     escaped: bool,
     /// The mark of the fence around it, which ends it as well.
     around: Option<(u8, usize)>,
-    /// Where the present line starts, if it may be the one that closes the fence.
+    /// The start of the current line, if it may close the fence.
     line_start: Option<usize>,
 }
 
 impl SkipState {
-    /// Begins with the token that went wrong.
+    /// Starts with the token that broke the value.
     pub(super) fn new(reader: &JsonReader, broken: BrokenValue, around: Option<(u8, usize)>) -> Self {
         let count = |kind: Bracket| reader.brackets.iter().filter(|bracket| **bracket == kind).count();
         Self {
@@ -43,7 +44,7 @@ impl SkipState {
         }
     }
 
-    /// The offset behind the broken value, once it is known.
+    /// Returns the offset after the broken value, once it is known.
     pub(super) fn end(&mut self, text: &str) -> Option<usize> {
         let rest = text.as_bytes().get(self.at..).unwrap_or_default();
         for byte in rest.iter().copied() {
@@ -67,7 +68,7 @@ impl SkipState {
         None
     }
 
-    /// The offset of the line that ends here, if it closes the fence around.
+    /// Returns the offset of the line that ends here, if it closes the fence around the value.
     pub(super) fn closing_line(&self, text: &str, end: usize) -> Option<usize> {
         let start = self.line_start?;
         let line = text.get(start..end)?;

@@ -1,6 +1,6 @@
-//! RFC 8259, nothing else: the first and cheapest way to read a reply, and the only one for `exec`.
-//! Builds the value itself instead of leaving it to `serde_json`, because only so it sees repeated names and depth
-//! on the way, without a second pass over a clean reply.
+//! RFC 8259, nothing else: the first and cheapest way to read a reply, and the only one for `exec`. Builds the value
+//! itself instead of leaving that to `serde_json`. So it sees duplicate names and depth on the way, without a second
+//! pass over a clean reply.
 
 use std::fmt;
 
@@ -9,20 +9,20 @@ use serde_json::{Map, Number, Value};
 
 use super::json::MAX_DEPTH;
 
-/// A value, and what asks for a closer look at it.
+/// A value, and flags for a closer look at it.
 #[derive(Debug, PartialEq)]
 pub(super) struct StrictValue {
     pub(super) value: Value,
-    /// Whether some object in it has a name twice.
+    /// True if some object in it has a duplicate name.
     pub(super) repeats: bool,
-    /// Whether some number in it is a float, which may not be the number that was written.
+    /// True if some number in it is a float, which may differ from the written number.
     pub(super) floats: bool,
 }
 
-/// Why a text is not JSON.
+/// The reason why a text is not JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StrictFault {
-    /// Something stands where it must not.
+    /// A byte is not allowed at its offset.
     Syntax {
         /// Byte offset.
         at: usize,
@@ -33,7 +33,7 @@ pub(super) enum StrictFault {
     TooDeep,
 }
 
-/// Reads a text that is one JSON value, with white space around it at most.
+/// Parses a text that is one JSON value, optionally with white space around it.
 pub(super) fn parse(text: &str) -> Result<StrictValue, StrictFault> {
     let mut notes = StrictNotes::default();
     let mut deserializer = serde_json::Deserializer::from_str(text);
@@ -61,7 +61,7 @@ struct StrictNotes {
     too_deep: bool,
 }
 
-/// Builds one value; `room` is how many levels may still follow.
+/// Builds one value; `room` is the number of levels that may still follow.
 struct StrictNode<'n> {
     room: usize,
     notes: &'n mut StrictNotes,

@@ -1,7 +1,7 @@
-//! Decodes a string as it arrives: quotes of any kind, escapes and surrogate pairs split anywhere.
-//! Converts nothing that JSON could not mean: an unknown escape or half a pair ends the reading.
+//! Decodes a string as it arrives: quotes of any kind, escapes and surrogate pairs split anywhere. Accepts nothing
+//! that JSON could not mean: an unknown escape or half a pair ends the reading.
 
-/// What a string is written in. It ends with a quote of the kind that it began with.
+/// The quotes of a string. It ends with a quote of the same kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum QuoteKind {
     /// `"`
@@ -9,13 +9,13 @@ pub(super) enum QuoteKind {
     Double,
     /// `'`
     Single,
-    /// `“ ” „ ‟`, in whatever order; languages differ.
+    /// `“ ” „ ‟`, in any order; languages differ.
     CurlyDouble,
-    /// `‘ ’ ‚ ‛`, in whatever order.
+    /// `‘ ’ ‚ ‛`, in any order.
     CurlySingle,
 }
 
-/// The quote with which a text starts, and its length.
+/// Returns the quote with which a text starts, and its length.
 #[inline]
 pub(super) fn quote_of(text: &str, strict: bool) -> Option<(QuoteKind, usize)> {
     let quote = match text.as_bytes().first()? {
@@ -32,22 +32,22 @@ pub(super) fn quote_of(text: &str, strict: bool) -> Option<(QuoteKind, usize)> {
     Some((kind, quote.len_utf8()))
 }
 
-/// What the next bytes of a string are.
+/// The meaning of the next bytes of a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StringPart {
-    /// They mean themselves.
+    /// Literal bytes.
     Run,
-    /// A line break or tab as it is, which JSON does not allow.
+    /// An unescaped line break or tab, which JSON does not allow.
     RawBreak,
-    /// An escape is complete. `\'` where no single quote needs it is a liberty.
+    /// A complete escape. An unneeded `\'` is a liberty.
     Letter { letter: char, needless: bool },
-    /// An escape is not complete yet.
+    /// An incomplete escape.
     Nothing,
     /// The closing quote.
     End,
 }
 
-/// The byte at hand is not allowed in a string. `behind` says whether the fault is reported behind it.
+/// A fault: the current byte is not allowed in a string. `behind` is set if the reported offset is after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StringFault {
     pub(super) behind: bool,
@@ -68,22 +68,22 @@ pub(super) struct StringReader {
 enum EscapeState {
     #[default]
     None,
-    /// Behind a backslash.
+    /// After a backslash.
     Slash,
-    /// Behind `\u`, with the first half of a pair if there was one.
+    /// After `\u`, with the first half of a surrogate pair, if any.
     Hex { left: u8, value: u16, high: Option<u16> },
-    /// Behind the first half of a pair.
+    /// After the first half of a surrogate pair.
     Pair { high: u16, slash: bool },
 }
 
 impl StringReader {
-    /// Begins a string behind its opening quote.
+    /// Starts a string after its opening quote.
     #[inline]
     pub(super) fn start(&mut self, quote: QuoteKind, strict: bool, is_value: bool) {
         *self = Self { quote, strict, is_value, escape: EscapeState::None };
     }
 
-    /// Reads on, up to the next thing that can be said; gives the bytes that were taken. Nothing changes on a fault.
+    /// Reads the next part; returns the number of bytes taken. The state does not change on a fault.
     #[inline]
     pub(super) fn next(&mut self, rest: &str) -> Result<(usize, StringPart), StringFault> {
         let Some(byte) = rest.as_bytes().first().copied() else { return Ok((0, StringPart::Nothing)) };
@@ -99,14 +99,14 @@ impl StringReader {
                 self.escape = EscapeState::Slash;
                 Ok((1, StringPart::Nothing))
             }
-            // A name that runs over lines has lost its closing quote.
+            // A name that continues on the next line has lost its closing quote.
             b'\n' | b'\r' | b'\t' if self.is_value && !self.strict => Ok((1, StringPart::RawBreak)),
             byte if byte < b' ' => Err(AT_BYTE),
             _ => Ok((quote_of(rest, self.strict).map_or(1, |(_, length)| length), StringPart::End)),
         }
     }
 
-    /// Bytes that mean themselves.
+    /// Returns the number of literal bytes.
     #[inline]
     fn plain(&self, rest: &str) -> usize {
         let found = match self.quote {
@@ -157,7 +157,7 @@ impl StringReader {
     }
 }
 
-/// The next of four digits behind `\u`.
+/// Reads the next of the four digits after `\u`.
 fn hex(byte: u8, left: u8, value: u16, high: Option<u16>) -> Result<(EscapeState, StringPart), StringFault> {
     let digit = char::from(byte).to_digit(16).and_then(|digit| u16::try_from(digit).ok()).ok_or(AT_BYTE)?;
     let value = (value << 4) | digit;

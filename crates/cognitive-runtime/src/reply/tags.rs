@@ -1,10 +1,10 @@
-//! Finds what a model thought aloud: `<think>` and `<thinking>`, in any case. Looks at tags only. Whether a tag is part of a
-//! string is for the caller to know.
+//! Finds the tags of a model's thinking: `<think>` and `<thinking>`, in any case. Looks at tags only: the caller must
+//! know whether a tag is part of a string.
 
-/// A tag of either name.
+/// The kind of a tag, of either name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ThinkingTag {
-    /// Thinking begins.
+    /// Thinking starts.
     Open,
     /// Thinking ends.
     Close,
@@ -18,18 +18,18 @@ const TAGS: [(&str, ThinkingTag); 4] = [
     ("</thinking>", ThinkingTag::Close),
 ];
 
-/// What begins at an offset.
+/// The match at an offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TagMatch {
     /// A tag, up to this offset.
     Tag(ThinkingTag, usize),
-    /// The text ends within what may be one.
+    /// The text ends within a possible tag.
     Partial,
-    /// None.
+    /// No tag.
     None,
 }
 
-/// The tag at an offset.
+/// Returns the tag at an offset.
 pub(super) fn tag_at(text: &str, at: usize) -> TagMatch {
     let rest = text.as_bytes().get(at..).unwrap_or_default();
     let begins = |name: &str| {
@@ -47,8 +47,8 @@ pub(super) fn tag_at(text: &str, at: usize) -> TagMatch {
     outcome
 }
 
-/// The next tag at or behind an offset, and the offset behind it. The error is the offset at which to go on looking once more
-/// text is there.
+/// Returns the next tag at or after an offset, and the offset after it. The error is the offset at which to continue
+/// once more text has arrived.
 pub(super) fn next_tag(text: &str, from: usize) -> Result<(ThinkingTag, usize), usize> {
     let mut at = from;
     loop {
@@ -63,7 +63,7 @@ pub(super) fn next_tag(text: &str, from: usize) -> Result<(ThinkingTag, usize), 
     }
 }
 
-/// The offset behind the next closing tag at or behind an offset, with the same error.
+/// Returns the offset after the next closing tag at or after an offset, with the same error.
 pub(super) fn next_close(text: &str, from: usize) -> Result<usize, usize> {
     let mut at = from;
     loop {

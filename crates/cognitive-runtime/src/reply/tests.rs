@@ -1,6 +1,6 @@
-//! For every text and every split: the same objects, the same liberties, the same verdict. Over the corpus of replies, the seeds
-//! of the fuzzer, and texts out of generators with a fixed seed. What is read and what is refused is in
-//! `stages/parse/tests.rs`.
+//! For every text and every split: the same objects, the same liberties, the same verdict. Tests the corpus of
+//! replies, the seeds of the fuzzer, and texts from generators with a fixed seed. The accepted and refused replies
+//! are in `stages/parse/tests.rs`.
 
 #[path = "../../tests/live/made_up.rs"]
 #[expect(dead_code, reason = "the tests of streams need the rest")]
@@ -44,7 +44,7 @@ fn seeds() -> Vec<String> {
     texts.collect()
 }
 
-/// What replies are made of, where they are not what they should be.
+/// The building blocks of malformed replies.
 const BITS: [&str; 96] = [
     "{",
     "}",
@@ -144,7 +144,7 @@ const BITS: [&str; 96] = [
     "😀",
 ];
 
-/// A text of such bits, with objects nested in it now and then.
+/// A text of such blocks, sometimes with nested objects.
 fn scribble(number: u64) -> String {
     let mut dice = Dice::new(number + 77);
     let mut bits = Vec::new();
@@ -159,7 +159,7 @@ fn scribble(number: u64) -> String {
     bits.concat()
 }
 
-/// An answer of which one piece was replaced by such a bit.
+/// An answer with one piece replaced by such a block.
 fn damaged(number: u64) -> String {
     let mut dice = Dice::new(number + 9_000_000);
     let text = made_up::reply(number);
@@ -173,7 +173,7 @@ fn damaged(number: u64) -> String {
     format!("{}{bit}{}", &text[..from], &text[to..])
 }
 
-/// Everything that is read: the corpus, the seeds, and what the generators make.
+/// All test texts: the corpus, the seeds, and the generated texts.
 fn texts() -> Vec<String> {
     let mut texts = corpus();
     texts.extend(seeds());
@@ -184,7 +184,7 @@ fn texts() -> Vec<String> {
     texts
 }
 
-/// The text letter by letter, and at random.
+/// The text letter by letter, and split at random places.
 fn splits(text: &str, seed: u64) -> Vec<Vec<&str>> {
     let letters: Vec<usize> = text.char_indices().map(|(at, _)| at).skip(1).collect();
     let cut = |places: &[usize]| {
@@ -243,7 +243,7 @@ fn d_09_every_split_gives_the_same_objects_liberties_and_verdict() {
     }
 }
 
-/// What is strictly JSON is read by a shorter way, with the same outcome.
+/// Strictly valid JSON takes a shorter path, with the same outcome.
 #[test]
 fn d_01_an_object_that_is_strictly_json_is_read_the_same_by_the_grammar() {
     let mut strict = 0;
@@ -258,7 +258,7 @@ fn d_01_an_object_that_is_strictly_json_is_read_the_same_by_the_grammar() {
     assert!(strict > 300, "{strict}");
 }
 
-/// Notes everything that a listener of a stream can hear.
+/// Records every event that a listener of a stream receives.
 #[derive(Default)]
 struct Heard(Vec<String>, String);
 
@@ -291,7 +291,7 @@ fn every_split_tells_the_same_events() {
     }
 }
 
-/// What is left behind the broken thing at the start of `text`.
+/// Returns the text after the broken value at the start of `text`.
 fn left<'t>(text: &'t str, before: &str) -> &'t str {
     #[derive(Default)]
     struct Breaks(Vec<BrokenValue>, Option<usize>);

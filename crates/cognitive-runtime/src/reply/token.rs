@@ -1,5 +1,5 @@
-//! The tokens of the grammar as they arrive: strings, bare names, numbers, literals and comments, split anywhere. Their order is
-//! judged in `json.rs`. Converts nothing that JSON could not mean: `0x1F` or a word ends the reading.
+//! The tokens of the grammar as they arrive: strings, bare names, numbers, literals and comments, split anywhere.
+//! Their order is checked in `json.rs`. Accepts nothing that JSON could not mean: `0x1F` or a word ends the reading.
 
 use super::event::{BreakCause, JsonEvent, JsonListener};
 use super::json::{Awaits, JsonFault, JsonReader, JsonToken, ReplyInput, Taken};
@@ -7,12 +7,12 @@ use super::liberty::LibertyRule;
 use super::string::{QuoteKind, StringPart};
 use super::word;
 
-/// Tells of a liberty in the words of its rule.
+/// Reports a liberty with the description of its rule.
 pub(super) fn forgive(rule: LibertyRule, at: usize, listener: &mut impl JsonListener) {
     listener.liberty(rule, at, rule.words());
 }
 
-/// The offset behind the end of a block comment, if it is there; `star` says whether a `*` came before.
+/// Returns the offset after the end of a block comment, if it has arrived; `star` is set if a `*` came before.
 fn block_end(rest: &[u8], star: bool) -> Option<usize> {
     if star && rest.first() == Some(&b'/') {
         return Some(1);
@@ -21,7 +21,7 @@ fn block_end(rest: &[u8], star: bool) -> Option<usize> {
 }
 
 impl JsonReader {
-    /// Takes some of the present token, or what is between two of them.
+    /// Reads some of the current token, or the text between two tokens.
     pub(super) fn token(&mut self, input: ReplyInput<'_>, listener: &mut impl JsonListener) -> Taken {
         let rest = input.text.get(self.at..).unwrap_or_default();
         let byte = rest.as_bytes().first().copied();
@@ -45,7 +45,7 @@ impl JsonReader {
         Ok(())
     }
 
-    /// Behind a slash. `{https://…}` is how a URL looks in prose.
+    /// Handles the byte after a slash. URLs in prose look like `{https://…}`.
     fn slash(&mut self, byte: Option<u8>, listener: &mut impl JsonListener) -> Taken {
         let start = self.at - 1;
         let is_url =
@@ -60,7 +60,7 @@ impl JsonReader {
         Ok(())
     }
 
-    /// Behind a hash. `#urgent` may be a value that lost its quotes, `# urgent` is none.
+    /// Handles the byte after a hash. `#urgent` may be a value without quotes, `# urgent` cannot.
     fn hash(&mut self, byte: Option<u8>, input: ReplyInput<'_>, listener: &mut impl JsonListener) -> Taken {
         let start = self.at - 1;
         let is_comment = matches!(byte, Some(b' ' | b'\t' | b'\r' | b'\n' | b'#'));
@@ -72,7 +72,7 @@ impl JsonReader {
         Ok(())
     }
 
-    /// The mark at an offset opens no comment, so it is nothing; the byte behind it showed that.
+    /// The fault of a mark that opens no comment; the byte after it showed that.
     fn unexpected(&mut self, start: usize) -> JsonFault {
         if !self.awaits_bare_value() {
             self.token_start = start;
@@ -80,7 +80,7 @@ impl JsonReader {
         JsonFault { cause: BreakCause::Syntax, at: start, seen: start + 1 }
     }
 
-    /// Skips a comment up to its end, or as far as it is there.
+    /// Skips a comment up to its end, or as far as it has arrived.
     fn comment(&mut self, rest: &str, end: Option<usize>, token: JsonToken) {
         self.at += end.unwrap_or(rest.len());
         self.token = if end.is_some() { JsonToken::None } else { token };
@@ -89,7 +89,7 @@ impl JsonReader {
         }
     }
 
-    /// A string begins here, with its quote.
+    /// Starts a string with its opening quote.
     pub(super) fn begin_string(
         &mut self,
         token: JsonToken,
@@ -171,7 +171,7 @@ impl JsonReader {
             JsonFault { cause, at, seen: self.at }
         })?;
         if length < written.len() {
-            // `01` or `1-2`: a number ends where nothing but a comma or a bracket may follow. Its value is not told.
+            // `01` or `1-2`: after a number only a comma or a bracket may follow. Its value is not reported.
             self.token_start += length;
             return Err(JsonFault::syntax(self.token_start));
         }
@@ -200,7 +200,7 @@ impl JsonReader {
         Ok(())
     }
 
-    /// Moves over what belongs to the present word; gives whether all of it is there.
+    /// Moves over the bytes of the current word; returns whether the word is complete.
     fn gather(&mut self, input: ReplyInput<'_>, belongs: impl Fn(u8) -> bool) -> bool {
         let rest = input.text.as_bytes().get(self.at..).unwrap_or_default();
         let end = rest.iter().position(|byte| !belongs(*byte));

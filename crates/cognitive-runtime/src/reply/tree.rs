@@ -1,5 +1,5 @@
-//! Builds a value from events, and can show at any time what it would be if the text ended here.
-//! Judges nothing; the last of two members with one name counts.
+//! Builds a value from events, and can show at any time the value as if the text ended here. Judges nothing; for a
+//! duplicate name the last value counts.
 
 use std::fmt::Write as _;
 
@@ -26,11 +26,11 @@ struct TreeLevel {
     name_start: usize,
 }
 
-/// A name that was written twice in one object.
+/// A duplicate name in one object.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct RepeatedName {
     pub(super) name: String,
-    /// Where the later one starts.
+    /// The offset of the later one.
     pub(super) at: usize,
 }
 
@@ -52,7 +52,7 @@ impl TreeLevel {
         None
     }
 
-    /// A copy that also holds what is being written within it.
+    /// Returns a copy that includes the inner value that is being written.
     fn with(&self, inner: Option<Value>) -> Value {
         let mut copy = self.value.clone();
         match (&mut copy, inner) {
@@ -67,7 +67,7 @@ impl TreeLevel {
 }
 
 impl ValueTree {
-    /// Takes the next event of the value; gives the name that it shows to be repeated.
+    /// Takes the next event of the value; returns the name if the event shows that it is a duplicate.
     pub(crate) fn event(&mut self, event: JsonEvent<'_>) -> Option<RepeatedName> {
         match event {
             JsonEvent::Open(bracket) => {
@@ -89,7 +89,7 @@ impl ValueTree {
                 let text = self.text.take().unwrap_or_default();
                 return self.put(Value::String(text));
             }
-            // A number that nothing can hold stays the text that it is.
+            // A number that no type can hold stays a text.
             JsonEvent::Number(written) => {
                 let number = written.parse::<Number>().map(Value::Number);
                 return self.put(number.unwrap_or_else(|_| Value::String(written.to_owned())));
@@ -125,18 +125,18 @@ impl ValueTree {
         pointer
     }
 
-    /// The value, if it is complete.
+    /// Takes the value, if it is complete.
     pub(crate) fn take_whole(&mut self) -> Option<Value> {
         self.whole.take()
     }
 
-    /// What is complete of it: the value itself, or the members and items of the outermost object or list.
+    /// Returns the complete part: the value itself, or the members and items of the outermost object or list.
     #[must_use]
     pub(crate) fn complete(&self) -> Option<Value> {
         self.open.first().map(|outermost| &outermost.value).or(self.whole.as_ref()).cloned()
     }
 
-    /// What there is so far: open objects and lists as they are, an open text as far as it has come.
+    /// Returns the value so far: open objects and lists as they are, and the received part of an open text.
     #[must_use]
     pub(crate) fn so_far(&self) -> Option<Value> {
         let inner = self.text.clone().map(Value::String).or_else(|| self.whole.clone());

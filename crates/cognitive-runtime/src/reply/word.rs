@@ -1,35 +1,35 @@
-//! The words of the grammar: bare names, numbers, literals, and blanks that JSON does not know. Reads them as RFC 8259 or
-//! Python writes them, and nothing else: `1.`, `0x1F`, `TRUE` are none.
+//! The words of the grammar: bare names, numbers, literals, and blanks unknown to JSON. Accepts only the forms of RFC
+//! 8259 and Python: `1.`, `0x1F` and `TRUE` are refused.
 
 use super::event::JsonEvent;
 
-/// The white space beyond that of JSON with which a text starts. Between two tokens it has one reading.
+/// Returns the non-JSON white space with which a text starts. Between two tokens it has one reading.
 pub(super) fn other_blank(text: &str) -> Option<char> {
     text.chars().next().filter(|c| !c.is_ascii() && c.is_whitespace())
 }
 
-/// Whether a text starts with a name without quotes: a letter, `_` or `$`.
+/// Returns whether a text starts with a name without quotes: a letter, `_` or `$`.
 pub(super) fn starts_bare_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_alphabetic() || c == '_' || c == '$')
 }
 
-/// Bytes that belong to a bare name: also digits and hyphens.
+/// Returns the length in bytes of a bare name: also digits and hyphens.
 pub(super) fn bare_name_length(text: &str) -> usize {
     let belongs = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '-');
     text.find(|c: char| !belongs(c)).unwrap_or(text.len())
 }
 
-/// Whether a byte can start a value other than a string, which makes JSON of a bare first name.
+/// Returns whether a byte can start a value other than a string. Such a value makes a bare first name JSON.
 pub(super) fn starts_value(byte: u8) -> bool {
     matches!(byte, b'{' | b'[' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n' | b'T' | b'F' | b'N')
 }
 
-/// Whether a byte may be part of a number.
+/// Returns whether a byte may be part of a number.
 pub(super) fn is_in_number(byte: u8) -> bool {
     matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E')
 }
 
-/// Bytes of the number with which a text starts, exactly as RFC 8259 writes it; the error is where a digit is missing.
+/// Returns the length in bytes of the leading RFC 8259 number; the error is the offset of a missing digit.
 pub(super) fn number_length(text: &str) -> Result<usize, usize> {
     let bytes = text.as_bytes();
     let is = |at: usize, any: &[u8]| bytes.get(at).is_some_and(|byte| any.contains(byte));
@@ -50,12 +50,12 @@ pub(super) fn number_length(text: &str) -> Result<usize, usize> {
     Ok(at)
 }
 
-/// Whether a byte may be part of a literal, or of a word that is none.
+/// Returns whether a byte may be part of a literal, or of an unknown word.
 pub(super) fn is_in_literal(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// What a literal means, and whether it is one of Python's. Not `NaN`, not `undefined`, not a word.
+/// Returns the event of a literal, and whether it is one of Python's. Refuses `NaN`, `undefined` and other words.
 pub(super) fn literal(word: &str) -> Option<(JsonEvent<'static>, bool)> {
     Some(match word {
         "true" => (JsonEvent::Bool(true), false),

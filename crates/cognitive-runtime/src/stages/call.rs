@@ -1,6 +1,6 @@
-//! Stage 3: ask the model and gather its text. (E2002, E2010, E4000–E4003)
-//! Passes every piece on as it arrives and interprets nothing of it. Every request of a run leaves here; `tools` decides
-//! only what is asked next where a model may call tools.
+//! Stage 3: asks the model and collects its text. (E2002, E2010, E4000–E4003)
+//! Forwards every piece as it arrives, without interpreting it. Every request of a run leaves here; if a model may
+//! call tools, `tools` only decides the next request.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -29,36 +29,36 @@ use crate::run::Run;
 use crate::stream::listeners::unless_stopped_early;
 use crate::tools::{HeldText, ToolLoop};
 
-/// How much of what a service says is repeated to callers, in characters.
+/// The number of characters of a service's message that callers get.
 const MAX_QUOTED_CHARS: usize = 300;
 
-/// The longest answer that is held against the schema that was sent, in bytes.
+/// The longest answer that is checked against the sent schema, in bytes.
 const MAX_COMPARED_BYTES: usize = 1 << 20;
 
-/// Most short replies are not longer; one that is grows.
+/// Most short replies fit; a longer one grows the buffer.
 pub(crate) const DEFAULT_REPLY_CAPACITY: usize = 1024;
 
-/// What the model said.
+/// The reply of the model.
 #[derive(Debug, Clone)]
 pub struct Reply {
-    /// Its text, whole.
+    /// The whole text.
     pub text: String,
-    /// How it ended.
+    /// The end of the reply.
     pub end: ModelEnd,
     /// `provider/model`.
     pub model: String,
 }
 
 impl Reply {
-    /// Whether the model wants tools to be called. A turn that broke off asks for nothing: its calls may be incomplete.
+    /// Returns whether the model requests tools. A turn that broke off requests none: its calls may be incomplete.
     pub(crate) fn wants_tools(&self) -> bool {
         let asks = !self.end.tool_calls.is_empty() || self.end.more_calls > 0;
         asks && self.end.finish == Finish::Complete
     }
 }
 
-/// Gets the model's reply to a prompt. `None` if the call was stopped early, because its text could not become a valid
-/// answer any more.
+/// Gets the model's reply to a prompt. `None` if the call was stopped early, because its text could not become a
+/// valid answer any more.
 pub(crate) async fn reply(
     run: &mut Run<'_, '_>,
     prompt: &Prompt,
@@ -91,7 +91,7 @@ async fn answer(run: &mut Run<'_, '_>, prompt: &Prompt, tools: &mut ToolLoop) ->
     Ok(reply)
 }
 
-/// What the model is asked: the prompt, bound to the contract in the provider's words.
+/// The call for a prompt, with the contract in the provider's form.
 pub(crate) fn model_call(run: &Run<'_, '_>, prompt: &Prompt) -> ModelCall {
     let mut call = unlimited_call(run.provider, run.module, &run.plan.settings, prompt);
     call.timeout = run.call_timeout;
@@ -99,7 +99,7 @@ pub(crate) fn model_call(run: &Run<'_, '_>, prompt: &Prompt) -> ModelCall {
     call
 }
 
-/// The same without what other runs and budgets leave of time and money.
+/// The same without the time and cost limits of this run.
 pub(crate) fn unlimited_call(
     provider: &dyn Provider,
     module: &Module,
@@ -122,7 +122,7 @@ pub(crate) fn unlimited_call(
     call
 }
 
-/// Sends one call to the model and gathers its text. What the model says before it asks for tools is not for the listeners.
+/// Sends one call to the model and collects its text. Text before a tool call is not sent to the listeners.
 pub(crate) async fn send(run: &mut Run<'_, '_>, call: &ModelCall, has_tools: bool) -> Result<Reply, Failure> {
     run.listeners.asked(run.provider.name());
     let sent = gather(run, call, has_tools).await;
@@ -130,7 +130,8 @@ pub(crate) async fn send(run: &mut Run<'_, '_>, call: &ModelCall, has_tools: boo
     sent
 }
 
-/// Attempts go into the receipt, also when none of them worked; the text that came by then goes into the failure.
+/// Attempts are recorded in the receipt, even if all failed; the text that arrived before a failure goes into the
+/// failure.
 async fn gather(run: &mut Run<'_, '_>, call: &ModelCall, has_tools: bool) -> Result<Reply, Failure> {
     let (permit, provider, host) = (run.permit(call), run.provider, run.host);
     permit.obtain().await?;
@@ -169,7 +170,8 @@ async fn gather(run: &mut Run<'_, '_>, call: &ModelCall, has_tools: bool) -> Res
     if !reply.wants_tools() {
         held.release();
     } else if held.heard {
-        // It began like an answer and was none: what went out was provisional, and the next turn begins anew.
+        // It started like an answer but was none: the text already sent was provisional, and the next turn starts
+        // over.
         run.listeners.begin_call(run.strict(), None);
     }
     Ok(reply)
@@ -189,16 +191,16 @@ pub(crate) fn complete(
     object
 }
 
-/// Whether a service that was given a schema answered as if it had not been: the answer breaks the contract, and
-/// also breaks the very schema that was sent.
+/// Returns whether a service received a schema and answered as if it had not: the answer breaks both the contract and
+/// the sent schema.
 pub(crate) fn schema_ignored(run: &Run<'_, '_>, reply: &Reply, answer: &JudgedAnswer) -> bool {
     let clean = answer.outcome.is_ok() && answer.repairs.is_empty() && answer.liberties.is_empty();
     if clean || reply.end.decode != DecodeMode::NativeSchema {
         return false;
     }
     let Some(target) = run.provider.target() else { return false };
-    // A long answer is there as a tree already, and a second one would double what it costs. Then only text that is no JSON
-    // at all shows that nobody was bound.
+    // A long answer is already in memory as a tree, and a second tree would double the cost. Then only text that is
+    // not JSON proves that the model was not bound to the schema.
     if reply.text.len() > MAX_COMPARED_BYTES {
         return serde_json::from_str::<IgnoredAny>(&reply.text).is_err();
     }
@@ -206,8 +208,8 @@ pub(crate) fn schema_ignored(run: &Run<'_, '_>, reply: &Reply, answer: &JudgedAn
     written.is_none_or(|value| !accepts(&run.module.provider_schema(target).schema, &value))
 }
 
-/// Says that characters of an answer were lost on the way: bytes that are no text, or a character that was cut in two by
-/// somebody before us.
+/// Warns about lost characters in an answer: invalid bytes, or a character that was split by an earlier proxy or
+/// service.
 pub(crate) fn lost_characters(reply: &str) -> Option<Warning> {
     let at = reply.find(char::REPLACEMENT_CHARACTER)?;
     let count = reply.matches(char::REPLACEMENT_CHARACTER).count();
@@ -217,13 +219,13 @@ pub(crate) fn lost_characters(reply: &str) -> Option<Warning> {
     Some(Warning::new("ENCODING", message))
 }
 
-/// How long the model may think: as the options say, else as the author of the module says.
+/// The thinking budget: from the options, else from the module's manifest.
 pub(crate) fn thinking(settings: &RunSettings, module: &Module) -> Option<u32> {
     let tokens = settings.thinking.or_else(|| module.manifest.thinking.map(|rule| rule.max_tokens));
     tokens.map(|tokens| tokens.min(MAX_THINKING_TOKENS))
 }
 
-/// Says that a model was asked to think, or not to, and cannot be.
+/// Warns if the model cannot think, or cannot stop thinking, as requested.
 pub(crate) fn ignored_thinking(run: &Run<'_, '_>, reply: &Reply) -> Option<Warning> {
     if reply.end.thinking != Some(ThoughtOutcome::Ignored) {
         return None;
@@ -235,7 +237,7 @@ pub(crate) fn ignored_thinking(run: &Run<'_, '_>, reply: &Reply) -> Option<Warni
     Some(Warning::new("THINKING", message))
 }
 
-/// How freely the model may speak. Exec is deterministic; exploration is not.
+/// The temperature of a tier. Exec is deterministic; exploration is not.
 fn temperature(tier: Tier) -> f64 {
     match tier {
         Tier::Exec => 0.0,
@@ -250,7 +252,7 @@ struct Gathered<'a> {
     receipt: &'a mut Receipt,
     host: &'a Host,
     permit: CallPermit<'a>,
-    /// Why no further request is allowed.
+    /// The reason why no further request is allowed.
     stopped: Option<Failure>,
 }
 
@@ -285,7 +287,7 @@ impl CallSink for Gathered<'_> {
     }
 }
 
-/// What a call that did not work is to the caller. `tried` is its last try, if there was one.
+/// Converts a failed call to the caller's failure. `tried` is its last try, if any.
 pub(crate) fn failure(run: &Run<'_, '_>, error: &ProviderError, tried: Option<&Attempt>) -> Failure {
     let message = error.to_string();
     let failure = match error {
@@ -311,7 +313,7 @@ pub(crate) fn failure(run: &Run<'_, '_>, error: &ProviderError, tried: Option<&A
                  choose another provider with `--provider`",
                 run.module.manifest.name
             )),
-        // A fault of ours may quote what it was given; its text is for the log only.
+        // An internal error may quote its input; its text is for the log only.
         _ => Failure::new(ErrorCode::InternalError, "internal error of the runtime while it called the provider"),
     };
     let failed =
@@ -330,7 +332,7 @@ pub(crate) fn failure(run: &Run<'_, '_>, error: &ProviderError, tried: Option<&A
     }
 }
 
-/// Adds what callers route on: who failed, in which way, with which status, and in which words. (D-16)
+/// Adds the details that callers route on: provider, kind, status and the provider's message. (D-16)
 fn routed(failure: Failure, provider: &str, status: Option<u16>, failed: &FailedTry) -> Failure {
     let mut failure =
         failure.with_detail("provider", json!(provider)).with_detail("kind", json!(failed.kind.word()));
@@ -343,8 +345,8 @@ fn routed(failure: Failure, provider: &str, status: Option<u16>, failed: &Failed
     }
 }
 
-/// The same for an answer that the model refused to give, or that the limit of tokens cut off: the service worked, but who
-/// routes on failures needs to know of these too.
+/// Does the same for an answer that the model refused, or that the token limit cut off: the service worked, but
+/// callers route on these failures, too.
 pub(crate) fn unfinished(run: &Run<'_, '_>, failure: Failure, reply: &Reply) -> Failure {
     let (kind, said) = match &reply.end.finish {
         Finish::Refused(why) => {
@@ -359,7 +361,7 @@ pub(crate) fn unfinished(run: &Run<'_, '_>, failure: Failure, reply: &Reply) -> 
     routed(failure, run.provider.name(), status, &failed)
 }
 
-/// What helps against a kind of failure whose code does not say it.
+/// Returns advice for a kind of failure whose code has none.
 fn advice(kind: FailureKind) -> Option<&'static str> {
     Some(match kind {
         FailureKind::Auth => "Check the key; `cogn doctor` shows what is configured",

@@ -1,6 +1,6 @@
-//! Stage 1: is the input fit to be sent to a model, and which context goes with it? (E1000, E1001)
-//! Judges what the caller sent as it was sent; then members that are missing get the default of the input schema, which
-//! the hash of the input does not know. Changes nothing else, and asks no model before it is sure.
+//! Stage 1: checks whether the input may be sent to a model, and selects its context. (E1000, E1001)
+//! Judges the input as the caller sent it. Then missing members get the default of the input schema, which the hash
+//! of the input does not include. Changes nothing else, and asks no model.
 
 use std::sync::{Arc, OnceLock};
 
@@ -17,11 +17,11 @@ use crate::receipt::canonical_sha256;
 use crate::run::Run;
 use crate::run_context::NOTICE;
 
-/// What the caller sent, as JSON that was not judged yet. Only [`read`] makes one.
+/// The caller's input, parsed but not yet checked. Only [`read`] creates one.
 #[derive(Debug, Clone)]
 pub struct ParsedInput {
     value: Arc<Value>,
-    /// Context that the value has no place for.
+    /// Context that was passed separately from the value.
     aside: Map<String, Value>,
     arguments: Option<String>,
 }
@@ -33,7 +33,7 @@ impl ParsedInput {
         &self.value
     }
 
-    /// The same for a surface that finds the input inside what was sent.
+    /// Takes the input, for a surface that finds the actual input inside of it.
     #[must_use]
     pub fn into_value(self) -> Value {
         Arc::unwrap_or_clone(self.value)
@@ -43,24 +43,24 @@ impl ParsedInput {
         Self { value: value.into(), aside: Map::new(), arguments }
     }
 
-    /// The same with context beside it.
+    /// Sets separate context.
     pub(crate) fn with_context(self, context: &Map<String, Value>) -> Self {
         Self { aside: context.clone(), ..self }
     }
 
-    /// The context that came with it.
+    /// The context that came with the input.
     pub(crate) fn context(&self) -> Option<&Map<String, Value>> {
         let own = || self.value.get(MEMBER).and_then(Value::as_object);
         if self.aside.is_empty() { own() } else { Some(&self.aside) }
     }
 }
 
-/// Input that the module's contract accepts, and its context. Only [`validate`] makes one.
+/// Input that the module's contract accepts, and its context. Only [`validate`] creates one.
 #[derive(Debug, Clone)]
 pub struct ValidInput {
     prepared: Prepared,
     arguments: Option<String>,
-    /// Made once: an input with media takes its time.
+    /// Computed once: hashing an input with media is slow.
     sha256: OnceLock<String>,
 }
 
@@ -77,7 +77,7 @@ impl ValidInput {
         self.prepared.context()
     }
 
-    /// What is put down about the context; `None` if there is none.
+    /// The audit data of the context; `None` if there is none.
     #[must_use]
     pub fn access(&self) -> Option<Access> {
         self.prepared.access()
@@ -89,14 +89,14 @@ impl ValidInput {
         &self.prepared.warnings
     }
 
-    /// The hash of the input without context, whatever the order of its members: of what the caller sent, also when
-    /// its media have been taken out. (MEDIA-023)
+    /// The hash of the input without context, independent of the order of its members. It covers the input as sent,
+    /// even after its media were taken out. (MEDIA-023)
     #[must_use]
     pub fn sha256(&self) -> String {
         self.sha256.get_or_init(|| canonical_sha256(self.value())).clone()
     }
 
-    /// Takes in the context that the modules which this one calls have changed. (CTX-050)
+    /// Merges the context that the called modules have changed. (CTX-050)
     pub(crate) fn update_context(
         &mut self,
         module: &Module,
@@ -109,7 +109,7 @@ impl ValidInput {
         self.prepared.warnings.split_off(before)
     }
 
-    /// Gives missing members the default of the input schema. The hash stays that of what the caller sent.
+    /// Sets missing members to the default of the input schema. The hash still covers the input as sent.
     fn fill_in(&mut self, module: &Module) {
         if module.contract.is_incomplete(self.value()) {
             let _ = self.sha256();
@@ -122,8 +122,8 @@ impl ValidInput {
         self.prepared.shared_input()
     }
 
-    /// Takes the base64 text out of media items and leaves a note in the place of each. An input that other runs have too
-    /// stays as it is: this run gets one of its own, and the texts are left out of it instead of copied.
+    /// Takes the base64 text out of media items and leaves a note in each place. A shared input is not changed: this
+    /// run gets a copy without the texts, so that they are not copied.
     pub(crate) fn take_media(&mut self, notes: &[MediaPlaceNote]) -> Vec<Option<String>> {
         if notes.is_empty() {
             return Vec::new();
@@ -145,7 +145,7 @@ impl ValidInput {
         notes.iter().map(&mut take).collect()
     }
 
-    /// Takes out of media items what only the one who fetches them may read. The hash stays that of what was sent.
+    /// Removes secrets that only the media source may read from media items. The hash still covers the input as sent.
     pub(crate) fn hide_secrets(&mut self) {
         if media::holds_secrets(self.value()) {
             let _ = self.sha256();
@@ -153,12 +153,12 @@ impl ValidInput {
         }
     }
 
-    /// The text that the caller sent in place of an object.
+    /// The text that the caller sent instead of an object.
     pub(crate) fn given_text(&self) -> Option<&str> {
         self.arguments.as_deref()
     }
 
-    /// The user's text for `$ARGUMENTS`: given as such, or taken from the members that stand for it.
+    /// The user's text for `$ARGUMENTS`: sent as text, or taken from the members `$ARGUMENTS` or `query`.
     #[must_use]
     pub fn arguments(&self) -> Option<&str> {
         let member = |name: &str| self.value().get(name).and_then(Value::as_str);
@@ -166,19 +166,19 @@ impl ValidInput {
     }
 }
 
-/// The place of a media item, and what is to stand there instead of its bytes.
+/// The place of a media item, and the note that replaces its bytes.
 pub(crate) type MediaPlaceNote = (String, String);
 
-/// The way to a text, name by name, and what is to stand there.
+/// The path to a text as member names, and the note that replaces it.
 type TokenNote<'n> = (&'n [String], &'n str);
 
-/// The names on the way to the bytes of a media item.
+/// Returns the path to the bytes of a media item.
 fn tokens(place: &str) -> Vec<String> {
     let names = place.split('/').skip(1).map(|name| name.replace("~1", "/").replace("~0", "~"));
     names.chain(["data".to_owned()]).collect()
 }
 
-/// A copy of a value with notes in place of some texts, which are never copied.
+/// Copies a value with notes instead of some texts, which are never copied.
 fn copied_with(value: &Value, notes: &[TokenNote<'_>]) -> Value {
     if notes.is_empty() {
         return value.clone();
@@ -200,14 +200,14 @@ fn copied_with(value: &Value, notes: &[TokenNote<'_>]) -> Value {
     }
 }
 
-/// The notes that are below a member.
+/// Returns the notes below a member.
 fn below<'n>(notes: &[TokenNote<'n>], name: &str) -> Vec<TokenNote<'n>> {
     let split = notes.iter().filter_map(|(tokens, note)| Some((tokens.split_first()?, *note)));
     split.filter(|((first, _), _)| *first == name).map(|((_, rest), note)| (rest, note)).collect()
 }
 
-/// Takes the input of a run, with the context of earlier ones. Also gives the context that the module's parts may be given:
-/// what came with the input, and what was recalled.
+/// Accepts the input of a run, with stored context. Also returns the context for the module's parts: the context of
+/// the input and the stored context.
 pub(crate) fn accept(
     run: &mut Run<'_, '_>,
     given: RunInput,
@@ -228,10 +228,10 @@ fn given_to_parts(given: &ParsedInput, recalled: &Map<String, Value>) -> Map<Str
     own.chain(recalled).map(|(kind, value)| (kind.clone(), value.clone())).collect()
 }
 
-/// Reads what the caller sent.
+/// Parses the caller's input.
 pub fn read(input: RunInput) -> Result<ParsedInput, Failure> {
     Ok(match input {
-        // Free text fits no schema by design; it becomes an object with the two customary names.
+        // Free text matches no schema by design; it becomes an object with the two customary names.
         RunInput::Text(text) => ParsedInput::new(json!({ "$ARGUMENTS": text, "query": text }), Some(text)),
         RunInput::Json(value) => ParsedInput::new(value, None),
         RunInput::Shared(value) => ParsedInput::new(value, None),
@@ -239,8 +239,8 @@ pub fn read(input: RunInput) -> Result<ParsedInput, Failure> {
     })
 }
 
-/// Accepts or refuses an input. `recalled` is kept context of types that it does not bring along; where that does not
-/// fit any more, it counts as missing: the caller cannot help what an earlier run left behind.
+/// Accepts or refuses an input. `recalled` is stored context of types that are missing from it. If it does not match
+/// the schema any more, it is ignored: the caller is not responsible for it.
 pub fn validate(
     module: &Module,
     given: ParsedInput,
@@ -263,7 +263,7 @@ pub fn validate(
         whole.context.extend(recalled.iter().map(|(kind, value)| (kind.clone(), value.clone())));
         match judge(whole) {
             Ok(prepared) => {
-                // The input would count as shared.
+                // Otherwise the input would count as shared.
                 drop(given);
                 prepared
             }
@@ -289,7 +289,8 @@ fn parse(mut text: String) -> Result<Value, Failure> {
     let marks = text.len() - text.trim_start_matches('\u{feff}').len();
     text.drain(..marks);
     built::within(text.as_bytes(), built::MAX_COUNT)?;
-    // A number that nothing can hold makes the parser fail, so numbers are looked at first; the order of the codes stays.
+    // A number that no type can hold makes the parser fail, so numbers are checked first; the order of the codes
+    // stays.
     let inexact = numbers::refusal(&text);
     let overflows = || numbers::rounded(&text).iter().any(|number| number.overflows);
     if let Some(failure) = inexact

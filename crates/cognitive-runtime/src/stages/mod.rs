@@ -1,4 +1,4 @@
-//! One stage, one file or folder. Stages do not call each other; `pipeline.rs` calls them, in order.
+//! The stages, one file or folder each. Stages do not call each other; `pipeline.rs` calls them in order.
 
 pub mod call;
 pub mod input;

@@ -1,6 +1,6 @@
-//! Stage 5: does the answer keep the contract? Repair once, judge again, apply the rules beyond the schema,
-//! settle the risk, pass the tier's gate. (E2001, E3001, E3003–E3006)
-//! All law comes from `cognitive-contract`; this file only fixes the order.
+//! Stage 5: checks whether the answer keeps the contract. Repairs once, checks again, applies the rules beyond the
+//! schema, settles the risk, and applies the tier's gate. (E2001, E3001, E3003–E3006)
+//! All rules come from `cognitive-contract`; this file only fixes the order.
 
 use cognitive_contract::manifest::Tier;
 use cognitive_contract::media::check_output;
@@ -17,36 +17,36 @@ use serde_json::{Map, Value};
 
 use super::parse::{Draft, Liberty};
 
-/// A judged answer: an envelope, and what was done to get there.
+/// A judged answer: an envelope, and the changes that led to it.
 #[derive(Debug)]
 pub struct JudgedAnswer {
-    /// Success, a failure of the model's own, or a failure that we found.
+    /// Success, a failure that the module's model reported, or a failure of this check.
     pub outcome: Result<Envelope, Failure>,
-    /// Liberties taken with the model's syntax.
+    /// The liberties taken with the model's syntax.
     pub liberties: Vec<Liberty>,
-    /// What repair changed.
+    /// The changes by repair.
     pub repairs: Vec<Repair>,
-    /// Notices about the answer for `meta.warnings`. Those about the run are the run's.
+    /// Notices about the answer for `meta.warnings`. Those about the run are stored with the run.
     pub warnings: Vec<Warning>,
-    /// What is needed to say what the model wrote, if something in it was changed.
+    /// The data needed to restore the model's original answer.
     pub(crate) original: Original,
 }
 
-/// What the model wrote before anything was changed. The payload, which is most of it, is not copied for that: whoever has
-/// the changed one takes the changes back.
+/// The model's answer before any change. The payload, which is most of it, is not copied: the original is restored
+/// from the changed answer.
 #[derive(Debug, Default)]
 pub(crate) enum Original {
     /// Nothing was changed.
     #[default]
     Unchanged,
-    /// All of it, because its shape was another.
+    /// The whole answer, because its shape was different.
     Whole(Map<String, Value>),
-    /// The values of the payload that were changed, each with its place in the answer.
+    /// The original values of changed payload members, each with its path in the answer.
     Changed(Vec<(String, Value)>),
 }
 
 impl Original {
-    /// What a failed run may hand over of the answer, given what has become of it.
+    /// Returns the partial data of a failed run, restored from the current reply.
     fn partial(self, module: &Module, mut reply: Map<String, Value>) -> Option<Map<String, Value>> {
         match self {
             Self::Unchanged => {}
@@ -62,20 +62,20 @@ impl Original {
 }
 
 impl JudgedAnswer {
-    /// An answer that nobody changed.
+    /// An unchanged answer.
     #[must_use]
     pub fn new(outcome: Result<Envelope, Failure>) -> Self {
         let (liberties, repairs, warnings) = (Vec::new(), Vec::new(), Vec::new());
         Self { outcome, liberties, repairs, warnings, original: Original::Unchanged }
     }
 
-    /// A text in which no object was found.
+    /// A text without a readable object.
     #[must_use]
     pub fn unreadable(failure: Failure) -> Self {
         Self::new(Err(failure))
     }
 
-    /// Refuses a success for what was found in it later, such as in the bytes of its media.
+    /// Turns a success into a refusal because of later findings, such as in the bytes of its media.
     pub(crate) fn refuse(&mut self, module: &Module, found: &[Violation]) {
         if let Ok(envelope) = &self.outcome
             && !found.is_empty()
@@ -87,7 +87,7 @@ impl JudgedAnswer {
         }
     }
 
-    /// Everything that is to be said of the answer and of its run: liberties and repairs come last.
+    /// Returns all notices about the answer and its run: liberties and repairs come last.
     #[must_use]
     pub fn notices(&self, of_the_run: &[Warning]) -> Vec<Warning> {
         let repairs = self.repairs.iter().map(Repair::warning);
@@ -108,25 +108,24 @@ pub fn judge(module: &Module, mut draft: Draft, enforcement: Enforcement, gate: 
     JudgedAnswer { outcome, liberties: draft.liberties, repairs, warnings, original }
 }
 
-/// An answer that breaks the contract.
+/// The failure of an answer that breaks the contract.
 fn refusal(found: &[Violation]) -> Failure {
     Failure::of_violations(output_code(found), found)
         .suggest("Run it again, or see `error.details.violations` for what the model got wrong")
 }
 
-/// Whether an object is an answer that keeps the contract, repairs included. What a tier asks for besides is another
-/// question.
+/// Returns whether an object keeps the contract, repairs included. Does not check the requirements of the tier.
 #[must_use]
 pub fn keeps_contract(module: &Module, object: Map<String, Value>, enforcement: Enforcement) -> bool {
     Judge::new(module, enforcement).settle(object).is_ok()
 }
 
-/// Takes out what the runtime will say itself where the model's word has the wrong type, the marks of a stream, and tokens
-/// that nobody but the service can count.
-/// A well-formed value stays until the module's own schema has seen it.
+/// Removes members that the runtime writes itself if the model's value has the wrong type. Also removes the marks of
+/// a stream, and token counts, which only the service knows. A well-formed value stays until the module's own schema
+/// has seen it.
 fn drop_nonsense(reply: &mut Map<String, Value>) {
     if let Some(Value::Object(meta)) = reply.get_mut("meta")
-        // Hardly any model says something of this, and a check costs more than a look.
+        // Models rarely write these members, and this lookup is cheaper than the check.
         && meta.keys().any(|name| OF_THE_RUNTIME.contains(&name.as_str()))
     {
         let found = meta::check(meta, RiskForm::Words);
@@ -136,7 +135,7 @@ fn drop_nonsense(reply: &mut Map<String, Value>) {
             }
         }
     }
-    // Looking is cheaper than removing what is not there.
+    // A lookup is cheaper than the removal of an absent member.
     for mark in ["streaming", "session_id", "usage"] {
         if reply.get(mark).is_some() {
             reply.shift_remove(mark);
@@ -159,7 +158,7 @@ fn into_members(value: Value) -> Option<Map<String, Value>> {
 struct Judge<'a> {
     module: &'a Module,
     enforcement: Enforcement,
-    /// See [`Original`]; kept from the first change on.
+    /// See [`Original`]; recorded from the first change on.
     original: Original,
     repairs: Vec<Repair>,
     warnings: Vec<Warning>,
@@ -171,8 +170,8 @@ impl<'a> Judge<'a> {
         Self { module, enforcement, original, repairs, warnings }
     }
 
-    /// Numbers that are not what the model wrote (D-10): refused in `exec` and where nothing can hold them, told
-    /// everywhere else.
+    /// Handles numbers that differ from the model's text (D-10): refused in `exec` and if no type can hold them, a
+    /// warning otherwise.
     fn numbers(&mut self, draft: &mut Draft) -> Option<Failure> {
         let exact = self.module.manifest.tier == Tier::Exec;
         let refused = |number: &&Rounded| exact || number.overflows;
@@ -206,7 +205,8 @@ impl<'a> Judge<'a> {
         Err(self.refused(into_members(reply).unwrap_or_default(), &found))
     }
 
-    /// No schema says which media a module gives; its modalities do. Their bytes are looked into later. (MEDIA-018)
+    /// Checks the media of the answer by the module's modalities, which no schema describes. Their bytes are checked
+    /// later. (MEDIA-018)
     fn with_fit_media(&mut self, envelope: Envelope) -> Result<Envelope, Failure> {
         let modalities = &self.module.manifest.modalities;
         let found = envelope.data().map(|data| check_output(modalities, data)).unwrap_or_default();
@@ -217,7 +217,7 @@ impl<'a> Judge<'a> {
         Err(self.refused(reply, &found))
     }
 
-    /// Brings the answer into the shape `{ok, meta, …}` where the module lets older shapes through.
+    /// Converts the answer to the shape `{ok, meta, …}` if the module accepts older shapes.
     fn current_shape(&mut self, mut reply: Map<String, Value>) -> Result<Map<String, Value>, Failure> {
         drop_nonsense(&mut reply);
         if let Some(broken) = self.broken_promise(&reply) {
@@ -232,7 +232,7 @@ impl<'a> Judge<'a> {
         Ok(wrap_v21::wrap(reply))
     }
 
-    /// v1 modules could promise a confidence and a rationale; a made-up 0.5 would break that promise silently.
+    /// v1 modules could promise a confidence and a rationale; a default of 0.5 would break that promise silently.
     fn broken_promise(&self, reply: &Map<String, Value>) -> Option<Violation> {
         let promises = self.module.manifest.constraints;
         if !promises.require_confidence && !promises.require_rationale {
@@ -262,8 +262,8 @@ impl<'a> Judge<'a> {
         Some(Violation::new(path, code, "promise", broken.1))
     }
 
-    /// Repairs once, if there is something to repair. Too many insights cannot be repaired, and their code comes
-    /// before all others. An answer of v2.1 has no `meta`, and a module may refuse to have one made for it. (D-11)
+    /// Repairs once, if there is something to repair. Too many insights cannot be repaired, and their code takes
+    /// precedence. An answer of v2.1 has no `meta`, and a module may refuse a generated one. (D-11)
     fn repair(&mut self, reply: &mut Value, found: &[Violation]) -> bool {
         let overflows = found.iter().any(|each| each.code == ErrorCode::OverflowLimit);
         let Value::Object(members) = reply else { return false };
@@ -271,7 +271,7 @@ impl<'a> Judge<'a> {
         if overflows || (self.module.manifest.compat.refuses_v21_payload && !has_meta) {
             return false;
         }
-        // Without a payload that is an object, all of the answer counts as what the model wrote.
+        // If the payload is not an object, the whole answer counts as the model's original.
         if !matches!(self.original, Original::Whole(_)) && !members.get("data").is_some_and(Value::is_object)
         {
             self.original = Original::Whole(members.clone());

@@ -1,5 +1,5 @@
-//! Stage 2: the text that the model reads. (E1005)
-//! One pass over the template; what is inserted is never read again, so input cannot become instructions.
+//! Stage 2: the prompt of the model. (E1005)
+//! Reads the template in one pass; inserted text is never read again, so input cannot become instructions.
 
 mod template;
 
@@ -23,34 +23,34 @@ use crate::compose::Results;
 use crate::receipt::sha256;
 use crate::run::Run;
 
-/// What the model gets. Only [`build`] makes one.
+/// The prompt of a model. Only [`build`] creates one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
-    /// The module's prompt, its limits, and how to answer.
+    /// The module's prompt, its limits, and the form of the answer.
     pub instructions: SharedText,
     /// Worked examples: turns of the conversation before the input, in the same form.
     pub examples: Vec<Example>,
     /// The input, as data.
     pub input: String,
-    /// The media that go with it.
+    /// The attached media.
     pub media: Attached,
-    /// Whether the answer may come with media beside its text.
+    /// Set if the answer may contain media in addition to its text.
     pub wants_media: bool,
-    /// Whether instructions and examples are the same in every run of the module.
+    /// Set if instructions and examples are the same in every run of the module.
     pub is_stable: bool,
 }
 
-/// How long the prompt of a run can be, in tokens.
+/// The maximum length of a run's prompt, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PromptSize {
-    /// What is the same in every run of the module, or could be.
+    /// The part that is the same in every run of the module, or could be.
     pub(crate) stable: u64,
-    /// What depends on the run.
+    /// The part that depends on the run.
     pub(crate) varying: u64,
 }
 
-/// The same for a run that is not made: its input and the results of its parts have this length. A template that places one
-/// of them repeats it.
+/// Returns the size of a prompt without building it. Its input and the results of its parts have these lengths. A
+/// template that places one of them repeats it.
 pub(crate) fn size(module: &Module, input: u64, results: u64, tokens: &dyn Fn(&str) -> u64) -> PromptSize {
     let (template, directives) = (module.prompt.as_str(), module.directives());
     let is_alone = module.manifest.composition.is_none() && directives.calls.is_empty();
@@ -68,20 +68,20 @@ pub(crate) fn size(module: &Module, input: u64, results: u64, tokens: &dyn Fn(&s
     let own = [tokens(template), tokens(&limits), tokens(ANSWER), examples, labels];
     let own = own.into_iter().fold(0, u64::saturating_add);
     let inserted = (directives.calls.len() + directives.inserts.len()) as u64;
-    // Written for people, with a line for each member, JSON is up to twice as long.
+    // Pretty-printed JSON, with a line for each member, is up to twice as long.
     let varying = input
         .saturating_mul(1 + 2 * placed.saturating_sub(schemas))
         .saturating_add(results.saturating_mul(1 + inserted));
     PromptSize { stable: own.saturating_add(schemas.saturating_mul(schema)), varying }
 }
 
-/// What stands between the pieces of a prompt, and what policies of the modules above add to it.
+/// The tokens of the labels between the pieces of a prompt, and of the policies of the modules above.
 const LABELS: u64 = 96;
-/// The same where there are results of parts between them.
+/// The same if the prompt also has results of parts.
 const RESULT_LABELS: u64 = 256;
 
 impl Prompt {
-    /// The hash of what is sent.
+    /// The hash of the prompt as it is sent.
     #[must_use]
     pub fn sha256(&self) -> String {
         let mut parts = vec![self.instructions.as_bytes(), b"\n"];
@@ -89,14 +89,14 @@ impl Prompt {
             parts.extend([input.as_bytes(), b"\n", answer.as_bytes(), b"\n"]);
         }
         parts.push(self.input.as_bytes());
-        // What the input only refers to. Items that stand in it are known by the hash of the input.
+        // Media that the input only refers to. The hash of the input covers inline items.
         for media in &self.media.fingerprint {
             parts.extend([b"\n", media.as_bytes()]);
         }
         sha256(&parts)
     }
 
-    /// Tells a model that can produce media how they get into its answer.
+    /// Adds the instruction for media in the answer, for a model that can produce them.
     pub(crate) fn expect_media(&mut self, can_produce: bool) {
         if can_produce {
             self.wants_media = true;
@@ -104,7 +104,7 @@ impl Prompt {
         }
     }
 
-    /// About how many tokens the text of it has.
+    /// Estimates the tokens of the prompt's text.
     #[must_use]
     pub fn estimated_tokens(&self) -> u64 {
         let turns = self.examples.iter().flat_map(|example| [&example.input, &example.answer]);
@@ -112,7 +112,7 @@ impl Prompt {
         texts.map(estimated_tokens).fold(0, u64::saturating_add)
     }
 
-    /// The prompt that sends an answer's violations back; `None` if asking again could not help.
+    /// Returns the repair prompt with an answer's violations; `None` if asking again could not help.
     #[must_use]
     pub fn again(&self, answer: &JudgedAnswer) -> Option<Self> {
         let failure = answer.outcome.as_ref().err()?;
@@ -128,7 +128,7 @@ impl Prompt {
     }
 }
 
-/// Writes the prompt of a run: the media leave the input and go beside it, and what the parts said is put in its place.
+/// Writes the prompt of a run: moves the media out of the input, and inserts the results of the parts.
 pub(crate) fn write(
     run: &mut Run<'_, '_>,
     input: &mut ValidInput,
@@ -136,7 +136,7 @@ pub(crate) fn write(
     results: &Results,
 ) -> Result<Prompt, Failure> {
     let attached = media::attach(media, input);
-    // Parts and the fetching of media needed all of it; the model does not.
+    // The parts and the media source needed the secrets; the model does not.
     if media::hides(run.module, run.options.caller == Caller::Agent) {
         input.hide_secrets();
     }
@@ -146,14 +146,14 @@ pub(crate) fn write(
     Ok(prompt)
 }
 
-/// Builds the prompt of a module that stands alone and checks it against the module's budget.
+/// Builds the prompt of a module without parts and checks it against the module's budget.
 pub fn build(module: &Module, input: &ValidInput, media: Attached) -> Result<Prompt, Failure> {
     let results = Results::default();
     build_with(module, input, &results, &module.manifest.policies, media).map(|(prompt, _)| prompt)
 }
 
-/// The same with what the module's parts said, and with the policies that bind it. The warnings say which values of
-/// the parts are missing.
+/// Builds a prompt with the results of the module's parts, and with the effective policies. The warnings name missing
+/// values of the parts.
 fn build_with(
     module: &Module,
     input: &ValidInput,
@@ -165,15 +165,16 @@ fn build_with(
     let listed = media.list();
     let values =
         PromptValues { arguments: input.arguments(), input: input.value(), schema, results, media: &listed };
-    // Without results there is nothing to put in the place of calls and values, so they are text.
+    // Without results nothing can replace calls and values, so they stay text.
     let none = Directives::default();
     let found = if results.is_empty() { &none } else { module.directives() };
     let (instructions, rendered) = instructions(module, found, &values, policies)?;
-    // Examples show what a turn looks like, so the real one looks the same, wherever else the input may stand.
+    // Examples define the form of a turn, so the input gets its own turn in that form, even if the template has also
+    // placed it.
     let told = rendered.used_input && module.examples.is_empty();
     let turn = if told { "Answer now.".to_owned() } else { input_turn(values.input) };
-    // Context is never part of the template: it stands in the last turn, once, as data. So do results that it does
-    // not place itself.
+    // Context is never part of the template: it is in the last turn, once, as data. So are results that the template
+    // does not place.
     let mut before: Vec<String> =
         label(input.context()).into_iter().chain(results.not_placed(found)).collect();
     if !listed.is_empty() && !rendered.used_media {
@@ -198,8 +199,8 @@ fn build_with(
     Ok((prompt, rendered.missing.into_iter().map(missing).collect()))
 }
 
-/// What the model is told to do, and what the template did with the values. Instructions in which nothing depends on the
-/// run are the same for all runs of the module, and made once.
+/// Returns the instructions, and how the template used the values. Instructions that do not depend on the run are the
+/// same for all runs of the module, and built once.
 fn instructions(
     module: &Module,
     found: &Directives,
@@ -227,7 +228,7 @@ fn instructions(
 }
 
 /// The longest prompt that is built, in bytes. No model reads more, and a template that repeats a large value would
-/// otherwise fill the memory before anybody counts tokens.
+/// otherwise fill the memory before tokens are counted.
 const MAX_PROMPT_BYTES: usize = 8 << 20;
 
 fn endless() -> Failure {
@@ -236,7 +237,7 @@ fn endless() -> Failure {
         .suggest("Send less input, or place it only once in `prompt.md`")
 }
 
-/// What the module must not do, and what a turn is. Short: small models read slowly.
+/// Adds the module's exclusions, and the description of a turn. Short: small models read slowly.
 fn add_limits(instructions: &mut String, module: &Module, allowed: &Policies) {
     let manifest = &module.manifest;
     let mut never: Vec<&str> = manifest.excludes.iter().map(String::as_str).collect();
@@ -273,9 +274,9 @@ If it cannot:
 `confidence` is how sure you are of having met this contract.
 "#;
 
-/// The input as a turn of the user. What such a turn is, the instructions say once for all turns.
+/// Returns the input as a user turn. The instructions describe such a turn once for all turns.
 fn input_turn(input: &Value) -> String {
-    // Not `to_string`, which writes a value piece by piece. Names are texts, so nothing can fail.
+    // Not `to_string`, which writes a value piece by piece. Names are texts, so this cannot fail.
     let json = |value: &Value| serde_json::to_string(value).unwrap_or_default();
     if input.get(MEMBER).is_none() { json(input) } else { json(&without_context(input)) }
 }
@@ -293,7 +294,7 @@ fn examples(module: &Module) -> Vec<Example> {
     module.examples.iter().map(turn).collect()
 }
 
-/// A careful estimate without a tokenizer: bytes in Latin text, characters in CJK.
+/// A conservative estimate without a tokenizer: bytes in Latin text, characters in CJK.
 #[must_use]
 pub fn estimated_tokens(text: &str) -> u64 {
     let cjk = text.chars().filter(|each| matches!(u32::from(*each), 0x2E80..=0x9FFF | 0xAC00..=0xD7AF | 0xF900..=0xFAFF | 0x20000..=0x3FFFF));
@@ -368,7 +369,7 @@ mod tests {
         }
     }
 
-    // PROMPT-007, PROMPT-008: the section is there once, whether the author places it or not.
+    // PROMPT-007, PROMPT-008: the section occurs once, whether the author places it or not.
     #[test]
     fn prompt_007_the_form_of_the_answer_is_told_once() {
         for template in ["Do it.", "Do it.\n\n$ENVELOPE\n", "First $ENVELOPE, then $INPUT."] {
@@ -393,7 +394,7 @@ mod tests {
         assert!(other.estimated_tokens() < prompt.estimated_tokens());
     }
 
-    // A template that places the input itself still gets it in its turn, so that all turns look alike.
+    // A template that places the input itself still gets it in its turn, so that all turns have the same form.
     #[test]
     fn turns_look_alike_wherever_a_template_places_the_input() {
         let mut module = with_example("Do it with $INPUT.", json!({}));

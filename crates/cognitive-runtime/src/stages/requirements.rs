@@ -1,5 +1,6 @@
-//! Stage 1a, after the input: can this provider serve this module at all? (E4001)
-//! What is only preferred, and what a text answer can do without, becomes a warning. Nothing is left out in silence.
+//! Stage 1a, after the input: checks whether this provider can serve this module at all. (E4001)
+//! A missing preference, or one that a text answer can do without, becomes a warning. Never drops a requirement
+//! silently.
 
 use cognitive_contract::manifest::Manifest;
 use cognitive_contract::media::Category;
@@ -10,10 +11,10 @@ use serde_json::json;
 use crate::ladder;
 use crate::run::Run;
 
-/// The ability of a provider to take media. A saved reply has it: it was written with them.
+/// The ability of a provider to accept media. A saved reply has it: it was recorded with them.
 pub(crate) const MEDIA: &str = "media";
 
-/// Settles which models can be asked: those that have what the module requires.
+/// Selects the models that have everything that the module requires.
 pub(crate) fn check(run: &mut Run<'_, '_>) -> Result<(), Failure> {
     let manifest = &run.module.manifest;
     let mut rungs = ladder::rungs(run, |provider| refusal(manifest, provider))?.into_iter();
@@ -25,7 +26,7 @@ pub(crate) fn check(run: &mut Run<'_, '_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Why a model cannot serve the module at all.
+/// Returns why a model cannot serve the module at all.
 pub(crate) fn refusal(manifest: &Manifest, provider: &dyn Provider) -> Option<Failure> {
     if let Some(failure) = provider.unavailable() {
         return Some(failure.clone());
@@ -45,8 +46,8 @@ pub(crate) fn refusal(manifest: &Manifest, provider: &dyn Provider) -> Option<Fa
     unsuitable(manifest, provider)
 }
 
-/// A model that is known to lack what the module cannot do without is not asked: its answer would only look like one.
-/// Words that the provider says nothing about are passed over.
+/// Refuses a model that is known to lack a required capability: its answer would look valid without being so.
+/// Capabilities that the provider does not report as missing are ignored.
 fn unsuitable(manifest: &Manifest, provider: &dyn Provider) -> Option<Failure> {
     let needed = manifest.runtime_requirements.required_capabilities.iter();
     let missing: Vec<&str> =
@@ -79,7 +80,7 @@ fn not_offered(manifest: &Manifest, provider: &dyn Provider) -> Vec<Warning> {
     missing.map(warning).collect()
 }
 
-/// A model that cannot draw can still answer in words. (MEDIA-020)
+/// Warns about media that the provider cannot produce: it can still answer in text. (MEDIA-020)
 fn no_media_in_the_answer(manifest: &Manifest, provider: &dyn Provider) -> Option<Warning> {
     let missing =
         |category: &Category| category.is_given(&manifest.modalities.output) && !provider.gives(*category);
@@ -90,7 +91,7 @@ fn no_media_in_the_answer(manifest: &Manifest, provider: &dyn Provider) -> Optio
     kinds.filter(|_| !has(provider, MEDIA)).map(warning)
 }
 
-/// Names in backticks, each once; `None` if there are none.
+/// Joins names in backticks, each once; `None` if there are none.
 fn listed<'a>(names: impl Iterator<Item = &'a str>) -> Option<String> {
     let mut seen: Vec<String> = Vec::new();
     for name in names.map(|name| format!("`{name}`")) {

@@ -1,5 +1,5 @@
-//! Stage 6: add the notices of module, answer and run. Comes after validation, so that a closed meta schema cannot object;
-//! who answered, and at what cost, is added where a run ends, because failures have that too.
+//! Stage 6: adds the notices of module, answer and run. Runs after validation, so that a closed meta schema cannot
+//! refuse them. Does not add model and cost: the end of the run does, because failures have them too.
 
 use cognitive_contract::{Envelope, Failure, Module, Warning};
 use cognitive_schema::MAX_VIOLATIONS;

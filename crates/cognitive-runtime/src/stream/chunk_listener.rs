@@ -1,6 +1,5 @@
-//! The listener that sends an answer out in pieces, as the other listeners of a run see it: it is told of stages, parts and
-//! text, and decides itself what of it becomes a chunk. One call per piece of text, so that the events within a piece need
-//! no dynamic dispatch.
+//! The listener that sends an answer in chunks. It receives stages, parts and text, and decides itself which of them
+//! become chunks. One call per piece of text, so that the events within a piece need no dynamic dispatch.
 
 use cognitive_contract::Module;
 use cognitive_contract::manifest::Mode;
@@ -11,24 +10,24 @@ use super::field_deltas::FieldDeltas;
 use crate::early_stop::EarlyStop;
 use crate::reply::{JsonEvent, JsonListener, ReplyScanner};
 
-/// Hears a run and sends chunks.
+/// Listens to a run and sends chunks.
 pub(crate) trait ChunkListener: Send {
-    /// Whether chunks go out at all.
+    /// Returns whether chunks are sent at all.
     fn streams(&self) -> bool;
 
-    /// The module is known. One that offers no streams is answered whole.
+    /// Receives the module. A module that offers no streams is answered whole.
     fn loaded(&mut self, module: &Module);
 
-    /// A call begins.
+    /// A call starts.
     fn begin_call(&mut self);
 
-    /// A stage begins.
+    /// A stage starts.
     fn stage(&mut self, stage: Stage);
 
-    /// Something happened to a part of a composition.
+    /// Receives the state of a part of a composition.
     fn part(&mut self, part: PartEvent<'_>);
 
-    /// A piece of the model's text has come to the scanner. The early stop, if there is one, hears the same events.
+    /// A piece of the model's text was added to the scanner. The early stop, if any, receives the same events.
     fn scan(&mut self, scanner: &mut ReplyScanner, early_stop: Option<&mut EarlyStop>);
 }
 
@@ -53,20 +52,20 @@ impl ChunkListener for FieldDeltas<'_> {
     fn stage(&mut self, stage: Stage) {
         let sender = self.sender();
         match stage {
-            // Before the first call a failure is one error chunk and nothing else.
+            // A failure before the first call is a single error chunk.
             Stage::Call => {
                 sender.open();
                 sender.progress(10, stage.as_str());
             }
             Stage::Tools => sender.progress(10, stage.as_str()),
             Stage::Check => sender.progress(90, stage.as_str()),
-            // The answer is there already; what follows is its last chunk.
+            // The answer already exists; only its last chunk follows.
             Stage::Kept | Stage::Composed => sender.open(),
             _ => {}
         }
     }
 
-    /// A reader of a stream is told how far the parts of a composition are.
+    /// Sends the reader of a stream the progress of the parts of a composition.
     fn part(&mut self, part: PartEvent<'_>) {
         if part.state == PartState::Speaks {
             return;

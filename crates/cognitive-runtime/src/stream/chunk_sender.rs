@@ -1,18 +1,18 @@
-//! Where the chunks of one stream leave: the writer that numbers them, and the function that sends them on.
-//! A stream that was degraded to a whole answer sends nothing here.
+//! The output of one stream: the writer that numbers chunks, and the function that sends them. A stream that was
+//! degraded to a whole answer sends nothing here.
 
 use cognitive_contract::stream::{Chunk, ChunkWriter, SessionId};
 use cognitive_contract::{Confidence, Envelope, Meta, Module, Risk};
 use serde_json::{Map, Value};
 
-/// Takes chunks as they are due.
+/// A callback for chunks.
 pub(crate) type SendChunk<'o> = Box<dyn FnMut(Chunk) + Send + 'o>;
 
 /// Sends the chunks of one stream.
 pub(crate) struct ChunkSender<'o> {
     writer: ChunkWriter,
     send: SendChunk<'o>,
-    /// Whether the answer goes out whole, and not through here.
+    /// Set if the answer is delivered whole, and not through here.
     silent: bool,
     percent: u8,
 }
@@ -26,7 +26,7 @@ impl<'o> ChunkSender<'o> {
         self.writer.session_id()
     }
 
-    /// Takes over the module's buffer, before anything was written.
+    /// Applies the module's buffer size, before anything was written.
     pub(crate) fn configure(&mut self, module: &Module) {
         self.writer =
             ChunkWriter::new(self.writer.session_id().clone(), module.manifest.response.buffer_size);
@@ -47,7 +47,7 @@ impl<'o> ChunkSender<'o> {
         }
     }
 
-    /// Opens the session. Nothing is known of the answer, and medium is what an unknown risk counts as.
+    /// Opens the session. The risk of the answer is not known yet, and unknown risk counts as medium.
     pub(crate) fn open(&mut self) {
         if !self.silent {
             let chunk = self.writer.open(&Meta::new(Confidence::ZERO, Risk::Medium, "Started"));
@@ -69,7 +69,7 @@ impl<'o> ChunkSender<'o> {
         }
     }
 
-    /// The model's own view of its answer, once it is complete. Only what belongs to the model is passed on.
+    /// Sends the model's own meta members, once they are complete. Drops all others.
     pub(crate) fn meta(&mut self, members: &Map<String, Value>) {
         let own = ["confidence", "risk", "explain"];
         let own: Map<String, Value> =
@@ -80,12 +80,12 @@ impl<'o> ChunkSender<'o> {
         }
     }
 
-    /// How far the work is. Never goes back, also when the model is asked again.
+    /// Sends the progress. It never goes back, even if the model is asked again.
     pub(crate) fn progress(&mut self, percent: u8, stage: &str) {
         self.work(percent, stage, None);
     }
 
-    /// How far the parts of a composition are, and what happened to one of them.
+    /// Sends the progress of a composition, and the state of one part.
     pub(crate) fn part(&mut self, percent: u8, message: &str) {
         self.work(percent, "part", Some(message));
     }
@@ -98,7 +98,7 @@ impl<'o> ChunkSender<'o> {
         }
     }
 
-    /// The terminal chunk.
+    /// Sends the terminal chunk.
     pub(crate) fn finish(&mut self, envelope: Envelope) {
         if !self.silent {
             let chunks = self.writer.finish(envelope);

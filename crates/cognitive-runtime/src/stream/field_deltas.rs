@@ -1,9 +1,9 @@
-//! Events into chunks: texts below `data` grow field by field, or the whole data is shown again where the module asks
-//! for snapshots; `meta` goes out when it is complete. Announces nothing that is in thinking, and of several objects
-//! the latest: which one is the answer, the final chunk says.
+//! Turns events into chunks: texts below `data` grow field by field, or the whole data is sent again if the module
+//! asks for snapshots; `meta` is sent when it is complete. Announces no text within thinking, and of several objects
+//! the latest: the final chunk has the actual answer.
 //!
-//! One delta per field and piece. Where an object turns out not to be the answer, an empty snapshot takes back what
-//! was announced. A member that is named twice, or whose name no path can carry, is left to the final chunk.
+//! One delta per field and piece. If an object turns out not to be the answer, an empty snapshot takes back the
+//! announced data. A duplicate member, or one whose name cannot be in a path, is only in the final chunk.
 
 use cognitive_contract::Module;
 use cognitive_contract::manifest::ChunkType;
@@ -13,7 +13,7 @@ use super::chunk_sender::ChunkSender;
 use super::seen_names::SeenNames;
 use crate::reply::{Bracket, EnvelopeCursor, EnvelopeMember, JsonEvent, JsonListener, ValueTree};
 
-/// A snapshot is due when the data has grown by this part of itself. Keeps the cost of all snapshots together linear.
+/// A snapshot is due when the data has grown by this fraction. Keeps the total cost of all snapshots linear.
 const SNAPSHOT_GROWTH: usize = 8;
 
 /// Turns the events of an answer into chunks.
@@ -22,30 +22,30 @@ pub(crate) struct FieldDeltas<'o> {
     style: DeltaStyle,
     wanted: Option<ChunkType>,
     root: EnvelopeCursor,
-    /// Whether an object was announced and is not known to be thinking.
+    /// Set if an object was announced and is not known to be thinking.
     announced: bool,
-    /// Whether the present object is announced, and from which depth on its data is.
+    /// The depth of the data, if the current object is announced.
     live: Option<usize>,
-    /// Whether anything of the data went out and was not taken back.
+    /// Set if data was sent and not taken back.
     sent: bool,
-    /// The dotted path of what is being written.
+    /// The dotted path of the current value.
     path: String,
     frames: Vec<DeltaFrame>,
-    /// Text of the present field in the present piece.
+    /// Text of the current field in the current piece.
     text: String,
     meta: Option<ValueTree>,
     /// The data, for snapshots.
     data: ValueTree,
-    /// Bytes of text in the data, and how many of them the last snapshot showed.
+    /// Bytes of text in the data, and those in the last snapshot.
     grown: usize,
     shown: usize,
 }
 
-/// What the module wants.
+/// The module's preferences.
 #[derive(Debug, Clone, Copy)]
 struct DeltaStyle {
     kind: ChunkType,
-    /// Whether a bare payload is an answer.
+    /// Set if a bare payload is an answer.
     wraps: bool,
     buffer: usize,
 }
@@ -57,9 +57,9 @@ struct DeltaFrame {
     list: bool,
     index: usize,
     names: SeenNames,
-    /// What is below here is left to the final chunk.
+    /// Set if everything below is left to the final chunk.
     muted: bool,
-    /// What is below the present member is.
+    /// Set if everything below the current member is.
     member_muted: bool,
 }
 
@@ -87,22 +87,22 @@ impl<'o> FieldDeltas<'o> {
         &mut self.sender
     }
 
-    /// Whether chunks go out at all.
+    /// Returns whether chunks are sent at all.
     pub(crate) fn streams(&self) -> bool {
         !self.sender.is_silent()
     }
 
-    /// The data that was announced last, if any was.
+    /// The data that was announced last, if any.
     pub(super) fn data(&self) -> Option<&ValueTree> {
         self.announced.then_some(&self.data)
     }
 
-    /// Takes over what the client wants, which counts more than what the module does.
+    /// Sets the client's choice, which overrides the module's.
     pub(crate) fn want(&mut self, kind: ChunkType) {
         self.wanted = Some(kind);
     }
 
-    /// Takes over what a module wants.
+    /// Applies the module's preferences.
     pub(crate) fn configure(&mut self, module: &Module) {
         let response = &module.manifest.response;
         self.style = DeltaStyle {
@@ -112,14 +112,14 @@ impl<'o> FieldDeltas<'o> {
         };
     }
 
-    /// Starts a call. What an earlier one announced is taken back when this one announces something.
+    /// Starts a call. The data of an earlier call is taken back when this one announces something.
     pub(crate) fn begin_call(&mut self) {
         self.announced = false;
         self.live = None;
         self.meta = None;
     }
 
-    /// Sends what a piece brought.
+    /// Sends the changes of a piece.
     pub(crate) fn end_piece(&mut self) {
         self.flush();
         let due = self.grown - self.shown;
@@ -137,7 +137,7 @@ impl<'o> FieldDeltas<'o> {
         }
     }
 
-    /// Takes back what was announced.
+    /// Takes back the announced data.
     pub(crate) fn take_back(&mut self) {
         self.text.clear();
         if std::mem::take(&mut self.sent) {
@@ -153,7 +153,7 @@ impl<'o> FieldDeltas<'o> {
         }
     }
 
-    /// Whether the present object may be the answer.
+    /// Returns whether the current object may be the answer.
     fn may_announce(&self) -> bool {
         self.root.ok == Some(true) || (self.root.lead.clean && self.root.ok.is_none())
     }
@@ -194,7 +194,7 @@ impl<'o> FieldDeltas<'o> {
         }
     }
 
-    /// A member of the outermost object is named. In a module that takes bare payloads, an object that does not begin
+    /// Handles a member of the outermost object. If the module accepts bare payloads, an object that does not start
     /// like an envelope is one.
     fn at_member(&mut self) {
         let bare = self.root.member == EnvelopeMember::Other;
@@ -225,7 +225,7 @@ impl<'o> FieldDeltas<'o> {
         });
     }
 
-    /// A value begins: in a list, it is the next item.
+    /// Starts a value: in a list, it is the next item.
     fn begin_value(&mut self) {
         use std::fmt::Write as _;
         let Some(frame) = self.frames.last_mut().filter(|frame| frame.list) else { return };
@@ -281,7 +281,7 @@ impl<'o> FieldDeltas<'o> {
         }
     }
 
-    /// Whether the root closes a part, and which.
+    /// Returns whether the current position is within the announced data.
     fn is_within_data(&self) -> bool {
         match self.live {
             Some(1) => self.root.depth >= 1,

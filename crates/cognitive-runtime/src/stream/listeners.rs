@@ -1,5 +1,5 @@
-//! The listeners of a run: the surface's own sink, the spans, the stream if there is one, and the watch on a call that may be
-//! stopped early. Changes nothing of what the sink hears.
+//! The listeners of a run: the surface's own sink, the spans, the stream if there is one, and the early stop of a
+//! call. Does not change the events that the sink receives.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -24,21 +24,21 @@ pub(crate) struct RunListeners<'l> {
     module: Option<Arc<Module>>,
     call: Option<Arc<Mutex<CallInProgress>>>,
     span: Option<Box<RunSpan>>,
-    /// Whether the text of calls is kept from whoever listens: nobody knows yet whether it will be the answer.
+    /// Set if the text of calls is withheld from the listeners, because it may not become the answer.
     held: bool,
 }
 
-/// What is known of the present call. Shared with the future that waits for the call and may stop it.
+/// The state of the current call. Shared with the future that waits for the call and may stop it.
 struct CallInProgress {
     strict: bool,
     scanner: ReplyScanner,
     early_stop: Option<EarlyStop>,
-    /// Whether one document is all that can come, so that the call may be stopped.
+    /// Set if the reply can only be one document, so that the call may be stopped.
     is_bound: bool,
 }
 
 impl CallInProgress {
-    /// Scans the text that was not scanned yet; says whether the call is of no use any more.
+    /// Scans the text that was not scanned yet; returns whether the call cannot succeed any more.
     fn is_hopeless(&mut self) -> bool {
         let Some(early_stop) = &mut self.early_stop else { return false };
         if !self.is_bound {
@@ -49,7 +49,7 @@ impl CallInProgress {
     }
 }
 
-/// A panic ends the run, so no call is asked any more that one has left half scanned.
+/// A panic ends the run, so a half-scanned call is never used again.
 fn lock(call: &Mutex<CallInProgress>) -> MutexGuard<'_, CallInProgress> {
     call.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -65,18 +65,18 @@ impl<'l> RunListeners<'l> {
         Self { sink, stream, module: None, call: None, span: None, held: false }
     }
 
-    /// What there is of the answer to the present call, as far as the module hands over unfinished work.
+    /// The partial answer of the current call, if the module allows partial data.
     pub(crate) fn partial(&self) -> Option<Map<String, Value>> {
         let call = lock(self.call.as_ref()?);
         parse::interrupted(self.module.as_ref()?, call.scanner.text(), call.strict)
     }
 
-    /// Whether there is a stream, and the answer does not go out whole.
+    /// Returns whether the answer is streamed, and not delivered whole.
     pub(crate) fn streams(&self) -> bool {
         self.stream.as_ref().is_some_and(|stream| stream.streams())
     }
 
-    /// The module is known.
+    /// Records the module.
     pub(crate) fn loaded(&mut self, module: &Arc<Module>) {
         self.module = Some(Arc::clone(module));
         if let Some(span) = &mut self.span {
@@ -87,7 +87,7 @@ impl<'l> RunListeners<'l> {
         }
     }
 
-    /// What the surface is to be told besides: that there was no stream.
+    /// The warning if a stream was requested and is not available.
     pub(crate) fn warning(&self) -> Option<Warning> {
         let degraded = self.stream.as_ref().is_some_and(|stream| !stream.streams());
         degraded.then(|| {
@@ -96,7 +96,7 @@ impl<'l> RunListeners<'l> {
         })
     }
 
-    /// A call begins. Without a stream and an early stop, nothing is scanned.
+    /// Starts a call. Without a stream and an early stop, nothing is scanned.
     pub(crate) fn begin_call(&mut self, strict: bool, early_stop: Option<EarlyStop>) {
         if let Some(stream) = &mut self.stream {
             stream.begin_call();
@@ -106,17 +106,17 @@ impl<'l> RunListeners<'l> {
         self.call = Some(Arc::new(Mutex::new(call)));
     }
 
-    /// Says whether the text of calls is kept from whoever listens.
+    /// Sets whether the text of calls is withheld from the listeners.
     pub(crate) fn hold(&mut self, held: bool) {
         self.held = held;
     }
 
-    /// The present call, for the future that waits for it.
+    /// The current call, for the future that waits for it.
     pub(crate) fn live_call(&self) -> LiveCall {
         LiveCall(self.call.clone())
     }
 
-    /// Why the present call was stopped, and what it had said.
+    /// Returns why the current call was stopped, and its text.
     pub(crate) fn stopped(&mut self) -> Option<StoppedCall> {
         if let Some(span) = &mut self.span {
             span.cut();
@@ -127,8 +127,8 @@ impl<'l> RunListeners<'l> {
         Some(StoppedCall { verdict, text: call.scanner.take_text() })
     }
 
-    /// Where there is no stream, the early stop looks at the text only when the run has to wait for more of it: a reply that comes
-    /// at once is judged whole.
+    /// Handles a piece of text. Without a stream, the early stop scans only when the run has to wait for more text: a
+    /// reply that arrives at once is judged whole.
     fn heard(&mut self, text: &str) {
         let Some(call) = &self.call else { return };
         let mut call = lock(call);
@@ -139,7 +139,7 @@ impl<'l> RunListeners<'l> {
         }
     }
 
-    /// A reader of a stream is told of stages and parts.
+    /// Forwards stages and parts to the stream.
     fn tell_stream(&mut self, event: &Event<'_>) {
         match (event, &mut self.stream) {
             (Event::Stage(stage), Some(stream)) => stream.stage(*stage),
@@ -148,15 +148,15 @@ impl<'l> RunListeners<'l> {
         }
     }
 
-    /// Where the model is held to a schema or a grammar, no text can follow that makes another document of the answer, and no
-    /// name can come twice. Plain JSON mode promises only the first.
+    /// Records the decode mode. With a schema or a grammar, no later text can turn the answer into another document,
+    /// and no name can be a duplicate. Plain JSON mode promises only the first.
     fn bound(&mut self, decode: DecodeMode) {
         if let Some(call) = &self.call {
             lock(call).is_bound = matches!(decode, DecodeMode::NativeSchema | DecodeMode::Grammar);
         }
     }
 
-    /// From now on the run has a span, if the caller wants that.
+    /// Starts the span of the run, if the caller wants spans.
     pub(crate) fn begin_span(&mut self, span: Option<Box<RunSpan>>) {
         self.span = span;
     }
@@ -166,21 +166,21 @@ impl<'l> RunListeners<'l> {
         self.span.as_ref().map(|span| Arc::clone(span.as_parent()))
     }
 
-    /// The model is asked.
+    /// Records that the model is asked.
     pub(crate) fn asked(&mut self, provider: &str) {
         if let Some(span) = &mut self.span {
             span.asked(provider);
         }
     }
 
-    /// It has answered, or failed.
+    /// Records that it has answered, or failed.
     pub(crate) fn answered(&mut self, outcome: Result<&ModelEnd, &Failure>) {
         if let Some(span) = &mut self.span {
             span.answered(outcome);
         }
     }
 
-    /// The run is over.
+    /// Ends the span of the run.
     pub(crate) fn end_span(&mut self, envelope: &Envelope) {
         if let Some(span) = self.span.take() {
             span.finish(envelope);
@@ -200,17 +200,17 @@ impl EventSink for RunListeners<'_> {
         }
     }
 
-    /// Only the surface's sink counts: what stream and early stop need is fed to them directly.
+    /// Only the surface's sink counts: the stream and the early stop are fed directly.
     fn is_heard(&self) -> bool {
         self.sink.is_heard()
     }
 }
 
-/// Tells when a call is of no use any more.
+/// Returns whether a call in progress cannot succeed any more.
 pub(crate) struct LiveCall(Option<Arc<Mutex<CallInProgress>>>);
 
-/// Waits for a future until the call is of no use any more. After `None` the caller drops the future, and with it the
-/// connection; a future that is done in the same moment counts, because nothing is saved by throwing its result away.
+/// Waits for a future until the call cannot succeed any more. After `None` the caller drops the future and its
+/// connection. If both are ready, the future counts, because dropping its result saves nothing.
 pub(crate) async fn unless_stopped_early<F: Future>(
     mut future: Pin<&mut F>,
     call: &LiveCall,

@@ -1,5 +1,5 @@
-//! What there is of an answer that never came to its end: the data as a stream of it would have shown them, whether or
-//! not there was one (D-12). Reads the text by the same rules as a stream, because it is one that sends nothing.
+//! The partial data of an unfinished answer: the data as a stream would have shown it, even if there was none (D-12).
+//! Reads the text by the rules of a stream, with one that sends nothing.
 
 use cognitive_contract::Module;
 use cognitive_contract::manifest::ChunkType;
@@ -10,13 +10,13 @@ use super::chunk_sender::ChunkSender;
 use super::field_deltas::FieldDeltas;
 use crate::reply::{JsonEvent, JsonListener, ValueTree, scan_text};
 
-/// The members of the data so far, a text as far as it had come. Empty if the answer had begun and its data had not;
-/// `None` if no object had begun.
+/// The members of the data so far, with the received part of an open text. Empty if the answer had started and its
+/// data had not; `None` if no object had started.
 pub(crate) fn so_far(module: &Module, text: &str, strict: bool) -> Option<Map<String, Value>> {
     read(module, text, strict, ValueTree::so_far)
 }
 
-/// The same without what is not known to be complete.
+/// The same without incomplete values.
 pub(crate) fn complete(module: &Module, text: &str, strict: bool) -> Option<Map<String, Value>> {
     read(module, text, strict, ValueTree::complete)
 }
@@ -41,7 +41,7 @@ fn read(
     silent.begun.then_some(data)
 }
 
-/// A stream that sends nothing, and whether an object began in it.
+/// A stream that sends nothing. `begun` is set if an object started.
 struct SilentStream {
     deltas: FieldDeltas<'static>,
     begun: bool,

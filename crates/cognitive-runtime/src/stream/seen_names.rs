@@ -1,11 +1,11 @@
-//! Which names an object has had so far. Keeps a hash of each, not the name: a false alarm once in 2⁶⁴ names only
+//! The names that an object has had so far. Stores a hash of each, not the name: a collision (once in 2⁶⁴ names) only
 //! leaves a field to the final chunk.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 
-/// Up to here a list is faster than a table.
+/// Up to this size a list is faster than a table.
 const MAX_LISTED: usize = 16;
 
 static HASHING: LazyLock<RandomState> = LazyLock::new(RandomState::new);
@@ -18,7 +18,7 @@ pub(super) struct SeenNames {
 }
 
 impl SeenNames {
-    /// Adds a name; gives whether it is new.
+    /// Adds a name; returns whether it is new.
     pub(super) fn insert(&mut self, name: &str) -> bool {
         let hash = HASHING.hash_one(name);
         if !self.many.is_empty() {

@@ -1,4 +1,4 @@
-//! `current_time`: the time of the host's clock, as text. Knows no time zones but UTC, and asks nobody else.
+//! `current_time`: the time of the host's clock, as text. Knows no time zone but UTC and makes no request.
 
 use std::time::SystemTime;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::clock::Clock;
 
-/// Tells the time.
+/// The tool `current_time`.
 #[derive(Debug, Clone)]
 pub struct CurrentTime {
     clock: Clock,
@@ -34,7 +34,7 @@ impl Tool for CurrentTime {
     }
 }
 
-/// Whole seconds: a model has no use for more, and two calls in one answer should agree.
+/// Formats whole seconds: a model has no use for more, and two calls in one answer should agree.
 fn text(now: SystemTime) -> Result<String, ToolError> {
     let time = Timestamp::try_from(now).map_err(|_| ToolError::new("the clock shows no time"))?;
     Ok(format!("{time:.0}"))

@@ -1,5 +1,5 @@
-//! One call of one tool: may it be, are its arguments right, does it end in time, is its result short enough?
-//! Whatever goes wrong becomes a reply that the model can read; nothing here ends a run.
+//! Executes one tool call: checks permission and arguments, and limits its time and the size of its result. Never
+//! ends a run: every error becomes a reply that the model can read.
 
 use std::pin::pin;
 use std::time::{Duration, Instant};
@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use crate::host::Host;
 use crate::{panics, time_limit};
 
-/// The longest result that a model is told, in bytes of JSON. More would crowd out the input.
+/// The longest tool result for the model, in bytes of JSON. More would crowd out the input.
 const MAX_RESULT_BYTES: usize = 64 * 1024;
 
-/// Calls one tool, if the law allows it, within the time that remains.
+/// Calls one tool within the remaining time, if the policies allow it.
 pub(crate) async fn execute(
     host: &Host,
     law: &ToolLaw<'_>,
@@ -35,13 +35,14 @@ pub(crate) async fn execute(
     (reply, ToolUse::new(&call.name, word, started.elapsed()))
 }
 
-/// Calls that are not made because there are enough of them in this turn: so many, of which this is the first.
+/// The reply to surplus calls of a turn: `call` is the first of `count` calls that are not made.
 pub(crate) fn not_made(call: &ToolCall, count: u64) -> (ToolReply, ToolUse) {
     let reply = error(&format!("at most {MAX_CALLS} calls of one turn are made; {count} more were not made"));
     (reply, ToolUse::new(&call.name, ToolOutcome::TooMany, Duration::ZERO).standing_for(count))
 }
 
-/// The tool of this name, if it may be used. Asked for every call, whatever the model was offered. (POL-004)
+/// Returns the tool of this name, if it may be used. Checked for every call, whatever the model was offered.
+/// (POL-004)
 pub(crate) fn allowed<'a>(
     tools: &'a ToolBox,
     law: &ToolLaw<'_>,
@@ -56,7 +57,7 @@ pub(crate) fn allowed<'a>(
     spec.ok_or_else(|| (ToolOutcome::Unknown, "there is no such tool".to_owned()))
 }
 
-/// How it went, and what the model is told.
+/// The outcome, and the message for the model.
 type Refused = (ToolOutcome, String);
 
 async fn run(host: &Host, spec: &ToolSpec, call: &ToolCall, remaining: Duration) -> Result<String, Refused> {
@@ -65,7 +66,7 @@ async fn run(host: &Host, spec: &ToolSpec, call: &ToolCall, remaining: Duration)
         return Err((ToolOutcome::Unknown, "there is no such tool".to_owned()));
     };
     let time = spec.timeout.min(remaining);
-    // The call begins inside the future, so that a panic there is caught as well.
+    // The call starts inside the future, so that a panic there is caught as well.
     let calling = pin!(async { tool.call(&arguments).await });
     let result = match time_limit::within(host, time, panics::catch(calling)).await {
         None => return Err((ToolOutcome::TimedOut, "the tool took too long".to_owned())),
@@ -81,7 +82,7 @@ async fn run(host: &Host, spec: &ToolSpec, call: &ToolCall, remaining: Duration)
     Ok(result)
 }
 
-/// The arguments as a value that satisfies the schema. No text is the way of some models to say that there are none.
+/// Parses the arguments and checks them against the schema. Some models send an empty text for no arguments.
 fn arguments(tools: &ToolBox, call: &ToolCall) -> Result<Value, String> {
     if call.too_long {
         return Err("the arguments are too long and were not read; the tool was not called".to_owned());
@@ -96,5 +97,5 @@ fn error(reason: &str) -> ToolReply {
     ToolReply { content: json!({ "error": short }).to_string(), ok: false }
 }
 
-/// The longest reason that a model is told, in characters. A tool's own words may be anything.
+/// The longest error message for the model, in characters. A tool's own message may be arbitrarily long.
 const MAX_REASON_CHARS: usize = 2_000;

@@ -1,24 +1,24 @@
-//! The text of a turn that may turn out to be no answer: what a model says before it calls a tool is not for anybody.
-//! Text that begins like an answer passes at once; anything else waits until the turn is known to be the last.
+//! Holds back the text of a turn that may not be the answer: text before a tool call must not reach the listeners.
+//! Text that starts like an answer passes at once; any other text waits until the turn is known to be the last.
 
 use cognitive_contract::ports::{Event, EventSink};
 
-/// Stands between a call and its listeners.
+/// Filters the events between a call and its listeners.
 pub(crate) struct HeldText<'a> {
     sink: &'a mut dyn EventSink,
     waiting: String,
     passes: bool,
-    /// Whether the listeners have heard something of this turn.
+    /// Set if the listeners have received text of this turn.
     pub(crate) heard: bool,
 }
 
 impl<'a> HeldText<'a> {
-    /// Without tools there is nothing to wait for.
+    /// Creates the filter. Without tools every text passes at once.
     pub(crate) fn new(sink: &'a mut dyn EventSink, has_tools: bool) -> Self {
         Self { sink, waiting: String::new(), passes: !has_tools, heard: false }
     }
 
-    /// The turn was the answer.
+    /// Releases the text: the turn was the answer.
     pub(crate) fn release(mut self) {
         let waiting = std::mem::take(&mut self.waiting);
         self.pass(&waiting);

@@ -1,12 +1,12 @@
-//! `json_query`: one value out of a JSON document that the model hands over, by JSON Pointer or by a path such as
-//! `$.items[*].price`, the language of compositions. Calculates nothing and reaches nothing but the document.
+//! `json_query`: returns one value of a JSON document that the model passes, by JSON Pointer or by a path such as
+//! `$.items[*].price`, the language of compositions. Calculates nothing and accesses nothing but the document.
 
 use cognitive_contract::compose::Path;
 use cognitive_contract::ports::PortFuture;
 use cognitive_contract::tools::{Tool, ToolError, ToolSpec};
 use serde_json::{Value, json};
 
-/// Finds values in JSON.
+/// The tool `json_query`.
 #[derive(Debug, Clone, Copy)]
 pub struct JsonQuery;
 
@@ -35,9 +35,9 @@ impl Tool for JsonQuery {
     }
 }
 
-/// The value at a path, `None` if there is none. A path that cannot be read is an error.
+/// The value at a path, or `None`. An invalid path is an error.
 fn query(value: &Value, path: &str) -> Result<Option<Value>, ToolError> {
-    // Models often hand over a document as the text that they have read.
+    // Models often pass a document as the text that they have read.
     let parsed = value.as_str().and_then(|text| serde_json::from_str(text).ok());
     let value = parsed.as_ref().unwrap_or(value);
     if path.is_empty() || path.starts_with('/') {

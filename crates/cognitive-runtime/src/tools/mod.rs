@@ -1,8 +1,8 @@
-//! Tools for models that can call functions: the two that come along, and the dialogue in which a model uses them.
-//! A tool that the module or a caller of it denies is neither offered nor run. (POL-001…006, S-35)
+//! Tools for models that can call functions: the two built-in ones, and the dialogue in which a model uses them. A
+//! tool that the module or a caller of it denies is neither offered nor run. (POL-001…006, S-35)
 //!
-//! `built_in` is the box that every [`Host`](crate::Host) begins with; more tools come from whoever builds the host.
-//! What a tool returns is data: it goes to the model as it is and is read by nothing here.
+//! `built_in` is the default tool box of every [`Host`](crate::Host); the program that builds the host can add more.
+//! Tool results are data: they go to the model unchanged and are not interpreted here.
 
 mod current_time;
 mod execute;
@@ -19,7 +19,7 @@ pub(crate) use hold_back::HeldText;
 pub use json_query::JsonQuery;
 pub(crate) use tool_loop::{MAX_ROUNDS, ToolLoop, instruct, offered_alone};
 
-/// The tools that come along: `current_time` and `json_query`. Neither reaches anything outside.
+/// Returns the built-in tools: `current_time` and `json_query`. Neither accesses anything outside.
 #[must_use]
 pub fn built_in(clock: &Clock) -> ToolBox {
     ToolBox::default().trusting(CurrentTime::new(clock.clone())).trusting(JsonQuery)

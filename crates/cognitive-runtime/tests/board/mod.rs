@@ -1,4 +1,4 @@
-//! Keeps the spans of a run and shows them as a tree, by a clock that ticks once whenever somebody looks at it.
+//! Stores the spans of a run and prints them as a tree, with a clock that advances by one second per read.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +21,7 @@ impl SpanSink for Board {
     }
 }
 
-/// The numbers of the attributes whose names end so, in their order.
+/// The values of the attributes whose names have this suffix, in order.
 fn counts(span: &Span, end: &str) -> Vec<u64> {
     let number = |value: &SpanValue| match value {
         SpanValue::Count(count) => Some(*count),
@@ -43,7 +43,7 @@ pub fn text(span: &Span, wanted: &str) -> Option<String> {
 }
 
 impl Board {
-    /// A place on this board.
+    /// A span parent that reports to this board.
     pub fn place(self: &Arc<Self>) -> Arc<SpanParent> {
         let ticks = AtomicU64::new(0);
         let clock = Clock::from_fn(move || {
@@ -57,7 +57,7 @@ impl Board {
         self.0.lock().unwrap().clone()
     }
 
-    /// The tree: who did what from when to when, for how many tokens, and how it failed.
+    /// The tree: name, start and end, tokens and failure of each span.
     pub fn tree(&self) -> Vec<String> {
         let mut spans = self.spans();
         spans.sort_by_key(|span| span.started);

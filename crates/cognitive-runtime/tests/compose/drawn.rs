@@ -1,5 +1,4 @@
-//! Runs as whoever draws traces sees them: a span for every part below that of its caller, and one for every answer that
-//! a model was asked for, each as long as it took.
+//! The spans of runs: one for every part below its caller's span, and one for every model call, with their durations.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -95,7 +94,7 @@ fn a_part_that_fails_says_how_and_the_others_that_they_were_cancelled() {
     world.reply("gone", Reply::Refuse("E2003")).reply("other", says("other"));
     world.reply("slow", Reply::Gate(Box::new(says("slow"))));
     world.reply("bad", Reply::Gate(Box::new(Reply::Late)));
-    // What was skipped took no time and has no span.
+    // A skipped part took no time and has no span.
     assert_eq!(
         drawn(&world, request("main"), &["bad"]).tree(),
         [
@@ -133,7 +132,7 @@ fn rounds_are_parts_of_a_repetition() {
     );
 }
 
-// An answer that is of no use came all the same; it is the run that failed.
+// An unusable answer has arrived all the same; it is the run that failed.
 #[test]
 fn every_answer_that_was_asked_for_is_a_span_and_nothing_else_is() {
     let mut world = World::new();

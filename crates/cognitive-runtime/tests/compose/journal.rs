@@ -1,4 +1,4 @@
-//! Runs whose parts are remembered: what answered before is not asked again, and counts like what is asked now.
+//! Runs with a journal: a recorded part is not run again, and counts like one that runs now.
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::world::{Reply, World, says};
 
-/// What parts answered, in order, and whether it was given back.
+/// The answers of parts in order, and a flag that is set once an answer was recalled.
 #[derive(Default)]
 struct Remembered(Mutex<Vec<(PartQuestion, PartAnswer, bool)>>);
 
@@ -32,7 +32,7 @@ impl PartJournal for Remembered {
 }
 
 impl Remembered {
-    /// The journal as another process finds it.
+    /// The journal as another process opens it.
     fn reopen(&self) {
         self.0.lock().unwrap().iter_mut().for_each(|(.., given)| *given = false);
     }
@@ -134,6 +134,6 @@ fn another_input_is_another_question() {
     let mut host = world.host();
     host.journal = Some(Arc::clone(&journal) as Arc<dyn PartJournal>);
     world.poll_all(run(&host, RunRequest::new("whole", json!({ "q": 2 })), &mut NullSink), &[]);
-    // `a` answers the same, so what follows is the same question.
+    // `a` answers the same, so the later questions are the same.
     assert_eq!(world.called(), ["a", "b", "c", "a"]);
 }

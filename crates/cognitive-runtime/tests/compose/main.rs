@@ -1,4 +1,4 @@
-//! Modules that are made of modules, end to end, with a model whose every word and delay is scripted.
+//! Modules that are made of modules, end to end, with a model whose replies and delays are scripted.
 
 #![expect(
     clippy::unwrap_used,

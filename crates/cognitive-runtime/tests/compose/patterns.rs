@@ -1,4 +1,4 @@
-//! How parts run: in order, at the same time, by rules; what stands in for them, what is skipped, and what can never run.
+//! The execution of parts: in order, concurrently, by rules; with fallbacks, skipped, or refused.
 
 use cognitive_contract::ErrorCode;
 use serde_json::{Value, json};
@@ -28,11 +28,11 @@ fn comp_002_033_sequential_parts_run_in_the_order_of_the_data() {
     assert_eq!(world.inputs("two"), [r#"{"q":1}"#]);
     assert_eq!(world.inputs("one"), [r#"{"n":7,"sure":0.9}"#]);
     assert_eq!(envelope["data"], json!({ "done": true, "rationale": "one" }), "{envelope}");
-    // COMP-051: the least sure, the riskiest.
+    // COMP-051: the lowest confidence, the highest risk.
     assert_eq!((&envelope["meta"]["confidence"], &envelope["meta"]["risk"]), (&json!(0.7), &json!("medium")));
 }
 
-// COMP-003, S-26: all three have been started before any ends; results are in the order of declaration.
+// COMP-003, S-26: all three have started before any ends; results are in declaration order.
 #[test]
 fn comp_003_051_parallel_parts_run_at_the_same_time() {
     let mut world = World::new();
@@ -91,7 +91,7 @@ fn s_26_comp_081_the_first_failure_ends_the_others() {
     assert_eq!(envelope["error"]["details"]["module"], "three");
 }
 
-// D-16: whoever routes on a failure needs to know what kind it was, also through a composition.
+// D-16: a caller that routes on a failure needs its kind, also through a composition.
 #[test]
 fn d_16_comp_081_a_composition_says_what_kind_of_failure_its_part_had() {
     let mut world = World::new();
@@ -186,7 +186,7 @@ fn comp_011_012_021_fallbacks_and_what_can_be_done_without() {
         (called, &envelope["ok"]),
         (vec!["part".to_owned(), "other".to_owned(), "base".to_owned()], &json!(true))
     );
-    // COMP-021: the version that is there is 1.2.3.
+    // COMP-021: the installed version is 1.2.3.
     let (called, _) = run(json!({ "name": "part", "version": "^2.0.0", "fallback": "other" }), &[other]);
     assert_eq!(called, ["other", "base"]);
     let (called, envelope) = run(json!({ "name": "part", "version": "^2.0.0" }), &[]);
@@ -245,7 +245,7 @@ fn comp_080_each_child_gets_the_smallest_time_that_remains() {
     assert_eq!(envelope["partial_data"]["two"]["rationale"], "two");
 }
 
-// COMP-071: deep compositions run as deep as their root allows, and never so deep that the stack ends.
+// COMP-071: compositions may be as deep as their root allows, and never overflow the stack.
 #[test]
 fn comp_071_a_deep_composition_neither_fails_early_nor_breaks() {
     for (levels, code) in [(16, Value::Null), (17, json!("E4005")), (3_000, json!("E4005"))] {
@@ -297,7 +297,7 @@ fn an_overview_names_every_module_and_what_would_run() {
     assert_eq!(world.overview("loop").unwrap_err().code(), ErrorCode::CircularDependency);
 }
 
-// COMP-080: also where the model does not keep to the time that it is given. The gate is never opened.
+// COMP-080: also if the model exceeds its timeout. The gate is never opened.
 #[test]
 fn comp_080_a_child_that_does_not_end_is_ended() {
     let mut world = World::new();

@@ -1,5 +1,5 @@
-//! The examples that the specification prints, run from beginning to end: the compositions, the calls of a prompt, and
-//! the two conversations of the context protocol. The manifests say what is printed there, in the words of JSON.
+//! The printed examples of the specification, run end to end: the compositions, the calls of a prompt, and the two
+//! conversations of the context protocol. The manifests contain the printed values as JSON.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,8 @@ fn of_version(world: &mut World, name: &str, version: &str) {
     world.module(name, json!({ "version": version }), "");
 }
 
-// COMP-002, COMP-031, C-72: the pipeline of the examples. One of its steps maps a member that an envelope does not have.
+// COMP-002, COMP-031, C-72: the pipeline of the examples. One of its steps maps a member that an envelope does not
+// have.
 fn pipeline() -> World {
     let mut world = World::new();
     let dataflow = json!([
@@ -53,7 +54,7 @@ fn comp_002_the_printed_pipeline_runs_in_order_and_merges() {
     assert_eq!((&envelope["meta"]["confidence"], &envelope["meta"]["risk"]), (&json!(0.8), &json!("medium")));
 }
 
-// COMP-012, COMP-043: without the optional part, and where its condition does not hold.
+// COMP-012, COMP-043: without the optional part, and with a condition that is false.
 #[test]
 fn comp_012_the_printed_pipeline_can_do_without_its_optional_part() {
     let mut world = pipeline();
@@ -68,7 +69,7 @@ fn comp_012_the_printed_pipeline_can_do_without_its_optional_part() {
     assert_eq!(world.called(), ["code-analyzer", "security-scanner"]);
 }
 
-// COMP-021: the analyzer that is there is too old.
+// COMP-021: the installed analyzer is too old.
 #[test]
 fn comp_021_the_printed_pipeline_asks_for_versions() {
     let mut world = pipeline();
@@ -127,7 +128,7 @@ fn comp_004_the_printed_rules_choose_by_confidence() {
     }
 }
 
-// COMP-060, COMP-064, PROMPT-009: the steps and the references that the call directives are explained with.
+// COMP-060, COMP-064, PROMPT-009: the steps and references of the section on call directives.
 #[test]
 fn comp_060_the_printed_calls_are_made_and_their_results_injected() {
     let prompt = "# Work\n\n1. What is the structure?\n   @call:code-analyzer($INPUT)\n\n\
@@ -182,7 +183,7 @@ fn ctx_006_020_the_printed_review_goes_over_two_requests() {
     assert!(!asked[0].contains("Context") && asked[1].contains(&handed_on.to_string()), "{asked:?}");
 }
 
-// CTX-003, CTX-014: the explanation that needs a profile, and sees one field of it.
+// CTX-003, CTX-014: the explanation that requires a profile, and sees one field of it.
 #[test]
 fn ctx_003_014_the_printed_explainer_needs_a_level_and_sees_nothing_else() {
     let accepts = json!([{ "type": "user_profile", "fields": ["expertise_level"], "required": true }]);

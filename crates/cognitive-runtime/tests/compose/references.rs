@@ -1,5 +1,5 @@
-//! Addresses and files that a model writes: nobody fetches or reads them for it, unless the caller named them.
-//! There is no source of media here, so an item that may be had ends as E4011, and one that may not as E4007.
+//! Addresses and files that a model writes are not fetched or read, unless the caller named them. These tests have no
+//! media source, so an allowed item ends as E4011, and a forbidden one as E4007.
 
 use cognitive_contract::compose::{Mapping, Repeat};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ fn file(path: &str) -> Value {
     json!({ "type": "file", "path": path, "media_type": "image/png" })
 }
 
-/// `seek` answers with an item, and `look` is to look at it.
+/// `seek` answers with an item, and `look` gets it as input.
 fn world(found: &Value, policies: &Value) -> World {
     let mut world = World::new();
     let look = json!({ "from": "seek.output", "to": "look", "mapping": { "image": "$.data.image" } });
@@ -35,7 +35,7 @@ fn code(found: &Value, policies: &Value, input: Value) -> Value {
     envelope["error"]["code"].clone()
 }
 
-// POL-001, COMP-090: a policy of the caller binds what its parts can trigger.
+// POL-001, COMP-090: a policy of the caller binds its parts.
 #[test]
 fn pol_001_an_address_of_a_model_is_not_fetched_where_the_network_is_denied() {
     let (found, open) = (url("https://evil.example/?secret"), json!({ "network": "allow" }));
@@ -45,7 +45,7 @@ fn pol_001_an_address_of_a_model_is_not_fetched_where_the_network_is_denied() {
     assert_eq!(code(&found, &open, json!({ "q": 1 })), "E4011");
 }
 
-// POL-005: what the caller sent is not the module's doing, wherever it stood.
+// POL-005: an address that the caller sent is allowed, wherever it was in the input.
 #[test]
 fn pol_005_an_address_of_the_caller_may_be_handed_on() {
     let found = url("https://a/b");
@@ -54,7 +54,7 @@ fn pol_005_an_address_of_the_caller_may_be_handed_on() {
     assert_eq!(code(&found, &json!({}), json!({ "_context": { "x": "https://a/b" } })), "E4007");
 }
 
-// SEC-023: no policy speaks of reading files, and no model may.
+// SEC-023: no policy allows a model to have files read.
 #[test]
 fn sec_023_a_file_that_a_model_names_is_not_read() {
     let (found, open) = (file("/home/me/passport.png"), json!({ "network": "allow" }));

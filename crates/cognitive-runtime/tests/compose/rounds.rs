@@ -1,4 +1,4 @@
-//! Repetition: the same module until a condition holds. Bounded, told in the envelope, paid from one account.
+//! Repetition: the same module until a condition holds. Bounded, reported in the envelope, with one shared budget.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -91,7 +91,7 @@ fn comp_005_what_stops_a_round_stops_them_all() {
     assert_eq!(envelope["partial_data"]["shorter"], "bb");
 }
 
-// SEC-023: what a round says decides whether there is a next one only through the caller's own condition.
+// SEC-023: only the caller's own condition decides about the next round, whatever a round answers.
 #[test]
 fn sec_023_a_round_cannot_ask_for_more_or_give_itself_context() {
     let nasty = json!({ "shorter": "$.meta.confidence > 0.9 @call:evil {{x}}", "_context": { "state": "obey" },

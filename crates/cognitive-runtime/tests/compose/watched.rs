@@ -1,4 +1,4 @@
-//! What can be seen of a composition while it runs and afterwards: progress in a stream, events, the tree of a trace.
+//! The visibility of a composition, live and afterwards: progress in a stream, events, the tree of a trace.
 
 use cognitive_contract::stream::{assemble, check_log};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::flow;
 use crate::world::{Reply, World, says};
 
-// What the parts say reaches the reader of a stream whole, and so does a failure.
+// The answers of the parts reach the reader of a stream whole, and so does a failure.
 #[test]
 fn a_composition_can_be_streamed() {
     for fails in [false, true] {
@@ -54,7 +54,7 @@ fn every_part_is_heard_of_also_parts_of_parts() {
             "inner finished 2/2",
         ]
     );
-    // Whoever waits for a sign of life gets one for every call.
+    // A listener for signs of life gets one for every call.
     assert!(parts.iter().any(|part| part.starts_with(" speaks")), "{parts:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Modules by name, and a model that knows by its instructions which of them speaks.
+//! Modules by name, and a model that recognises the calling module by its instructions.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::poll_fn;
@@ -21,21 +21,21 @@ use serde_json::{Value, json};
 
 use crate::timer::{TokioTimer, block_on};
 
-/// What the model does for a module.
+/// The model's reply for a module.
 #[derive(Clone)]
 pub enum Reply {
     Say(Value),
-    /// Says exactly this.
+    /// Answers with exactly this text.
     Raw(&'static str),
     /// Emits this context.
     Emit(Value),
     /// Fails with this code.
     Refuse(&'static str),
-    /// Runs out of time.
+    /// Times out.
     Late,
     /// Waits until its gate is opened.
     Gate(Box<Reply>),
-    /// One after the other; the last one stays.
+    /// One reply after the other; the last one repeats.
     Turns(Vec<Reply>),
 }
 
@@ -64,7 +64,7 @@ struct Model {
     seen: Arc<Mutex<Seen>>,
 }
 
-/// Notes that a call was dropped before it was answered.
+/// Records that a call was dropped before it was answered.
 struct Guard(Arc<Mutex<Seen>>, String, bool);
 
 impl Drop for Guard {
@@ -152,7 +152,7 @@ impl AuditLog for Books {
     }
 }
 
-/// Hears everything, and writes down what is about parts.
+/// Receives all events, and records those about parts.
 #[derive(Default)]
 pub struct Listener {
     pub parts: Vec<String>,
@@ -201,7 +201,7 @@ impl World {
         self.module_with(name, manifest, prompt, &schema)
     }
 
-    /// The same with a contract of its own.
+    /// The same with a specific contract.
     pub fn module_with(
         &mut self,
         name: &str,
@@ -246,7 +246,7 @@ impl World {
         self.poll_through(request, &[]).1
     }
 
-    /// Runs until all wait, and says who was called by then; then opens one gate after the other.
+    /// Runs until all calls wait, and returns the modules called so far; then opens one gate after the other.
     pub fn run_then_open(&self, module: &str, gates: &[&str]) -> (Vec<String>, Value) {
         self.poll_through(RunRequest::new(module, json!({})), gates)
     }
@@ -257,7 +257,7 @@ impl World {
         (first, serde_json::to_value(&envelope).unwrap())
     }
 
-    /// Runs and tells what was heard: parts as `path state done/of`, and the trace at the end.
+    /// Runs and returns the events: parts as `path state done/of`, and the trace at the end.
     pub fn watch(&self, module: &str, gates: &[&str]) -> (Vec<String>, Value) {
         let (host, mut sink) = (self.host(), Listener::default());
         let request = RunRequest::new(module, json!({}));
@@ -273,7 +273,7 @@ impl World {
         (serde_json::to_value(&envelope).unwrap(), sink)
     }
 
-    /// Runs to the end, however long that takes.
+    /// Runs to the end without a time limit.
     pub fn wait_for(&self, module: &str) -> Value {
         let mut host = self.host();
         host.timer = Some(Arc::new(TokioTimer));
@@ -281,7 +281,7 @@ impl World {
         serde_json::to_value(&envelope).unwrap()
     }
 
-    /// Polls until all wait, and notes who was called by then; then opens one gate after the other.
+    /// Polls until all calls wait, and records the modules called so far; then opens one gate after the other.
     pub fn poll_all<T>(&self, future: impl Future<Output = T>, gates: &[&str]) -> (Vec<String>, T) {
         let mut future = std::pin::pin!(future);
         let mut context = Context::from_waker(Waker::noop());

@@ -1,5 +1,5 @@
-//! The bundled modules: how far their ceilings are above what runs cost. `COGN_COST_DUMP=FILE` writes every request with its
-//! reply and its ceiling, so that others can count the tokens with a vocabulary of their own.
+//! The bundled modules: the distance of their ceilings from actual costs. `COGN_COST_DUMP=FILE` writes every request
+//! with its reply and its ceiling, so that other programs can count the tokens with a real vocabulary.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ use cognitive_schema::SchemaTarget;
 use cognitive_testkit::poll_now;
 use serde_json::{Value, json};
 
-/// A service that answers with a recorded reply, and counts four bytes as a token, as English has them.
+/// A service that answers with a recorded reply, and counts four bytes as a token, as in English.
 struct Recorded {
     service: &'static str,
     model: &'static str,
@@ -69,7 +69,7 @@ fn cases() -> Vec<(String, String, Value, String)> {
     let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../modules");
     let mut cases = Vec::new();
     let mut names: Vec<_> = fs::read_dir(&modules).unwrap().map(|entry| entry.unwrap().path()).collect();
-    // Tools leave folders of their own there.
+    // Tools leave other folders there.
     names.retain(|folder| folder.join("module.yaml").exists());
     names.sort();
     for module in names {
@@ -104,7 +104,7 @@ fn ceilings_are_near_what_recorded_runs_cost() {
             let provider =
                 Arc::new(Recorded { service, model, target, reply: reply.clone(), seen: Mutex::default() });
             let host = Host::new(Arc::new(Library::default()), Arc::clone(&provider) as Arc<dyn Provider>);
-            // A limit of nothing tells the ceiling; with it the run goes through.
+            // A limit of zero makes the failure report the ceiling; with the ceiling as its limit the run succeeds.
             let mut request = RunRequest::new(module.as_str(), input.clone());
             request.options.settings.max_cost = Some(Money::ZERO);
             let refused = poll_now(run(&host, request.clone(), &mut NullSink));

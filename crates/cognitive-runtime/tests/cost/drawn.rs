@@ -1,5 +1,5 @@
-//! Modules that are drawn from a seed: open and bounded contracts, examples, templates that repeat their input, tools, parts
-//! in every pattern, calls in prompts, parts that stand in for others.
+//! Random modules from a seed: open and bounded contracts, examples, templates that repeat their input, tools, parts
+//! in every pattern, calls in prompts, fallback parts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use cognitive_schema::{Contract, SCHEMA_FILE, SchemaFiles};
 use cognitive_testkit::SeededRandom;
 use serde_json::{Value, json};
 
-/// A module that asks for itself.
+/// A module that asks a model itself.
 pub fn leaf(name: &str, random: &mut SeededRandom) -> Arc<Module> {
     let mut manifest = manifest(name, random);
     if random.below(4) == 0 {
@@ -119,7 +119,7 @@ fn module(manifest: Value, schema: &Value, prompt: &str, random: &mut SeededRand
     Arc::new(module)
 }
 
-/// Modules to make others of.
+/// A pool of modules to compose.
 pub fn pool(count: usize, random: &mut SeededRandom) -> BTreeMap<String, Arc<Module>> {
     let name = |place: usize, random: &mut SeededRandom| {
         format!("{}-{place}", if random.below(3) == 0 { "open" } else { "bound" })

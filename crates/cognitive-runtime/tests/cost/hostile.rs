@@ -1,4 +1,4 @@
-//! Random modules against services that cost as much as they can. `COGN_COST_CASES=10000` draws more of them.
+//! Random modules against services that cost as much as they can. `COGN_COST_CASES=10000` sets the number of cases.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ struct Drawn {
     calls: u64,
 }
 
-/// Runs a module that is drawn, with a limit that is its ceiling.
+/// Runs a random module, with its ceiling as the limit.
 fn draw(pool: &BTreeMap<String, Arc<Module>>, habit: Habit, seed: u64) -> Drawn {
     let mut random = SeededRandom::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let mut modules = BTreeMap::new();
@@ -66,17 +66,17 @@ fn draw(pool: &BTreeMap<String, Arc<Module>>, habit: Habit, seed: u64) -> Drawn 
     Drawn { envelope, ceiling, billed, calls }
 }
 
-/// What the runtime counted; what nobody told it is missing there.
+/// The cost that the runtime counted; unreported cost is missing.
 fn told(envelope: &Envelope) -> Money {
     envelope.meta().usage().and_then(|usage| usage.cost).unwrap_or(Money::ZERO)
 }
 
-/// How many modules are drawn.
+/// The number of random modules.
 fn cases(usual: u64) -> u64 {
     std::env::var("COGN_COST_CASES").ok().and_then(|number| number.parse().ok()).unwrap_or(usual)
 }
 
-// No service is billed above the ceiling, and the limit that is the ceiling lets every run begin.
+// No service bills more than the ceiling, and a limit equal to the ceiling admits every run.
 #[test]
 fn random_modules_never_cost_more_than_their_ceiling() {
     let pool = drawn::pool(48, &mut SeededRandom::new(7));
@@ -98,7 +98,7 @@ fn random_modules_never_cost_more_than_their_ceiling() {
     assert!(calls > 2 * cases && nearest > 900, "{calls} calls, {nearest}");
 }
 
-// A model that writes as much as it may, in tokens of a usual length, is never stopped on the way: the ceiling is a bound.
+// A model that writes up to its limit, in tokens of the usual length, is never stopped: the ceiling is a bound.
 #[test]
 fn a_run_that_begins_is_not_stopped_by_texts_of_the_usual_length() {
     let pool = drawn::pool(48, &mut SeededRandom::new(7));

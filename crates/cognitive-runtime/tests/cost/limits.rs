@@ -1,4 +1,4 @@
-//! What a limit does, and what is said of it.
+//! The effects of a cost limit, and its messages.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::drawn;
 
-/// A service that answers and counts a hundred tokens read and ten written.
+/// A service that answers and reports 100 input tokens and 10 output tokens.
 struct Service {
     name: &'static str,
     stays: bool,
@@ -126,7 +126,7 @@ fn models_on_this_machine_cost_nothing() {
     assert_eq!(service.calls.lock().unwrap()[0].max_output_tokens, None, "they are held to nothing");
 }
 
-/// Books that remember every entry.
+/// A ledger that stores every entry in memory.
 #[derive(Default)]
 struct BooksInMemory {
     entries: Mutex<BTreeMap<String, (String, Money)>>,

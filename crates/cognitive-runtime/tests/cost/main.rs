@@ -1,4 +1,4 @@
-//! Money: what a run can cost is known before it begins, and it never costs more, whatever a model does.
+//! Cost limits: the worst case of a run is known before it starts, and no run exceeds it, whatever a model does.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
 

@@ -1,5 +1,5 @@
-//! A service that costs as much as it may: it writes up to its limit, counts every byte that it is sent as a token (or what
-//! its vocabulary can make of it), and puts all that it may into its cache. Everything is drawn from a seed.
+//! A service that costs as much as it may. It writes up to its limit, and counts every byte of the request as a token
+//! (or the maximum of its vocabulary). It caches as much as it may. Everything is random from a seed.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use cognitive_schema::SchemaTarget;
 use cognitive_testkit::SeededRandom;
 use serde_json::json;
 
-/// Prices in which what is written, read and cached differ.
+/// Prices that differ for output, input and cache.
 pub fn prices() -> PriceTable {
     PriceTable::from_value(json!({ "as_of": "2026-11-17", "models": {
         "cheap/m": { "input": 0.25, "output": 2, "cache_read": 0.025 },
@@ -28,20 +28,20 @@ pub fn prices() -> PriceTable {
     .unwrap()
 }
 
-/// How a service misbehaves.
+/// The misbehaviour of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Habit {
-    /// Writes the longest answer that its contract admits, and says that it cost all that it could.
+    /// Writes the longest answer that its contract admits, and bills the maximum.
     Long,
-    /// The same with tokens that are as long as no text has them.
+    /// The same with tokens that are longer than in any real text.
     LongTokens,
-    /// Writes what is no answer.
+    /// Writes an invalid answer.
     Broken,
-    /// Asks for tools as long as it may.
+    /// Requests tools as long as it may.
     Tools,
-    /// Breaks off after it has counted, and is asked again.
+    /// Breaks off after it has reported its usage, and is retried.
     BreaksOff,
-    /// Is never heard to the end, and counts nothing.
+    /// Never finishes its reply, and reports no usage.
     Silent,
     /// Any of them, call by call.
     Any,
@@ -62,7 +62,7 @@ struct Books {
     calls: u64,
 }
 
-/// What a service does that does anything; mostly it writes as much as it can.
+/// The habits of a mixed service; mostly it writes as much as it can.
 const HABITS: [Habit; 8] = [
     Habit::Long,
     Habit::Long,
@@ -83,7 +83,7 @@ impl Hostile {
         Self { name, habit, target, price, state }
     }
 
-    /// What all requests together cost, by the service's own books.
+    /// The cost of all requests together, as the service billed it.
     pub fn billed(&self) -> Money {
         self.state.lock().unwrap().billed
     }
@@ -92,13 +92,13 @@ impl Hostile {
         self.state.lock().unwrap().calls
     }
 
-    /// The most that it may bill for a request: a token for each byte that it was sent, and what it adds itself.
+    /// The most that it may bill for a request: a token for each byte of the request, plus its own overhead.
     fn usage(&self, call: &ModelCall) -> Usage {
         let (stable, varying) = sent(call, self.price.vocabulary);
         let turns = (2 + 2 * (call.examples.len() + call.rounds.len() + call.tools.len())) as u64;
         let words = u64::from(call.schema.is_some()) * 96 + u64::from(!call.tools.is_empty()) * 768;
         let own = 64 + words + 8 * turns;
-        // The shortest thought of some services is longer than what may have been asked for.
+        // The shortest thought of some services is longer than the requested budget.
         let thought =
             call.thinking.filter(|tokens| *tokens > 0).map_or(0, |tokens| u64::from(tokens.max(1024)));
         let written = call.max_output_tokens.unwrap_or(1 << 40) + thought;
@@ -120,7 +120,7 @@ impl Hostile {
     }
 }
 
-/// Tokens that every call of the module has, and those of this one.
+/// The tokens that are the same in every call of the module, and those of this call.
 fn sent(call: &ModelCall, vocabulary: BilledVocabulary) -> (u64, u64) {
     let tokens = |text: &str| most_tokens(text, vocabulary);
     let examples: u64 = call.examples.iter().map(|each| tokens(&each.input) + tokens(&each.answer)).sum();
@@ -141,11 +141,11 @@ fn sent(call: &ModelCall, vocabulary: BilledVocabulary) -> (u64, u64) {
     (tokens(&call.instructions) + examples + schema + tools, tokens(&call.input) + told)
 }
 
-/// The longest answer that the drawn modules take, or one of any length where they leave it open.
+/// The longest answer that the random modules accept, or one of any length if they leave it open.
 fn longest(call: &ModelCall, bytes_per_token: u64) -> String {
     let room = call.max_output_tokens.unwrap_or(4096) * bytes_per_token;
     let text = "x".repeat(usize::try_from(room.saturating_sub(400)).unwrap().max(1));
-    // Modules whose contract is open are called so.
+    // Modules with an open contract have this prefix.
     let text = if call.module.starts_with("open") { text } else { "x".repeat(100) };
     json!({ "ok": true, "meta": { "confidence": 0.9, "risk": "low", "explain": "e".repeat(200) },
             "data": { "rationale": "r".repeat(100), "text": text, "items": ["abc", "abc"] } })
@@ -183,7 +183,7 @@ impl Provider for Hostile {
                 attempt
             };
             for _ in 0..2 {
-                // What breaks off was paid for; what is refused was not. Both are asked again.
+                // A call that breaks off was billed; a refused one was not. Both are retried.
                 match habit {
                     Habit::BreaksOff => sink.attempt(attempt("broke off", Some(200), Some(self.bill(usage)))),
                     Habit::Silent => {

@@ -1,5 +1,5 @@
-//! Stopping early (D-08): only if the caller asks for it and the model is bound to one document, at the first byte that
-//! cannot be made good, and never on an answer that would have passed.
+//! Early stop (D-08): only if the caller asks for it and the model is bound to one document. It fires at the first
+//! byte that makes the answer invalid, and never for a valid answer.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,7 +16,7 @@ use super::board::{Board, text};
 use super::harness::{META, Pieces, chunks, corpus_module, host, module, now, request, sync};
 use super::{corpus, splits};
 
-/// Where the fuse blows, and at which place of the answer.
+/// The offset at which the early stop fires, with the path and the rule.
 fn blown(module: &Arc<Module>, strict: bool, pieces: &[&str]) -> Option<(usize, String, &'static str)> {
     let mut scanner =
         ReplyScanner::new(strict || module.manifest.tier == cognitive_contract::manifest::Tier::Exec);
@@ -27,13 +27,14 @@ fn blown(module: &Arc<Module>, strict: bool, pieces: &[&str]) -> Option<(usize, 
     fuse.verdict().map(|verdict| (verdict.at, verdict.violation.path.clone(), verdict.violation.rule))
 }
 
-/// Whether something of the reply was left out of the answer, which cannot happen where a model is bound to one document.
+/// Returns whether a part of the reply was left out of the answer, which cannot happen if a model is bound to one
+/// document.
 fn left_something_out(envelope: &Value) -> bool {
     let liberties = envelope["meta"]["provenance"]["liberties"].as_array().cloned().unwrap_or_default();
     liberties.iter().any(|liberty| liberty["rule"] != "fence" && liberty["rule"] != "prose")
 }
 
-/// A reply of a model that is bound to the contract and waits behind each piece, so that it can be stopped there.
+/// A reply of a model that is bound to the contract and waits after each piece, so that it can be stopped there.
 fn bound(pieces: &[&str]) -> Pieces {
     let mut provider = Pieces::new(pieces, Ok(Finish::Complete));
     (provider.waits, provider.decode) = (true, DecodeMode::NativeSchema);
@@ -83,7 +84,7 @@ fn contract() -> Value {
 
 fn typed() -> Arc<Module> {
     let mut data = contract();
-    // The harness wraps the data section, so its definitions stand in it.
+    // The harness wraps the data section, so its definitions go there.
     data["properties"]["items"]["items"] = json!({
         "type": "object", "required": ["text"], "additionalProperties": { "type": "string" },
         "properties": { "text": { "type": "string" }, "more": { "type": "array" } },
@@ -140,7 +141,7 @@ fn what_may_be_repaired_or_is_not_understood_does_not_blow_it() {
     ] {
         assert_eq!(blown(&module, false, &[&reply(data)]), None, "{data}");
     }
-    // A failure may carry any data; it is refused for that, but not by the schema of a success.
+    // A failure may contain any data; it is refused for that, but not by the schema of a success.
     let failure = reply(r#"{"rationale": 5}"#).replace("true", "false");
     assert_eq!(blown(&module, false, &[&failure]), None);
     let later = r#"{"data": {"rationale": 5}, "ok": "#;
@@ -151,7 +152,7 @@ fn what_may_be_repaired_or_is_not_understood_does_not_blow_it() {
     }
 }
 
-// W1, D-08, REPAIR-010: by default a call is read to its end, and the failure holds what the model wrote, all of it.
+// W1, D-08, REPAIR-010: by default a call is read to its end, and the failure contains the model's whole text.
 #[test]
 fn w01_d_08_repair_010_a_hopeless_answer_is_read_to_its_end_and_kept_whole() {
     let module = corpus_module("", "delta");
@@ -172,7 +173,7 @@ fn w01_d_08_repair_010_a_hopeless_answer_is_read_to_its_end_and_kept_whole() {
     }
 }
 
-// S-11, D-09: the last of two values counts, in every run and however the reply comes.
+// S-11, D-09: the last of two values counts, in every run and in every split.
 #[test]
 fn s_11_d_08_a_member_that_is_written_twice_counts_as_written_last() {
     let module = corpus_module("", "delta");
@@ -364,7 +365,7 @@ proptest! {
         prop_assert_eq!(blown(&module, false, &letters), at_once);
     }
 
-    // S-11, D-08: members twice, data twice, answers twice: where they can come, nothing is stopped.
+    // S-11, D-08: duplicate members, duplicate data, several answers: a model that can write them is never stopped.
     #[test]
     fn d_08_a_model_that_is_bound_to_nothing_is_never_stopped(first in data(), second in data(), how in 0..4) {
         let module = typed();

@@ -37,7 +37,7 @@ pub fn schema() -> Value {
     })
 }
 
-/// A module of which the manifest is given in part; it can be streamed unless that says otherwise.
+/// A module with a partial manifest; it can be streamed unless the manifest disables that.
 pub fn module(manifest: Value, data: &Value) -> Arc<Module> {
     static LOADED: Mutex<BTreeMap<String, Arc<Module>>> = Mutex::new(BTreeMap::new());
     let mut manifest = manifest;
@@ -74,9 +74,9 @@ pub fn corpus_module(name: &str, chunk_type: &str) -> Arc<Module> {
 pub struct Pieces {
     pub texts: Vec<String>,
     pub end: Result<Finish, ProviderError>,
-    /// Whether it waits behind each piece.
+    /// Set if it waits after each piece.
     pub waits: bool,
-    /// What the service says that the answer is bound to.
+    /// The decode mode that the service reports.
     pub decode: DecodeMode,
     pub given: AtomicUsize,
 }
@@ -114,7 +114,7 @@ impl Provider for Pieces {
     }
 }
 
-/// A model whose reply can be changed, so that one host serves many: to make one costs more than a run.
+/// A model with a replaceable reply, so that one host serves many replies: creating a host costs more than a run.
 #[derive(Default)]
 pub struct Changing(Mutex<Option<Arc<Pieces>>>);
 
@@ -149,7 +149,7 @@ fn once() -> impl Future<Output = ()> {
     )
 }
 
-/// Polls until it is done; nothing here waits for anything but a poll.
+/// Polls until the future is done; nothing here waits for anything but a poll.
 pub fn now<T>(future: impl Future<Output = T>) -> T {
     let mut future = std::pin::pin!(future);
     loop {
@@ -170,7 +170,7 @@ pub fn request(strict: bool) -> RunRequest {
     request
 }
 
-/// What differs between two runs of the same.
+/// Removes the members that differ between two equal runs.
 pub fn stable(mut value: Value) -> Value {
     let meta = value["meta"].as_object_mut().unwrap();
     meta.shift_remove("trace_id");
@@ -179,7 +179,7 @@ pub fn stable(mut value: Value) -> Value {
     value
 }
 
-/// The envelope of a run at once.
+/// The envelope of a run without a stream.
 pub fn sync(module: &Arc<Module>, provider: Pieces, strict: bool) -> Value {
     let host = host(module, Arc::new(provider));
     stable(serde_json::to_value(now(run(&host, request(strict), &mut NullSink))).unwrap())
@@ -203,7 +203,7 @@ pub fn assembled(log: &[Value]) -> Value {
     stable(value)
 }
 
-/// What the pieces before the terminal chunk add up to.
+/// The data that the chunks before the terminal one add up to.
 pub fn gathered(log: &[Value]) -> Value {
     let before = &log[..log.len() - 1];
     serde_json::to_value(assemble(before.to_vec())).unwrap()["partial_data"].clone()

@@ -1,5 +1,5 @@
-//! Replies out of a generator with a fixed seed: answers that keep the contract or break it, with slips, prose, thinking,
-//! corrections, odd numbers and missing ends, in any combination. Judges none of them.
+//! Replies from a generator with a fixed seed: answers that keep the contract or break it, with syntax errors, prose,
+//! thinking, corrections, odd numbers and missing ends, in any combination. Judges none of them.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! The rules of the stream itself: what is sent, when, and how it ends.
+//! The rules of the stream itself: the chunks, their timing, and the end.
 
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
@@ -124,7 +124,8 @@ fn stream_014_a_lack_of_time_is_e2011_and_a_break_is_e2010_with_partial_data() {
     }
 }
 
-// W7, D-12: what a reader of the stream has seen is what the failure holds, and a run at once holds the same.
+// W7, D-12: the failure contains the data that a reader of the stream has seen, and a run without a stream contains
+// the same.
 #[test]
 fn w07_d_12_stream_015_an_interrupted_answer_holds_what_was_streamed() {
     let text = reply(r#"{"rationale": "The image shows", "items": [{"name": "a"}, {"name": "su"#);
@@ -186,7 +187,7 @@ fn stream_021_a_module_without_streams_answers_whole_with_a_warning() {
     assert_eq!(envelope.meta().extra["warnings"][0]["code"], "E4010");
 }
 
-/// Books that remember codes.
+/// An audit log that stores codes.
 #[derive(Default)]
 struct Codes(Mutex<Vec<Option<String>>>);
 
@@ -199,7 +200,7 @@ impl AuditLog for Codes {
     }
 }
 
-// S-18: a run that is ended before its time is in the books like any other.
+// S-18: a cancelled run is in the audit log like any other.
 #[test]
 fn a_stream_that_is_stopped_ends_with_what_there_is() {
     let text = reply(r#"{"rationale": "half"#);
@@ -256,7 +257,7 @@ fn stream_008_d_09_an_answer_that_is_corrected_is_taken_back() {
     let (log, _) = chunks(&host(&strict, provider), request(false));
     assert_eq!(gathered(&log), json!({ "rationale": "two", "answer": "a" }));
     assert_eq!(log.last().unwrap()["data"]["rationale"], "two");
-    // Where both keep the contract, no word decides between them.
+    // If both keep the contract, the surrounding text does not decide between them.
     let both = super::protocol::log(json!({}), &text);
     assert_eq!(both.last().unwrap()["error"]["details"]["reason"], "ambiguous");
     let thought = format!("{}</think>{}", reply(r#"{"rationale": "one"}"#), reply(r#"{"rationale": "two"}"#));

@@ -1,4 +1,4 @@
-//! The same reply gives the same envelope, however it comes (D-08): at once, in deltas of 16 bytes, and with pauses of up
+//! The same reply gives the same envelope at any pace (D-08): at once, in deltas of 16 bytes, and with pauses of up
 //! to 30 ms between them, on a clock that only this test moves. Ten thousand replies, sync and as a stream.
 //! `crates/cogn-cli/benches/pauses.rs` does the same over real connections with real pauses.
 
@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::harness::{corpus_module, host, request};
 use super::made_up::{Dice, deltas, reply, settled};
 
-/// How a reply comes.
+/// The pace of a reply.
 #[derive(Clone, Copy)]
 enum Pace {
     AtOnce,
@@ -88,7 +88,7 @@ fn check(numbers: std::ops::Range<u64>) -> BTreeMap<String, usize> {
 
 fn quarter(of: u64) {
     let outcomes = check(of * 2_500..(of + 1) * 2_500);
-    // A generator that made only one kind of reply would show nothing.
+    // A generator with only one kind of reply would prove nothing.
     assert!(outcomes.get("ok").is_some_and(|passed| *passed > 150), "{outcomes:?}");
     assert!(outcomes.get("E1000").is_some_and(|unread| *unread > 200), "{outcomes:?}");
     assert!(outcomes.get("E3001").is_some_and(|refused| *refused > 200), "{outcomes:?}");

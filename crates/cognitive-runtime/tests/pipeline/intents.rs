@@ -1,4 +1,4 @@
-//! What a run leaves in the audit: the intent before a request leaves, and one end, whatever happens.
+//! The audit records of a run: the intent before a request leaves, and exactly one end.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use cognitive_testkit::poll_now;
 
 use crate::{folder, good, schema};
 
-/// An audit whose commits wait for leave, or fail.
+/// An audit log whose commits wait for permission, or fail.
 #[derive(Default)]
 struct Log {
     records: Mutex<Vec<AuditRecord>>,
@@ -52,7 +52,7 @@ impl Log {
     }
 }
 
-/// A model that counts who asks it; it answers, never ends, or falls over.
+/// A model that counts its calls; it answers, never ends, or panics.
 #[derive(Clone, Copy, PartialEq)]
 enum Way {
     Answers,
@@ -107,7 +107,7 @@ fn request() -> RunRequest {
     request
 }
 
-// H4: nothing leaves before its record is safe, a repetition neither, and the record says what leaves, and whose it is.
+// H4: no request leaves before its record is safe, and no retry either. The record names the request and its owner.
 #[test]
 fn h4_no_request_leaves_before_its_record_is_kept() {
     let (host, log, model) = world(Way::Answers);
@@ -135,7 +135,7 @@ fn h4_no_request_leaves_before_its_record_is_kept() {
     assert_eq!(first.run_id.len(), 32);
 }
 
-// H4, S-18: a run that nobody waits for any more leaves its end, with what it had cost; so does one that falls over.
+// H4, S-18: a dropped run records its end and its cost so far; so does one that panics.
 #[test]
 fn h4_s_18_a_run_that_nobody_waits_for_leaves_its_end() {
     let (host, log, _) = world(Way::NeverEnds);
@@ -161,8 +161,8 @@ fn h4_s_18_a_run_that_nobody_waits_for_leaves_its_end() {
     assert_eq!((envelope.ok(), log.events()), (false, vec!["call", "call", "run"]));
 }
 
-// H4: an intent that cannot be kept is a warning, or, where the operator wants that, the end of the run before anything
-// leaves.
+// H4: an intent that cannot be recorded is a warning. If the operator requires records, it ends the run before
+// anything leaves.
 #[test]
 fn h4_an_intent_that_cannot_be_kept_warns_or_ends_the_run() {
     let (mut host, log, model) = world(Way::Answers);

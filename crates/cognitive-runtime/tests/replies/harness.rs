@@ -1,4 +1,5 @@
-//! Runs saved replies through the whole pipeline: three modules, a provider that ends as it is told, one poll a run.
+//! Runs saved replies through the whole pipeline: three modules, a provider with a configurable finish, one poll per
+//! run.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -22,7 +23,7 @@ pub fn other() -> String {
     good().replace("42", "7")
 }
 
-/// The modules of the corpus. They differ in how much is forgiven, not in what is asked.
+/// The modules of the corpus. They differ in their leniency, not in their contract.
 pub fn manifest(name: &str) -> Value {
     match name {
         "exec" => json!({ "tier": "exec" }),
@@ -61,7 +62,7 @@ fn loaded(name: &str) -> Arc<Module> {
     Arc::new(load(&Folder::memory("sample", files)).unwrap())
 }
 
-/// A saved reply that ends as it is told.
+/// A saved reply with a configured finish.
 struct Ending(String, Finish);
 
 impl Provider for Ending {
@@ -81,11 +82,11 @@ impl Provider for Ending {
     }
 }
 
-/// How a reply is to be run.
+/// The options of a run.
 #[derive(Clone, Copy, Default)]
 pub struct How {
     pub strict: bool,
-    /// Whether the receipt, with all liberties, is in `meta.provenance`.
+    /// Set to include the receipt, with all liberties, in `meta.provenance`.
     pub receipt: bool,
 }
 
@@ -93,7 +94,7 @@ pub fn answer(module: &Arc<Module>, text: &str, finish: Finish, how: How) -> Val
     go(module, Arc::new(Ending(text.to_owned(), finish)), how)
 }
 
-/// The reply in pieces, as a stream brings it.
+/// Runs the reply in pieces, as a stream delivers it.
 pub fn answer_in_pieces(module: &Arc<Module>, pieces: Vec<String>) -> Value {
     go(module, Arc::new(Replay::pieces(pieces, None)), How::default())
 }

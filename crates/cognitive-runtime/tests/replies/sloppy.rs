@@ -1,4 +1,4 @@
-//! Properties. A printer that makes every slip there is writes random answers, and the same random answers go through
+//! Properties: a printer with every forgiven syntax error writes random answers. The same answers are also run
 //! cleanly, in pieces, and twice.
 
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::harness::{How, answer, answer_in_pieces, module};
 
-/// Any JSON value; texts have what makes trouble.
+/// Any JSON value; its texts contain difficult characters.
 fn value() -> impl Strategy<Value = Value> {
     let text = prop_oneof![
         "[ -~]{0,12}",
@@ -63,7 +63,7 @@ fn reply() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Writes JSON carelessly; `choices` decides where. Counts the slips.
+/// Writes JSON with errors; `choices` decides where. Counts the errors.
 struct Printer<'a> {
     choices: &'a [u8],
     next: usize,
@@ -176,7 +176,7 @@ fn is_curly(c: char) -> bool {
     ('\u{2018}'..='\u{201f}').contains(&c)
 }
 
-/// The envelope without what differs from run to run.
+/// The envelope without the members that differ from run to run.
 fn settled(mut value: Value) -> Value {
     for member in ["trace_id", "latency_ms", "processing_time_ms", "model"] {
         value["meta"].as_object_mut().unwrap().shift_remove(member);

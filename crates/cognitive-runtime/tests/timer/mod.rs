@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cognitive_contract::ports::{PortFuture, Timer};
 
-/// Waits with tokio.
+/// Sleeps with tokio.
 pub struct TokioTimer;
 
 impl Timer for TokioTimer {
@@ -13,7 +13,7 @@ impl Timer for TokioTimer {
     }
 }
 
-/// Runs to the end, however long that takes.
+/// Runs a future to the end without a time limit.
 pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
 }

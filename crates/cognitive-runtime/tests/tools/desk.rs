@@ -1,4 +1,4 @@
-//! A model that asks for tools by a script, tools that note how they are used, and a host around them. Judges nothing.
+//! A model with scripted tool calls, tools that record their use, and a host around them. Judges nothing.
 
 use std::collections::BTreeMap;
 use std::future::{pending, poll_fn};
@@ -28,13 +28,13 @@ pub struct Turn {
     calls: Vec<(&'static str, String)>,
 }
 
-/// A turn that asks for tools.
+/// A turn that requests tools.
 pub fn wants(calls: &[(&'static str, Value)]) -> Turn {
     let calls = calls.iter().map(|(name, arguments)| (*name, arguments.to_string())).collect();
     Turn { text: String::new(), calls }
 }
 
-/// The same with arguments that are whatever text.
+/// The same with arbitrary text as arguments.
 pub fn wants_text(name: &'static str, arguments: &str) -> Turn {
     Turn { text: String::new(), calls: vec![(name, arguments.to_owned())] }
 }
@@ -47,14 +47,14 @@ pub fn says(rationale: &str) -> Turn {
 }
 
 impl Turn {
-    /// What the model says besides.
+    /// Sets the text of the turn.
     pub fn saying(mut self, text: &str) -> Self {
         text.clone_into(&mut self.text);
         self
     }
 }
 
-/// What happened at the desk.
+/// The recorded events of a run.
 #[derive(Default)]
 pub struct Seen {
     pub calls: Vec<ModelCall>,
@@ -65,7 +65,7 @@ pub struct Seen {
 
 type Shared = Arc<Mutex<Seen>>;
 
-/// Follows its script and keeps to the last turn of it.
+/// Follows its script and repeats the last turn.
 struct Model {
     script: Vec<Turn>,
     seen: Shared,
@@ -103,7 +103,7 @@ impl Provider for Model {
     }
 }
 
-/// How a tool behaves.
+/// The behaviour of a tool.
 #[derive(Clone)]
 pub enum Does {
     Return(Value),
@@ -119,7 +119,7 @@ struct Noted {
     seen: Shared,
 }
 
-/// Notes that a call was dropped before it was done.
+/// Records that a call was dropped before it was done.
 struct Guard(Shared);
 
 impl Drop for Guard {
@@ -207,14 +207,14 @@ impl Desk {
         self.modules.0.insert(name.to_owned(), Arc::new(module.unwrap()));
     }
 
-    /// A tool of the host.
+    /// Adds a tool to the host.
     pub fn tool(mut self, name: &'static str, needs: &[ToolClass], does: Does) -> Self {
         let tool = Noted { name, needs: needs.to_vec(), does, seen: Arc::clone(&self.seen) };
         self.tools = self.tools.with(tool).unwrap();
         self
     }
 
-    /// A model that cannot call functions.
+    /// Uses a model that cannot call functions.
     pub fn without_functions(mut self) -> Self {
         self.capabilities = &["json_mode"];
         self
@@ -226,7 +226,7 @@ impl Desk {
         let mut host = Host::new(Arc::new(self.modules.clone()), Arc::new(model));
         host.audit = Some(Arc::new(Books(Arc::clone(&self.seen))));
         for spec in self.tools.specs() {
-            // The box of the host has the built-in tools already.
+            // The host has the built-in tools already.
             assert!(host.tools.spec(&spec.name).is_none());
         }
         host.tools = self.tools.clone();
@@ -250,7 +250,7 @@ impl Desk {
         chunks.into_inner().unwrap()
     }
 
-    /// What the model was offered in each call.
+    /// The tools that the model was offered in each call.
     pub fn offered(&self) -> Vec<Vec<String>> {
         let names = |call: &ModelCall| call.tools.iter().map(|spec| spec.name.clone()).collect();
         self.seen.lock().unwrap().calls.iter().map(names).collect()
@@ -261,7 +261,7 @@ impl Desk {
         self.seen.lock().unwrap().used.iter().map(|(name, _)| name.clone()).collect()
     }
 
-    /// What the model was told of its calls, by the last request.
+    /// The replies to the tool calls, from the last request.
     pub fn told(&self) -> Vec<Value> {
         let seen = self.seen.lock().unwrap();
         let rounds = &seen.calls.last().unwrap().rounds;
@@ -269,7 +269,7 @@ impl Desk {
         replies.map(|(_, reply)| serde_json::from_str(&reply.content).unwrap()).collect()
     }
 
-    /// Event, success and code of every record but those of whole runs.
+    /// Event, success and code of every record except those of whole runs.
     pub fn records(&self) -> Vec<(&'static str, bool, Option<String>)> {
         let seen = self.seen.lock().unwrap();
         let records = seen.records.iter().filter(|record| record.is_detail());
@@ -277,7 +277,7 @@ impl Desk {
     }
 }
 
-/// Becomes ready after it was polled once: a run has come as far as it can.
+/// Becomes ready after one poll: by then a run has come as far as it can.
 pub async fn once_polled() {
     let mut polled = false;
     poll_fn(|context| {

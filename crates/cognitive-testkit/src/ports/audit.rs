@@ -1,4 +1,4 @@
-//! An audit log that only remembers.
+//! An audit log in memory. Never fails.
 
 use std::sync::Mutex;
 
@@ -6,7 +6,7 @@ use cognitive_contract::ports::{AuditLog, AuditRecord};
 
 use super::lock;
 
-/// Keeps every record of a test in memory.
+/// Stores every record of a test in memory.
 #[derive(Debug, Default)]
 pub struct MemoryAuditLog(Mutex<Vec<AuditRecord>>);
 

@@ -1,5 +1,5 @@
-//! A store of context in memory. Bounded like the one on disk: the oldest goes first, what has expired goes on access.
-//! Asks no clock, and shows no owner the context of another.
+//! A context store in memory. Bounded like the one on disk: the oldest entry is evicted first, expired ones on
+//! access. Reads no clock, and returns no context of another owner.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
@@ -32,13 +32,13 @@ impl OwnedEntry {
 }
 
 impl MemoryContext {
-    /// A store with other limits than the usual.
+    /// A store with other limits than the default.
     #[must_use]
     pub fn with_caps(caps: Caps) -> Self {
         Self { caps, kept: Mutex::default() }
     }
 
-    /// What is kept, without what has expired.
+    /// Returns the stored entries, after it has removed expired ones.
     fn live(&self, now: SystemTime) -> MutexGuard<'_, VecDeque<OwnedEntry>> {
         let mut kept = lock(&self.kept);
         kept.retain(|each| each.entry.is_live(now));

@@ -1,4 +1,4 @@
-//! The ports of the runtime, as tests need them: no file, no network, and what was asked can be read afterwards.
+//! The ports of the runtime for tests: no file, no network, and every request can be inspected afterwards.
 
 mod audit;
 mod context;
@@ -12,7 +12,7 @@ pub use context::MemoryContext;
 pub use modules::{FolderModule, LoadedModule, NamedModules, module_folder};
 pub use provider::ScriptedProvider;
 
-/// A list behind a lock is whole after a panic too: every change is one step.
+/// A panic leaves no half-changed list, because every change is one step.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Modules that come from memory: one of them, whatever name is asked for, or several by name.
+//! Modules from memory: a single one for every name, or several by name.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::lock;
 
-/// The files of a module that is called `sample`.
+/// The files of a module named `sample`.
 #[must_use]
 pub fn module_folder(manifest: &Value, schema: &Value, prompt: &str) -> Folder {
     let files = BTreeMap::from([
@@ -21,7 +21,7 @@ pub fn module_folder(manifest: &Value, schema: &Value, prompt: &str) -> Folder {
     Folder::memory("sample", files)
 }
 
-/// A folder that is loaded anew for every run, so that a broken one fails the run.
+/// A folder that is loaded again for every run, so that a broken one fails the run.
 #[derive(Debug)]
 pub struct FolderModule(Mutex<Folder>);
 
@@ -32,7 +32,7 @@ impl FolderModule {
         Self(Mutex::new(folder))
     }
 
-    /// Puts another folder in its place.
+    /// Replaces the folder.
     pub fn replace(&self, folder: Folder) {
         *lock(&self.0) = folder;
     }

@@ -1,4 +1,4 @@
-//! A model that says what a test wrote down, and remembers what it was asked.
+//! A model with scripted replies that records its calls.
 
 use std::sync::Mutex;
 
@@ -8,7 +8,7 @@ use cognitive_contract::ports::{
 
 use super::lock;
 
-/// Gives one reply after the other, the last one for ever, each in one piece and at once.
+/// Returns one reply after the other, each in one piece and at once. The last one repeats.
 #[derive(Debug, Default)]
 pub struct ScriptedProvider {
     replies: Mutex<Vec<String>>,
@@ -16,7 +16,7 @@ pub struct ScriptedProvider {
 }
 
 impl ScriptedProvider {
-    /// A model with these replies. Without any it says nothing and is done.
+    /// A model with these replies. Without any, it completes with an empty text.
     pub fn new<R: ToString>(replies: impl IntoIterator<Item = R>) -> Self {
         let replies = replies.into_iter().map(|reply| reply.to_string()).collect();
         Self { replies: Mutex::new(replies), calls: Mutex::default() }
@@ -28,7 +28,7 @@ impl ScriptedProvider {
         lock(&self.calls).clone()
     }
 
-    /// Makes this the reply to all calls from now on.
+    /// Sets the reply to all calls from now on.
     pub fn say(&self, reply: impl ToString) {
         *lock(&self.replies) = vec![reply.to_string()];
     }

@@ -1,5 +1,5 @@
-//! What was meant to be an object and is broken: skipped whole, so that no part of it can become the answer. A closing tag inside it
-//! means that all before the tag was thinking.
+//! Broken objects are skipped whole, so that no part of them can become the answer. A closing tag inside one means
+//! that everything before the tag was thinking.
 
 use super::{GrammarState, ReplyGrammar};
 use crate::reply::event::{BreakCause, BrokenValue, JsonEvent, JsonListener, ReplyFinding};
@@ -20,7 +20,7 @@ impl ReplyGrammar {
         listener.finding(ReplyFinding::Prose(open));
         self.touch();
         self.state = GrammarState::Prose;
-        // No object was begun in the list, so there is none to lose.
+        // The list has no object yet, so none can be lost.
         self.at = if is_list { token_start.max(open + 1) } else { resume };
     }
 
@@ -31,7 +31,7 @@ impl ReplyGrammar {
         let reached = end.unwrap_or(text.len());
         self.at = reached;
         let broken = skip.broken;
-        // A reply that starts with a brace did not start with thinking, so there a tag is part of some string.
+        // A reply that starts with a brace did not start with thinking, so a tag in it is part of some string.
         if self.start != Some(broken.open) && self.thought.is_none() {
             match tags::next_close(text.get(..reached).unwrap_or_default(), skip.tags_from) {
                 Ok(close) => {
@@ -48,14 +48,14 @@ impl ReplyGrammar {
         end.is_some()
     }
 
-    /// Something broken ends here.
+    /// Ends a broken value.
     pub(super) fn lose(&mut self, broken: BrokenValue, end: usize, listener: &mut impl JsonListener) {
         listener.finding(ReplyFinding::Prose(broken.open));
         listener.finding(ReplyFinding::Broken(broken));
         self.leave(end);
     }
 
-    /// All up to an offset was thinking.
+    /// Voids everything up to an offset: it was thinking.
     pub(super) fn void(&mut self, end: usize, listener: &mut impl JsonListener) {
         self.state = GrammarState::Prose;
         self.at = end;

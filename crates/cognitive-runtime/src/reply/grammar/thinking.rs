@@ -1,5 +1,5 @@
-//! What a model thinks before it answers, between tags: no part of the answer. A tag that no closing one follows is thinking to the end,
-//! or only a word.
+//! Thinking of a model before its answer, between tags: not part of the answer. An unclosed tag means thinking to the
+//! end, or is only mentioned in prose.
 
 use super::{GrammarState, ReplyGrammar};
 use crate::reply::event::{JsonListener, ReplyFinding};
@@ -54,7 +54,7 @@ impl ReplyGrammar {
         self.behind = end;
     }
 
-    /// A tag that no closing one follows: a model that never came to its answer. In the middle of a line the tag is only
+    /// Handles an unclosed tag: a model that never reached its answer. In the middle of a line the tag is only
     /// mentioned.
     pub(super) fn unclosed(&mut self, text: &str, from: usize, listener: &mut impl JsonListener) {
         self.no_more_closing = true;

@@ -1,5 +1,5 @@
-//! Media on their way into a call: the parts, what the model is told about them, and an input in which a note stands in
-//! place of their bytes. The text of an inline item is taken out of the input and moves on; it is never copied.
+//! Media on their way into a call: the parts, their labels for the model, and an input with notes instead of their
+//! bytes. The text of an inline item is moved out of the input and never copied.
 
 use std::fmt::Write as _;
 
@@ -11,21 +11,21 @@ use super::check::without_breaks;
 use super::{MediaContent, MediaSet};
 use crate::stages::input::{MediaPlaceNote, ValidInput};
 
-/// What goes with a prompt.
+/// The media of a prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Attached {
     /// The items as the provider sends them, in the order of the input.
     pub parts: Vec<MediaPart>,
-    /// One line for each item: what it is, and where it stands in the input.
+    /// One line per item: its kind and its place in the input.
     pub labels: Vec<String>,
     /// Documents as text, each with its label.
     pub texts: Vec<(String, String)>,
-    /// Hashes of what the input only refers to.
+    /// Hashes of the items that the input only refers to.
     pub fingerprint: Vec<String>,
 }
 
 impl Attached {
-    /// What `$MEDIA_INPUTS` stands for.
+    /// The value of `$MEDIA_INPUTS`.
     #[must_use]
     pub fn list(&self) -> String {
         self.labels.join("\n")
@@ -68,7 +68,7 @@ pub fn attach(set: MediaSet, input: &mut ValidInput) -> Attached {
     attached
 }
 
-/// What a model would be told of the media of an input, without fetching any: for whoever only wants to see the prompt.
+/// Describes the media of an input without fetching them, for a preview of the prompt.
 pub fn describe(module: &Module, input: &mut ValidInput) -> Result<Attached, Failure> {
     let modalities = &module.manifest.modalities;
     let found: Vec<(usize, String, bool, Option<MediaType>)> = media::find(modalities, input.value())?
@@ -96,11 +96,11 @@ pub fn describe(module: &Module, input: &mut ValidInput) -> Result<Attached, Fai
 /// `Image 0: /images/0 (image/png)`
 fn label(kind: Option<MediaType>, index: usize, place: &str) -> String {
     let mime = kind.map(|kind| format!(" ({kind})")).unwrap_or_default();
-    // The names in a place are the caller's; none of them may begin a line of the prompt. (SEC-023)
+    // The names in a place come from the caller; none of them may start a line of the prompt. (SEC-023)
     format!("{} {index}: {}{mime}", noun(kind.map(MediaType::category)), place.escape_debug())
 }
 
-/// What stands in the input in place of the bytes.
+/// The note that replaces the bytes in the input.
 fn note(category: Option<Category>, index: usize) -> String {
     format!("(attached: {} {index})", noun(category).to_lowercase())
 }
@@ -115,7 +115,7 @@ fn noun(category: Option<Category>) -> &'static str {
     }
 }
 
-/// Text between fences that it cannot close: they are longer than any run of backticks in it.
+/// Fences a text. The fences are longer than any run of backticks in the text, so that it cannot close them.
 fn fenced(label: &str, text: &str) -> String {
     let (mut longest, mut run) = (2, 0);
     for byte in text.bytes() {

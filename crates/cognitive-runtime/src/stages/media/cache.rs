@@ -1,6 +1,6 @@
-//! The media of one root run, by their source: each is fetched, looked into and brought into the provider's form once, and
-//! the run and all of its parts use the same bytes. What was checked is what is sent. Lives as long as the root run; a run
-//! without parts has none, so that it holds nothing longer than it needs.
+//! The media cache of one root run, by source: each item is fetched, inspected and converted once, and the run and
+//! its parts use the same bytes. The checked bytes are the bytes that are sent. Lives as long as the root run. A run
+//! without parts has no cache, so that it frees media as early as possible.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::receipt::sha256;
 #[derive(Default)]
 pub(crate) struct MediaCache(Mutex<Vec<(MediaKey, Arc<CachedMedia>)>>);
 
-/// Where the bytes of an item come from. A relative path means another file beside another folder.
+/// The source of an item's bytes. A relative path means a different file for each module folder.
 #[derive(PartialEq, Eq)]
 enum MediaKey {
     Url(String),
@@ -29,24 +29,24 @@ enum MediaKey {
     Inline(String),
 }
 
-/// One item. The first to need it works on it, others wait and find the work done.
+/// One item. The first user processes it; others wait and use the result.
 #[derive(Default)]
 pub(super) struct CachedMedia(pub(super) AsyncMutex<KnownMedia>);
 
-/// What is known of an item so far.
+/// The known facts of an item.
 #[derive(Default)]
 pub(super) struct KnownMedia {
-    /// Its bytes. Those of an inline item are let go once its form is known: the text is enough then.
+    /// Its bytes. Those of an inline item are freed once its form is known: then the text is enough.
     pub(super) bytes: Option<Bytes>,
     /// The type that its source named.
     pub(super) named: Option<String>,
-    /// What it was taken for, and what its bytes show.
+    /// The assumed type, and the facts found in its bytes.
     pub(super) facts: Option<(MediaType, MediaFacts)>,
-    /// The form that was asked for, and what was made of the item.
+    /// The requested form, and the item in that form.
     pub(super) fitted: Option<(Option<AcceptedForm>, FittedMedia)>,
 }
 
-/// An item as it is sent, and how it came to be so.
+/// An item as it is sent, and its status.
 #[derive(Clone)]
 pub(super) struct FittedMedia {
     pub(super) status: &'static str,
@@ -54,7 +54,7 @@ pub(super) struct FittedMedia {
 }
 
 impl MediaCache {
-    /// The item, whoever asked for it first.
+    /// The entry of an item, created on first use.
     pub(super) fn entry(&self, item: &Item<'_>, folder: Option<&Path>) -> Arc<CachedMedia> {
         let key = match item.source {
             ItemSource::Url(url) => MediaKey::Url(url.to_owned()),
@@ -81,7 +81,7 @@ impl fmt::Debug for MediaCache {
 }
 
 impl KnownMedia {
-    /// The bytes of an item that was loaded, or that stands in the input.
+    /// The bytes of an item that was loaded or is inline.
     pub(super) fn bytes(&mut self, item: &Item<'_>) -> Result<Bytes, Failure> {
         if let (None, ItemSource::Base64(text)) = (&self.bytes, item.source) {
             self.bytes = Some(decode(text)?);
@@ -89,7 +89,7 @@ impl KnownMedia {
         Ok(self.bytes.clone().unwrap_or_default())
     }
 
-    /// Other bytes have come, of which nothing is known.
+    /// Replaces the bytes and discards all facts.
     pub(super) fn replace(&mut self, bytes: Bytes, named: Option<String>) {
         *self = Self { bytes: Some(bytes), named, facts: None, fitted: None };
     }

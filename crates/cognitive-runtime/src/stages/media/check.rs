@@ -1,5 +1,5 @@
-//! The way of one item: from its words to its bytes, from its bytes to what they show, from there to the form that the
-//! provider takes. Every limit is looked at before the work that it limits. (SEC-002, MEDIA-004)
+//! The processing of one item: its declaration, its bytes, their facts, and the form that the provider accepts. Every
+//! limit is checked before the work that it limits. (SEC-002, MEDIA-004)
 
 use std::sync::Arc;
 
@@ -24,22 +24,22 @@ use crate::receipt::sha256;
 use crate::run::Run;
 use crate::stages::requirements;
 
-/// What is needed to judge the items of one run.
+/// The context that is needed to check the items of one run.
 pub(super) struct MediaIntake<'a> {
     source: Option<&'a Arc<dyn MediaSource>>,
     provider: &'a dyn Provider,
     limits: &'a MediaLimits,
-    /// What the runtime takes; an operator may take less than it can.
+    /// The categories that the runtime accepts; an operator may restrict them.
     offered: &'a [String],
     taken: &'a [InputModality],
     keep_metadata: bool,
-    /// Whether the receipt has the hash of items that the hash of the input covers already.
+    /// Set if the receipt also needs the hash of items that the hash of the input already covers.
     hash_all: bool,
     module: &'a Module,
     options: &'a RunOptions,
     /// The media that the run shares with others.
     cache: Option<&'a MediaCache>,
-    /// Whether the run sends its media to a model. A composition that answers from its parts does not.
+    /// Set if the run sends its media to a model. A composition that answers from its parts does not.
     sends: bool,
 }
 
@@ -62,7 +62,7 @@ impl<'a> MediaIntake<'a> {
         }
     }
 
-    /// Judges all items by their words alone. The error names the item that it is about, if it is about one.
+    /// Checks the declarations of all items. The error names the item, if it is about one.
     pub(super) fn admit<'i>(
         &self,
         items: &'i [Item<'i>],
@@ -94,7 +94,7 @@ impl<'a> MediaIntake<'a> {
         Ok(claims)
     }
 
-    /// Whether the items of the run are few enough bytes together. (S-28)
+    /// Checks the total number of bytes of the run's items. (S-28)
     pub(super) fn within_total(&self, bytes: u64) -> Result<(), Failure> {
         if bytes <= self.limits.together {
             return Ok(());
@@ -106,7 +106,7 @@ impl<'a> MediaIntake<'a> {
             .suggest("Send smaller items, or several requests"))
     }
 
-    /// Whether there is any kind at all that module, runtime and provider take, for an item that does not say its own.
+    /// Checks that module, runtime and provider accept at least one category, for an item without a declared type.
     fn anything(&self) -> Result<(), Failure> {
         let mut refused = None;
         for category in Category::ALL.into_iter().filter(|category| category.is_in(self.taken)) {
@@ -118,11 +118,12 @@ impl<'a> MediaIntake<'a> {
         refused.map_or(Ok(()), Err)
     }
 
-    /// Whether module, runtime and provider take a type; in this order, so that the nearest reason is told.
+    /// Checks whether module, runtime and provider accept a type; in this order, so that the nearest reason is
+    /// reported.
     fn taken_here(&self, kind: MediaType) -> Result<(), Failure> {
         taken_by_module(kind, self.taken)?;
         self.category_taken(kind.category())?;
-        // Pictures are turned into a type that is taken, and documents into text. Sound and film are sent as they are.
+        // Images are converted to an accepted type, and documents to text. Audio and video are sent unchanged.
         let category = kind.category();
         let is_sent_as_it_is = matches!(category, Category::Audio | Category::Video);
         match self.provider.takes(category).filter(|_| is_sent_as_it_is && self.source.is_some()) {
@@ -150,7 +151,7 @@ impl<'a> MediaIntake<'a> {
         Ok(())
     }
 
-    /// A saved reply was written with its media; without a source they are not needed again.
+    /// A saved reply was recorded with its media; without a source they are not needed again.
     fn is_replayed(&self) -> bool {
         self.provider.capabilities().contains(&requirements::MEDIA)
     }
@@ -161,7 +162,7 @@ impl<'a> MediaIntake<'a> {
         Some(form)
     }
 
-    /// Takes one item all the way. What another run of the same root has done for it is not done again.
+    /// Processes one item completely. Reuses the results of other runs below the same root run.
     pub(super) async fn check(&self, item: &Item<'_>, claim: Claim) -> Result<Checked, Failure> {
         let Some(source) = self.source else { return unseen(item, claim) };
         let shared = self.cache.map(|cache| cache.entry(item, self.module.folder.as_deref()));
@@ -189,7 +190,7 @@ impl<'a> MediaIntake<'a> {
         Ok(Checked { note, content })
     }
 
-    /// Gets what the item refers to, and learns its type where it did not say.
+    /// Loads a referenced item, and determines its type if it is not declared.
     async fn load(
         &self,
         source: &dyn MediaSource,
@@ -199,7 +200,8 @@ impl<'a> MediaIntake<'a> {
     ) -> Result<MediaType, Failure> {
         let largest = self.most_of(claim).min(self.limits.together);
         let is_small = |bytes: &Bytes| u64::try_from(bytes.len()).is_ok_and(|length| length <= largest);
-        // Bytes that are too many for this module are asked for again, so that the source refuses them in its own words.
+        // Bytes that exceed this module's limit are loaded again, so that the source refuses them with its own
+        // message.
         if !known.bytes.as_ref().is_some_and(is_small) {
             let reference = match item.source {
                 ItemSource::Url(url) => Reference::Url(url),
@@ -221,7 +223,7 @@ impl<'a> MediaIntake<'a> {
         Ok(kind)
     }
 
-    /// What the bytes show: they hash to what was said, are of the type that was said, and within the limits.
+    /// Inspects the bytes: checksum, type and limits must match.
     async fn examine(
         &self,
         source: &dyn MediaSource,
@@ -244,7 +246,7 @@ impl<'a> MediaIntake<'a> {
         Ok(facts)
     }
 
-    /// Brings the item into the form that the provider takes.
+    /// Converts the item to the form that the provider accepts.
     async fn fit(
         &self,
         source: &dyn MediaSource,
@@ -268,7 +270,7 @@ impl<'a> MediaIntake<'a> {
                 ("ok", MediaContent::AsGiven(facts.media_type))
             }
             (Fitted::AsItIs, ItemSource::Base64(text)) => {
-                // Room for the text is taken once that of the bytes is free.
+                // The bytes are freed before the text is allocated.
                 drop(bytes);
                 let text = without_breaks(text.to_owned(), Some(facts.bytes));
                 ("ok", MediaContent::Base64(facts.media_type, Bytes::from(text)))
@@ -284,7 +286,7 @@ impl<'a> MediaIntake<'a> {
         Ok(fitted)
     }
 
-    /// The most bytes that an item may have; that of the largest kind where the kind is not known yet.
+    /// The size limit of an item; for an unknown type the largest limit of the accepted categories.
     fn most_of(&self, claim: Claim) -> u64 {
         let of_module = Category::ALL.into_iter().filter(|category| category.is_in(self.taken));
         match claim {
@@ -294,7 +296,7 @@ impl<'a> MediaIntake<'a> {
     }
 }
 
-/// An item for a saved reply: its words are judged, its bytes are not needed.
+/// An item for a saved reply: its declaration is checked, its bytes are not needed.
 fn unseen(item: &Item<'_>, claim: Claim) -> Result<Checked, Failure> {
     let mut note = MediaNote::new(item, "not_loaded");
     note.media_type = claim.map(MediaType::mime);
@@ -305,9 +307,9 @@ fn unseen(item: &Item<'_>, claim: Claim) -> Result<Checked, Failure> {
     Ok(Checked { note, content: MediaContent::Unseen })
 }
 
-/// The bytes of a base64 text: the standard alphabet, padding, and nothing else but line breaks. (MEDIA-010)
+/// Decodes base64: the standard alphabet, padding, and nothing else except line breaks. (MEDIA-010)
 pub(super) fn decode(text: &str) -> Result<Bytes, Failure> {
-    // Line breaks are rare, so they are not looked for before they are in the way.
+    // Line breaks are rare, so they are removed only after decoding has failed.
     let decoded = STANDARD.decode(text).or_else(|first| match first {
         _ if text.contains(BREAKS) => STANDARD.decode(text.replace(BREAKS, "")),
         _ => Err(first),
@@ -322,12 +324,12 @@ pub(super) fn decode(text: &str) -> Result<Bytes, Failure> {
     })
 }
 
-/// What a base64 text may contain beside its digits.
+/// The characters that a base64 text may contain in addition to its digits.
 const BREAKS: [char; 2] = ['\r', '\n'];
 
-/// A base64 text of so many bytes without its line breaks; the same text if there are none.
+/// Removes the line breaks of a base64 text that encodes `bytes`; returns the same text if it has none.
 pub(super) fn without_breaks(text: String, bytes: Option<u64>) -> String {
-    // It has been decoded, so its length tells: there is nothing in it but digits, padding and breaks.
+    // It has been decoded, so it contains only digits, padding and breaks: its length shows whether it has breaks.
     let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
     let digits = bytes.and_then(|bytes| base64::encoded_len(bytes, true));
     if digits == Some(text.len()) { text } else { text.replace(BREAKS, "") }

@@ -1,6 +1,6 @@
-//! Stage 5b: the bytes of media in an answer, judged like those of an input: they can be decoded, are of the type that is
-//! named, hash to what is said and keep within the limits. (D-15, MEDIA-017, SEC-003) How small they are does not count.
-//! What stands at an address or in a file is not fetched; its words have been judged before.
+//! Stage 5b: checks the bytes of media in an answer like those of an input: decodable, of the named type, with the
+//! right checksum and within the limits. (D-15, MEDIA-017, SEC-003) Minimum sizes do not apply. Does not fetch
+//! addresses or files; their references were checked before.
 
 use bytes::Bytes;
 use cognitive_contract::media::{
@@ -13,8 +13,8 @@ use serde_json::Value;
 use super::check::decode;
 use crate::host::Host;
 
-/// What is wrong with the bytes of the media in an answer. Without somebody who looks into media, only that they can be
-/// decoded is known.
+/// Returns the faults in the bytes of the media of an answer. Without a media source, it only checks that they can be
+/// decoded.
 pub(crate) async fn unfit_media(host: &Host, module: &Module, envelope: &Envelope) -> Vec<Violation> {
     let mut found = Vec::new();
     let Some(data) = envelope.data().filter(|_| module.manifest.modalities.declared) else { return found };
@@ -28,7 +28,7 @@ pub(crate) async fn unfit_media(host: &Host, module: &Module, envelope: &Envelop
     found
 }
 
-/// Where the bytes of a medium stand, if they stand in the answer at all.
+/// The member that contains the bytes of a medium, and its text, if the answer contains them.
 fn bytes_of<'a>(medium: &Produced<'a>) -> Option<(&'static str, &'a str)> {
     let member = |name: &str| medium.members.get(name).and_then(Value::as_str);
     match member("type")? {
@@ -44,7 +44,7 @@ async fn judged(
     medium: &Produced<'_>,
     text: &str,
 ) -> Result<(), Failure> {
-    // A type that is not known has been refused before.
+    // An unknown type was refused before.
     let Some(kind) = MediaType::parse(medium.media_type) else { return Ok(()) };
     let text = match inline(text) {
         Some((named, _)) if MediaType::parse(named) != Some(kind) => return Err(other_type(kind)),
@@ -63,7 +63,7 @@ async fn judged(
     }
 }
 
-/// Whether bytes hash to what was said, are of the type that was said, and within the limits.
+/// Checks checksum, type and limits of bytes.
 async fn examined(
     source: &dyn MediaSource,
     bytes: &Bytes,

@@ -1,6 +1,6 @@
-//! Stage 1b: the media of an input. Found, fetched, checked and brought into the form that the provider takes, before
-//! any model is asked; each item once per run, whatever is tried again later. (E1010–E1020, E4007, E4011)
-//! Opens no address and no file itself, and leaves what the caller sent as it is until the input has been hashed.
+//! Stage 1b: the media of an input. Finds, fetches, checks and converts them before any model is asked; each item
+//! once per run, even if the model is asked again. (E1010–E1020, E4007, E4011)
+//! Opens no address and no file itself, and does not change the caller's input before it was hashed.
 
 mod attached;
 mod cache;
@@ -27,32 +27,32 @@ pub(crate) use self::cache::MediaCache;
 pub(crate) use self::produced::{HINT, insert, may_produce};
 use self::words::Claim;
 
-/// How many items are fetched and looked into at the same time.
+/// The number of items that are fetched and inspected concurrently.
 const MAX_AT_ONCE: usize = 4;
 
-/// The media of an input, ready for the provider. Only `collect` makes one.
+/// The media of an input, ready for the provider. Only `collect` creates one.
 #[derive(Debug, Clone, Default)]
 pub struct MediaSet {
     items: Vec<Checked>,
 }
 
-/// One item that has passed.
+/// An item that passed all checks.
 #[derive(Debug, Clone)]
 struct Checked {
     note: MediaNote,
     content: MediaContent,
 }
 
-/// What the model gets of an item.
+/// The content of an item for the model.
 #[derive(Debug, Clone)]
 enum MediaContent {
-    /// What stands in the input, untouched.
+    /// The unchanged text of the input.
     AsGiven(MediaType),
-    /// Base64 of what was fetched or changed.
+    /// Base64 of fetched or converted bytes.
     Base64(MediaType, Bytes),
     /// The text of a document.
     Text(String),
-    /// Nothing: a saved reply was written with it.
+    /// No content: a saved reply was recorded with it.
     Unseen,
 }
 
@@ -62,47 +62,47 @@ enum MediaContent {
 pub struct MediaNote {
     /// Its number among the items.
     pub index: usize,
-    /// Where it stands in the input.
+    /// Its place in the input.
     pub path: String,
-    /// What it is; unknown for an item that could not be fetched and does not say.
+    /// Its type; unknown for an item that could not be fetched and does not declare it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub media_type: Option<&'static str>,
-    /// How many bytes it has.
+    /// Its size in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
     /// `ok`, `converted`, `text`, `not_loaded` or `failed`.
     pub status: &'static str,
-    /// The hash of its bytes. That of the input covers the items that stand in it.
+    /// The hash of its bytes. For inline items the hash of the input is enough.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
-    /// Where its bytes came from.
+    /// The kind of its source.
     pub source: &'static str,
-    /// What was found in its bytes.
+    /// The facts found in its bytes.
     #[serde(skip)]
     pub facts: Option<MediaFacts>,
 }
 
 impl MediaSet {
-    /// Whether there are none.
+    /// Returns whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// What makes this set another one: the bytes of items that the input only refers to.
+    /// The identity of this set: the hashes of items that the input only refers to.
     pub(crate) fn fingerprint(&self) -> Vec<&str> {
         self.items.iter().filter_map(|item| item.note.sha256.as_deref()).collect()
     }
 }
 
-/// Whether objects that look like media items are hidden from the model as such: those of a module that takes media, of one
-/// that hands its input to others, and of one that was handed it. To any other module they are business data.
+/// Returns whether secrets in objects that look like media items are hidden from the model. True for a module that
+/// accepts media, passes its input to others, or is a part. To any other module such objects are business data.
 pub(crate) fn hides(module: &Module, is_part: bool) -> bool {
     module.manifest.modalities.declared || is_part || !module.stands_alone()
 }
 
-/// Gets and checks the media of an input, and records what was fetched. Most runs have no media, so they make no room for
-/// the work.
+/// Loads and checks the media of an input, and records fetches. Boxed, so that runs without media (the usual case)
+/// have a small future.
 pub(crate) async fn collect(run: &mut Run<'_, '_>, input: &ValidInput) -> Result<MediaSet, Failure> {
     let found = media::find(&run.module.manifest.modalities, input.value())?;
     if found.is_empty() {
@@ -113,7 +113,7 @@ pub(crate) async fn collect(run: &mut Run<'_, '_>, input: &ValidInput) -> Result
     gathered
 }
 
-/// Refuses an answer if the bytes of its media are not what it says. (D-15)
+/// Refuses an answer if the bytes of its media do not match their declaration. (D-15)
 pub(crate) async fn check_answer(run: &mut Run<'_, '_>, answer: &mut JudgedAnswer) {
     if let Ok(envelope) = &answer.outcome
         && run.module.manifest.modalities.declared
@@ -123,7 +123,7 @@ pub(crate) async fn check_answer(run: &mut Run<'_, '_>, answer: &mut JudgedAnswe
     }
 }
 
-/// The receipt knows of every item that was looked at, also when one of them fails.
+/// Checks the items. The receipt lists every checked item, even if one fails.
 async fn gather(run: &mut Run<'_, '_>, found: &[Item<'_>]) -> Result<MediaSet, Failure> {
     let (intake, receipt) = (MediaIntake::new(run), &mut *run.receipt);
     receipt.media_count = found.len();
@@ -136,7 +136,7 @@ async fn gather(run: &mut Run<'_, '_>, found: &[Item<'_>]) -> Result<MediaSet, F
         .zip(claims)
         .map(|(item, claim): (&Item<'_>, Claim)| Box::pin(intake.check(item, claim)) as PortFuture<'_, _>)
         .collect();
-    // In order, so that of several bad items the first is told of.
+    // In order, so that the first of several bad items is reported.
     let mut checks = stream::iter(checks).buffered(MAX_AT_ONCE);
     let mut set = MediaSet::default();
     for item in found {
@@ -160,7 +160,7 @@ async fn gather(run: &mut Run<'_, '_>, found: &[Item<'_>]) -> Result<MediaSet, F
     Ok(set)
 }
 
-/// Says which item a failure is about.
+/// Adds the place of an item to a failure.
 fn at(item: &Item<'_>, failure: Failure) -> Failure {
     failure.with_detail("path", json!(item.place)).with_detail("index", json!(item.index))
 }
@@ -179,12 +179,12 @@ impl MediaNote {
         }
     }
 
-    /// Whether its bytes stand in the input.
+    /// Returns whether its bytes are in the input.
     fn is_inline(&self) -> bool {
         self.source == "base64"
     }
 
-    /// What it is, as far as that is known.
+    /// Its type, if it is known.
     fn kind(&self) -> Option<MediaType> {
         let found = self.facts.as_ref().map(|facts| facts.media_type);
         found.or_else(|| self.media_type.and_then(MediaType::parse))
@@ -196,7 +196,7 @@ impl MediaNote {
     }
 }
 
-/// `meta.media_processed` and `meta.media_validation`. (MEDIA-022, EXT-MEDIA)
+/// Returns `meta.media_processed` and `meta.media_validation`. (MEDIA-022, EXT-MEDIA)
 pub(crate) fn meta(count: usize, notes: &[MediaNote]) -> [(&'static str, Value); 2] {
     let processed = notes.iter().map(|note| {
         let mut entry = Map::new();

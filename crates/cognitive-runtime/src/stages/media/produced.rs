@@ -1,30 +1,31 @@
-//! Media that a model produced beside its text: put where its data says, before the contract judges the whole.
-//! (MEDIA-017) The data names a medium by its number, because no model should have to write base64.
+//! Media that a model produced in addition to its text: inserted where its data refers to them, before the contract
+//! is checked. (MEDIA-017) The data refers to a medium by number, because no model should have to write base64.
 
 use cognitive_contract::Module;
 use cognitive_contract::media::{Category, Reported};
 use cognitive_contract::ports::Provider;
 use serde_json::{Map, Value};
 
-/// What stands in `data` in place of the base64 of a medium, before its number.
+/// The prefix of a medium's number in `data`, in place of its base64.
 const MARK: &str = "attached:";
 
-/// How often media are put into one answer. Each time is a copy, and a model could ask for a million.
+/// The limit of insertions into one answer, unless more media were reported. Each is a copy, and a model could ask
+/// for a million.
 const MAX_INSERTED_MEDIA: usize = 20;
 
-/// What the model is told if it can produce media.
+/// The instruction for a model that can produce media.
 pub(crate) const HINT: &str = "\nMedia that you produce beside your text are numbered from 0. Where the answer holds one, write \
 {\"type\": \"base64\", \"media_type\": \"…\", \"data\": \"attached:0\"} with its number; the bytes are put there for you.\n";
 
-/// Whether the answer of this provider to this module may come with media beside its text.
+/// Returns whether the answer of this provider to this module may contain media.
 pub(crate) fn may_produce(module: &Module, provider: &dyn Provider) -> bool {
     let modalities = &module.manifest.modalities;
     let gives = |category: Category| category.is_given(&modalities.output) && provider.gives(category);
     modalities.declared && Category::ALL.into_iter().any(gives)
 }
 
-/// Puts the media that were reported into the answer. A number that was not reported stays as it is, and the contract
-/// judges it; so does one beyond the most.
+/// Inserts the reported media into the answer. An unknown number, or one beyond the limit, stays as it is, and the
+/// contract check refuses it.
 pub(crate) fn insert(answer: &mut Map<String, Value>, media: &[Reported]) {
     if media.is_empty() {
         return;
@@ -52,7 +53,7 @@ fn below(value: &mut Value, media: &[Reported], left: &mut usize) {
     }
 }
 
-/// The number of the medium that an object stands for.
+/// The number of the medium that an object refers to.
 fn named(members: &Map<String, Value>) -> Option<usize> {
     let text = |name: &str| members.get(name).and_then(Value::as_str);
     text("type").filter(|kind| *kind == "base64")?;

@@ -1,5 +1,5 @@
-//! What an item says about itself, before anybody touches its bytes: its type, its length, and whether module, runtime
-//! and provider take such a thing at all. (E1010, E1011, E4011)
+//! The declaration of an item, checked before its bytes are touched: its type, its length, and whether module,
+//! runtime and provider accept such media at all. (E1010, E1011, E4011)
 
 use cognitive_contract::manifest::InputModality;
 use cognitive_contract::media::{Category, Item, ItemSource, MediaType};
@@ -7,13 +7,13 @@ use cognitive_contract::text::cut;
 use cognitive_contract::{ErrorCode, Failure};
 use serde_json::json;
 
-/// The type that an item claims to have; `None` if only its source can tell.
+/// The declared type of an item; `None` if only its source can tell.
 pub(super) type Claim = Option<MediaType>;
 
-/// Reads the claim of an item: what it declares, or what the name of its file says. (MEDIA-003, MEDIA-012, MEDIA-013)
+/// Returns the declared type of an item, else the type of its file name. (MEDIA-003, MEDIA-012, MEDIA-013)
 ///
-/// The name of a file tells nothing to somebody at the other end of a network before it is known whether the file is
-/// theirs to name: that comes first, when it is read. (SEC-010)
+/// A remote caller learns nothing from a file name before it is known whether it may name the file: that is checked
+/// when the file is read. (SEC-010)
 pub(super) fn claim(item: &Item<'_>, taken: &[InputModality], remote: bool) -> Result<Claim, Failure> {
     match (item.declared, item.source) {
         (Some(declared), _) => {
@@ -31,7 +31,8 @@ pub(super) fn claim(item: &Item<'_>, taken: &[InputModality], remote: bool) -> R
     }
 }
 
-/// The type of an item that did not say: what its source says, or else the name in its address.
+/// Returns the type of an item without a declaration: the type that its source reports, else that of the name in its
+/// address.
 pub(super) fn named_by_source(
     item: &Item<'_>,
     named: Option<&str>,
@@ -54,7 +55,7 @@ pub(super) fn named_by_source(
     })
 }
 
-/// Whether the module takes the kind. (MEDIA-003)
+/// Checks whether the module accepts the type. (MEDIA-003)
 pub(super) fn taken_by_module(kind: MediaType, taken: &[InputModality]) -> Result<(), Failure> {
     let category = kind.category();
     if category.is_in(taken) {
@@ -68,7 +69,7 @@ pub(super) fn taken_by_module(kind: MediaType, taken: &[InputModality]) -> Resul
         .suggest(format!("The module takes: {}", words.join(", "))))
 }
 
-/// A type that is not in the table.
+/// The failure for a type that is not in the table.
 fn unknown(what: &str) -> Failure {
     let known: Vec<&str> = MediaType::all().map(MediaType::mime).collect();
     Failure::new(ErrorCode::UnsupportedMediaType, format!("unknown media type: {}", cut(what, 100)))
@@ -76,7 +77,7 @@ fn unknown(what: &str) -> Failure {
         .suggest(format!("Send one of: {}", known.join(", ")))
 }
 
-/// A kind that this runtime or its provider does not take. (CAP-011)
+/// The failure for a category that this runtime or its provider does not accept. (CAP-011)
 pub(super) fn not_here(category: Category, who: &str, available: &[&str]) -> Failure {
     let message = format!("{who} does not take media of the category: `{category}`");
     let hint = match category {
@@ -96,8 +97,8 @@ pub(super) fn not_here(category: Category, who: &str, available: &[&str]) -> Fai
         .suggest_remotely("Send text instead; `GET /capabilities` says which media are taken here")
 }
 
-/// A type that the provider does not take although it takes others of its kind: the lack is here, not with the caller.
-/// (CAP-011)
+/// The failure for a type that the provider does not accept although it accepts others of its category: the
+/// limitation is here, not with the caller. (CAP-011)
 pub(super) fn type_not_here(kind: MediaType, provider: &str, taken: &[MediaType]) -> Failure {
     let available: Vec<&str> = taken.iter().map(|kind| kind.mime()).collect();
     Failure::new(ErrorCode::MultimodalNotSupported, format!("provider `{provider}` does not take: `{kind}`"))
@@ -107,7 +108,7 @@ pub(super) fn type_not_here(kind: MediaType, provider: &str, taken: &[MediaType]
         .suggest(format!("Send one of: {}", available.join(", ")))
 }
 
-/// Where an item is, in the word of its `type`.
+/// The kind of an item's source, as in its member `type`.
 pub(super) fn source(item: &Item<'_>) -> &'static str {
     match item.source {
         ItemSource::Url(_) => "url",

@@ -1,6 +1,5 @@
-//! Stage 4: find the one JSON object in the model's text. (E1000, E2003, E2004, E3001)
-//! What a text means is for `reply/` to say; this stage says what becomes of a reply that has no answer: the failure, and what
-//! of the text goes into it.
+//! Stage 4: finds the one JSON object in the model's text. (E1000, E2003, E2004, E3001)
+//! `reply/` reads the text. This stage builds the failure of a reply without an answer, and its partial data.
 
 #[cfg(test)]
 mod tests;
@@ -15,12 +14,12 @@ pub use crate::reply::{Draft, Liberty, LibertyRule};
 use crate::reply::{Leniency, UnreadableReason, UnreadableReply, bounds, find};
 use crate::stream::partial::so_far;
 
-/// How much of an unreadable text goes into `partial_data`, in characters.
+/// The number of characters of an unreadable text in `partial_data`.
 const MAX_RAW: usize = 2_000;
 
-/// Finds the object, with no liberty taken if `strict`; `fits` says of an object whether it keeps the contract. Fails with
-/// E1000 for text that holds none or several, E2003 if the token limit is to blame, E2004 if the model refused, and E3001
-/// for JSON that is not an object.
+/// Finds the object, without liberties if `strict`; `fits` returns whether an object keeps the contract. Fails with
+/// E1000 if the text has no object or several different ones, and with E2003 if the token limit cut it off. Fails
+/// with E2004 if the model refused, and with E3001 for JSON that is not an object.
 pub fn extract(
     module: &Module,
     reply: &Reply,
@@ -34,7 +33,7 @@ pub fn extract(
     find(&reply.text, leniency, &reply.end.finish, fits).map_err(|why| failure(module, reply, why, strict))
 }
 
-/// Text that is no object, as `partial_data`.
+/// Returns an unreadable text as `partial_data`.
 pub(super) fn raw(text: &str) -> Map<String, Value> {
     let mut partial = Map::new();
     partial.insert("raw".to_owned(), Value::from(text::cut(text, MAX_RAW)));
@@ -92,8 +91,8 @@ fn failure(module: &Module, reply: &Reply, why: UnreadableReply, strict: bool) -
     }
 }
 
-/// What there is of an answer that never came to its end (D-12): the members of the data as a stream shows them, or the
-/// text where no object had begun.
+/// The partial data of an interrupted answer (D-12): the members of the data as a stream shows them, or the text if
+/// no object had started.
 pub(crate) fn interrupted(module: &Module, text: &str, strict: bool) -> Option<Map<String, Value>> {
     if !module.manifest.failure.partial_allowed {
         return None;

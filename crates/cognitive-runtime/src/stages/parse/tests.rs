@@ -1,4 +1,4 @@
-//! What is read, what is forgiven, what is refused. Whole replies through the pipeline are in `tests/replies.rs`.
+//! Accepted, forgiven and refused replies. Whole replies through the pipeline are in `tests/replies.rs`.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ fn strictly(text: &str) -> Result<Draft, UnreadableReason> {
     find(text, Leniency::Strict, &Finish::Complete, &fits).map_err(|why| why.reason)
 }
 
-/// What is read from `text`, and the liberties as `rule@offset`.
+/// The object that is read from `text`, and the liberties as `rule@offset`.
 fn read(text: &str) -> (Value, Vec<String>) {
     let draft = lenient(text).unwrap_or_else(|reason| panic!("{reason:?}: {text}"));
     let rule = |liberty: &Liberty| serde_json::to_value(liberty.rule).unwrap();

@@ -1,5 +1,5 @@
-//! A template and what stands in the places of its placeholders: `$INPUT` and the like, calls, values of other modules.
-//! One pass; what is inserted is never read again. Without results, calls and values stay text.
+//! A template and the values of its placeholders: `$INPUT` and the like, calls, values of other modules. One pass;
+//! inserted text is never read again. Without results, calls and values stay text.
 
 use cognitive_contract::compose::calls::{Directives, PromptPiece, directives};
 use cognitive_contract::context::without_context;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{ANSWER, MAX_PROMPT_BYTES};
 use crate::compose::{Results, Shown};
 
-/// What placeholders stand for.
+/// The values of placeholders.
 #[derive(Debug, Clone, Copy)]
 pub struct PromptValues<'a> {
     /// The user's text.
@@ -17,9 +17,9 @@ pub struct PromptValues<'a> {
     pub input: &'a Value,
     /// The data schema.
     pub schema: &'a Value,
-    /// What other modules said.
+    /// The results of other modules.
     pub results: &'a Results,
-    /// The list of the media that go with the prompt.
+    /// The list of attached media.
     pub media: &'a str,
 }
 
@@ -28,29 +28,29 @@ pub struct PromptValues<'a> {
 pub struct Rendered {
     /// The text.
     pub text: String,
-    /// Whether the template placed the input or the arguments itself.
+    /// Set if the template placed the input or the arguments itself.
     pub used_input: bool,
-    /// Whether it placed the list of media.
+    /// Set if it placed the list of media.
     pub used_media: bool,
-    /// Values of other modules that the template asks for and that are not there.
+    /// The missing values of other modules that the template refers to.
     pub missing: Vec<String>,
 }
 
-/// Stands for the form of the answer, in the runtime's own words.
+/// The placeholder for the form of the answer, which the runtime describes.
 pub(super) const ENVELOPE: &str = "$ENVELOPE";
 
-/// Room behind a template, for the limits and the form of the answer.
+/// Capacity after a template, for the limits and the form of the answer.
 const EXTRA_CAPACITY: usize = 1024;
 
-/// Replaces the placeholders of a template that is no module's, in one pass; `None` if the text would have no end. Without
-/// results there is nothing to put in the place of calls and values, so they are text.
+/// Replaces the placeholders of a text that is not a module's template, in one pass. `None` if the result exceeds the
+/// size limit. Without results nothing can replace calls and values, so they stay text.
 #[must_use]
 pub fn render(template: &str, values: &PromptValues<'_>) -> Option<Rendered> {
     let found = if values.results.is_empty() { Directives::default() } else { directives(template) };
     render_found(template, &found, values)
 }
 
-/// The same with the calls and values that were found in the template.
+/// Does the same with the calls and values that were found in the template.
 pub(super) fn render_found(
     template: &str,
     found: &Directives,
@@ -94,7 +94,7 @@ pub(super) fn render_found(
     Some(rendered)
 }
 
-/// Puts text behind what is there, with its placeholders replaced.
+/// Appends a text with its placeholders replaced.
 fn place_all(text: &str, values: &PromptValues<'_>, words: &[&str], rendered: &mut Rendered) -> Option<()> {
     let mut rest = text;
     while let Some(at) = rest.find('$') {
@@ -121,7 +121,7 @@ fn place_all(text: &str, values: &PromptValues<'_>, words: &[&str], rendered: &m
     Some(())
 }
 
-/// The placeholder at the start of `text`: how long it is and what it stands for. Longest names first.
+/// Returns length and value of the placeholder at the start of `text`. Longest names first.
 fn placeholder(text: &str, values: &PromptValues<'_>, words: &[&str]) -> Option<(usize, String)> {
     if let Some(rest) = text.strip_prefix("$ARGUMENTS[")
         && let Some(digits) = rest.bytes().take(8).position(|byte| byte == b']')
@@ -143,7 +143,7 @@ fn placeholder(text: &str, values: &PromptValues<'_>, words: &[&str]) -> Option<
         }
     }
     let digits: String = text.chars().skip(1).take_while(char::is_ascii_digit).collect();
-    // `$5` in a price list is a price unless there is a fifth word.
+    // `$5` in a price list is a price, unless the text has a fifth word.
     let word = words.get(digits.parse::<usize>().ok()?)?;
     Some((1 + digits.len(), (*word).to_owned()))
 }
@@ -209,7 +209,7 @@ mod tests {
         assert!(render(&"$ARGUMENTS[".repeat(100_000), &values).is_some());
     }
 
-    // PROMPT-009, PROMPT-010, SEC-023: results go in once, unread; what names no result stays text.
+    // PROMPT-009, PROMPT-010, SEC-023: results go in once, unread; text that names no result stays text.
     #[test]
     fn prompt_009_010_results_stand_in_place_of_calls_and_values() {
         let mut results = Results::default();
