@@ -1,5 +1,6 @@
-//! Whether a request is let in, and as whom: hosts, origins, keys and logins. Lets nothing through that a stranger's web page
-//! could send from a user's browser. Knows nothing of single operations but what their route asks for.
+//! Decides whether a request is admitted, and as which client: by host, origin, key and login. Refuses everything
+//! that a foreign web page could send from a user's browser. Knows no single operation, only the access rule of its
+//! route.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -18,19 +19,19 @@ use crate::response;
 use crate::roles::Roles;
 use crate::studio::logins::{self, Login};
 
-/// The subprotocol in which a page may show a key where it cannot set a header, and the one that it gets (`/ws`).
+/// The prefix of the subprotocol in which a page sends its key to `/ws`, since it cannot set a header there.
 const SHOWN: &str = "cogn.bearer.";
 
-/// Somebody who is let in.
+/// An admitted client.
 pub(crate) struct Admitted {
-    /// The name of a key, else an address.
+    /// The name of the key, or the address.
     pub(crate) name: Arc<str>,
     pub(crate) roles: Roles,
-    /// Whether they showed a key or are logged in, or nobody has to.
+    /// Set if the client showed a key, is logged in, or the server requires neither.
     pub(crate) is_known: bool,
 }
 
-/// The name of the client, or the answer that turns it away.
+/// Returns the admitted client, or the response that refuses it.
 pub(crate) fn admit(
     shared: &Shared,
     request: &Request,
@@ -62,7 +63,7 @@ pub(crate) fn admit(
         let roles = if is_foreign { Roles::USUAL } else { Roles::ALL };
         return within_roles(access, Admitted { name: Arc::clone(&peer.name), roles, is_known: true });
     }
-    // A browser asks without a key whether a page may send one; only `preflight` answers that.
+    // Preflight requests of browsers carry no key; only `preflight` answers them.
     let is_preflight = *method == Method::OPTIONS && headers.contains_key(header::ORIGIN);
     let known = if is_preflight { None } else { known(shared, request, login)? };
     match known {
@@ -74,7 +75,7 @@ pub(crate) fn admit(
     }
 }
 
-/// Lets somebody in who has the role that the operation needs.
+/// Admits a client that has the role of the operation.
 fn within_roles(
     access: Option<OperationAccess>,
     admitted: Admitted,
@@ -89,8 +90,9 @@ fn within_roles(
     }
 }
 
-/// Returns whether a request to a server without keys comes from a page of another origin. The operator listed that origin so
-/// that it can run modules. The page may neither change them nor see past runs, which all callers of this machine share.
+/// Returns whether a request to a server without keys comes from a page of another origin. The operator listed that
+/// origin so that it can run modules. The page may neither change them nor see past runs, which all callers of this
+/// machine share.
 fn is_foreign_page(headers: &HeaderMap) -> bool {
     headers.get(header::ORIGIN).is_some_and(|origin| !is_own_origin(headers, origin))
 }
@@ -102,7 +104,7 @@ fn shows_past_runs(access: Option<OperationAccess>) -> bool {
     }
 }
 
-/// The answer to somebody who showed no key that is known here.
+/// The response to a client without a valid key.
 pub(crate) fn unknown() -> Response<Body> {
     let failure = Failure::new(ErrorCode::PermissionDenied, "a valid API key is needed")
         .suggest("Send `Authorization: Bearer KEY`");
@@ -111,8 +113,8 @@ pub(crate) fn unknown() -> Response<Body> {
     response
 }
 
-/// The holder of the key that a request shows, or of the cookie. A key counts before a cookie; a cookie never opens a
-/// WebSocket and is nothing to agents.
+/// Returns the holder of the key or the cookie of a request. A key takes precedence over a cookie. A cookie never
+/// opens a WebSocket and is ignored for agents.
 fn known(
     shared: &Shared,
     request: &Request,
@@ -138,22 +140,22 @@ fn known(
     Ok(Some(Admitted { name: login.name, roles: login.roles, is_known: true }))
 }
 
-/// The key that a request shows.
+/// Returns the key that a request shows.
 fn shown_key(request: &Request) -> Option<&str> {
     let headers = request.headers();
     bearer(headers).or_else(|| protocol(headers).filter(|_| request.uri().path() == "/ws"))
 }
 
-/// The cookie that a request is let in by, if it is by a cookie.
+/// Returns the cookie of a request that is authenticated by it.
 pub(crate) fn cookie(shared: &Shared, request: &Request) -> Option<String> {
     let is_for_pages = !matches!(request.uri().path(), "/ws" | "/mcp");
     let counts = is_for_pages && !shared.config.keys.is_empty() && shown_key(request).is_none();
     logins::shown(request.headers()).filter(|_| counts).map(str::to_owned)
 }
 
-/// Whether a request that a browser lets in by its cookie was sent by our own page. What only reads may come from anywhere:
-/// no other page sees the answer. (A page of another site cannot set the header without being asked for; that the browser
-/// says where the page comes from is a second lock.)
+/// Returns whether a request with a login cookie was sent by our own page. Reads may come from anywhere, since no
+/// other page sees the response. A page of another site cannot set the header without a preflight. The origin
+/// reported by the browser is a second check.
 fn is_of_our_page(request: &Request) -> bool {
     let headers = request.headers();
     if matches!(*request.method(), Method::GET | Method::HEAD) {
@@ -165,22 +167,23 @@ fn is_of_our_page(request: &Request) -> bool {
     is_marked && (fetched.or(origin) == Some(true)) && origin != Some(false)
 }
 
-/// Headers by which proxies say for whom they ask.
+/// Headers that proxies use to name the original client.
 const FORWARDED: [&str; 6] =
     ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip"];
 
-/// Whether the runs of whoever sent this are limited. Where the operator has set no limit, whoever uses this machine without
-/// a key and without a proxy is the operator; what a proxy hands on may come from anybody.
+/// Returns whether the runs of this client are limited. Without a configured limit, a local client without key and
+/// proxy is the operator and is not limited. A proxied request may come from any client.
 pub(crate) fn is_limited(shared: &Shared, peer: &Peer, headers: &HeaderMap) -> bool {
     let is_own = shared.config.keys.is_empty() && peer.address.is_some_and(|address| address.is_loopback());
     let is_forwarded = || FORWARDED.iter().any(|name| headers.contains_key(*name));
     shared.config.limit_local_callers || !is_own || is_forwarded()
 }
 
-/// All headers together, in bytes. The HTTP library has the same limit, but looks only at what it has not read yet.
+/// The size limit of all headers, in bytes. The HTTP library has the same limit, but checks only bytes that it has
+/// not read yet.
 const HEADERS: usize = 64 << 10;
 
-/// Refuses what can be read in two ways: more names than one, and a body in a form that nobody here undoes.
+/// Refuses ambiguous requests: several `Host` headers, or a transfer coding that is not supported.
 fn well_formed(headers: &HeaderMap) -> Result<(), Box<Response<Body>>> {
     let size: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
     if size > HEADERS {
@@ -205,41 +208,41 @@ fn well_formed(headers: &HeaderMap) -> Result<(), Box<Response<Body>>> {
     Ok(())
 }
 
-/// The key in `Authorization`.
+/// Returns the key in `Authorization`.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, key) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then_some(key)
 }
 
-/// The key in a subprotocol: all that a page can send with a WebSocket.
+/// Returns the key in a subprotocol, the only place where a page can send it with a WebSocket.
 fn protocol(headers: &HeaderMap) -> Option<&str> {
     let offered = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter();
     let mut offered = offered.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
     offered.find_map(|each| each.trim().strip_prefix(SHOWN))
 }
 
-/// A browser says where a page comes from. Without the header it is no page of somebody else.
+/// Browsers send the origin of a page. A request without one comes from no page of another origin.
 fn origin_allowed(headers: &HeaderMap, allowed: &[String]) -> bool {
     let Some(origin) = headers.get(header::ORIGIN) else { return true };
     allowed.iter().any(|each| each.as_bytes() == origin.as_bytes()) || is_own_origin(headers, origin)
 }
 
-/// Whether a page comes from this server.
+/// Returns whether a page comes from this server.
 fn is_own_origin(headers: &HeaderMap, origin: &HeaderValue) -> bool {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let (_, after) = origin.to_str().ok().and_then(|origin| origin.split_once("://")).unwrap_or_default();
     !after.is_empty() && host.is_some_and(|host| host.eq_ignore_ascii_case(after))
 }
 
-/// Without keys only this machine is served, under the names that only it has: a web page whose name was made to
-/// point here still sends its own name.
+/// Without keys only this machine is served, and only under its local names. A web page whose domain resolves to this
+/// machine still sends its own name (DNS rebinding).
 pub(crate) fn host_is_local(headers: &HeaderMap) -> bool {
     let Some(host) = headers.get(header::HOST).and_then(|host| host.to_str().ok()) else { return true };
     let (name, port) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((name, port)) => (name, port),
         None => host.split_at(host.find(':').unwrap_or(host.len())),
     };
-    // Whatever else follows a name makes it another one.
+    // Any other suffix makes it another name.
     if !port.is_empty() && port.strip_prefix(':').is_none_or(|port| port.parse::<u16>().is_err()) {
         return false;
     }

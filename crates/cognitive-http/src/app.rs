@@ -1,4 +1,4 @@
-//! What all requests share: the host, the configuration, and what is going on right now.
+//! The state shared by all requests: the host, the configuration and the work in flight.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,61 +24,61 @@ use crate::studio::logins::Logins;
 use crate::studio::models::ModelShelf;
 use crate::studio::replies::KeptReplies;
 
-/// Long texts that are read at once. More would only take the processors from those who serve.
+/// Long bodies parsed at once. More would only take processors from the serving threads.
 const PARSERS: usize = 2;
-/// How many streams with long answers have a thread of their own.
+/// Streams with long answers that may use a separate thread each.
 const LONG_ANSWERS: usize = 4;
 
-/// How many work with the files of modules at once.
+/// Requests that work with module files at once.
 const WORKBENCHES: usize = 4;
 
-/// How many ask about the past at once.
+/// Requests that query past runs at once.
 const ARCHIVISTS: usize = 4;
 
 /// A server without a socket. Cheap to clone.
 #[derive(Clone)]
 pub struct App(pub(crate) Arc<Shared>);
 
-/// What all requests share.
+/// The state shared by all requests.
 pub(crate) struct Shared {
     pub(crate) host: Arc<Host>,
-    /// Modules as tools of agents.
+    /// Serves modules as tools for agents.
     pub(crate) mcp: McpHttp,
     pub(crate) config: ServerConfig,
     pub(crate) limits: Arc<Limits>,
     pub(crate) sessions: Sessions,
-    /// Who is logged in.
+    /// Active logins.
     pub(crate) logins: Logins,
     /// The models that a run may name.
     pub(crate) models: ModelShelf,
-    /// What models wrote for authors who want to keep it.
+    /// Model replies that authors asked to record.
     pub(crate) replies: KeptReplies,
-    /// Places for those who work with the files of modules.
+    /// Permits for work with module files.
     pub(crate) workbenches: Arc<Semaphore>,
-    /// Places for those who ask about the past.
+    /// Permits for queries of past runs.
     pub(crate) archivists: Arc<Semaphore>,
     pub(crate) metrics: Metrics,
     pub(crate) catalog: Catalog,
     pub(crate) overview: LastLook,
     pub(crate) modules_list: Renewed<ModulesList>,
     pub(crate) description: Renewed<Description>,
-    /// Memory for large requests.
+    /// Memory budget for large requests.
     pub(crate) room: Room,
-    /// Places for those who read long texts beside the threads that serve.
+    /// Permits for parsing long bodies outside the serving threads.
     pub(crate) parsers: Arc<Semaphore>,
-    /// Places for streams whose answers have become long, beside the threads that serve. A thread takes memory for its
+    /// Permits for streams with long answers, which run outside the serving threads. A thread takes memory for its
     /// stack, so there are few of them.
     pub(crate) long_answers: Arc<Semaphore>,
-    /// Sync runs that are going on.
+    /// Sync runs in flight.
     busy: AtomicUsize,
-    /// Set when the server takes no more work.
+    /// Set when the server accepts no more work.
     pub(crate) draining: watch::Sender<bool>,
-    /// Set when what still goes on has to end.
+    /// Set when the remaining runs have to end.
     pub(crate) ending: watch::Sender<bool>,
 }
 
 impl App {
-    /// A server that runs modules on `host`.
+    /// Creates a server that runs modules on `host`.
     #[must_use]
     pub fn new(host: Host, config: ServerConfig) -> Self {
         let limits = Arc::new(Limits::new(config.runs_per_minute, config.streams_per_client));
@@ -112,13 +112,13 @@ impl App {
         }))
     }
 
-    /// The routes, for a server of your own or for tests without a socket.
+    /// Returns the routes, for use in another server or in tests without a socket.
     pub fn router(&self) -> Router {
         crate::routes::guarded(Arc::clone(&self.0))
     }
 
-    /// Takes no more work, gives what goes on the time that was configured, then ends each stream with an error chunk and
-    /// each other run with an envelope.
+    /// Stops accepting work and waits for runs in flight, up to the configured time. Then ends each stream with an
+    /// error chunk and every other run with an envelope.
     pub(crate) async fn drain(&self) {
         self.0.draining.send_replace(true);
         let gone = async {
@@ -141,18 +141,18 @@ impl std::fmt::Debug for App {
 }
 
 impl Shared {
-    /// Counts a sync run until it is dropped, so that a server that stops waits for it.
+    /// Counts a sync run until the guard is dropped, so that shutdown waits for it.
     pub(crate) fn busy(self: &Arc<Self>) -> Busy {
         self.busy.fetch_add(1, Ordering::SeqCst);
         Busy(Arc::clone(self))
     }
 
-    /// Runs that are going on, streams included.
+    /// The number of runs in flight, streams included.
     pub(crate) fn runs_in_flight(&self) -> usize {
         self.sessions.open() + self.busy.load(Ordering::SeqCst)
     }
 
-    /// Resolves when the time is up that a server gives its runs before it stops.
+    /// Resolves when the time for runs in flight is over during shutdown.
     pub(crate) async fn time_is_up(&self) -> Failure {
         let mut ending = self.ending.subscribe();
         if ending.wait_for(|ending| *ending).await.is_err() {
@@ -162,7 +162,7 @@ impl Shared {
     }
 }
 
-/// A sync run that is going on.
+/// Guard that counts a sync run in flight.
 pub(crate) struct Busy(Arc<Shared>);
 
 impl Drop for Busy {
@@ -171,8 +171,8 @@ impl Drop for Busy {
     }
 }
 
-/// Why a run ends or does not begin when the server stops.
+/// The failure for a run that ends or is refused because the server stops.
 pub(crate) fn shutting_down(code: ErrorCode) -> Failure {
-    // It is the server that goes, not the provider behind it.
+    // The server stops, not the provider behind it.
     Failure::new(code, "the server is shutting down").blaming(Blame::Runtime).suggest("Try again in a moment")
 }

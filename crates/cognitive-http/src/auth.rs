@@ -1,5 +1,5 @@
-//! The guard around all routes: who asks, what every answer carries, and one line in the log for each. `admission` decides
-//! whether they may.
+//! The guard around all routes: identifies the client, completes the headers of every response, and writes one access
+//! log line each. `admission` decides whether the client may proceed.
 
 use std::net::{IpAddr, SocketAddr};
 use std::panic::AssertUnwindSafe;
@@ -26,31 +26,32 @@ use crate::spans::Asked;
 use crate::studio::shared_logins;
 use crate::trace::Trace;
 
-/// Who asks.
+/// The client of a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
-    /// The name of a key, else an address.
+    /// The name of the key, or the address.
     pub(crate) name: Arc<str>,
-    /// Whether the server has keys, and tells its clients apart by them.
+    /// Set if the server has keys and distinguishes its clients by them.
     is_keyed: bool,
-    /// What they may do.
+    /// The roles of the client.
     pub(crate) roles: Roles,
-    /// Whether they showed a key or are logged in, or nobody has to.
+    /// Set if the client showed a key, is logged in, or the server requires neither.
     pub(crate) is_known: bool,
-    /// The address, for those who guess keys.
+    /// The address, for limiting attempts to guess keys.
     pub(crate) address: Arc<str>,
-    /// Whether its runs per minute are limited.
+    /// Set if the runs per minute of this client are limited.
     pub(crate) is_limited: bool,
     pub(crate) trace: Arc<Trace>,
 }
 
 impl Client {
-    /// Whose context is read and kept: somebody who was recognised, and nobody else. (CTX-032)
+    /// Returns the user whose context is read and stored; `None` for a client without a key. (CTX-032)
     pub(crate) fn user(&self) -> Option<&str> {
         self.is_keyed.then_some(&*self.name)
     }
 
-    /// Whose uploads are read and kept. Without a key those of whoever uses this machine: their names cannot be guessed.
+    /// Returns the owner of this client's uploads. Without keys all local users share one owner; upload ids cannot be
+    /// guessed.
     pub(crate) fn uploader(&self) -> &str {
         self.user().unwrap_or(NOBODY)
     }
@@ -60,29 +61,29 @@ impl Client {
 #[derive(Debug, Clone)]
 pub(crate) struct Peer {
     pub(crate) address: Option<IpAddr>,
-    /// What it is called where it has no key.
+    /// The client name for requests without a key.
     pub(crate) name: Arc<str>,
 }
 
 impl Peer {
-    /// Made once for all requests of a connection.
+    /// Created once for all requests of a connection.
     pub(crate) fn new(address: Option<IpAddr>) -> Self {
-        // This machine has many addresses and is one client.
+        // Loopback has many addresses but is one client.
         let name = address.map(|address| if address.is_loopback() { house(address) } else { address });
         Self { address, name: name.map_or_else(|| NOBODY.into(), |name| name.to_string().into()) }
     }
 
-    /// Whoever a server that is not ours says it is.
+    /// Takes the address from a foreign server that embeds these routes.
     pub(crate) fn of(request: &Request) -> Self {
         Self::new(request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip()))
     }
 }
 
-/// The owner of all uploads to a server without keys, and the name of whoever has no address.
+/// The owner of all uploads to a server without keys, and the name of a client without an address.
 const NOBODY: &str = "local";
 
-/// Checks a request before it reaches its route, and completes the answer after it. What is let in goes through the router
-/// and its layers; only a browser's question whether a page may ask is answered here, for every path alike.
+/// Checks a request before it reaches its route, and completes the response. Admitted requests go through the router
+/// and its layers. CORS preflight requests are answered here, the same for every path.
 pub(crate) async fn guard(
     shared: Arc<Shared>,
     mut table: Router,
@@ -93,7 +94,7 @@ pub(crate) async fn guard(
     let trace = Arc::new(Trace::of(request.headers()));
     let method = request.method().clone();
     let path = shared.config.log.as_ref().map(|_| request.uri().path().to_owned());
-    // Dropped last: what the client did not wait for is logged and counted too.
+    // Dropped last, so that a request whose client disconnected is logged and counted too.
     let mut line = AccessLine {
         shared: &shared,
         method: &method,
@@ -117,7 +118,7 @@ pub(crate) async fn guard(
     };
     let is_open = operations::access(&method, request.uri().path()) == Some(OperationAccess::Open);
     let admitted = match login {
-        // Who need not be known is let in all the same.
+        // Open operations need no login, so a failed lookup does not stop them.
         Err(failure) if !is_open => Err(Box::new(response::failure(failure))),
         login => admit(&shared, &request, &peer, login.unwrap_or_default()),
     };
@@ -136,7 +137,7 @@ pub(crate) async fn guard(
                 let Ok(response) = table.call(request).await;
                 response
             };
-            // A panic takes this answer, not the connection: what it held is dropped and never seen again.
+            // A panic ends this response, not the connection. The state it held is dropped and never used again.
             let response = AssertUnwindSafe(answered).catch_unwind().await;
             response.unwrap_or_else(|_| fault())
         }
@@ -148,10 +149,10 @@ pub(crate) async fn guard(
     unanswered.answered(response)
 }
 
-/// What stands in the log for an answer that nobody waited for.
+/// The logged status of a request whose client disconnected before the response.
 const GONE: u16 = 499;
 
-/// One line of the log and one count, written when a request is over: answered, or left by its client.
+/// One access log line and one count, written when a request is over: answered, or abandoned by its client.
 struct AccessLine<'a> {
     shared: &'a Shared,
     method: &'a Method,
@@ -198,11 +199,11 @@ fn preflight() -> Response<Body> {
     response
 }
 
-/// What a page may read of an answer, besides its body.
+/// The headers that a page may read, in addition to the body.
 const EXPOSED: &str = "cogn-ok, cogn-confidence, cogn-risk, cogn-tier, cogn-error-code, cogn-trace-id, retry-after, \
                        traceparent, x-cognitive-recovery-session, x-cognitive-warning";
 
-/// The headers that every answer has.
+/// Sets the headers that every response has.
 fn complete(shared: &Shared, origin: Option<&HeaderValue>, trace: &Trace, response: &mut Response<Body>) {
     let headers = response.headers_mut();
     headers.append(header::VARY, HeaderValue::from_static("Origin"));
@@ -215,8 +216,8 @@ fn complete(shared: &Shared, origin: Option<&HeaderValue>, trace: &Trace, respon
     put(header_names::TRACEPARENT.clone(), of_text(trace.parent()));
     put(header_names::TRACE_ID.clone(), of_text(trace.id.clone()));
     put(header::X_CONTENT_TYPE_OPTIONS, Some(HeaderValue::from_static("nosniff")));
-    // No page of another origin can tell by what loads that there is a server. Listed pages ask with CORS, which this
-    // leaves alone.
+    // Pages of other origins cannot detect this server by loading its resources. Listed origins use CORS, which this
+    // header does not affect.
     put(header_names::RESOURCE_POLICY.clone(), Some(HeaderValue::from_static("same-origin")));
     let listed =
         |origin: &&HeaderValue| shared.config.cors.iter().any(|each| each.as_bytes() == origin.as_bytes());

@@ -1,5 +1,5 @@
-//! Modules as requests see them, one by one; `overview` has all of them. Whatever may walk through folders does so beside the
-//! threads that serve, and only so often: a caller must not be able to keep the server busy with looking.
+//! Finds modules for requests, one at a time; `overview` covers all of them. Folder searches run outside the serving
+//! threads and are limited in number: a caller must not be able to keep the server busy with searches.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,16 +12,16 @@ use crate::app::Shared;
 
 /// Searches at once.
 const SEARCHES: usize = 2;
-/// Names that are remembered; more modules than this are looked for beside the serving threads every time.
+/// The limit of remembered names. Modules beyond it are searched for outside the serving threads every time.
 const NAMES: usize = 10_000;
 
-/// What is known about the modules without looking.
+/// The module names known without a search.
 #[derive(Debug)]
 pub(crate) struct Catalog {
-    /// Names of modules that were there. Whether they still are costs a few looks at one folder.
+    /// Names of modules found before. Checking that one still exists takes a few reads of one folder.
     seen: Mutex<HashSet<String>>,
     searches: Arc<Semaphore>,
-    /// Lists have places of their own: who watches over the server does not wait behind those who guess names.
+    /// Separate permits for lists, so that monitoring does not wait behind clients that guess names.
     pub(crate) lists: Arc<Semaphore>,
 }
 
@@ -38,14 +38,14 @@ impl Catalog {
     }
 }
 
-/// Does something slow beside the threads that serve.
+/// Runs slow work outside the serving threads.
 pub(crate) async fn beside<T: Send + 'static>(
     shared: &Arc<Shared>,
     places: &Arc<Semaphore>,
     act: impl FnOnce(&Shared) -> T + Send + 'static,
 ) -> Result<T, Failure> {
     let fault = |_| Failure::new(ErrorCode::InternalError, "the modules cannot be read");
-    // The place is taken until the work is done, even if the client goes away meanwhile.
+    // The permit is held until the work is done, even if the client disconnects meanwhile.
     let place = Arc::clone(places)
         .acquire_owned()
         .await
@@ -60,13 +60,13 @@ pub(crate) async fn beside<T: Send + 'static>(
 }
 
 impl Shared {
-    /// Whether callers may know of a module. One that is not offered is answered as one that is not there.
+    /// Returns whether callers may see a module. One that is not offered is treated as missing.
     pub(crate) fn offers(&self, name: &str) -> bool {
         self.config.offers.as_ref().is_none_or(|offers| offers(name))
     }
 
-    /// A module by its name. A path, which the command line takes as well, is none: a caller from outside has no
-    /// business with other folders.
+    /// Finds a module by its name. Paths, which the command line accepts, are refused: a remote caller must not reach
+    /// other folders.
     pub(crate) async fn module(self: &Arc<Self>, name: &str) -> Result<Arc<Module>, Failure> {
         if !is_plain_name(name) || !self.offers(name) {
             return Err(no_module(name));
@@ -90,7 +90,7 @@ impl Shared {
     }
 }
 
-/// There is no module by this name, which is repeated only in part.
+/// The failure for a missing module. Repeats the name only in part.
 pub(crate) fn no_module(name: &str) -> Failure {
     let name = cognitive_contract::text::cut(name, 128);
     Failure::new(ErrorCode::ModuleNotFound, format!("module not found: `{name}`"))

@@ -1,6 +1,6 @@
-//! Schemas in the form that generators of clients read: every reference to a named component, no boolean where a schema
-//! is expected, a type beside every list of values, items for every list. Describes the same values as before, or more:
-//! what is sent and what is answered is judged by the contract alone.
+//! Rewrites schemas for client generators: every reference names a component, no boolean is used as a schema, every
+//! enum has a type and every array has items. The result accepts the same values or more: only the contract validates
+//! inputs and outputs.
 
 use cognitive_contract::text::{hex, type_word};
 use serde_json::{Map, Value, json};
@@ -8,33 +8,34 @@ use sha2::{Digest, Sha256};
 
 use crate::schemas::reference;
 
-/// The component for a value that a list does not have.
+/// The component for a custom value of an extensible enum.
 pub(crate) const CUSTOM_VALUE: &str = "CustomValue";
 
-/// Whether a schema is for what a caller sends or for what it gets.
+/// The direction of the values that a schema describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
-    /// A caller sends it.
+    /// A caller sends the value.
     Sent,
-    /// A caller gets it. No contract judges `format`, so a client that parsed dates by it could stumble over an answer.
+    /// A caller receives the value. No contract validates `format`, so a client that parsed dates by it could fail on
+    /// an answer.
     Received,
 }
 
-/// How the schemas of one module are named and read.
+/// The naming and direction of the schemas of one module.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ClientForm<'a> {
-    /// What the names of its components begin with.
+    /// The prefix of the component names.
     pub(crate) prefix: &'a str,
     pub(crate) direction: Direction,
 }
 
 impl ClientForm<'_> {
-    /// A schema in plain form as generators read it. One that nothing fits is described as anything.
+    /// Rewrites a schema. One that no value satisfies is described as anything.
     pub(crate) fn of(self, plain: &Value) -> Value {
         self.schema(plain).unwrap_or_else(|| json!({}))
     }
 
-    /// `None` if nothing fits.
+    /// Rewrites a schema; `None` if no value satisfies it.
     fn schema(self, plain: &Value) -> Option<Value> {
         let members = match plain {
             Value::Bool(false) => return None,
@@ -42,7 +43,7 @@ impl ClientForm<'_> {
             _ => return Some(json!({})),
         };
         if let Some(target) = members.get("$ref").and_then(Value::as_str) {
-            // What stands beside a reference is read by some generators and refused by others.
+            // Some generators read members next to a reference, others reject them.
             let name = target.rsplit('/').next().unwrap_or_default();
             return Some(reference("schemas", &format!("{}{}", self.prefix, pascal(name))));
         }
@@ -55,7 +56,7 @@ impl ClientForm<'_> {
         Some(typed(self.keywords(members)))
     }
 
-    /// A choice. `anyOf`, because branches that are told apart by what is left out here may overlap.
+    /// Rewrites a choice as `anyOf`: branches may overlap after the keywords that distinguish them are dropped.
     fn choice(self, branches: &[Value], description: Option<&Value>) -> Option<Value> {
         let mut kept: Vec<Value> = branches.iter().filter_map(|branch| self.schema(branch)).collect();
         kept.dedup();
@@ -91,7 +92,7 @@ impl ClientForm<'_> {
                 ("items", items) => self.of(items),
                 ("additionalProperties", Value::Object(_)) => self.of(value),
                 ("format", _) if self.direction == Direction::Received => continue,
-                // Two patterns of one text.
+                // Two patterns of one string.
                 ("allOf", _) => continue,
                 (name, _) if name.starts_with("x-") || name.starts_with('$') => continue,
                 (_, value) => value.clone(),
@@ -102,7 +103,7 @@ impl ClientForm<'_> {
     }
 }
 
-/// Whether this is the custom form of an extensible list of values under its usual name.
+/// Returns whether this is the custom form of an extensible enum with the usual property names.
 fn is_custom_value(members: &Map<String, Value>) -> bool {
     let names = ["custom", "reason"];
     let properties = members.get("properties").and_then(Value::as_object);
@@ -112,10 +113,10 @@ fn is_custom_value(members: &Map<String, Value>) -> bool {
         && required.is_some_and(|required| names.iter().all(|name| required.iter().any(|each| each == name)))
 }
 
-/// The same with the types that follow from the rest of it.
+/// Adds the types that follow from the other keywords.
 fn typed(mut form: Map<String, Value>) -> Value {
     if form.contains_key("const") {
-        // With a type beside it, generators make that type of it and forget the value.
+        // With an explicit type, generators use the type and ignore the value.
         form.shift_remove("type");
         return Value::Object(form);
     }
@@ -141,8 +142,8 @@ fn typed(mut form: Map<String, Value>) -> Value {
     Value::Object(form)
 }
 
-/// A member that may be absent. The usual generator for Python writes code that is none for a single value there, so it becomes
-/// a list of one, or only its type.
+/// Rewrites the constant of an optional member as an enum of one value, or as its type only. The usual Python
+/// generator writes invalid code for an optional constant.
 fn without_const(mut form: Value) -> Value {
     let Some(members) = form.as_object_mut() else { return form };
     let Some(value) = members.shift_remove("const") else { return form };
@@ -154,7 +155,7 @@ fn without_const(mut form: Value) -> Value {
     form
 }
 
-/// A list of values. Generators take one type at a time, so values of several become a choice.
+/// Adds the type of an enum. Generators support one type at a time, so an enum of several types becomes a choice.
 fn listed(mut form: Map<String, Value>, values: &[Value]) -> Value {
     let mut types: Vec<&str> = Vec::new();
     for value in values {
@@ -191,8 +192,8 @@ pub(crate) fn pascal(name: &str) -> String {
     written
 }
 
-/// What the names of a module's components and operations are made of. Names that generators would write alike, such as
-/// `a-b` and `a_b`, get a mark.
+/// Returns the prefix for the components and operations of a module. Names that generators would write alike, such as
+/// `a-b` and `a_b`, get a hash.
 pub(crate) fn component_prefix(module: &str) -> String {
     let words: Vec<&str> = module.split('-').collect();
     let is_word = |word: &&str| {
@@ -206,7 +207,7 @@ pub(crate) fn component_prefix(module: &str) -> String {
     }
     let hash = hex(&Sha256::digest(module.as_bytes()));
     let mark: String = hash.chars().take(6).collect();
-    // Generators make no name of what begins with a digit.
+    // Generators reject names that start with a digit.
     format!("M{plain}X{mark}")
 }
 
@@ -286,7 +287,7 @@ mod tests {
         assert_eq!(form(Direction::Received, &plain), expected);
     }
 
-    // A model may write any text where the contract says `format: date`.
+    // A model may write any text where the contract declares `format: date`.
     #[test]
     fn what_nobody_judges_is_promised_to_nobody() {
         let plain = json!({ "type": "string", "format": "date" });

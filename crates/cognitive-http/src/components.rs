@@ -1,5 +1,6 @@
-//! The named schemas of `/openapi.json` that belong to no module: envelopes, chunks, and what the other operations take and
-//! give. `meta` and `error` come from the contract, so that they are said once. Describes; decides nothing.
+//! The named schemas of `/openapi.json` that do not depend on modules: envelopes, chunks, and the inputs and outputs
+//! of the other operations. `meta` and `error` come from the contract, which keeps them in one place. Describes;
+//! decides nothing.
 
 use cognitive_contract::envelope_schema;
 use cognitive_contract::media::MediaType;
@@ -10,12 +11,12 @@ use crate::client_form::{CUSTOM_VALUE, ClientForm, Direction};
 use crate::schemas::reference;
 use crate::studio::described;
 
-/// A reference to a named schema.
+/// Returns a reference to a named schema.
 pub(crate) fn named(name: &str) -> Value {
     reference("schemas", name)
 }
 
-/// An object with these members, of which the first names are required.
+/// Builds an object schema with these properties, of which `required` are required.
 pub(crate) fn object(description: &str, required: &[&str], properties: Value) -> Value {
     let mut schema = json!({ "type": "object", "properties": properties });
     if let Some(members) = schema.as_object_mut() {
@@ -41,7 +42,7 @@ pub(crate) fn list(items: Value) -> Value {
     json!({ "type": "array", "items": items })
 }
 
-/// All of them, by name.
+/// Returns all named schemas.
 pub(crate) fn all() -> Map<String, Value> {
     let groups = [envelopes(), chunks(), pages(), media(), requests(), described::all()];
     groups.into_iter().flatten().map(|(name, schema)| (name.to_owned(), schema)).collect()
@@ -99,7 +100,7 @@ fn envelopes() -> Named {
     ]
 }
 
-/// A definition of the published envelope, with these members said in more detail.
+/// Returns a definition of the published envelope, with `details` replacing some of its properties.
 fn of_contract(definition: &str, details: Value) -> Value {
     let published = envelope_schema::json_schema();
     let written =
@@ -116,7 +117,8 @@ fn meta() -> Value {
     of_contract("meta", json!({ "usage": named("Usage"), "warnings": list(named("RunWarning")) }))
 }
 
-/// `meta` of a module that says more in it than all modules do, or says its risk in words of its own; `None` for others.
+/// Returns the `meta` schema of a module that adds properties or defines its own risk values; `None` for other
+/// modules.
 pub(crate) fn own_meta(of_module: &Value) -> Option<Value> {
     let mut schema = meta();
     let properties = schema.get_mut("properties").and_then(Value::as_object_mut)?;
@@ -145,7 +147,7 @@ fn chunks() -> Named {
     let hash = json!({ "type": "string", "pattern": "^[0-9a-f]{6}$" });
     let mut opening_meta = meta();
     if let Some(confidence) = opening_meta.pointer_mut("/properties/confidence") {
-        // Null until the model has said it (STREAM-026).
+        // Null until the model has produced it (STREAM-026).
         *confidence = json!({ "type": ["number", "null"], "minimum": 0, "maximum": 1 });
     }
     let opening = json!({

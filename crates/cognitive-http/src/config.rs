@@ -1,4 +1,4 @@
-//! What an operator decides about a server. Every value has a default that is safe on one's own machine.
+//! The configuration of a server. Every default is safe on the operator's own machine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use subtle::ConstantTimeEq;
 use crate::roles::Roles;
 use crate::shared_state::SharedState;
 
-/// A key that a caller may show, and the name under which the books know it. Only its hash is kept.
+/// An API key and the client name that records use for it. Stores only the hash of the key.
 #[derive(Clone)]
 pub struct ApiKey {
     pub(crate) name: String,
@@ -28,7 +28,7 @@ pub struct ApiKey {
 }
 
 impl ApiKey {
-    /// A key; `None` if it is too short to be one.
+    /// Creates a key; `None` if it is too short or has no name.
     #[must_use]
     pub fn new(name: &str, key: &str) -> Option<Self> {
         (key.len() >= 16 && !name.is_empty()).then(|| Self {
@@ -38,24 +38,25 @@ impl ApiKey {
         })
     }
 
-    /// The same key, good for these roles instead of running modules alone.
+    /// Returns the key with these roles instead of the default, which is to run modules.
     #[must_use]
     pub fn with_roles(mut self, roles: Roles) -> Self {
         self.roles = roles;
         self
     }
 
-    /// What only somebody who knows the key can say of a login: it proves to servers with the same key that it was made with it.
+    /// Returns a proof that a login was created with this key. Only servers with the same key can compute it.
     pub(crate) fn vouch(&self, login: &[u8; 32]) -> String {
         hex(&Sha256::new().chain_update(b"cogn login").chain_update(self.hash).chain_update(login).finalize())
     }
 
-    /// Whether somebody who knows the key said this of a login.
+    /// Returns whether `said` is the proof for a login.
     pub(crate) fn has_vouched(&self, login: &[u8; 32], said: &str) -> bool {
         self.vouch(login).as_bytes().ct_eq(said.as_bytes()).into()
     }
 
-    /// The key that somebody shows. Looks at all of them, in time that says nothing about how close a guess was.
+    /// Finds the key that a client shows. Compares all keys in constant time, so that timing reveals nothing about a
+    /// guess.
     pub(crate) fn find<'a>(keys: &'a [Self], shown: &str) -> Option<&'a Self> {
         let shown: [u8; 32] = Sha256::digest(shown.as_bytes()).into();
         keys.iter()
@@ -69,7 +70,7 @@ impl std::fmt::Debug for ApiKey {
     }
 }
 
-/// One line of the access log.
+/// One entry of the access log.
 #[derive(Debug, Clone, serde::Serialize)]
 #[non_exhaustive]
 pub struct AccessRecord {
@@ -79,115 +80,115 @@ pub struct AccessRecord {
     pub path: String,
     /// The status.
     pub status: u16,
-    /// Who asked: the name of a key, or an address; `local` where there is none.
+    /// The client: the name of a key, or an address; `local` if there is none.
     pub client: String,
     /// The id that envelope, audit and log share.
     pub trace_id: String,
-    /// Time to the headers of the answer.
+    /// Time to the headers of the response, in milliseconds.
     pub latency_ms: u64,
 }
 
-/// Receives one record per answer.
+/// Receives one record per response.
 pub type AccessLog = Arc<dyn Fn(&AccessRecord) + Send + Sync>;
 
-/// Runs per minute and client, unless the operator says otherwise.
+/// The default limit of runs per minute and client.
 pub const DEFAULT_RUNS_PER_MINUTE: u32 = 60;
 
-/// Says of a module by name whether it is offered.
+/// Returns whether a module is offered, by its name.
 pub type ModuleFilter = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
-/// Says what is right and wrong with a module, as `cogn validate --json` does.
+/// Returns the validation findings of a module, as `cogn validate --json` does.
 pub type ModuleFindings = Arc<dyn Fn(&str) -> Result<Value, Failure> + Send + Sync>;
 
-/// Builds a provider, or says why it cannot be asked.
+/// Builds a provider, or returns why it is unavailable.
 pub type ProviderMaker = Arc<dyn Fn() -> Result<Arc<dyn Provider>, Failure> + Send + Sync>;
 
-/// A model that authors may name instead of the one that is asked anyway.
+/// A model that authors may name instead of the default one.
 #[derive(Clone)]
 pub struct NamedModel {
     /// `provider/model`.
     pub name: String,
-    /// Whether what it is asked stays on this machine.
+    /// True if requests to it stay on this machine.
     pub is_local: bool,
-    /// Builds it, when somebody asks it for the first time.
+    /// Builds the provider at its first use.
     pub make: ProviderMaker,
 }
 
-/// Hears what goes wrong besides the answers.
+/// Receives messages about problems outside of responses.
 pub type Complaints = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// How the server behaves.
+/// The configuration of a server.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ServerConfig {
-    /// The keys that open it; without any, everybody who reaches it may use it.
+    /// The accepted keys; without any, every client that reaches the server may use it.
     pub keys: Vec<ApiKey>,
-    /// Whether the first page is Studio.
+    /// Serves Studio as the first page.
     pub studio: bool,
-    /// Models that authors may name, besides the one that is asked and those above it.
+    /// Models that authors may name, besides the default one and its fallbacks.
     pub models: Vec<NamedModel>,
-    /// Who knows the files of modules; without, authors see none.
+    /// Access to module files; without it, authors see none.
     pub workshop: Option<Arc<dyn ModuleWorkshop>>,
-    /// Who knows the cases of modules.
+    /// Access to the test cases of modules.
     pub cases: Option<Arc<dyn CaseBook>>,
-    /// Who can be asked about runs of the past.
+    /// Access to past runs.
     pub archive: Option<Arc<dyn RunArchive>>,
-    /// Who keeps what waits for a person.
+    /// The store of reviews.
     pub reviews: Option<Arc<dyn ReviewDesk>>,
-    /// What this server shares with others of the same service; nothing if it stands alone.
+    /// State shared with other servers of the same service; `None` for a single server.
     pub shared: Option<Arc<dyn SharedState>>,
-    /// Who hears what goes wrong besides the answers, such as that nothing can be shared.
+    /// Receives messages about problems outside of responses, such as an unreachable shared state.
     pub complaints: Option<Complaints>,
-    /// Web origins that may call it from a browser.
+    /// Web origins that may call the server from a browser.
     pub cors: Vec<String>,
-    /// Runs per minute and client (S-29); 0 is no limit.
+    /// Runs per minute and client (S-29); 0 means no limit.
     pub runs_per_minute: u32,
-    /// Whether that also holds for callers on this machine that show no key and come through no proxy.
+    /// Apply that limit to local callers without key and proxy too.
     pub limit_local_callers: bool,
-    /// Which modules are offered; all of them without. Parts of compositions need not be offered themselves.
+    /// Selects the offered modules; `None` offers all. Parts of compositions need not be offered themselves.
     pub offers: Option<ModuleFilter>,
-    /// Which tools agents see at `/mcp`.
+    /// The tools that agents see at `/mcp`.
     pub tools: ToolSurface,
-    /// Who validates modules for agents; without, nobody does.
+    /// Validates modules for agents; without it, validation is unavailable.
     pub findings: Option<ModuleFindings>,
-    /// Streams at once per client (STREAM-023); 0 is no limit.
+    /// Streams at once per client (STREAM-023); 0 means no limit.
     pub streams_per_client: usize,
     /// Connections at once.
     pub connections: usize,
-    /// Connections at once per address, or per /64 of IPv6; 0 is no limit.
+    /// Connections at once per address, or per /64 of IPv6; 0 means no limit.
     pub connections_per_address: usize,
-    /// The largest body, in bytes (S-28). Modules that take media may be sent more.
+    /// The largest body, in bytes (S-28). Modules that take media accept more.
     pub body_limit: usize,
-    /// What all large requests may take of the memory together, as they were sent and as values, in bytes.
+    /// The memory budget of all large requests, for their bodies and parsed values, in bytes.
     pub large_bodies: usize,
-    /// What all streams that go on or are read may take of the memory together, in bytes.
+    /// The memory budget of all streams that run or are being read, in bytes.
     pub live_streams: usize,
-    /// Who keeps uploads; without, there are none.
+    /// The store of uploads; without it, uploads are refused.
     pub uploads: Option<Arc<dyn UploadStore>>,
     /// The time for a request to arrive.
     pub read_timeout: Duration,
-    /// The time in which a client has to take at least something of what it is sent.
+    /// The time in which a client has to read at least some of its response.
     pub write_timeout: Duration,
     /// The longest stream (S-04).
     pub stream_limit: Duration,
-    /// Silence after which a heartbeat is sent (STREAM-006).
+    /// The silence after which a heartbeat is sent (STREAM-006).
     pub heartbeat: Duration,
-    /// How long a model call goes on without its client (EXT-REC); zero ends it at once.
+    /// The time that a model call continues without its client (EXT-REC); zero cancels it at once.
     pub grace: Duration,
-    /// How long an ended stream can be taken up again (S-16); zero switches recovery off.
+    /// The time that an ended stream can be resumed (S-16); zero disables recovery.
     pub replay: Duration,
-    /// How long open streams may go on when the server stops.
+    /// The time that open streams may continue when the server stops.
     pub drain: Duration,
-    /// Who hears of every answer.
+    /// Receives every response for the access log.
     pub log: Option<AccessLog>,
-    /// Who draws traces.
+    /// Receives trace spans.
     pub spans: Option<Arc<dyn SpanSink>>,
-    /// The model that the provider asks for, if that is known; only traces say it.
+    /// The model of the provider, if known; used in traces only.
     pub model: Option<String>,
 }
 
 impl ServerConfig {
-    /// Tells whoever wants to hear it what goes wrong.
+    /// Reports a problem to the configured receiver.
     pub(crate) fn complain(&self, what: &str) {
         if let Some(complaints) = &self.complaints {
             complaints(what);

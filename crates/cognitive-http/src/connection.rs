@@ -1,6 +1,5 @@
-//! A client's socket and the place that it takes among all connections, until the very end: a WebSocket keeps its place.
-//! Does not wait for ever for a client that reads nothing or next to nothing, and lets a client that still sends read the
-//! last answer.
+//! A client's socket and its permit among all connections, which a WebSocket keeps until it closes. Disconnects
+//! clients that read too slowly, and lets a client that still sends read the last response.
 
 use std::io;
 use std::pin::Pin;
@@ -14,25 +13,25 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::connection_limit::Seat;
 use crate::pace::Pace;
 
-/// How long and how much a client may go on sending after its answer. If the socket were closed at once, the system would
-/// tell the client of a broken connection, and the answer would be lost on the way.
+/// The limits of time and size for a client that still sends after its response. Closing the socket at once would
+/// reset the connection, and the response would be lost.
 const LINGER: Duration = Duration::from_secs(2);
 const LEFTOVERS: usize = 64 << 20;
 
 /// One connection.
 pub(crate) struct Wire<S: Link = TcpStream> {
-    /// Always there until it is dropped.
+    /// Set until the connection is dropped.
     open: Option<(S, Place)>,
-    /// How fast the client takes what it is sent.
+    /// Tracks how fast the client reads.
     pace: Pace,
-    /// The client said all that it will say, or is gone.
+    /// Set when the client has sent everything or is gone.
     silent: bool,
 }
 
-/// A place among all connections and among those of the same address.
+/// A permit among all connections, and one among those of the same address.
 pub(crate) type Place = (OwnedSemaphorePermit, Seat);
 
-/// What a connection is made of: a socket, or in tests something that behaves like one.
+/// The transport of a connection: a socket, or a substitute in tests.
 pub(crate) trait Link: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Link for S {}
@@ -47,7 +46,7 @@ impl<S: Link> Wire<S> {
         self.open.as_mut().map(|(stream, _)| Pin::new(stream)).ok_or_else(closed)
     }
 
-    /// A write that was tried: progress, or one more moment of patience.
+    /// Handles the outcome of a write: records progress or checks the deadline.
     fn tried(
         &mut self,
         context: &mut Context<'_>,
@@ -117,7 +116,7 @@ impl<S: Link> Drop for Wire<S> {
     }
 }
 
-/// Says that nothing more will come, and takes what the client still sends.
+/// Shuts down the writing side and discards what the client still sends.
 async fn leave(mut stream: impl Link) {
     if stream.shutdown().await.is_err() {
         return;

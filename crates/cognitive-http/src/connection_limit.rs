@@ -1,4 +1,5 @@
-//! How many connections one address may have at once, so that nobody takes all places. Knows nobody who has none.
+//! Limits connections per address, so that one client cannot use up all of them. Stores only addresses with open
+//! connections.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -7,12 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The connections of all addresses.
 #[derive(Debug)]
 pub(crate) struct Crowd {
-    /// The most that one address may have; 0 is no limit.
+    /// The limit per address; 0 means no limit.
     most: usize,
     by_address: Mutex<HashMap<IpAddr, usize>>,
 }
 
-/// A place of an address; given back when dropped.
+/// A permit for one connection of an address, released on drop.
 #[derive(Debug)]
 pub(crate) struct Seat(Option<(Arc<Crowd>, IpAddr)>);
 
@@ -21,7 +22,7 @@ impl Crowd {
         Arc::new(Self { most, by_address: Mutex::default() })
     }
 
-    /// A place for one more connection of this address, if it has not used up its own.
+    /// Returns a permit for one more connection of this address, if it is below its limit.
     pub(crate) fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Seat> {
         if self.most == 0 {
             return Some(Seat(None));
@@ -37,7 +38,7 @@ impl Crowd {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
-        // A panic while the lock was held leaves at worst a count that is one off.
+        // A panic while the lock was held leaves at worst a count that is off by one.
         self.by_address.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -55,8 +56,8 @@ impl Drop for Seat {
     }
 }
 
-/// The address as far as it tells one customer from another: of IPv6 everybody is given a network of 2⁶⁴ addresses, and
-/// everybody on this machine has all that lead to itself.
+/// Reduces an address to the part that distinguishes clients. An IPv6 customer usually gets a network of 2⁶⁴
+/// addresses, and all loopback addresses belong to this machine.
 pub(crate) fn house(address: IpAddr) -> IpAddr {
     let address = address.to_canonical();
     if address.is_loopback() {

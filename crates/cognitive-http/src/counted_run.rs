@@ -1,4 +1,4 @@
-//! A run as the metrics count it: once, when it is over or its client is gone, under the model that answered or was asked.
+//! Counts a run in the metrics once, when it is over or its client has disconnected, under the model that was called.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -9,7 +9,7 @@ use cognitive_runtime::Host;
 
 use crate::app::Shared;
 
-/// Counts a run when it is over, also one that was dropped because its client is gone.
+/// Counts a run when it is over, including a run that was dropped because its client disconnected.
 pub(crate) struct CountedRun<'a> {
     shared: &'a Shared,
     host: &'a Host,
@@ -20,7 +20,7 @@ pub(crate) struct CountedRun<'a> {
 }
 
 impl<'a> CountedRun<'a> {
-    /// A run that begins now; an [`AskedSink`] notes whether it asks a model.
+    /// Starts counting a run; an [`AskedSink`] records whether it calls a model.
     pub(crate) fn begin(
         shared: &'a Shared,
         host: &'a Host,
@@ -41,7 +41,7 @@ impl<'a> CountedRun<'a> {
     }
 }
 
-/// Notes that a model is asked, and passes nothing on.
+/// Records that a model is called, and forwards no events.
 pub(crate) struct AskedSink<'a>(pub(crate) &'a AtomicBool);
 
 impl EventSink for AskedSink<'_> {
@@ -51,13 +51,13 @@ impl EventSink for AskedSink<'_> {
         }
     }
 
-    /// Stages are told to everybody; all else would be work for nobody.
+    /// Stage events reach every sink; producing any other event would be wasted work.
     fn is_heard(&self) -> bool {
         false
     }
 }
 
-/// The model of a run that asked one.
+/// Returns the model of a run that called one.
 pub(crate) fn asked_model(host: &Host, module: &str, was_asked: &AtomicBool) -> Option<String> {
     let provider = &host.models_for(module).first;
     was_asked.load(Ordering::Relaxed).then(|| provider.destination())?.map(|to| to.asked(provider.name()))

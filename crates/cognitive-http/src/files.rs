@@ -1,6 +1,6 @@
-//! Media of answers at temporary addresses: a client that wants no base64 gets `/v1/media/files/{id}` instead, where the
-//! bytes wait for it beside its uploads (MEDIA-017, MEDIA-019). They are its own alone, and for a while. What cannot be
-//! kept stays in the answer, with a warning: no client loses a picture because a disk is full.
+//! Media of answers at temporary URLs: a client that wants no base64 receives `/v1/media/files/{id}` instead. The
+//! files are stored like the client's uploads (MEDIA-017, MEDIA-019). Only their owner can read them, until they
+//! expire. An item that cannot be stored stays in the answer with a warning, so a full disk loses no data.
 
 use std::sync::Arc;
 
@@ -22,13 +22,13 @@ use crate::response;
 use crate::routes::Name;
 use crate::uploads::{store, utc};
 
-/// Where media of answers are.
+/// The path prefix of media files.
 const PLACE: &str = "/v1/media/files/";
 
-/// The longest name of a file in a header.
+/// The length limit of a file name in a header.
 const MAX_NAME_LENGTH: usize = 100;
 
-/// A medium of an answer, out of the answer.
+/// A media item taken from an answer.
 struct Medium {
     place: String,
     name: String,
@@ -45,7 +45,7 @@ impl Medium {
     }
 }
 
-/// Moves the media of an answer to addresses, if the client wants that.
+/// Replaces the media of an answer with URLs, if the client asked for that.
 pub(crate) async fn publish(shared: &Shared, owner: &str, asked: MediaOut, envelope: &mut Envelope) {
     if asked != MediaOut::Url {
         return;
@@ -63,7 +63,7 @@ pub(crate) async fn publish(shared: &Shared, owner: &str, asked: MediaOut, envel
     }
 }
 
-/// Keeps a medium as if its owner had uploaded it: the same room, the same time. (E4002, E4011)
+/// Stores an item as if its owner had uploaded it, with the same quota and expiry. (E4002, E4011)
 async fn keep(shared: &Shared, owner: &str, medium: Medium) -> Result<Moved, Failure> {
     let bytes = medium.bytes?;
     let store = store(shared)?;
@@ -75,7 +75,7 @@ async fn keep(shared: &Shared, owner: &str, medium: Medium) -> Result<Moved, Fai
     Ok(Moved::Url { url: format!("{PLACE}{}", announced.id), expires_at: utc(announced.expires_at) })
 }
 
-/// `GET /v1/media/files/{id}`: the bytes, for their owner.
+/// `GET /v1/media/files/{id}`: returns the bytes to their owner.
 pub(crate) async fn serve(
     State(shared): State<Arc<Shared>>,
     Extension(client): Extension<Arc<Client>>,
@@ -83,7 +83,7 @@ pub(crate) async fn serve(
 ) -> Response<Body> {
     let opened = match store(&shared) {
         Ok(store) => store.open(client.uploader(), &id).await,
-        // Where nothing is kept, nothing can be found.
+        // Without a store no file can exist.
         Err(_) => Err(Failure::new(ErrorCode::UploadNotFound, "this server stores no files")),
     };
     match opened {
@@ -92,7 +92,7 @@ pub(crate) async fn serve(
     }
 }
 
-/// A failure of the store, in words for somebody who never uploaded anything.
+/// Rewords a failure of the upload store for a client that never uploaded anything.
 fn as_file(failure: Failure) -> Failure {
     match failure.code() {
         code @ ErrorCode::UploadExpired => {
@@ -111,10 +111,10 @@ fn response(kept: KeptUpload) -> Response<Body> {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type.mime()));
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(size_bytes));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // Nobody has looked into these bytes; the guard adds that no browser may guess what they are or show them elsewhere.
+    // The bytes are untrusted. The guard adds headers against type sniffing and cross-origin use.
     let policy = HeaderValue::from_static("default-src 'none'; sandbox");
     headers.insert(header::CONTENT_SECURITY_POLICY, policy);
-    // A plain name is always a header, and `wire` knows by this one that bytes of somebody else follow.
+    // A plain name is always a valid header value.
     if let Ok(name) = HeaderValue::from_str(&format!("inline; filename=\"{}\"", plain(&filename))) {
         headers.insert(header::CONTENT_DISPOSITION, name);
     }
@@ -126,22 +126,22 @@ fn pieces(reader: Box<dyn UploadReader>) -> impl futures_util::Stream<Item = Res
         let mut reader = reader?;
         match reader.piece().await {
             Ok(piece) => Some((Ok(piece?), Some(reader))),
-            // The length was announced, so whoever reads notices that this is not all.
+            // The client has the announced length and therefore notices the truncation.
             Err(failure) => Some((Err(std::io::Error::other(failure.message().to_owned())), None)),
         }
     })
 }
 
-/// A name without anything that could end a header or lead to another folder.
+/// Replaces all characters that could end a header or lead to another folder.
 fn plain(name: &str) -> String {
     let safe = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-' | '_');
     name.chars().take(MAX_NAME_LENGTH).map(|letter| if safe(letter) { letter } else { '_' }).collect()
 }
 
-/// What the answer may hold, for its description.
+/// Returns the content types of the response for its description.
 pub(crate) fn content() -> Value {
     let bytes = json!({ "schema": { "type": "string", "format": "binary" } });
-    // Generators that know no pictures know this one.
+    // Client generators without media types use this one.
     let kinds = std::iter::once("application/octet-stream").chain(MediaType::all().map(MediaType::mime));
     Value::Object(kinds.map(|kind| (kind.to_owned(), bytes.clone())).collect())
 }

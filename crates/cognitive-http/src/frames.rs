@@ -1,6 +1,6 @@
-//! WebSocket frames (RFC 6455), as a server reads and writes them: text in messages of one or several frames, and control
-//! frames between them. A message takes its share of the memory as its bytes arrive, has a limit of size and a time to be
-//! whole, and leaves nothing behind when it was handed over. Refuses extensions, and frames that break the rules.
+//! Reads and writes WebSocket frames (RFC 6455) on the server side: text messages of one or several frames, with
+//! control frames between them. A message reserves memory as its bytes arrive, and has a size limit and a deadline.
+//! After delivery the reader holds no memory of it. Refuses extensions and invalid frames.
 
 use std::io;
 use std::time::Duration;
@@ -11,9 +11,9 @@ use tokio::time::{Instant, timeout_at};
 use crate::intake::STEP;
 use crate::memory_budget::{MemoryClaim, Room};
 
-/// What is read at once.
+/// The read buffer, in bytes.
 const PIECE: usize = 16 << 10;
-/// The longest payload of a control frame.
+/// The longest payload of a control frame (RFC 6455, 5.5).
 const MAX_CONTROL_LENGTH: usize = 125;
 
 const CONTINUATION: u8 = 0x0;
@@ -24,45 +24,45 @@ const PING: u8 = 0x9;
 const PONG: u8 = 0xa;
 const FINAL: u8 = 0x80;
 
-/// What a client sent.
+/// A message or control frame from the client.
 #[derive(Debug)]
 pub(crate) enum Received {
-    /// A whole message of valid UTF-8, and the memory that it takes.
+    /// A whole message of valid UTF-8, and its memory reservation.
     Text(Vec<u8>, MemoryClaim),
     Binary,
     Ping(Vec<u8>),
     Pong,
-    /// The goodbye of the client; the payload is its code and reason, which have been checked.
+    /// A close frame; its payload holds the code and reason, which have been validated.
     Close(Vec<u8>),
 }
 
-/// Why nothing more can be read.
+/// The reason why nothing more can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BrokenFrame {
-    /// Against the rules of frames.
+    /// The frame violates the protocol.
     Frame,
     NoUtf8,
     TooBig,
-    /// All memory for large requests is taken.
+    /// The memory budget for large requests is exhausted.
     NoRoom,
-    /// A message was begun and not ended in time.
+    /// A message did not arrive completely before its deadline.
     Late,
-    /// The connection is no more.
+    /// The connection is closed.
     Gone,
 }
 
-/// The head of a frame.
+/// The header of a frame.
 #[derive(Debug, Clone, Copy)]
 struct FrameHead {
     is_final: bool,
     kind: u8,
     length: usize,
     mask: [u8; 4],
-    /// How many bytes the head itself has.
+    /// The length of the header itself, in bytes.
     size: usize,
 }
 
-/// A message of which something has arrived.
+/// A message that has partly arrived.
 #[derive(Debug)]
 struct Begun {
     is_text: bool,
@@ -71,12 +71,12 @@ struct Begun {
     until: Instant,
 }
 
-/// The frame that is being read: its head, and how much of its payload is there.
+/// The frame being read: its header, and the number of payload bytes received.
 #[derive(Debug)]
 struct Current {
     head: FrameHead,
     there: usize,
-    /// Only of a control frame; what belongs to a message goes there at once.
+    /// The payload of a control frame. Payload of a message is appended to the message directly.
     payload: Vec<u8>,
 }
 
@@ -93,13 +93,13 @@ pub(crate) struct FrameReader<R> {
 }
 
 impl<R: AsyncRead + Unpin> FrameReader<R> {
-    /// Messages of at most `limit` bytes, each within `patience`.
+    /// Creates a reader for messages of at most `limit` bytes, each within `patience`.
     pub(crate) fn new(io: R, limit: usize, room: Room, patience: Duration) -> Self {
         let buffer = Vec::with_capacity(PIECE);
         Self { io, buffer, current: None, message: None, limit, room, patience }
     }
 
-    /// The next thing that the client says. Safe to drop and call again.
+    /// Returns the next message or control frame. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Result<Received, BrokenFrame> {
         loop {
             if let Some(received) = self.step()? {
@@ -116,7 +116,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         }
     }
 
-    /// Uses up what was read, until something is whole or more is needed.
+    /// Consumes the buffer until a message or control frame is complete or more bytes are needed.
     fn step(&mut self) -> Result<Option<Received>, BrokenFrame> {
         if self.message.as_ref().is_some_and(|message| message.until <= Instant::now()) {
             return Err(BrokenFrame::Late);
@@ -139,7 +139,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         }
     }
 
-    /// Whether a frame may come here, and a message begin or go on with it.
+    /// Checks that a frame is allowed here, and begins or continues its message.
     fn admit(&mut self, head: &FrameHead) -> Result<(), BrokenFrame> {
         match (head.kind, &self.message) {
             (CLOSE | PING | PONG, _) => {
@@ -161,7 +161,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         if so_far.saturating_add(head.length) > self.limit { Err(BrokenFrame::TooBig) } else { Ok(()) }
     }
 
-    /// Moves what there is of the payload to where it belongs; whether it is all there.
+    /// Moves the buffered payload to its message or frame. Returns whether the payload is complete.
     fn take_payload(&mut self) -> Result<bool, BrokenFrame> {
         let Some(current) = &mut self.current else { return Ok(false) };
         let count = (current.head.length - current.there).min(self.buffer.len());
@@ -179,7 +179,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         Ok(current.there == current.head.length)
     }
 
-    /// What a whole frame says, if it ends something.
+    /// Returns the message or control frame that this frame completes, if any.
     fn finished(&mut self, frame: Current) -> Result<Option<Received>, BrokenFrame> {
         match frame.head.kind {
             PING => return Ok(Some(Received::Ping(frame.payload))),
@@ -197,8 +197,8 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
 }
 
 impl Begun {
-    /// Memory for so many bytes more, of a frame that has `rest` to come: some in advance, so that they are not moved too
-    /// often, but not all that it merely announces.
+    /// Reserves memory for `more` bytes of a frame with `rest` bytes to come. Reserves some in advance to avoid
+    /// frequent reallocation, but never all that the frame announces.
     fn make_room(&mut self, more: usize, rest: usize) -> Result<(), BrokenFrame> {
         let needed = self.bytes.len() + more;
         if needed <= self.bytes.capacity() {
@@ -211,11 +211,11 @@ impl Begun {
 }
 
 impl FrameHead {
-    /// The head at the beginning of these bytes, if all of it is there.
+    /// Parses the header at the start of the bytes; `None` if it is incomplete.
     fn of(bytes: &[u8]) -> Result<Option<Self>, BrokenFrame> {
         let [first, second, rest @ ..] = bytes else { return Ok(None) };
         let known = matches!(first & 0x0f, CONTINUATION | TEXT | BINARY | CLOSE | PING | PONG);
-        // Reserved bits belong to extensions, of which there are none; a client masks all that it sends.
+        // Reserved bits belong to extensions, which are not supported. Clients must mask all frames.
         if first & 0x70 != 0 || !known || second & FINAL == 0 {
             return Err(BrokenFrame::Frame);
         }
@@ -240,7 +240,7 @@ impl FrameHead {
     }
 }
 
-/// Takes the mask off bytes that stand so far into their frame.
+/// Unmasks bytes that start at offset `place` of their frame.
 fn unmask(bytes: &mut [u8], mut mask: [u8; 4], place: usize) {
     if mask == [0; 4] {
         return;
@@ -251,7 +251,7 @@ fn unmask(bytes: &mut [u8], mut mask: [u8; 4], place: usize) {
     }
 }
 
-/// The payload of a goodbye, if it is one that a client may send.
+/// Validates the payload of a client's close frame.
 fn goodbye(payload: Vec<u8>) -> Result<Vec<u8>, BrokenFrame> {
     let [high, low, reason @ ..] = payload.as_slice() else {
         return if payload.is_empty() { Ok(payload) } else { Err(BrokenFrame::Frame) };
@@ -264,7 +264,7 @@ fn goodbye(payload: Vec<u8>) -> Result<Vec<u8>, BrokenFrame> {
     Ok(payload)
 }
 
-/// What a server says.
+/// An outgoing frame.
 #[derive(Debug)]
 pub(crate) enum Saying {
     Text(Vec<u8>),
@@ -274,13 +274,13 @@ pub(crate) enum Saying {
 }
 
 impl Saying {
-    /// A goodbye with a code and a reason.
+    /// Creates a close frame with a code and a reason.
     pub(crate) fn goodbye(code: u16, reason: &str) -> Self {
         Self::Close([&code.to_be_bytes()[..], reason.as_bytes()].concat())
     }
 }
 
-/// Writes one frame, all of it.
+/// Writes one complete frame and flushes it.
 pub(crate) async fn write(io: &mut (impl AsyncWrite + Unpin), saying: Saying) -> io::Result<()> {
     let (kind, payload) = match saying {
         Saying::Text(text) => (TEXT, text),
@@ -314,7 +314,7 @@ mod tests {
 
     const MINUTE: Duration = Duration::from_mins(1);
 
-    /// A masked frame.
+    /// Builds a masked frame.
     fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
         let mut bytes = vec![first];
         match payload.len() {
@@ -362,8 +362,8 @@ mod tests {
         }
     }
 
-    // H2: an unfinished message counts as far as it has come, not as far as it says, and whoever sends more than there is
-    // room for is refused.
+    // H2: an unfinished message counts by its received bytes, not by its announced length. A client that exceeds the
+    // budget is refused.
     #[tokio::test]
     async fn h2_an_unfinished_message_takes_room_by_what_arrived() {
         let room = Room::new(2 << 20);
@@ -387,7 +387,7 @@ mod tests {
         assert!(room.claim().grow(2 << 20).is_ok(), "all of it came back");
     }
 
-    // H2: a message has a time to arrive, however many signs of life come between.
+    // H2: a message has a deadline, regardless of control frames in between.
     #[tokio::test(start_paused = true)]
     async fn h2_a_message_that_is_never_whole_is_not_waited_for() {
         let (mut client, server) = tokio::io::duplex(1 << 10);
@@ -411,7 +411,7 @@ mod tests {
         let ((), outcome) = tokio::join!(sending, hearing);
         assert_eq!(outcome, BrokenFrame::Late);
         assert!(started.elapsed() < Duration::from_secs(32), "{:?}", started.elapsed());
-        // Silence between messages is no message.
+        // Silence between messages has no deadline.
         let (_client, server) = tokio::io::duplex(1 << 10);
         let mut reader = FrameReader::new(server, 1 << 20, Room::new(1 << 20), Duration::from_secs(30));
         assert!(tokio::time::timeout(Duration::from_hours(1), reader.next()).await.is_err());

@@ -1,5 +1,5 @@
-//! The beginning of a WebSocket: whether a request asks for one in the right way, and the answer that says so.
-//! Offers no extension, and one subprotocol: the one that a page needs which shows its key as another.
+//! The WebSocket handshake: checks the upgrade request and builds its response. Offers no extensions and one
+//! subprotocol, which browsers need because a page sends its key as another subprotocol.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
@@ -7,12 +7,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha1::{Digest as _, Sha1};
 
-/// What the protocol adds to the key of a client.
+/// The constant that RFC 6455 appends to the client's key.
 const SALT: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-/// The subprotocol that a client is given if it asks for it; a key that was shown as another is not sent back.
+/// The subprotocol that is accepted if offered. A key sent as another subprotocol is not sent back.
 const PROTOCOL: &str = "cogn";
 
-/// The answer that opens a socket, or the status of the refusal.
+/// Returns the response that opens a socket, or the status of the refusal.
 pub(crate) fn accept(method: &Method, headers: &HeaderMap) -> Result<Response<Body>, StatusCode> {
     if *method != Method::GET {
         return Err(StatusCode::METHOD_NOT_ALLOWED);

@@ -1,5 +1,5 @@
-//! The names of headers that HTTP does not know, in the form in which they are compared and sent: every request is asked for
-//! some of them, and every answer carries others.
+//! Names of non-standard headers, parsed once: every request is checked for some of them, and every response carries
+//! others.
 
 use axum::http::HeaderName;
 
@@ -16,7 +16,7 @@ pub(crate) static SESSION: HeaderName = HeaderName::from_static("x-cognitive-ses
 pub(crate) static RECOVERY_SESSION: HeaderName = HeaderName::from_static("x-cognitive-recovery-session");
 pub(crate) static RECOVERY_SEQ: HeaderName = HeaderName::from_static("x-cognitive-recovery-seq");
 pub(crate) static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-/// What our own page sends with everything that changes something.
+/// Sent by Studio with every request that changes something.
 pub(crate) static STUDIO: HeaderName = HeaderName::from_static("x-cogn-studio");
-/// Where a browser says that a page comes from.
+/// Set by browsers: the relation between the page's origin and this server.
 pub(crate) static FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");

@@ -1,5 +1,5 @@
-//! How the body of a request comes in: within its limits of size, time, type and memory, and read beside the threads that
-//! serve where it is large. Whatever a body may become, its share of the memory is taken before it is there.
+//! Reads request bodies within limits of size, time, type and memory. Large bodies are parsed outside the serving
+//! threads. Memory for a body is reserved before it is allocated.
 
 use std::sync::Arc;
 
@@ -15,17 +15,17 @@ use crate::app::{Shared, shutting_down};
 use crate::memory_budget::MemoryClaim;
 use crate::response;
 
-/// A text above this is read beside the threads that serve.
+/// Bodies above this size are parsed outside the serving threads, where they would delay other requests.
 const LONG: usize = 256 << 10;
-/// What the values of a text may take, as a multiple of the largest usual body. Lists of numbers of three digits stay
-/// below it in a body of that size; no honest body is denser.
+/// The limit for the parsed values of a body, as a multiple of the configured body limit. Lists of three-digit
+/// numbers stay below it in a body of that size; no honest body is denser.
 const DENSEST: usize = 48;
-/// How much room is made for a body before anything of it is there.
+/// The initial buffer for a body, in bytes.
 const BEGINNING: usize = 64 << 10;
-/// How much more there is room for each time that a body has outgrown it. While it is moved, both are there.
+/// The growth factor of a buffer that is full. While the buffer is moved, the old and the new one exist.
 pub(crate) const STEP: usize = 4;
 
-/// Reads a body of JSON to its end.
+/// Reads a JSON body to its end.
 pub(crate) async fn body_of(
     shared: &Shared,
     headers: &HeaderMap,
@@ -42,7 +42,7 @@ pub(crate) async fn body_of(
             .suggest("Send `Content-Type: application/json`");
         return Err(Box::new(response::failure(failure)));
     }
-    // What says of itself that it is too large need not be sent at all.
+    // A declared length above the limit is refused before the body is sent.
     if body.size_hint().lower() > limit as u64 {
         return Err(Box::new(response::failure(too_large("body", limit))));
     }
@@ -56,7 +56,7 @@ pub(crate) async fn body_of(
     }
 }
 
-/// The bytes of a body. Memory is taken as they arrive, never by what a client merely announces.
+/// Collects the bytes of a body. Memory is reserved as bytes arrive, never by the announced length.
 async fn collected(body: Body, limit: usize, claim: &mut MemoryClaim) -> Result<Vec<u8>, Failure> {
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(limit).min(limit);
     let mut bytes = Vec::new();
@@ -73,7 +73,7 @@ async fn collected(body: Body, limit: usize, claim: &mut MemoryClaim) -> Result<
         if length > bytes.capacity() {
             let larger = (STEP * bytes.capacity()).max(BEGINNING).min(announced.max(length)).max(length);
             claim.grow(larger - bytes.capacity())?;
-            // What the machine has no memory for must not end the process.
+            // Running out of memory must not end the process.
             bytes.try_reserve_exact(larger - bytes.len()).map_err(|_| no_memory())?;
         }
         bytes.extend_from_slice(&piece);
@@ -88,15 +88,15 @@ fn no_memory() -> Failure {
     )
 }
 
-/// Makes something of a text, after its values were found to fit. What is long is read beside the threads that serve, a
-/// few at a time.
+/// Parses a body with `make` after checking that its values fit into memory. Long bodies are parsed on a blocking
+/// thread, a few at a time.
 pub(crate) async fn read<T: Send + 'static>(
     shared: &Arc<Shared>,
     bytes: Vec<u8>,
     mut claim: MemoryClaim,
     make: impl FnOnce(String) -> Result<T, Failure> + Send + 'static,
 ) -> Result<(T, MemoryClaim), Failure> {
-    // What the values of one request may take.
+    // The limit for the values of one request.
     let most = shared.config.body_limit.saturating_mul(DENSEST);
     let is_long = bytes.len() > LONG;
     let work = move || {
@@ -116,11 +116,11 @@ pub(crate) async fn read<T: Send + 'static>(
     beside.await.map_err(|_| fault())?
 }
 
-/// Does something heavy to its end on a thread of its own, so that nobody else waits while it is checked, and while its
-/// memory is given back.
+/// Runs heavy work to its end on a blocking thread, so that its checks and the release of its memory delay no other
+/// request.
 pub(crate) async fn beside<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
     let work = Box::pin(work);
-    // Whoever does not wait any more takes the work along.
+    // A caller that stops waiting drops this sender, which cancels the work.
     let (waiting, gone) = tokio::sync::oneshot::channel::<()>();
     let runtime = tokio::runtime::Handle::current();
     let beside = tokio::task::spawn_blocking(move || {
@@ -136,12 +136,12 @@ pub(crate) async fn beside<T: Send + 'static>(work: impl Future<Output = T> + Se
     match outcome {
         Ok(Some(outcome)) => outcome,
         Err(fault) if fault.is_panic() => std::panic::resume_unwind(fault.into_panic()),
-        // The runtime ends, and whoever waits with it.
+        // The runtime shuts down, and the waiting caller with it.
         Ok(None) | Err(_) => std::future::pending().await,
     }
 }
 
-/// The text of a body. Its memory becomes that of the input: with media in it, there is no room for both.
+/// Returns the text of a body. Reuses the buffer of the body: with media in it, there is no memory for both.
 pub(crate) fn text_of(body: Vec<u8>) -> Result<String, Failure> {
     String::from_utf8(body).map_err(|_| {
         Failure::new(ErrorCode::ParseError, "the body is not UTF-8")
@@ -151,7 +151,7 @@ pub(crate) fn text_of(body: Vec<u8>) -> Result<String, Failure> {
     })
 }
 
-/// More than a module may be sent.
+/// The failure for an input that exceeds the limit of its module.
 pub(crate) fn too_large(what: &str, limit: usize) -> Failure {
     Failure::new(ErrorCode::InputTooLarge, format!("the {what} is larger than {limit} bytes"))
         .suggest("Send less input")
@@ -160,7 +160,7 @@ pub(crate) fn too_large(what: &str, limit: usize) -> Failure {
 fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
-    // Nearly all requests say it this way, and need no copy.
+    // Nearly all requests use this exact type, which needs no copy.
     let other = || {
         let kind = kind.to_ascii_lowercase();
         kind.starts_with("application/") && kind.ends_with("+json")

@@ -1,13 +1,18 @@
-//! Modules over HTTP: `POST /api/run/{module}` and its aliases, streams by SSE, NDJSON and WebSocket, and what operators
-//! need around them. Has no rule about modules or envelopes: every request enters by `cognitive_runtime`.
+//! Serves modules over HTTP: `POST /api/run/{module}` and its aliases, streams by SSE, NDJSON and WebSocket, and the
+//! endpoints for operators. Contains no rules about modules or envelopes: every request is passed to
+//! `cognitive_runtime`.
 //!
-//! One request, start to finish: `server` accepts the connection as a `wire`, `operations` is the table, `guard` says who asks
-//! and `admission` whether they may, `intake` takes their body in, `ask` reads what they want, `catalog` finds the module, `run` runs it, `session` keeps the `log` of
-//! what a stream has sent, `sessions` those that can be taken up again, and `answer` gives every envelope its status and headers.
-//! `shared_state` is what several servers share, `shared_streams` how a stream goes on at another of them,
-//! `other_servers` what they tell each other.
-//! `uploads` takes media that are sent ahead; `files` gives back those of answers. `mcp` lets agents in. `studio` is the page for
-//! people, with what it needs besides.
+//! The modules in the order of one request: `server` accepts the connection, `connection` wraps its socket and
+//! `connection_limit` counts it. `auth` is the guard around all `routes`: `admission` authenticates the client and
+//! `operations` is the table of endpoints. `intake` reads the body, `request` parses its options and `catalog` finds
+//! the module. `run` runs it and `counted_run` counts it. `session` buffers what a stream has sent in a `stream_log`;
+//! `sessions` holds the streams that can be resumed. `response` maps an envelope to a status and headers; `transport`
+//! writes streams; `pace` disconnects slow readers.
+//!
+//! WebSocket: `handshake`, `frames`, `websocket`. Several servers: `shared_state` is the state they share,
+//! `shared_streams` resumes a stream at another server, `other_servers` exchanges messages. Limits: `limits` for
+//! rates and streams, `memory_budget` for memory. Media: `uploads` receives media before a run, `files` serves those
+//! of answers. `mcp` serves agents; `studio` serves the web page for people and its API.
 
 pub mod config;
 

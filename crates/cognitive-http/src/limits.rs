@@ -1,18 +1,18 @@
-//! How much one client may ask for: runs per minute, and streams at once. Keeps nothing of clients that went quiet.
+//! Limits per client: runs per minute, and streams at once. Holds no state of idle clients for long.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Clients that are remembered before the quiet ones are forgotten.
+/// The number of clients above which idle ones are evicted.
 const MANY: usize = 10_000;
 
 /// The limits of all clients.
 #[derive(Debug)]
 pub(crate) struct Limits {
-    /// The time that one run uses up; zero is no limit.
+    /// The time that one run uses up; zero means no limit.
     interval: Duration,
-    /// Runs that may come at once, as a share of a minute.
+    /// The largest burst of runs, as a share of a minute.
     burst: Duration,
     streams: usize,
     clients: Mutex<Clients>,
@@ -21,19 +21,19 @@ pub(crate) struct Limits {
 #[derive(Debug)]
 struct Clients {
     by_name: HashMap<String, Client>,
-    /// When there are so many, the quiet ones go. Grows with those that are not quiet, so that looking through all of
-    /// them stays rare.
+    /// The number of clients that triggers eviction of idle ones. Grows with the active clients, so that scans stay
+    /// rare.
     crowd: usize,
 }
 
 #[derive(Debug, Default)]
 struct Client {
-    /// When the client will have used up what it asked for so far.
+    /// The time until which the client's runs so far use up its rate.
     busy_until: Option<Instant>,
     streams: usize,
 }
 
-/// The right to one stream; given back when dropped.
+/// A permit for one stream, released on drop.
 #[derive(Debug)]
 pub(crate) struct StreamPermit {
     limits: Arc<Limits>,
@@ -60,12 +60,12 @@ impl Limits {
         }
     }
 
-    /// The time that one run uses up, and how much of it may be used up at once; nothing without a limit.
+    /// Returns the time that one run uses up and the largest burst; `None` without a limit.
     pub(crate) fn rate(&self) -> Option<(Duration, Duration)> {
         (!self.interval.is_zero()).then_some((self.interval, self.burst))
     }
 
-    /// Takes note of a run at `now`; the error says how long to wait.
+    /// Counts a run at `now`; the error is the time to wait.
     pub(crate) fn run(&self, name: &str, now: Instant) -> Result<(), Duration> {
         if self.interval.is_zero() {
             return Ok(());
@@ -81,14 +81,14 @@ impl Limits {
         Ok(())
     }
 
-    /// Takes back a run that turned out to be none.
+    /// Refunds a run that was counted but did not take place.
     pub(crate) fn give_back(&self, name: &str) {
         if let Some(client) = self.lock().by_name.get_mut(name) {
             client.busy_until = client.busy_until.and_then(|until| until.checked_sub(self.interval));
         }
     }
 
-    /// Whether a run at `now` would have to wait, without taking note of one.
+    /// Returns how long a run at `now` would have to wait, if at all, without counting it.
     pub(crate) fn has_run_out(&self, name: &str, now: Instant) -> Option<Duration> {
         let busy_until = self.lock().by_name.get(name).and_then(|client| client.busy_until)?;
         (busy_until.max(now) + self.interval)
@@ -96,7 +96,7 @@ impl Limits {
             .filter(|wait| !wait.is_zero())
     }
 
-    /// The right to one more stream, if the client has not used up its own (STREAM-023).
+    /// Returns a permit for one more stream if the client is below its limit (STREAM-023).
     pub(crate) fn stream(self: &Arc<Self>, name: &str) -> Option<StreamPermit> {
         let mut clients = self.lock();
         let client = clients.client(name, Instant::now());
@@ -108,7 +108,7 @@ impl Limits {
     }
 
     fn lock(&self) -> MutexGuard<'_, Clients> {
-        // A panic while the lock was held leaves at worst a count that is one off.
+        // A panic while the lock was held leaves at worst a count that is off by one.
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

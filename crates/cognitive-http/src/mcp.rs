@@ -1,5 +1,6 @@
-//! `/mcp`: the modules as tools of agents, behind the same guard, keys, limits and memory as everything else. What is said
-//! here is the Model Context Protocol, so answers are not envelopes but carry them; `cognitive_mcp` speaks it.
+//! `/mcp`: modules as tools for agents, behind the same guard, keys, limits and memory budget as all other endpoints.
+//! Responses are messages of the Model Context Protocol that carry envelopes; `cognitive_mcp` implements the
+//! protocol.
 
 use std::sync::Arc;
 
@@ -19,12 +20,12 @@ use crate::memory_budget::MemoryClaim;
 use crate::request::Options;
 use crate::{intake, response, run};
 
-/// Sessions of older clients at once. Each takes little, but whoever opens one need not come back.
+/// Open sessions of older clients. Each is small, but a client that opens one need not return to close it.
 const MAX_SESSIONS: usize = 1_000;
 /// The header that names a session.
 const SESSION: &str = "mcp-session-id";
 
-/// The way in for agents.
+/// Creates the MCP service.
 pub(crate) fn open(host: &Arc<Host>, config: &ServerConfig) -> McpHttp {
     let door = ServerDoor {
         host: Arc::clone(host),
@@ -34,16 +35,16 @@ pub(crate) fn open(host: &Arc<Host>, config: &ServerConfig) -> McpHttp {
     McpHttp::new(McpServer::new(Arc::new(door), config.tools.clone()), config.body_limit)
 }
 
-/// What is known of the request that asks for a run. Goes with it through the library.
+/// The context of a request that starts a run. Passed through the MCP library as a request extension.
 #[derive(Clone)]
 struct AgentRequest {
     shared: Arc<Shared>,
     client: Arc<Client>,
-    /// The memory that its body takes, until the request is over.
+    /// The memory of the request body, held until the request is over.
     claim: Option<Arc<MemoryClaim>>,
 }
 
-/// Answers one request of the protocol.
+/// Answers one MCP request.
 pub(crate) async fn serve(
     State(shared): State<Arc<Shared>>,
     Extension(client): Extension<Arc<Client>>,
@@ -74,7 +75,7 @@ pub(crate) async fn serve(
     shared.mcp.service.handle(Request::from_parts(parts, body)).await.map(Body::new)
 }
 
-/// What the server lends to agents.
+/// The parts of the server that the MCP service uses.
 struct ServerDoor {
     host: Arc<Host>,
     offers: Option<ModuleFilter>,

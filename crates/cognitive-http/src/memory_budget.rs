@@ -1,5 +1,6 @@
-//! Memory for large requests: what all of them together may take, as they were sent and as values. A request of the usual
-//! size is not counted; a few hundred clients with large ones could fill the machine. Keeps nobody waiting.
+//! The memory budget for large requests: their bodies and parsed values together. Requests of the usual size are not
+//! counted. Without a budget, a few hundred clients with large requests could exhaust the memory. Never waits: a
+//! request that does not fit is refused.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,18 +10,18 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::run::too_much;
 
-/// Counted in these, since a semaphore counts no more than 2^29.
+/// The unit of counting, since a semaphore counts no more than 2^29.
 const UNIT: usize = 64 << 10;
-/// What a request may take without being counted.
+/// The memory that a request may use without being counted, in bytes.
 const FREE: usize = 256 << 10;
-/// A request that takes more than this is worked on beside the threads that serve.
+/// A request above this size is handled outside the serving threads.
 const HEAVY: usize = 4 << 20;
 
-/// What is left of the memory for large requests.
+/// The remaining memory budget.
 #[derive(Debug, Clone)]
 pub(crate) struct Room(Arc<Semaphore>);
 
-/// What one request takes of it, until this is dropped.
+/// The memory reserved by one request, released on drop.
 #[derive(Debug)]
 pub(crate) struct MemoryClaim {
     room: Room,
@@ -29,19 +30,19 @@ pub(crate) struct MemoryClaim {
 }
 
 impl Room {
-    /// Room for so many bytes.
+    /// Creates a budget of this many bytes.
     pub(crate) fn new(bytes: usize) -> Self {
         Self(Arc::new(Semaphore::new((bytes / UNIT).min(Semaphore::MAX_PERMITS))))
     }
 
-    /// The claim of a request that has nothing yet.
+    /// Returns an empty reservation.
     pub(crate) fn claim(&self) -> MemoryClaim {
         MemoryClaim { room: self.clone(), bytes: 0, taken: None }
     }
 }
 
 impl MemoryClaim {
-    /// Takes so many bytes more. What was taken before stays taken if they are not there. (E4002)
+    /// Reserves `more` bytes. On failure the existing reservation is unchanged. (E4002)
     pub(crate) fn grow(&mut self, more: usize) -> Result<(), Failure> {
         let bytes = self.bytes.saturating_add(more);
         let wanted = if bytes > FREE { bytes.div_ceil(UNIT) } else { 0 };
@@ -60,7 +61,7 @@ impl MemoryClaim {
         Ok(())
     }
 
-    /// Whether working on the request takes long enough for others to notice.
+    /// Returns whether handling the request would noticeably delay other requests.
     pub(crate) fn is_heavy(&self) -> bool {
         self.bytes > HEAVY
     }

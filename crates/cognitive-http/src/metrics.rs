@@ -1,5 +1,5 @@
-//! Counters for Prometheus. Labels come from a fixed set, from installed modules, or from a bounded number of models, never
-//! from what a caller made up.
+//! Counters for Prometheus. Label values come from a fixed set, from installed modules, or from a bounded number of
+//! models, never from a caller's input.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Display, Write};
@@ -10,16 +10,16 @@ use cognitive_contract::money::Money;
 use cognitive_contract::ports::{DropCounts, Usage};
 use cognitive_contract::{Envelope, ErrorCode};
 
-/// Upper bounds of the buckets of a run's time, in seconds.
+/// Upper bounds of the histogram buckets of a run's duration, in seconds.
 const BUCKETS: [f64; 11] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
-/// Models that are counted by name; a service may answer under as many names as it likes.
+/// The number of models with their own label; a service may report any number of names.
 const MAX_MODELS: usize = 32;
-/// The longest name of a model.
+/// The length limit of a model name, in bytes.
 const MAX_MODEL_LENGTH: usize = 100;
-/// Models beyond those.
+/// The label of all further models.
 const OTHER_MODELS: &str = "other";
 
-/// Everything that is counted.
+/// All counters.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics(Mutex<Counters>);
 
@@ -30,7 +30,7 @@ struct Counters {
     modules: BTreeMap<String, Runs>,
 }
 
-/// The runs of one module, by the model that answered (none where no model was asked).
+/// The runs of one module, by the model that answered (empty if no model was called).
 #[derive(Debug, Default)]
 struct Runs {
     by_outcome: BTreeMap<(Arc<str>, &'static str), u64>,
@@ -46,24 +46,24 @@ struct Histogram {
     sum: f64,
 }
 
-/// What is true of the server at the moment.
+/// The current state of the server.
 #[derive(Debug, Default)]
 pub(crate) struct ServerGauges {
     pub(crate) runs_in_flight: usize,
     pub(crate) open_streams: usize,
-    /// Spans that were lost; `None` where none are drawn.
+    /// Spans that were lost; `None` if none are recorded.
     pub(crate) lost_spans: Option<u64>,
-    /// What the audit dropped; `None` where there is none.
+    /// Records dropped from the audit log; `None` without an audit log.
     pub(crate) dropped: Option<DropCounts>,
 }
 
 impl Metrics {
-    /// Takes note of an HTTP answer.
+    /// Counts an HTTP response.
     pub(crate) fn answered(&self, status: u16) {
         *self.lock().answers.entry(status).or_default() += 1;
     }
 
-    /// Takes note of a run of an installed module. Where the answer names no model, it is the one that was asked, if any.
+    /// Counts a run of an installed module. `asked` is the model that was called, used if the envelope names none.
     pub(crate) fn ran(&self, module: &str, envelope: &Envelope, asked: Option<&str>, took: Duration) {
         let outcome = match envelope.error() {
             None => "ok",
@@ -72,7 +72,7 @@ impl Metrics {
         let mut counters = self.lock();
         let model = envelope.meta().extra.get("model").and_then(serde_json::Value::as_str);
         let model = counters.model(model.or(asked).unwrap_or_default());
-        // All but the first run of a module find its name here.
+        // Only the first run of a module allocates its name.
         if !counters.modules.contains_key(module) {
             counters.modules.insert(module.to_owned(), Runs::default());
         }
@@ -84,7 +84,7 @@ impl Metrics {
                 let sum = runs.cost.entry(Arc::clone(&model)).or_default();
                 *sum = sum.plus(cost);
             }
-            // A service may count whatever it likes; a counter that went back would look like a new start.
+            // A service may report any count; a counter that wrapped would look like a restart.
             for (kind, tokens) in [("input_tokens", input_tokens), ("output_tokens", output_tokens)] {
                 let sum = runs.tokens.entry((Arc::clone(&model), kind)).or_default();
                 *sum = sum.saturating_add(tokens);
@@ -92,7 +92,7 @@ impl Metrics {
         }
     }
 
-    /// Everything in the text format of Prometheus.
+    /// Returns all counters in the text format of Prometheus.
     pub(crate) fn text(&self, now: &ServerGauges) -> String {
         let counters = self.lock();
         let mut page = MetricsPage::default();
@@ -153,13 +153,13 @@ impl Metrics {
     }
 
     fn lock(&self) -> MutexGuard<'_, Counters> {
-        // A panic while the lock was held leaves at worst a count that is one off.
+        // A panic while the lock was held leaves at worst a count that is off by one.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Counters {
-    /// The name under which a model is counted, ready to stand in a label.
+    /// Returns the label of a model, safe to use in the text format.
     fn model(&mut self, name: &str) -> Arc<str> {
         let name = cognitive_contract::text::cut(name, MAX_MODEL_LENGTH);
         let plain = |letter: char| letter.is_ascii_graphic() && !matches!(letter, '"' | '\\');
@@ -176,7 +176,7 @@ impl Counters {
     }
 }
 
-/// A page in the text format of Prometheus while it is written.
+/// A page in the text format of Prometheus under construction.
 #[derive(Default)]
 struct MetricsPage {
     text: String,
@@ -184,14 +184,14 @@ struct MetricsPage {
 }
 
 impl MetricsPage {
-    /// Begins a family of samples.
+    /// Starts a metric family.
     fn family(&mut self, name: &'static str, kind: &str, help: &str) {
         self.name = name;
         // Writing to a string cannot fail, here and below.
         let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
-    /// A sample of the family.
+    /// Writes a sample of the family.
     fn line(&mut self, labels: impl Display, value: impl Display) {
         let _ = writeln!(self.text, "{}{labels} {value}", self.name);
     }
@@ -266,7 +266,7 @@ mod tests {
         }
     }
 
-    // A service that answers under ever new names must not fill the memory, nor break out of a label.
+    // A service that reports ever new names must not fill the memory, nor break out of a label.
     #[test]
     fn models_are_labels_of_bounded_number_and_plain_letters() {
         let metrics = Metrics::default();

@@ -1,5 +1,5 @@
-//! `GET /openapi.json`: the table of routes and, for each module that is offered, an operation with its own schemas. Written
-//! from what the server really has, in the form that generators of clients read; a module that is broken is left out.
+//! `GET /openapi.json`: the table of operations and, for each offered module, an operation with its own schemas.
+//! Derived from the actual configuration, in the form that client generators read. Broken modules are left out.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::overview::{PerModule, Told};
 use crate::response;
 use crate::{files, schemas};
 
-/// The whole description.
+/// Returns the whole description.
 pub(crate) async fn document(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response<Body> {
     match shared.description.get(&shared).await {
         Ok(told) => response::told(&headers, told),
@@ -25,8 +25,8 @@ pub(crate) async fn document(State(shared): State<Arc<Shared>>, headers: HeaderM
     }
 }
 
-/// The description of everything. A piece is what a module adds to the paths and to the schemas, as text: thousands of
-/// modules as values would take twenty times as much.
+/// The description of all operations. A piece is the text that a module adds to the paths and schemas. Thousands of
+/// modules as JSON values would take twenty times the memory.
 pub(crate) struct Description;
 
 impl PerModule for Description {
@@ -57,7 +57,7 @@ impl PerModule for Description {
     }
 }
 
-/// What the operations are about.
+/// The tags of the operations.
 const TAGS: [(&str, &str); 6] = [
     ("modules", "Run a module: its own input in, its own data out"),
     ("runs", "Run any module by name, also as a stream"),
@@ -67,8 +67,8 @@ const TAGS: [(&str, &str); 6] = [
     ("server", "Whether the server is well"),
 ];
 
-/// The description without modules, in three parts: theirs stand between the first and the second, and between that and
-/// the third.
+/// Returns the description without modules in three parts. The paths of modules go between the first and the second,
+/// their schemas between the second and the third.
 fn frame(shared: &Shared) -> (String, String, String) {
     let mut paths = Map::new();
     for operation in &OPERATIONS {
@@ -104,17 +104,17 @@ fn frame(shared: &Shared) -> (String, String, String) {
     (first, middle, last)
 }
 
-/// A body or an answer of JSON that has a named schema.
+/// Returns JSON content with a named schema.
 fn of_json(name: &str) -> Value {
     json!({ "application/json": { "schema": named(name) } })
 }
 
-/// An answer of lines of JSON.
+/// Returns the content type of a JSON lines response.
 fn lines() -> Value {
     json!({ "application/x-ndjson": { "schema": { "type": "string", "description": "Lines of JSON" } } })
 }
 
-/// What a run of any module answers: an envelope, or a stream of chunks.
+/// Returns the content of a run response: an envelope, or a stream of chunks.
 fn envelope_or_stream() -> Value {
     let stream = |kind: &str| {
         let description = format!("{kind}; each is a `Chunk`");
@@ -127,7 +127,7 @@ fn envelope_or_stream() -> Value {
     })
 }
 
-/// What the answer of an operation of the fixed table holds, and with which status it comes.
+/// Returns the status and content of the response of an operation in the table.
 fn answer_of(path: &str) -> (&'static str, Option<Value>) {
     let content = match path {
         "/ws" => return ("101", None),
@@ -160,7 +160,7 @@ fn body_of(path: &str) -> Option<Value> {
     Some(json!({ "required": true, "content": content }))
 }
 
-/// An operation of the fixed table.
+/// Describes an operation of the table.
 fn general(operation: &Operation, described: &Described) -> Value {
     let Described { id, tag, summary, .. } = described;
     let path = operation.path;
@@ -205,7 +205,7 @@ fn general(operation: &Operation, described: &Described) -> Value {
             members.insert("requestBody".to_owned(), body);
         }
         members.insert("responses".to_owned(), responses);
-        // Whether the server lives is no secret, and whoever logs in has shown nothing yet.
+        // Open operations reveal nothing, and a client that logs in has no key yet.
         if operation.access == OperationAccess::Open {
             members.insert("security".to_owned(), json!([]));
         }
@@ -213,8 +213,8 @@ fn general(operation: &Operation, described: &Described) -> Value {
     told
 }
 
-/// The run of one module. A stream of it is asked for at `/api/run/{module}`: beside a second kind of answer, generators
-/// could not say what this one holds.
+/// Describes the run of one module as a sync response. Streams are described at `/api/run/{module}`: with a second
+/// content type, generators could not type this response.
 fn run_of(prefix: &str, module: &Module) -> Value {
     json!({
         "operationId": format!("run{prefix}"),
@@ -233,7 +233,7 @@ fn run_of(prefix: &str, module: &Module) -> Value {
     })
 }
 
-/// The schemas of one module: what it takes, its data, and the envelope around them.
+/// Returns the schemas of one module: its input, its data, and the envelope around them.
 fn schemas_of(prefix: &str, module: &Module) -> Vec<(String, Value)> {
     let plain = module.plain_sections();
     let sent = ClientForm { prefix, direction: Direction::Sent };
@@ -252,7 +252,7 @@ fn schemas_of(prefix: &str, module: &Module) -> Vec<(String, Value)> {
         (name("Ok"), envelope),
     ];
     all.extend(own_meta.map(|meta| (name("Meta"), meta)));
-    // A type that contains itself may be in what is sent and in what comes back; what nobody judges is left out of it.
+    // A recursive type may be used in both directions, so it omits what received values do not guarantee.
     all.extend(plain.defs.iter().map(|(own, schema)| (name(&pascal(own)), received.of(schema))));
     all
 }

@@ -1,5 +1,6 @@
-//! The table of operations: how each is asked for, who may, how it is described, and who answers. The router, the methods that a
-//! 405 allows, the names of spans, the roles and `/openapi.json` come from here. An operation without a role is no line of it.
+//! The table of operations: method, path, required access, description and handler of each. The router, the methods
+//! in `Allow`, span names, roles and `/openapi.json` are derived from it. An operation cannot be added without an
+//! access rule.
 
 use std::sync::Arc;
 
@@ -11,48 +12,49 @@ use crate::roles::KeyRole;
 use crate::studio::{assets, cases, login, models, preview, replay, reviews, runs, workbench};
 use crate::{files, mcp, openapi, pages, routes, uploads, websocket};
 
-/// One operation: how it is asked for, how `/openapi.json` describes it, and who answers.
+/// One operation: its method and path, its description in `/openapi.json`, and its handler.
 pub(crate) struct Operation {
-    /// In lower case, as `OpenAPI` writes it.
+    /// Lower case, as in `OpenAPI`.
     pub(crate) method: &'static str,
     pub(crate) path: &'static str,
-    /// Who may.
+    /// The required access.
     pub(crate) access: OperationAccess,
-    /// The pages for people have none: they are no part of the description.
+    /// The description; `None` for pages for people, MCP and other routes outside `/openapi.json`.
     pub(crate) described: Option<Described>,
     pub(crate) handler: fn() -> MethodRouter<Arc<Shared>>,
 }
 
-/// Who may ask for an operation of a server that has keys.
+/// The access that an operation of a server with keys requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OperationAccess {
-    /// Everybody: it says nothing of what is here.
+    /// Open to all clients: the response reveals nothing about the modules here.
     Open,
-    /// Whoever shows a key or is logged in.
+    /// Any client with a key or a login.
     Known,
-    /// Of those, a caller with this role.
+    /// A known client with this role.
     Role(KeyRole),
-    /// The same for what shows past runs. Without keys they are the runs of the user of this machine, and no page of another
-    /// origin sees them.
+    /// Like `Role`, for past runs. Without keys these are the runs of the user of this machine, and pages of other
+    /// origins cannot read them.
     History(KeyRole),
-    /// The same for figures over past runs, which need no role.
+    /// Like `Known`, for statistics over past runs, which require no role.
     KnownHistory,
 }
 
-/// What `/openapi.json` says of an operation. Those that run one module have ids that begin with `run`, so none does here.
+/// The description of an operation in `/openapi.json`. Operations that run one module have ids starting with `run`;
+/// no id in this table may.
 pub(crate) struct Described {
     pub(crate) id: &'static str,
     pub(crate) tag: &'static str,
     pub(crate) summary: &'static str,
-    /// The named schema of its body, where the path alone does not tell.
+    /// The named schema of the body, if the path does not determine it.
     pub(crate) takes: Option<&'static str>,
-    /// The named schema of its answer, likewise.
+    /// The named schema of the response, if the path does not determine it.
     pub(crate) gives: Option<&'static str>,
-    /// What its query may say: names and types.
+    /// The query parameters: names and types.
     pub(crate) asks: &'static [(&'static str, &'static str)],
 }
 
-/// An operation that is described: its id, what it is about, and what it does.
+/// Creates a description: id, tag and summary.
 const fn told(id: &'static str, tag: &'static str, summary: &'static str) -> Described {
     Described { id, tag, summary, takes: None, gives: None, asks: &[] }
 }
@@ -74,10 +76,10 @@ impl Described {
     }
 }
 
-/// An answer that is lines of JSON and has no schema.
+/// Marks a response of JSON lines, which has no schema.
 pub(crate) const LINES: &str = "";
 
-/// Which runs are meant.
+/// The query parameters that select runs.
 const RUN_QUERY: &[(&str, &str)] = &[
     ("module", "string"),
     ("model", "string"),
@@ -99,7 +101,7 @@ const REVIEW_QUERY: &[(&str, &str)] =
 const OF_MODULE: &[(&str, &str)] = &[("module", "string")];
 const EXPORT_QUERY: &[(&str, &str)] = &[("as", "string"), ("module", "string")];
 
-/// Writes the table. The word for a method is axum's function for it and its name in `OpenAPI`.
+/// Builds the table. The word for a method is axum's function for it and its name in `OpenAPI`.
 macro_rules! operations {
     ($($method:ident $path:literal $access:ident $described:expr => $handler:path;)*) => {
         [$(Operation {
@@ -112,7 +114,7 @@ macro_rules! operations {
     };
 }
 
-/// Who may, in the words of the table.
+/// Short names for the access rules of the table.
 const OPEN: OperationAccess = OperationAccess::Open;
 const KNOWN: OperationAccess = OperationAccess::Known;
 const RUN: OperationAccess = OperationAccess::Role(KeyRole::Run);
@@ -121,8 +123,7 @@ const AUTHOR: OperationAccess = OperationAccess::Role(KeyRole::Author);
 const PAST_RUNS: OperationAccess = OperationAccess::History(KeyRole::Run);
 const REVIEW: OperationAccess = OperationAccess::Role(KeyRole::Review);
 
-/// Everything that can be asked. The router, the methods that a 405 allows, the names of spans and `/openapi.json` come
-/// from here.
+/// All operations. The router, the methods in `Allow`, span names and `/openapi.json` are derived from this table.
 pub(crate) static OPERATIONS: [Operation; 47] = operations! {
     post "/api/run/{module}" RUN Some(told("startRun", "runs", "Run a module")) => routes::run_named;
     post "/v1/modules/{module}/execute" RUN Some(told("executeModule", "runs", "Run a module")) => routes::run_named;
@@ -189,8 +190,8 @@ pub(crate) static OPERATIONS: [Operation; 47] = operations! {
         .takes("DecisionRequest").gives("RunReview")) => reviews::decide;
 };
 
-/// The operations at a path; where a fixed path and one with a name both fit, the fixed one, as in the router. What is not
-/// in the table has none.
+/// Returns the operations at a path. If a fixed path and one with a parameter both match, the fixed one wins, as in
+/// the router.
 fn operations_at(path: &str) -> impl Iterator<Item = &'static Operation> {
     let fits = move |operation: &&Operation| {
         let (mut parts, mut asked) = (operation.path.split('/'), path.split('/'));
@@ -202,19 +203,19 @@ fn operations_at(path: &str) -> impl Iterator<Item = &'static Operation> {
     OPERATIONS.iter().filter(fits).filter(move |operation| !fixed || operation.path == path)
 }
 
-/// The route of a path, as the table names it.
+/// Returns the route template of a path.
 pub(crate) fn route(path: &str) -> Option<&'static str> {
     operations_at(path).next().map(|operation| operation.path)
 }
 
-/// Who may ask this; `None` for what is not in the table. Where `GET` may be asked, `HEAD` may.
+/// Returns the access rule of a request; `None` if it is not in the table. `HEAD` follows the rule of `GET`.
 pub(crate) fn access(method: &Method, path: &str) -> Option<OperationAccess> {
     let method = if *method == Method::HEAD { "GET" } else { method.as_str() };
     let mut at = operations_at(path);
     at.find(|operation| operation.method.eq_ignore_ascii_case(method)).map(|operation| operation.access)
 }
 
-/// The methods that a path takes, as `Allow` lists them. Where there is `GET` there is `HEAD`.
+/// Returns the methods of a path for the `Allow` header. `GET` implies `HEAD`.
 pub(crate) fn allowed(path: &str) -> String {
     let methods = operations_at(path).map(|operation| match operation.method {
         "get" => "GET, HEAD".to_owned(),

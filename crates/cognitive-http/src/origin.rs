@@ -1,9 +1,10 @@
-//! Web origins that an operator lists, in the words in which browsers send them. What could never match, or would match
-//! pages that nobody meant, is refused when the server starts instead of being silent for ever.
+//! Web origins listed by an operator, normalised to the form that browsers send. An origin that could never match, or
+//! that would match unintended pages, is refused when the server starts.
 
 use cognitive_contract::{ErrorCode, Failure};
 
-/// An origin as a browser writes it: scheme and host in small letters, the port only if it is not the usual one. (E1001)
+/// Normalises an origin to the form that browsers send: lower-case scheme and host, and the port only if it is not
+/// the default one. (E1001)
 pub fn origin(given: &str) -> Result<String, Failure> {
     let refuse = |what: &str, hint: &str| {
         let message = format!("{what}: `{}`", cognitive_contract::text::cut(given, 200));
@@ -60,7 +61,7 @@ pub fn origin(given: &str) -> Result<String, Failure> {
     })
 }
 
-/// Whether this can be a host: letters, digits, dots and hyphens, or an address in brackets.
+/// Returns whether `host` can be a host: letters, digits, dots and hyphens, or an IPv6 address in brackets.
 fn is_host(host: &str) -> bool {
     if let Some(address) = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
         return address.parse::<std::net::Ipv6Addr>().is_ok();
@@ -72,7 +73,7 @@ fn is_host(host: &str) -> bool {
 mod tests {
     use super::*;
 
-    // S8: what browsers send is what is compared.
+    // S8: origins are compared in the form that browsers send.
     #[test]
     fn s08_an_origin_is_written_as_browsers_send_it() {
         for (given, sent) in [

@@ -1,5 +1,6 @@
-//! What servers of one service tell each other. A stream is run by one of them, and its client may say at any that it wants no more
-//! of it. A module that Studio changes at one is looked for by all, since they may share its folder. Nothing here waits for another server: who cannot be told is said to whoever asked.
+//! Messages between the servers of one service. A stream runs on one server, but its client may cancel it at any of
+//! them. A module that Studio changes at one server is reloaded by all, since they may share its folder. Nothing here
+//! waits for another server: if a message cannot be delivered, the caller gets a failure.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +13,10 @@ use crate::app::Shared;
 use crate::response::UNSHARED;
 use crate::shared_state::ServerWord;
 
-/// How long a server that cannot hear the others waits before it tries again.
+/// The pause before retrying after messages of other servers could not be received.
 const DEAF: Duration = Duration::from_secs(1);
 
-/// Does what other servers tell this one, for as long as it serves.
+/// Handles messages of other servers for as long as this one serves.
 pub(crate) async fn heed(shared: &Shared) {
     let Some(state) = &shared.config.shared else { return std::future::pending().await };
     loop {
@@ -34,7 +35,7 @@ pub(crate) async fn heed(shared: &Shared) {
     }
 }
 
-/// Ends a stream that another server runs; `false` if this owner has none of this name.
+/// Cancels a stream that another server runs; `false` if this owner has no stream with this id.
 pub(crate) async fn cancel_stream(shared: &Shared, id: &str, owner: &str) -> Result<bool, Failure> {
     let Some(state) = &shared.config.shared else { return Ok(false) };
     state.cancel_stream(id, owner).await.map_err(|reason| {
@@ -43,7 +44,7 @@ pub(crate) async fn cancel_stream(shared: &Shared, id: &str, owner: &str) -> Res
     })
 }
 
-/// Why something is refused that only all servers together can do.
+/// The failure for an operation that needs the shared state while it is unavailable.
 pub(crate) fn unshared(message: &str) -> Failure {
     Failure::new(ErrorCode::ProviderUnavailable, message)
         .blaming(Blame::Runtime)
@@ -51,7 +52,8 @@ pub(crate) fn unshared(message: &str) -> Failure {
         .suggest("Try again in a moment")
 }
 
-/// Has all servers look at their modules at once, this one first. One that does not hear of it looks by itself within a second or two.
+/// Makes all servers check their modules now, this one first. A server that misses the message finds the change
+/// within a second or two.
 pub(crate) fn tell_of_modules(shared: &Arc<Shared>) {
     shared.mcp.look_again();
     let Some(state) = shared.config.shared.clone() else { return };
@@ -63,7 +65,7 @@ pub(crate) fn tell_of_modules(shared: &Arc<Shared>) {
     });
 }
 
-/// Why a run ends whose client wants no more of it.
+/// The failure of a run that its client cancelled.
 pub(crate) fn cancelled_by_client() -> Failure {
     Failure::cancelled("the run was cancelled by the client").suggest("Run it again")
 }

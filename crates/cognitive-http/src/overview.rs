@@ -1,6 +1,6 @@
-//! What is told about all modules at once: their list, their description, how many there are. Each is made of one piece per
-//! module, and a piece is made anew only when its module changed; what changed is told by a look at the folders, which
-//! happens so seldom that looking never keeps the server busy. Puts no module on the shelf of those that are run.
+//! Cached overviews of all modules: their list, their description and their count. Each consists of one piece per
+//! module, and a piece is rebuilt only when its module changes. Changes are detected by scanning the folders, rarely
+//! enough never to keep the server busy. Loads no module into the cache of modules that are run.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,27 +16,27 @@ use tokio::time::Instant;
 use crate::app::Shared;
 use crate::catalog::beside;
 
-/// How long a look at the folders is good for, at least.
+/// The minimum validity of a scan.
 const FRESH: Duration = Duration::from_secs(1);
-/// How much longer than it took a look is good for, so that looking takes at most a tenth of a processor.
+/// The validity of a scan as a multiple of its duration, so that scanning takes at most a tenth of a processor.
 const REST: u32 = 10;
-/// The count of modules that nobody has counted.
+/// The count before the first scan.
 const UNKNOWN: usize = usize::MAX;
 
-/// All modules at one moment.
+/// All modules at one point in time.
 #[derive(Debug)]
 pub(crate) struct Marks {
     all: Vec<(String, Option<u64>)>,
-    /// Another one if anything is.
+    /// A hash that differs whenever any module differs.
     version: u64,
 }
 
-/// The last look at the folders.
+/// The result of the last scan.
 #[derive(Debug)]
 pub(crate) struct LastLook {
     looked: Mutex<Option<(Instant, Duration, Arc<Marks>)>>,
     count: AtomicUsize,
-    /// Makes a version out of marks that nobody knows.
+    /// Makes versions unique when the stamps of some modules are unknown.
     looks: AtomicU64,
 }
 
@@ -48,7 +48,7 @@ impl Default for LastLook {
 }
 
 impl Shared {
-    /// All modules, as they were a moment ago. One looks for all who ask.
+    /// Returns all modules as of the last scan. Concurrent callers share one scan.
     async fn marks(self: &Arc<Self>) -> Result<Arc<Marks>, Failure> {
         let mut looked = self.overview.looked.lock().await;
         if let Some((at, took, marks)) = looked.as_ref()
@@ -69,8 +69,8 @@ impl Shared {
         Ok(marks)
     }
 
-    /// How many modules there were at the last look. Waits for nothing but the very first one; the next look is taken
-    /// beside, so that whoever watches over the server costs it the same however many modules it has.
+    /// Returns the number of modules at the last scan. Waits only for the very first scan; later ones run in the
+    /// background. The cost for monitoring therefore does not depend on the number of modules.
     pub(crate) async fn modules_count(self: &Arc<Self>) -> Result<usize, Failure> {
         match self.overview.count.load(Ordering::Relaxed) {
             UNKNOWN => Ok(self.marks().await?.all.len()),
@@ -96,31 +96,31 @@ impl LastLook {
     }
 }
 
-/// How something is told of all modules.
+/// An overview of all modules, built from one piece per module.
 pub(crate) trait PerModule: Send + Sync + 'static {
-    /// What is kept of one module.
+    /// The cached data of one module.
     type Piece: Send + 'static;
 
-    /// The piece of one module.
+    /// Builds the piece of one module.
     fn piece(shared: &Shared, name: &str) -> Self::Piece;
 
-    /// All pieces together, in the order of the names.
+    /// Combines all pieces, in the order of the names.
     fn together(shared: &Shared, pieces: &[&Self::Piece]) -> Told;
 }
 
-/// What was made of all pieces.
+/// The combined overview.
 #[derive(Debug, Clone)]
 pub(crate) struct Told {
     pub(crate) text: Bytes,
-    /// The largest body that any module takes.
+    /// The largest body limit of any module.
     pub(crate) most_taken: usize,
-    /// Another one for every other text.
+    /// Differs for every other text.
     pub(crate) version: u64,
 }
 
 type Pieces<T> = HashMap<String, (Option<u64>, <T as PerModule>::Piece)>;
 
-/// What was told last, and the pieces of it.
+/// The pieces of the last overview, and the overview itself.
 pub(crate) struct Renewed<T: PerModule>(Mutex<(Pieces<T>, Option<Told>)>);
 
 impl<T: PerModule> Default for Renewed<T> {
@@ -130,7 +130,7 @@ impl<T: PerModule> Default for Renewed<T> {
 }
 
 impl<T: PerModule> Renewed<T> {
-    /// What there is to tell, made anew only as far as something changed.
+    /// Returns the overview, rebuilt only for modules that changed.
     pub(crate) async fn get(&self, shared: &Arc<Shared>) -> Result<Told, Failure> {
         let marks = shared.marks().await?;
         let mut kept = self.0.lock().await;

@@ -1,5 +1,5 @@
-//! How fast a client takes what it is sent, and when that is too slow: nothing at all for a while, or so little over minutes
-//! that it only keeps its place and its memory. Counts what the system takes for it; knows no transport.
+//! Detects clients that read too slowly: nothing at all for a while, or so little over minutes that they only hold a
+//! connection and memory. Counts the bytes that the operating system accepts; independent of the transport.
 
 use std::io;
 use std::pin::Pin;
@@ -8,34 +8,34 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
 
-/// How long a client may be behind whatever it takes, as long as it takes something.
+/// The time that a client may be behind, as long as it reads something.
 const WINDOW: Duration = Duration::from_mins(2);
-/// What a client that is behind for longer has to take on average, in bytes per second. An answer of 5 MB then takes
-/// twenty minutes; short ones fit into the buffers of the system, and nobody is ever behind with them.
+/// The average pace of a client that is behind for longer, in bytes per second. At this pace a response of 5 MB takes
+/// twenty minutes. Short responses fit into the buffers of the operating system and never put a client behind.
 const MIN_PACE: u64 = 4 << 10;
-/// A client that was not waited for in so long has caught up.
+/// A client without a blocked write for this long has caught up.
 const CAUGHT_UP: Duration = Duration::from_secs(10);
 
 /// The pace of one client.
 #[derive(Debug)]
 pub(crate) struct Pace {
-    /// The time in which it has to take at least something.
+    /// The time in which the client has to read something.
     patience: Duration,
-    /// Since when it is behind, and what it has taken since then.
+    /// The time since when the client is behind, and the bytes it has read since then.
     behind: Option<(Instant, u64)>,
-    /// When it last took something after having been waited for.
+    /// The time of the last write that succeeded after being blocked.
     eased: Option<Instant>,
-    /// Runs while it is waited for; at its end the client is too slow.
+    /// Runs while a write is blocked; when it elapses the client is too slow.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
 impl Pace {
-    /// The pace of a client that has to take something within so long.
+    /// Creates the pace of a client that has to read something within `patience`.
     pub(crate) fn new(patience: Duration) -> Self {
         Self { patience, behind: None, eased: None, waiting: None }
     }
 
-    /// A write that was tried: progress, one more moment of patience, or the end of it.
+    /// Handles the outcome of a write: progress, pending, or a timeout error.
     pub(crate) fn tried(
         &mut self,
         context: &mut Context<'_>,
@@ -64,7 +64,7 @@ impl Pace {
         }
     }
 
-    /// How long the client is waited for that takes nothing from `now` on.
+    /// Returns the deadline of a write that is blocked since `now`.
     fn until(&mut self, now: Instant) -> Instant {
         if self.eased.take().is_some_and(|eased| now - eased > CAUGHT_UP) {
             self.behind = None;
@@ -84,8 +84,8 @@ mod tests {
     use crate::connection::Wire;
     use crate::connection_limit::Crowd;
 
-    /// How long a client keeps its connection that takes so many bytes every so often of an answer without end; `None` if
-    /// it still has it after an hour.
+    /// Returns how long a client stays connected that reads `count` bytes in each period of an endless response;
+    /// `None` if it is still connected after an hour.
     async fn kept(count: usize, every: Duration) -> Option<Duration> {
         let (mut client, server) = tokio::io::duplex(1 << 10);
         let places = std::sync::Arc::new(Semaphore::new(1));
@@ -109,13 +109,13 @@ mod tests {
         tokio::time::timeout(Duration::from_hours(1), both).await.is_ok().then(|| started.elapsed())
     }
 
-    // S3: nothing taken is the same on every transport, since all of them end here.
+    // S3: reading nothing has the same effect on every transport, since all of them use this type.
     #[tokio::test(start_paused = true)]
     async fn s03_who_takes_nothing_is_let_go_after_half_a_minute() {
         assert_eq!(kept(0, Duration::from_secs(1)).await, Some(Duration::from_secs(30)));
     }
 
-    // S12: a trickle is next to nothing.
+    // S12: a trickle counts as almost nothing.
     #[tokio::test(start_paused = true)]
     async fn s12_who_takes_a_trickle_is_let_go_after_two_minutes() {
         let gone = kept(12_000, Duration::from_secs(24)).await.unwrap();

@@ -1,5 +1,5 @@
-//! What can be read about the server and its modules. Shows no folder and no secret. Links within pages are relative, so that
-//! they hold behind a proxy that serves them below a path of its own.
+//! Read-only pages about the server and its modules. Exposes no folder and no secret. Links are relative, so that
+//! they work behind a proxy that serves them below another path.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::studio::assets::{first_page, wants_page};
 
 type Shares = State<Arc<Shared>>;
 
-/// `GET /health`: the process lives (API-003).
+/// `GET /health`: the process is alive (API-003).
 pub(crate) async fn health(State(shared): Shares) -> Response<Body> {
     let count = shared.modules_count().await;
     let version = env!("CARGO_PKG_VERSION");
@@ -32,7 +32,7 @@ pub(crate) async fn health(State(shared): Shares) -> Response<Body> {
     }
 }
 
-/// `GET /ready`: the server takes work.
+/// `GET /ready`: the server accepts work.
 pub(crate) async fn ready(State(shared): Shares) -> Response<Body> {
     if *shared.draining.borrow() {
         return response::json(StatusCode::SERVICE_UNAVAILABLE, &json!({ "status": "draining" }));
@@ -59,7 +59,7 @@ pub(crate) async fn capabilities(State(shared): Shares) -> Response<Body> {
     response::json(StatusCode::OK, &cognitive_runtime::declaration(&shared.host.declared()))
 }
 
-/// `GET /api/modules`: what is offered. A broken module is listed as such.
+/// `GET /api/modules`: the offered modules. A broken module is listed as invalid.
 pub(crate) async fn modules(State(shared): Shares, headers: HeaderMap) -> Response<Body> {
     match shared.modules_list.get(&shared).await {
         Ok(told) => response::told(&headers, told),
@@ -67,7 +67,7 @@ pub(crate) async fn modules(State(shared): Shares, headers: HeaderMap) -> Respon
     }
 }
 
-/// The list of modules. A piece is the line of a module and the largest body that it takes.
+/// The list of modules. A piece is the entry of a module and its body limit.
 pub(crate) struct ModulesList;
 
 impl PerModule for ModulesList {
@@ -113,8 +113,8 @@ pub(crate) async fn module(State(shared): Shares, Name(name): Name) -> Response<
     }
 }
 
-/// `GET /`: the page for people in a browser, which is Studio unless the operator wants none; for everybody else where to go
-/// on.
+/// `GET /`: the page for browsers, which is Studio unless the operator disabled it. Other clients get links to the
+/// endpoints.
 pub(crate) async fn index(
     State(shared): Shares,
     Extension(client): Extension<Arc<Client>>,
@@ -124,7 +124,7 @@ pub(crate) async fn index(
         match first_page(&shared, &client) {
             Some(page) => page,
             None if client.is_known => docs().await,
-            // Without Studio there is no login to show either.
+            // Without Studio there is no login page either.
             None => unknown(),
         }
     } else {
@@ -142,7 +142,7 @@ pub(crate) async fn index(
     response
 }
 
-/// `GET /docs`: the description for people, without a line of somebody else's code.
+/// `GET /docs`: the documentation page, without third-party code.
 pub(crate) async fn docs() -> Response<Body> {
     let mut response = Response::new(Body::from(include_str!("docs.html")));
     let headers = response.headers_mut();
@@ -153,7 +153,7 @@ pub(crate) async fn docs() -> Response<Body> {
     response
 }
 
-/// `GET /docs.js`: the script of that page, in a file of its own so that the page allows no other.
+/// `GET /docs.js`: the script of that page, a separate file so that the page can forbid inline scripts.
 pub(crate) async fn docs_script() -> Response<Body> {
     let mut response = Response::new(Body::from(include_str!("docs.js")));
     let kind = HeaderValue::from_static("text/javascript; charset=utf-8");

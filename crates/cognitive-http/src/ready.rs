@@ -1,17 +1,18 @@
-//! Asks a server of ours whether it takes work, for health checks of containers and service managers: where those run there
-//! is often no other program that could ask. Follows nothing, sends no key, and waits for a few seconds at most.
+//! Checks whether a server accepts work, for health checks of containers and service managers. Minimal images often
+//! have no other program for that. Follows no redirect, sends no key, and waits a few seconds at most.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// The time for each step: the connection, the question, the answer.
+/// The timeout of each step: connect, write, read.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The first line of an answer is shorter than this.
+/// The length limit of a status line, in bytes.
 const MAX_STATUS_LINE: u64 = 256;
 
-/// Asks `GET /ready`. The error says why the server takes no work: nobody listens, it is stopping, or it is no server of ours.
+/// Sends `GET /ready`. The error says why the server does not accept work: no server listens, it is stopping, or it
+/// is not a `cogn` server.
 pub fn ask_ready(listens_on: SocketAddr) -> io::Result<()> {
     let address = SocketAddr::new(reachable(listens_on.ip()), listens_on.port());
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
@@ -28,7 +29,7 @@ pub fn ask_ready(listens_on: SocketAddr) -> io::Result<()> {
     }
 }
 
-/// A server that listens on all addresses is asked on this machine's own.
+/// Maps an unspecified address to loopback, where a server that listens on all addresses can be reached.
 fn reachable(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(Ipv4Addr::UNSPECIFIED) => Ipv4Addr::LOCALHOST.into(),
@@ -46,13 +47,13 @@ mod tests {
 
     use super::*;
 
-    /// What is told of a server that gives one answer.
+    /// The outcome of the check against a server with this response.
     fn told(answer: &'static str) -> Result<(), String> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let server = thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
-            // All of the question: a connection that is closed with something unread is reset.
+            // Read the whole request: closing a connection with unread data resets it.
             let lines = BufReader::new(stream.try_clone().unwrap()).lines().map(Result::unwrap);
             let request: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
             stream.write_all(answer.as_bytes()).unwrap();

@@ -1,5 +1,5 @@
-//! What a client wants: the input, the way it wants the answer, and where it left off (EXT-NEG, EXT-REC).
-//! Decides nothing about modules: bad JSON is handed on as it came, so that the run itself says what is wrong with it.
+//! Parses a run request: the input, the wanted response, and the position to resume from (EXT-NEG, EXT-REC). Checks
+//! nothing about modules: invalid JSON is passed on unchanged, so that the run itself reports the error.
 
 use axum::http::{HeaderMap, HeaderName, header};
 use cognitive_contract::capabilities::WantedAnswer;
@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use crate::header_names;
 use crate::transport::Framing;
 
-/// The request of a client.
+/// A parsed run request.
 #[derive(Debug)]
 pub(crate) struct Ask {
     pub(crate) input: RunInput,
@@ -24,7 +24,7 @@ pub(crate) struct Ask {
     pub(crate) framing: Framing,
     pub(crate) options: Options,
     pub(crate) left_off: Option<LeftOff>,
-    /// Whether the client understands trailers.
+    /// True if the client understands trailers.
     pub(crate) trailers: bool,
 }
 
@@ -38,52 +38,52 @@ pub(crate) struct Options {
     pub(crate) receipt: bool,
     pub(crate) seed: Option<u64>,
     pub(crate) max_output_tokens: Option<u64>,
-    /// How long the model may think before it answers, in tokens.
+    /// The thinking budget of the model, in tokens.
     pub(crate) thinking: Option<u64>,
-    /// The most that the run may cost, in US dollars.
+    /// The cost limit of the run, in US dollars.
     pub(crate) max_cost: Option<Money>,
-    /// A sync answer instead of a stream would be of no use (CAP-013).
+    /// Refuse a sync response instead of a stream (CAP-013).
     pub(crate) require_streaming: bool,
-    /// A new run instead of the rest of a stream would be of no use: nobody wants to pay for it twice.
+    /// Refuse a new run if the stream cannot be resumed, since it would have to be paid for again.
     pub(crate) resume_only: bool,
-    /// Where the server of a stream is no more and the stream had not ended: a new run is wanted instead of what there is of it.
+    /// Start a new run if the server of a stream died before its end, instead of returning the part so far.
     pub(crate) ask_again: bool,
-    /// The conversation that stored context belongs to, of this client alone.
+    /// The conversation of the stored context; visible to this client only.
     pub(crate) session: Option<String>,
-    /// Ask the model even if an answer to the same input is cached.
+    /// Call the model even if an answer to the same input is cached.
     pub(crate) no_cache: bool,
     pub(crate) media_out: MediaOut,
-    /// One of `GET /v1/models`, in the place of the model that is asked anyway.
+    /// One of `GET /v1/models`, overriding the default model.
     pub(crate) model: Option<String>,
-    /// Files in the place of those of the module, for this run alone.
+    /// Files that replace those of the module, for this run only.
     pub(crate) draft: Option<ChangedFiles>,
-    /// One of `GET /v1/modules/{module}/versions`, in the place of the one that is installed.
+    /// One of `GET /v1/modules/{module}/versions`, overriding the installed one.
     pub(crate) version: Option<String>,
-    /// Whether what the model writes is remembered for a while, so that the answer can be kept as a test with it.
+    /// Record the model's replies for a while, so that the answer can be saved as a test with them.
     pub(crate) record: bool,
 }
 
-/// In which form a client wants the media of an answer.
+/// The form in which a client wants the media of an answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum MediaOut {
-    /// As the module gave them.
+    /// As the module returned them.
     #[default]
     Base64,
-    /// At addresses that are good for a while (MEDIA-019).
+    /// As temporary URLs (MEDIA-019).
     Url,
 }
 
-/// The longest name of a conversation.
+/// The length limit of a conversation name, in bytes.
 const MAX_SESSION_LENGTH: usize = 128;
 
 impl Options {
-    /// Whether the run is of other files than those that are installed.
+    /// Returns whether the run uses other files than the installed ones.
     pub(crate) fn replaces_files(&self) -> bool {
         self.draft.is_some() || self.version.is_some()
     }
 
-    /// The options of the run.
+    /// Returns the settings of the run.
     pub(crate) fn settings(&self) -> Result<RunSettings, Failure> {
         Ok(RunSettings {
             max_cost: self.max_cost,
@@ -96,7 +96,7 @@ impl Options {
         })
     }
 
-    /// The name of the conversation, if it can be one.
+    /// Returns the name of the conversation, or a failure if it is invalid.
     pub(crate) fn session(&self) -> Result<Option<String>, Failure> {
         let Some(session) = self.session.as_ref().filter(|session| !session.is_empty()) else {
             return Ok(None);
@@ -111,7 +111,7 @@ impl Options {
     }
 }
 
-/// The stream that a client lost, and how much of it it has.
+/// The stream that a client lost, and the position it reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LeftOff {
     pub(crate) session: String,
@@ -120,33 +120,33 @@ pub(crate) struct LeftOff {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// So many events, of all kinds (`Last-Event-ID`).
+    /// The number of events of all kinds (`Last-Event-ID`).
     Events(usize),
-    /// Numbered chunks up to this one, and what the last field then held.
+    /// Numbered chunks up to this one, and the checkpoint of the last field.
     Chunks(u64, Option<Checkpoint>),
 }
 
-/// What the query may say.
+/// The query parameters.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Query {
     response_mode: Option<String>,
 }
 
-/// What a body holds, as far as the route has looked into it.
+/// The content of a body, as far as the route has parsed it.
 #[derive(Debug)]
 pub(crate) enum Content {
-    /// All of it.
+    /// The whole body.
     Whole(RunInput),
-    /// The members beside the `module` of a body that names one.
+    /// The members besides `module` of a body that names one.
     Members(Map<String, Value>),
-    /// The same with free text in place of an input, which no schema judges (PROMPT-006).
+    /// Free text in place of an input, which no schema validates (PROMPT-006), and the other members.
     Args(String, Map<String, Value>),
 }
 
 impl Content {
-    /// A body that is nothing but an input and what is said about it. What is no JSON is left as it is, like a body with
-    /// numbers that would change.
+    /// Parses a body that contains only an input and its options. Invalid JSON is left as text, like a body whose
+    /// numbers would lose precision.
     pub(crate) fn of(mut text: String) -> Self {
         let exact = numbers::rounded(&text).is_empty();
         let parsed = exact
@@ -156,7 +156,7 @@ impl Content {
     }
 }
 
-/// Reads a request. `takes_input` says whether the module's own input has a member called `input`.
+/// Parses a request. `takes_input` is true if the module's own input has a member called `input`.
 pub(crate) fn read(
     headers: &HeaderMap,
     query: &Query,
@@ -187,14 +187,15 @@ pub(crate) fn read(
         None => accepted,
     };
     let left_off = by_headers(headers).or(recovery);
-    // As with the mode, a header counts before the body.
+    // As for the mode, a header takes precedence over the body.
     options.session = word(&header_names::SESSION).map(str::to_owned).or(options.session);
     let trailers = word(&header::TE).is_some_and(|te| te.contains("trailers"));
     Ok(Ask { input, wanted, framing, options, left_off, trailers })
 }
 
-/// Takes the wrapper off a body that has one.
+/// The input, the options and the resume position of a body.
 type Unwrapped = (RunInput, Options, Option<LeftOff>);
+/// Removes the `{input, _options}` wrapper of a body that has one.
 fn unwrap(mut members: Map<String, Value>, takes_input: bool) -> Result<Unwrapped, Failure> {
     let others = || members.keys().filter(|name| *name != "input");
     let extras_only = others().all(|name| matches!(name.as_str(), "_options" | "_recovery" | "_context"));
@@ -243,9 +244,9 @@ fn unknown_mode(word: &str) -> Failure {
         .suggest("Use `sync` or `streaming`")
 }
 
-/// What `Accept` asks for (API-005). A stream has to be named and to be preferred, by its quality, to one envelope (D-14):
-/// a wildcard never means a stream. Of two equals that are both named, one envelope is meant; a name counts more than a
-/// wildcard.
+/// Parses `Accept` (API-005). A stream has to be named, and preferred to an envelope by its quality (D-14); a
+/// wildcard never selects a stream. If both are named with equal quality, the envelope wins. A name takes precedence
+/// over a wildcard.
 fn accept(headers: &HeaderMap) -> (Option<WantedAnswer>, Framing) {
     let mut streams: Option<(f32, Framing)> = None;
     let mut envelope = [None; 3];
@@ -266,12 +267,12 @@ fn accept(headers: &HeaderMap) -> (Option<WantedAnswer>, Framing) {
                 continue;
             }
         };
-        // Of two ways to stream the better one counts, and of two that are as good the first.
+        // The stream format with the higher quality wins; the first one if both are equal.
         if quality > streams.map_or(0.0, |(best, _)| best) {
             streams = Some((quality, framing));
         }
     }
-    // The most exact name says how welcome one envelope is.
+    // The most specific name determines the quality of an envelope.
     let [named, ..] = envelope;
     let welcome = envelope.into_iter().flatten().next().unwrap_or(0.0);
     match streams {
@@ -282,15 +283,15 @@ fn accept(headers: &HeaderMap) -> (Option<WantedAnswer>, Framing) {
     }
 }
 
-/// The weight of a media range, from 0 to 1. One that cannot be read is no preference.
+/// Returns the quality of a media range, from 0 to 1. An invalid one counts as 0.
 fn quality<'a>(mut parameters: impl Iterator<Item = &'a str>) -> f32 {
     let weight = parameters.find_map(|word| word.strip_prefix("q=").or_else(|| word.strip_prefix("Q=")));
     let Some(weight) = weight else { return 1.0 };
     weight.trim().parse().ok().filter(|weight| (0.0..=1.0).contains(weight)).unwrap_or(0.0)
 }
 
-/// Where the client left off, by its headers. A number that is none is a place that never was: the stream starts again.
-/// It must not become a second run that nobody asked for.
+/// Returns the resume position in the headers. An invalid number becomes an unknown position, so that the stream
+/// starts again. It must not start a second run.
 pub(crate) fn by_headers(headers: &HeaderMap) -> Option<LeftOff> {
     let word = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     if let Some(session) = word(&header_names::RECOVERY_SESSION) {
@@ -300,7 +301,7 @@ pub(crate) fn by_headers(headers: &HeaderMap) -> Option<LeftOff> {
             place: Place::Chunks(seq.unwrap_or(u64::MAX), None),
         });
     }
-    // An empty id means that there is none.
+    // An empty id means that the client has none.
     let last = word(&header_names::LAST_EVENT_ID).filter(|id| !id.is_empty())?;
     let (session, place) = last.rsplit_once(':').unwrap_or((last, ""));
     Some(LeftOff { session: session.to_owned(), place: Place::Events(place.parse().unwrap_or(usize::MAX)) })
@@ -359,7 +360,7 @@ mod tests {
         assert_eq!(wanted("*/*"), None);
     }
 
-    // D-14, API-005, STREAM-021: the quality decides, and a stream is never meant by a wildcard.
+    // D-14, API-005, STREAM-021: the quality decides, and a wildcard never selects a stream.
     #[test]
     fn w08_a_stream_is_what_accept_prefers_by_its_quality() {
         let sync = (Some(WantedAnswer::Sync), Framing::Events);

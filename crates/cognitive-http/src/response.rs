@@ -1,4 +1,5 @@
-//! An envelope as an HTTP answer: its status (API-004) and the headers that let a gateway route without the payload.
+//! Converts an envelope to an HTTP response: its status (API-004) and the headers that let a gateway route without
+//! the payload.
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
@@ -7,20 +8,20 @@ use cognitive_contract::{Envelope, ErrorCode, Failure};
 use crate::header_names;
 use crate::overview::Told;
 
-/// The longest value of a header that a module has a say in.
+/// The length limit of a header value that a module can influence.
 const MAX_LENGTH: usize = 128;
-/// Room for all headers of an answer, those of the guard included, so that they are never moved.
+/// The capacity for all headers of a response, including those of the guard, which avoids reallocation.
 const HEADERS: usize = 13;
-/// Most envelopes are not longer; one that is grows.
+/// The initial buffer for an envelope. Few are longer; the buffer grows for those.
 const DEFAULT_LENGTH: usize = 1024;
 
-/// `details.kind` of a failure of somebody who came too late: what they meant to change is another by now.
+/// `details.kind` of a failed change whose target was modified in the meantime.
 pub(crate) const CONFLICT: &str = "conflict";
 
-/// `details.kind` of a failure that is there because servers cannot reach what they share. It may pass.
+/// `details.kind` of a failure that occurs because a server cannot reach the shared state. It may be temporary.
 pub(crate) const UNSHARED: &str = "unshared";
 
-/// The status of an envelope. A code that a module made up itself is an answer that cannot be used, like any E3xxx.
+/// Returns the status of an envelope. An error code defined by a module counts as an unusable answer, like any E3xxx.
 pub(crate) fn status(envelope: &Envelope) -> StatusCode {
     let Some(error) = envelope.error() else { return StatusCode::OK };
     let kind = error.members().get("details").and_then(|details| details.get("kind"));
@@ -56,18 +57,18 @@ fn of_code(code: ErrorCode) -> StatusCode {
     }
 }
 
-/// The headers of an envelope: what middleware routes on.
+/// Returns the headers that middleware routes on.
 pub(crate) fn routing(envelope: &Envelope, tier: Option<&'static str>) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(HEADERS);
     route(&mut headers, envelope, tier);
-    // Trailers do not pass the guard, which adds it to everything else.
+    // Trailers do not pass the guard, which adds the trace id to all other responses.
     if let Some(trace) = envelope.meta().extra.get("trace_id").and_then(serde_json::Value::as_str) {
         put(&mut headers, &header_names::TRACE_ID, trace);
     }
     headers
 }
 
-/// Codes and ids may come from modules. A header that no gateway takes would cost the whole answer.
+/// Codes and ids may come from modules. A header that a gateway rejects would cost the whole response.
 fn put(headers: &mut HeaderMap, name: &HeaderName, value: &str) {
     if value.len() <= MAX_LENGTH
         && value.is_ascii()
@@ -96,7 +97,7 @@ fn route(headers: &mut HeaderMap, envelope: &Envelope, tier: Option<&'static str
 pub(crate) const ROUTING: &str =
     "cogn-ok, cogn-confidence, cogn-risk, cogn-tier, cogn-error-code, cogn-trace-id";
 
-/// An envelope as the whole answer.
+/// Returns an envelope as the whole response.
 pub(crate) fn envelope(envelope: &Envelope, tier: Option<&'static str>) -> Response<Body> {
     let mut response = json(status(envelope), envelope);
     route(response.headers_mut(), envelope, tier);
@@ -118,28 +119,28 @@ fn retry_after(error: &cognitive_contract::envelope::ErrorBody) -> Option<u64> {
     wait.filter(|_| error.code() == ErrorCode::RateLimited.number())
 }
 
-/// A failure as the whole answer.
+/// Returns a failure as the whole response.
 pub(crate) fn failure(failure: Failure) -> Response<Body> {
     envelope(&failure.for_remote_caller().into_envelope(), None)
 }
 
-/// A failure whose status is not the usual one of its code.
+/// Returns a failure with a status other than the default of its code.
 pub(crate) fn failure_as(status: StatusCode, reason: Failure) -> Response<Body> {
     let mut response = failure(reason);
     *response.status_mut() = status;
     response
 }
 
-/// Any value as JSON. Nothing here may be kept by a cache.
+/// Returns a value as JSON that must not be cached.
 pub(crate) fn json(status: StatusCode, value: &impl serde::Serialize) -> Response<Body> {
     let mut text = Vec::with_capacity(DEFAULT_LENGTH);
-    // Names are texts, and a vector takes whatever is written.
+    // Serialising these values to a vector cannot fail.
     let _ = serde_json::to_writer(&mut text, value);
     json_text(status, text.into())
 }
 
-/// What is told of all modules, unless the client has it already. It may be kept if it is asked for each time whether it
-/// still holds.
+/// Returns an overview of all modules, or 304 if the client has the current version. Caches must revalidate it on
+/// each use.
 pub(crate) fn told(asked: &HeaderMap, told: Told) -> Response<Body> {
     let mark = format!("\"{:016x}\"", told.version);
     let has = asked.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
@@ -160,7 +161,7 @@ pub(crate) fn told(asked: &HeaderMap, told: Told) -> Response<Body> {
     response
 }
 
-/// The same for what is JSON already.
+/// Returns text that already is JSON; it must not be cached.
 pub(crate) fn json_text(status: StatusCode, text: Bytes) -> Response<Body> {
     let mut response = Response::new(Body::from(text));
     *response.status_mut() = status;

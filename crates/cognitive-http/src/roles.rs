@@ -1,29 +1,29 @@
-//! What the holder of a key may do. A key has roles; a server without keys gives every caller all of them, since only its own
-//! machine reaches it. Holds no rule about single operations: `routes` says which role each of them needs.
+//! The roles of keys. A server without keys grants all roles to every caller, since only its own machine reaches it.
+//! Contains no rules about single operations: `operations` lists the role that each of them requires.
 
 use std::fmt;
 
 use cognitive_contract::{ErrorCode, Failure};
 use serde_json::json;
 
-/// One thing that a key may be good for.
+/// A permission that a key may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyRole {
-    /// Run modules, and see what became of one's own runs.
+    /// Run modules, and see the outcome of one's own runs.
     Run,
-    /// Try drafts and other models, see and change the files of modules.
+    /// Try drafts and other models, and read and change the files of modules.
     Author,
-    /// Judge what waits for a person.
+    /// Decide reviews.
     Review,
-    /// See everybody's runs, and do everything else.
+    /// See the runs of all clients, and do everything else.
     Admin,
 }
 
 impl KeyRole {
-    /// All of them.
+    /// All roles.
     pub const ALL: [Self; 4] = [Self::Run, Self::Author, Self::Review, Self::Admin];
 
-    /// The word that files, answers and failures have for it.
+    /// Returns the name used in files, responses and failures.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -34,7 +34,7 @@ impl KeyRole {
         }
     }
 
-    /// Reads the word.
+    /// Parses a role name.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|role| role.word() == word)
@@ -50,37 +50,37 @@ impl KeyRole {
     }
 }
 
-/// Several of them. Cheap to copy.
+/// A set of roles. Cheap to copy.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Roles(u8);
 
 impl Roles {
-    /// Those of somebody who showed nothing.
+    /// The roles of an unauthenticated client: none.
     pub const NONE: Self = Self(0);
-    /// Those of somebody who may do everything.
+    /// All roles.
     pub const ALL: Self = Self(15);
-    /// Those of a key whose operator says nothing about it.
+    /// The default roles of a key: run only.
     pub const USUAL: Self = Self(1);
 
-    /// These roles and no others.
+    /// Creates a set of these roles.
     #[must_use]
     pub fn of(roles: impl IntoIterator<Item = KeyRole>) -> Self {
         Self(roles.into_iter().fold(0, |bits, role| bits | role.bit()))
     }
 
-    /// Whether somebody with these roles may do what needs that one. An admin may do everything.
+    /// Returns whether these roles include `role`. An admin has every role.
     #[must_use]
     pub const fn has(self, role: KeyRole) -> bool {
         self.0 & (role.bit() | KeyRole::Admin.bit()) != 0
     }
 
-    /// The words of all that its holder may do.
+    /// Returns the names of all roles that the holder has.
     #[must_use]
     pub fn words(self) -> Vec<&'static str> {
         KeyRole::ALL.into_iter().filter(|role| self.has(*role)).map(KeyRole::word).collect()
     }
 
-    /// Fails where a role is missing, and names it. (E4007)
+    /// Fails with the name of a missing role. (E4007)
     pub(crate) fn need(self, role: KeyRole) -> Result<(), Failure> {
         if self.has(role) {
             return Ok(());

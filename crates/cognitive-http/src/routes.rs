@@ -1,5 +1,5 @@
-//! The router that comes of the table of operations, and the handlers of runs. They hold no rule: they take a request apart and
-//! call the one function that answers it. Everything that is not in the table is answered with an envelope too.
+//! The router built from the table of operations, and the handlers of runs. Contains no rules: handlers parse a
+//! request and call the function that answers it. Unknown paths and methods are answered with an envelope too.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::request::{Content, Query, by_headers};
 use crate::run::Incoming;
 use crate::{response, run};
 
-/// All routes. Only the guard may call them.
+/// Returns all routes. Only the guard may call them.
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
     let routes = OPERATIONS
         .iter()
@@ -32,8 +32,8 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
     routes.fallback(unknown_path).method_not_allowed_fallback(unknown_method).with_state(shared)
 }
 
-/// The same behind the guard. It stands around all of it: as a layer it would stand around every route, and a refusal
-/// would say which methods the route has.
+/// Returns all routes behind the guard. The guard wraps the whole router: as a layer it would wrap each route, and a
+/// refusal would reveal the methods of the route.
 pub(crate) fn guarded(shared: Arc<Shared>) -> Router {
     let routes = router(Arc::clone(&shared));
     Router::new().fallback(move |request: Request| {
@@ -93,7 +93,7 @@ pub(crate) async fn run_in_body(
     run::answer(&shared, &module, found, body, incoming).await
 }
 
-/// The module that a body names, and the rest of the body. What is no JSON is told so as by every other run.
+/// Returns the module that a body names, and the rest of the body. Invalid JSON is reported as for every other run.
 fn named(sent: String) -> Result<(String, Content), Failure> {
     let body = input::read(RunInput::Raw(sent))?.into_value();
     let Value::Object(mut members) = body else { return Err(no_module_named()) };
@@ -121,19 +121,19 @@ fn no_module_named() -> Failure {
         .suggest(r#"Send {"module": "NAME", "input": {…}}"#)
 }
 
-/// A body of so many bytes is read also from a client that may run nothing at the moment.
+/// Bodies up to this size are read even from a client that is rate-limited.
 const SMALL_BODY: u64 = 64 << 10;
 
 /// The largest body for a module that takes media, and for one that takes video (S-28).
 const MEDIA_BODY: usize = 40 << 20;
 const VIDEO_BODY: usize = 140 << 20;
 
-/// The most that a module may be sent. One that is not there gets no more than text.
+/// Returns the body limit of a module. A missing module gets the default.
 fn limit_for(shared: &Shared, module: Option<&Module>) -> usize {
     module.map_or(shared.config.body_limit, |module| body_limit(shared, module))
 }
 
-/// The most that may be sent to whichever module a body will name. Nobody looks for it where the body is short.
+/// Returns the body limit for any module that the body may name. A short body needs no lookup.
 pub(crate) async fn limit_for_any(shared: &Arc<Shared>, length: Option<u64>) -> usize {
     let usual = shared.config.body_limit;
     if length.is_some_and(|length| length <= usual as u64) {
@@ -142,7 +142,7 @@ pub(crate) async fn limit_for_any(shared: &Arc<Shared>, length: Option<u64>) -> 
     shared.modules_list.get(shared).await.map_or(usual, |told| told.most_taken)
 }
 
-/// The most that a module may be sent.
+/// Returns the body limit of a module.
 pub(crate) fn body_limit(shared: &Shared, module: &Module) -> usize {
     let (usual, taken) = (shared.config.body_limit, &module.manifest.modalities.input);
     if shared.host.media.is_none() {
@@ -156,8 +156,8 @@ pub(crate) fn body_limit(shared: &Shared, module: &Module) -> usize {
     }
 }
 
-/// Reads a request to its end. A client that has used up its runs is told so before a large body is read; what a small
-/// one asks for is looked at first, since coming back to a stream is no run.
+/// Reads a request to its end. A rate-limited client is refused before a large body is read. A small body is parsed
+/// first, since resuming a stream does not count as a run.
 async fn incoming<T: Send + 'static>(
     shared: &Arc<Shared>,
     client: Arc<Client>,
@@ -184,7 +184,7 @@ async fn incoming<T: Send + 'static>(
     Ok((content, Incoming { client, headers, query, rate, claim }))
 }
 
-/// The name of a module in a path. Bytes that are no text name none.
+/// The module name in a path. Bytes that are not UTF-8 are refused.
 pub(crate) struct Name(pub(crate) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for Name {
@@ -200,7 +200,7 @@ async fn unknown_path(method: Method, uri: axum::http::Uri) -> Response<Body> {
     no_such_path(&method, &uri)
 }
 
-/// There is nothing at this path.
+/// The response for an unknown path.
 pub(crate) fn no_such_path(method: &Method, uri: &axum::http::Uri) -> Response<Body> {
     let path = cognitive_contract::text::cut(uri.path(), 200);
     let failure = Failure::new(ErrorCode::InvalidReference, format!("no such endpoint: `{method} {path}`"))
@@ -230,7 +230,7 @@ mod tests {
     use crate::app::App;
     use crate::config::ServerConfig;
 
-    // A layer that is added to the router has to apply to everything that the guard lets through, above all to runs.
+    // A layer added to the router has to apply to every request that the guard admits, above all to runs.
     #[tokio::test]
     async fn every_request_passes_the_router_and_its_layers() {
         let folder = module_folder(&json!({}), &json!({}), "");

@@ -1,4 +1,5 @@
-//! `POST /api/run/{module}`: one envelope, or one stream. Both come from the same run; a sync answer is the collected stream.
+//! `POST /api/run/{module}`: returns one envelope or one stream. Both come from the same run; a sync response is the
+//! collected stream.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -29,18 +30,18 @@ use crate::studio::choice::ChosenRun;
 use crate::{files, transport};
 use crate::{other_servers, shared_streams};
 
-/// Everything about a request but its module.
+/// A request for a run, without its module.
 pub(crate) struct Incoming {
     pub(crate) client: Arc<Client>,
     pub(crate) headers: HeaderMap,
     pub(crate) query: Query,
-    /// Whether the client may run once more; if so, it has been counted.
+    /// `Ok` if the client may run once more, which has then been counted.
     pub(crate) rate: Result<(), Failure>,
-    /// The memory that the request takes.
+    /// The memory reservation of the request.
     pub(crate) claim: MemoryClaim,
 }
 
-/// Answers a request for a run, always with an envelope or a stream. The module is what was found before the body was read.
+/// Answers a run request with an envelope or a stream. `module` is the result of the lookup before the body was read.
 pub(crate) async fn answer(
     shared: &Arc<Shared>,
     name: &str,
@@ -69,7 +70,7 @@ async fn try_answer(
 ) -> Result<Response<Body>, Failure> {
     let Incoming { client, headers, query, rate, claim } = incoming;
     let client = &*client;
-    // Looking for a module that is not there costs as much as a run.
+    // Looking up a missing module costs as much as a run, so it counts against the rate limit.
     let found = module.or_else(|failure| rate.clone().and(Err(failure)));
     let read = request::read(&headers, &query, body, found.as_deref().is_ok_and(takes_input));
     let mut ask = match (read, &found) {
@@ -77,7 +78,7 @@ async fn try_answer(
         (_, Err(failure)) => return Err(failure.clone()),
         (read, Ok(_)) => read?,
     };
-    // They hold on to all that the connection read with them, and nobody needs that while a model answers.
+    // Headers keep the read buffer of the connection alive, which is not needed while a model answers.
     drop(headers);
     let mut warnings = Vec::new();
     let (capabilities, transport) = (&shared.host.capabilities, ask.framing.transport());
@@ -115,7 +116,7 @@ async fn try_answer(
         options,
     };
     if !agreed.streaming {
-        // What was made of the body stays as large, so its room stays taken until there is an answer.
+        // The parsed body stays as large, so its memory stays reserved until the answer is complete.
         let _claim = claim;
         let _busy = shared.busy();
         let mut envelope = whole_envelope(shared, &host, request).await;
@@ -130,7 +131,7 @@ async fn try_answer(
         return Ok(response);
     }
     let mut reader = start(shared, &host, client, request, &ask.options, permit(shared, client)?, claim);
-    // STREAM-017: what fails before the first chunk is an ordinary answer; nothing has been sent yet.
+    // STREAM-017: a failure before the first chunk is an ordinary response; nothing has been sent yet.
     let failed_at_once = reader.peek().await.and_then(|first| first.envelope);
     if let Some(envelope) = failed_at_once {
         return Ok(response::envelope(&envelope, Some(module.manifest.tier.word())));
@@ -138,7 +139,7 @@ async fn try_answer(
     Ok(respond(shared, &module, &ask, reader, None))
 }
 
-/// The envelope of a run, which is counted and which a server that stops waits for.
+/// Runs a module to its envelope. The run is counted, and shutdown waits for it.
 pub(crate) async fn whole_envelope(shared: &Arc<Shared>, host: &Host, request: RunRequest) -> Envelope {
     let (was_asked, name) = (AtomicBool::default(), request.module.name().to_owned());
     let counted = CountedRun::begin(shared, host, &name, &was_asked);
@@ -149,7 +150,7 @@ pub(crate) async fn whole_envelope(shared: &Arc<Shared>, host: &Host, request: R
     envelope
 }
 
-/// Whether the module's own input has a member called `input`.
+/// Returns whether the module's own input has a member called `input`.
 pub(crate) fn takes_input(module: &Module) -> bool {
     let properties = module.contract.input().schema().get("properties");
     properties.is_some_and(|properties| properties.get("input").is_some())
@@ -166,7 +167,7 @@ fn respond(
     transport::response(ask.framing, reader, opening, shared.config.heartbeat, tier, ask.trailers)
 }
 
-/// Streams go out here, but not the way that was asked for (CAP-002).
+/// The failure for a transport that is disabled while others can stream (CAP-002).
 pub(crate) fn no_such_transport(shared: &Shared) -> Failure {
     let others = &shared.host.capabilities.supported_transports;
     let there_is = if others.is_empty() { "none".to_owned() } else { others.join(", ") };
@@ -175,7 +176,7 @@ pub(crate) fn no_such_transport(shared: &Shared) -> Failure {
         .suggest(format!("Use one of these transports: {there_is}; or ask for one envelope"))
 }
 
-/// What the client wants of a run. The operator's options are those of the host.
+/// Builds the run options of a client. The operator's options are in the host.
 pub(crate) fn options(client: &Client, asked: &Options) -> Result<RunOptions, Failure> {
     let mut options = RunOptions::default();
     options.key = client.user().map(str::to_owned);
@@ -187,7 +188,7 @@ pub(crate) fn options(client: &Client, asked: &Options) -> Result<RunOptions, Fa
     Ok(options)
 }
 
-/// A client may say that a whole answer instead of a stream is of no use to it (CAP-013).
+/// Fails if the client accepts only a stream and there is none (CAP-013).
 pub(crate) fn forbidden_fallback(asked: &Options, streaming: bool) -> Result<(), Failure> {
     if !asked.require_streaming || streaming {
         return Ok(());
@@ -195,7 +196,7 @@ pub(crate) fn forbidden_fallback(asked: &Options, streaming: bool) -> Result<(),
     Err(cognitive_runtime::stream::not_streamed())
 }
 
-/// Whether the client may run once more this minute (S-29).
+/// Counts a run against the client's rate limit (S-29).
 pub(crate) fn within_rate(shared: &Shared, client: &Client) -> Result<(), Failure> {
     if !client.is_limited {
         return Ok(());
@@ -203,7 +204,7 @@ pub(crate) fn within_rate(shared: &Shared, client: &Client) -> Result<(), Failur
     shared.limits.run(&client.name, Instant::now()).map_err(out_of_rate)
 }
 
-/// The same over all servers that share what they know. Where they cannot be asked, this one counts alone.
+/// Counts a run across all servers with shared state. If that is unavailable, this server counts alone.
 pub(crate) async fn within_shared_rate(shared: &Shared, client: &Client) -> Result<(), Failure> {
     let (Some(state), Some((interval, burst))) = (&shared.config.shared, shared.limits.rate()) else {
         return within_rate(shared, client);
@@ -220,23 +221,23 @@ pub(crate) async fn within_shared_rate(shared: &Shared, client: &Client) -> Resu
     }
 }
 
-/// Takes back a run that turned out to be none.
+/// Refunds a run that was counted but did not take place.
 async fn give_back(shared: &Shared, client: &Client) {
     match (&shared.config.shared, shared.limits.rate()) {
         (Some(state), Some((interval, _))) => {
-            // A run too many is counted where that does not work.
+            // If the refund fails, the client is charged for one run too many.
             let _ = state.give_back(&client.name, interval).await;
         }
         _ => shared.limits.give_back(&client.name),
     }
 }
 
-/// The client has used up its runs of this minute.
+/// The failure for a client that has used up its runs of this minute.
 pub(crate) fn out_of_rate(wait: Duration) -> Failure {
     too_much("too many runs per minute", wait)
 }
 
-/// The right to one more stream (STREAM-023).
+/// Returns a permit for one more stream (STREAM-023).
 pub(crate) fn permit(shared: &Shared, client: &Client) -> Result<StreamPermit, Failure> {
     if shared.sessions.is_full() {
         return Err(too_much("the memory limit of all streams is reached", Duration::from_secs(1)));
@@ -247,17 +248,17 @@ pub(crate) fn permit(shared: &Shared, client: &Client) -> Result<StreamPermit, F
         .ok_or_else(|| too_much("too many streams at once", Duration::from_secs(1)))
 }
 
-/// Asked for more than there is at the moment.
+/// The failure for a request above the current capacity.
 pub(crate) fn too_much(what: &str, wait: Duration) -> Failure {
     let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-    // It is this server that has enough, not the provider behind it.
+    // This server is at its limit, not the provider behind it.
     Failure::new(ErrorCode::RateLimited, what)
         .blaming(Blame::Runtime)
         .with_detail("retry_after_seconds", json!(seconds))
         .suggest(format!("Wait {seconds} seconds and try again"))
 }
 
-/// Starts a run of its own that outlives the connection, and the first reader of its stream.
+/// Starts a run that outlives the connection, and returns the first reader of its stream.
 pub(crate) fn start(
     shared: &Arc<Shared>,
     host: &Arc<Host>,
@@ -283,7 +284,7 @@ pub(crate) fn start(
         let _last_word = LastWord(Arc::clone(&shared), Arc::clone(&session));
         let started = Instant::now();
         let module = request.module.name().to_owned();
-        // The last word waits until its media are where it says they are.
+        // The last chunk is held back until its media are stored at the URLs that it names.
         let mut last = None;
         let send = |chunk: Chunk| {
             if chunk.kind().is_terminal() {
@@ -308,7 +309,7 @@ pub(crate) fn start(
         if let Some(Chunk::Final { envelope, .. }) = rest.last_mut() {
             files::publish(&shared, &owner, media_out, envelope).await;
         }
-        // Whoever hears the last word has the place back.
+        // A client that has received the last chunk can start its next stream at once.
         drop(permit);
         end(&shared, &session, rest);
         let asked = asked_model(&host, &module, &was_asked);
@@ -322,11 +323,11 @@ pub(crate) fn start(
     reader
 }
 
-/// An answer above this goes on beside the threads that serve: to read and to check it as a whole takes longer than others
-/// should wait.
+/// Streams with longer answers continue outside the serving threads, because parsing and checking such an answer
+/// would delay other requests.
 const LONG_ANSWER: usize = 1 << 20;
 
-/// Does the work of a stream, and hands it over to a thread of its own when its answer has become long and one is free.
+/// Polls the work of a stream, and moves it to a separate thread once its answer is long and a permit is free.
 async fn until_long(
     session: Arc<Session>,
     places: Arc<Semaphore>,
@@ -347,7 +348,7 @@ async fn until_long(
     }
 }
 
-/// Whatever becomes of a run, its stream has an end (STREAM-004): nobody waits for a run that is no more.
+/// Guarantees that every stream ends (STREAM-004), so that no client waits for a run that was aborted.
 struct LastWord(Arc<Shared>, Arc<Session>);
 
 impl Drop for LastWord {
@@ -360,12 +361,12 @@ impl Drop for LastWord {
     }
 }
 
-/// A channel that carries only streams gets a whole answer as the last chunk.
+/// Returns a whole answer as the last chunk, for a channel that carries only streams.
 fn whole(session: &Session, envelope: Envelope) -> Vec<Chunk> {
     ChunkWriter::new(session.id.clone(), 0).finish(envelope)
 }
 
-/// Says what is left to say, of which the last is the last word.
+/// Sends the remaining chunks, which end with the last one of the stream.
 fn end(shared: &Shared, session: &Session, rest: Vec<Chunk>) {
     for chunk in rest {
         session.push(chunk);
@@ -374,7 +375,7 @@ fn end(shared: &Shared, session: &Session, rest: Vec<Chunk>) {
     shared.sessions.ended(session, shared.config.replay);
 }
 
-/// Resolves when the run has to end before its time, with the reason.
+/// Resolves when the run has to end early, with the reason.
 async fn stop(shared: &Shared, session: &Session) -> Failure {
     tokio::select! {
         () = session.abandoned(shared.config.grace) => {
@@ -391,14 +392,14 @@ async fn stop(shared: &Shared, session: &Session) -> Failure {
     }
 }
 
-/// There is nothing to go on with or to end: it never was, is forgotten, or is somebody else's.
+/// The failure for a stream that is unknown, expired, or owned by another client.
 fn no_such_stream() -> Failure {
     Failure::new(ErrorCode::SessionExpired, "the stream is unknown or has expired")
         .suggest("Send the request again without recovery data")
 }
 
-/// `DELETE /v1/streams/{id}`: ends a run whose client wants no more of it. A client of a stream of events has no other way to
-/// say so: a connection that is gone may come back. Whichever server runs it, it ends.
+/// `DELETE /v1/streams/{id}`: cancels a run, on whichever server it runs. A client of server-sent events has no other
+/// way to cancel, because a lost connection may resume.
 pub(crate) async fn cancel(shared: &Shared, client: &Client, id: &str) -> Result<(), Failure> {
     if let Some(session) = shared.sessions.of(id, &client.name).filter(|session| !session.is_followed()) {
         session.cancel(other_servers::cancelled_by_client());
@@ -410,7 +411,7 @@ pub(crate) async fn cancel(shared: &Shared, client: &Client, id: &str) -> Result
 
 type Resumed = (Reader, (String, Bytes));
 
-/// Takes up a stream where a client left off; `None` if there is no such stream (EXT-REC).
+/// Resumes a stream where a client left off; `None` if it does not exist (EXT-REC).
 async fn resume(
     shared: &Arc<Shared>,
     client: &Client,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// What middleware routes on: name, description and schema of each header.
+/// The headers for middleware: name, description and schema of each.
 fn routing() -> [(&'static str, &'static str, Value); 8] {
     let text = || json!({ "type": "string" });
     [
@@ -33,13 +33,13 @@ pub(crate) fn headers() -> Value {
     Value::Object(described.into_iter().collect())
 }
 
-/// The headers of the answer to a run.
+/// The headers of a run response.
 pub(crate) fn headers_of_a_run() -> Value {
     let named = routing().map(|(name, ..)| (name.to_owned(), reference("headers", name)));
     Value::Object(named.into_iter().collect())
 }
 
-/// `components.parameters`: the ways to ask for a stream and to come back to one.
+/// `components.parameters`: the parameters that request a stream or resume one.
 pub(crate) fn parameters() -> Value {
     let mode = json!({ "type": "string", "enum": ["sync", "streaming"] });
     let text = json!({ "type": "string" });
@@ -63,7 +63,7 @@ pub(crate) fn parameters() -> Value {
     Value::Object(described.into_iter().collect())
 }
 
-/// The parameters of the run of one module. Those of streams are with the operations that answer with streams.
+/// The parameters of the run of one module. The parameters of streams belong to the operations that return streams.
 pub(crate) fn of_a_module() -> Value {
     json!([reference("parameters", "X-Cognitive-Session")])
 }
@@ -80,7 +80,7 @@ pub(crate) fn reference(kind: &str, name: &str) -> Value {
     json!({ "$ref": format!("#/components/{kind}/{name}") })
 }
 
-/// The answer that every operation may give instead of its own.
+/// The failure response that any operation may return.
 pub(crate) fn failure_response() -> Value {
     json!({
         "description": "The envelope of a failure",

@@ -1,4 +1,4 @@
-//! The socket: accepts connections, bounds them, and closes them in order when the server stops.
+//! The listener: accepts connections, limits their number, and closes them in order when the server stops.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -22,30 +22,31 @@ use crate::connection::Wire;
 use crate::connection_limit::Crowd;
 use crate::{other_servers, platform, routes};
 
-/// How often expired streams are forgotten.
+/// The interval at which expired streams are removed.
 const SWEEP: Duration = Duration::from_secs(5);
-/// A pause after the system had no file or memory for one more connection.
+/// The pause after the system had no file handle or memory for one more connection.
 const BREATH: Duration = Duration::from_millis(50);
-/// How long connections may take to say goodbye after their streams have ended.
+/// The time for connections to close after their streams have ended.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// What the system buffers for a client. More would hide for minutes that somebody reads slowly, and thousands of idle
-/// readers would fill the machine with it.
+/// The send buffer of the system per client, in bytes. A larger one would hide a slow client for minutes, and
+/// thousands of idle readers would fill the memory.
 const SEND_BUFFER: u32 = 128 << 10;
-/// Connections that may wait to be taken: as many as the system allows, which keeps its own limit.
+/// The backlog of connections to accept: the maximum, which the system caps at its own limit.
 const QUEUE: u32 = i32::MAX.cast_unsigned();
 
 /// Listens on an address, ready for a burst of connections.
 pub fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     let socket = if address.is_ipv6() { TcpSocket::new_v6() } else { TcpSocket::new_v4() }?;
     platform::allow_restart(&socket)?;
-    // Connections have what their listener has.
+    // Connections inherit the buffer size of their listener.
     socket.set_send_buffer_size(SEND_BUFFER)?;
     socket.bind(address)?;
     socket.listen(QUEUE)
 }
 
-/// Serves until `stop` resolves, then lets open streams finish within their limit and ends the others with an error chunk.
+/// Serves until `stop` resolves. Then lets open streams finish within their limit, and ends the others with an error
+/// chunk.
 pub async fn serve(app: App, listener: TcpListener, stop: impl Future<Output = ()> + Send) {
     let routes = routes::router(Arc::clone(&app.0));
     let config = &app.0.config;
@@ -56,7 +57,7 @@ pub async fn serve(app: App, listener: TcpListener, stop: impl Future<Output = (
     let mut sweep = tokio::time::interval(SWEEP);
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(config.read_timeout).max_buf_size(64 << 10);
-    // What other servers say is heard also while the last streams end.
+    // Messages of other servers are handled also while the last streams end.
     let others = other_servers::heed(&app.0);
     tokio::pin!(stop, others);
     loop {
@@ -73,10 +74,10 @@ pub async fn serve(app: App, listener: TcpListener, stop: impl Future<Output = (
             tokio::time::sleep(BREATH).await;
             continue;
         };
-        // Above the limit a connection waits for nothing: it is closed, and the client sees it at once.
+        // Above the limit a connection is closed at once instead of queued, so the client notices immediately.
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
         let Some(seat) = crowd.admit(address.ip()) else { continue };
-        // Chunks are small and people watch them arrive.
+        // Chunks are small and read as they arrive, so they are not delayed.
         let _ = stream.set_nodelay(true);
         let wire = Wire::new(stream, (place, seat), config.write_timeout);
         let service = guarded(Arc::clone(&app.0), routes.clone(), address);
@@ -89,11 +90,11 @@ pub async fn serve(app: App, listener: TcpListener, stop: impl Future<Output = (
         () = &mut others => {}
     }
     closing.send_replace(true);
-    // Streams have said their last word; when every place is free again, all connections are closed.
+    // All streams have sent their last chunk; once every permit is free again, all connections are closed.
     let _ = tokio::time::timeout(FAREWELL, places.acquire_many(most)).await;
 }
 
-/// The routes behind the guard, for one connection.
+/// Returns the guarded routes for one connection.
 fn guarded(
     shared: Arc<Shared>,
     routes: Router,
@@ -106,7 +107,7 @@ fn guarded(
     })
 }
 
-/// Serves one connection to its end. When the server closes, it may finish what it is doing and takes nothing more.
+/// Serves one connection to its end. During shutdown it finishes the current request and accepts no more.
 async fn connection(
     http: &http1::Builder,
     wire: Wire,
@@ -116,7 +117,7 @@ async fn connection(
     let connection = http.serve_connection(TokioIo::new(wire), service).with_upgrades();
     tokio::pin!(connection);
     tokio::select! {
-        // Whatever goes wrong here is the client's connection; there is nobody left to tell.
+        // An error here concerns only the client's connection, and the client is gone.
         _ = connection.as_mut() => return,
         _ = closing.wait_for(|closing| *closing) => connection.as_mut().graceful_shutdown(),
     }

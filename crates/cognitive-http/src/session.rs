@@ -1,5 +1,5 @@
-//! One stream and its log: what was sent, kept so that a client that lost its connection can come back and get exactly
-//! what it missed. Starts no model call and knows no transport. The log is bounded: who reads too slowly is told so.
+//! One stream and its log, from which a client that lost its connection resumes exactly where it stopped. Starts no
+//! model call and knows no transport. The log is bounded: a client that reads too slowly gets an error.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,39 +15,39 @@ use crate::request::Place;
 use crate::sessions::{Burden, StreamWeight};
 use crate::stream_log::{Log, Sent};
 
-/// Clients that may read the same stream at once: one, and those of its connections that are dead but not yet noticed.
+/// The readers of one stream at once: one client, and dead connections of it that are not yet detected.
 const READERS: usize = 4;
 /// One stream.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) id: SessionId,
-    /// Nobody else may take it up, and under no other name.
+    /// The client that owns the stream; only it may resume.
     pub(crate) owner: String,
     pub(crate) module: String,
-    /// Whether it can be taken up again at all.
+    /// Set if the stream can be resumed.
     kept: bool,
-    /// Whether another server sent it and died before its end.
+    /// Set if another server sent the stream and died before its end.
     cut_off: AtomicBool,
-    /// Whether another server runs it, and this one only follows.
+    /// Set if another server runs the stream and this one only follows it.
     followed: AtomicBool,
     log: Mutex<Log>,
-    /// What it takes of the memory of all streams.
+    /// Its share of the memory of all streams.
     weight: Mutex<StreamWeight>,
     burden: Arc<Burden>,
-    /// How many chunks there are; readers wait for it to grow.
+    /// The number of chunks; readers wait for it to grow.
     length: watch::Sender<usize>,
-    /// How many clients are listening.
+    /// The number of readers.
     readers: watch::Sender<usize>,
-    /// Set by a client that wants no more of it.
+    /// Set when the run has to stop, with the reason.
     cancelled: watch::Sender<Option<Failure>>,
 }
 
-/// Where somebody who came back goes on.
+/// The position at which a client resumes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Resumption {
     pub(crate) from: usize,
     pub(crate) next_seq: u64,
-    /// Whether this is where the client says that it left off; else the stream starts again.
+    /// True if this is the position that the client reported; otherwise the stream starts again.
     pub(crate) agreed: bool,
 }
 
@@ -75,7 +75,7 @@ impl Session {
         })
     }
 
-    /// Adds a chunk and wakes those who wait for it.
+    /// Adds a chunk and wakes waiting readers.
     pub(crate) fn push(&self, chunk: Chunk) {
         let mut log = self.lock();
         let chunk = log.complete(chunk, self.kept);
@@ -85,27 +85,27 @@ impl Session {
         self.length.send_replace(length);
     }
 
-    /// Takes note that the server that sent it died before its end.
+    /// Records that the server of the stream died before its end.
     pub(crate) fn set_cut_off(&self) {
         self.cut_off.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the server that sent it died before its end.
+    /// Returns whether the server of the stream died before its end.
     pub(crate) fn was_cut_off(&self) -> bool {
         self.cut_off.load(Ordering::Relaxed)
     }
 
-    /// Takes note that another server runs it.
+    /// Records that another server runs the stream.
     pub(crate) fn set_followed(&self) {
         self.followed.store(true, Ordering::Relaxed);
     }
 
-    /// Whether another server runs it: nobody can end it here.
+    /// Returns whether another server runs the stream, so that it cannot be cancelled here.
     pub(crate) fn is_followed(&self) -> bool {
         self.followed.load(Ordering::Relaxed)
     }
 
-    /// Adds a chunk that another server sent, as it is.
+    /// Adds a chunk of another server unchanged.
     pub(crate) fn adopt(&self, sent: Sent) {
         let mut log = self.lock();
         let length = log.adopt(sent);
@@ -120,26 +120,26 @@ impl Session {
         self.burden.change(before, *weight);
     }
 
-    /// What it takes of the memory of all streams.
+    /// Returns its share of the memory of all streams.
     #[cfg(test)]
     pub(crate) fn weight(&self) -> StreamWeight {
         *self.weight.lock().unwrap()
     }
 
-    /// What no reader has taken yet, and what the foremost of them has.
+    /// Returns the bytes that no reader has read yet, and the bytes that were read.
     pub(crate) fn load(&self) -> (usize, usize) {
         let log = self.lock();
         (log.behind, log.bytes - log.behind)
     }
 
-    /// Forgets what was taken. A client that lost its connection cannot take it up again before that.
+    /// Drops the chunks that were read. A client that lost its connection cannot resume before them.
     pub(crate) fn forget_taken(&self) {
         let mut log = self.lock();
         log.forget_taken();
         self.weigh(&log);
     }
 
-    /// Gives up on a stream whose readers are too far behind: they are told so, and the run ends.
+    /// Ends a stream whose readers are too far behind: they get an error, and the run is cancelled.
     pub(crate) fn give_up(&self) {
         let mut log = self.lock();
         log.forget_all();
@@ -151,17 +151,17 @@ impl Session {
         }
     }
 
-    /// How much text its run has given so far.
+    /// Returns the length of the text that the run has produced so far.
     pub(crate) fn text(&self) -> usize {
         self.lock().text
     }
 
-    /// Whether the last word was said.
+    /// Returns whether the last chunk was sent.
     pub(crate) fn has_ended(&self) -> bool {
         self.lock().ended
     }
 
-    /// The memory that the log takes.
+    /// Returns the memory of the log.
     pub(crate) fn bytes(&self) -> usize {
         self.lock().bytes
     }
@@ -171,13 +171,13 @@ impl Session {
         self.cancelled.send_replace(Some(reason));
     }
 
-    /// Waits until somebody asks the run to stop.
+    /// Waits until the run is asked to stop.
     pub(crate) async fn cancelled(&self) -> Option<Failure> {
         let mut cancelled = self.cancelled.subscribe();
         cancelled.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone())
     }
 
-    /// Waits until nobody has listened for as long as `grace`.
+    /// Waits until the stream has had no reader for `grace`.
     pub(crate) async fn abandoned(&self, grace: Duration) {
         let mut readers = self.readers.subscribe();
         loop {
@@ -191,7 +191,7 @@ impl Session {
         }
     }
 
-    /// Where a client goes on that left off at `place`; `None` if that part is not kept any more (EXT-REC).
+    /// Returns the position for a client that left off at `place`; `None` if that part is no longer stored (EXT-REC).
     pub(crate) fn resume(&self, place: &Place) -> Option<Resumption> {
         let log = self.lock();
         let found = log.find(place);
@@ -199,18 +199,18 @@ impl Session {
         (from >= log.gone).then(|| Resumption { from, next_seq: log.next_seq(from), agreed: found.is_some() })
     }
 
-    /// Whether as many read it as one client can need.
+    /// Returns whether the stream has as many readers as one client can need.
     pub(crate) fn crowded(&self) -> bool {
         *self.readers.borrow() >= READERS
     }
 
     fn lock(&self) -> MutexGuard<'_, Log> {
-        // A panic while the lock was held leaves at worst a chunk unsaid.
+        // A panic while the lock was held leaves at worst a chunk unsent.
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Somebody who reads a stream from some place on. The stream knows that it is listened to until this is dropped.
+/// A reader of a stream from some position on. It counts as a listener of the stream until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Reader {
     session: Arc<Session>,
@@ -222,7 +222,7 @@ pub(crate) struct Reader {
 impl Reader {
     pub(crate) fn new(session: &Arc<Session>, from: usize) -> Self {
         session.readers.send_modify(|count| *count += 1);
-        // Somebody who has the last word already has nothing to wait for.
+        // A reader that already has the last chunk has nothing to wait for.
         let log = session.lock();
         let ended = log.ended && from >= log.length();
         drop(log);
@@ -233,7 +233,7 @@ impl Reader {
         &self.session
     }
 
-    /// The next chunk and its place in the log, from 1; `None` after the last. Safe to drop and call again.
+    /// Returns the next chunk and its position in the log, from 1; `None` after the last. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Option<(usize, Sent)> {
         if self.ended {
             return None;
@@ -245,7 +245,7 @@ impl Reader {
         Some((self.next, sent))
     }
 
-    /// The next chunk, without taking it.
+    /// Returns the next chunk without consuming it.
     pub(crate) async fn peek(&mut self) -> Option<Sent> {
         let wanted = self.next;
         self.length.wait_for(|length| *length > wanted).await.ok()?;
@@ -254,7 +254,8 @@ impl Reader {
     }
 }
 
-/// Somebody who only passes on what a stream sends: nobody is listened for on its account, and nothing counts as taken.
+/// A reader that only forwards chunks to other servers. It does not count as a listener, and its chunks do not count
+/// as read.
 #[derive(Debug)]
 pub(crate) struct SilentReader {
     session: Arc<Session>,
@@ -268,7 +269,7 @@ impl SilentReader {
         Self { session: Arc::clone(session), next: 0, length: session.length.subscribe(), ended: false }
     }
 
-    /// What has come since, at most so much, and at least one chunk; nothing after the last.
+    /// Returns new chunks, at most `most` and at least one; none after the last.
     pub(crate) async fn some(&mut self, most: usize) -> Vec<Sent> {
         let wanted = self.next;
         if self.ended || self.length.wait_for(|length| *length > wanted).await.is_err() {
@@ -284,7 +285,7 @@ impl SilentReader {
     }
 }
 
-/// The last word for a reader whose next chunk is not kept any more.
+/// Returns the last chunk for a reader whose next chunk was dropped.
 fn too_slow(id: &SessionId) -> Option<Sent> {
     let chunks = ChunkWriter::new(id.clone(), 0).finish(reads_too_slowly().into_envelope());
     chunks.into_iter().next_back().as_ref().and_then(|last| Sent::new(last, &mut BytesMut::new()))
@@ -355,7 +356,8 @@ mod tests {
         }
     }
 
-    // EXT-REC: a place that the stream never had is like a wrong checkpoint; nothing is skipped and nobody waits for ever.
+    // EXT-REC: an unknown position is treated like a wrong checkpoint: no chunk is skipped and no client waits for
+    // ever.
     #[test]
     fn ext_rec_a_place_that_never_was_starts_the_stream_again() {
         let session = session();
@@ -392,7 +394,7 @@ mod tests {
         assert!(session.resume(&Place::Chunks(19, None)).unwrap().agreed);
     }
 
-    // EXT-REC: an error that may pass says where the stream was and when to try again.
+    // EXT-REC: an error that may be temporary reports the position of the stream and when to retry.
     #[tokio::test]
     async fn ext_rec_an_error_chunk_says_how_to_recover() {
         let last = async |kept: bool| {

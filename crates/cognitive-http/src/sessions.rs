@@ -1,6 +1,6 @@
-//! All streams that can be taken up again, each by its owner alone. What ended is kept for a while and within a bound of
-//! memory for all of them together; what goes on is never forgotten. What all streams take together has a bound as well:
-//! above it, what was taken already is forgotten first, and then those are given up whose readers are furthest behind.
+//! All streams that can be resumed, each by its owner only. Ended streams are kept for a while, within a memory limit
+//! for all of them. Running streams are never evicted. All streams together also have a memory limit. Above it,
+//! chunks that were already read are dropped first. Then the streams whose readers are furthest behind are ended.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,27 +11,27 @@ use cognitive_contract::Failure;
 
 use crate::session::Session;
 
-/// The largest log that is kept after its end (S-16).
+/// The largest log that is stored after its stream has ended (S-16), in bytes.
 const MAX_SIZE: usize = 1 << 20;
-/// What all logs of ended streams may take together. Under load the oldest go before their time.
+/// The memory for the logs of all ended streams, in bytes. Under load the oldest are evicted before their time.
 const KEPT: usize = 64 << 20;
-/// What a stream takes besides its log.
+/// The memory of a stream besides its log, in bytes.
 const OVERHEAD: usize = 1 << 10;
 
-/// Nobody is given up for less than this.
+/// Streams below this size are not relieved or ended: they would free too little.
 const SMALL: usize = 64 << 10;
-/// How many streams there are before those that are no more are looked for.
+/// The number of streams above which dropped ones are removed from the list.
 const MANY: usize = 64;
 
-/// The memory that all streams take together, with their logs and with what their runs hold.
+/// The memory of all streams together: their logs and the data of their runs.
 #[derive(Debug, Default)]
 pub(crate) struct Burden {
     held: AtomicUsize,
-    /// The part of it that is held by runs that were told to end: they give it back in a moment.
+    /// The part of it held by runs that were asked to end; they release it soon.
     leaving: AtomicUsize,
 }
 
-/// The share of one stream.
+/// The memory of one stream.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct StreamWeight {
     pub(crate) held: usize,
@@ -39,9 +39,9 @@ pub(crate) struct StreamWeight {
 }
 
 impl Burden {
-    /// A stream takes another share than it did.
+    /// Replaces the share of one stream.
     pub(crate) fn change(&self, before: StreamWeight, after: StreamWeight) {
-        // Wraps where it falls; the sum is right when all have spoken.
+        // The difference wraps when a share shrinks; the sum stays correct.
         self.held.fetch_add(after.held.wrapping_sub(before.held), Ordering::Relaxed);
         self.leaving.fetch_add(after.leaving.wrapping_sub(before.leaving), Ordering::Relaxed);
     }
@@ -50,29 +50,29 @@ impl Burden {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// What is held by those who stay.
+    /// The memory of streams that were not asked to end.
     fn staying(&self) -> usize {
         self.held().saturating_sub(self.leaving.load(Ordering::Relaxed))
     }
 }
 
-/// All streams that can be taken up again.
+/// All streams that can be resumed.
 #[derive(Debug)]
 pub(crate) struct Sessions {
     known: Mutex<Known>,
-    /// The bytes that all ended streams may take.
+    /// The limit for all ended streams, in bytes.
     most: usize,
     pub(crate) burden: Arc<Burden>,
-    /// The bytes that all streams may take.
+    /// The limit for all streams, in bytes.
     most_together: usize,
-    /// All streams that anybody still holds, also those that cannot be taken up again.
+    /// All streams that are still referenced, including those that cannot be resumed.
     alive: Mutex<Vec<Weak<Session>>>,
 }
 
 #[derive(Debug, Default)]
 struct Known {
     by_id: HashMap<String, Arc<Session>>,
-    /// What ended, oldest first.
+    /// Ended streams, oldest first.
     ended: VecDeque<Ended>,
     bytes: usize,
 }
@@ -85,26 +85,27 @@ struct Ended {
 }
 
 impl Sessions {
-    /// No streams yet; all of them together may take so many bytes.
+    /// Creates an empty set of streams with a limit for all of them, in bytes.
     pub(crate) fn new(most_together: usize) -> Self {
         let (known, burden, alive) = (Mutex::default(), Arc::default(), Mutex::default());
         Self { known, most: KEPT, burden, most_together, alive }
     }
 
-    /// Whether there is no memory for one more stream.
+    /// Returns whether there is too little memory for one more stream.
     pub(crate) fn is_full(&self) -> bool {
         self.burden.held() > self.most_together.saturating_sub(SMALL)
     }
 
-    /// Brings the memory of all streams back below its bound. Costs nothing while it is, or while enough are leaving.
+    /// Reduces the memory of all streams to below its limit. Returns at once if it is below, or if enough streams are
+    /// ending.
     pub(crate) fn relieve(&self) {
         if self.burden.staying() <= self.most_together {
             return;
         }
-        // One is enough to do it.
+        // One caller at a time is enough.
         let Ok(alive) = self.alive.try_lock() else { return };
         let alive: Vec<Arc<Session>> = alive.iter().filter_map(Weak::upgrade).collect();
-        // A little more than needed, so that it is not needed again with the next chunk.
+        // Free a little more than needed, so that the next chunk does not trigger this again.
         let enough = self.most_together - self.most_together / 8;
         let mut loads: Vec<_> = alive.iter().map(|session| (session.load(), session)).collect();
         loads.sort_by_key(|((_, taken), _)| std::cmp::Reverse(*taken));
@@ -133,28 +134,29 @@ impl Sessions {
         self.lock().by_id.insert(session.id.as_str().to_owned(), Arc::clone(session));
     }
 
-    /// A session of this client with this module. Those of others do not exist for it.
+    /// Returns a stream of this client and module. Streams of other clients do not exist for it.
     pub(crate) fn get(&self, id: &str, owner: &str, module: &str) -> Option<Arc<Session>> {
         self.of(id, owner).filter(|session| session.module == module)
     }
 
-    /// The same with whatever module.
+    /// Returns a stream of this client, of any module.
     pub(crate) fn of(&self, id: &str, owner: &str) -> Option<Arc<Session>> {
         self.lock().by_id.get(id).filter(|session| session.owner == owner).cloned()
     }
 
-    /// The stream of this name that this server runs, whosever it is: who asked was asked where they asked.
+    /// Returns the stream with this id that runs on this server, for any owner: the server that received the request
+    /// has already checked the owner.
     pub(crate) fn run_here(&self, id: &str) -> Option<Arc<Session>> {
         self.lock().by_id.get(id).filter(|session| !session.is_followed()).cloned()
     }
 
-    /// How many streams are going on.
+    /// The number of running streams.
     pub(crate) fn open(&self) -> usize {
         let known = self.lock();
         known.by_id.len().saturating_sub(known.ended.len())
     }
 
-    /// Takes note that a stream has said its last word.
+    /// Records that a stream has ended.
     pub(crate) fn ended(&self, session: &Session, keep: Duration) {
         let id = session.id.as_str().to_owned();
         let log = session.bytes();
@@ -171,14 +173,14 @@ impl Sessions {
         }
     }
 
-    /// Ends all streams that are still going on.
+    /// Cancels all streams that are still running.
     pub(crate) fn cancel_all(&self, reason: &Failure) {
         for session in self.lock().by_id.values() {
             session.cancel(reason.clone());
         }
     }
 
-    /// Forgets what ended longer than `keep` ago.
+    /// Evicts streams that ended longer than `keep` ago.
     pub(crate) fn sweep(&self, keep: Duration) {
         let mut known = self.lock();
         while known.ended.front().is_some_and(|oldest| oldest.at.elapsed() >= keep) {
@@ -187,7 +189,7 @@ impl Sessions {
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
-        // A panic while the lock was held leaves at worst a stream that is kept too long.
+        // A panic while the lock was held leaves at worst a stream that is stored too long.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -219,7 +221,7 @@ mod tests {
         session
     }
 
-    /// Ends a stream with a log of about so many bytes.
+    /// Ends a stream with a log of about this many bytes.
     fn end(sessions: &Sessions, session: &Session, bytes: usize) {
         let mut writer = ChunkWriter::new(session.id.clone(), 0);
         writer.text("data.text", &"x".repeat(bytes)).into_iter().for_each(|chunk| session.push(chunk));
@@ -246,7 +248,7 @@ mod tests {
         assert!(!found("anna", "words"));
     }
 
-    // S-16: at most 1 MiB each, and a bound for all of them together.
+    // S-16: at most 1 MiB each, and a limit for all of them together.
     #[test]
     fn s_16_what_ended_is_kept_within_bounds() {
         let sessions = Sessions { most: 4 << 20, ..Sessions::new(1 << 30) };
@@ -264,7 +266,7 @@ mod tests {
         assert_eq!(known.by_id.len(), known.ended.len());
     }
 
-    // S2: all streams together have a bound. Those that nobody reads are given up, whoever keeps up loses nothing.
+    // S2: all streams together have a limit. Streams without readers are ended; a reader that keeps up loses nothing.
     #[tokio::test]
     async fn s02_all_streams_share_a_memory_and_the_slowest_give_it_back() {
         let most = 8 << 20;
@@ -283,7 +285,7 @@ mod tests {
                 writer.text("data.text", &piece).into_iter().for_each(|chunk| session.push(chunk));
                 sessions.relieve();
             }
-            // Runs that were told to end do so.
+            // Runs that were asked to end do so.
             for (session, writer) in
                 streams.iter().zip(&mut writers).filter(|(session, _)| session.weight().leaving > 0)
             {
@@ -309,7 +311,7 @@ mod tests {
         assert_eq!(sessions.burden.held(), 0, "all of it came back");
     }
 
-    // S2: a run that was told to end still holds its answer until it has ended, and nobody else is given up for that.
+    // S2: a run that was asked to end holds its answer until it has ended; no other stream is ended because of that.
     #[tokio::test]
     async fn s02_a_run_counts_until_it_has_ended() {
         let sessions = Sessions::new(1 << 20);
@@ -335,17 +337,17 @@ mod tests {
         assert!(sessions.burden.held() < 1 << 20 && !sessions.is_full());
     }
 
-    /// What a run holds of the four letters of `more`.
+    /// The memory that a run holds for the four letters of `more`.
     const RUN_OF_MORE: usize = 16;
 
-    // S2: what somebody has read is forgotten before anybody is given up.
+    // S2: chunks that were read are dropped before any stream is ended.
     #[tokio::test]
     async fn s02_what_was_read_goes_before_those_who_read() {
         let sessions = Sessions::new(1 << 20);
         let session = session(&sessions, 1);
         let mut reader = Reader::new(&session, 0);
         let mut writer = ChunkWriter::new(session.id.clone(), 0);
-        // The run itself counts four times, so the log has to make room.
+        // The text counts four times for the run, so the log has to shrink.
         for _ in 0..22 {
             for chunk in writer.text("data.text", &"x".repeat(10_000)) {
                 session.push(chunk);

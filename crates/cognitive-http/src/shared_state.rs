@@ -1,17 +1,17 @@
-//! What several servers of one service share, as a port: how much each client has asked for, what their streams have sent, who is
-//! logged in, and what one server has to tell another.
-//! Without it each server knows its own alone. A server that cannot reach it goes on with what it knows itself: nobody's answer
-//! waits for it.
+//! The port for state shared by several servers of one service: rate limits, streams, logins, and messages between
+//! servers. Without it each server has only its own state. A server that cannot reach the shared state continues with
+//! its own: no response waits for it.
 
 use std::time::Duration;
 
 use axum::body::Bytes;
 use cognitive_contract::ports::PortFuture;
 
-/// What servers share. Every call ends within moments, also when nobody answers; the error says why nothing came of it.
+/// State shared by servers. Every call except [`SharedState::hear`] returns within moments, even if the store does
+/// not respond. The error says why a call failed.
 pub trait SharedState: Send + Sync {
-    /// Takes note of a run of a client, one of which uses up `interval`; no more of them at once than fit into `burst`. The inner
-    /// error says how long to wait.
+    /// Counts a run of a client. One run uses up `interval`; at most `burst` may be used up at once. The inner error
+    /// is the time to wait.
     fn take_run<'a>(
         &'a self,
         client: &'a str,
@@ -19,17 +19,17 @@ pub trait SharedState: Send + Sync {
         burst: Duration,
     ) -> PortFuture<'a, Result<Result<(), Duration>, String>>;
 
-    /// Takes back a run that turned out to be none.
+    /// Refunds a run that was counted but did not take place.
     fn give_back<'a>(&'a self, client: &'a str, interval: Duration) -> PortFuture<'a, Result<(), String>>;
 
-    /// Makes a stream known that this server sends.
+    /// Registers a stream that this server sends.
     fn open_stream<'a>(
         &'a self,
         stream: &'a SharedStream,
         keep: Duration,
     ) -> PortFuture<'a, Result<(), String>>;
 
-    /// Adds what it sent.
+    /// Appends chunks that the stream has sent.
     fn append<'a>(
         &'a self,
         id: &'a str,
@@ -37,8 +37,8 @@ pub trait SharedState: Send + Sync {
         keep: Duration,
     ) -> PortFuture<'a, Result<(), String>>;
 
-    /// Adds the last word to a stream whose server is no more, unless somebody else has added something since it had `length`
-    /// chunks. Says whether it was added.
+    /// Appends the last chunk to a stream whose server died, unless it no longer has `length` chunks. Returns whether
+    /// it was appended.
     fn close_orphan<'a>(
         &'a self,
         id: &'a str,
@@ -46,20 +46,20 @@ pub trait SharedState: Send + Sync {
         chunk: Bytes,
     ) -> PortFuture<'a, Result<bool, String>>;
 
-    /// Forgets a stream: it cannot be taken up at another server.
+    /// Removes a stream, which then cannot be resumed at another server.
     fn forget_stream<'a>(&'a self, id: &'a str) -> PortFuture<'a, Result<(), String>>;
 
-    /// A stream that some server sent or sends, if it is still known.
+    /// Returns a stream of any server, if it has not expired.
     fn stream<'a>(&'a self, id: &'a str) -> PortFuture<'a, Result<Option<SharedStream>, String>>;
 
-    /// What it has sent from a place on.
+    /// Returns the chunks of a stream from position `from`.
     fn read<'a>(&'a self, id: &'a str, from: usize) -> PortFuture<'a, Result<SharedPart, String>>;
 
-    /// Tells the server that sends a stream to end it. `false` if this owner has no such stream; one whose server is no more has
-    /// nobody to be told, and is none the less known.
+    /// Asks the server of a stream to cancel it. Returns `false` if this owner has no such stream. If its server
+    /// died, returns `true` although no server receives the message.
     fn cancel_stream<'a>(&'a self, id: &'a str, owner: &'a str) -> PortFuture<'a, Result<bool, String>>;
 
-    /// Keeps a login: a hash that only the browser's secret gives, and whose it is.
+    /// Stores a login: a hash that requires the browser's secret, and its holder.
     fn keep_login<'a>(
         &'a self,
         hash: &'a str,
@@ -67,35 +67,35 @@ pub trait SharedState: Send + Sync {
         keep: Duration,
     ) -> PortFuture<'a, Result<(), String>>;
 
-    /// Whose a login is, if it is still one.
+    /// Returns the holder of a login, if it is still valid.
     fn login<'a>(&'a self, hash: &'a str) -> PortFuture<'a, Result<Option<String>, String>>;
 
     /// Ends a login at all servers.
     fn end_login<'a>(&'a self, hash: &'a str) -> PortFuture<'a, Result<(), String>>;
 
-    /// Tells all other servers that somebody has changed a module.
+    /// Notifies all other servers of a changed module.
     fn tell_of_modules(&self) -> PortFuture<'_, Result<(), String>>;
 
-    /// Waits for the next thing that another server has to tell this one, however long that takes. The error says why nothing can be
-    /// heard; what was said meanwhile is heard the next time.
+    /// Waits for the next message of another server, however long that takes. The error says why none can be
+    /// received; missed messages are delivered by the next call.
     fn hear(&self) -> PortFuture<'_, Result<ServerWord, String>>;
 }
 
-/// What one server tells another.
+/// A message between servers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerWord {
-    /// The client of this stream wants no more of it.
+    /// The client of this stream cancelled it.
     CancelStream(String),
-    /// Somebody has changed a module, in a folder that this server may share.
+    /// A module has changed, in a folder that this server may share.
     ModulesChanged,
 }
 
-/// A stream that others may take up.
+/// A stream that can be resumed at other servers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedStream {
-    /// Its name.
+    /// The session id.
     pub id: String,
-    /// Whose it is: nobody else may take it up.
+    /// The client that owns the stream; only it may resume.
     pub owner: String,
     /// The module.
     pub module: String,
@@ -104,10 +104,10 @@ pub struct SharedStream {
 /// A part of a stream.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SharedPart {
-    /// Chunks as they went out.
+    /// Chunks as they were sent.
     pub chunks: Vec<Bytes>,
-    /// Whether the server that sends it still lives.
+    /// True if the server of the stream is still alive.
     pub is_served: bool,
-    /// Whether its last word was said for a server that died.
+    /// True if the last chunk was written on behalf of a server that died.
     pub was_cut_off: bool,
 }

@@ -1,6 +1,6 @@
-//! Streams beyond one server: what goes out here is handed to the others, and a client that lost its server finds its stream at
-//! any of them. What was finished is replayed; what still goes on elsewhere is followed; what was cut off by the death of its server
-//! ends with E2010 and the parts that were kept. No model is asked here.
+//! Streams across several servers. Each server publishes its streams to the shared state, so a client that lost its
+//! server can resume at any other. Finished streams are replayed; streams that still run elsewhere are followed. A
+//! stream whose server died ends with E2010 and the data so far. Never calls a model.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,14 +15,14 @@ use crate::session::{Session, SilentReader};
 use crate::shared_state::{SharedPart, SharedState, SharedStream};
 use crate::stream_log::{MAX_SIZE, Sent};
 
-/// How many chunks are handed over at once.
+/// The number of chunks published at once.
 const BATCH: usize = 64;
-/// How often a stream of another server is looked at.
+/// The polling interval for a stream of another server.
 const PULSE: Duration = Duration::from_millis(100);
-/// How often nobody has to answer before a stream that is followed counts as lost.
+/// The number of failed polls in a row after which a followed stream counts as lost.
 const PATIENCE: usize = 50;
 
-/// Hands all that a stream sends to the others, from now on until its end.
+/// Publishes all chunks of a stream to the shared state, until its end.
 pub(crate) fn publish(shared: &Arc<Shared>, session: &Arc<Session>) {
     let Some(state) = shared.config.shared.clone() else { return };
     let keep = shared.config.replay;
@@ -35,13 +35,13 @@ pub(crate) fn publish(shared: &Arc<Shared>, session: &Arc<Session>) {
         owner: session.owner.clone(),
         module: session.module.clone(),
     };
-    // Longer than the stream itself may take, so that nothing of it goes while it goes on.
+    // Longer than the longest stream, so that no part of it expires while it runs.
     let keep = keep.max(shared.config.stream_limit + keep);
     let shared = Arc::clone(shared);
     tokio::spawn(async move {
         let sent = hand_over(state.as_ref(), &stream, &mut reader, keep).await;
         if let Err(reason) = sent {
-            // Half of a stream is of no use to anybody.
+            // An incomplete stream cannot be resumed.
             let _ = state.forget_stream(&stream.id).await;
             shared.config.complain(&format!("a stream cannot be taken up at another server: {reason}"));
         }
@@ -73,7 +73,7 @@ async fn hand_over(
     }
 }
 
-/// Looks for a stream at the others; `None` if nobody knows it, or it is somebody else's.
+/// Finds a stream in the shared state; `None` if it is unknown or has another owner or module.
 pub(crate) async fn find(shared: &Arc<Shared>, id: &str, owner: &str, module: &str) -> Option<Arc<Session>> {
     let state = shared.config.shared.clone()?;
     match look(shared, &state, id, owner, module).await {
@@ -117,12 +117,12 @@ async fn look(
     Ok(Some(session))
 }
 
-/// A stream of another server, as far as it is known here.
+/// The local copy of a stream that another server runs.
 struct Mirror {
     session: Arc<Session>,
-    /// How many chunks there were when it was last looked at.
+    /// The number of chunks at the last poll.
     length: usize,
-    /// They as values: what its last word is made of if its server dies.
+    /// These chunks as values, for the closing envelope if the server of the stream dies.
     parts: Vec<Value>,
 }
 
@@ -140,14 +140,14 @@ impl Mirror {
         }
     }
 
-    /// Goes along with a stream until it ends, by itself or by the death of its server.
+    /// Follows a stream until it ends, or until its server dies.
     async fn follow(&mut self, state: &dyn SharedState) {
         let id = self.session.id.as_str().to_owned();
         let mut silence = 0;
         while !self.session.has_ended() {
             tokio::select! {
                 () = tokio::time::sleep(PULSE) => {}
-                // This server stops; the stream itself goes on elsewhere.
+                // This server stops; the stream continues elsewhere.
                 _ = self.session.cancelled() => silence = PATIENCE,
             }
             match state.read(&id, self.length).await {
@@ -168,7 +168,7 @@ impl Mirror {
         }
     }
 
-    /// Ends a stream that nobody sends any more, for all who come after.
+    /// Closes a stream whose server is gone, for all later readers.
     async fn close(&mut self, state: &dyn SharedState) -> Result<(), String> {
         let (json, last) = self.last_word().ok_or("the stream has no end")?;
         let id = self.session.id.as_str().to_owned();
@@ -177,13 +177,13 @@ impl Mirror {
             self.session.adopt(last);
             return Ok(());
         }
-        // Somebody else was faster.
+        // Another server closed it first.
         let part = state.read(&id, self.length).await?;
         self.add(part);
         if self.session.has_ended() { Ok(()) } else { Err("the stream has no end".to_owned()) }
     }
 
-    /// E2010 with what there is of the answer.
+    /// Returns the last chunk: E2010 with the data so far.
     fn last_word(&self) -> Option<(Bytes, Sent)> {
         let envelope = assemble(self.parts.iter().cloned());
         let chunks = ChunkWriter::new(self.session.id.clone(), 0).finish(envelope);

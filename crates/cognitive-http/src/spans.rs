@@ -1,6 +1,6 @@
-//! What the server did, for whoever draws traces: one span per answer, by the names of the OpenTelemetry conventions for
-//! HTTP. What a run did below it is drawn by the runtime, which is told the place. Carries names, counts and codes, never
-//! a text that anybody sent, asked or answered; a path is told by its route alone.
+//! Trace spans of the server: one span per response, named by the OpenTelemetry conventions for HTTP. The runtime
+//! records the spans of a run below it; it receives the parent span. Spans carry names, counts and codes, never the
+//! text of a request or an answer. A path is reported by its route only.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use crate::app::Shared;
 use crate::operations::route;
 use crate::trace::Trace;
 
-/// The time from a beginning that lies so far back until now.
+/// Returns the start and end of a period that ends now.
 fn since(took: Duration) -> (SystemTime, SystemTime) {
     let now = SystemTime::now();
     (now.checked_sub(took).unwrap_or(now), now)
 }
 
-/// What is known of an answer before its body has gone out.
+/// The request data that a span needs, collected before the response body is sent.
 pub(crate) struct Asked {
     pub(crate) trace: Arc<Trace>,
     pub(crate) method: Method,
@@ -35,7 +35,7 @@ impl Asked {
     fn span(&self, status: Option<u16>) -> Span {
         let Self { trace, method, path, started } = self;
         let route = route(path);
-        // What a client makes up as a method must not become a name.
+        // An unknown method is the client's text and must not become a span name.
         let methods = [Method::GET, Method::POST, Method::PUT, Method::DELETE, Method::HEAD, Method::OPTIONS];
         let known = methods.contains(method);
         let method = if known { method.as_str() } else { "_OTHER" };
@@ -59,7 +59,7 @@ impl Asked {
     }
 }
 
-/// A body that tells when it is gone: sent to its end, or dropped because the client went.
+/// A response body that records its span when it is dropped: after the last byte, or because the client disconnected.
 struct Drawn {
     body: Body,
     asked: Asked,
@@ -93,11 +93,12 @@ impl HttpBody for Drawn {
     }
 }
 
-/// A request that has no answer yet. If the client goes away before there is one, that is told: the runs below it are.
+/// A request without a response yet. If the client disconnects first, the span is recorded as cancelled, because the
+/// spans of its runs are recorded too.
 pub(crate) struct Unanswered(Option<(Asked, Arc<dyn SpanSink>)>);
 
 impl Unanswered {
-    /// Tells of an answer once all of it has gone out. Without anybody to tell, the answer stays as it is.
+    /// Records the span once the whole response has been sent. Without a span sink, returns the response unchanged.
     pub(crate) fn answered(mut self, response: Response<Body>) -> Response<Body> {
         let Some((asked, sink)) = self.0.take() else { return response };
         let status = response.status().as_u16();
@@ -114,12 +115,12 @@ impl Drop for Unanswered {
 }
 
 impl Shared {
-    /// Takes note of a request, if somebody draws it.
+    /// Registers a request for tracing if spans are recorded and the request is sampled.
     pub(crate) fn asked(&self, sampled: bool, asked: impl FnOnce() -> Asked) -> Unanswered {
         Unanswered(self.config.spans.clone().filter(|_| sampled).map(|sink| (asked(), sink)))
     }
 
-    /// Where the spans of a run belong that is a part of this work; `None` if nobody draws it.
+    /// Returns the parent for the spans of a run below this request; `None` if no spans are recorded.
     pub(crate) fn place(&self, trace: &Trace, above: Option<&str>) -> Option<Arc<SpanParent>> {
         let sink = self.config.spans.as_ref().filter(|_| trace.sampled)?;
         let place = SpanParent::new(Arc::clone(sink)).below(above).asking_for(self.config.model.as_deref());

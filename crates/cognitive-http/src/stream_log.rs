@@ -1,5 +1,5 @@
-//! What a stream has sent, within a bound: numbers, checkpoints, and where somebody left off. Waits for nothing and
-//! tells nobody; `session` does.
+//! The bounded log of the chunks that a stream has sent: numbers, checkpoints, and the position from which a client
+//! resumes. Never waits and notifies no reader; `session` does.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -16,18 +16,18 @@ use sha2::{Digest, Sha256};
 use crate::request::Place;
 use crate::sessions::StreamWeight;
 
-/// The largest log of a stream that goes on. Above it the oldest chunks go.
+/// The size limit for the log of a running stream, in bytes. Above it the oldest chunks are dropped.
 pub(crate) const MAX_SIZE: usize = 16 << 20;
-/// What a chunk costs besides its text.
+/// The memory of a chunk besides its text, in bytes.
 const OVERHEAD: usize = 160;
-/// Chunks stand one after the other in pages of memory: small ones at first, since most streams are short. Thousands of
-/// small pieces would leave the memory in tatters that nobody can give back.
+/// Chunks are written one after the other into pages: small ones at first, since most streams are short. Thousands of
+/// small allocations would fragment the memory so that it could not be returned.
 const FIRST_PAGE: usize = 4 << 10;
 const PAGE: usize = 64 << 10;
-/// What the run behind a stream holds for each byte of its answer until it has ended: the text of the reply and the values
-/// that were read from it so far. Both grow by doubling, so each may take twice its length.
+/// The memory of a run per byte of its answer until it has ended: the reply text and the values parsed from it. Both
+/// grow by doubling, so each may take twice its length.
 const RUN: usize = 4;
-/// Failures that may be gone with the next try (EXT-REC).
+/// Failures that a retry may resolve (EXT-REC).
 const PASSING: [ErrorCode; 5] = [
     ErrorCode::Timeout,
     ErrorCode::StreamInterrupted,
@@ -36,42 +36,42 @@ const PASSING: [ErrorCode; 5] = [
     ErrorCode::RateLimited,
 ];
 
-/// A chunk as it goes over the wire, serialised once for all transports.
+/// A chunk as sent to clients, serialised once for all transports.
 #[derive(Debug, Clone)]
 pub(crate) struct Sent {
     pub(crate) kind: ChunkKind,
     pub(crate) seq: Option<u64>,
     pub(crate) json: Bytes,
-    /// Only for a delta: how far its field had come, and the digits of its hash.
+    /// Set for a delta only: the offset of its field and the digits of its hash.
     checkpoint: Option<(u64, [u8; 6])>,
-    /// Only for the last: the whole answer.
+    /// Set for the last chunk only: the whole answer.
     pub(crate) envelope: Option<Arc<Envelope>>,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     sent: VecDeque<Sent>,
-    /// How many chunks stood before the first that is still here.
+    /// The number of chunks before the first one that is still held.
     pub(crate) gone: usize,
     pub(crate) bytes: usize,
     /// The page that the next chunk is written to.
     page: BytesMut,
-    /// How many chunks the foremost reader has taken, and what the others cost.
+    /// The number of chunks read by the reader that is furthest ahead; `behind` is the size of the rest.
     taken: usize,
     pub(crate) behind: usize,
-    /// The text that the run has given so far.
+    /// The length of the text that the run has produced so far.
     pub(crate) text: usize,
     /// The text of each field so far, as its length and the state of its hash.
     fields: HashMap<String, (u64, Sha256)>,
     last_seq: u64,
     last_checkpoint: Option<Checkpoint>,
     pub(crate) ended: bool,
-    /// Whether its readers were given up. The run was told to end; what it says until then is not kept.
+    /// Set when the stream was ended for lack of memory. Chunks that the run still sends are not stored.
     given_up: bool,
 }
 
 impl Log {
-    /// How far a field has come with this delta (EXT-REC).
+    /// Returns the checkpoint of a field after this delta (EXT-REC).
     fn checkpoint(&mut self, field: &str, delta: &str) -> Checkpoint {
         let (offset, hash) = self.fields.entry(field.to_owned()).or_default();
         *offset += delta.len() as u64;
@@ -81,7 +81,7 @@ impl Log {
         Checkpoint { offset: *offset, hash }
     }
 
-    /// Says in a chunk what a client needs to take the stream up after it.
+    /// Adds the data that a client needs to resume after this chunk.
     pub(crate) fn complete(&mut self, chunk: Chunk, kept: bool) -> Chunk {
         match &chunk {
             Chunk::Delta { seq, field, delta, .. } => {
@@ -115,7 +115,7 @@ impl Log {
         })
     }
 
-    /// Adds a chunk; gives how many there are now.
+    /// Adds a chunk. Returns the new number of chunks, or `None` if the chunk is not stored.
     pub(crate) fn add(&mut self, chunk: &Chunk) -> Option<usize> {
         if self.given_up && !chunk.kind().is_terminal() {
             return None;
@@ -128,7 +128,7 @@ impl Log {
         Some(self.adopt(sent))
     }
 
-    /// Adds a chunk as it is, also one that another server sent.
+    /// Adds a serialised chunk, which may come from another server.
     pub(crate) fn adopt(&mut self, sent: Sent) -> usize {
         if let Some(seq) = sent.seq {
             self.last_seq = seq;
@@ -156,7 +156,7 @@ impl Log {
         }
     }
 
-    /// Takes note that a reader has what stands at this place.
+    /// Records that a reader has read the chunk at this position.
     pub(crate) fn took(&mut self, place: usize) {
         while self.taken <= place {
             let cost = self.get(self.taken).map_or(0, Sent::cost);
@@ -165,7 +165,7 @@ impl Log {
         }
     }
 
-    /// Forgets what the foremost reader has taken. Nobody misses it who keeps up.
+    /// Drops the chunks that the reader furthest ahead has read. A reader that keeps up loses nothing.
     pub(crate) fn forget_taken(&mut self) {
         while self.gone < self.taken && !self.sent.is_empty() {
             self.drop_oldest();
@@ -173,7 +173,7 @@ impl Log {
         self.sent.shrink_to_fit();
     }
 
-    /// Forgets everything: whoever is behind cannot be helped any more.
+    /// Drops all chunks; readers that are behind cannot continue.
     pub(crate) fn forget_all(&mut self) {
         self.gone = self.length();
         (self.bytes, self.behind, self.taken) = (0, 0, self.gone);
@@ -181,7 +181,7 @@ impl Log {
         (self.sent, self.page) = (VecDeque::new(), BytesMut::new());
     }
 
-    /// The memory that the stream takes: its log, and while it goes on the run behind it.
+    /// Returns the memory of the stream: its log, and its run while it is in flight.
     pub(crate) fn weight(&self) -> StreamWeight {
         let run = if self.ended { 0 } else { RUN * self.text };
         StreamWeight { held: self.bytes + run, leaving: if self.given_up { run } else { 0 } }
@@ -195,19 +195,20 @@ impl Log {
         self.sent.get(place.checked_sub(self.gone)?)
     }
 
-    /// Where a client goes on that knows how the stream began. It is the resumed chunk that opens now.
+    /// Returns the position for a client that already has the opening chunk. It receives the resumed chunk as the
+    /// opening.
     pub(crate) fn beginning(&self) -> usize {
         let opened = self.gone > 0 || self.sent.front().is_none_or(|first| first.kind == ChunkKind::Meta);
         usize::from(opened)
     }
 
-    /// The number that the next numbered chunk has for somebody who has everything before `place`.
+    /// Returns the number of the next numbered chunk for a client that has everything before `place`.
     pub(crate) fn next_seq(&self, place: usize) -> u64 {
         let mut rest = self.sent.iter().skip(place.saturating_sub(self.gone));
         rest.find_map(|sent| sent.seq).unwrap_or(self.last_seq + 1)
     }
 
-    /// Where a client left off; `None` if no part of the stream ends there.
+    /// Returns the position after which a client resumes; `None` if the log has no such position.
     pub(crate) fn find(&self, place: &Place) -> Option<usize> {
         match place {
             Place::Events(count) => (*count <= self.length()).then_some((*count).max(self.beginning())),
@@ -223,13 +224,13 @@ impl Log {
     }
 }
 
-/// A checkpoint without an allocation of its own.
+/// Converts a checkpoint to a form without allocations.
 fn mark_of(checkpoint: &Checkpoint) -> Option<(u64, [u8; 6])> {
     Some((checkpoint.offset, checkpoint.hash.as_bytes().try_into().ok()?))
 }
 
 impl Sent {
-    /// A chunk, written to the end of a page.
+    /// Serialises a chunk to the end of a page.
     pub(crate) fn new(chunk: &Chunk, page: &mut BytesMut) -> Option<Self> {
         let (seq, checkpoint) = match chunk {
             Chunk::Delta { seq, checkpoint, .. } => (Some(*seq), checkpoint.as_ref().and_then(mark_of)),
@@ -244,7 +245,7 @@ impl Sent {
         Some(Self { kind: chunk.kind(), seq, json: page.split().freeze(), checkpoint, envelope })
     }
 
-    /// A chunk that went out elsewhere, with what it says.
+    /// Parses a chunk that another server sent, and returns its value too.
     pub(crate) fn read(json: Bytes) -> Option<(Self, Value)> {
         let value: Value = serde_json::from_slice(&json).ok()?;
         let kind = recognise(&value).ok()?;
@@ -255,7 +256,7 @@ impl Sent {
         Some((Self { kind, seq, json, checkpoint: checkpoint.as_ref().and_then(mark_of), envelope }, value))
     }
 
-    /// The memory that it takes; the last chunk is kept as text and as an envelope.
+    /// Returns the memory of the chunk; the last chunk is held as text and as an envelope.
     fn cost(&self) -> usize {
         OVERHEAD + self.json.len() * if self.envelope.is_some() { 3 } else { 1 }
     }

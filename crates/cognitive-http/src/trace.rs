@@ -1,5 +1,5 @@
-//! W3C trace context: the id that a caller brings along, and the one that the answer carries (S-05).
-//! Believes nothing that is not exactly of the published form.
+//! W3C trace context: the trace id that a caller sends, and the one in the response (S-05). Ignores everything that
+//! does not match the published format exactly.
 
 use axum::http::HeaderMap;
 use cognitive_runtime::ids::{span_id, unheard_of};
@@ -7,26 +7,26 @@ use uuid::{Builder, Uuid};
 
 use crate::header_names;
 
-/// How long a `traceparent` is.
+/// The length of a `traceparent`.
 const LENGTH: usize = 55;
 
 /// The trace of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Trace {
-    /// 32 hex digits if the caller brought it, else a UUID.
+    /// The trace id: 32 hex digits if the caller sent it, otherwise a UUID.
     pub(crate) id: String,
-    /// Whether the caller brought it.
+    /// True if the caller sent the trace id.
     pub(crate) brought: bool,
-    /// The work of the caller that this request is a part of.
+    /// The span of the caller that is the parent of this request.
     pub(crate) caller: Option<String>,
-    /// Our own part of the work: 16 hex digits.
+    /// The span of this request: 16 hex digits.
     pub(crate) span: String,
-    /// Whether the caller has it drawn.
+    /// True if the caller samples the trace.
     pub(crate) sampled: bool,
 }
 
 impl Trace {
-    /// The caller's trace, or a new one.
+    /// Returns the caller's trace, or a new one.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let brought = headers.get(&header_names::TRACEPARENT).and_then(|value| value.to_str().ok());
         brought.and_then(Self::brought).unwrap_or_else(|| {
@@ -41,7 +41,7 @@ impl Trace {
         })
     }
 
-    /// The trace of a `traceparent`, if it is one.
+    /// Parses a `traceparent`; `None` if it is malformed.
     pub(crate) fn brought(text: &str) -> Option<Self> {
         let id = parse(text)?.to_owned();
         let mut parts = text.split('-').skip(2);
@@ -51,12 +51,12 @@ impl Trace {
         Some(Self { id, brought: true, caller, span, sampled: flags & 1 == 1 })
     }
 
-    /// The trace as 32 hex digits.
+    /// Returns the trace id as 32 hex digits.
     pub(crate) fn hex(&self) -> String {
         self.id.replace('-', "")
     }
 
-    /// The `traceparent` of our own part of the work.
+    /// Returns the `traceparent` of this request's span.
     pub(crate) fn parent(&self) -> String {
         let mut text = String::with_capacity(LENGTH);
         text.push_str("00-");
@@ -66,7 +66,7 @@ impl Trace {
     }
 }
 
-/// The trace id of a `traceparent`, if it is one of version 00 (or a later one that begins alike).
+/// Returns the trace id of a `traceparent` of version 00, or of a later version that starts with the same fields.
 pub(crate) fn parse(text: &str) -> Option<&str> {
     let mut parts = text.split('-');
     let (version, id, span, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
@@ -86,7 +86,7 @@ mod tests {
 
     use super::*;
 
-    // S-05: a request without a trace gets one that no other has, in the published form.
+    // S-05: a request without a trace gets a unique one in the published format.
     #[test]
     fn s_05_every_request_has_ids_of_its_own() {
         let traces: Vec<Trace> = (0..1_000).map(|_| Trace::of(&HeaderMap::new())).collect();

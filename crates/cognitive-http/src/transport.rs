@@ -1,5 +1,5 @@
-//! A stream as the body of an HTTP answer: server-sent events or one JSON object per line.
-//! Both carry the same chunks, byte for byte; only the frame around them differs (STREAM-018, STREAM-019).
+//! Writes a stream as an HTTP body: server-sent events or one JSON object per line. Both carry the same chunks, byte
+//! for byte; only the framing differs (STREAM-018, STREAM-019).
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::response::{ROUTING, routing};
 use crate::session::Reader;
 use crate::stream_log::Sent;
 
-/// How a client wants its chunks.
+/// The framing of chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
     /// `text/event-stream`.
@@ -25,7 +25,7 @@ pub(crate) enum Framing {
 }
 
 impl Framing {
-    /// The name of the transport, as capabilities list it.
+    /// Returns the name of the transport, as capabilities list it.
     pub(crate) fn transport(self) -> &'static str {
         match self {
             Self::Events => "sse",
@@ -34,11 +34,11 @@ impl Framing {
     }
 }
 
-/// How fast an `EventSource` may come back. It goes with the first event: as an event of its own it would have no data, and
-/// clients that read JSON from every event would stumble over it.
+/// The reconnection delay of an `EventSource`. Sent within the first event: as a separate event it would have no
+/// data, and clients that parse JSON from every event would fail.
 const RETRY: &[u8] = b"retry: 3000\n";
 
-/// What a body sends next.
+/// The next part of a body.
 enum Next {
     Begin(Bytes),
     FirstChunk,
@@ -46,14 +46,14 @@ enum Next {
     Trailers(HeaderMap),
 }
 
-/// What a stream has to say: a chunk, with the trailers if it is the last, or that it is still there.
+/// A framed part of a stream: a chunk, with the trailers if it is the last, or a heartbeat.
 enum FramedPiece {
     Chunk(Bytes, Option<HeaderMap>),
     Heartbeat(Bytes),
 }
 
-/// The answer that carries a stream. `opening`, an event id and a chunk, goes before
-/// everything else, for a client that came back.
+/// Returns the response that carries a stream. `opening`, an event id and a chunk, is sent first to a client that
+/// resumes.
 pub(crate) fn response(
     framing: Framing,
     reader: Reader,
@@ -91,11 +91,11 @@ pub(crate) fn response(
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    // So that also who loses the connection before the first chunk can come back.
+    // A client that loses the connection before the first chunk can resume too.
     if let Some(session) = session {
         headers.insert(header_names::RECOVERY_SESSION.clone(), session);
     }
-    // The rest of what middleware routes on is not known before the last chunk.
+    // The other routing headers are not known before the last chunk.
     headers.insert("cogn-tier", HeaderValue::from_static(tier));
     if trailers {
         headers.insert(header::TRAILER, HeaderValue::from_static(ROUTING));
@@ -103,7 +103,7 @@ pub(crate) fn response(
     response
 }
 
-/// What goes before the chunks: the word for a client that came back.
+/// Returns the first part of a body: the opening for a client that resumes, otherwise the first chunk.
 fn beginning(framing: Framing, opening: Option<(String, Bytes)>) -> Next {
     match opening {
         Some((id, json)) => Next::Begin(begun(framing, framed(framing, "meta", &id, &json))),
@@ -111,7 +111,7 @@ fn beginning(framing: Framing, opening: Option<(String, Bytes)>) -> Next {
     }
 }
 
-/// The first frame of a stream.
+/// Adds the reconnection delay to the first frame of an event stream.
 fn begun(framing: Framing, frame: Bytes) -> Bytes {
     match framing {
         Framing::Lines => frame,
@@ -119,7 +119,7 @@ fn begun(framing: Framing, frame: Bytes) -> Bytes {
     }
 }
 
-/// The next chunk in its frame, or a heartbeat after a silence (STREAM-006). `None` after the last.
+/// Returns the next framed chunk, or a heartbeat after a silence (STREAM-006). `None` after the last.
 async fn chunk(
     framing: Framing,
     reader: &mut Reader,
@@ -137,7 +137,7 @@ async fn chunk(
     Some(FramedPiece::Chunk(frame, trailers))
 }
 
-/// JSON never holds a raw line break, so one `data:` line is enough (S-16).
+/// JSON never contains a raw line break, so one `data:` line is enough (S-16).
 fn framed(framing: Framing, event: &str, id: &str, json: &[u8]) -> Bytes {
     let mut bytes = Vec::with_capacity(json.len() + event.len() + id.len() + 24);
     match framing {

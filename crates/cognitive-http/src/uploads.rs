@@ -1,5 +1,5 @@
-//! Media that are sent ahead of a run: `POST /v1/media/upload-url` makes room, `PUT /v1/media/uploads/{id}` takes the bytes
-//! piece by piece (EXT-MEDIA). Nothing is held in memory as a whole, and an upload exists for its owner alone.
+//! Media uploaded before a run: `POST /v1/media/upload-url` reserves space, `PUT /v1/media/uploads/{id}` receives the
+//! bytes in pieces (EXT-MEDIA). Never holds a whole upload in memory. An upload is visible to its owner only.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -22,13 +22,13 @@ use crate::response;
 use crate::routes::Name;
 use crate::run::within_rate;
 
-/// Where the bytes of an upload go.
+/// The path prefix of uploads.
 const PLACE: &str = "/v1/media/uploads/";
 
-/// The largest announcement; it says nothing but a name, a type and a size.
+/// The size limit of an announcement, in bytes. It holds only a name, a type, a size and a checksum.
 const MAX_ANNOUNCEMENT_LENGTH: usize = 16 << 10;
 
-/// What a caller says about an upload before sending it.
+/// The announcement of an upload.
 #[derive(Deserialize)]
 struct Wish {
     filename: String,
@@ -37,7 +37,7 @@ struct Wish {
     checksum: Option<Value>,
 }
 
-/// Makes room for an upload.
+/// Reserves space for an upload.
 pub(crate) async fn announce(
     State(shared): State<Arc<Shared>>,
     Extension(client): Extension<Arc<Client>>,
@@ -78,7 +78,7 @@ fn try_announce(shared: &Shared, client: &Client, body: &[u8]) -> Result<Value, 
     }
     let mut upload = NewUpload::new(&wish.filename, kind, wish.size_bytes);
     if let Some(given) = &wish.checksum {
-        // One that cannot be computed would never be compared.
+        // A checksum that cannot be computed would never be verified, so it is refused.
         let checksum = Checksum::read(given).map_err(|what| {
             Failure::new(ErrorCode::InvalidInput, format!("`checksum` {what}"))
                 .suggest("Leave it out, or send the digits of what is sent")
@@ -96,14 +96,14 @@ fn try_announce(shared: &Shared, client: &Client, body: &[u8]) -> Result<Value, 
     }))
 }
 
-/// Takes the bytes of an upload.
+/// Receives the bytes of an upload.
 pub(crate) async fn receive(
     State(shared): State<Arc<Shared>>,
     Extension(client): Extension<Arc<Client>>,
     Name(id): Name,
     request: Request,
 ) -> Response<Body> {
-    // A part that is taken for the whole would be a broken picture that looks complete (RFC 9110, 14.4).
+    // A part stored as the whole would be a damaged item that looks complete (RFC 9110, 14.4).
     if request.headers().contains_key(header::CONTENT_RANGE) {
         let failure =
             Failure::new(ErrorCode::InvalidInput, "an upload is sent as a whole, without `Content-Range`")
@@ -120,7 +120,7 @@ async fn try_receive(shared: &Shared, client: &Client, id: &str, body: Body) -> 
     let mut sink: Box<dyn UploadSink> = store(shared)?.receive(client.uploader(), id).await?;
     let mut pieces = body.into_data_stream();
     loop {
-        // The time is for each piece: a film takes a while, and a client that sends nothing has gone.
+        // The timeout is per piece: a video takes a while, and a client that sends nothing is gone.
         let piece = tokio::time::timeout(shared.config.read_timeout, pieces.next()).await.map_err(|_| {
             Failure::new(ErrorCode::Timeout, "the upload did not arrive in time")
                 .blaming(Blame::Runtime)
@@ -137,7 +137,7 @@ async fn try_receive(shared: &Shared, client: &Client, id: &str, body: Body) -> 
     }
 }
 
-/// Who keeps media here.
+/// Returns the upload store; a failure if the server accepts no uploads.
 pub(crate) fn store(shared: &Shared) -> Result<&Arc<dyn UploadStore>, Failure> {
     shared.config.uploads.as_ref().ok_or_else(|| {
         Failure::new(ErrorCode::MultimodalNotSupported, "this server does not accept uploads")
@@ -145,7 +145,7 @@ pub(crate) fn store(shared: &Shared) -> Result<&Arc<dyn UploadStore>, Failure> {
     })
 }
 
-/// A moment as RFC 3339 in UTC, to the second.
+/// Formats a time as RFC 3339 in UTC, to the second.
 pub(crate) fn utc(moment: SystemTime) -> String {
     let since = moment.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
     let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);

@@ -1,5 +1,5 @@
-//! `/ws`: several runs over one socket, each with the id that the client gave it (API-006, S-17).
-//! A message that cannot be understood gets an error chunk, never a dead socket.
+//! `/ws`: several runs over one socket, each with the id that the client chose (API-006, S-17). An unusable message
+//! is answered with an error chunk and never closes the socket.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -36,16 +36,17 @@ use crate::session::{Reader, Session};
 use crate::studio::choice::ChosenRun;
 use crate::trace::Trace;
 
-/// Chunks that wait for a slow client before its runs wait for it.
+/// Chunks queued for a slow client before its runs wait.
 const WAITING: usize = 64;
-/// Heartbeats without any sign of a client, which answers pings if it lives, before it counts as gone.
+/// Heartbeat intervals without any message before a client counts as gone. A live client answers the pings between
+/// them.
 const SILENCE: u32 = 8;
-/// The longest `id` of a run. It goes out with every chunk.
+/// The length limit of a run's `id`, which is repeated in every chunk.
 const LABEL: usize = 128;
-/// A message above this is a run: a client that may run nothing at the moment is told so before anybody reads it.
+/// A message above this size is a run: a rate-limited client is refused before the message is parsed.
 const LONG: usize = 64 << 10;
 
-/// Codes of goodbyes (RFC 6455, 7.4.1).
+/// Close codes (RFC 6455, 7.4.1).
 mod code {
     pub(super) const AWAY: u16 = 1001;
     pub(super) const PROTOCOL: u16 = 1002;
@@ -69,7 +70,7 @@ struct RunWish {
     #[serde(default)]
     id: Option<Value>,
     module: String,
-    /// Taken out before the rest is looked at: it may be large.
+    /// Taken from the message before the rest is deserialized: it may be large.
     #[serde(skip)]
     input: Option<Value>,
     #[serde(default)]
@@ -85,7 +86,7 @@ fn is_label(id: &Value) -> bool {
     id.is_null() || id.is_number() || id.as_str().is_some_and(|id| id.len() <= LABEL)
 }
 
-/// Takes the connection over.
+/// Upgrades the connection to a WebSocket.
 pub(crate) async fn upgrade(
     State(shared): State<Arc<Shared>>,
     Extension(client): Extension<Arc<Client>>,
@@ -114,10 +115,10 @@ pub(crate) async fn upgrade(
     }
 }
 
-/// Reads wishes until the client goes; everything that goes out passes one channel.
+/// Reads messages until the client disconnects; everything sent passes through one channel.
 async fn talk(connection: Upgraded, shared: Arc<Shared>, client: Arc<Client>) {
     let (read, write) = tokio::io::split(TokioIo::new(connection));
-    // More than any module takes is not even read.
+    // A message larger than any module accepts is not read.
     let limit = limit_for_any(&shared, None).await;
     let mut reader = FrameReader::new(read, limit, shared.room.clone(), shared.config.read_timeout);
     let (out, outgoing) = mpsc::channel::<Saying>(WAITING);
@@ -126,10 +127,11 @@ async fn talk(connection: Upgraded, shared: Arc<Shared>, client: Arc<Client>) {
     let listening = AssertUnwindSafe(socket.listen(&mut reader)).catch_unwind();
     let end = tokio::select! {
         end = listening => end.unwrap_or(Some(Saying::goodbye(code::ERROR, "internal error of the server"))),
-        // A client that takes nothing is gone, whatever it still says.
+        // A client that reads nothing is gone, even if it still sends.
         _ = &mut writer => None,
     };
-    // Whoever is going does not wait for the rest; those who were told to go have heard it.
+    // After the end of the socket no more chunks are sent. During shutdown all runs have already sent their last
+    // chunk.
     for forwarder in socket.runs.values() {
         forwarder.task.abort();
     }
@@ -143,7 +145,7 @@ async fn talk(connection: Upgraded, shared: Arc<Shared>, client: Arc<Client>) {
     }
 }
 
-/// Writes everything that is said, up to the goodbye or until the client takes no more.
+/// Writes all outgoing messages, up to the close frame or until the client stops reading.
 async fn say_all(mut write: WriteHalf<TokioIo<Upgraded>>, mut outgoing: mpsc::Receiver<Saying>) {
     while let Some(saying) = outgoing.recv().await {
         let is_last = matches!(saying, Saying::Close(_));
@@ -157,7 +159,7 @@ async fn say_all(mut write: WriteHalf<TokioIo<Upgraded>>, mut outgoing: mpsc::Re
     let _ = write.shutdown().await;
 }
 
-/// What the server says before it closes a socket that it cannot read any more (S-17).
+/// Returns the close message for a socket that cannot be read any more (S-17); `None` if the client is gone.
 fn complaint(reason: BrokenFrame) -> Option<Saying> {
     let (code, reason) = match reason {
         BrokenFrame::Frame => (code::PROTOCOL, "this is not WebSocket"),
@@ -170,7 +172,7 @@ fn complaint(reason: BrokenFrame) -> Option<Saying> {
     Some(Saying::goodbye(code, reason))
 }
 
-/// Waits until the server stops and the last run of this socket has said its last word. Safe to drop and call again.
+/// Waits until the server stops and all runs of this socket have sent their last chunk. Cancel-safe.
 async fn drained(draining: &mut watch::Receiver<bool>, runs: &mut HashMap<String, Forwarder>) {
     if draining.wait_for(|draining| *draining).await.is_err() {
         return std::future::pending().await;
@@ -183,7 +185,7 @@ async fn drained(draining: &mut watch::Receiver<bool>, runs: &mut HashMap<String
 }
 
 struct Forwarder {
-    /// Not the log itself: a run that ended must not be kept by a socket that sleeps.
+    /// Weak: an idle socket must not hold the log of an ended run.
     session: Weak<Session>,
     task: tokio::task::JoinHandle<()>,
 }
@@ -193,12 +195,12 @@ struct Socket {
     client: Arc<Client>,
     out: mpsc::Sender<Saying>,
     runs: HashMap<String, Forwarder>,
-    /// How often nothing came when something should have.
+    /// The number of heartbeat intervals in a row without a message.
     silence: u32,
 }
 
 impl Socket {
-    /// Does what the client asks for until one side has enough. Gives what is left to say.
+    /// Handles messages until one side closes. Returns the last message to send, if any.
     async fn listen(&mut self, reader: &mut FrameReader<ReadHalf<TokioIo<Upgraded>>>) -> Option<Saying> {
         let mut draining = self.shared.draining.subscribe();
         let heartbeat = self.shared.config.heartbeat;
@@ -214,7 +216,7 @@ impl Socket {
                 if self.silence > SILENCE {
                     return Some(Saying::goodbye(code::POLICY, "no sign of life"));
                 }
-                // A queue that is full has enough to say already.
+                // A full queue already keeps the connection active.
                 let _ = self.out.try_send(Saying::Ping);
                 continue;
             };
@@ -229,7 +231,7 @@ impl Socket {
                     self.refuse(None, Failure::new(ErrorCode::InvalidInput, "messages have to be text"))
                         .await;
                 }
-                // Of many pings those are answered that there is room for (RFC 6455, 5.5.3).
+                // Pings are answered as far as the queue has room, which RFC 6455, 5.5.3 allows.
                 Ok(Received::Ping(payload)) => drop(self.out.try_send(Saying::Pong(payload))),
                 Ok(Received::Pong) => {}
                 Ok(Received::Close(payload)) => return Some(Saying::Close(payload)),
@@ -238,7 +240,7 @@ impl Socket {
         }
     }
 
-    /// Reads a message, within the limits of its module. A goodbye if it is too big for it.
+    /// Parses a message within the limit of its module. Returns a close message if it is too large.
     async fn hear(&mut self, text: Vec<u8>, claim: MemoryClaim) -> Option<Saying> {
         let length = text.len();
         if length > self.shared.config.body_limit && length > self.limit_of(&text).await {
@@ -258,7 +260,7 @@ impl Socket {
         None
     }
 
-    /// The most that may be sent to the module which a message names, without reading the rest of it.
+    /// Returns the body limit of the module that a message names, without parsing the rest of the message.
     async fn limit_of(&self, text: &[u8]) -> usize {
         let name = large_json::member(text, "module").unwrap_or_default();
         match self.shared.module(name).await {
@@ -298,24 +300,25 @@ impl Socket {
         if *self.shared.draining.borrow() {
             return Err(shutting_down(ErrorCode::ProviderUnavailable));
         }
-        // Looking for a module that is not there costs as much as a run.
+        // Looking up a missing module costs as much as a run, so it counts against the rate limit.
         run::within_shared_rate(&self.shared, &self.client).await?;
         let module = self.shared.module(&name).await;
         let ChosenRun { host, module, .. } =
             self.shared.choose(&self.client, &name, module, &mut asked).await?;
-        // This channel carries only streams, so a module that does not stream sends its whole answer as the last chunk.
+        // This channel carries only streams, so a module that does not stream sends its whole answer as the last
+        // chunk.
         let wanted = Some(WantedAnswer::Streaming);
         let agreed = self.shared.host.capabilities.agree(module.manifest.response.mode, wanted, "websocket");
         run::forbidden_fallback(&asked, agreed.streaming)?;
         self.runs.retain(|_, run| !run.task.is_finished());
         let permit = run::permit(&self.shared, &self.client)?;
-        // That the answer comes whole is said by the stream itself.
+        // No warning option is needed: the stream itself shows that the answer arrives whole.
         let mut options = run::options(&self.client, &asked)?;
-        // The trace of the run, else that of the socket if the client brought one, else a new one for each run.
+        // The trace of the run, or that of the socket if the client sent one, or a new one for each run.
         let own = traceparent.as_deref().and_then(Trace::brought);
         let trace = own.as_ref().unwrap_or(&self.client.trace);
         options.trace_id = trace.brought.then(|| trace.id.clone());
-        // What is above a run is of the same trace: the work of its caller, else the socket, else nothing.
+        // The parent of a run must be in the same trace: the caller's span, or the socket's span, or none.
         let above = if own.is_some() { trace.caller.as_deref() } else { Some(trace.span.as_str()) };
         options.spans = self.shared.place(trace, above.filter(|_| trace.brought));
         let input = match args {
@@ -331,7 +334,7 @@ impl Socket {
         Ok(())
     }
 
-    /// One error chunk, as a stream of its own.
+    /// Sends one error chunk as a separate stream.
     async fn refuse(&self, id: Option<&Value>, failure: Failure) {
         let mut writer = ChunkWriter::new(cognitive_runtime::session_id(), 0);
         for chunk in writer.finish(failure.for_remote_caller().into_envelope()) {
@@ -341,17 +344,17 @@ impl Socket {
     }
 
     async fn send(&self, saying: Saying) {
-        // The client went away; the reading side notices.
+        // An error means that the client is gone; the reading side detects that.
         let _ = self.out.send(saying).await;
     }
 }
 
-/// A message as far as it was understood.
+/// A parsed message, as far as it is valid.
 struct Understood {
     wish: Result<Wish, Failure>,
-    /// The id that a refusal carries.
+    /// The id for a refusal.
     id: Option<Value>,
-    /// The refusal of a run whose numbers would change.
+    /// The refusal of a run whose numbers would lose precision.
     inexact: Option<Failure>,
 }
 
@@ -378,7 +381,7 @@ fn unusable(error: &serde_json::Error) -> Failure {
         .suggest(r#"Send {"type": "run", "module": …, "input": …}, "cancel" or "ping""#)
 }
 
-/// Passes the chunks of one run on, until its last or until the client goes.
+/// Forwards the chunks of one run until the last one or until the client disconnects.
 async fn forward(
     mut reader: Reader,
     id: Option<Value>,
@@ -397,7 +400,7 @@ async fn forward(
     }
 }
 
-/// A chunk with the client's id in front.
+/// Prepends the client's id to a chunk.
 fn labelled(id: Option<&Value>, json: &[u8]) -> Vec<u8> {
     match (id, json.split_first()) {
         (Some(id), Some((b'{', rest))) => {

@@ -1,6 +1,6 @@
-//! `tools/call`: from the name of a tool and its arguments to one result. Every run ends in an envelope, which `result` makes
-//! the result of; a failure is an error of the tool, so that the model of the client reads what happened. Only a tool that does
-//! not exist is an error of the protocol.
+//! `tools/call`: maps a tool name and arguments to one result. Every run ends in an envelope, which `result`
+//! converts. A failure is returned as a tool error, so that the client's model can read it. Only an unknown tool is a
+//! protocol error.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,23 +23,23 @@ use crate::suggestion::{ToolWording, for_agent};
 use crate::surface::Offer;
 use crate::{result, search_tools};
 
-/// A run that takes longer becomes a task, for clients that know tasks.
+/// A run that takes longer becomes a task, for clients that support tasks.
 pub(crate) const TASK_AFTER: Duration = Duration::from_secs(10);
-/// How long a task may take, and how long its answer is kept after that.
+/// The time limit of a task, and the retention time of its result after its end.
 const TASK_TTL: Duration = Duration::from_mins(30);
-/// More tasks than this are not started at once; the call then waits for its run.
+/// The limit of tasks at once. Above it, a call waits for its run instead.
 const MAX_TASKS: usize = 64;
 
-/// How many look at folders at once.
+/// Folder scans at once.
 pub(crate) const LOOKS: usize = 2;
 
-/// What calls share.
+/// The state shared by all calls.
 #[derive(Clone)]
 pub(crate) struct ToolRunner {
     pub(crate) door: Arc<dyn McpDoor>,
     pub(crate) tasks: TaskManager,
     pub(crate) task_after: Duration,
-    /// Places for those who look at folders: no client can keep the machine busy with looking.
+    /// Permits for folder scans, so that no client can keep the machine busy with them.
     pub(crate) places: Arc<Semaphore>,
 }
 
@@ -86,11 +86,12 @@ impl ToolRunner {
         }
     }
 
-    /// Does something that looks at folders beside the threads that serve, a few at a time, and makes a result of what it finds.
+    /// Runs work that reads folders outside the serving threads, a few at a time, and converts its outcome to a
+    /// result.
     async fn beside(&self, work: impl FnOnce() -> Result<Value, Failure> + Send + 'static) -> CallToolResult {
         let broken = || Failure::new(ErrorCode::InternalError, "the modules cannot be read");
         let outcome = match Arc::clone(&self.places).acquire_owned().await {
-            // The place is taken until the work is done, even if the client goes away meanwhile.
+            // The permit is held until the work is done, even if the client disconnects meanwhile.
             Ok(place) => tokio::task::spawn_blocking(move || {
                 let outcome = work();
                 drop(place);
@@ -106,7 +107,7 @@ impl ToolRunner {
         }
     }
 
-    /// Runs a module. A client that knows tasks gets one if the run takes long.
+    /// Runs a module. A client that supports tasks gets one if the run takes long.
     async fn run(
         &self,
         module: String,
@@ -142,7 +143,7 @@ impl ToolRunner {
                 Either::Right(((), run)) => result(&run.await).into(),
             };
         }
-        // The run goes on by itself; whoever waits for it may become a task.
+        // The run continues in its own task, so that the call can turn into an MCP task while it is in flight.
         let (answered, mut answer) = oneshot::channel();
         tokio::spawn(async move {
             let _ = answered.send(run.await);
@@ -170,7 +171,7 @@ impl ToolRunner {
     }
 }
 
-/// One run from its admission to its envelope.
+/// Runs a module from admission to envelope.
 async fn one_run(
     door: Arc<dyn McpDoor>,
     name: String,
@@ -189,7 +190,7 @@ async fn one_run(
     };
     let module = match found {
         Ok(Ok(module)) => ModuleRef::loaded(&name, module),
-        // The run ends with it, and has its trace and its record like any other.
+        // Passing the failure to the run gives it a trace and a record like any other.
         Ok(Err(failure)) => {
             options.unprepared = Some(failure);
             ModuleRef::from(&name)
@@ -197,7 +198,7 @@ async fn one_run(
         Err(_) => ModuleRef::from(&name),
     };
     let cancel = async move {
-        // Nobody can cancel it any more if nobody waits for it any more: its client is gone, or its task has expired.
+        // A dropped sender means that no caller waits any more: the client is gone, or its task has expired.
         let why = match cancelled.wait_for(|is| *is).await {
             Ok(_) => "the client cancelled the call",
             Err(_) => "the client disconnected",
@@ -214,7 +215,7 @@ async fn one_run(
     envelope
 }
 
-/// Says that a run is over, also of one that was dropped because its client is gone.
+/// Reports the end of a run, including a run that was dropped because its client disconnected.
 struct EndNote {
     module: String,
     started: Instant,
@@ -237,7 +238,7 @@ impl Drop for EndNote {
     }
 }
 
-/// The envelope of a run that went on by itself.
+/// Returns the envelope of a spawned run, or a failure if it was aborted.
 fn or_aborted(envelope: Result<Envelope, oneshot::error::RecvError>) -> Envelope {
     envelope.unwrap_or_else(|_| {
         Failure::new(ErrorCode::InternalError, "internal error of the server: the run was aborted")
@@ -245,7 +246,7 @@ fn or_aborted(envelope: Result<Envelope, oneshot::error::RecvError>) -> Envelope
     })
 }
 
-/// The result of a call that came to no run.
+/// Returns the result of a call that failed before its run.
 fn refused(failure: Failure, wording: ToolWording) -> CallToolResult {
     result::of_value(for_agent(failure, wording), true)
 }
@@ -257,12 +258,12 @@ fn module_named(arguments: &JsonObject) -> Result<&str, Failure> {
     })
 }
 
-/// A module that cannot be loaded can be validated all the same; one that is not there cannot.
+/// Accepts a broken module, which can be validated; a missing one cannot.
 fn known_though_broken(failure: Failure) -> Result<(), Failure> {
     if failure.code() == ErrorCode::ModuleNotFound { Err(failure) } else { Ok(()) }
 }
 
-/// The module and the input of `cognitive_run`.
+/// Returns the module and the input of `cognitive_run`.
 fn run_arguments(mut arguments: Map<String, Value>) -> Result<(String, RunInput), Failure> {
     let module = module_named(&arguments)?.to_owned();
     let input = match (arguments.shift_remove("input"), arguments.shift_remove("args")) {

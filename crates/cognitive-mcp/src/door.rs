@@ -1,5 +1,5 @@
-//! What a surface lends to the protocol: the host that runs modules, and what a client may do. The protocol itself knows
-//! neither keys nor limits nor folders.
+//! The interface between a surface and the protocol: the host that runs modules, and the permissions of a client. The
+//! protocol itself knows no keys, limits or folders.
 
 use std::any::Any;
 use std::pin::Pin;
@@ -12,39 +12,39 @@ use serde_json::Value;
 
 /// A surface that offers its modules to agents.
 pub trait McpDoor: Send + Sync + 'static {
-    /// What runs the modules.
+    /// Returns the host that runs the modules.
     fn host(&self) -> &Host;
 
-    /// Whether clients may know of a module. One that is not offered is answered as one that is not there.
+    /// Returns whether clients may see a module. One that is not offered is treated as missing.
     fn offers(&self, _name: &str) -> bool {
         true
     }
 
-    /// Lets a client run once, or says why it may not. The extensions are those of the request: over HTTP they hold what
-    /// the server knows of the client.
+    /// Admits one run of a client, or returns why it is refused. The extensions are those of the request; over HTTP
+    /// they hold the server's data about the client.
     fn admit(&self, client: &Extensions) -> Result<Admission, Failure>;
 
-    /// What is right and wrong with a module, as `cogn validate --json` says it.
+    /// Returns the validation findings of a module, as `cogn validate --json` does.
     fn findings(&self, name: &str) -> Result<Value, Failure>;
 }
 
-/// Takes note of a run that is over: its module, its envelope, and how long it took.
+/// Called when a run is over, with its module, its envelope and its duration.
 pub type RunEnded = Box<dyn FnOnce(&str, &Envelope, Duration) + Send>;
 
-/// The right to one run.
+/// The permission for one run.
 pub struct Admission {
-    /// How it is to be run. That the caller is an agent, and far away, is decided here and not by the surface.
+    /// The options of the run. The protocol sets the caller to a remote agent; the surface cannot override that.
     pub options: RunOptions,
-    /// Resolves when the run has to end before its time.
+    /// Resolves when the run has to end early.
     pub stop: Pin<Box<dyn Future<Output = Failure> + Send>>,
-    /// Held until the run is over, such as a place among those that may run at once.
+    /// Dropped when the run is over, such as a permit for concurrent runs.
     pub held: Option<Box<dyn Any + Send>>,
-    /// Told when it is over, also when its client did not wait for it.
+    /// Called when the run is over, even if its client has disconnected.
     pub ended: Option<RunEnded>,
 }
 
 impl Admission {
-    /// A run with these options that nothing ends before its time.
+    /// Creates a permission for a run with these options that is never stopped early.
     #[must_use]
     pub fn of(options: RunOptions) -> Self {
         Self { options, stop: Box::pin(std::future::pending()), held: None, ended: None }

@@ -1,12 +1,14 @@
-//! Cognitive Modules as tools of the Model Context Protocol (MCP): agents list modules, look into them and run them.
+//! Cognitive Modules as tools of the Model Context Protocol (MCP): agents list modules, read their descriptions and
+//! run them.
 //!
-//! A surface lends an [`McpDoor`]: the host that runs modules, and who may run what. [`McpServer`] answers every request of the
-//! protocol with it, over the standard streams ([`serve_stdio`]) or over HTTP ([`McpHttp`]). Every run enters by
-//! [`cognitive_runtime::run_until`]; what comes back is its envelope, as `structuredContent` and as the same text,
-//! with a content block for each medium.
+//! A surface implements [`McpDoor`], which provides the host that runs modules and the permissions of clients.
+//! [`McpServer`] answers every request of the protocol with it, over stdio ([`serve_stdio`]) or HTTP ([`McpHttp`]).
+//! Every run enters through [`cognitive_runtime::run_until`]. Its envelope is returned as `structuredContent` and as
+//! text, with a content block for each media item.
 //!
-//! Holds no rule about modules or envelopes, reads no file and no environment, writes nothing but the protocol. Asks no client
-//! for a model (sampling), for folders (roots) or for logs: the protocol has given these up.
+//! Contains no rules about modules or envelopes, reads no file and no environment variable, and writes only protocol
+//! messages. Never asks a client for a model (sampling), folders (roots) or logs: the protocol has discontinued
+//! these.
 
 mod call;
 mod door;

@@ -1,5 +1,6 @@
-//! Tells clients that the list of tools has changed, when an author adds, removes or changes a module. The folders are looked
-//! at every so often and only while a client listens; who has changed one may say so, and then they are looked at at once.
+//! Notifies clients when the list of tools changes because an author adds, removes or changes a module. Scans the
+//! folders periodically and only while a client listens. A caller that has changed a module can trigger a scan at
+//! once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +10,10 @@ use rmcp::service::{Peer, RoleServer, SubscriptionContext};
 use crate::door::McpDoor;
 use crate::surface::{Offer, Offers};
 
-/// How often the folders are looked at.
+/// The scan interval.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Resolves with the new offer when it is another one than this.
+/// Resolves with the new offer when its tools differ from the known ones.
 async fn changed(door: &Arc<dyn McpDoor>, offers: &Arc<Offers>, known: &Arc<Offer>) -> Arc<Offer> {
     let mut hints = offers.hints();
     loop {
@@ -29,19 +30,20 @@ async fn changed(door: &Arc<dyn McpDoor>, offers: &Arc<Offers>, known: &Arc<Offe
     }
 }
 
-/// The offer as the modules are now, read beside the threads that serve.
+/// Returns the current offer, read outside the serving threads.
 pub(crate) async fn current(door: &Arc<dyn McpDoor>, offers: &Arc<Offers>) -> Option<Arc<Offer>> {
     let (door, offers) = (Arc::clone(door), Arc::clone(offers));
     tokio::task::spawn_blocking(move || offers.now(&*door)).await.ok()
 }
 
-/// What a client that begins to listen has seen: a change between its list and its first look would be told to nobody.
+/// Returns the offer that a new listener has seen. Starting from the current one would miss a change between its list
+/// request and the first scan.
 async fn shown(door: &Arc<dyn McpDoor>, offers: &Arc<Offers>) -> Option<Arc<Offer>> {
     let (door, offers) = (Arc::clone(door), Arc::clone(offers));
     tokio::task::spawn_blocking(move || offers.shown(&*door)).await.ok()
 }
 
-/// Tells a client of the older revisions, until it is gone.
+/// Notifies a client of the older protocol revisions until it disconnects.
 pub(crate) async fn tell_session(door: Arc<dyn McpDoor>, offers: Arc<Offers>, peer: Peer<RoleServer>) {
     let Some(mut known) = shown(&door, &offers).await else { return };
     while !peer.is_transport_closed() {
@@ -56,7 +58,7 @@ pub(crate) async fn tell_session(door: Arc<dyn McpDoor>, offers: Arc<Offers>, pe
     }
 }
 
-/// Tells a client that listens, until it stops.
+/// Notifies a subscribed client until it unsubscribes.
 pub(crate) async fn tell_subscriber(
     door: Arc<dyn McpDoor>,
     offers: Arc<Offers>,
@@ -68,7 +70,7 @@ pub(crate) async fn tell_subscriber(
             () = context.cancelled() => return,
             now = changed(&door, &offers, &known) => known = now,
         }
-        // What the client did not ask for is refused by the sink, which is fine.
+        // The sink refuses notifications that the client did not subscribe to; that is no error.
         let _ = context.sink().notify_tool_list_changed().await;
         let _ = context.sink().notify_prompt_list_changed().await;
         let _ = context.sink().notify_resource_list_changed().await;

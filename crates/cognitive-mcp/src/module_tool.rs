@@ -1,5 +1,5 @@
-//! One module as a tool: its name, what it is for, what goes in and out, and what it may do to the world. Describes only; the
-//! contract alone judges.
+//! Describes one module as a tool: its name, purpose, schemas and side effects. Validates nothing; only the contract
+//! does.
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use cognitive_schema::tool_schemas;
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value};
 
-/// The tool. The schemas are in the form that every client reads: an object at the root, no choice and no reference there.
+/// Returns the tool of a module. Its schemas have the form that every client supports: an object at the root, without
+/// a choice or reference there.
 pub(crate) fn tool(name: &str, module: &Module) -> Tool {
     let schemas = tool_schemas(&module.contract, &module.envelope_rules());
     Tool::new(name.to_owned(), description(module), object(schemas.input))
@@ -17,7 +18,7 @@ pub(crate) fn tool(name: &str, module: &Module) -> Tool {
         .with_annotations(annotations(&module.manifest.policies))
 }
 
-/// What the model of the client reads: the task, and what it is not for.
+/// Returns the description for the client's model: the task, and its exclusions.
 pub(crate) fn description(module: &Module) -> String {
     let manifest = &module.manifest;
     let mut text = manifest.responsibility.trim().to_owned();
@@ -29,8 +30,8 @@ pub(crate) fn description(module: &Module) -> String {
     text
 }
 
-/// What the policies of the module promise. A module that may change nothing only reads; one that may not reach the network
-/// asks nobody but its model.
+/// Derives annotations from the policies of the module. A module without side effects and file writes is read-only. A
+/// module without network access is not open-world: it calls only its model.
 fn annotations(policies: &Policies) -> ToolAnnotations {
     let denied = |policy: Allow| policy == Allow::Deny;
     let only_reads = denied(policies.side_effects) && denied(policies.filesystem_write);
@@ -38,7 +39,7 @@ fn annotations(policies: &Policies) -> ToolAnnotations {
     if only_reads { annotations } else { annotations.destructive(!denied(policies.filesystem_write)) }
 }
 
-/// A schema as the protocol's type for one. Ours are objects.
+/// Converts a schema to the protocol's type. Our schemas are objects.
 pub(crate) fn object(schema: Value) -> Arc<Map<String, Value>> {
     match schema {
         Value::Object(members) => Arc::new(members),

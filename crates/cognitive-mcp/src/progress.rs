@@ -1,6 +1,6 @@
-//! What a client hears while a run goes on: which stage it is at, which parts of a composition have begun and ended, and at least
-//! every so often that it is still alive. Clients give up after a minute of silence, and a model may take longer. Sends nothing to
-//! a client that gave no token.
+//! Progress notifications during a run: its stage, the start and end of the parts of a composition, and a periodic
+//! heartbeat. Clients time out after a minute of silence, and a model may take longer. Sends nothing to a client
+//! without a progress token.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -14,18 +14,19 @@ use tokio::sync::watch;
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// The shortest time between two messages, so that a composition of many parts does not flood its client.
 const REST: Duration = Duration::from_secs(1);
-/// So many messages come without a rest: most runs are over by then, and people see at once what they have begun.
+/// The number of first messages without that pause: most runs are over by then, and users see at once that a run has
+/// started.
 const AT_ONCE: u8 = 8;
 
-/// What the run is at, in the words that a client shows.
+/// The current activity of a run, as shown by clients.
 type Doing = Cow<'static, str>;
 
-/// Hears the stages and the parts of a run.
+/// Receives the stages and parts of a run.
 #[derive(Debug)]
 pub(crate) struct StageSink(watch::Sender<Doing>);
 
 impl StageSink {
-    /// The sink, and what says at which stage the run is.
+    /// Creates the sink, and a receiver for the current activity.
     pub(crate) fn new() -> (Self, watch::Receiver<Doing>) {
         let (sender, receiver) = watch::channel(Cow::Borrowed("begin"));
         (Self(sender), receiver)
@@ -45,7 +46,7 @@ impl EventSink for StageSink {
     }
 }
 
-/// Tells the client how the run goes on, until it is dropped. Never ends by itself.
+/// Sends progress to the client until it is dropped. Never returns.
 pub(crate) async fn report(
     peer: Peer<RoleServer>,
     token: Option<ProgressToken>,
@@ -57,7 +58,7 @@ pub(crate) async fn report(
     loop {
         let message = stage.borrow_and_update().clone();
         let progress = ProgressNotificationParam::new(token.clone(), count).with_message(message);
-        // A client that is gone is noticed by whoever writes the answer.
+        // The code that writes the response detects a disconnected client.
         let _ = peer.notify_progress(progress).await;
         count += 1.0;
         match at_once.checked_sub(1) {

@@ -1,5 +1,5 @@
-//! Prompts: what people pick from a menu. Each module that is a tool of its own has one with the plain members of its input
-//! as arguments; it asks the model of the client to call the tool. Runs nothing.
+//! Prompts, which users pick from a menu. Each module with its own tool has a prompt whose arguments are the plain
+//! members of its input. The prompt asks the client's model to call the tool. Runs nothing.
 
 use cognitive_contract::text::cut;
 use rmcp::ErrorData;
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::surface::Offer;
 
-/// One prompt for each module that is a tool.
+/// Returns one prompt for each module with its own tool.
 pub(crate) fn list(offer: &Offer) -> ListPromptsResult {
     ListPromptsResult::with_all_items(tools(offer).map(prompt).collect())
 }
@@ -25,7 +25,7 @@ fn prompt(tool: &Tool) -> Prompt {
     Prompt::new(tool.name.clone(), tool.description.clone(), Some(arguments))
 }
 
-/// The members of an input that people can type.
+/// Returns the members of an input that users can type.
 fn plain_members(input: &Map<String, Value>) -> impl Iterator<Item = PromptArgument> + '_ {
     let required = input.get("required").and_then(Value::as_array);
     let members = input.get("properties").and_then(Value::as_object).into_iter().flatten();
@@ -46,7 +46,7 @@ fn plain_members(input: &Map<String, Value>) -> impl Iterator<Item = PromptArgum
     })
 }
 
-/// The text that asks for the call.
+/// Returns the text that asks for the call.
 pub(crate) fn get(offer: &Offer, request: &GetPromptRequestParams) -> Result<GetPromptResponse, ErrorData> {
     let Some(tool) = tools(offer).find(|tool| tool.name == request.name) else {
         let name = cut(&request.name, 128);

@@ -1,5 +1,5 @@
-//! Resources: what there is to read about modules. `cognitive://modules` lists them, `cognitive://modules/NAME` describes one
-//! as `cognitive_info` does. Prompts of authors are not among them.
+//! Resources with information about modules: `cognitive://modules` lists them, `cognitive://modules/NAME` describes
+//! one as `cognitive_info` does. Never exposes the prompts of authors.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::surface::Offer;
 const MODULES: &str = "cognitive://modules";
 const JSON: &str = "application/json";
 
-/// The list of modules, and each module that is a tool of its own.
+/// Returns the list of modules, and each module with its own tool.
 pub(crate) fn list(offer: &Offer) -> ListResourcesResult {
     let all = Resource::new(MODULES, "modules")
         .with_description("The modules that are offered, with what each is for")
@@ -31,7 +31,7 @@ pub(crate) fn list(offer: &Offer) -> ListResourcesResult {
     ListResourcesResult::with_all_items(std::iter::once(all).chain(each).collect())
 }
 
-/// Every module can be read by its name.
+/// Returns the template for reading any module by its name.
 pub(crate) fn templates() -> ListResourceTemplatesResult {
     let one = ResourceTemplate::new(format!("{MODULES}/{{name}}"), "module")
         .with_description("What a module takes and gives")

@@ -1,6 +1,6 @@
-//! The result of a call: the envelope as structured content and as text, and a content block for each medium of the answer, so
-//! that the model of the client sees a picture instead of its base64. In the text a medium says which block has its bytes;
-//! the structured content is the envelope as it is.
+//! The result of a call: the envelope as structured content and as text, and a content block for each media item. The
+//! client's model thereby sees an image instead of base64. In the text, a media item names the block with its bytes.
+//! The structured content is the unchanged envelope.
 
 use cognitive_contract::Envelope;
 use cognitive_contract::media::{Category, MediaType, embedded};
@@ -9,17 +9,18 @@ use serde_json::{Map, Value, json};
 
 use crate::suggestion::{self, ToolWording};
 
-/// The longest base64 of one block: services refuse pictures above some 5 MB, and a refused picture ends a conversation.
+/// The longest base64 of one block, in bytes: services refuse images above about 5 MB, and a refused image ends a
+/// conversation.
 const MAX_BLOCK_LENGTH: usize = 5_000_000;
-/// What all blocks of a result may have together.
+/// The base64 limit for all blocks of a result, in bytes.
 const MAX_BLOCKS_LENGTH: usize = 20_000_000;
 /// The most blocks of a result.
 const MAX_BLOCKS: usize = 16;
 
-/// Where a medium in the text says that its bytes are.
+/// The member of a media item in the text that names the location of its bytes.
 const BYTES_IN: &str = "bytes_in";
 
-/// The result for an envelope. Clients show the text or the structure, so both say the same.
+/// Returns the result for an envelope. Clients show either the text or the structure, so both have the same content.
 pub(crate) fn of_envelope(envelope: &Envelope, wording: ToolWording) -> CallToolResult {
     let mut structured = serde_json::to_value(envelope).unwrap_or_default();
     suggestion::reword(&mut structured, wording);
@@ -32,7 +33,7 @@ pub(crate) fn of_envelope(envelope: &Envelope, wording: ToolWording) -> CallTool
     finished(structured, content, !envelope.ok())
 }
 
-/// The result for a value that is no answer of a module, such as a list or a failure without a run.
+/// Returns the result for a value that is not the answer of a module, such as a list or a failure without a run.
 pub(crate) fn of_value(value: Value, is_error: bool) -> CallToolResult {
     let content = vec![ContentBlock::text(value.to_string())];
     finished(value, content, is_error)
@@ -44,9 +45,9 @@ fn finished(structured: Value, content: Vec<ContentBlock>, is_error: bool) -> Ca
     result
 }
 
-/// The text without base64, and a block for each medium. Leaves the envelope as it was.
+/// Returns the text without base64, and a block for each media item. Leaves the envelope unchanged.
 fn with_media(structured: &mut Value, media: Vec<(String, MediaType)>) -> Vec<ContentBlock> {
-    // The base64 is lent out meanwhile: the text is made of a copy, and nothing large is copied for it.
+    // The base64 is moved out meanwhile, so that the copy for the text does not duplicate it.
     let lend = |(place, media_type): (String, MediaType)| {
         let base64 = std::mem::take(medium_at(structured, &place)?.get_mut("data")?);
         Some((place, media_type, base64))
@@ -77,18 +78,18 @@ fn with_media(structured: &mut Value, media: Vec<(String, MediaType)>) -> Vec<Co
     blocks
 }
 
-/// The object of a medium.
+/// Returns the object of a media item.
 fn medium_at<'a>(envelope: &'a mut Value, place: &str) -> Option<&'a mut Map<String, Value>> {
     envelope.get_mut("data")?.pointer_mut(place)?.as_object_mut()
 }
 
-/// A name for the answer that its parts can be told apart by. Nothing can be read there: the block has all there is.
+/// Returns a URI that distinguishes the parts of an answer. It cannot be read; the block has the whole content.
 fn answer_uri(envelope: &Value) -> String {
     let trace = envelope.pointer("/meta/trace_id").and_then(Value::as_str).unwrap_or("unknown");
     format!("cognitive://answers/{trace}")
 }
 
-/// Pictures and sound have blocks of their own in the protocol; anything else is a resource that comes with the result.
+/// Images and audio have their own block types in the protocol; other media become embedded resources.
 fn block(base64: &str, media_type: MediaType, uri: impl FnOnce() -> String) -> ContentBlock {
     match media_type.category() {
         Category::Image => ContentBlock::image(base64, media_type.mime()),

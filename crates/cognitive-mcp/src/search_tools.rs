@@ -1,5 +1,5 @@
-//! The four tools for servers with many modules (API-007): find a module, look into it, run it, validate it. What they
-//! answer is short, because a model reads it.
+//! The four tools for servers with many modules (API-007): find, describe, run and validate a module. Their answers
+//! are short, because a model reads them.
 
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ pub(crate) const INFO: &str = "cognitive_info";
 pub(crate) const RUN: &str = "cognitive_run";
 pub(crate) const VALIDATE: &str = "cognitive_validate";
 
-/// How many modules a list names unless the client asks for more.
+/// The default length of a list.
 const DEFAULT_LISTED: usize = 20;
-/// How many a client may ask for.
+/// The largest length that a client may request.
 const MAX_LISTED: u64 = 200;
 
-/// The tools, in the order in which a client uses them.
+/// Returns the tools in the order in which a client uses them.
 pub(crate) fn tools() -> Vec<Tool> {
     let named = json!({ "type": "string", "description": "Name of the module" });
     let of_module = || json!({ "type": "object", "required": ["module"], "properties": { "module": named } });
@@ -57,17 +57,17 @@ fn reading(name: &'static str, what: &'static str, input: Value) -> Tool {
     Tool::new(name, what, object(input)).with_annotations(annotations)
 }
 
-/// What the list says of a module that agents may run.
+/// The list entry of a module that agents may run.
 #[derive(Debug)]
 pub(crate) struct ListedModule {
     name: String,
-    /// Name and responsibility in lower case, which queries are looked for in.
+    /// Name and responsibility in lower case, which queries are matched against.
     words: String,
     line: Value,
 }
 
 impl ListedModule {
-    /// `None` for a module that is broken, or that agents may not run.
+    /// Reads a module; `None` if it is broken or agents may not run it.
     pub(crate) fn read(host: &Host, name: &str) -> Option<Self> {
         let module = host.modules.glance(name).ok()?;
         let manifest = &module.manifest;
@@ -80,8 +80,8 @@ impl ListedModule {
     }
 }
 
-/// Answers `cognitive_list`. Words of the query may stand in the name or in the responsibility; names that hold them come
-/// first.
+/// Answers `cognitive_list`. All words of the query must occur in the name or responsibility. Modules whose name
+/// contains all of them come first.
 pub(crate) fn list(modules: &[ListedModule], arguments: &Map<String, Value>) -> Value {
     let query = arguments.get("query").and_then(Value::as_str).unwrap_or_default().to_lowercase();
     let limit = arguments
@@ -110,7 +110,7 @@ pub(crate) fn info(door: &dyn McpDoor, name: &str) -> Result<Value, Failure> {
     }))
 }
 
-/// A module that the client may know of. A path is none: a client has no business with other folders.
+/// Finds a module that the client may see. Paths are refused: a client must not reach other folders.
 pub(crate) fn offered(door: &dyn McpDoor, name: &str) -> Result<Arc<Module>, Failure> {
     if !cognitive_contract::text::is_plain_name(name) || !door.offers(name) {
         let name = cognitive_contract::text::cut(name, 128);

@@ -1,4 +1,4 @@
-//! The server: every request of the protocol, each handed to the file that answers it.
+//! The MCP server: dispatches every request of the protocol to the module that answers it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::door::McpDoor;
 use crate::surface::{Offer, Offers, ToolSurface};
 use crate::{list_changes, prompts, resources};
 
-/// What a client is told about all tools together.
+/// The instructions for clients on all tools.
 const INSTRUCTIONS: &str = "Each module is one AI task with a contract. A call answers with an envelope: \
     `meta` says how sure the module is, how risky the answer is and why; `data` is the answer, `data.rationale` \
     its reasons. A failure has `error` with a code and a suggestion.";
@@ -32,7 +32,7 @@ pub struct McpServer {
 }
 
 impl McpServer {
-    /// A server that offers the modules of a door.
+    /// Creates a server that offers the modules of a door.
     #[must_use]
     pub fn new(door: Arc<dyn McpDoor>, surface: ToolSurface) -> Self {
         let places = Arc::new(Semaphore::new(LOOKS));
@@ -40,19 +40,19 @@ impl McpServer {
         Self { offers: Arc::new(Offers::new(surface)), runner }
     }
 
-    /// Makes a task of every run that takes longer than this, for clients that know tasks.
+    /// Turns every run that takes longer than `wait` into a task, for clients that support tasks.
     #[must_use]
     pub fn with_tasks_after(mut self, wait: Duration) -> Self {
         self.runner.task_after = wait;
         self
     }
 
-    /// Looks at the modules at once, since somebody has changed one. Clients hear of it if their list is another one now.
+    /// Triggers a scan of the modules after one was changed. Clients are notified if their list differs.
     pub fn look_again(&self) {
         self.offers.look_again();
     }
 
-    /// What `tools/list` says, as JSON; for those who want to know what it costs a client.
+    /// Returns the answer of `tools/list` as JSON, for measuring its size.
     #[must_use]
     pub fn tools_as_json(&self) -> serde_json::Value {
         let tools = &self.offers.now(&*self.runner.door).tools;
@@ -145,7 +145,7 @@ impl ServerHandler for McpServer {
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        // Whoever asks hears of lists; single resources are not watched.
+        // All list changes can be subscribed to; single resources are not monitored.
         let mut accepted = requested.clone();
         accepted.resource_subscriptions = None;
         Some(accepted)

@@ -1,11 +1,10 @@
-//! What an error suggests, in the words of tools. The runtime knows two kinds of callers, people who type commands and clients of
-//! the HTTP API; an agent is neither, so the operations of that API become the tools that do the same. Adds no suggestion and
-//! takes none away.
+//! Rewords the suggestions of errors for agents. The runtime has wordings for command line users and HTTP clients
+//! only, so HTTP operations are replaced with the equivalent tools. Neither adds nor removes suggestions.
 
 use cognitive_contract::Failure;
 use serde_json::Value;
 
-/// Which tools a client has, and so which words help it.
+/// The tools of a client, which determine the wording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ToolWording {
     /// The four tools that find and run modules.
@@ -14,10 +13,10 @@ pub(crate) enum ToolWording {
     Modules,
 }
 
-/// What begins the name of an operation in a suggestion.
+/// The prefix of an operation in a suggestion.
 const OPERATION: &str = "`GET ";
 
-/// A failure that no run has made into an envelope, for an agent.
+/// Converts a failure that occurred outside a run, for an agent.
 pub(crate) fn for_agent(failure: Failure, wording: ToolWording) -> Value {
     let envelope = failure.for_remote_caller().into_envelope();
     let mut envelope = serde_json::to_value(&envelope).unwrap_or_default();
@@ -25,7 +24,7 @@ pub(crate) fn for_agent(failure: Failure, wording: ToolWording) -> Value {
     envelope
 }
 
-/// Says the suggestion of an envelope in the words of tools.
+/// Rewords the suggestion of an envelope.
 pub(crate) fn reword(envelope: &mut Value, wording: ToolWording) {
     if let Some(Value::String(suggestion)) = envelope.pointer_mut("/error/suggestion")
         && suggestion.contains(OPERATION)
@@ -34,7 +33,7 @@ pub(crate) fn reword(envelope: &mut Value, wording: ToolWording) {
     }
 }
 
-/// The text with the tool in place of each operation that has one.
+/// Replaces each operation that has an equivalent tool.
 fn reworded(suggestion: &str, wording: ToolWording) -> String {
     let mut text = String::with_capacity(suggestion.len());
     let mut rest = suggestion;
@@ -51,12 +50,12 @@ fn reworded(suggestion: &str, wording: ToolWording) -> String {
     text
 }
 
-/// What tells an agent the same as an operation tells a client of the HTTP API.
+/// Returns the tool that corresponds to an HTTP operation.
 fn said_by_tools(path: &str, wording: ToolWording) -> Option<&'static str> {
     Some(match (path, wording) {
         ("/api/modules", ToolWording::Search) => "`cognitive_list`",
         ("/api/modules", ToolWording::Modules) => "`tools/list`",
-        // No tool says it: it depends on the model that the operator has chosen.
+        // No tool reports it, since it depends on the operator's model.
         ("/capabilities", _) => "whoever runs this server",
         (path, wording) if path.starts_with("/api/modules/") => match wording {
             ToolWording::Search => "`cognitive_info`",
@@ -104,7 +103,7 @@ mod tests {
         assert_eq!(answer, before, "what a model wrote as an answer stays");
     }
 
-    /// Whoever writes a suggestion with a new operation is told here that agents read it too.
+    /// Fails if a suggestion names a new operation that has no wording for agents.
     #[test]
     fn every_operation_that_the_runtime_suggests_has_words_for_agents() {
         let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

@@ -1,5 +1,6 @@
-//! Which tools a client sees. A list of tools is read by the model with every request, so a server with many modules shows
-//! four tools that find and run them instead of one tool for each. Lists only; `call` runs them.
+//! Selects the tools that a client sees. Models read the tool list with every request. A server with many modules
+//! therefore shows four tools that find and run them instead of one tool per module. Lists tools only; `call` runs
+//! them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -15,20 +16,20 @@ use crate::door::McpDoor;
 use crate::search_tools::ListedModule;
 use crate::{module_tool, search_tools};
 
-/// Up to so many modules each is a tool of its own, unless the user says otherwise.
+/// The default limit up to which each module is a separate tool.
 pub const DEFAULT_MAX_MODULE_TOOLS: usize = 12;
-/// The longest name of a tool that clients take.
+/// The longest tool name that clients accept.
 const MAX_NAME_LENGTH: usize = 64;
 
-/// How long a look at the folders is good for, at least.
+/// The minimum validity of a scan.
 const FRESH: Duration = Duration::from_secs(1);
-/// How much longer than it took a look is good for, so that looking takes at most a tenth of a processor.
+/// The validity of a scan as a multiple of its duration, so that scanning takes at most a tenth of a processor.
 const REST: u32 = 10;
 
-/// Which tools are offered.
+/// The tools to offer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolSurface {
-    /// One tool for each module while there are at most so many, else the four that search.
+    /// One tool for each module up to this number of modules, otherwise the four search tools.
     UpTo(usize),
     /// One tool for each module.
     All,
@@ -45,7 +46,7 @@ impl Default for ToolSurface {
 }
 
 impl From<&str> for ToolSurface {
-    /// `all`, `search`, or names of modules with commas between.
+    /// Parses `all`, `search`, or module names separated by commas.
     fn from(text: &str) -> Self {
         let names = || text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned);
         match text {
@@ -56,21 +57,21 @@ impl From<&str> for ToolSurface {
     }
 }
 
-/// What is offered at one moment.
+/// The tools offered at one point in time.
 #[derive(Debug)]
 pub(crate) struct Offer {
-    /// Marks of the modules that this was made of; another list of marks means another offer.
+    /// Version stamps of the modules; a different list of stamps means a different offer.
     marks: Vec<(String, Option<u64>)>,
     /// The tools, always in the same order.
     pub(crate) tools: Vec<Tool>,
-    /// The names of the modules that are tools of their own.
+    /// The names of the modules that are separate tools.
     pub(crate) modules: Vec<String>,
-    /// What `cognitive_list` says of each module that agents may run; read when it is first asked for.
+    /// The `cognitive_list` entries of modules that agents may run; read at first use.
     listed: OnceLock<Vec<ListedModule>>,
 }
 
 impl Offer {
-    /// The modules that agents may run, in order. Reads each of them once, however often it is asked.
+    /// Returns the modules that agents may run, in order. Reads each of them only once.
     pub(crate) fn listed(&self, host: &Host) -> &[ListedModule] {
         self.listed.get_or_init(|| {
             self.marks.iter().filter_map(|(name, _)| ListedModule::read(host, name)).collect()
@@ -78,7 +79,7 @@ impl Offer {
     }
 }
 
-/// An offer, and how long it holds.
+/// An offer and the time of its scan.
 #[derive(Debug)]
 struct LastOffer {
     offer: Arc<Offer>,
@@ -86,14 +87,14 @@ struct LastOffer {
     took: Duration,
 }
 
-/// Makes the offer, and makes it anew only when a module has changed.
+/// Caches the offer, and rebuilds it only when a module has changed.
 #[derive(Debug, Default)]
 pub(crate) struct Offers {
     surface: ToolSurface,
     last: Mutex<Option<LastOffer>>,
-    /// Whether somebody knows better than the last look.
+    /// Set if a module was changed after the last scan.
     is_outdated: AtomicBool,
-    /// Grows each time that somebody does.
+    /// Incremented each time that is set.
     hints: watch::Sender<u64>,
 }
 
@@ -102,19 +103,19 @@ impl Offers {
         Self { surface, ..Self::default() }
     }
 
-    /// Has the next one look at the folders, and those woken who wait for a change. Waits for nobody.
+    /// Marks the offer as outdated and wakes the tasks that wait for a change. Does not block.
     pub(crate) fn look_again(&self) {
         self.is_outdated.store(true, Ordering::SeqCst);
         self.hints.send_modify(|count| *count += 1);
     }
 
-    /// Wakes each time that there may be a change.
+    /// Returns a receiver that is notified of each possible change.
     pub(crate) fn hints(&self) -> watch::Receiver<u64> {
         self.hints.subscribe()
     }
 
-    /// What clients were shown last, or the tools as they are if nobody was shown any: a client that wants to hear of changes has its
-    /// list from before.
+    /// Returns the offer that clients saw last, or the current one if there is none. A client that subscribes to
+    /// changes has its list from before.
     pub(crate) fn shown(&self, door: &dyn McpDoor) -> Arc<Offer> {
         let shown = self
             .last
@@ -125,8 +126,8 @@ impl Offers {
         shown.unwrap_or_else(|| self.now(door))
     }
 
-    /// The tools as the modules were a moment ago. Looks at folders, so it belongs beside the threads that serve; one looks for
-    /// all who ask.
+    /// Returns the offer as of the last scan. May scan folders, so it must be called outside the serving threads.
+    /// Concurrent callers share one scan.
     pub(crate) fn now(&self, door: &dyn McpDoor) -> Arc<Offer> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let is_outdated = self.is_outdated.swap(false, Ordering::SeqCst);
@@ -138,7 +139,7 @@ impl Offers {
         let looked = Instant::now();
         let mut marks = door.host().modules.marks();
         marks.retain(|(name, _)| door.offers(name));
-        // Without marks nobody can tell whether a module has changed.
+        // Without stamps, changes of a module cannot be detected.
         let is_known = |known: &Offer| known.marks == marks && marks.iter().all(|(_, mark)| mark.is_some());
         let offer = match last.take() {
             Some(known) if is_known(&known.offer) => known.offer,
@@ -161,7 +162,7 @@ impl Offers {
         let mut tools = Vec::new();
         let mut modules = Vec::new();
         for name in wanted {
-            // A broken module is no tool; `cogn validate` says why.
+            // A broken module is not a tool; `cogn validate` reports why.
             let Ok(module) = host.modules.glance(name) else { continue };
             let is_invocable = policy::invocation_refusal(&module.manifest, Caller::Agent).is_none();
             if is_invocable && name.len() <= MAX_NAME_LENGTH {

@@ -1,5 +1,5 @@
-//! The ways in: the standard streams of a process that a client has started, and HTTP. Both speak every revision of the
-//! protocol that the library knows; the newest needs no session.
+//! The transports: stdio of a process that a client has started, and HTTP. Both support every protocol revision of
+//! the library; the newest needs no session.
 
 use std::sync::Arc;
 
@@ -10,31 +10,31 @@ use rmcp::transport::streamable_http_server::tower::StreamableHttpService;
 
 use crate::server::McpServer;
 
-/// Serves the process that holds the other ends of the standard streams, until it closes them. Nothing but the protocol may
-/// be written to stdout meanwhile. The error is why no client could be served.
+/// Serves the process at the other end of stdio until it closes its streams. Only protocol messages may be written to
+/// stdout meanwhile. The error says why the client could not be served.
 pub async fn serve_stdio(server: McpServer) -> Result<(), String> {
     let running =
         server.serve(rmcp::transport::io::stdio_pipes()).await.map_err(|error| error.to_string())?;
     running.waiting().await.map(drop).map_err(|error| error.to_string())
 }
 
-/// What answers requests over HTTP.
+/// The service that answers HTTP requests.
 pub type McpHttpService = StreamableHttpService<McpServer, LocalSessionManager>;
 
-/// The way in over HTTP. Clients of the newest revision need no session; older ones have one, which ends when it was idle for
-/// five minutes.
+/// The HTTP transport. Clients of the newest revision need no session. Older clients have one, which ends after five
+/// idle minutes.
 pub struct McpHttp {
-    /// Answers a request that was checked: it looks neither at hosts nor at keys.
+    /// Answers an already authorised request: it checks neither hosts nor keys.
     pub service: McpHttpService,
     sessions: Arc<LocalSessionManager>,
     server: McpServer,
 }
 
 impl McpHttp {
-    /// A way in for requests whose bodies have at most so many bytes.
+    /// Creates a transport for requests with bodies of at most `max_body` bytes.
     #[must_use]
     pub fn new(server: McpServer, max_body: usize) -> Self {
-        // Host and origin are checked by the server that this stands behind, for all of its paths alike.
+        // The enclosing server checks host and origin for all of its paths.
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
             .with_max_request_body_bytes(max_body);
@@ -44,17 +44,17 @@ impl McpHttp {
         Self { service, sessions, server }
     }
 
-    /// Looks at the modules at once, since somebody has changed one.
+    /// Triggers a scan of the modules after one was changed.
     pub fn look_again(&self) {
         self.server.look_again();
     }
 
-    /// How many sessions are open.
+    /// Returns the number of open sessions.
     pub async fn open_sessions(&self) -> usize {
         self.sessions.sessions.read().await.len()
     }
 
-    /// Ends all sessions and streams. Runs are ended by whoever admitted them.
+    /// Ends all sessions and streams. Runs are ended by the surface that admitted them.
     pub fn close(&self) {
         self.service.config.cancellation_token.cancel();
     }

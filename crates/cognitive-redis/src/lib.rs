@@ -1,10 +1,10 @@
-//! What several servers of one service share in Redis: how much each client has asked for, what their streams have sent, and what one
-//! server has to tell another.
-//! Each rule of Redis is one script, so that nobody comes in between. What is kept here goes by itself after a while; nothing of it
-//! is worth more than that, and what has to last is in the database.
+//! State shared by several servers of one service in Redis: rate limits, streams, logins, and messages between
+//! servers. Each operation that reads and writes is one script, so that it is atomic. All entries expire; durable
+//! data belongs in the database.
 //!
-//! A server says every second that it lives. Who takes up a stream of one that does not say so any more knows that its end is not to
-//! come. Every call ends within moments, also when Redis does not answer.
+//! Each server reports every second that it is alive. If the server of a stream no longer does, a client that resumes
+//! it knows that its end will not arrive. Every call except `hear` returns within moments, even if Redis does not
+//! respond.
 
 use std::time::Duration;
 
@@ -15,17 +15,17 @@ use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::{AsyncCommands, Client, RedisError, Script};
 use tokio::task::JoinHandle;
 
-/// How long Redis may take to answer.
+/// The response timeout of Redis.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// How often a server says that it lives, and how long that is believed.
+/// The interval of heartbeats, and the time for which one is valid.
 const PULSE: Duration = Duration::from_secs(1);
 const BELIEVED: Duration = Duration::from_secs(3);
 
-/// How long one question lasts whether there is something to hear, and how long what nobody hears is kept.
+/// The duration of one blocking read of messages, and the lifetime of unread messages.
 const LISTENING: Duration = Duration::from_secs(5);
 const UNHEARD: Duration = Duration::from_mins(1);
 
-/// The general cell rate algorithm, by the clock of Redis: one for all servers. Gives the microseconds to wait.
+/// The generic cell rate algorithm, using the clock of Redis as the common one. Returns the microseconds to wait.
 const TAKE_RUN: &str = r"
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
@@ -41,7 +41,9 @@ local busy = redis.call('GET', KEYS[1])
 if busy then redis.call('SET', KEYS[1], string.format('%.0f', tonumber(busy) - tonumber(ARGV[1])), 'KEEPTTL') end
 return 0";
 
-/// Whether the server lives is asked before its chunks are read: one that wrote its last word and died is not missed.
+/// Checks whether the server is alive before reading its chunks. The last chunk of a server that died right after it
+/// is therefore not missed.
+/// after it is not missed.
 const READ: &str = r"
 local server = redis.call('HGET', KEYS[2], 'server')
 if not server then return {0, 0, {}} end
@@ -56,7 +58,7 @@ redis.call('HSET', KEYS[2], 'cut_off', 1)
 if left > 0 then redis.call('PEXPIRE', KEYS[1], left) end
 return 1";
 
-/// A server that lives is told; one that does not has nothing to end.
+/// Sends a message if the server is alive; a dead server has no run to cancel.
 const CANCEL: &str = r"
 local known = redis.call('HMGET', KEYS[1], 'owner', 'server')
 if known[1] ~= ARGV[1] then return 0 end
@@ -67,7 +69,7 @@ if redis.call('EXISTS', server) == 1 then
 end
 return 1";
 
-/// Tells all servers but one, and forgets those that are no more.
+/// Sends a message to all servers but one, and removes dead servers.
 const TELL_ALL: &str = r"
 for _, server in ipairs(redis.call('SMEMBERS', KEYS[1])) do
     local name = 'cogn:server:' .. server
@@ -79,15 +81,15 @@ for _, server in ipairs(redis.call('SMEMBERS', KEYS[1])) do
     end
 end
 return 0";
-/// The servers that have said that they live.
+/// The set of servers that have reported to be alive.
 const SERVERS: &str = "cogn:servers";
 
-/// What is shared in Redis.
+/// Shared state in Redis.
 pub struct RedisState {
     connection: ConnectionManager,
-    /// A connection that only waits for what others say.
+    /// A separate connection for messages, because its reads block.
     ears: ConnectionManager,
-    /// This server, as the others know it.
+    /// The id of this server.
     server: String,
     pulse: JoinHandle<()>,
     take_run: Script,
@@ -99,9 +101,8 @@ pub struct RedisState {
 }
 
 impl RedisState {
-    /// Connects to Redis: `redis://HOST:PORT/DATABASE`, `rediss://…` with TLS and a certificate that the roots of the system vouch for, or
-    /// `redis+unix:///SOCKET`. The error says why it cannot, without the address: it
-    /// may have a password.
+    /// Connects to Redis: `redis://HOST:PORT/DATABASE`, `rediss://…` with TLS and a certificate trusted by the
+    /// system's roots, or `redis+unix:///SOCKET`. The error omits the address, which may contain a password.
     pub async fn connect(address: &str, password: Option<&str>) -> Result<Self, String> {
         let mut info: redis::ConnectionInfo = redis::IntoConnectionInfo::into_connection_info(address)
             .map_err(|_| "the address is not `redis://HOST:PORT`".to_owned())?;
@@ -131,7 +132,7 @@ impl RedisState {
     }
 }
 
-/// A connection on which every answer comes within some time.
+/// Opens a connection with a response timeout.
 async fn open(client: &Client, patience: Duration) -> Result<ConnectionManager, String> {
     let config = ConnectionManagerConfig::new()
         .set_connection_timeout(Some(PATIENCE))
@@ -150,7 +151,7 @@ async fn say_alive(connection: &mut ConnectionManager, server: &str) -> Result<(
     let believed = u64::try_from(BELIEVED.as_millis()).unwrap_or(u64::MAX);
     let mut pipe = redis::pipe();
     pipe.atomic().pset_ex(of_server(server), 1, believed).ignore();
-    // The list goes, too, when nobody is there any more.
+    // The set expires too once all servers are gone.
     pipe.sadd(SERVERS, server).ignore().pexpire(SERVERS, millis(UNHEARD)).ignore();
     pipe.query_async(connection).await
 }
@@ -158,7 +159,7 @@ async fn say_alive(connection: &mut ConnectionManager, server: &str) -> Result<(
 async fn beat(mut connection: ConnectionManager, server: String) {
     loop {
         tokio::time::sleep(PULSE).await;
-        // Whoever cannot be heard is taken for dead, and that is right: nobody could follow its streams.
+        // A server without heartbeat counts as dead. That is correct, since its streams cannot be followed either.
         let _ = say_alive(&mut connection, &server).await;
     }
 }
@@ -187,12 +188,12 @@ fn of_client(client: &str) -> String {
     format!("cogn:runs:{client}")
 }
 
-/// The braces keep both on one node of a cluster.
+/// The braces keep both keys on one node of a cluster.
 fn of_stream(id: &str) -> (String, String) {
     (format!("cogn:stream:{{{id}}}"), format!("cogn:stream:{{{id}}}:of"))
 }
 
-/// What one server tells another, as it stands in Redis.
+/// Formats a message for Redis.
 fn written(word: &ServerWord) -> String {
     match word {
         ServerWord::CancelStream(id) => format!("cancel {id}"),
@@ -368,7 +369,7 @@ impl SharedState for RedisState {
             loop {
                 let heard: Result<Option<(String, String)>, _> =
                     ears.blpop(&list, LISTENING.as_secs_f64()).await;
-                // What a newer server says may not be understood.
+                // Messages of a newer server may be unknown; they are skipped.
                 if let Some(word) = heard.map_err(|error| said(&error))?.and_then(|(_, text)| read(&text)) {
                     return Ok(word);
                 }

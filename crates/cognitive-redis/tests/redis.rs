@@ -1,5 +1,5 @@
-//! Two servers and one Redis: limits hold for both together, streams are found by the other, and a Redis that stands still is said in
-//! time.
+//! Two servers and one Redis: limits apply to both together, each finds the streams of the other, and an unresponsive
+//! Redis is reported in time.
 
 use std::time::{Duration, Instant};
 
@@ -67,7 +67,7 @@ async fn who_sends_a_stream_hears_that_its_owner_wants_no_more_of_it() {
     assert!(!other.cancel_stream("s1", "ann").await.unwrap());
     one.open_stream(&stream, MINUTE).await.unwrap();
     assert!(!other.cancel_stream("s1", "bob").await.unwrap(), "nobody else's");
-    // Said before it listens, and while it does.
+    // Sent before it listens, and while it does.
     assert!(other.cancel_stream("s1", "ann").await.unwrap());
     assert_eq!(one.hear().await.unwrap(), ServerWord::CancelStream("s1".to_owned()));
     let (heard, said) = tokio::join!(one.hear(), other.cancel_stream("s1", "ann"));
@@ -83,7 +83,7 @@ async fn all_other_servers_hear_that_a_module_has_changed() {
     for other in [&second, &third] {
         assert_eq!(other.hear().await.unwrap(), ServerWord::ModulesChanged);
     }
-    // It does not tell itself: what it hears first comes from another.
+    // A server does not notify itself: its first message comes from another.
     let stream = SharedStream { id: "s1".to_owned(), owner: "ann".to_owned(), module: "m".to_owned() };
     one.open_stream(&stream, MINUTE).await.unwrap();
     second.cancel_stream("s1", "ann").await.unwrap();

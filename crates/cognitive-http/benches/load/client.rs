@@ -1,4 +1,4 @@
-//! Clients that ask as fast as they are answered, and clients that listen.
+//! Clients that send requests as fast as they are answered, and clients that read streams.
 
 use std::time::{Duration, Instant};
 
@@ -6,14 +6,14 @@ use futures_util::future::join_all;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// What one round of load showed.
+/// The result of one round of load.
 pub(crate) struct Load {
     pub(crate) per_second: f64,
     pub(crate) p50: f64,
     pub(crate) p99: f64,
 }
 
-/// A request as bytes.
+/// Returns a request as bytes.
 pub(crate) fn request(path: &str, accept: &str) -> String {
     let body = r#"{"text": "winter snow"}"#;
     format!(
@@ -22,7 +22,7 @@ pub(crate) fn request(path: &str, accept: &str) -> String {
     )
 }
 
-/// So many connections for so long, each with one request after the other.
+/// Runs this many connections for this long, each with one request after the other.
 pub(crate) async fn load(address: &str, request: &str, connections: usize, time: Duration) -> Load {
     let started = Instant::now();
     let clients = (0..connections).map(|_| {
@@ -46,7 +46,7 @@ pub(crate) async fn load(address: &str, request: &str, connections: usize, time:
     Load { per_second: count / seconds, p50: at(50), p99: at(99) }
 }
 
-/// Asks on one connection, as long as whoever hears how long an answer took wants to hear more.
+/// Sends requests on one connection until the callback for latencies returns false.
 pub(crate) async fn ask(address: &str, request: &str, mut heard: impl FnMut(Duration) -> bool) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.set_nodelay(true).unwrap();
@@ -61,7 +61,7 @@ pub(crate) async fn ask(address: &str, request: &str, mut heard: impl FnMut(Dura
     }
 }
 
-/// Reads one answer with a length, and insists that it is a good one.
+/// Reads one response with a length, and asserts that it is a success.
 async fn answer(stream: &mut TcpStream, kept: &mut Vec<u8>) {
     let mut piece = [0; 8192];
     loop {
@@ -81,7 +81,7 @@ async fn answer(stream: &mut TcpStream, kept: &mut Vec<u8>) {
     }
 }
 
-/// Milliseconds until an answer holds a text; the rest is read and dropped.
+/// Returns the milliseconds until a response contains a text; the rest is read and dropped.
 pub(crate) async fn time_to(address: &str, request: &str, text: &str) -> f64 {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.set_nodelay(true).unwrap();
@@ -97,7 +97,7 @@ pub(crate) async fn time_to(address: &str, request: &str, text: &str) -> f64 {
     started.elapsed().as_secs_f64() * 1_000.0
 }
 
-/// So many streams at the same time; gives how many came to a good end.
+/// Runs this many streams at once; returns how many succeeded.
 pub(crate) async fn streams(address: &str, request: &str, count: usize) -> usize {
     let clients = (0..count).map(|_| {
         let (address, request) =

@@ -1,7 +1,7 @@
-//! What the server adds to a model call: throughput, latency and memory, as ratios against a bare axum handler that
-//! forwards to the same stub with reqwest. Everything is on loopback, bounded in count, and ends by itself.
+//! The overhead of the server on a model call: throughput, latency and memory, as ratios against a bare axum handler
+//! that forwards to the same stub with reqwest. Everything is on loopback, bounded in count, and terminates.
 //!
-//! `cargo bench -p cognitive-http` runs it; `benches/README.md` says what the lines mean.
+//! `cargo bench -p cognitive-http` runs it; `benches/README.md` explains the output.
 
 #![expect(
     clippy::unwrap_used,
@@ -27,7 +27,7 @@ const TIME: Duration = Duration::from_secs(4);
 const WARMING: Duration = Duration::from_secs(2);
 const STREAMS: usize = 2_000;
 
-/// A server in a process of its own, so that its memory and its time are its own.
+/// A server in a separate process, so that its memory and processor time can be measured.
 struct Server {
     child: Child,
     address: String,
@@ -46,12 +46,12 @@ impl Server {
         Self { child, address: address.trim().to_owned() }
     }
 
-    /// Memory in megabytes: the highest so far.
+    /// Returns the peak memory in megabytes.
     fn peak(&self) -> f64 {
         self.status("VmHWM:")
     }
 
-    /// Memory in megabytes, now.
+    /// Returns the current memory in megabytes.
     fn memory(&self) -> f64 {
         self.status("VmRSS:")
     }
@@ -62,10 +62,10 @@ impl Server {
         line.split_whitespace().next().and_then(|kib| kib.parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
     }
 
-    /// The time that it has had of the processors so far; in steps of a hundredth of a second.
+    /// Returns the processor time so far, in steps of a hundredth of a second.
     fn processor_time(&self) -> Duration {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
-        // The name of the program, in brackets, may hold anything.
+        // The name of the program, in brackets, may contain any character.
         let after_name = stat.rsplit(')').next().unwrap_or_default();
         let ticks =
             after_name.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok());
@@ -100,10 +100,10 @@ async fn measure() {
     let cogn = Server::start("cogn", &upstream);
     let bare_request = client::request("/run", "application/json");
     let cogn_request = client::request("/api/run/words", "application/json");
-    // Both are measured in turn and for the same time, so that neither has a better moment. A fixed count would end sooner
-    // for the faster one, and a machine that lends speed for a moment would lend it to that one. Each is warmed before
-    // each of its turns: while one waits for the other, the system takes memory and caches away from it, and until the
-    // four threads have found their places on two processors, one of these may hold both threads of the server.
+    // Both servers are measured in alternation and for the same time, so that neither has an advantage. A fixed count
+    // would end sooner for the faster one, which would profit more from a short boost of the processor. Each is
+    // warmed up before each turn: while it waits, the system reclaims its memory and caches. Until the four threads
+    // have settled on two processors, both server threads may share one.
     let mut rounds: Vec<(Load, Load)> = Vec::new();
     for _ in 0..ROUNDS {
         let one = turn(&bare, &bare_request).await;
@@ -127,19 +127,19 @@ async fn measure() {
     slow_streams(&upstream).await;
 }
 
-/// A quarter, the median and three quarters.
+/// Returns the first quartile, the median and the third quartile.
 fn spread(mut figures: Vec<f64>) -> [f64; 3] {
     figures.sort_by(f64::total_cmp);
     [1, 2, 3].map(|quarter| figures[(figures.len() - 1) * quarter / 4])
 }
 
-/// One turn of a server: a moment that does not count, and the time that does.
+/// Runs one turn of a server: a warm-up, then the measurement.
 async fn turn(server: &Server, request: &str) -> Load {
     client::load(&server.address, request, CONNECTIONS, WARMING).await;
     client::load(&server.address, request, CONNECTIONS, TIME).await
 }
 
-/// Time to the first text of a field, one client alone.
+/// The time to the first text of a field, with a single client.
 async fn first_delta(bare: &Server, cogn: &Server) {
     let raw = client::request("/stream", "text/event-stream");
     let ours = client::request("/api/run/words", "text/event-stream");

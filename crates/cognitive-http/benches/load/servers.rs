@@ -1,4 +1,4 @@
-//! The two servers that are compared: a handler of a few lines, and ours.
+//! The two servers under comparison: a handler of a few lines, and ours.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use cognitive_runtime::Host;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
 
-/// Waits until the process that started this one lets go.
+/// Waits until the parent process closes stdin.
 async fn until_released() {
     let mut nothing = [0];
     let _ = tokio::io::stdin().read(&mut nothing).await;
 }
 
-/// Forwards the body to the stub and gives its answer back, whole or as it comes.
+/// Forwards the body to the stub and returns its response, whole or streamed.
 pub(crate) async fn bare(upstream: &str) {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
@@ -54,7 +54,7 @@ const SCHEMA: &str = r#"{
     "rationale": {"type": "string"}, "words": {"type": "array", "items": {"type": "string"}}}}
 }"#;
 
-/// Our server with one module, without limits and without books.
+/// Our server with one module, without limits and without records.
 pub(crate) async fn cogn(upstream: &str) {
     let folder = tempfile::tempdir().unwrap();
     let module = folder.path().join("cognitive/modules/words");

@@ -1,4 +1,5 @@
-//! A load that goes on: whether memory grows and speed falls with time, and what one answer costs. Ends by itself.
+//! A sustained load that shows whether memory grows or speed falls over time, and the cost of one response.
+//! Terminates.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,11 +9,11 @@ use futures_util::future::join_all;
 
 use crate::{CONNECTIONS, Server, client, stub};
 
-/// How often it is looked at the server.
+/// The number of samples.
 const LOOKS: u32 = 10;
 
-/// Loads one server for so many seconds, and prints ten lines: the rate, the time that an answer takes of the
-/// processors, and the memory.
+/// Loads one server for this many seconds, and prints ten lines: the rate, the processor time per response, and the
+/// memory.
 pub(crate) async fn soak(kind: &str, seconds: u64) {
     let upstream = stub::start().await;
     let server = Server::start(kind, &upstream);

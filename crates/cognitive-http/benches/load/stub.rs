@@ -17,12 +17,12 @@ pub(crate) const PIECES: [&str; 6] = [
 
 static CONNECTIONS: AtomicUsize = AtomicUsize::new(0);
 
-/// How many connections there were so far.
+/// Returns the number of connections so far.
 pub(crate) fn connections() -> usize {
     CONNECTIONS.load(Ordering::Relaxed)
 }
 
-/// Starts it; gives its address.
+/// Starts the stub and returns its address.
 pub(crate) async fn start() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -68,7 +68,7 @@ async fn serve(mut stream: TcpStream) {
     }
 }
 
-/// Reads one request; says whether it asks for the slow answer. `None` when the client is gone.
+/// Reads one request; returns whether it asks for the slow answer. `None` when the client is gone.
 async fn read(stream: &mut TcpStream, kept: &mut Vec<u8>) -> Option<bool> {
     let head = loop {
         if let Some(at) = kept.windows(4).position(|four| four == b"\r\n\r\n") {

@@ -1,5 +1,5 @@
-//! Every operation of the table, asked by those who may not: strangers, pages of strangers with a cookie, and pages of listed
-//! origins. An operation that is added is asked here without anybody naming it.
+//! Requests every operation of the table without sufficient rights: without a key, from foreign pages with a cookie,
+//! and from pages of listed origins. A new operation is covered automatically.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ async fn ask(shared: &Arc<Shared>, operation: &Operation, headers: &[(&str, &str
     guard(Arc::clone(shared), routes::router(Arc::clone(shared)), Peer::new(None), request).await
 }
 
-// What a stranger may ask: whether the server lives, and the login. Everything else wants a key, whatever it is.
+// Without a key only the health checks and the login respond. Every other operation requires a key.
 #[tokio::test]
 async fn without_a_key_nothing_answers_but_probes_and_the_login() {
     let (shared, _) = keyed();
@@ -78,7 +78,7 @@ async fn without_a_key_nothing_answers_but_probes_and_the_login() {
     assert_eq!(response.status(), StatusCode::UNAUTHORIZED, "no page at all");
 }
 
-// A cookie is worth nothing where the request was not sent by our own page, on every operation that changes something.
+// A cookie is worthless unless our own page sent the request, for every operation that changes something.
 #[tokio::test]
 async fn a_cookie_alone_changes_nothing_anywhere() {
     let (shared, key) = keyed();
@@ -114,7 +114,7 @@ async fn a_cookie_alone_changes_nothing_anywhere() {
     assert_eq!(ask(&shared, out, &own).await.status(), StatusCode::OK, "our own page may");
 }
 
-// A page that the operator lists on a server without keys runs modules, and may do nothing else.
+// A page that the operator lists on a server without keys may run modules, and nothing else.
 #[tokio::test]
 async fn a_listed_origin_runs_modules_and_nothing_else() {
     let shared = app(|config| config.cors = vec!["https://app.example".to_owned()]);
@@ -130,7 +130,7 @@ async fn a_listed_origin_runs_modules_and_nothing_else() {
         let own = ask(&shared, operation, &[("origin", "http://localhost")]).await;
         assert!(!lacks_role(own).await, "{} {}", operation.method, operation.path);
     }
-    // Nor does it see what others ran: those runs belong to everybody who uses this machine.
+    // It does not see past runs either: they belong to all users of this machine.
     let mut history = Vec::new();
     for operation in OPERATIONS.iter() {
         if !matches!(operation.access, OperationAccess::History(_) | OperationAccess::KnownHistory) {
@@ -145,7 +145,7 @@ async fn a_listed_origin_runs_modules_and_nothing_else() {
     assert_eq!(history, ["/metrics", "/v1/runs", "/v1/runs/stats", "/v1/runs/{id}"]);
     let runs = OPERATIONS.iter().find(|operation| operation.path == "/api/modules").unwrap();
     assert_eq!(ask(&shared, runs, &[("origin", "https://app.example")]).await.status(), StatusCode::OK);
-    // Nor does it run anything that is for authors.
+    // It cannot use the options for authors either.
     for options in [json!({ "draft": { "prompt.md": "x" } }), json!({ "version": "x" })] {
         let body = json!({ "input": {}, "_options": options }).to_string();
         let request = Request::builder().method("POST").uri("/api/run/m").header(header::HOST, "localhost");

@@ -1,5 +1,5 @@
-//! The page itself: files that were built from `studio/` and are part of the program, compressed as they are sent. Without a
-//! key only the login can be read. Every page has a policy that allows its own files and nothing else.
+//! The files of Studio, built from `studio/` and embedded in the program in compressed form. Without a key only the
+//! login page can be read. Every page has a policy that allows its own files and nothing else.
 
 use axum::body::Body;
 use axum::extract::State;
@@ -13,16 +13,16 @@ use crate::routes;
 /// Path, type and compressed bytes of every file.
 static FILES: &[(&str, &str, &[u8])] = include!("../../../../studio/dist/assets.rs");
 
-/// What pages of Studio may do: nothing inline, nothing from elsewhere, in nobody's frame.
+/// The content security policy of Studio pages: nothing inline, nothing from other origins, no embedding in frames.
 pub(crate) const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
                                  media-src 'self' data: blob:; connect-src 'self'; font-src 'self'; \
                                  frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
-/// A file whose name changes with its bytes.
+/// For files whose name changes with their content.
 const FOR_EVER: &str = "private, max-age=31536000, immutable";
-/// A page, or a file whose name stays.
+/// For pages, and files with a fixed name.
 const ASK_EACH_TIME: &str = "private, no-cache";
 
-/// The first page: Studio for those who are known, the login for others; `None` where there is no Studio.
+/// Returns the first page: Studio for known clients, otherwise the login; `None` if Studio is disabled.
 pub(crate) fn first_page(shared: &Shared, client: &Client) -> Option<Response<Body>> {
     let name = if client.is_known { "index.html" } else { "login.html" };
     shared.config.studio.then(|| file(name)).flatten()
@@ -35,7 +35,7 @@ pub(crate) async fn serve(State(shared): State<Arc<Shared>>, uri: Uri) -> Respon
     found.unwrap_or_else(|| routes::no_such_path(&axum::http::Method::GET, &uri))
 }
 
-/// The paths of all files, for tests that go through them.
+/// The paths of all files, for tests that request each of them.
 #[cfg(test)]
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     FILES.iter().map(|(name, ..)| *name)
@@ -57,7 +57,7 @@ fn file(name: &str) -> Option<Response<Body>> {
     Some(response)
 }
 
-/// Whether somebody wants a page: browsers name them, programs name JSON or nothing.
+/// Returns whether a client wants a page. Browsers list `text/html`; programs list JSON or nothing.
 pub(crate) fn wants_page(headers: &HeaderMap) -> bool {
     let mut accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     accepted.any(|value| {

@@ -1,5 +1,5 @@
-//! Bodies of the operations of Studio: JSON within the limit of every body, as a type of ours. Unknown members are refused: what
-//! is misspelt would otherwise be left out in silence.
+//! Parses request bodies of Studio operations: JSON within the usual body limit. Unknown members are refused, since a
+//! misspelt member would otherwise be ignored silently.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::intake;
 use crate::memory_budget::MemoryClaim;
 use crate::response;
 
-/// Reads a body. The claim is the memory that it takes, for as long as it is needed.
+/// Reads a body. The claim reserves its memory and must be held while the value is used.
 pub(crate) async fn read<T: DeserializeOwned + Send + 'static>(
     shared: &Arc<Shared>,
     request: Request,

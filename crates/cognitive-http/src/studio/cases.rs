@@ -1,5 +1,6 @@
-//! The cases of a module: its golden tests and labelled cases, verdicts on answers to them, and answers that become one. Judges by the
-//! language of expectations alone. Writes only where the module may be changed, and notes it before.
+//! The cases of a module: its golden tests and labelled cases, verdicts on answers, and saving an answer as a case.
+//! Verdicts use the expectation language only. Writes only where the module may be changed, and records the change
+//! first.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,7 +38,7 @@ struct JudgeBody {
     envelopes: Vec<Value>,
 }
 
-/// The most answers to one case that are judged at once.
+/// The limit of answers to one case per request.
 const MOST_ANSWERS: usize = 1_000;
 
 #[derive(Deserialize)]
@@ -61,7 +62,7 @@ pub(crate) async fn list(State(shared): State<Arc<Shared>>, Name(module): Name) 
     answer(cases.map(|cases| json!({ "cases": cases })))
 }
 
-/// `POST /v1/modules/{module}/judge`: answers to one case, each by what the case expects.
+/// `POST /v1/modules/{module}/judge`: checks answers to one case against its expectations.
 pub(crate) async fn judge(
     State(shared): State<Arc<Shared>>,
     Name(module): Name,
@@ -96,7 +97,7 @@ pub(crate) async fn keep(
         CaseWord::Example => CaseKind::Example,
         CaseWord::Case => CaseKind::Labelled,
     };
-    // What the caller recorded, else what this server remembers of the run.
+    // Use the reply that the caller recorded, otherwise the one recorded on this server.
     let trace = envelope.pointer("/meta/trace_id").and_then(Value::as_str);
     let remembered = || shared.replies.find(&client.name, trace?);
     let replies = reply.map(|reply| BTreeMap::from([(module.clone(), reply)])).or_else(remembered);

@@ -1,6 +1,6 @@
-//! What a run is made with besides its input: a model that the caller names, a draft or another version in the place of the module,
-//! and whether replies are remembered. All of them are for authors. Neither draft nor version may do more than the module that is
-//! installed, or lead to a module that is not offered.
+//! Resolves the author options of a run: another model, a draft or another version of the module, and recording of
+//! replies. A draft or version may not have more permissions than the installed module, nor use modules that are not
+//! offered.
 
 use std::sync::Arc;
 
@@ -17,17 +17,17 @@ use crate::catalog::beside;
 use crate::request::Options;
 use crate::roles::KeyRole;
 
-/// The surroundings of a run, and what runs.
+/// The host and the module of a run.
 pub(crate) struct ChosenRun {
     pub(crate) host: Arc<Host>,
     pub(crate) module: Arc<Module>,
-    /// Where the replies of its models are remembered, if they are.
+    /// The recorder of model replies, if requested.
     pub(crate) seen: Option<SeenReplies>,
 }
 
 impl Shared {
-    /// Finds what a caller asks for. Most ask for nothing special. A module that is broken can still be run as a draft that
-    /// mends it, or as another version.
+    /// Resolves the options of a request; most requests have none. A broken module can still be run as a draft that
+    /// repairs it, or as another version.
     pub(crate) async fn choose(
         self: &Arc<Self>,
         client: &Client,
@@ -72,7 +72,7 @@ impl Shared {
         .await?
     }
 
-    /// Who knows the files of modules. (E4007)
+    /// Returns the access to module files. (E4007)
     pub(crate) fn workshop(&self) -> Result<&dyn ModuleWorkshop, Failure> {
         self.config.workshop.as_deref().ok_or_else(|| {
             Failure::new(ErrorCode::PermissionDenied, "this server does not show the files of modules")
@@ -81,13 +81,13 @@ impl Shared {
     }
 }
 
-/// A draft changes the files that are installed, and a version is of other files.
+/// A draft changes the installed files, and a version has other files.
 fn draft_of_version() -> Failure {
     Failure::new(ErrorCode::InvalidInput, "`draft` and `version` cannot be sent together")
         .suggest("Send the files of the version as the draft")
 }
 
-/// A draft or version may be made of the modules that the installed one is made of, and of those that are offered. (E4007)
+/// Fails if a draft or version uses a module that the installed one does not use and that is not offered. (E4007)
 fn leads_nowhere_new(shared: &Shared, installed: Option<&Module>, chosen: &Module) -> Result<(), Failure> {
     if chosen.stands_alone() || installed.is_some_and(|installed| std::ptr::eq(installed, chosen)) {
         return Ok(());

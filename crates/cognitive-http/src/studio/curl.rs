@@ -1,11 +1,11 @@
-//! A request as a command that people can paste into a shell. Everything in it is quoted, so that no text of a module or a caller
-//! is read by the shell; only the variables that hold secrets are left for it to fill in.
+//! Formats a request as a `curl` command for a shell. Everything is quoted, so that the shell interprets no text of a
+//! module or a caller. It expands only the variables that hold secrets.
 
 use std::fmt::Write as _;
 
 use cognitive_contract::ports::RenderedRequest;
 
-/// The command.
+/// Returns the command.
 pub(crate) fn command(request: &RenderedRequest) -> String {
     let mut text = format!("curl -X {} {}", single(&request.method), single(&request.url));
     for (name, value) in &request.headers {
@@ -17,12 +17,12 @@ pub(crate) fn command(request: &RenderedRequest) -> String {
     text
 }
 
-/// A word in which the shell reads nothing.
+/// Quotes a word so that the shell expands nothing in it.
 fn single(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// A word in which the shell fills in variables and reads nothing else.
+/// Quotes a word so that the shell expands variables in it and nothing else.
 fn double(word: &str) -> String {
     let mut quoted = String::from('"');
     for letter in word.chars() {

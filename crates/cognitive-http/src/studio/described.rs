@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::components::{Named, count, list, named, object, text};
 
-/// All of them.
+/// Returns all of them.
 pub(crate) fn all() -> Named {
     [sessions(), models(), modules(), runs(), reviews()].into_iter().flatten().collect()
 }

@@ -1,27 +1,28 @@
-//! How two envelopes differ in what a contract is about: success, data, error, and what middleware routes on. Times, ids and costs
-//! differ in every run and are left out. Bounded: nobody reads a thousand differences.
+//! Compares two envelopes in the parts that the contract covers: success, data, error, and the values that middleware
+//! routes on. Times, ids and costs differ in every run and are ignored. The number of differences is bounded, since a
+//! longer list would not be read.
 
 use cognitive_contract::text::pointer;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// The most differences that are told.
+/// The limit of reported differences.
 const MOST: usize = 500;
 
-/// One place where they differ.
+/// One difference.
 #[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct EnvelopeDifference {
     /// JSON pointer into the envelope.
     path: String,
-    /// What stood there, if anything did.
+    /// The value before; `None` if it did not exist.
     #[serde(skip_serializing_if = "Option::is_none")]
     before: Option<Value>,
-    /// What stands there now, if anything does.
+    /// The value after; `None` if it does not exist.
     #[serde(skip_serializing_if = "Option::is_none")]
     after: Option<Value>,
 }
 
-/// All differences of two envelopes, in the order of the document.
+/// Returns all differences of two envelopes, in document order.
 pub(crate) fn contract_difference(before: &Value, after: &Value) -> Vec<EnvelopeDifference> {
     let mut found = Vec::new();
     let places = [

@@ -1,5 +1,5 @@
-//! `/v1/session`: a browser shows its key once, is told what it may do, and says goodbye. The key is in no address and no log,
-//! and nobody keeps it. A wrong key says no more than that it is wrong.
+//! `/v1/session`: a browser sends its key once to log in, reads its roles, and logs out. The key appears in no URL
+//! and no log, and is never stored. The response to a wrong key reveals nothing else.
 
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -19,7 +19,7 @@ use crate::config::ApiKey;
 use crate::roles::Roles;
 use crate::{response, run};
 
-/// The version of what Studio and its server say to each other.
+/// The version of the protocol between Studio and its server.
 const STUDIO: u32 = 1;
 
 #[derive(Deserialize)]
@@ -29,7 +29,7 @@ pub(crate) struct LoginBody {
     key: String,
 }
 
-/// `GET /v1/session`: who asks, and what they may do here.
+/// `GET /v1/session`: the client and its roles.
 pub(crate) async fn show(
     State(shared): State<Arc<Shared>>,
     Extension(client): Extension<Arc<Client>>,
@@ -60,7 +60,7 @@ pub(crate) async fn begin(
         shared.logins.guessed(&client.address, now);
         return unknown();
     };
-    // Whoever was logged in with this browser no longer is.
+    // The previous login of this browser ends.
     let begun = async {
         if let Some(before) = &before {
             shared_logins::end(&shared, before).await?;
@@ -112,7 +112,7 @@ fn session(shared: &Shared, name: Option<&str>, roles: Roles) -> Value {
     })
 }
 
-/// Notes who logged in. One that cannot be noted is in the access log all the same.
+/// Records a login in the audit log. If that fails, the access log still has the request.
 fn record(shared: &Shared, client: &Client, key: &ApiKey, event: &'static str) {
     let Some(audit) = &shared.host.audit else { return };
     let mut record = AuditRecord::change(event, SystemTime::now(), &client.trace.id, "", json!({}));

@@ -1,5 +1,5 @@
-//! Who is logged in: a browser shows its key once and gets a cookie for half a day. Only hashes are kept, in the memory of this
-//! process; whoever guesses keys is slowed down by address. Knows no HTTP but the text of a cookie.
+//! Browser logins: a browser sends its key once and gets a cookie for half a day. Stores only hashes, in the memory
+//! of this process. Limits wrong keys per address. Knows no HTTP except the format of a cookie.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,11 +15,11 @@ use crate::roles::Roles;
 
 /// The name of the cookie.
 pub(crate) const COOKIE: &str = "cogn_session";
-/// How long a login is good for.
+/// The lifetime of a login.
 pub(super) const LIFETIME: Duration = Duration::from_hours(12);
-/// Logins at once. For one more, the one that ends first goes.
+/// The limit of logins at once. Above it, the one that expires first is removed.
 const MOST: usize = 1_000;
-/// Wrong keys that an address may show in a minute.
+/// Wrong keys allowed per address and minute.
 const GUESSES: u32 = 10;
 
 /// All logins of a server.
@@ -28,14 +28,14 @@ pub(crate) struct Logins {
     guesses: Limits,
 }
 
-/// Somebody who showed a key.
+/// A client that logged in with a key.
 #[derive(Debug, Clone)]
 pub(crate) struct Login {
     pub(crate) name: Arc<str>,
     pub(crate) roles: Roles,
 }
 
-/// A login, and how long it is one.
+/// A login and its expiry.
 #[derive(Debug, Clone)]
 struct TimedLogin {
     login: Login,
@@ -43,7 +43,7 @@ struct TimedLogin {
 }
 
 impl Login {
-    /// That of the holder of a key.
+    /// Returns the login of the holder of a key.
     pub(super) fn of(key: &ApiKey) -> Self {
         Self { name: key.name.as_str().into(), roles: key.roles }
     }
@@ -56,7 +56,7 @@ impl Default for Logins {
 }
 
 impl Logins {
-    /// Logs the holder of a key in, and gives the secret that the cookie holds.
+    /// Logs in the holder of a key, and returns the secret for the cookie.
     pub(crate) fn begin(&self, key: &ApiKey, now: Instant) -> String {
         let secret = new_secret();
         let login = TimedLogin { login: Login::of(key), until: now + LIFETIME };
@@ -70,7 +70,7 @@ impl Logins {
         secret
     }
 
-    /// Who a cookie belongs to, unless it has ended.
+    /// Returns the login of a cookie, unless it has expired.
     pub(crate) fn find(&self, secret: &str, now: Instant) -> Option<Login> {
         self.lock().get(&hash(secret)).filter(|known| known.until > now).map(|known| known.login.clone())
     }
@@ -80,12 +80,12 @@ impl Logins {
         self.lock().remove(&hash(secret));
     }
 
-    /// Whether an address has shown so many wrong keys that the next one is not even looked at, and for how long.
+    /// Returns how long an address is blocked after too many wrong keys; `None` if it is not blocked.
     pub(crate) fn is_guessing(&self, address: &str, now: Instant) -> Option<Duration> {
         self.guesses.has_run_out(address, now)
     }
 
-    /// Takes note of a wrong key.
+    /// Counts a wrong key.
     pub(crate) fn guessed(&self, address: &str, now: Instant) {
         let _ = self.guesses.run(address, now);
     }
@@ -96,19 +96,20 @@ impl Logins {
     }
 }
 
-/// What nobody guesses.
+/// Generates a random secret.
 pub(super) fn new_secret() -> String {
-    // Three random ids have more than 256 random bits; what is told is a hash of them.
+    // Three random ids have more than 256 random bits; the secret is a hash of them.
     let random = [(); 3].map(|()| uuid::Uuid::new_v4().into_bytes()).concat();
     hex(&Sha256::digest(random))
 }
 
-/// What is kept of a secret.
+/// Returns the stored form of a secret.
 pub(super) fn hash(secret: &str) -> [u8; 32] {
     Sha256::digest(secret.as_bytes()).into()
 }
 
-/// The secret in the cookie of a request. Two cookies of the name are none: somebody put one of them there.
+/// Returns the secret in the cookie of a request. Two cookies of this name are refused, since one of them may be
+/// forged.
 pub(crate) fn shown(headers: &HeaderMap) -> Option<&str> {
     let values = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let pairs = values.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
@@ -116,12 +117,13 @@ pub(crate) fn shown(headers: &HeaderMap) -> Option<&str> {
     ours.next().filter(|_| ours.next().is_none())
 }
 
-/// The header that gives a browser its cookie. Only where nobody can listen may it travel in clear.
+/// Returns the header that sets the cookie. Without `Secure` only for local hosts, where the connection cannot be
+/// intercepted.
 pub(crate) fn given(secret: &str, may_be_plain: bool) -> Option<HeaderValue> {
     header(secret, LIFETIME.as_secs(), may_be_plain)
 }
 
-/// The header that takes it away.
+/// Returns the header that deletes the cookie.
 pub(crate) fn taken(may_be_plain: bool) -> Option<HeaderValue> {
     header("", 0, may_be_plain)
 }

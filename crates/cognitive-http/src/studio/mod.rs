@@ -1,6 +1,6 @@
-//! Studio: the page on which people try, compare, watch, edit and judge modules, and the operations that it needs besides those
-//! of every program. All of them are public, described in `/openapi.json`, and need a role. Nothing here runs a module in a
-//! way of its own: what runs enters by `run`, counts against the same limits, and leaves the same records.
+//! Studio: the web page on which people try, compare, monitor, edit and review modules, and the API operations that
+//! it needs. All operations are public, described in `/openapi.json`, and require a role. Runs have no special path
+//! here: they enter through `run`, count against the same limits, and leave the same records.
 
 pub(crate) mod assets;
 pub(crate) mod body;

@@ -1,5 +1,5 @@
-//! The models that a run may name: the one that is asked anyway, those above it, and those that the operator lists. Each has the
-//! same surroundings, so that budgets, records and rules of the operator hold for all of them. Built when first asked.
+//! The models that a run may name: the default one, its fallbacks, and those that the operator lists. All share the
+//! same host, so that budgets, records and rules of the operator apply to each. A model is built at its first use.
 
 use std::sync::{Arc, OnceLock};
 
@@ -26,12 +26,12 @@ struct ShelvedModel {
     is_default: bool,
     is_local: bool,
     make: ProviderMaker,
-    /// The model, once it was asked for.
+    /// The provider, once it has been built.
     built: OnceLock<Arc<dyn Provider>>,
 }
 
 impl ModelShelf {
-    /// Those of a host, then those that the operator names besides.
+    /// Creates the list: the models of the host, then those that the operator adds.
     pub(crate) fn new(host: &Arc<Host>, named: &[NamedModel]) -> Self {
         let built = host.models.all().map(|provider| NamedModel::of(Arc::clone(provider)));
         let mut shelf: Vec<ShelvedModel> = Vec::new();
@@ -45,7 +45,7 @@ impl ModelShelf {
         Self(shelf)
     }
 
-    /// The provider of a model. May take as long as it takes to load one.
+    /// Returns the provider of a model. The first call may have to load it, which can take long.
     pub(crate) fn provider(&self, name: &str) -> Result<Arc<dyn Provider>, Failure> {
         let Some(model) = self.0.iter().find(|model| model.name == name) else {
             let message = format!("there is no such model here: `{}`", cut(name, 128));
@@ -77,7 +77,7 @@ impl ModelShelf {
 }
 
 impl NamedModel {
-    /// A model that is there already.
+    /// Creates a model from an existing provider.
     #[must_use]
     pub fn of(provider: Arc<dyn Provider>) -> Self {
         let name = provider.destination().unwrap_or_default().asked(provider.name());

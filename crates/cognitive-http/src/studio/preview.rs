@@ -1,5 +1,5 @@
-//! `POST /v1/modules/{module}/preview`: what a run would say to its model, what it could cost at most, and the very request, with
-//! names of variables in the place of keys. Asks nobody; what a run would refuse is refused here too.
+//! `POST /v1/modules/{module}/preview`: the prompt of a run, the most it could cost, and the exact request, with
+//! variable names in place of keys. Calls no model. Refuses what a run would refuse.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::request::{self, Content, Query};
 use crate::routes::Name;
 use crate::{intake, response, run};
 
-/// Answers with the prompt of a run that is not made.
+/// Returns the prompt of a run without running it.
 pub(crate) async fn show(
     State(shared): State<Arc<Shared>>,
     Extension(client): Extension<Arc<Client>>,
@@ -58,7 +58,7 @@ async fn previewed(
         let (preview, call) = preview_call(host, module, &input, &options)?;
         let turn = |example: &Example| json!({ "input": example.input, "answer": example.answer });
         let rendered = host.models_for(&module.manifest.name).first.rendered(&call);
-        // What has no price, or no bound, has no ceiling; a run of it says so where it matters.
+        // Without a price or a bound there is no ceiling; the run itself reports that where it matters.
         let ceiling = cost::ceiling(host, module, &options, length(&input)).ok();
         Ok(json!({
             "instructions": preview.instructions,
@@ -81,7 +81,7 @@ async fn previewed(
     .await?
 }
 
-/// About how long an input is, in bytes.
+/// Returns the approximate length of an input, in bytes.
 fn length(input: &RunInput) -> u64 {
     let length = match input {
         RunInput::Json(value) => value.to_string().len(),

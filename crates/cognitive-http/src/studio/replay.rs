@@ -1,5 +1,6 @@
-//! `POST /v1/runs/{id}/replay`: a run of the past once more, with the same input and perhaps another model, version or a draft, and how the
-//! contract sees the difference. It is a run like any other: limits, budgets and records hold.
+//! `POST /v1/runs/{id}/replay`: repeats a past run with the same input, optionally with another model, version or
+//! draft, and compares both answers by the contract. The repetition is an ordinary run: limits, budgets and records
+//! apply.
 
 use std::sync::Arc;
 
@@ -35,7 +36,7 @@ struct ReplayBody {
     version: Option<String>,
 }
 
-/// Runs it again.
+/// Repeats the run.
 pub(crate) async fn again(
     State(shared): State<Arc<Shared>>,
     Extension(client): Extension<Arc<Client>>,
@@ -60,7 +61,7 @@ pub(crate) async fn again(
         return response::failure_as(StatusCode::CONFLICT, failure);
     };
     let mut options = Options::default();
-    // An answer of before is what the new one is compared with.
+    // A cached answer would be the old one that the new answer is compared with.
     (options.model, options.draft, options.version, options.no_cache) = (model, draft, version, true);
     answer(run_again(&shared, &client, &run.module, given(input), options).await.map(
         |after| json!({ "diff": contract_difference(&before, &after), "before": before, "after": after }),
@@ -87,7 +88,7 @@ async fn run_again(
     })
 }
 
-/// An input as the audit has kept it: what was no value is a text there.
+/// Returns an input from the audit log, where inputs other than JSON values are stored as text.
 fn given(kept: Value) -> RunInput {
     match kept {
         Value::String(text) if text.trim_start().starts_with('{') => RunInput::Raw(text),

@@ -1,14 +1,14 @@
-//! What models wrote in the runs of authors who asked for it to be remembered: for a while, in memory, for the author alone. A case
-//! that is kept of such a run has its replies letter by letter. Bounded; the oldest go first.
+//! Model replies that authors asked to record: for a limited time, in memory, visible to the author only. A case
+//! saved from such a run has the exact replies. Bounded; the oldest are evicted first.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Runs that are remembered, and bytes of all of them together.
+/// Limits: the number of recorded runs, and the bytes of all of them.
 const MOST: usize = 1_000;
 const MOST_BYTES: usize = 32 << 20;
 
-/// Replies by module, of some runs.
+/// Replies of some runs, by module.
 #[derive(Debug, Default)]
 pub(crate) struct KeptReplies(Mutex<VecDeque<RememberedRun>>);
 
@@ -21,7 +21,7 @@ struct RememberedRun {
 }
 
 impl KeptReplies {
-    /// Remembers the replies of a run by its trace.
+    /// Records the replies of a run under its trace id.
     pub(crate) fn keep(&self, owner: &Arc<str>, trace: &str, replies: BTreeMap<String, String>) {
         let bytes = replies.iter().map(|(module, reply)| module.len() + reply.len()).sum();
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -33,7 +33,7 @@ impl KeptReplies {
         }
     }
 
-    /// The replies of a run of this owner, if they are still known.
+    /// Returns the replies of a run of this owner, if they are still recorded.
     pub(crate) fn find(&self, owner: &str, trace: &str) -> Option<BTreeMap<String, String>> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter().find(|run| run.trace == trace && &*run.owner == owner).map(|run| run.replies.clone())

@@ -1,5 +1,6 @@
-//! What waits for a person: the queue, decisions, what they say about confidence, and their export. A decision that is answered is
-//! kept; another one about the same run is a conflict. Corrections are held against the module's contract.
+//! Human review: the queue, decisions, calibration of confidence, and the export of decisions. An acknowledged
+//! decision is durable; another one on the same run is a conflict. Corrections are validated against the module's
+//! contract.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -27,10 +28,10 @@ use crate::catalog::beside;
 use crate::response;
 use crate::routes::Name;
 
-/// Entries of a page unless somebody says otherwise, and at most.
+/// Entries per page: the default and the limit.
 const DEFAULT_LIMIT: usize = 50;
 const MAX_LIMIT: usize = 500;
-/// Lines of an export that wait to be sent.
+/// Lines of an export queued for sending.
 const WAITING: usize = 16;
 
 #[derive(Deserialize)]
@@ -81,7 +82,7 @@ fn desk(shared: &Shared) -> Result<Arc<dyn ReviewDesk>, Failure> {
     })
 }
 
-/// Asks the desk beside the threads that serve.
+/// Calls the review store outside the serving threads.
 async fn ask<T: Send + 'static>(
     shared: &Arc<Shared>,
     act: impl FnOnce(&dyn ReviewDesk) -> T + Send + 'static,
@@ -90,7 +91,7 @@ async fn ask<T: Send + 'static>(
     beside(shared, &shared.archivists, move |_| act(desk.as_ref())).await
 }
 
-/// The reason may name places on this machine.
+/// The reason is dropped because it may contain local paths.
 fn unreadable(_: String) -> Failure {
     Failure::new(ErrorCode::InternalError, "the queue of reviews cannot be read at the moment")
 }
@@ -182,14 +183,14 @@ fn refusal(error: &DeskError) -> Failure {
     }
 }
 
-/// Whether a correction is what the module could have answered, as long as the module is there. (E1001)
+/// Fails if a correction violates the module's contract. Passes if the module no longer exists. (E1001)
 async fn fits(shared: &Arc<Shared>, review: &Review, data: &Value) -> Result<(), Failure> {
     let Ok(module) = shared.module(&review.module).await else { return Ok(()) };
     let found = review.correction_faults(&module, data);
     if found.is_empty() { Ok(()) } else { Err(Failure::of_violations(ErrorCode::InvalidInput, &found)) }
 }
 
-/// All decisions together, and each module and model by itself.
+/// The calibration of all decisions together, and of each module and model.
 #[derive(Serialize)]
 struct CalibrationAnswer {
     #[serde(flatten)]
@@ -211,7 +212,7 @@ pub(crate) async fn calibration(State(shared): State<Arc<Shared>>, uri: Uri) -> 
     answer(report.await.and_then(|report: Result<_, String>| report.map_err(unreadable)))
 }
 
-/// `GET /v1/reviews/export`: lines of JSON, as they are read.
+/// `GET /v1/reviews/export`: JSON lines, streamed as they are read.
 pub(crate) async fn export(State(shared): State<Arc<Shared>>, uri: Uri) -> Response<Body> {
     let asked = query::<OfModule>(&uri).and_then(|query| Ok((query, desk(&shared)?)));
     let (OfModule { module, form }, desk) = match asked {
@@ -227,7 +228,7 @@ pub(crate) async fn export(State(shared): State<Arc<Shared>>, uri: Uri) -> Respo
     tokio::task::spawn_blocking(move || {
         let mut take = |line: Value| lines.blocking_send(Ok(format!("{line}\n").into())).is_ok();
         if let Err(reason) = desk.export(form, module.as_deref(), &mut take) {
-            // Nobody may be there any more to hear it.
+            // The client may already be gone.
             let _ = lines.blocking_send(Err(reason));
         }
     });
@@ -237,7 +238,7 @@ pub(crate) async fn export(State(shared): State<Arc<Shared>>, uri: Uri) -> Respo
         None => None,
     };
     let rest = stream::unfold(waiting, async |mut waiting| {
-        // What breaks off in the middle ends there: the last line is whole.
+        // After an error the stream ends with a complete line.
         let line = waiting.recv().await?.ok()?;
         Some((Ok::<_, Infallible>(line), waiting))
     });

@@ -1,5 +1,5 @@
-//! Runs of the past: which there were, one of them with all that is known of it, and figures over time. Whoever runs modules sees
-//! their own, by the key that they showed; only an admin sees everybody's. Changes nothing.
+//! Past runs: the list, the details of one run, and statistics over time. A client sees its own runs, identified by
+//! its key; only an admin sees all runs. Changes nothing.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -22,14 +22,14 @@ use crate::response;
 use crate::roles::KeyRole;
 use crate::routes::Name;
 
-/// Runs of a page unless somebody says otherwise, and at most.
+/// Runs per page: the default and the limit.
 const DEFAULT_LIMIT: usize = 50;
 const MAX_LIMIT: usize = 500;
-/// Parts of the time in figures unless somebody says otherwise, and at most.
+/// Time buckets of statistics: the default and the limit.
 const DEFAULT_BUCKETS: usize = 48;
 const MAX_BUCKETS: usize = 500;
 
-/// What the query of a list or of figures may say.
+/// The query parameters of a list or of statistics.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RunQuery {
@@ -49,7 +49,7 @@ struct RunQuery {
     buckets: Option<usize>,
 }
 
-/// Reads the query of a request. (E1001)
+/// Parses the query of a request. (E1001)
 pub(super) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Failure> {
     let read = axum::extract::Query::<T>::try_from_uri(uri);
     read.map(|axum::extract::Query(query)| query).map_err(|refused| {
@@ -60,7 +60,7 @@ pub(super) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Failure> {
 }
 
 impl RunQuery {
-    /// What is asked for, as far as the client may ask for it.
+    /// Returns the filter, restricted to what the client may see.
     fn filter(self, client: &Client) -> Result<RunFilter, Failure> {
         let text = |text: Option<String>| text.filter(|text| !text.is_empty());
         let own = client.user().filter(|_| !client.roles.has(KeyRole::Admin));
@@ -87,7 +87,7 @@ impl RunQuery {
     }
 }
 
-/// Where the page before ended. What no page gave is told so, before anybody looks for it.
+/// Checks the cursor of a page. An invalid one is refused before the lookup.
 pub(super) fn cursor(given: Option<String>) -> Result<Option<String>, Failure> {
     if given.as_deref().is_none_or(|given| given.parse::<i64>().is_ok()) {
         return Ok(given);
@@ -106,7 +106,7 @@ fn moment(name: &str, text: Option<String>) -> Result<Option<SystemTime>, Failur
     text.map(read).transpose()
 }
 
-/// Asks the archive beside the threads that serve.
+/// Calls the archive outside the serving threads.
 async fn ask<T: Send + 'static>(
     shared: &Arc<Shared>,
     act: impl FnOnce(&dyn RunArchive) -> Result<T, String> + Send + 'static,
@@ -117,7 +117,7 @@ async fn ask<T: Send + 'static>(
             .suggest_remotely("Ask whoever runs this server"));
     };
     let asked = beside(shared, &shared.archivists, move |_| act(archive.as_ref())).await?;
-    // The reason may name places on this machine.
+    // The reason is dropped because it may contain local paths.
     asked.map_err(|_| {
         Failure::new(ErrorCode::InternalError, "the records of runs cannot be read at the moment")
     })
@@ -171,8 +171,8 @@ pub(super) fn no_such_run() -> Response<Body> {
     response::failure_as(StatusCode::NOT_FOUND, failure)
 }
 
-/// A run that the client may see. Others are as if they were not there; of a trace that several share, only the records of
-/// one's own are shown.
+/// Returns a run that the client may see. Runs of other clients are treated as missing. Of a trace shared by several
+/// clients, only the client's own records are returned.
 pub(super) async fn details(
     shared: &Arc<Shared>,
     client: &Client,

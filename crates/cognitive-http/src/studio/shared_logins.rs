@@ -1,6 +1,7 @@
-//! Logins of a browser over all servers: kept where they share everything else, or by this server where it stands alone. What is kept
-//! is a hash of the cookie, the name of the key and a proof that the key was known; so nobody who can write there but knows no key
-//! logs in, and a key that is taken away or changed takes its logins along. Where it cannot be asked, nobody is logged in.
+//! Browser logins across all servers, stored in the shared state, or in this server if there is none. The entry is a
+//! hash of the cookie, the name of the key and a proof that the key was known. Write access to the shared state alone
+//! therefore cannot forge a login. Removing or rotating a key revokes its logins. While the shared state is
+//! unavailable, no login is valid.
 
 use std::time::Instant;
 
@@ -12,7 +13,7 @@ use crate::app::Shared;
 use crate::config::ApiKey;
 use crate::other_servers::unshared;
 
-/// Logs the holder of a key in, and gives the secret that the cookie holds.
+/// Logs in the holder of a key, and returns the secret for the cookie.
 pub(crate) async fn begin(shared: &Shared, key: &ApiKey) -> Result<String, Failure> {
     let Some(state) = &shared.config.shared else { return Ok(shared.logins.begin(key, Instant::now())) };
     let secret = new_secret();
@@ -22,7 +23,7 @@ pub(crate) async fn begin(shared: &Shared, key: &ApiKey) -> Result<String, Failu
     Ok(secret)
 }
 
-/// Who a cookie belongs to, unless it has ended.
+/// Returns the login of a cookie, unless it has expired.
 pub(crate) async fn find(shared: &Shared, secret: &str) -> Result<Option<Login>, Failure> {
     let Some(state) = &shared.config.shared else { return Ok(shared.logins.find(secret, Instant::now())) };
     let login = hash(secret);
@@ -34,7 +35,7 @@ pub(crate) async fn find(shared: &Shared, secret: &str) -> Result<Option<Login>,
     Ok(keys.find(|key| key.has_vouched(&login, proof)).map(Login::of))
 }
 
-/// Ends a login, everywhere.
+/// Ends a login at all servers.
 pub(crate) async fn end(shared: &Shared, secret: &str) -> Result<(), Failure> {
     let Some(state) = &shared.config.shared else {
         shared.logins.end(secret);

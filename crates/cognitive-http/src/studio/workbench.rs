@@ -1,6 +1,6 @@
-//! The files of a module: what they are, what validation says of them, what the module is made of, and how they change. Only
-//! modules that are offered have files here, and only what the operator allows is changed. Every change is in the audit before
-//! it is made.
+//! The files of a module: their content, validation findings, the composition plan, and changes. Only files of
+//! offered modules are accessible, and only within the operator's permissions. Every change is recorded in the audit
+//! log before it is made.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -24,7 +24,7 @@ use crate::other_servers;
 use crate::response;
 use crate::routes::Name;
 
-/// The answer of `GET /v1/modules/{module}/files`.
+/// The response of `GET /v1/modules/{module}/files`.
 #[derive(Serialize)]
 struct ShownFiles {
     #[serde(flatten)]
@@ -45,8 +45,8 @@ struct SaveBody {
     files: ChangedFiles,
 }
 
-/// Does something with the files of a module that is offered, beside the threads that serve. A module need not be sound for
-/// that: whoever mends one looks at it.
+/// Runs work on the files of an offered module outside the serving threads. The module need not be valid, so that an
+/// author can repair it.
 pub(crate) async fn at_work<T: Send + 'static>(
     shared: &Arc<Shared>,
     module: &str,
@@ -59,7 +59,7 @@ pub(crate) async fn at_work<T: Send + 'static>(
     beside(shared, &shared.workbenches, move |shared| act(shared, &module)).await?
 }
 
-/// What a handler here answers.
+/// Returns the response of a handler.
 pub(crate) fn answer(outcome: Result<impl Serialize, Failure>) -> Response<Body> {
     match outcome {
         Ok(value) => response::json(StatusCode::OK, &value),
@@ -125,7 +125,7 @@ pub(crate) async fn save(
     answer(saved)
 }
 
-/// `GET /v1/modules/{module}/plan`: what `cogn compose plan --json` prints.
+/// `GET /v1/modules/{module}/plan`: the output of `cogn compose plan --json`.
 pub(crate) async fn plan(State(shared): State<Arc<Shared>>, Name(module): Name) -> Response<Body> {
     let module = match shared.module(&module).await {
         Ok(module) => module,
@@ -137,7 +137,7 @@ pub(crate) async fn plan(State(shared): State<Arc<Shared>>, Name(module): Name) 
     answer(planned.and_then(std::convert::identity))
 }
 
-/// Notes a change before it is made. Where the operator requires records, a change that cannot be noted is not made.
+/// Records a change before it is made. If the operator requires records, a change that cannot be recorded is refused.
 pub(crate) fn record_edit(
     shared: &Shared,
     client: &Client,

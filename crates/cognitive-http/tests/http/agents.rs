@@ -1,4 +1,4 @@
-//! `/mcp`: agents come in by the same door as everybody else, and what they get is the same envelope.
+//! `/mcp`: agents pass the same guard as all other clients and receive the same envelope.
 
 use cognitive_http::config::ToolSurface;
 use cognitive_http::{ApiKey, ServerConfig};
@@ -8,7 +8,7 @@ use crate::support::{ANSWER, Script, Server, client};
 
 const KEY: &str = "a-key-that-is-long-enough";
 
-/// A request of the newest revision, which needs no session.
+/// A request of the newest protocol revision, which needs no session.
 fn stateless(server: &Server, method: &str, mut params: Value) -> reqwest::RequestBuilder {
     params.as_object_mut().unwrap().insert(
         "_meta".to_owned(),
@@ -33,7 +33,7 @@ fn stateless(server: &Server, method: &str, mut params: Value) -> reqwest::Reque
     }
 }
 
-/// The last message of an answer, which is a stream or one document.
+/// Returns the last message of a response, which is a stream or one document.
 fn last_message(text: &str) -> Value {
     let mut lines =
         text.lines().filter_map(|line| line.strip_prefix("data:")).filter(|data| !data.trim().is_empty());

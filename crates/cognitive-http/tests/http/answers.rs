@@ -1,4 +1,4 @@
-//! Sync answers: always an envelope, with the right status and the headers that middleware routes on.
+//! Sync responses: always an envelope, with the right status and the headers that middleware routes on.
 
 use serde_json::{Value, json};
 
@@ -105,7 +105,7 @@ async fn api_003_what_can_be_read_about_the_server() {
     assert!(docs.headers()["content-security-policy"].to_str().unwrap().contains("default-src 'none'"));
 }
 
-// CAP-003: the server says of itself what the library says.
+// CAP-003: the server declares the same capabilities as the library.
 #[tokio::test]
 async fn cap_001_003_the_declaration_has_its_shape() {
     let server = Server::start(&Script::free(&ANSWER), "both", roomy()).await;
@@ -170,7 +170,7 @@ fn every_operation_has_a_name_and_typed_answers(document: &Value) {
     }
 }
 
-/// Generators of clients refuse `true` and `false` where a schema is expected.
+/// Client generators reject `true` and `false` where a schema is expected.
 fn no_schema_is_a_boolean(part: &Value) {
     if let Some(properties) = part.get("properties").and_then(Value::as_object) {
         assert!(properties.values().all(Value::is_object), "{part}");
@@ -201,7 +201,7 @@ fn every_reference_leads_somewhere(document: &Value, part: &Value) {
     }
 }
 
-// S-41: files are looked at for every run.
+// S-41: files are checked for changes on every run.
 #[tokio::test]
 async fn a_changed_module_is_used_at_once() {
     let server = Server::start(&Script::free(&ANSWER), "both", roomy()).await;
@@ -234,8 +234,8 @@ async fn post(server: &Server, path: &str, body: impl Into<reqwest::Body>) -> re
     request.body(body).send().await.unwrap()
 }
 
-// D-14, C-32, STREAM-021: a stream has to be asked for. A v2.2 module in tier exploration, whose default is to stream,
-// answers a plain request with one envelope, and nothing warns of a stream that nobody wanted.
+// D-14, C-32, STREAM-021: a stream has to be requested. A v2.2 module in tier exploration, which streams by default,
+// answers a plain request with one envelope and no warning about streaming.
 #[tokio::test]
 async fn w08_a_plain_request_gets_one_envelope_whatever_the_module_offers() {
     let server = Server::start(&Script::free(&ANSWER), "streaming", roomy()).await;
@@ -285,7 +285,7 @@ async fn w08_a_plain_request_gets_one_envelope_whatever_the_module_offers() {
     }
 }
 
-// C-56, PROMPT-006: free text is free of the input schema over HTTP as it is on the command line.
+// C-56, PROMPT-006: free text is not validated by the input schema over HTTP, as on the command line.
 #[tokio::test]
 async fn w13_args_of_a_request_are_not_judged_by_the_input_schema() {
     let server = Server::start(&Script::free(&ANSWER), "both", roomy()).await;
@@ -301,7 +301,7 @@ async fn w13_args_of_a_request_are_not_judged_by_the_input_schema() {
     assert_eq!(response.headers()["content-type"], "text/event-stream", "options count as they do elsewhere");
 }
 
-// What is no JSON is told so in the same words on every path.
+// Invalid JSON gets the same message on every path.
 #[tokio::test]
 async fn e_broken_json_is_e1000_on_every_path() {
     let server = Server::start(&Script::free(&ANSWER), "both", roomy()).await;
@@ -335,7 +335,7 @@ async fn e_broken_json_is_e1000_on_every_path() {
         let explain = json_of(response).await["meta"]["explain"].to_string();
         assert!(explain.starts_with("\"Input validation failed"), "{explain}");
     }
-    // A mark that some editors put in front of JSON is no fault of it.
+    // The byte order mark that some editors write before JSON is accepted.
     let marked = "\u{feff}{\"module\": \"words\", \"input\": {\"text\": \"a\"}}";
     assert_eq!(post(&server, "/run", marked).await.status(), 200);
 }

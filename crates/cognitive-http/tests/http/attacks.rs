@@ -1,4 +1,4 @@
-//! Requests that nobody sends in good faith: slow, huge, torn or odd. The server answers or hangs up, and stays as it was.
+//! Hostile requests: slow, huge, truncated or odd. The server answers or disconnects, and its state does not change.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -40,7 +40,7 @@ async fn until_closed(mut stream: TcpStream) -> String {
     String::from_utf8(heard).unwrap()
 }
 
-// A connection that says nothing, or not enough, is closed: at its beginning and between two requests.
+// A connection that sends nothing, or too little, is closed: at its beginning and between two requests.
 #[tokio::test]
 async fn slow_headers_are_not_waited_for() {
     let mut config = roomy();
@@ -90,7 +90,7 @@ async fn bodies_without_a_length_have_a_limit_and_torn_ones_are_called_torn() {
     assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("E1000"), "{answer}");
 }
 
-// The answer must not be lost because the client is still sending what nobody wants.
+// The response must not be lost because the client is still sending the refused body.
 #[tokio::test]
 async fn s_28_a_body_that_is_too_large_is_answered_while_it_is_sent() {
     let server = Server::start(&Script::free(&ANSWER), "both", roomy()).await;
@@ -132,7 +132,8 @@ async fn pipelined_requests_are_answered_in_their_order() {
     assert_eq!(statuses, ["200", "200", "404", "200"], "{answer}");
 }
 
-// S-18: half a connection is none. Whoever stops talking before the answer is gone, and the call ends.
+// S-18: a half-closed connection counts as closed. A client that shuts down its side before the answer is gone, and
+// the call ends.
 #[tokio::test]
 async fn s_18_a_half_closed_connection_takes_its_call_along() {
     let script = Script::with_leave(&ANSWER, 1);
@@ -172,7 +173,7 @@ async fn json_that_is_too_deep_is_an_error_like_any_other() {
     }
 }
 
-// Bytes that are no text, dots, zeros and long names: an envelope, whichever route it is.
+// Invalid UTF-8, dots, zeros and long names: an envelope on every route.
 #[tokio::test]
 async fn names_that_no_module_can_have_are_not_found() {
     let server = Server::start(&Script::free(&ANSWER), "both", roomy()).await;
@@ -192,7 +193,7 @@ async fn names_that_no_module_can_have_are_not_found() {
     }
 }
 
-// S-29: who asks is known from the connection, not from what somebody writes into a header.
+// S-29: the client is identified by the connection, not by a forged header.
 #[tokio::test]
 async fn s_29_an_address_in_a_header_is_not_believed() {
     let mut config = roomy();
@@ -206,7 +207,7 @@ async fn s_29_an_address_in_a_header_is_not_believed() {
     }
 }
 
-// Looking for modules that are not there costs as much as running those that are.
+// Looking up missing modules costs as much as running existing ones.
 #[tokio::test]
 async fn s_29_guessing_names_is_limited_like_running() {
     let mut config = roomy();
@@ -219,7 +220,7 @@ async fn s_29_guessing_names_is_limited_like_running() {
     }
 }
 
-// S-19: without a key nothing tells what there is, whatever the method.
+// S-19: without a key no method reveals what exists.
 #[tokio::test]
 async fn s_19_the_key_comes_before_everything_else() {
     let mut config = roomy();
@@ -265,7 +266,7 @@ async fn the_page_for_people_runs_no_script_but_its_own() {
     assert!(script.text().await.unwrap().contains("textContent"));
 }
 
-/// A library that counts how often somebody walks through it.
+/// A library that counts its folder scans.
 #[derive(Default)]
 struct Walked(AtomicUsize);
 
@@ -280,7 +281,7 @@ impl ModuleSource for Walked {
     }
 }
 
-// Who asks for the health a hundred times does not make the server walk through its folders a hundred times.
+// A hundred health checks do not make the server scan its folders a hundred times.
 #[tokio::test]
 async fn folders_are_not_walked_for_every_request() {
     let walked = Arc::new(Walked::default());

@@ -1,4 +1,4 @@
-//! Connections that break, clients that come back, servers that stop.
+//! Connections that break, clients that resume, servers that stop.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::{ANSWER, Script, Server, ask, client, events, json_of, roomy, shelf, time_passes};
 
-/// Reads a stream until it holds so many events, and what was read.
+/// Reads a stream until it has this many events, and returns the text.
 pub(crate) async fn read_events(response: &mut reqwest::Response, count: usize) -> String {
     let mut body = String::new();
     while events(body.rsplit_once("\n\n").map_or("", |(whole, _)| whole)).len() < count {
@@ -19,7 +19,7 @@ pub(crate) async fn read_events(response: &mut reqwest::Response, count: usize) 
     body
 }
 
-// S-18: the model call ends when its client goes, wherever the client goes.
+// S-18: the model call is cancelled when its client disconnects, at every position.
 #[tokio::test]
 async fn s_18_a_client_that_goes_takes_its_call_along() {
     for pieces in 0..ANSWER.len() {
@@ -45,7 +45,7 @@ async fn s_18_a_sync_call_ends_with_its_connection_too() {
     script.until_open(0).await;
 }
 
-// EXT-REC, S-16: for every k, exactly what is missing, and one model call in all.
+// EXT-REC, S-16: for every k, exactly the missing part, and one model call in total.
 #[tokio::test]
 async fn ext_rec_a_client_that_comes_back_gets_exactly_what_it_missed() {
     let script = Script::free(&ANSWER);
@@ -112,21 +112,21 @@ async fn ext_rec_the_other_rows_of_the_table() {
     config.replay = Duration::ZERO;
     let forgetful = Server::start(&script, "both", config).await;
     let refused = resume(&forgetful, json!({ "session_id": "sess_0", "last_seq": 1 })).await;
-    // The example of `docs/errors.md`: no process of `cogn` has this switched off.
+    // The example of `docs/errors.md`: no `cogn` process disables this.
     let page = include_str!("../../../../docs/errors.md");
     let example = page.split("## E4012").nth(1).unwrap().split("```json").nth(1).unwrap();
     let example: Value = serde_json::from_str(example.split("```").next().unwrap()).unwrap();
     assert_eq!(json_of(refused).await["error"], example);
 }
 
-// EXT-REC: who wants the rest of a stream and nothing else gets no second call of a model.
+// EXT-REC: a client that wants only the rest of its stream causes no second model call.
 #[tokio::test]
 async fn ext_rec_a_client_may_refuse_a_new_run_in_place_of_its_stream() {
     let script = Script::free(&ANSWER);
     let server = Server::start(&script, "both", roomy()).await;
     let first = events(&ask(&server, "text/event-stream").send().await.unwrap().text().await.unwrap());
     let body = json!({ "_options": { "resume_only": true } }).to_string();
-    // Who saw nothing but the headers knows the name of the stream, and gets all of it.
+    // A client that saw only the headers knows the id of the stream, and gets all of it.
     let headers = ask(&server, "text/event-stream").send().await.unwrap().headers().clone();
     let named = headers["x-cognitive-recovery-session"].to_str().unwrap().to_owned();
     let resume = async |last: &str| {
@@ -144,7 +144,7 @@ async fn ext_rec_a_client_may_refuse_a_new_run_in_place_of_its_stream() {
     assert_eq!(script.calls(), 2);
 }
 
-// S-18: a stream whose client says so ends at once, also where a connection that is gone would be waited for.
+// S-18: a stream that its client cancels ends at once, even where a lost connection would have a grace period.
 #[tokio::test]
 async fn s_18_a_client_can_end_the_run_of_its_stream() {
     let script = Script::with_leave(&ANSWER, 1);
@@ -164,7 +164,7 @@ async fn s_18_a_client_can_end_the_run_of_its_stream() {
     assert_eq!(last.data["error"]["details"]["kind"], "cancelled");
 }
 
-// STREAM-022, SEC-005: a stream has a longest time, and its call ends with it.
+// STREAM-022, SEC-005: a stream has a time limit, and its call ends with it.
 #[tokio::test]
 async fn stream_022_a_stream_that_is_too_long_is_ended() {
     let script = Script::with_leave(&ANSWER, 2);
@@ -187,10 +187,11 @@ async fn stream_022_a_stream_that_is_too_long_is_ended() {
     script.until_open(0).await;
 }
 
-// A signal with a hundred streams open: each hears how it ends.
+// A signal with a hundred open streams: each of them is ended properly.
 #[tokio::test]
 async fn a_server_that_stops_ends_every_stream_in_order() {
-    // A leave for all together could go to whoever comes first, and the last would wait for its first word for ever.
+    // With a shared permit count the first streams could take all permits, and the last would wait for its first
+    // chunk for ever.
     let script = Script::stuck_after(&ANSWER, 1);
     let mut config = roomy();
     config.drain = Duration::from_millis(20);

@@ -1,4 +1,5 @@
-//! Several turns over HTTP: what one run keeps, the next one of the same key and conversation is given, and nobody else.
+//! Several turns over HTTP: context stored by a run is available to the next run with the same key and conversation
+//! only.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,12 +19,12 @@ use crate::support::{Server, client, json_of, roomy};
 const ANNA: &str = "anna-0123456789abcdef";
 const BOB: &str = "bob-0123456789abcdef";
 
-/// A model that notes what it reads and hands on the number of its turn.
+/// A model that records its input and stores its turn number.
 #[derive(Default)]
 struct Turns(Mutex<Vec<String>>);
 
 impl Turns {
-    /// The turn that the last call was told of.
+    /// The turn number that the last call received.
     fn told(&self) -> Option<u64> {
         let read = self.0.lock().unwrap();
         let (_, after) = read.last()?.split_once("the-turn-is-")?;
@@ -58,7 +59,7 @@ async fn server(keys: &[(&str, &str)]) -> (Server, Arc<Turns>) {
     server_with(keys, "").await
 }
 
-/// The same with a module that says more of what it emits.
+/// Starts a server whose module declares additional emit settings.
 async fn server_with(keys: &[(&str, &str)], emits: &str) -> (Server, Arc<Turns>) {
     let folder = tempfile::tempdir().unwrap();
     let module = folder.path().join("cognitive/modules/talk");
@@ -77,7 +78,7 @@ async fn server_with(keys: &[(&str, &str)], emits: &str) -> (Server, Arc<Turns>)
     (Server::with_host(folder, host, config).await, turns)
 }
 
-/// One turn; gives what the model was told of an earlier one.
+/// Runs one turn; returns the earlier turn number that the model received.
 async fn turn(server: &Server, turns: &Turns, key: Option<&str>, session: Option<&str>) -> Option<u64> {
     let mut request = client().post(server.url("/api/run/talk")).header("content-type", "application/json");
     if let Some(key) = key {
@@ -90,7 +91,7 @@ async fn turn(server: &Server, turns: &Turns, key: Option<&str>, session: Option
     turns.told()
 }
 
-// S-23, CTX-016: a conversation belongs to a key and a name; another key or another name has another one.
+// S-23, CTX-016: a conversation belongs to a key and a name; another key or name is another conversation.
 #[tokio::test]
 async fn s_23_several_turns_over_http_belong_to_one_key_and_one_conversation() {
     let (server, turns) = server(&[("anna", ANNA), ("bob", BOB)]).await;
@@ -103,7 +104,7 @@ async fn s_23_several_turns_over_http_belong_to_one_key_and_one_conversation() {
     assert_eq!(turn(&server, &turns, Some(ANNA), Some("login")).await, Some(3));
 }
 
-// A conversation has a name that its caller chose; no user is needed for it.
+// A conversation has a name chosen by its caller; it needs no user.
 #[tokio::test]
 async fn without_keys_a_conversation_goes_on_under_its_name() {
     let (server, turns) = server(&[]).await;
@@ -112,7 +113,7 @@ async fn without_keys_a_conversation_goes_on_under_its_name() {
     assert_eq!(turn(&server, &turns, None, Some("other")).await, None);
 }
 
-// W5, D-13, CTX-032: nobody was recognised, so what belongs to a user is neither kept nor found, on any transport.
+// W5, D-13, CTX-032: without an identified user, user context is neither stored nor found, on any transport.
 #[tokio::test]
 async fn w05_without_keys_nobody_is_given_the_context_of_somebody_else() {
     let of_user = "      key_pattern: \"${user_id}:x\"\n";
@@ -133,14 +134,14 @@ async fn w05_without_keys_nobody_is_given_the_context_of_somebody_else() {
     say(&mut socket, &json!({ "type": "run", "module": "talk", "input": { "text": "hello" } })).await;
     while hear(&mut socket).await.get("final").is_none() {}
     assert_eq!(turns.told(), None);
-    // With keys it is whose key was shown.
+    // With keys it belongs to the key that was shown.
     let (keyed, turns) = server_with(&[("anna", ANNA), ("bob", BOB)], of_user).await;
     assert_eq!(turn(&keyed, &turns, Some(ANNA), None).await, None);
     assert_eq!(turn(&keyed, &turns, Some(ANNA), None).await, Some(1));
     assert_eq!(turn(&keyed, &turns, Some(BOB), None).await, None);
 }
 
-// The same by a header, in a stream and on a socket.
+// The same with a header, in a stream and on a socket.
 #[tokio::test]
 async fn a_conversation_goes_on_over_every_transport() {
     let (server, turns) = server(&[("anna", ANNA)]).await;

@@ -1,4 +1,4 @@
-//! The edges of the socket: requests that are none, too many connections from one address, and keys from a browser.
+//! Edge cases of the connection: invalid requests, too many connections from one address, and keys sent by browsers.
 
 use cognitive_http::ApiKey;
 use futures_util::StreamExt;
@@ -13,7 +13,7 @@ use crate::support::{ANSWER, Script, Server, roomy};
 
 const KEY: &str = "0123456789abcdef0123";
 
-// The HTTP library answers by itself what it cannot read as a request: with a status alone, and the connection is closed.
+// The HTTP library itself answers unreadable requests: with a status only, and it closes the connection.
 #[tokio::test]
 async fn what_is_no_request_is_answered_with_a_status_and_closed() {
     let server = Server::start(&Script::free(&ANSWER), "both", roomy()).await;
@@ -37,7 +37,7 @@ async fn what_is_no_request_is_answered_with_a_status_and_closed() {
     assert!(after_a_good_one.contains("HTTP/1.1 400 "), "{after_a_good_one}");
 }
 
-// Nobody takes all places. A connection that is over gives its place back.
+// One address cannot use up all connections. A closed connection releases its permit.
 #[tokio::test]
 async fn an_address_may_have_so_many_connections() {
     let mut config = roomy();
@@ -65,7 +65,7 @@ async fn an_address_may_have_so_many_connections() {
     tokio::time::timeout(cognitive_testkit::PATIENCE, free).await.unwrap();
 }
 
-// S-19: a page cannot set headers of a WebSocket, so it shows its key among the subprotocols. It is never sent back.
+// S-19: a page cannot set headers of a WebSocket, so it sends its key as a subprotocol. The key is never sent back.
 #[tokio::test]
 async fn s_19_a_browser_shows_its_key_as_a_subprotocol() {
     let mut config = roomy();
@@ -85,7 +85,7 @@ async fn s_19_a_browser_shows_its_key_as_a_subprotocol() {
         let Err(Error::Http(refusal)) = connect(wrong).await else { panic!("{wrong} was let in") };
         assert_eq!(refusal.status(), 401, "{wrong}");
     }
-    // Nowhere else: a subprotocol has no meaning there.
+    // Other endpoints ignore the subprotocol.
     let run = format!(
         "POST /api/run/words HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 0\r\nsec-websocket-protocol: cogn.bearer.{KEY}\r\n\r\n"
     );

@@ -1,4 +1,4 @@
-//! Faults of the server itself: a panic in one request ends in an envelope, and the next one is served.
+//! Faults of the server itself: a panic in one request ends in an envelope, and the next request is served.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::Message;
 use crate::streams::{hear, say, socket};
 use crate::support::{ANSWER, Script, Server, ask, client, json_of, roomy, shelf};
 
-/// A library that panics when it is told to.
+/// A library that panics on demand.
 struct Fragile(ModuleCache, AtomicBool);
 
 impl ModuleSource for Fragile {
@@ -50,7 +50,7 @@ async fn a_panic_ends_in_an_envelope_and_the_server_lives_on() {
     }
 }
 
-// S-17: 1011 is the code for it.
+// S-17: close code 1011.
 #[tokio::test]
 async fn s_17_a_socket_is_closed_in_order_after_a_panic() {
     let (folder, shelf) = shelf("both");

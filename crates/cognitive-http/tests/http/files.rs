@@ -1,4 +1,4 @@
-//! Media of answers at temporary addresses: who gets them, for how long, and what becomes of those that cannot be kept.
+//! Media of answers at temporary URLs: access, expiry, and items that cannot be stored.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,11 +18,11 @@ use crate::support::{Script, Server, client, events, json_of, roomy};
 
 struct Studio {
     server: Server,
-    /// Seconds that have passed.
+    /// Elapsed seconds.
     clock: Arc<AtomicU64>,
 }
 
-/// A server whose one module, `paint`, answers with these members of `data`.
+/// A server with one module, `paint`, which answers with these members of `data`.
 async fn studio(pictures: &Value, limits: Option<UploadLimits>) -> Studio {
     let folder = tempfile::tempdir().unwrap();
     let module = folder.path().join("cognitive/modules/paint");
@@ -64,7 +64,7 @@ impl Studio {
         request.body(body.to_string()).send().await.unwrap()
     }
 
-    /// The whole answer to a client that wants addresses.
+    /// Returns the whole answer for a client that requests URLs.
     async fn painted(&self) -> Value {
         json_of(self.paint("application/json", json!({ "media_out": "url" })).await).await
     }
@@ -79,7 +79,7 @@ fn picture() -> Value {
     json!({ "type": "base64", "media_type": "image/png", "data": PNG, "width": 1, "height": 1 })
 }
 
-/// Which media stayed in an answer although addresses were wanted, and why.
+/// Returns the media that stayed in an answer although URLs were requested, with the reasons.
 fn stayed(answer: &Value) -> Vec<String> {
     let warnings = answer["meta"]["warnings"].as_array().into_iter().flatten();
     let of_media = |warning: &Value| {
@@ -89,7 +89,7 @@ fn stayed(answer: &Value) -> Vec<String> {
     warnings.filter_map(of_media).collect()
 }
 
-// MEDIA-017, MEDIA-019: an address with its end in place of the bytes; everything else that was said stays.
+// MEDIA-017, MEDIA-019: a URL with its expiry replaces the bytes; everything else stays.
 #[tokio::test]
 async fn media_019_a_client_gets_addresses_instead_of_base64_and_its_bytes_there() {
     let studio = studio(&json!({ "images": [picture()] }), Some(UploadLimits::default())).await;
@@ -142,7 +142,7 @@ async fn media_019_an_address_is_its_owners_alone_and_ends() {
     assert_eq!(studio.refusal(place, BOB).await, (404, json!("E1019")), "not even that it was there");
 }
 
-// The last chunk of a stream says the same as a whole answer.
+// The last chunk of a stream has the same content as a sync answer.
 #[tokio::test]
 async fn media_019_the_last_chunk_of_a_stream_has_addresses() {
     let studio = studio(&json!({ "image": picture() }), Some(UploadLimits::default())).await;
@@ -159,7 +159,7 @@ async fn media_019_the_last_chunk_of_a_stream_has_addresses() {
     assert_eq!(file.bytes().await.unwrap(), png());
 }
 
-// Over a socket too, where whole answers come as the last chunk.
+// Over a socket too, where sync answers arrive as the last chunk.
 #[tokio::test]
 async fn media_019_a_socket_gets_addresses_as_well() {
     let studio = studio(&json!({ "image": picture() }), Some(UploadLimits::default())).await;
@@ -182,7 +182,7 @@ async fn media_019_a_socket_gets_addresses_as_well() {
     assert_eq!(file.bytes().await.unwrap(), png());
 }
 
-// What cannot be kept is not lost: it stays where it was, and `meta.warnings` says why.
+// An item that cannot be stored is not lost: it stays in place, and `meta.warnings` says why.
 #[tokio::test]
 async fn media_that_cannot_be_kept_stay_base64_with_a_warning() {
     let mut one = UploadLimits::default();

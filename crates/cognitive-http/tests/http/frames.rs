@@ -1,4 +1,4 @@
-//! WebSocket frame by frame, as no proper client would send them.
+//! WebSocket at frame level, with frames that no proper client sends.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -33,7 +33,7 @@ impl Raw {
         self.0.write_all(&frame(first, payload)).await.unwrap();
     }
 
-    /// The next frame: its first byte and its payload.
+    /// Reads the next frame: its first byte and its payload.
     async fn hear(&mut self) -> (u8, Vec<u8>) {
         let first = self.0.read_u8().await.unwrap();
         let length = match self.0.read_u8().await.unwrap() {
@@ -46,7 +46,7 @@ impl Raw {
         (first, payload)
     }
 
-    /// Reads up to the goodbye and gives its code.
+    /// Reads up to the close frame and returns its code.
     async fn close_code(&mut self) -> u16 {
         loop {
             let (first, payload) = self.hear().await;
@@ -57,7 +57,7 @@ impl Raw {
     }
 }
 
-/// A masked frame; the mask is zero, which is allowed.
+/// Builds a masked frame; the mask is zero, which is allowed.
 fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     let mut bytes = vec![first];
     match payload.len() {
@@ -72,7 +72,7 @@ fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-// S-17: what is against the protocol ends with the code that says so, and with an orderly end.
+// S-17: a protocol violation closes the socket with the matching code and an orderly end.
 #[tokio::test]
 async fn s_17_broken_frames_are_told_what_was_wrong() {
     let mut config = roomy();
@@ -126,7 +126,7 @@ async fn a_message_in_parts_with_pings_between_is_one_message() {
     assert_eq!(heard.pop().unwrap(), (PONG, b"two".to_vec()));
 }
 
-// A flood of pings is answered as far as the client listens; the socket works on.
+// A flood of pings is answered as far as the client reads; the socket keeps working.
 #[tokio::test]
 async fn a_flood_of_pings_drowns_nobody() {
     let server = Server::start(&Script::free(&ANSWER), "both", roomy()).await;

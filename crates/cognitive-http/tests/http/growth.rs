@@ -1,4 +1,5 @@
-//! What must not grow with the modules: looks for the health, loads for lists, and descriptions of what did not change.
+//! Costs that must not grow with the number of modules: scans for health checks, loads for lists, and descriptions of
+//! unchanged modules.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +11,7 @@ use serde_json::Value;
 
 use crate::support::{ANSWER, Script, Server, client, json_of, roomy, shelf, time_passes};
 
-/// Modules that count what is done with them.
+/// A module source that counts its calls.
 struct Counted {
     shelf: ModuleCache,
     looks: AtomicUsize,
@@ -51,14 +52,14 @@ async fn told(server: &Server, path: &str) -> Value {
     json_of(client().get(server.url(path)).send().await.unwrap()).await
 }
 
-/// Lets the last look at the folders grow old, so that the next request looks again. A look is good for a second, or for ten
-/// times what it took.
+/// Lets the last scan expire, so that the next request scans again. A scan is valid for a second, or for ten times
+/// its duration.
 async fn wait_until_stale() {
     time_passes(std::time::Duration::from_mins(10)).await;
 }
 
-// Growth B, C: each module is read once for the list and once for the description, and again only when it changed. None of
-// them goes on the shelf for it.
+// Growth B, C: each module is read once for the list and once for the description, and again only after a change.
+// None of them enters the module cache for that.
 #[tokio::test]
 async fn growth_c_only_what_changed_is_described_anew() {
     let (server, counted) = server().await;
@@ -87,7 +88,7 @@ async fn growth_c_only_what_changed_is_described_anew() {
     assert_eq!(counted.loads.load(Ordering::SeqCst), 0, "and none was put where runs are served from");
 }
 
-// A client that has it already is not sent it again.
+// A client with the current version is not sent it again.
 #[tokio::test]
 async fn growth_c_what_a_client_has_is_not_sent_again() {
     let (server, _) = server().await;
@@ -102,7 +103,7 @@ async fn growth_c_what_a_client_has_is_not_sent_again() {
     }
 }
 
-/// Modules whose folders cannot be looked at a second time until the test says so.
+/// Modules whose folders cannot be scanned a second time until the test allows it.
 struct Stuck {
     looks: AtomicUsize,
     begun: tokio::sync::Notify,
@@ -124,7 +125,7 @@ impl ModuleSource for Stuck {
     }
 }
 
-// Growth D: who watches over the server does not wait for a look at the folders, however long one takes.
+// Growth D: a health check does not wait for a folder scan, however long it takes.
 #[tokio::test]
 async fn growth_d_the_health_never_waits_for_the_folders() {
     let (release, go_on) = std::sync::mpsc::channel();

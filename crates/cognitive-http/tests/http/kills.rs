@@ -1,5 +1,5 @@
-//! Ends in the middle, with a real provider on a real socket: clients that go at every chunk, a service that breaks off at
-//! every byte, and clients that come back after every chunk.
+//! Interruptions with a real provider on a real socket: clients that disconnect at every chunk, a service that breaks
+//! off at every byte, and clients that resume after every chunk.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,7 +21,7 @@ use crate::support::{ANSWER, Script, Server, ask, client, events, roomy, shelf};
 /// What a service does with a request, of which it knows the text.
 struct Act {
     bytes: Vec<u8>,
-    /// Whether it then waits for the client to go, instead of breaking off.
+    /// If true, it then waits for the client to disconnect instead of breaking off.
     waits: bool,
 }
 
@@ -29,7 +29,7 @@ struct Act {
 struct Service {
     base: String,
     calls: Arc<AtomicUsize>,
-    /// How many connections are open.
+    /// The number of open connections.
     open: watch::Sender<usize>,
 }
 
@@ -52,7 +52,7 @@ impl Service {
         service
     }
 
-    /// A server whose model is this service.
+    /// Starts a server whose model is this service.
     async fn server(&self, config: cognitive_http::ServerConfig) -> Server {
         let (folder, modules) = shelf("both");
         let to = ProviderConfig::new(Kind::parse("openai").unwrap())
@@ -88,7 +88,7 @@ async fn read_request(stream: &mut TcpStream) -> Option<String> {
     }
 }
 
-/// Waits for nothing before the next try.
+/// Retries without a delay.
 struct AtOnce;
 
 impl Pause for AtOnce {
@@ -106,7 +106,7 @@ fn event(text: &str, finish: Option<&str>) -> String {
     format!("data: {}\n\n", json!({ "model": "stub", "choices": [choice] }))
 }
 
-/// A whole answer as it is sent, and the offset behind which the service has said that it is complete.
+/// Returns a whole response, and the offset after which the service has marked it as complete.
 fn answer(pieces: &[&str]) -> (String, usize) {
     let pieces: String = pieces.iter().map(|piece| event(piece, None)).collect();
     let (finish, done) = (event("", Some("stop")), "data: [DONE]\n\n");
@@ -117,7 +117,7 @@ fn answer(pieces: &[&str]) -> (String, usize) {
     (head + &pieces + &finish + done, complete)
 }
 
-/// A stream of a client that may have one at a time. The place of the last one may be free only in a moment.
+/// Starts a stream of a client with a limit of one. The permit of the previous stream may be released a moment later.
 async fn begin(server: &Server) -> reqwest::Response {
     let begin = async {
         loop {
@@ -160,7 +160,8 @@ async fn s_18_a_client_that_goes_at_any_chunk_ends_the_call_at_the_service() {
     begin(&server).await;
 }
 
-// STREAM-004, STREAM-014: wherever the service breaks off, the stream has exactly one end, and never a made-up one.
+// STREAM-004, STREAM-014: for every byte where the service breaks off, the stream has exactly one end, and never an
+// invented one.
 #[tokio::test]
 async fn stream_004_a_service_that_breaks_off_at_any_byte_leaves_one_terminal_chunk() {
     let text = ANSWER.concat();
@@ -198,7 +199,8 @@ async fn stream_004_a_service_that_breaks_off_at_any_byte_leaves_one_terminal_ch
     }
 }
 
-// EXT-REC, S-16: a client that goes after any chunk while the model writes gets the rest, by either way of asking.
+// EXT-REC, S-16: a client that disconnects after any chunk while the model writes gets the rest, with either recovery
+// method.
 #[tokio::test]
 async fn ext_rec_a_stream_is_taken_up_after_every_chunk_while_it_goes_on() {
     let whole = {

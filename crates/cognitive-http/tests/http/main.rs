@@ -1,4 +1,4 @@
-//! The server on a real socket, with a scripted model: what clients see, whatever they and the model do.
+//! The server on a real socket with a scripted model: the client's view of normal and faulty behaviour.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,5 +1,5 @@
-//! Media over HTTP: uploads that belong to whoever announced them, files that stay on this machine, and bodies that may be
-//! as large as the module takes.
+//! Media over HTTP: uploads that belong to the client that announced them, files that stay on this machine, and body
+//! limits that depend on the module.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Server, client, json_of, roomy};
 
-/// A model that looks at pictures, and keeps what it was shown.
+/// A model that accepts images, and records its calls.
 #[derive(Default)]
 struct Eyes(Mutex<Vec<ModelCall>>);
 
@@ -71,7 +71,7 @@ pub(crate) fn png() -> Vec<u8> {
 struct World {
     server: Server,
     eyes: Arc<Eyes>,
-    /// Seconds that have passed.
+    /// Elapsed seconds.
     clock: Arc<AtomicU64>,
 }
 
@@ -138,7 +138,7 @@ fn reference(announced: &Value) -> Value {
     json!({ "image": { "type": "upload_ref", "upload_id": announced["upload_id"], "media_type": "image/png" } })
 }
 
-// EXT-MEDIA: announced, sent, used; by its owner alone.
+// EXT-MEDIA: announced, sent, used; by its owner only.
 #[tokio::test]
 async fn ext_media_an_upload_is_sent_ahead_and_used_by_its_owner_alone() {
     let world = world(&[("ann", ANN), ("bob", BOB)]).await;
@@ -171,7 +171,7 @@ fn with_checksum(algorithm: &str, value: &str) -> Value {
     json!({ "filename": "a", "media_type": "image/png", "size_bytes": 1, "checksum": checksum })
 }
 
-// EXT-MEDIA, SEC-002: no more than announced, no less, and nothing that no module takes.
+// EXT-MEDIA, SEC-002: not more bytes than announced, not fewer, and no type that no module accepts.
 #[tokio::test]
 async fn ext_media_an_upload_that_is_not_what_was_announced_is_refused() {
     let world = world(&[("ann", ANN)]).await;
@@ -188,7 +188,7 @@ async fn ext_media_an_upload_that_is_not_what_was_announced_is_refused() {
         (json!({ "filename": "a", "media_type": "image/png", "size_bytes": 30 << 20 }), "E1011"),
         (json!({ "filename": "a" }), "E1001"),
         (json!({ "filename": "a", "media_type": "image/png", "size_bytes": 0 }), "E1001"),
-        // A checksum that nobody can compute would never be compared.
+        // A checksum that cannot be computed would never be verified.
         (with_checksum("sha512", &"0".repeat(128)), "E1001"),
         (with_checksum("crc32", "not hex"), "E1001"),
     ] {
@@ -199,7 +199,7 @@ async fn ext_media_an_upload_that_is_not_what_was_announced_is_refused() {
     assert_eq!(status, 401, "{nobody}");
 }
 
-// SEC-010, C-42: the files of this machine are not those of its callers, whatever they are called.
+// SEC-010, C-42: callers cannot reach files of this machine, whatever their names are.
 #[tokio::test]
 async fn sec_010_a_file_of_this_machine_is_refused() {
     let world = world(&[]).await;
@@ -213,7 +213,7 @@ async fn sec_010_a_file_of_this_machine_is_refused() {
     assert!(world.eyes.0.lock().unwrap().is_empty());
 }
 
-// S-28: a body as large as its module takes.
+// S-28: a body as large as its module accepts.
 #[tokio::test]
 async fn s_28_a_module_with_pictures_takes_a_larger_body() {
     let world = world(&[]).await;
@@ -222,7 +222,7 @@ async fn s_28_a_module_with_pictures_takes_a_larger_body() {
     assert_eq!(status, 200, "{}", seen["error"]);
     let (status, refused) = world.post("/api/run/read", "", body.clone()).await;
     assert_eq!((status, &refused["error"]["code"]), (413, &json!("E1005")));
-    // Where the body names the module, it may be as large as the module that takes most; then the named one counts.
+    // If the body names the module, the largest limit of all modules applies first, then that of the named one.
     let in_body = |name: &str| json!({ "module": name, "input": body });
     let (status, seen) = world.post("/run", "", in_body("look")).await;
     assert_eq!(status, 200, "{}", seen["error"]);
@@ -232,7 +232,7 @@ async fn s_28_a_module_with_pictures_takes_a_larger_body() {
     assert_eq!((status, &refused["error"]["code"]), (413, &json!("E1005")));
 }
 
-// S-28: many large bodies are not held in memory at once; small ones are none of that business.
+// S-28: many large bodies are not held in memory at once; small ones are not counted.
 #[tokio::test]
 async fn s_28_large_bodies_share_a_memory_and_small_ones_need_none() {
     let mut config = roomy();
@@ -246,7 +246,7 @@ async fn s_28_large_bodies_share_a_memory_and_small_ones_need_none() {
     assert_eq!(status, 200, "{}", seen["error"]);
 }
 
-// CAP-002, CAP-003: the server says what it takes with its provider, which sees pictures and hears nothing.
+// CAP-002, CAP-003: the server declares the media of its provider, which accepts images but no audio.
 #[tokio::test]
 async fn cap_003_the_server_declares_its_media_and_describes_its_uploads() {
     let world = world(&[]).await;

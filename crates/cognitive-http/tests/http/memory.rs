@@ -1,4 +1,5 @@
-//! Requests that are small on the wire and large in memory, or large and never whole: what they may take, on every way in.
+//! Requests that are small on the wire and large in memory, or large and never complete: their memory limits on every
+//! transport.
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use crate::frames::Raw;
 use crate::streams::{hear, say, socket};
 use crate::support::{ANSWER, Script, Server, ask, client, endless, head, json_of, roomy, time_passes};
 
-/// A body of so many bytes, of small values.
+/// Returns a body of this many bytes, made of small values.
 fn values(piece: &str, bytes: usize) -> String {
     format!("{{\"text\": [{}0]}}", piece.repeat(bytes / piece.len()))
 }
@@ -24,7 +25,7 @@ async fn posted(server: &Server, path: &str, body: String) -> (u16, Value) {
     (response.status().as_u16(), json_of(response).await)
 }
 
-// H2, S-28: a body within its limit may still be a hundred times as large as values. None of them is built.
+// H2, S-28: a body within its limit may still be a hundred times as large when parsed. It is refused before that.
 #[tokio::test]
 async fn h2_a_body_of_too_many_values_is_refused_before_they_are_built() {
     let script = Script::free(&ANSWER);
@@ -45,7 +46,7 @@ async fn h2_a_body_of_too_many_values_is_refused_before_they_are_built() {
     assert_eq!(script.calls(), 0);
 }
 
-// H2: what people really send passes: numbers of three digits, records, and text up to the limit.
+// H2: realistic bodies pass: three-digit numbers, records, and text up to the limit.
 #[tokio::test]
 async fn h2_an_ordinary_body_of_the_largest_size_is_never_too_many_values() {
     let mut config = roomy();
@@ -60,7 +61,7 @@ async fn h2_an_ordinary_body_of_the_largest_size_is_never_too_many_values() {
     assert_eq!(posted(&server, "/api/run/words", text).await.0, 200);
 }
 
-// H2: what values take is counted beside what was sent.
+// H2: parsed values are counted in addition to the body.
 #[tokio::test]
 async fn h2_values_take_room_besides_their_text() {
     let mut config = roomy();
@@ -72,7 +73,7 @@ async fn h2_values_take_room_besides_their_text() {
     assert_eq!(posted(&server, "/api/run/words", text).await.0, 200);
 }
 
-// H2, S-29: who has used up the runs of this minute is told so before a large body is read.
+// H2, S-29: a rate-limited client is refused before a large body is read.
 #[tokio::test]
 async fn h2_the_rate_is_asked_before_a_large_body_is_read() {
     let mut config = roomy();
@@ -80,7 +81,7 @@ async fn h2_the_rate_is_asked_before_a_large_body_is_read() {
     let server = Server::start(&Script::free(&ANSWER), "both", config).await;
     let first = ask(&server, "application/json").send().await.unwrap();
     assert_eq!(first.status(), 200);
-    // Nothing of the body is ever sent.
+    // No byte of the body is ever sent.
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     stream.write_all(head(1 << 20, "").as_bytes()).await.unwrap();
     let mut answer = vec![0; 12];
@@ -92,7 +93,7 @@ async fn h2_the_rate_is_asked_before_a_large_body_is_read() {
     assert_eq!(hear(&mut socket).await["error"]["code"], "E4002");
 }
 
-// EXT-REC, S-29: coming back to a stream is no run, with whichever words, and takes none away.
+// EXT-REC, S-29: resuming a stream does not count as a run, with any recovery method.
 #[tokio::test]
 async fn h2_coming_back_does_not_count_as_a_run() {
     let mut config = roomy();
@@ -114,7 +115,7 @@ async fn h2_coming_back_does_not_count_as_a_run() {
     come_back().await;
 }
 
-// H2: what has arrived of a message counts, whether or not it is ever whole.
+// H2: the received part of a message counts, even if it never completes.
 #[tokio::test]
 async fn h2_an_unfinished_message_takes_room_from_everybody() {
     let mut config = roomy();
@@ -125,7 +126,7 @@ async fn h2_an_unfinished_message_takes_room_from_everybody() {
     for number in 0..30 {
         raw.send(u8::from(number == 0), &vec![b' '; 60_000]).await;
     }
-    // The answer to a ping says that everything before it was read.
+    // The pong shows that everything before the ping was read.
     raw.send(0x89, b"").await;
     let mut pong = [0; 2];
     raw.0.read_exact(&mut pong).await.unwrap();
@@ -136,7 +137,7 @@ async fn h2_an_unfinished_message_takes_room_from_everybody() {
     assert_eq!(posted(&server, "/api/run/words", large()).await.0, 200);
 }
 
-// H2: a frame that announces a lot and sends nothing takes nothing; one beyond the limit is told at once.
+// H2: a frame that announces many bytes and sends none reserves no memory; one above the limit is refused at once.
 #[tokio::test]
 async fn h2_a_message_above_the_limit_closes_with_1009_before_it_is_sent() {
     let server = Server::start(&Script::free(&ANSWER), "both", roomy()).await;
@@ -148,7 +149,7 @@ async fn h2_a_message_above_the_limit_closes_with_1009_before_it_is_sent() {
     assert_eq!(heard.get(2..4), Some(&1009_u16.to_be_bytes()[..]), "{heard:?}");
 }
 
-// H2: a message has as long as a body.
+// H2: a message has the same deadline as a body.
 #[tokio::test]
 async fn h2_a_message_that_does_not_arrive_is_not_waited_for() {
     let mut config = roomy();
@@ -172,7 +173,7 @@ async fn h2_a_message_that_does_not_arrive_is_not_waited_for() {
     assert_eq!(hear(&mut quiet).await, json!({ "type": "pong" }));
 }
 
-// S3: a socket that takes nothing goes with all that belongs to it, also if it still talks.
+// S3: a socket whose client reads nothing is closed with all its runs, even if the client still sends.
 #[tokio::test]
 async fn s03_a_socket_that_takes_nothing_is_closed_like_any_other_connection() {
     let script = endless();
@@ -187,13 +188,13 @@ async fn s03_a_socket_that_takes_nothing_is_closed_like_any_other_connection() {
     raw.send(0x81, run.to_string().as_bytes()).await;
     script.until_open(1).await;
     script.until_open(0).await;
-    // Whoever reads now finds the rest and then the end.
+    // A client that reads now gets the rest and then the end.
     let mut heard = Vec::new();
     let rest = raw.0.read_to_end(&mut heard);
     assert!(tokio::time::timeout(PATIENCE, rest).await.is_ok(), "the socket is still open");
 }
 
-// S2: when all streams together have used up their memory, the one that nobody reads is told so at its end.
+// S2: when all streams together exceed their memory limit, the one without a reader ends with an error.
 #[tokio::test]
 async fn s02_a_stream_that_nobody_reads_is_given_up_for_the_others() {
     let script = endless();
@@ -208,7 +209,7 @@ async fn s02_a_stream_that_nobody_reads_is_given_up_for_the_others() {
     let request = head(13, "accept: application/x-ndjson\r\nconnection: close\r\n") + r#"{"text": "a"}"#;
     lazy.write_all(request.as_bytes()).await.unwrap();
     script.until_open(1).await;
-    // The model has said nothing of an end: it is the server that calls the run off.
+    // The model has not finished: the server cancels the run.
     script.until_open(0).await;
     let mut heard = String::new();
     lazy.read_to_string(&mut heard).await.unwrap();
@@ -217,13 +218,13 @@ async fn s02_a_stream_that_nobody_reads_is_given_up_for_the_others() {
 }
 
 impl Server {
-    /// The status of a run that has nothing to do with the rest.
+    /// Returns the status of an unrelated request.
     async fn sound(&self) -> u16 {
         client().get(self.url("/ready")).send().await.unwrap().status().as_u16()
     }
 }
 
-// S-17: a socket that was told to go is told with a code.
+// S-17: a socket that the server closes gets a close code.
 #[tokio::test]
 async fn h2_a_message_too_large_for_its_module_closes_with_1009() {
     let server = Server::start(&Script::free(&ANSWER), "both", roomy()).await;

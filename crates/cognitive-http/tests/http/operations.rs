@@ -1,4 +1,4 @@
-//! Who may ask, how much, and from where.
+//! Authentication, rate limits and origins.
 
 use cognitive_http::ApiKey;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::support::{ANSWER, Script, Server, ask, client, json_of, roomy};
 
 const KEY: &str = "a-key-of-some-length";
 
-// S-19: without a key nothing but health answers, and the answer says how to send one.
+// S-19: without a key only the health check answers, and the refusal explains how to send one.
 #[tokio::test]
 async fn s_19_a_key_opens_the_server_and_nothing_else_does() {
     let mut config = roomy();
@@ -57,7 +57,7 @@ async fn s_19_a_page_from_elsewhere_is_refused_unless_listed() {
     assert!(tokio_tungstenite::connect_async(request).await.is_err(), "sockets are not exempt");
 }
 
-// S-29: a minute has its runs, and the answer says when to come back.
+// S-29: runs per minute are limited, and the response says when to retry.
 #[tokio::test]
 async fn s_29_too_many_runs_are_told_when_to_come_back() {
     let mut config = roomy();
@@ -74,7 +74,7 @@ async fn s_29_too_many_runs_are_told_when_to_come_back() {
     }
 }
 
-// Whoever sits at this machine is not held up by a limit that nobody set; what a proxy hands on is.
+// Local callers are not limited unless the operator configured it; proxied requests are.
 #[tokio::test]
 async fn s_29_callers_on_this_machine_are_limited_only_behind_a_proxy() {
     let mut config = roomy();
@@ -105,7 +105,7 @@ async fn s_29_callers_on_this_machine_are_limited_only_behind_a_proxy() {
     );
 }
 
-// A module that is not offered is not there: not to run, not in the list, not in the description.
+// A module that is not offered does not exist for callers: not for runs, not in the list, not in the description.
 #[tokio::test]
 async fn only_what_is_offered_can_be_seen_and_run() {
     let mut config = roomy();
@@ -124,7 +124,7 @@ async fn only_what_is_offered_can_be_seen_and_run() {
     assert!(paths["/api/run/summarizer"].is_object() && paths["/api/run/words"].is_null());
 }
 
-// What helps a caller over HTTP is a request, not a command of a program that it does not have.
+// Suggestions for HTTP callers name requests, not commands of a program that they do not have.
 #[tokio::test]
 async fn suggestions_over_http_speak_http() {
     let server = Server::start(&Script::free(&ANSWER), "both", roomy()).await;
@@ -153,12 +153,12 @@ async fn stream_023_one_client_has_only_so_many_streams() {
     assert_eq!(third.status(), 429);
     let third = json_of(third).await;
     assert_eq!(third["error"]["code"], "E4002");
-    // ERR-008: it is the server that has enough.
+    // ERR-008: the server is at its limit, not the provider.
     assert_eq!(third["meta"]["explain"], "Runtime refused or failed: too many streams at once", "{third}");
     script.allow(2 * ANSWER.len());
     assert!(first.text().await.unwrap().contains("event: final"));
     assert!(second.text().await.unwrap().contains("event: final"));
-    // Whoever has heard the last word has the place back.
+    // A client that has received the last chunk can start its next stream at once.
     assert_eq!(ask(&server, "text/event-stream").send().await.unwrap().status(), 200);
 }
 

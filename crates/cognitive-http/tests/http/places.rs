@@ -1,4 +1,4 @@
-//! Clients that come back with a place in a stream that is not theirs or never was, and runs that a stop finds at work.
+//! Clients that resume at a foreign or unknown position, and runs in flight when the server stops.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use serde_json::json;
 use crate::breaks::read_events;
 use crate::support::{ANSWER, Script, Server, ask, client, events, json_of, roomy};
 
-/// The name of a stream that has just begun.
+/// Returns the id of a stream that has just started.
 async fn session_of(response: &mut reqwest::Response) -> String {
     let begun = events(&read_events(response, 1).await);
     begun[0].data["session_id"].as_str().unwrap().to_owned()
 }
 
-// EXT-REC: whatever stands in the header, nothing is skipped, nobody waits for ever and the model is asked once.
+// EXT-REC: for any header value, no chunk is skipped, no client waits for ever, and the model is called once.
 #[tokio::test]
 async fn ext_rec_a_place_that_never_was_starts_the_stream_again() {
     let script = Script::free(&ANSWER);
@@ -57,7 +57,7 @@ async fn ext_rec_a_place_beyond_a_stream_that_goes_on_is_not_waited_for() {
     assert_eq!(script.calls(), 1);
 }
 
-// Somebody else's stream does not exist, and asking for it says nothing about it.
+// A stream of another client does not exist, and a request for it reveals nothing.
 #[tokio::test]
 async fn ext_rec_a_stream_belongs_to_the_key_that_opened_it() {
     let (anna, bert) = ("a-key-of-some-length", "b-key-of-some-length");
@@ -80,7 +80,7 @@ async fn ext_rec_a_stream_belongs_to_the_key_that_opened_it() {
     assert_eq!(stream(anna, &own[1].id).await[1..], own[2..]);
 }
 
-// STREAM-023: coming back is no way around the limit.
+// STREAM-023: resuming does not bypass the limit.
 #[tokio::test]
 async fn stream_023_one_stream_is_not_read_by_a_crowd() {
     let script = Script::with_leave(&ANSWER, 1);
@@ -96,7 +96,7 @@ async fn stream_023_one_stream_is_not_read_by_a_crowd() {
     }
 }
 
-// A stop gives sync runs their time as well, and whoever is still at work then hears it in an envelope.
+// Sync runs get the drain time too; a run that is still in flight after it ends with an envelope.
 #[tokio::test]
 async fn a_server_that_stops_answers_sync_runs_too() {
     for (drain, allowed, expected) in [(Duration::from_millis(20), 0, 503), (Duration::from_hours(1), 9, 200)]

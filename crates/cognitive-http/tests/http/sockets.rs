@@ -1,4 +1,4 @@
-//! Sockets that ask for too much, sleep, or are found at work by a stop.
+//! Sockets with too many requests, idle sockets, and sockets with runs in flight when the server stops.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -22,7 +22,7 @@ fn is_last(chunk: &Value) -> bool {
     chunk.get("final").is_some() || chunk.get("error").is_some()
 }
 
-// STREAM-004, STREAM-023: each of many runs on one socket ends exactly once, most of them refused.
+// STREAM-004, STREAM-023: each of many runs on one socket ends exactly once; most are refused.
 #[tokio::test]
 async fn many_runs_on_one_socket_each_end_once() {
     const MANY: u64 = 1_000;
@@ -67,7 +67,7 @@ async fn a_socket_that_never_reads_is_let_go() {
     script.until_open(0).await;
 }
 
-// A client that sleeps without answering pings does not keep its place for ever.
+// An idle client that answers no pings does not keep its connection for ever.
 #[tokio::test]
 async fn a_socket_without_a_sign_of_life_is_closed() {
     let mut config = roomy();
@@ -112,7 +112,7 @@ async fn a_socket_takes_a_place_among_the_connections() {
     assert!(nothing.is_empty(), "there is no place left");
 }
 
-// The id of a run goes out with every chunk, so it cannot be a megabyte.
+// The id of a run is repeated in every chunk, so its length is limited.
 #[tokio::test]
 async fn s_17_an_id_is_a_number_or_a_short_string() {
     let server = Server::start(&Script::free(&ANSWER), "both", roomy()).await;
@@ -145,7 +145,7 @@ async fn cap_013_a_socket_can_forbid_the_fallback() {
     assert_eq!(hear(&mut socket).await["error"]["code"], "E4010");
 }
 
-// S-05: a run has the trace of its message, else that of its socket, else one of its own.
+// S-05: a run has the trace of its message, or that of its socket, or a new one.
 #[tokio::test]
 async fn s_05_runs_on_a_socket_have_a_trace() {
     let server = Server::start(&Script::free(&ANSWER), "both", roomy()).await;
@@ -171,7 +171,7 @@ async fn s_05_runs_on_a_socket_have_a_trace() {
     assert_ne!(trace(&mut plain, &run(1)).await, trace(&mut plain, &run(2)).await);
 }
 
-// A stop: what runs may end, nothing new begins, and talking meanwhile breaks nothing.
+// During shutdown runs may end, new ones are refused, and incoming messages break nothing.
 #[tokio::test]
 async fn a_socket_that_talks_while_the_server_stops_hears_every_run_end() {
     let script = Script::with_leave(&ANSWER, 0);
@@ -215,12 +215,12 @@ async fn a_socket_that_talks_while_the_server_stops_hears_every_run_end() {
     (&mut server.task).await.unwrap();
 }
 
-/// Whether the server still takes connections.
+/// Returns whether the server still accepts connections.
 async fn takes_connections(server: &Server) -> bool {
     TcpStream::connect(server.address).await.is_ok()
 }
 
-// The process ends when `serve` returns, so everybody must have been told by then.
+// The process ends when `serve` returns, so every client must have been notified by then.
 #[test]
 fn a_server_that_stopped_has_told_its_sockets() {
     let [outside, inside] = [(); 2].map(|()| tokio::runtime::Runtime::new().unwrap());
@@ -250,7 +250,8 @@ fn a_server_that_stopped_has_told_its_sockets() {
     assert_eq!(hearing.recv().unwrap(), (json!("E2010"), true));
 }
 
-// ERR-008: who called a run off is told so. The provider did nothing wrong, and there is no stream to take up again.
+// ERR-008: the failure names the client's own cancel as the reason. The provider is not blamed, and the stream cannot
+// be resumed.
 #[tokio::test]
 async fn w15_a_cancel_of_the_client_is_explained_as_its_own() {
     let script = Script::with_leave(&ANSWER, 2);
@@ -273,7 +274,7 @@ async fn w15_a_cancel_of_the_client_is_explained_as_its_own() {
     assert!(last["error"].get("recovery").is_none(), "{last}");
 }
 
-// CAP-010: that an answer comes whole is said once.
+// CAP-010: the missing stream is reported once.
 #[tokio::test]
 async fn cap_010_a_socket_says_once_that_a_module_does_not_stream() {
     let server = Server::start(&Script::free(&ANSWER), "sync", roomy()).await;

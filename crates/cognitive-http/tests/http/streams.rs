@@ -1,4 +1,4 @@
-//! Streams over three transports: the same chunks on each, and never a stream without an end.
+//! Streams over three transports: the same chunks on each, and every stream ends.
 
 use cognitive_contract::stream::{assemble, check_log};
 use cognitive_schema::accepts;
@@ -85,7 +85,7 @@ async fn stream_018_three_transports_carry_the_same_chunks() {
     assert_eq!(timeless(over_socket(&server).await), by_events);
 }
 
-// STREAM-012, and the promise of one pipeline: the stream assembles to the sync answer.
+// STREAM-012: both forms use one pipeline, so the stream assembles to the sync answer.
 #[tokio::test]
 async fn stream_012_a_stream_assembles_to_the_sync_answer() {
     let server = Server::start(&Script::free(&ANSWER), "both", roomy()).await;
@@ -94,7 +94,7 @@ async fn stream_012_a_stream_assembles_to_the_sync_answer() {
     assert_eq!(timeless(vec![streamed]), timeless(vec![sync]));
 }
 
-// D-07, ENV-009: one answer has its tokens in `meta`, the last chunk beside it, on every transport.
+// D-07, ENV-009: a sync answer has its tokens in `meta`, a last chunk next to it, on every transport.
 #[tokio::test]
 async fn w06_tokens_are_in_meta_of_an_answer_and_beside_that_of_a_last_chunk() {
     let server = Server::start(&Script::free(&ANSWER), "both", roomy()).await;
@@ -111,7 +111,7 @@ async fn w06_tokens_are_in_meta_of_an_answer_and_beside_that_of_a_last_chunk() {
 async fn stream_019_events_have_names_and_numbered_ids() {
     let server = Server::start(&Script::free(&ANSWER), "both", roomy()).await;
     let body = ask(&server, "text/event-stream").send().await.unwrap().text().await.unwrap();
-    // An event without data would be one that clients cannot read.
+    // Clients cannot read an event without data.
     assert!(body.starts_with("retry: 3000\nevent: meta\nid: "), "S-16: {body:.200}");
     assert!(body.split_terminator("\n\n").all(|event| event.contains("\ndata: {")), "{body}");
     let events = events(&body);
@@ -129,7 +129,7 @@ async fn stream_019_events_have_names_and_numbered_ids() {
     assert_eq!(events.last().unwrap().name, "final");
 }
 
-// What `/openapi.json` says about chunks holds for every kind of them, and for nothing else.
+// The chunk schemas in `/openapi.json` accept every kind of chunk, and nothing else.
 #[tokio::test]
 async fn chunks_are_as_described() {
     let script = Script::free(&ANSWER);
@@ -158,7 +158,7 @@ async fn chunks_are_as_described() {
     stopped.stop();
     body.push_str(&response.text().await.unwrap());
     let broken: Vec<Value> = body.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    // EXT-REC: an error that may pass says how to go on.
+    // EXT-REC: an error that may be temporary says how to resume.
     let recovery = &broken.last().unwrap()["error"]["recovery"];
     assert_eq!((&recovery["last_seq"], &recovery["last_checkpoint"]["offset"]), (&json!(2), &json!(8)));
     chunks.extend(broken);
@@ -170,7 +170,7 @@ async fn chunks_are_as_described() {
     }
 }
 
-// STREAM-017: nothing was sent yet, so the answer is an ordinary one.
+// STREAM-017: nothing was sent yet, so the response is an ordinary one.
 #[tokio::test]
 async fn stream_017_a_failure_before_the_first_chunk_is_an_envelope() {
     let server = Server::start(&Script::free(&ANSWER), "both", roomy()).await;
@@ -181,7 +181,7 @@ async fn stream_017_a_failure_before_the_first_chunk_is_an_envelope() {
     assert_eq!(json_of(response).await["error"]["code"], "E1001");
 }
 
-// STREAM-016: what went out was provisional.
+// STREAM-016: chunks that were sent were provisional.
 #[tokio::test]
 async fn stream_016_an_invalid_answer_ends_in_an_error_chunk() {
     let pieces = [
@@ -229,7 +229,7 @@ async fn stream_006_silence_is_filled_with_heartbeats() {
     }
 }
 
-// Several runs on one socket, told apart by their ids; one of them cancelled.
+// Several runs on one socket, distinguished by their ids; one of them is cancelled.
 #[tokio::test]
 async fn api_006_a_socket_carries_several_runs_and_cancels_one() {
     let script = Script::with_leave(&ANSWER, 1);

@@ -1,4 +1,4 @@
-//! Who may use Studio: roles, logins, cookies, and what a stranger sees.
+//! Access to Studio: roles, logins, cookies, and the view of an unauthenticated client.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::support::{ANSWER, Script, SendJson as _, Server, client, json_of, roomy, shelf};
 
-/// A key for each role, and its name.
+/// Returns the key of a role; its client has the same name as the role.
 pub(crate) fn key_of(role: KeyRole) -> String {
     format!("the-key-of-{}-0123456789", role.word())
 }
@@ -27,7 +27,7 @@ async fn server() -> Server {
     Server::start(&Script::free(&ANSWER), "both", keyed()).await
 }
 
-/// Every operation that is described, and what it needs. One that is added has to be added here.
+/// Every described operation and the role that it requires. A new operation has to be added here.
 const NEEDS: &[(&str, &str, Need)] = &[
     ("post", "/api/run/{module}", Need::Of(KeyRole::Run)),
     ("post", "/v1/modules/{module}/execute", Need::Of(KeyRole::Run)),
@@ -86,7 +86,7 @@ fn send(server: &Server, method: &str, path: &str) -> RequestBuilder {
     }
 }
 
-/// Whether an answer says that a role is missing, and which.
+/// Returns the missing role that a response reports, if any.
 async fn missing_role(response: Response) -> Option<String> {
     let status = response.status();
     let answer: Value = serde_json::from_str(&response.text().await.unwrap()).unwrap_or_default();
@@ -95,7 +95,7 @@ async fn missing_role(response: Response) -> Option<String> {
     role
 }
 
-// Every operation has a role, and nobody gets past it with another one.
+// Every operation requires a role, and no other role grants access.
 #[tokio::test]
 async fn every_operation_needs_its_role_and_no_other() {
     let server = server().await;
@@ -134,7 +134,7 @@ async fn check(server: &Server, method: &str, path: &str, need: Need) {
     }
 }
 
-// Options of a run are for authors, whichever way the run is asked for.
+// Author options require the role on every transport.
 #[tokio::test]
 async fn a_model_or_a_draft_is_for_authors() {
     let server = server().await;
@@ -203,7 +203,7 @@ async fn a_login_gives_a_cookie_that_only_browsers_hold_and_a_logout_takes_it() 
     assert!(!all.contains(&key) && !all.contains(cookie.split_once('=').unwrap().1), "no secret is logged");
 }
 
-// Nobody chooses the secret of a login, and the login before it ends.
+// A client cannot choose the secret of a login, and the previous login ends.
 #[tokio::test]
 async fn a_login_gives_a_new_secret_and_ends_the_one_before() {
     let server = server().await;
@@ -220,7 +220,7 @@ async fn a_login_gives_a_new_secret_and_ends_the_one_before() {
     for (cookie, expected) in [(planted, 401), (first, 401), (second, 200)] {
         assert_eq!(status(cookie).await.unwrap().status(), expected);
     }
-    // A page of somebody else cannot log a browser in as somebody else.
+    // A foreign page cannot log in a browser under another identity.
     let forged = client().post(server.url("/v1/session")).header("origin", "https://evil.example");
     let forged = forged.json(&json!({ "key": key_of(KeyRole::Run) })).send().await.unwrap();
     assert!(forged.status() == 403 && !forged.headers().contains_key("set-cookie"));
@@ -251,7 +251,7 @@ async fn wrong_keys_are_counted_by_address() {
     assert_eq!(other.status(), 200, "who shows a key with every request guesses nothing");
 }
 
-// A page of somebody else cannot use the cookie, whatever it sends.
+// A foreign page cannot use the cookie, whatever it sends.
 #[tokio::test]
 async fn a_cookie_changes_something_only_for_our_own_page() {
     let server = server().await;
@@ -286,7 +286,7 @@ async fn a_cookie_changes_something_only_for_our_own_page() {
     assert_eq!(agent.status(), 401, "agents have keys");
 }
 
-// A page that is listed for CORS is not our own.
+// A page listed for CORS is not our own page.
 #[tokio::test]
 async fn a_listed_origin_has_no_use_of_the_cookie() {
     let mut config = keyed();
@@ -301,10 +301,10 @@ async fn a_listed_origin_has_no_use_of_the_cookie() {
     assert!(!response.headers().contains_key("access-control-allow-credentials"));
 }
 
-/// All files of the page, as they were built into the server.
+/// All Studio files, as they were built into the server.
 static FILES: &[(&str, &str, &[u8])] = include!("../../../../studio/dist/assets.rs");
 
-/// Their paths.
+/// Returns their paths.
 fn assets() -> Vec<String> {
     FILES.iter().map(|(name, ..)| format!("/{name}")).collect()
 }
@@ -350,7 +350,7 @@ async fn without_a_key_nothing_but_the_login_can_be_read() {
     assert_eq!(program["name"], "cogn", "a program is told what it always was");
 }
 
-/// What every page of Studio has.
+/// Asserts the security headers of every Studio page.
 fn strict(response: &Response) {
     let headers = response.headers();
     let policy = headers["content-security-policy"].to_str().unwrap();
@@ -388,7 +388,7 @@ async fn an_operator_may_want_no_page() {
     }
 }
 
-// Only this machine reaches a server without keys, so everybody there may do everything.
+// Only this machine reaches a server without keys, so all callers have every role.
 #[tokio::test]
 async fn a_server_without_keys_gives_every_role() {
     let server = Server::start(&Script::free(&ANSWER), "both", roomy()).await;

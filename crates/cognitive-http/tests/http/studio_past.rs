@@ -1,4 +1,4 @@
-//! Runs of the past and what waits for a person, as pages ask for them: who sees what, and what is refused.
+//! Past runs and reviews as Studio requests them: visibility and refusals.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::studio_access::{key_of, keyed};
 use crate::support::{ANSWER, Script, SendJson as _, Server, client, json_of, roomy};
 
-/// An archive that remembers what it was asked.
+/// An archive that records its queries.
 #[derive(Default)]
 struct Shelf {
     asked: Mutex<Vec<RunFilter>>,
@@ -193,7 +193,7 @@ async fn a_replay_counts_as_a_run() {
     assert_eq!(post(&server, KeyRole::Admin, "/v1/runs/mine/replay", json!({})).await.0, 429);
 }
 
-/// A desk with one entry.
+/// A review store with one entry.
 #[derive(Default)]
 struct Tray {
     decided: Mutex<Option<NewDecision>>,

@@ -1,4 +1,4 @@
-//! What authors do: other models, drafts, previews, files and changes of them. And what they cannot do.
+//! Operations of authors: other models, drafts, previews, files and changes to them. Also what authors may not do.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::studio_access::{key_of, keyed};
 use crate::support::{ANSWER, Script, SendJson as _, Server, client, json_of, roomy, shelf};
 
-/// A server whose only module can be edited, and its audit.
+/// A server with one editable module, and its audit log.
 struct Shop {
     server: Server,
     audit: Arc<MemoryAuditLog>,
@@ -27,7 +27,7 @@ struct Shop {
 impl Shop {
     async fn open(config: ServerConfig, set_up: impl FnOnce(&mut Host, &mut ServerConfig)) -> Self {
         let (folder, _) = shelf("both");
-        // A second one that is neither offered nor editable.
+        // A second module that is neither offered nor editable.
         let other = folder.path().join("extra/hidden");
         fs::create_dir_all(&other).unwrap();
         for file in ["module.yaml", "prompt.md", "schema.json"] {
@@ -125,7 +125,7 @@ async fn a_run_may_name_a_model_that_is_listed() {
     assert_eq!(models, ["script/stub", "script/stub", "script/stub"]);
 }
 
-// `local_only` of the operator holds for a model that somebody names, too.
+// The operator's `local_only` applies to a named model too.
 #[tokio::test]
 async fn a_module_that_stays_here_is_asked_nobody_elsewhere() {
     let away =
@@ -342,7 +342,7 @@ async fn a_change_that_cannot_be_recorded_is_not_made() {
     assert_eq!(shop.on_disk("prompt.md").as_deref(), Some("Find the words."));
 }
 
-// Text of modules and models is data: it comes as JSON, and nobody may guess another type.
+// Text of modules and models is data: it is sent as JSON, and browsers must not sniff another type.
 #[tokio::test]
 async fn hostile_text_stays_text() {
     let shop = Shop::new().await;
@@ -377,7 +377,7 @@ async fn drafts_and_previews_count_like_any_run() {
     assert_eq!(statuses, [200, 200, 429]);
 }
 
-// A module that stands behind another of its name can be asked for; one that may do more cannot.
+// A module that is shadowed by another of its name can be requested; one with more permissions cannot.
 #[tokio::test]
 async fn a_run_may_name_another_version() {
     let shop = Shop::new().await;
@@ -426,7 +426,7 @@ async fn a_run_may_name_another_version() {
     assert_eq!(shop.get("/v1/modules/hidden/versions").await.0, 404);
 }
 
-// Whoever may change a module can try what mends it before it is saved.
+// An author who may change a module can try a repair before saving it.
 #[tokio::test]
 async fn a_broken_module_runs_as_the_draft_that_mends_it() {
     let shop = Shop::new().await;

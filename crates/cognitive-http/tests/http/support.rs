@@ -1,4 +1,4 @@
-//! A server on loopback, a module and a model that says what it is told, when it is told.
+//! A server on loopback, a module, and a scripted model that writes its pieces on demand.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,14 +15,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot, watch};
 
-/// A model that writes its pieces one by one, each when it gets leave.
+/// A model that writes its pieces one by one, each when it gets a permit.
 pub(crate) struct Script {
     pieces: Vec<String>,
     leave: Semaphore,
-    /// After how many pieces each call waits for ever.
+    /// The number of pieces after which each call waits for ever.
     most: usize,
     pub(crate) calls: AtomicUsize,
-    /// How many calls are going on.
+    /// The number of calls in flight.
     pub(crate) open: watch::Sender<usize>,
 }
 
@@ -32,7 +32,7 @@ impl Script {
         Self::with_leave(pieces, Semaphore::MAX_PERMITS)
     }
 
-    /// A model that may write so many pieces and then waits.
+    /// A model that may write this many pieces and then waits.
     pub(crate) fn with_leave(pieces: &[&str], leave: usize) -> Arc<Self> {
         Arc::new(Self {
             pieces: pieces.iter().map(|piece| (*piece).to_owned()).collect(),
@@ -43,7 +43,7 @@ impl Script {
         })
     }
 
-    /// A model each of whose calls writes so many pieces and then waits for ever, whichever of them comes first.
+    /// A model whose every call writes this many pieces and then waits for ever, in any order of calls.
     pub(crate) fn stuck_after(pieces: &[&str], most: usize) -> Arc<Self> {
         let script = Self::with_leave(pieces, Semaphore::MAX_PERMITS);
         Arc::new(Self { most, ..Arc::into_inner(script).unwrap() })
@@ -57,7 +57,7 @@ impl Script {
         self.calls.load(Ordering::SeqCst)
     }
 
-    /// Waits until exactly so many calls are going on.
+    /// Waits until exactly this many calls are in flight.
     pub(crate) async fn until_open(&self, count: usize) {
         self.open.subscribe().wait_for(|open| *open == count).await.unwrap();
     }
@@ -101,7 +101,7 @@ impl Provider for Script {
     }
 }
 
-/// The pieces of a good answer. Six of them carry text of fields.
+/// The pieces of a valid answer. Six of them carry text of fields.
 pub(crate) const ANSWER: [&str; 9] = [
     r#"{"ok": true, "data": {"rationale": "It "#,
     "is sh",
@@ -146,13 +146,13 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// A server with one module, `words`, of this response mode.
+    /// Starts a server with one module, `words`, of this response mode.
     pub(crate) async fn start(script: &Arc<Script>, mode: &str, config: ServerConfig) -> Self {
         let (folder, shelf) = shelf(mode);
         Self::with_modules(folder, Arc::new(shelf), script, config).await
     }
 
-    /// A server with modules from elsewhere.
+    /// Starts a server with the given modules.
     pub(crate) async fn with_modules(
         folder: tempfile::TempDir,
         modules: Arc<dyn ModuleSource>,
@@ -163,7 +163,7 @@ impl Server {
         Self::with_host(folder, Host::new(modules, provider), config).await
     }
 
-    /// A server with everything from elsewhere.
+    /// Starts a server with the given host.
     pub(crate) async fn with_host(folder: tempfile::TempDir, host: Host, config: ServerConfig) -> Self {
         let app = App::new(host, config);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -179,12 +179,12 @@ impl Server {
         format!("{}{path}", self.base)
     }
 
-    /// Sends bytes as they are and reads until the server closes the connection.
+    /// Sends bytes unchanged and reads until the server closes the connection.
     pub(crate) async fn raw(&self, request: &[u8]) -> String {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         stream.write_all(request).await.unwrap();
         let mut answer = Vec::new();
-        // A reset after the answer is as good an end as any.
+        // A reset after the answer is a valid end too.
         let _ = stream.read_to_end(&mut answer).await;
         String::from_utf8(answer).unwrap()
     }
@@ -201,14 +201,14 @@ impl Server {
     }
 }
 
-/// A run of `words` as bytes, with a body of so many announced.
+/// Returns the head of a run of `words` with this announced body length.
 pub(crate) fn head(length: usize, more: &str) -> String {
     format!(
         "POST /api/run/words HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n{more}content-length: {length}\r\n\r\n"
     )
 }
 
-/// An answer that goes on and on, longer than what the system buffers for a connection, and never ends.
+/// An endless answer, longer than what the system buffers for a connection.
 pub(crate) fn endless() -> Arc<Script> {
     let begin = r#"{"ok": true, "data": {"rationale": ""#.to_owned();
     let mut pieces = vec![begin];
@@ -234,12 +234,12 @@ pub(crate) fn roomy() -> ServerConfig {
 }
 
 pub(crate) fn client() -> reqwest::Client {
-    // The client is told which cryptography to use even when no test uses any.
+    // The client needs a cryptography provider even if a test uses none.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder().no_proxy().build().unwrap()
 }
 
-/// Bodies of JSON, for a client that was built without them.
+/// JSON bodies, for a client that was built without them.
 pub(crate) trait SendJson {
     fn json(self, body: &Value) -> Self;
 }
@@ -271,7 +271,7 @@ pub(crate) struct Event {
     pub(crate) data: Value,
 }
 
-/// The events of a body, comments left out.
+/// Returns the events of a body, without comments.
 pub(crate) fn events(body: &str) -> Vec<Event> {
     let line = |block: &str, name: &str| {
         block.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned).unwrap_or_default()
@@ -286,7 +286,7 @@ pub(crate) fn events(body: &str) -> Vec<Event> {
         .collect()
 }
 
-/// Chunks with what differs from run to run taken out.
+/// Removes the members that differ between runs from chunks.
 pub(crate) fn timeless(chunks: Vec<Value>) -> Vec<Value> {
     chunks
         .into_iter()

@@ -1,4 +1,5 @@
-//! Traces for a collector on loopback: what it is sent, what it is never sent, and that nobody misses one that is away.
+//! Traces for a collector on loopback: what is exported, what is never exported, and that an unreachable collector
+//! has no effect.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,7 +19,7 @@ use crate::support::{ANSWER, Script, Server, ask, client, roomy};
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const CALLER: &str = "00f067aa0ba902b7";
 
-/// A collector that takes one batch and gives it back.
+/// A collector that receives one batch and returns it.
 async fn collector() -> (String, JoinHandle<(String, Value)>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -95,8 +96,8 @@ fn attribute(span: &Value, name: &str) -> Value {
     value.get("stringValue").or_else(|| value.get("intValue")).cloned().unwrap_or_default()
 }
 
-// S-05: the server's span belongs to the caller's trace, the run's to the server's, the model's to the run's, by the
-// published names.
+// S-05: the server's span is a child of the caller's, the run's of the server's, and the model's of the run's, with
+// the published names.
 #[tokio::test]
 async fn s_05_a_collector_gets_a_span_for_the_answer_one_for_the_run_and_one_for_the_model() {
     let (address, batch) = collector().await;
@@ -146,7 +147,7 @@ async fn s_05_a_collector_gets_a_span_for_the_answer_one_for_the_run_and_one_for
     }
 }
 
-// A run whose client goes away is drawn below a request that is drawn too.
+// A run whose client disconnects is recorded below its request, which is recorded too.
 #[tokio::test]
 async fn a_client_that_goes_before_its_answer_leaves_a_whole_tree() {
     let (address, batch) = collector().await;
@@ -191,7 +192,7 @@ async fn a_run_that_fails_says_how_and_a_caller_that_draws_nothing_gets_nothing(
     assert!(!batch.to_string().to_lowercase().contains("secret"), "{batch}");
 }
 
-// S-05: what is above a run on a socket is what its trace knows: the work of its caller, or the socket.
+// S-05: the parent of a run on a socket is in the trace of the run: the caller's span, or the socket's.
 #[tokio::test]
 async fn s_05_a_run_on_a_socket_has_its_place_in_its_own_trace() {
     let (address, batch) = collector().await;
@@ -222,7 +223,7 @@ async fn s_05_a_run_on_a_socket_has_its_place_in_its_own_trace() {
     assert_eq!(find("chat stub", of_run)["parentSpanId"], find("run words", of_run)["spanId"]);
 }
 
-// A collector that is away costs its spans, and nothing else.
+// An unreachable collector loses its spans and affects nothing else.
 #[tokio::test]
 async fn a_collector_that_is_away_is_not_missed() {
     let silent = SilentAddress::take();

@@ -1,4 +1,4 @@
-//! Requests that can be read in two ways, pages of other origins, and what a browser may open without a key.
+//! Ambiguous requests, pages of other origins, and pages that a browser may open without a key.
 
 use cognitive_contract::media::UploadStore;
 use cognitive_http::ApiKey;
@@ -9,7 +9,7 @@ async fn server() -> Server {
     Server::start(&Script::free(&ANSWER), "both", roomy()).await
 }
 
-// The documents say 431 above 64 KiB of headers, however they arrive.
+// The documentation says 431 above 64 KiB of headers, however they arrive.
 #[tokio::test]
 async fn l_headers_above_64_kib_are_refused_however_they_arrive() {
     let server = server().await;
@@ -43,7 +43,7 @@ async fn l_a_host_is_said_once_and_is_nothing_but_a_host() {
     }
 }
 
-// RFC 9112, 6.1: a coding that is not understood is 501. Chunks are undone here, nothing else is.
+// RFC 9112, 6.1: an unknown transfer coding is 501. Only `chunked` is supported.
 #[tokio::test]
 async fn l_a_body_in_another_coding_is_not_taken_for_plain() {
     let server = server().await;
@@ -60,7 +60,7 @@ async fn l_a_body_in_another_coding_is_not_taken_for_plain() {
     }
 }
 
-// S11: no page of another origin learns from what loads that a server runs here.
+// S11: a page of another origin cannot detect the server by loading its resources.
 #[tokio::test]
 async fn s11_no_answer_can_be_embedded_by_another_origin() {
     let server = server().await;
@@ -72,7 +72,8 @@ async fn s11_no_answer_can_be_embedded_by_another_origin() {
     assert_eq!(run.headers()["cross-origin-resource-policy"], "same-origin");
 }
 
-// S11: the first page opens in a browser, which cannot send a key, and says nothing of what is here without one; no other does.
+// S11: browsers cannot send a key with a navigation, so the first page opens without one and reveals nothing. No
+// other page opens without a key.
 #[tokio::test]
 async fn s11_the_first_page_opens_without_a_key_and_asks_for_it() {
     let mut config = roomy();
@@ -88,7 +89,7 @@ async fn s11_the_first_page_opens_without_a_key_and_asks_for_it() {
     }
 }
 
-// A browser at the first address sees a page whose links hold below any path; a program sees where to go on.
+// A browser gets a page whose links work below any path; a program gets links to the endpoints.
 #[tokio::test]
 async fn the_first_page_is_for_people_and_for_programs() {
     let mut config = roomy();
@@ -109,7 +110,7 @@ async fn the_first_page_is_for_people_and_for_programs() {
     }
 }
 
-// Everybody on this machine is one client, whichever of its own addresses they come from.
+// All callers on this machine are one client, with whichever loopback address.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn l_addresses_of_this_machine_are_one_client() {
@@ -129,7 +130,7 @@ async fn l_addresses_of_this_machine_are_one_client() {
     }
 }
 
-// RFC 9110, 14.4: a part is not taken for the whole.
+// RFC 9110, 14.4: a partial upload is refused instead of being stored as the whole.
 #[tokio::test]
 async fn s13_a_part_of_an_upload_is_not_taken_for_the_whole() {
     use cognitive_contract::media::{MediaType, NewUpload};

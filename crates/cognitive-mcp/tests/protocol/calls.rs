@@ -1,11 +1,11 @@
-//! What a call gives: one envelope, twice, whatever happens.
+//! The result of a call: one envelope in two forms, for every outcome.
 
 use cognitive_mcp::ToolSurface;
 use serde_json::{Value, json};
 
 use super::harness::Bench;
 
-/// The envelope of a result, after a look at its two forms.
+/// Returns the envelope of a result, after comparing its two forms.
 fn envelope(result: &Value) -> Value {
     let text = result["content"][0]["text"].as_str().unwrap();
     assert_eq!(serde_json::from_str::<Value>(text).unwrap(), result["structuredContent"]);
@@ -50,7 +50,7 @@ async fn what_is_wrong_with_a_call_is_an_error_of_the_tool_that_a_model_can_read
     assert_eq!(client.ask("tools/call", json!({ "name": "nothing" })).await["error"]["code"], -32602);
 }
 
-/// The clock only moves while everybody waits, and nobody waits for it.
+/// The paused clock advances only while all tasks are idle, and nothing here waits for time.
 #[tokio::test(start_paused = true)]
 async fn a_client_hears_at_once_what_its_call_is_at() {
     let bench = Bench::new(&["alpha"], ToolSurface::All);
@@ -71,7 +71,7 @@ async fn a_long_call_tells_that_it_is_alive_where_a_token_was_given() {
     let params = json!({ "name": "alpha", "arguments": { "text": "hi" }, "_meta": { "progressToken": "p" } });
     let id = client.send("tools/call", params).await;
     let mut last = -1.0;
-    // The clock only moves while everybody waits: the beginning, the stage of the call, then the heartbeat.
+    // The paused clock advances only while all tasks are idle: the start, the stage of the call, then the heartbeat.
     for _ in 0..4 {
         let told = client.hear("notifications/progress").await;
         assert_eq!(told["params"]["progressToken"], "p");
@@ -83,7 +83,7 @@ async fn a_long_call_tells_that_it_is_alive_where_a_token_was_given() {
     assert_eq!(envelope(&client.answer_to(id).await["result"])["ok"], true);
 }
 
-/// The clock stands still, because the library gives answers five seconds to leave after a stream was closed.
+/// The clock is paused, because the library gives answers five seconds after a stream was closed.
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_call_leaves_the_model_and_a_closed_stream_does_too() {
     let bench = Bench::new(&["alpha"], ToolSurface::All);

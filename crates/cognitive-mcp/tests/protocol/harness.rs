@@ -1,4 +1,4 @@
-//! A client that writes lines and reads lines, and a door to modules from memory.
+//! A client that writes and reads lines, and a door to modules in memory.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,7 +27,7 @@ pub const REPLY: &str = r#"{"ok": true, "meta": {"confidence": 0.9, "risk": "low
 #[derive(Debug, Default)]
 pub struct Shelf {
     modules: Mutex<BTreeMap<String, (u64, Arc<Module>)>>,
-    /// How often all folders were looked at, and how often a module was read.
+    /// The number of scans of all folders, and of module reads.
     pub looks: AtomicUsize,
     pub reads: AtomicUsize,
 }
@@ -45,7 +45,7 @@ impl Shelf {
         });
         let module = load(&module_folder(&known, &schema, "Judge the text.")).unwrap();
         let mut all = self.modules.lock().unwrap();
-        // Another one each time, also for a module that is there already.
+        // A new stamp each time, also for an existing module.
         let mark = all.values().map(|(mark, _)| *mark).max().unwrap_or(0) + 1;
         all.insert(name.to_owned(), (mark, Arc::new(module)));
     }
@@ -68,7 +68,7 @@ impl ModuleSource for Shelf {
     }
 }
 
-/// A model that answers when it is let, and tells when it is asked and when it is left.
+/// A model that answers when allowed, and reports when it is called and when its call is dropped.
 #[derive(Debug)]
 pub struct Gate {
     pub open: watch::Sender<bool>,
@@ -139,7 +139,7 @@ impl McpDoor for TestDoor {
     }
 }
 
-/// Everything that a test has in hand.
+/// The fixtures of a test.
 pub struct Bench {
     pub shelf: Arc<Shelf>,
     pub gate: Arc<Gate>,
@@ -147,12 +147,12 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// A server with these modules.
+    /// Starts a server with these modules.
     pub fn new(names: &[&str], surface: ToolSurface) -> Self {
         Self::with_tasks_after(names, surface, Duration::ZERO)
     }
 
-    /// The same, with runs that become tasks only after this time.
+    /// Starts a server whose runs become tasks only after this time.
     pub fn with_tasks_after(names: &[&str], surface: ToolSurface, wait: Duration) -> Self {
         let (shelf, gate) = (Arc::new(Shelf::default()), Arc::new(Gate::default()));
         for name in names {
@@ -165,7 +165,7 @@ impl Bench {
         Self { shelf, gate, server }
     }
 
-    /// A client of the older revision, after its handshake.
+    /// Connects a client of the older revision and completes its handshake.
     pub async fn session(&self) -> Client {
         let mut client = self.connect();
         let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
@@ -175,7 +175,7 @@ impl Bench {
         client
     }
 
-    /// A client of the newest revision, which has no handshake.
+    /// Connects a client of the newest revision, which has no handshake.
     pub fn stateless(&self, capabilities: Value) -> Client {
         let mut client = self.connect();
         client.meta = Some(json!({
@@ -204,7 +204,7 @@ pub struct Client {
     write: WriteHalf<DuplexStream>,
     next: u64,
     meta: Option<Value>,
-    /// Notifications that came before an answer.
+    /// Notifications that arrived before a response.
     pub heard: VecDeque<Value>,
 }
 
@@ -213,13 +213,13 @@ impl Client {
         self.write.write_all(format!("{message}\n").as_bytes()).await.unwrap();
     }
 
-    /// The next message.
+    /// Reads the next message.
     pub async fn read(&mut self) -> Value {
         let line = self.read.next_line().await.unwrap().expect("the server closed the stream");
         serde_json::from_str(&line).expect("stdout has nothing but the protocol")
     }
 
-    /// Sends a request and gives its number.
+    /// Sends a request and returns its id.
     pub async fn send(&mut self, method: &str, mut params: Value) -> u64 {
         self.next += 1;
         if let Some(meta) = &self.meta {
@@ -230,7 +230,7 @@ impl Client {
         self.next
     }
 
-    /// The answer to a request; what else is heard meanwhile is kept.
+    /// Returns the response to a request; notifications before it are queued.
     pub async fn answer_to(&mut self, id: u64) -> Value {
         loop {
             let message = self.read().await;
@@ -246,7 +246,7 @@ impl Client {
         self.answer_to(id).await
     }
 
-    /// Calls a tool and gives its result.
+    /// Calls a tool and returns its result.
     pub async fn call(&mut self, tool: &str, arguments: Value) -> Value {
         self.ask("tools/call", json!({ "name": tool, "arguments": arguments })).await["result"].clone()
     }

@@ -1,4 +1,4 @@
-//! What clients see before they call anything.
+//! What clients see before they call a tool.
 
 use cognitive_mcp::ToolSurface;
 use serde_json::{Value, json};
@@ -113,7 +113,7 @@ async fn a_module_that_is_added_is_told_to_clients_of_both_revisions() {
     assert_eq!(names(&session.ask("tools/list", json!({})).await), ["alpha", "beta"]);
 }
 
-/// The clock stands still, so nobody looks by himself before it is said that there is something to see.
+/// The clock is paused, so no periodic scan happens before the change is reported.
 #[tokio::test(start_paused = true)]
 async fn who_says_that_a_module_has_changed_has_clients_told_at_once() {
     let bench = Bench::new(&["alpha"], ToolSurface::All);
@@ -121,7 +121,7 @@ async fn who_says_that_a_module_has_changed_has_clients_told_at_once() {
     session.ask("tools/list", json!({})).await;
     let began = tokio::time::Instant::now();
     bench.shelf.put("beta", json!({}));
-    // Who is never idle lets no time pass.
+    // A task that is never idle keeps the paused clock from advancing.
     let saying = async {
         loop {
             bench.server.look_again();
@@ -135,7 +135,7 @@ async fn who_says_that_a_module_has_changed_has_clients_told_at_once() {
     assert_eq!(began.elapsed(), std::time::Duration::ZERO);
 }
 
-/// The clock stands still, so all of it happens in the moment that one look is good for.
+/// The clock is paused, so all requests fall within the validity of one scan.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_asks_again_and_again_costs_one_look() {
     let bench = Bench::new(&["alpha", "beta", "gamma"], ToolSurface::Search);

@@ -1,4 +1,4 @@
-//! The protocol as clients see it: lines of JSON over a pipe, in both revisions, against modules from memory.
+//! The protocol as clients see it: JSON lines over a pipe, in both revisions, with modules in memory.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! Runs that take long become tasks for clients that know tasks, and for no others.
+//! Long runs become tasks for clients that support tasks, and for no others.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ async fn start(bench: &Bench, client: &mut Client) -> String {
     made["taskId"].as_str().unwrap().to_owned()
 }
 
-/// Asks until the task is in this state. Each question is a turn of the server, so this ends as soon as it is.
+/// Polls until the task is in this state. Each poll lets the server make progress, so this returns as soon as it is.
 async fn until(client: &mut Client, task: &str, state: &str) -> Value {
     loop {
         let found = client.ask("tasks/get", json!({ "taskId": task })).await;
@@ -62,7 +62,7 @@ async fn a_client_that_does_not_know_tasks_waits_for_its_answer() {
     assert_eq!(client.answer_to(id).await["result"]["structuredContent"]["ok"], true);
 }
 
-/// It is the client that knows tasks whose run goes on by itself, so it is this client whose run could be forgotten.
+/// Runs of clients that support tasks are spawned, so only their runs could be left behind.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_knows_tasks_and_hangs_up_leaves_the_model() {
     let bench = Bench::with_tasks_after(&["alpha"], ToolSurface::All, Duration::from_hours(1));
