@@ -1,5 +1,5 @@
-//! Puts the weights of the embedded model into the program when `COGN_EMBED_WEIGHTS` names their file. Refuses a file
-//! that is no model; which one it is, `cogn model verify` says. Without the variable it does nothing.
+//! Embeds the weights of the model into the program when `COGN_EMBED_WEIGHTS` names their file. Refuses a file that is
+//! not a model; `cogn model verify` identifies it. Without the variable it does nothing.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -33,7 +33,7 @@ fn main() -> Result<(), String> {
     Ok(())
 }
 
-/// Made here, so that no start of the program has to.
+/// Hashes the file at build time, so that no program start has to.
 fn hash(path: &Path) -> io::Result<String> {
     let mut file = File::open(path)?;
     let (mut hash, mut buffer) = (Sha256::new(), vec![0; 1 << 20]);
@@ -45,7 +45,7 @@ fn hash(path: &Path) -> io::Result<String> {
     }
     let mut text = String::new();
     for byte in hash.finalize() {
-        // A text takes everything.
+        // Writing to a `String` cannot fail.
         let _never_fails = write!(text, "{byte:02x}");
     }
     Ok(text)

@@ -1,6 +1,6 @@
-//! The embedded model behind `cogn serve`: what sixteen clients at once get together, against one client alone on the same
-//! server. Every answer is valid and is the one that its question gets alone; ends with 1 if not. `COGN_MODEL` names the
-//! weights; without it, those in the cache.
+//! Throughput of the embedded model behind `cogn serve`: sixteen concurrent clients against one client on the same
+//! server. Every answer must be valid and equal to the answer of a single client; otherwise the exit code is 1.
+//! `COGN_MODEL` names the weights; the default is the cache.
 
 #![expect(
     clippy::unwrap_used,
@@ -22,11 +22,11 @@ mod served;
 use served::EmbeddedServer;
 
 const CLIENTS: usize = 16;
-/// How many questions each of them asks, one after the other.
+/// The number of questions per client, one after the other.
 const ROUNDS: usize = 2;
-/// The longest answer, in tokens.
+/// The maximum length of an answer, in tokens.
 const LIMIT: usize = 96;
-/// What is asked about, one for each client.
+/// The topics, one for each client.
 const EVENTS: [&str; CLIENTS] = [
     "The delivery came two weeks late",
     "I was charged twice this month",
@@ -90,7 +90,7 @@ fn answer(server: &EmbeddedServer, number: usize) -> Answer {
     Answer(envelope["data"].clone(), envelope["meta"]["confidence"].clone(), tokens)
 }
 
-/// The answers to all questions, each asked in every round, by another client each time.
+/// Returns the answers to all questions. In every round another client asks each of them.
 fn together(server: &EmbeddedServer, clients: usize) -> Vec<Answer> {
     std::thread::scope(|scope| {
         let ask = |client: usize| {
@@ -111,7 +111,7 @@ fn together(server: &EmbeddedServer, clients: usize) -> Vec<Answer> {
     })
 }
 
-/// A module whose answers have to be written, word by word.
+/// Writes a module whose answers have to be generated word by word.
 fn write_module(folder: &Path) {
     let module = folder.join("cognitive/modules/remark");
     fs::create_dir_all(&module).unwrap();

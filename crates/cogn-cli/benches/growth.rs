@@ -1,6 +1,6 @@
-//! What replies and schemas cost as they grow: the real program as a process, its processor time and its peak of memory.
-//! Prints a line for each size and the slope over the last decade (1 is linear, 2 is quadratic), says PASS or FAIL, and
-//! ends with 1 if anything failed. Linux only: the system says there what a process has cost.
+//! The cost of replies and schemas as they grow: CPU time and peak memory of the real program as a process. Prints a
+//! line for each size and the slope over the last decade (1 is linear, 2 is quadratic), then PASS or FAIL. Exits with 1
+//! on failure. Linux only, because it reads `/proc`.
 
 #![expect(
     clippy::unwrap_used,
@@ -20,19 +20,19 @@ use std::time::Duration;
 
 use material::{Written, branches, items, reply, required};
 
-/// The steepest that may be, over the last decade.
+/// The maximum slope over the last decade.
 const MAX_SLOPE: f64 = 1.2;
-/// The most memory for each further byte of a broken reply, up to 10 MB.
+/// The maximum memory per additional byte of a broken reply, up to 10 MB.
 const MAX_PER_BYTE: f64 = 30.0;
-/// Every command is repeated, and its fastest run counts: what the system adds for fresh memory differs by a factor of
-/// ten between two runs of the same command. Short ones are repeated until so much processor time is used.
+/// Every command is repeated, and its fastest run counts: the cost of fresh memory varies tenfold between two runs.
+/// Short commands are repeated until this much CPU time is used.
 const ENOUGH: f64 = 0.5;
 const MIN_REPEATS: u32 = 3;
 const MAX_REPEATS: u32 = 20;
-/// Ticks of the system in a second; the same on every Linux.
+/// Clock ticks per second; the same on every Linux.
 const TICKS: f64 = 100.0;
 
-/// What one command costs.
+/// The cost of one command.
 #[derive(Clone, Copy)]
 struct Cost {
     size: usize,
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
     ExitCode::from(u8::from(failed > 0))
 }
 
-/// Saved replies of one kind.
+/// Measures saved replies of one kind.
 fn replies(home: &Path, written: Written) -> bool {
     let module = items(home);
     let file = home.join("reply").to_string_lossy().into_owned();
@@ -71,7 +71,7 @@ fn replies(home: &Path, written: Written) -> bool {
             cost(home, size, &["run", &module, "--input", "{}", "--provider", "replay", "--reply", &file])
         })
         .collect();
-    // What the program takes before it reads a reply is no cost of the reply.
+    // Memory that the program uses before it reads a reply is not part of the cost.
     let (first, last) = (costs.first().unwrap(), costs.last().unwrap());
     let per_byte = (last.peak - first.peak) as f64 / (last.size - first.size) as f64;
     let is_slim = per_byte <= MAX_PER_BYTE;
@@ -79,7 +79,7 @@ fn replies(home: &Path, written: Written) -> bool {
     report(&format!("run, reply {written:?}"), &costs, &note, is_slim)
 }
 
-/// Schemas of one kind: what every command does with them. How many failed.
+/// Measures every command on schemas of one kind and returns the number of failures.
 fn schemas(home: &Path, kind: &str, sizes: &[usize], module: &dyn Fn(usize) -> String) -> u32 {
     let file = home.join("reply").to_string_lossy().into_owned();
     fs::write(&file, reply(Written::Clean, 1_000)).unwrap();
@@ -102,7 +102,7 @@ fn schemas(home: &Path, kind: &str, sizes: &[usize], module: &dyn Fn(usize) -> S
     failed
 }
 
-/// Prints a curve; whether it is as it should be.
+/// Prints a curve and returns whether it passes.
 fn report(name: &str, costs: &[Cost], note: &str, holds: bool) -> bool {
     println!("{name}");
     for Cost { size, seconds, peak } in costs {
@@ -119,9 +119,9 @@ fn report(name: &str, costs: &[Cost], note: &str, holds: bool) -> bool {
     passes
 }
 
-/// Runs a command, often enough to tell how long it takes.
+/// Runs a command often enough to measure its time.
 fn cost(home: &Path, size: usize, args: &[&str]) -> Cost {
-    // A command that takes less than a tick takes something, so ticks are shared out among repeats.
+    // A command may take less than a tick, so the ticks are divided by the number of repeats.
     let (mut total, mut fastest, mut peak, mut repeats) = (0.0, f64::INFINITY, 0, 0);
     while repeats < MIN_REPEATS || (total < ENOUGH && repeats < MAX_REPEATS) {
         let before = time_of_children();
@@ -136,7 +136,7 @@ fn cost(home: &Path, size: usize, args: &[&str]) -> Cost {
     Cost { size, seconds, peak }
 }
 
-/// Runs a command to its end; the most memory that it had, as far as that was seen a millisecond before.
+/// Runs a command to its end and returns its peak memory, sampled every millisecond.
 fn run(home: &Path, args: &[&str]) -> usize {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cogn"));
     command.args(args).current_dir(home).env_clear().env("HOME", home).env("COGN_OFFLINE", "1");
@@ -153,7 +153,7 @@ fn run(home: &Path, args: &[&str]) -> usize {
     peak
 }
 
-/// The processor time of all processes that were started and have ended, in seconds.
+/// Returns the CPU time of all finished child processes, in seconds.
 fn time_of_children() -> f64 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap();
     let (_, fields) = stat.rsplit_once(')').unwrap();

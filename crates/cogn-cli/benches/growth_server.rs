@@ -1,6 +1,6 @@
-//! What a server costs as its modules grow from 10 to 10,000: the list, the description, the health and one run; and a
-//! burst of 3,000 connections. Prints size, processor time, memory and the slope from each size to the next; ends with 1 if
-//! a slope is above its bound or a connection waited.
+//! The cost of a server as its modules grow from 10 to 10,000 (list, description, health check and one run), and a
+//! burst of 3,000 connections. Prints size, CPU time, memory and the slope between sizes. Exits with 1 if a slope
+//! exceeds its bound or a connection had to wait.
 
 #![expect(
     clippy::unwrap_used,
@@ -22,9 +22,9 @@ use std::time::{Duration, Instant};
 use process::{Served, project, service};
 
 const SIZES: [usize; 4] = [10, 100, 1_000, 10_000];
-/// Cost may grow like this power of the size, and no faster.
+/// The maximum exponent of the growth of cost.
 const STEEPEST: f64 = 1.2;
-/// What is too short to be measured in hundredths of a second.
+/// Times below this are noise: the clock has hundredths of a second.
 const NOISE: f64 = 0.05;
 const BURST: usize = 3_000;
 const MAX_CONNECT: Duration = Duration::from_millis(200);
@@ -56,7 +56,7 @@ fn main() -> ExitCode {
     if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// What a server with so many modules of its own takes, in seconds: each figure on a line.
+/// Returns the cost of a server with this number of user modules, in seconds: one figure per line.
 fn measured(size: usize, base: &str) -> Vec<f64> {
     let dir = project();
     let modules = dir.path().join("project/cognitive/modules");
@@ -90,7 +90,7 @@ fn measured(size: usize, base: &str) -> Vec<f64> {
         assert_eq!(status, 200, "{path}: {body:.300}");
         body.len()
     };
-    // Long enough for a look at the folders to be out of date, whatever it took.
+    // Longer than the cache lifetime of the folder listing.
     let later = || std::thread::sleep(Duration::from_secs(4));
     figure("the first list", &|| get("/api/modules"));
     figure("the first description", &|| get("/openapi.json"));
@@ -107,14 +107,14 @@ fn measured(size: usize, base: &str) -> Vec<f64> {
     });
     costs.push(server.memory("VmHWM") as f64 / 1e9);
     println!("  {:2}. at most {} MB", costs.len(), server.memory("VmHWM") >> 20);
-    // The health is for those who ask often: however many modules, it takes no time worth speaking of.
+    // Health checks are frequent, so their cost must not depend on the number of modules.
     let started = Instant::now();
     get("/health");
     assert!(started.elapsed() < Duration::from_millis(100), "{:?}", started.elapsed());
     costs
 }
 
-/// Many connections at once: how long the slowest took to be taken in.
+/// Opens many connections at once and checks how long the slowest one took.
 fn burst(base: &str, many: usize) -> bool {
     let server = Served::start(project(), "", &["--rate", "0", "--base-url", base]);
     server.ask("GET", "/ready", b"");

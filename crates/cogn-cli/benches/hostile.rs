@@ -1,8 +1,8 @@
-//! A server under a limit of memory, with one client that means harm and one that does not: 200 hostile requests, then 200
-//! readers that stop in the middle of long streams. The process lives, the other client is served, and the memory comes
-//! back. Prints what it found; ends with 1 if a bound is broken.
+//! A server under a memory limit, with one hostile client and one normal client: 200 hostile requests, then 200 readers
+//! that stop in the middle of long streams. The process must survive, serve the normal client, and return the memory.
+//! Prints its findings; exits with 1 if a bound is broken.
 //!
-//! The limit is on data (`ulimit -d`): address space counts what an allocator merely reserves, and files that are mapped.
+//! The limit is on data (`ulimit -d`): the address space would also count reserved memory and mapped files.
 
 #![expect(
     clippy::unwrap_used,
@@ -22,18 +22,18 @@ use std::time::{Duration, Instant};
 
 use process::{KEY, Served, head, hostile, project, service};
 
-/// All that the process may take for data.
+/// The limit of the process for data.
 const LIMIT: &str = "-d 1048576";
-/// How many of each kind.
+/// The number of requests of each kind.
 const MANY: usize = 200;
-/// How many at once.
+/// The number of concurrent requests.
 const AT_ONCE: usize = 8;
-/// The bounds: what may stay of the memory, and how long the other client may wait.
+/// The bounds: the memory that may remain in use, and the latency of the normal client.
 const STAYS: u64 = 50 << 20;
 const P99: Duration = Duration::from_millis(50);
 
 fn main() -> ExitCode {
-    // `cargo test --benches` and `cargo bench -- --test` only want to know that it runs.
+    // `cargo test --benches` and `cargo bench -- --test` only check that it runs.
     let many = if std::env::args().any(|arg| arg == "--test") { 4 } else { MANY };
     let base = service(5 << 20, 100);
     let args = ["--rate", "0", "--streams", "0", "--per-address", "0", "--grace", "5", "--base-url", &base];
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// What a server has at hand after some minutes of ordinary work.
+/// Brings a server to the state after some minutes of ordinary work.
 fn warm(server: &Served) {
     for _ in 0..20 {
         server.ask("POST", "/api/run/summarizer", br#"{"text": "winter"}"#);
@@ -57,7 +57,7 @@ fn warm(server: &Served) {
 
 type Attack = Box<dyn Fn(&Served)>;
 
-/// Does something to the server while another client asks whether it is ready; whether all bounds held.
+/// Attacks the server while the normal client checks that it is ready. Returns whether all bounds held.
 fn under(what: &str, server: &mut Served, start: u64, attack: impl FnOnce() -> Attack) -> bool {
     let attack = attack();
     let started = Instant::now();
@@ -89,7 +89,7 @@ fn under(what: &str, server: &mut Served, start: u64, attack: impl FnOnce() -> A
     lives && stays <= STAYS && p99 < P99
 }
 
-/// How long each answer took to somebody who asks every ten milliseconds, on a connection of its own.
+/// Sends a request every ten milliseconds on a separate connection and returns the latencies.
 fn watch(server: &Served, done: &AtomicBool) -> Vec<Duration> {
     let mut stream = server.connect();
     stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
@@ -111,7 +111,7 @@ fn watch(server: &Served, done: &AtomicBool) -> Vec<Duration> {
     waits
 }
 
-/// Hostile requests of all kinds, some at once.
+/// Sends hostile requests of all kinds, some concurrently.
 fn attack(many: usize) -> Attack {
     Box::new(move |server| {
         std::thread::scope(|scope| {
@@ -138,7 +138,7 @@ fn hit(server: &Served, number: usize) {
     assert!(matches!(status, 400 | 413 | 429), "{status}");
 }
 
-/// A WebSocket message that is never ended.
+/// Sends a WebSocket message that never ends.
 fn half_a_message(server: &Served, size: usize) {
     let mut stream = server.connect();
     let hello = format!(
@@ -152,11 +152,11 @@ fn half_a_message(server: &Served, size: usize) {
     frame.extend((size as u64).to_be_bytes());
     frame.extend([0; 4]);
     frame.extend(vec![b' '; size / 2]);
-    // The server may have enough of it before all is sent.
+    // The server may close the connection before everything is sent.
     let _ = stream.write_all(&frame);
 }
 
-/// Readers that take the beginning of a stream and then nothing, until the server lets them go.
+/// Opens readers that read the start of a stream and then stop, until the server disconnects them.
 fn stop_reading(many: usize) -> Attack {
     Box::new(move |server| {
         let body = br#"{"text": "winter"}"#;
@@ -175,7 +175,7 @@ fn stop_reading(many: usize) -> Attack {
             let mut taken = vec![0; 20_000];
             let _ = reader.read(&mut taken);
         }
-        // Until the streams are over or given up: nothing else is a sign that the worst is past.
+        // Waits until the streams have ended or were aborted; only then has the load peaked.
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_mins(2) {
             let (_, metrics) = server.ask("GET", "/metrics", b"");

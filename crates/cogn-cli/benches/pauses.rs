@@ -1,6 +1,6 @@
-//! The same reply gives the same envelope, however it comes: 500 replies of a generator over real connections, at once, in
-//! deltas of 16 bytes, and with real pauses of up to 30 ms between them; sync and as a stream. Measures nothing but how
-//! long it takes; `crates/cognitive-runtime/tests/live/timing.rs` does the same for 10,000 on a clock of its own.
+//! The same reply gives the same envelope, however it arrives: 500 generated replies over real connections, at once, in
+//! deltas of 16 bytes, and with real pauses of up to 30 ms; sync and as a stream. Measures only its duration;
+//! `crates/cognitive-runtime/tests/live/timing.rs` does the same for 10,000 replies on a simulated clock.
 
 #![expect(
     clippy::unwrap_used,
@@ -30,7 +30,7 @@ const SCHEMA: &str = r#"{"input": {"type": "object"}, "data": {"type": "object",
   "properties": {"rationale": {"type": "string"}, "answer": {"type": "string"}, "severity": {"enum": ["minor", "major"]},
     "count": {"type": "integer", "minimum": 0}, "items": {"type": "array", "items": {"type": "string"}}}}}"#;
 
-/// How many runs go on at once; nearly all of their time is pauses.
+/// The number of concurrent runs; nearly all of their time is pauses.
 const AT_ONCE: usize = 50;
 
 fn event(text: &str, finish: &str) -> String {
@@ -40,7 +40,7 @@ fn event(text: &str, finish: &str) -> String {
     )
 }
 
-/// Answers one request; its input says which reply is wanted, and how.
+/// Answers one request; its input selects the reply and the pace.
 async fn serve(mut stream: TcpStream) -> std::io::Result<()> {
     let (mut asked, mut buffer) = (String::new(), [0; 8 << 10]);
     let words = loop {
@@ -70,7 +70,7 @@ async fn serve(mut stream: TcpStream) -> std::io::Result<()> {
     stream.write_all((event("", "\"stop\"") + "data: [DONE]\n\n").as_bytes()).await
 }
 
-/// The envelopes of one reply in every way; all of them are the same.
+/// Checks that all envelopes of one reply are the same.
 async fn check(host: Arc<Host>, number: u64) {
     let mut seen: Option<String> = None;
     for pace in ["at-once", "deltas", "pauses"] {
@@ -115,7 +115,7 @@ async fn check_all(count: u64) {
 }
 
 fn main() {
-    // Cargo also runs benchmarks as tests, which only have to end.
+    // Cargo also runs benchmarks as tests, which only check that they finish.
     let count = if std::env::args().any(|each| each == "--bench") { 500 } else { 5 };
     let started = Instant::now();
     tokio::runtime::Runtime::new().unwrap().block_on(check_all(count));

@@ -1,5 +1,5 @@
-//! What starting the program costs, as a user feels it.
-//! Baseline, in the same run: `/bin/true`, the cheapest process there is.
+//! The startup time of the program, as a user experiences it. The baseline of the same run is `/bin/true`, the cheapest
+//! process.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark may panic")]
 

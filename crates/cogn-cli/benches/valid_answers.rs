@@ -1,7 +1,8 @@
-//! Whether a model in the process ever breaks a contract: many runs behind `cogn serve`, over the bundled text modules with the inputs of
-//! `eval/` and over modules with schemas from a generator, a third of them with a thought before the answer. Every answer is judged by the bare
-//! `jsonschema` crate and by what the module promises. `COGN_MODEL` names the weights, `COGN_BENCH_RUNS` how many runs (1,000 by itself); ends
-//! with 1 if one answer is invalid or one thought was neither ended nor closed. Measures no speed.
+//! Checks that a model in this process never breaks a contract. Makes many runs behind `cogn serve`, over the bundled
+//! text modules with the inputs of `eval/`, and over modules with generated schemas; a third of them think before the
+//! answer. Every answer is judged by the plain `jsonschema` crate and by the promises of the module. `COGN_MODEL` names
+//! the weights, `COGN_BENCH_RUNS` the number of runs (default 1,000). Exits with 1 on an invalid answer or an
+//! unterminated thought. Measures no speed.
 
 #![expect(
     clippy::unwrap_used,
@@ -24,13 +25,13 @@ mod served;
 
 use served::EmbeddedServer;
 
-/// How many requests are under way at once.
+/// The number of concurrent requests.
 const CLIENTS: usize = 16;
-/// How many schemas the generator writes.
+/// The number of generated schemas.
 const SCHEMAS: usize = 200;
-/// The longest thought, in tokens.
+/// The maximum length of a thought, in tokens.
 const THOUGHT: u64 = 24;
-/// The bundled modules whose answers are texts; a model that may not answer one says so, and that run counts apart.
+/// The bundled modules with text answers. A run that a model refuses is counted separately.
 const BUNDLED: [&str; 4] = ["text-classifier", "entity-extractor", "task-prioritizer", "summarizer"];
 
 fn main() -> ExitCode {
@@ -43,7 +44,7 @@ fn main() -> ExitCode {
     let runs = if quick { 8 } else { runs.unwrap_or(1_000) };
     let folder = tempfile::tempdir().unwrap();
     let (bundled, generated) = (bundled_questions(), generated_questions(folder.path()));
-    // Half of each, in turn.
+    // Half of each, alternating.
     let questions: Vec<&Question> = (0..runs)
         .map(|at| {
             if at % 2 == 0 {
@@ -82,7 +83,7 @@ fn main() -> ExitCode {
     if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// What is asked, and what its answer has to be.
+/// A question and the contract of its answer.
 struct Question {
     module: String,
     input: Value,
@@ -126,7 +127,7 @@ impl Totals {
     }
 }
 
-/// What is wrong with an envelope. A failure that the model itself declares is an answer.
+/// Returns the fault of an envelope. A failure that the model itself declares is a valid answer.
 fn fault(question: &Question, envelope: &Value) -> Option<String> {
     let meta = &envelope["meta"];
     let confidence = meta["confidence"].as_f64().filter(|confidence| (0.0..=1.0).contains(confidence));
@@ -139,7 +140,7 @@ fn fault(question: &Question, envelope: &Value) -> Option<String> {
         Some(true) => question.data.iter_errors(&envelope["data"]).next().map(|error| error.to_string()),
         Some(false) => {
             let (error, code) = (&envelope["error"], envelope["error"]["code"].as_str().unwrap_or_default());
-            // Those of the runtime have details.
+            // Failures of the runtime have details.
             let is_declared = code.len() == 5 && code.starts_with('E') && error.get("details").is_none();
             (!is_declared).then(|| format!("failed with {code}"))
         }
@@ -170,7 +171,7 @@ fn bundled_questions() -> Vec<Question> {
     mixed
 }
 
-/// Modules whose contracts nobody wrote, below `cognitive/modules` of the folder.
+/// Writes modules with generated contracts below `cognitive/modules` of the folder.
 fn generated_questions(folder: &Path) -> Vec<Question> {
     let mut random = SeededRandom::new(20_261_118);
     (0..SCHEMAS)
@@ -200,7 +201,7 @@ fn generated_questions(folder: &Path) -> Vec<Question> {
         .collect()
 }
 
-/// What members are called.
+/// The names of members.
 const NAMES: [&str; 5] = ["amount", "kind", "is open", "né", "list"];
 
 fn object(random: &mut SeededRandom, depth: u64) -> Value {

@@ -1,4 +1,4 @@
-//! Findings as people like them: the source line, what was expected below it, and a hint.
+//! Draws findings for users: the source line, the expectation below it, and a hint.
 
 use std::ops::Range;
 
@@ -14,12 +14,12 @@ pub(crate) fn in_folder(finding: &Finding, sources: &Sources, folder: &str) -> S
     draw(finding, sources, &path)
 }
 
-/// Draws a finding about a file that stands for itself.
+/// Draws a finding about a standalone file.
 pub(crate) fn in_file(finding: &Finding, sources: &Sources) -> String {
     draw(finding, sources, &finding.file)
 }
 
-/// Without a place in a text it is a title, the file and a hint.
+/// Draws a finding. Without a position in a text, it is a title, the file and a hint.
 fn draw(finding: &Finding, sources: &Sources, path: &str) -> String {
     let level = match finding.severity {
         Severity::Error => Level::ERROR,
@@ -38,11 +38,11 @@ fn draw(finding: &Finding, sources: &Sources, path: &str) -> String {
     if let Some(hint) = &finding.hint {
         group = group.element(Level::HELP.message(hint.as_str()));
     }
-    // The same colours as everywhere else.
+    // The same colours as in all other output.
     Renderer::styled().error(BAD).warning(DOUBT).help(NOTE).note(NOTE).render(&[group])
 }
 
-/// The part of a text that is worth drawing. A file of many megabytes is not handed to the renderer for every finding.
+/// The part of a text to draw. Passing a file of many megabytes to the renderer for every finding would be slow.
 struct Window<'a> {
     text: &'a str,
     line: usize,
@@ -50,7 +50,7 @@ struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
-    /// How far a window reaches to either side, in bytes.
+    /// The reach of a window to either side, in bytes.
     const REACH: usize = 2_000;
 
     fn around(text: &'a str, location: &Location) -> Self {
@@ -64,7 +64,7 @@ impl<'a> Window<'a> {
     }
 }
 
-/// The nearest place at or before an offset where a character begins.
+/// Returns the nearest character boundary at or before an offset.
 fn boundary(text: &str, mut at: usize) -> usize {
     while !text.is_char_boundary(at) {
         at -= 1;

@@ -1,5 +1,5 @@
-//! The schemas that editors read, as files: `.cogn/schemas/` of a project. They are made of the runtime's own types, so that
-//! an editor marks what the runtime would not read; nothing has to be fetched.
+//! Writes the schemas for editors as files: `.cogn/schemas/` of a project. They are generated from the runtime's types,
+//! so an editor marks exactly what the runtime would reject. No download is needed.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -8,7 +8,7 @@ use cogn::{config, out_file};
 use cognitive_contract::{envelope_schema, manifest};
 use serde_json::Value;
 
-/// The folder, seen from the project.
+/// The folder, relative to the project.
 pub(crate) const FOLDER: &str = ".cogn/schemas";
 
 /// What there are schemas of.
@@ -29,7 +29,7 @@ pub(crate) enum EditorSchema {
 impl EditorSchema {
     const ALL: [Self; 5] = [Self::Module, Self::Envelope, Self::Config, Self::Expected, Self::Eval];
 
-    /// The name of its file.
+    /// Returns its file name.
     fn file(self) -> &'static str {
         match self {
             Self::Module => "module.json",
@@ -40,7 +40,7 @@ impl EditorSchema {
         }
     }
 
-    /// The schema.
+    /// Returns the schema.
     pub(crate) fn value(self) -> Value {
         match self {
             Self::Module => manifest::editor_schema(),
@@ -52,8 +52,8 @@ impl EditorSchema {
     }
 }
 
-/// Where the schemas for modules in `parent` are put, and how a module there names that of `module.yaml`. A folder within
-/// the project shares those of the project; any other one has its own.
+/// Returns the schema folder for modules in `parent`, and the path to the schema of `module.yaml` as seen from such a
+/// module. A folder within the project shares the schemas of the project; any other folder has separate ones.
 pub(crate) fn place_for(parent: &Path) -> (PathBuf, String) {
     let inside = parent.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
     let depth = parent.components().filter(|part| matches!(part, Component::Normal(_))).count();
@@ -62,7 +62,7 @@ pub(crate) fn place_for(parent: &Path) -> (PathBuf, String) {
     (project.join(FOLDER), format!("{}{FOLDER}/{file}", "../".repeat(up)))
 }
 
-/// Writes all of them; files that are there are replaced.
+/// Writes all schemas and replaces existing files.
 pub(crate) fn write(folder: &Path) -> io::Result<Vec<PathBuf>> {
     std::fs::create_dir_all(folder)?;
     let mut written = Vec::new();

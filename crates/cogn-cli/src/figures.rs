@@ -1,4 +1,5 @@
-//! Figures as people read them: counts, durations, times of their own zone, bars and small charts. Programs get numbers and UTC, as JSON.
+//! Formats numbers for users: counts, durations, local times, bars and sparklines. Programs get numbers and UTC, as
+//! JSON.
 
 use cognitive_contract::money::Money;
 use cognitive_contract::text;
@@ -7,7 +8,7 @@ use jiff::tz::TimeZone;
 
 use crate::printer::plain;
 
-/// `12 ms`, `3.4 s`, `2 min 5 s`.
+/// Formats a duration: `12 ms`, `3.4 s`, `2 min 5 s`.
 pub(crate) fn duration(milliseconds: f64) -> String {
     match milliseconds {
         tiny if tiny < 9.95 => format!("{tiny:.1} ms"),
@@ -21,12 +22,12 @@ pub(crate) fn duration(milliseconds: f64) -> String {
     }
 }
 
-/// `$1.25`, `$0.0042`. What is less than a millionth of a dollar is shown exactly.
+/// Formats an amount: `$1.25`, `$0.0042`. Amounts below a millionth of a dollar are shown exactly.
 pub(crate) fn dollars(amount: Money) -> String {
     let exact = amount.to_string();
     let Some((whole, decimals)) = exact.split_once('.') else { return format!("${exact}") };
     let kept = if whole == "0" { decimals.len().min(6) } else { 2 };
-    // Only what is left away without a trace is shown as it is.
+    // An amount that would be cut to zero is shown exactly.
     match decimals.get(..kept) {
         Some(shown) if shown.bytes().any(|digit| digit != b'0') => {
             format!("${}", Money::parse(&format!("{whole}.{shown}")).unwrap_or(amount))
@@ -36,12 +37,12 @@ pub(crate) fn dollars(amount: Money) -> String {
     }
 }
 
-/// `1 chain`, `2 chains`.
+/// Formats a count: `1 chain`, `2 chains`.
 pub(crate) fn counted(count: u64, word: &str) -> String {
     format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }
 
-/// A time as of RFC 3339 in the zone of this machine, to the second. What is no time is shown as it is.
+/// Formats an RFC 3339 time in the zone of this machine, to the second. An invalid time is shown as it is.
 pub(crate) fn local_time(utc: &str) -> String {
     match utc.parse::<Timestamp>() {
         Ok(at) => at.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
@@ -49,13 +50,13 @@ pub(crate) fn local_time(utc: &str) -> String {
     }
 }
 
-/// A share from 0 to 1 as a bar of so many cells. The number beside it says the rest.
+/// Formats a share from 0 to 1 as a bar with this number of cells. The exact number is printed next to it.
 pub(crate) fn bar(share: f64, cells: usize) -> String {
     let full = filled(share, cells);
     format!("{}{}", "█".repeat(full), "░".repeat(cells - full))
 }
 
-/// How many of so many cells a share fills; something above nothing fills at least one.
+/// Returns the number of cells that a share fills; a share above zero fills at least one.
 pub(crate) fn filled(share: f64, cells: usize) -> usize {
     let share = share.clamp(0.0, 1.0);
     #[expect(
@@ -68,7 +69,7 @@ pub(crate) fn filled(share: f64, cells: usize) -> usize {
     full.max(usize::from(share > 0.0)).min(cells)
 }
 
-/// One cell for each count, as high as it is among them.
+/// Returns one cell per count, scaled to the largest one.
 pub(crate) fn sparkline(counts: &[u64]) -> String {
     const CELLS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let most = counts.iter().copied().max().unwrap_or(0).max(1);

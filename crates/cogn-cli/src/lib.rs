@@ -1,10 +1,10 @@
 //! `cogn`, the command line of the Cognitive Modules runtime.
 //!
-//! `main` reads like a table of contents: parse what was typed, find out where modules are, run one command, turn its
-//! verdict into an exit code. Each command is one file below `commands/`.
+//! `main` reads like a table of contents: parse the arguments, find the modules, run one command, turn its verdict into
+//! an exit code. Each command is one file below `commands/`.
 //!
-//! This crate is the only writer to the terminal. It wires no provider and no store itself: that is `cogn`, the library that
-//! every surface begins with. It holds no rule about modules or envelopes.
+//! This crate is the only writer to the terminal. It wires no provider and no store: the library `cogn` does that for
+//! every surface. It contains no rules about modules or envelopes.
 
 mod allocator;
 mod args;
@@ -31,7 +31,7 @@ use clap::CommandFactory as _;
 use cogn::{config, media, settings, stores, wiring};
 use printer::{Exit, Printer};
 
-/// Everything that can be typed, for pages and scripts that are made of it.
+/// Returns the full command definition, for generated pages and scripts.
 #[must_use]
 pub fn command_line() -> clap::Command {
     let mut command = Cli::command();
@@ -39,11 +39,11 @@ pub fn command_line() -> clap::Command {
     command
 }
 
-/// Parses the command line, runs the command and says how it ended: 0 good, 1 bad, 2 not understood.
+/// Parses the command line, runs the command and returns its exit code: 0 good, 1 bad, 2 usage error.
 #[must_use]
 pub fn main() -> ExitCode {
     let printer = Printer;
-    // How this program starts itself, in a process that reads one document. Nobody types it, so nobody is told of it.
+    // An internal command: this program starts itself to read one document. It is not documented.
     if std::env::args_os().skip(1).eq([media::DOCUMENT_COMMAND]) {
         return printer.close(commands::media::read_document()).into();
     }
@@ -115,7 +115,7 @@ pub fn main() -> ExitCode {
     printer.close(exit).into()
 }
 
-/// Hands the path of the audit to a command, or says why there is none.
+/// Passes the path of the audit to a command, or reports why there is none.
 fn audited(command: impl FnOnce(&Path) -> Exit, printer: &Printer) -> Exit {
     let off = project::config().is_ok_and(|config| config.audit.enabled == Some(false));
     if off {
@@ -126,7 +126,7 @@ fn audited(command: impl FnOnce(&Path) -> Exit, printer: &Printer) -> Exit {
     with_path(settings::store_path, (&homeless, "Set `COGNITIVE_DB` to a path"), command, printer)
 }
 
-/// The same for the database, which also keeps context.
+/// Passes the path of the database, which also stores context, to a command.
 fn database(command: impl FnOnce(&Path) -> Exit, printer: &Printer) -> Exit {
     let homeless = ("no database path is configured", "Set `COGNITIVE_DB` to a path");
     with_path(settings::database, homeless, command, printer)

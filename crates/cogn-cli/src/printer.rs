@@ -1,7 +1,7 @@
-//! The only place that writes to the terminal. Data goes to stdout, everything else to stderr.
-//! Colour is decided here once: a terminal gets it, a pipe does not, `NO_COLOR` switches it off, `--color` decides over all of
-//! them. So is the width: `COLUMNS`, else that of the terminal, else none, and lines in a pipe stay whole.
-//! What stdout does not take is never passed over: the first trouble is kept, and the command ends with it.
+//! The only code that writes to the terminal. Data goes to stdout, everything else to stderr.
+//! Colour is decided here once: on for a terminal, off for a pipe or with `NO_COLOR`; `--color` overrides both. The
+//! width is `COLUMNS`, else that of the terminal; in a pipe there is no limit and lines stay whole.
+//! Failed writes to stdout are never ignored: the first one is stored, and the command ends with it.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -15,34 +15,34 @@ use terminal_size::terminal_size_of;
 
 use crate::text_table::{TextTable, wrap};
 
-/// Errors and `error:`.
+/// The style of errors and `error:`.
 pub const BAD: Style = AnsiColor::Red.on_default().bold();
-/// Warnings.
+/// The style of warnings.
 pub const DOUBT: Style = AnsiColor::Yellow.on_default().bold();
-/// Successes.
+/// The style of successes.
 pub const GOOD: Style = AnsiColor::Green.on_default().bold();
-/// Hints and names.
+/// The style of hints and names.
 pub const NOTE: Style = AnsiColor::Cyan.on_default();
-/// Headings.
+/// The style of headings.
 pub const HEAD: Style = Style::new().bold();
-/// What matters less.
+/// The style of less important text.
 pub const FAINT: Style = Style::new().dimmed();
 
-/// How a command ended.
+/// The result of a command.
 #[must_use]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// 0: it worked, and the verdict is good.
+    /// 0: success, and the verdict is good.
     Good,
-    /// 1: it worked, and the verdict is bad; or it failed.
+    /// 1: the verdict is bad, or the command failed.
     Bad,
-    /// 2: the command was not understood.
+    /// 2: usage error.
     Usage,
     /// 130: the user pressed Ctrl-C.
     Cancelled,
-    /// 141: whoever read stdout went away. The same number as of a program that the system ends for this.
+    /// 141: the reader of stdout closed it. The same code as that of a program killed by SIGPIPE.
     Unheard,
-    /// 128 and a number: a signal of this number ended it.
+    /// 128 plus a number: a signal with this number ended the command.
     Signalled(u8),
 }
 
@@ -59,94 +59,94 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why stdout takes nothing more.
+/// The reason why stdout accepts no more output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StdoutLoss {
-    /// Whoever read it went away (`cogn list | head -1`). That is their right; nothing is said about it.
+    /// The reader closed it (`cogn list | head -1`). This is normal, so nothing is reported.
     Reader,
-    /// It cannot be written to; says why.
+    /// A write failed; holds the reason.
     Broken(String),
 }
 
-/// A process has one stdout. Once something is missing in it, nothing more is written: a gap would look like a whole.
+/// The state of stdout. After the first failed write nothing more is written: output with a gap would look complete.
 static LOST: OnceLock<StdoutLoss> = OnceLock::new();
 
-/// How much a process says besides its results. It is decided once, before any command begins.
+/// The verbosity of this process, set once before any command starts.
 static CHATTER: OnceLock<Chatter> = OnceLock::new();
 
-/// How much is said on stderr besides errors.
+/// The verbosity on stderr.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Chatter {
-    /// Errors alone: no warning, no notice, no progress.
+    /// Only errors: no warnings, notices or progress.
     Quiet,
-    /// Warnings and progress as well.
+    /// Also warnings and progress.
     #[default]
     Usual,
-    /// Also what was decided, and by whom.
+    /// Also the resolved settings with their origins.
     Verbose,
 }
 
 impl Chatter {
-    /// Decides it for this process.
+    /// Sets the verbosity of this process.
     pub fn decide(self) {
-        // There is one command line, so it is never set twice.
+        // There is one command line, so it is set only once.
         let _ = CHATTER.set(self);
     }
 
-    /// What was decided.
+    /// Returns the verbosity of this process.
     #[must_use]
     pub fn of_this_process() -> Self {
         CHATTER.get().copied().unwrap_or_default()
     }
 }
 
-/// The narrowest and the widest that `COLUMNS` can make the output.
+/// The range of widths that `COLUMNS` may set.
 const COLUMNS: std::ops::RangeInclusive<usize> = 20..=1_000;
 
-/// Writes lines.
+/// The writer of all output.
 #[derive(Debug, Default)]
 pub struct Printer;
 
 impl Printer {
-    /// A line of data.
+    /// Prints a line of data.
     pub fn out(&self, line: impl AsRef<str>) {
         send(|out| writeln!(out, "{}", harmless(line.as_ref())));
     }
 
-    /// A line for people: progress, notices, errors.
+    /// Prints a line for users: progress, notices, errors.
     pub fn err(&self, line: impl AsRef<str>) {
         whole_line(&harmless(line.as_ref()));
     }
 
-    /// JSON as data, indented.
+    /// Prints a value as indented JSON data.
     pub fn json(&self, value: &impl serde::Serialize) {
         let text =
             serde_json::to_string_pretty(value).unwrap_or_else(|error| format!("{{\"error\": \"{error}\"}}"));
         self.json_text(&text);
     }
 
-    /// JSON text as data. Characters that could act on a terminal are written as escapes, which mean the same.
+    /// Prints JSON text as data. Terminal control characters are written as equivalent JSON escapes.
     pub fn json_text(&self, text: &str) {
         send(|out| writeln!(out, "{}", escaped(text)));
     }
 
-    /// The same on stderr, where stdout takes nothing.
+    /// Prints JSON text on stderr, for use after stdout has failed.
     pub fn json_text_err(&self, text: &str) {
         whole_line(&escaped(text));
     }
 
-    /// One line of JSON, sent at once: somebody reads along.
+    /// Prints one line of JSON and flushes it, because a reader follows the output.
     pub fn line(&self, text: &str) {
         send(|out| writeln!(out, "{}", escaped(text)).and_then(|()| out.flush()));
     }
 
-    /// A piece of text for people, shown at once. A piece may be anything, so that it can bring no colours either.
+    /// Prints a piece of text for users and flushes it. It may be untrusted, so colours are stripped too.
     pub fn piece(&self, text: &str) {
         let shown = plain(text);
         send(|out| write!(out, "{shown}").and_then(|()| out.flush()));
     }
 
-    /// Help and versions, in the form that the parser of the command line gives them.
+    /// Prints help and versions, as the command line parser formats them.
     pub fn usage(&self, message: &clap::Error) {
         if message.use_stderr() {
             let _nobody_is_left_to_tell = message.print();
@@ -155,18 +155,18 @@ impl Printer {
         }
     }
 
-    /// Why stdout takes nothing more; `None` while all is well.
+    /// Returns why stdout accepts no more output; `None` while it works.
     #[must_use]
     pub fn lost(&self) -> Option<&'static StdoutLoss> {
         LOST.get()
     }
 
-    /// Takes note that nobody reads stdout any more.
+    /// Records that stdout has no reader any more.
     pub fn reader_left(&self) {
         LOST.get_or_init(|| StdoutLoss::Reader);
     }
 
-    /// The end of every command: what was written is on its way, or the exit code says that it is not.
+    /// Ends every command: flushes stdout, and changes the exit code if a write failed.
     pub fn close(&self, exit: Exit) -> Exit {
         send(|out| out.flush());
         match self.lost() {
@@ -179,7 +179,7 @@ impl Printer {
         }
     }
 
-    /// What went wrong and what to do about it.
+    /// Prints an error and its hint.
     pub fn error(&self, message: &str, hint: Option<&str>) {
         self.err(format!("{BAD}error{BAD:#}: {message}"));
         if let Some(hint) = hint {
@@ -187,45 +187,45 @@ impl Printer {
         }
     }
 
-    /// Something worth knowing, unless only errors are wanted.
+    /// Prints a warning, except with `--quiet`.
     pub fn warning(&self, message: &str) {
         self.notice(format!("{DOUBT}warning{DOUBT:#}: {message}"));
     }
 
-    /// The same of a server: whoever does not want to see every request has to know of this all the more.
+    /// Prints a warning of a server, even with `--quiet`: an operator who hides requests still needs it.
     pub fn alarm(&self, message: &str) {
         self.err(format!("{DOUBT}warning{DOUBT:#}: {message}"));
     }
 
-    /// A line for people that `--quiet` leaves out.
+    /// Prints a line for users, except with `--quiet`.
     pub fn notice(&self, line: impl AsRef<str>) {
         if Chatter::of_this_process() != Chatter::Quiet {
             self.err(line);
         }
     }
 
-    /// A line for people who want to know why: `--verbose` shows it.
+    /// Prints a detail, only with `--verbose`.
     pub fn detail(&self, what: &str, value: impl std::fmt::Display) {
         if Chatter::of_this_process() == Chatter::Verbose {
             self.err(format!("{FAINT}{what}{FAINT:#} {value}"));
         }
     }
 
-    /// A table as data.
+    /// Prints a table as data.
     pub(crate) fn table(&self, table: &TextTable) {
         for line in table.lines(self.width()) {
             self.out(line);
         }
     }
 
-    /// A table for people, beside the data.
+    /// Prints a table on stderr.
     pub(crate) fn table_err(&self, table: &TextTable) {
         for line in table.lines(self.width_err()) {
             self.err(line);
         }
     }
 
-    /// Prose as data, broken at blanks.
+    /// Prints prose as data, wrapped at blanks.
     pub(crate) fn prose(&self, text: &str) {
         match self.width() {
             Some(width) => wrap(text, width).into_iter().for_each(|line| self.out(line)),
@@ -233,32 +233,32 @@ impl Printer {
         }
     }
 
-    /// The width of what stderr is shown on.
+    /// Returns the width of stderr in columns; `None` for no limit.
     #[must_use]
     pub fn width_err(&self) -> Option<usize> {
         width_of(terminal_size_of(io::stderr()))
     }
 
-    /// The width of stdout in columns; `None` where lines may be as long as they are.
+    /// Returns the width of stdout in columns; `None` for no limit.
     #[must_use]
     pub fn width(&self) -> Option<usize> {
         width_of(terminal_size_of(io::stdout()))
     }
 
-    /// Whether a person is likely to read stderr, and wants to.
+    /// Returns whether stderr is a terminal and `--quiet` is not set.
     #[must_use]
     pub fn for_people(&self) -> bool {
         io::IsTerminal::is_terminal(&io::stderr()) && Chatter::of_this_process() != Chatter::Quiet
     }
 
-    /// Whether a person is likely to read stdout.
+    /// Returns whether stdout is a terminal.
     #[must_use]
     pub fn is_read_by_people(&self) -> bool {
         io::IsTerminal::is_terminal(&io::stdout())
     }
 }
 
-/// What `COLUMNS` says, else what the terminal says.
+/// Returns the width in `COLUMNS`, else that of the terminal.
 fn width_of(terminal: Option<(terminal_size::Width, terminal_size::Height)>) -> Option<usize> {
     let said =
         wiring::environment(env_vars::COLUMNS).and_then(|columns| columns.trim().parse::<usize>().ok());
@@ -266,12 +266,12 @@ fn width_of(terminal: Option<(terminal_size::Width, terminal_size::Height)>) -> 
         .or_else(|| terminal.map(|(width, _)| usize::from(width.0)).filter(|width| *width > 0))
 }
 
-/// Writes a line to stderr with its end in one go: what other processes write to the same place comes before or behind it.
+/// Writes a line with its end to stderr in one call, so that output of other processes cannot split it.
 fn whole_line(line: &str) {
     let _nobody_is_left_to_tell = anstream::stderr().lock().write_all(format!("{line}\n").as_bytes());
 }
 
-/// Writes to stdout, unless something is missing there already.
+/// Writes to stdout, unless an earlier write failed.
 fn send(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) {
     if LOST.get().is_some() {
         return;
@@ -288,7 +288,7 @@ fn lose(error: &io::Error) {
     });
 }
 
-/// A text of strangers without anything that acts on a terminal, colours included. Line breaks and tabs stay.
+/// Removes everything from an untrusted text that controls a terminal, including colours. Line breaks and tabs stay.
 #[must_use]
 pub fn plain(text: &str) -> String {
     let shown =
@@ -296,7 +296,7 @@ pub fn plain(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-/// A line in which the only escape sequences are colours: text of strangers cannot move the cursor or set a title.
+/// Removes all escape sequences except colours: untrusted text in the line cannot move the cursor or set a title.
 fn harmless(line: &str) -> Cow<'_, str> {
     if !line.contains(acts) {
         return Cow::Borrowed(line);
@@ -320,14 +320,15 @@ fn harmless(line: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// How long the colour sequence at the start of a text is; 0 if there is none.
+/// Returns the length of the colour sequence at the start of a text; 0 if there is none.
 pub(crate) fn colour_length(text: &str) -> usize {
     let Some(body) = text.strip_prefix("\u{1b}[") else { return 0 };
     let digits = body.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b';').count();
     if body.as_bytes().get(digits) == Some(&b'm') { 2 + digits + 1 } else { 0 }
 }
 
-/// JSON text with every acting character as `\uXXXX`. They occur only inside strings, where the escape means the same.
+/// Writes terminal control characters in JSON text as `\uXXXX`. They occur only inside strings, where the escape is
+/// equivalent.
 fn escaped(text: &str) -> Cow<'_, str> {
     let acting = |letter: char| acts(letter) && !matches!(letter, '\n' | '\r' | '\t');
     if !text.contains(acting) {

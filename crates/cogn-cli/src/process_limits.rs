@@ -1,14 +1,14 @@
-//! The limits that the system sets to this process: how many connections the limit of open files leaves room for, and files
-//! that grow too large. A server that has used up its files can neither take a connection nor turn one away.
+//! The system limits of this process: the number of connections that the limit of open files allows, and the maximum
+//! file size. A server without free file descriptors can neither accept nor refuse a connection.
 
 use crate::platform;
 
-/// Files that a server has open besides connections: the store, the log, media, and those of the system.
+/// The files that a server opens besides connections: the store, the log, media, and system files.
 const OWN: u64 = 64;
-/// A connection and the call of a model behind it.
+/// A connection and the model call that it causes.
 const PER_CONNECTION: u64 = 2;
 
-/// How many connections fit, of those that are wanted; the limit is raised as far as this process may.
+/// Returns the number of connections that fit, up to `wanted`; raises the file limit as far as possible.
 pub(crate) fn connections(wanted: usize) -> usize {
     platform::raise_file_limit().map_or(wanted, |files| fitting(files, wanted))
 }
@@ -18,8 +18,8 @@ fn fitting(files: u64, wanted: usize) -> usize {
     usize::try_from(room).unwrap_or(usize::MAX).clamp(1, wanted)
 }
 
-/// Lets a file that grows beyond the limit of the system (`ulimit -f`) be an error of whoever writes it. Without, the first
-/// record of the audit would end the process, and the answer with it.
+/// Turns the signal for a file beyond the system limit (`ulimit -f`) into a write error. Otherwise the first audit
+/// record would kill the process and lose the answer.
 pub fn take_limits_as_errors() {
     platform::survive_large_files();
 }

@@ -1,5 +1,5 @@
-//! The configuration of this process: what was typed for `--trust-project` and `--config`, the files, and what of them does
-//! not count.
+//! The configuration of this process: the values of `--trust-project` and `--config`, the files, and the settings that
+//! are not in effect.
 
 use std::path::PathBuf;
 use std::sync::{Once, OnceLock};
@@ -13,13 +13,13 @@ use cognitive_library::Library;
 use crate::platform;
 use crate::printer::Printer;
 
-/// What was typed for `--trust-project`. It is said once, before any command begins, and holds for all of them.
+/// The value of `--trust-project`. It is set once, before any command starts, and applies to all of them.
 static VOUCHED: OnceLock<String> = OnceLock::new();
 
-/// The file that was typed for `--config`.
+/// The value of `--config`.
 static NAMED: OnceLock<PathBuf> = OnceLock::new();
 
-/// Takes note of what was typed for `--trust-project` and for `--config`. There is one command line, so neither is set twice.
+/// Stores the values of `--trust-project` and `--config`. There is one command line, so each is set only once.
 pub(crate) fn vouch(typed: Option<String>, config: Option<PathBuf>) {
     if let Some(typed) = typed {
         let _ = VOUCHED.set(typed);
@@ -29,22 +29,22 @@ pub(crate) fn vouch(typed: Option<String>, config: Option<PathBuf>) {
     }
 }
 
-/// The configuration files of the project and the user, and whether the first is trusted.
+/// Reads the configuration files of the project and the user, with the trust in the first one.
 pub(crate) fn layers() -> Result<Layers, Failure> {
     wiring::layers(VOUCHED.get().map(String::as_str), NAMED.get().map(PathBuf::as_path))
 }
 
-/// The same as far as the files can be used, with the reason for each that cannot.
+/// Reads the usable configuration files and returns the reason for each one that is unusable.
 pub(crate) fn usable_layers() -> (Layers, Vec<String>) {
     wiring::usable_layers(VOUCHED.get().map(String::as_str), NAMED.get().map(PathBuf::as_path))
 }
 
-/// The file of the project that would be read, whether it is there or not.
+/// Returns the path of the project's file, which may be missing.
 pub(crate) fn file() -> PathBuf {
     NAMED.get().cloned().unwrap_or_else(|| wiring::project_root().join(PROJECT_FILE))
 }
 
-/// What the configuration files say. What of it does not count is said on stderr, once.
+/// Reads the merged configuration. Settings that are not in effect are reported on stderr, once.
 pub(crate) fn config() -> Result<Config, Failure> {
     static SAID: Once = Once::new();
     let layers = layers()?;
@@ -61,12 +61,13 @@ pub(crate) fn config() -> Result<Config, Failure> {
     Ok(layers.config())
 }
 
-/// The name that a module has itself, for a name or path as it was typed. Configuration names modules by it.
+/// Returns the module's own name for a typed name or path. The configuration refers to modules by that name.
 pub(crate) fn own_name(library: &Library, typed: &str) -> String {
     library.load(typed).map_or_else(|_| typed.to_owned(), |module| module.manifest.name.clone())
 }
 
-/// This very program, which reads documents in a process of its own; also after its file was moved or replaced by a newer one.
+/// Returns the path of this program, which reads documents in a separate process; on Linux it stays valid after the
+/// file was moved or replaced.
 pub(crate) fn this_program() -> PathBuf {
     platform::this_program()
 }

@@ -1,4 +1,4 @@
-//! How people see that something is being fetched: a bar with bytes and per cent on a terminal, a few plain lines in a pipe.
+//! Shows the progress of downloads: a bar with bytes and per cent on a terminal, a few plain lines in a pipe.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,10 +8,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::printer::Printer;
 
-/// What is on the screen.
+/// The display.
 pub(crate) struct TerminalProgress<'a> {
     printer: &'a Printer,
-    /// Whether a pipe is told which source is asked.
+    /// True if a pipe also gets a line for each source.
     talkative: bool,
     state: Mutex<BarState>,
 }
@@ -24,12 +24,13 @@ struct BarState {
 }
 
 impl<'a> TerminalProgress<'a> {
-    /// A bar on a terminal. In a pipe notes and a line for each quarter, and with `talkative` also what is asked.
+    /// Creates a bar on a terminal. A pipe gets notes and a line for each quarter, and with `talkative` also the
+    /// sources.
     pub(crate) fn new(printer: &'a Printer, talkative: bool) -> Self {
         Self { printer, talkative, state: Mutex::default() }
     }
 
-    /// The wish to fetch weights for a command that needs them in any case.
+    /// Returns the permission to download, for a command that always needs the weights.
     pub(crate) fn fetch(&self) -> WeightsFetch<'_> {
         WeightsFetch { progress: self, before: &|| Ok(()) }
     }

@@ -1,28 +1,28 @@
-//! Columns side by side, for every command that prints a table: they fit the width, numbers stand to the right, and one column
-//! is broken at blanks. In a width that is too small, columns that matter less are left out; nothing is cut in a pipe.
-//! Prints nothing, and knows nothing of what the columns mean.
+//! Tables for every command: columns fit the width, numbers align right, and one prose column is wrapped at blanks. If
+//! the width is too small, less important columns are omitted; in a pipe nothing is cut.
+//! Prints nothing, and does not know the meaning of the columns.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::printer::{FAINT, HEAD, colour_length};
 
-/// The narrowest that a column of prose gets before another column is left out for it.
+/// The minimum width of a prose column; below it another column is omitted.
 const MIN_PROSE: usize = 24;
-/// The narrowest that any column gets.
+/// The minimum width of any column.
 const MIN_COLUMN: usize = 8;
-/// What stands between two columns.
+/// The number of blanks between two columns.
 const DEFAULT_GAP: usize = 2;
 
-/// A table in the making.
+/// A table under construction.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TextTable {
     columns: Vec<TableColumn>,
     rows: Vec<Vec<String>>,
     indent: usize,
     gap: usize,
-    /// The column that is broken into lines where it is too wide.
+    /// The column that is wrapped if it is too wide.
     prose: Option<usize>,
-    /// The columns that are left out first, in this order.
+    /// The columns to omit first, in this order.
     lesser: Vec<usize>,
     has_heads: bool,
 }
@@ -35,7 +35,7 @@ struct TableColumn {
 }
 
 impl TextTable {
-    /// A table with a line of headings. The last column is prose.
+    /// Creates a table with a row of headings. The last column is prose.
     pub(crate) fn new<const N: usize>(heads: [&str; N]) -> Self {
         let head = |head: &str| if head.is_empty() { String::new() } else { format!("{HEAD}{head}{HEAD:#}") };
         let mut table = Self::bare(N);
@@ -44,7 +44,7 @@ impl TextTable {
         table
     }
 
-    /// A table without headings.
+    /// Creates a table without headings.
     pub(crate) fn bare(columns: usize) -> Self {
         Self {
             columns: vec![TableColumn::default(); columns],
@@ -54,7 +54,7 @@ impl TextTable {
         }
     }
 
-    /// Names and values: what is known of one thing.
+    /// Creates a table of names and values.
     pub(crate) fn facts<'a>(facts: impl IntoIterator<Item = (&'a str, String)>) -> Self {
         let mut table = Self::bare(2);
         for (name, value) in facts {
@@ -63,19 +63,19 @@ impl TextTable {
         table
     }
 
-    /// A list of remarks, each behind a dash.
+    /// Creates a list of remarks, each after a dash.
     pub(crate) fn bullets(remarks: impl IntoIterator<Item = String>) -> Self {
         let rows = remarks.into_iter().map(|remark| vec!["-".to_owned(), remark]);
         Self::bare(2).narrow().with(rows)
     }
 
-    /// The same with one blank between columns.
+    /// Sets the gap between columns to one blank.
     pub(crate) fn narrow(mut self) -> Self {
         self.gap = 1;
         self
     }
 
-    /// The same with these columns to the right, as numbers are.
+    /// Aligns these columns to the right, for numbers.
     pub(crate) fn right(mut self, columns: &[usize]) -> Self {
         for column in columns {
             if let Some(column) = self.columns.get_mut(*column) {
@@ -99,13 +99,13 @@ impl TextTable {
         self
     }
 
-    /// The same with columns that can be left out, the least important first.
+    /// Sets the columns that may be omitted, the least important first.
     pub(crate) fn without(mut self, columns: &[usize]) -> Self {
         self.lesser = columns.to_vec();
         self
     }
 
-    /// The same, further to the right.
+    /// Indents the table.
     pub(crate) fn indented(mut self, by: usize) -> Self {
         self.indent = by;
         self
@@ -116,24 +116,24 @@ impl TextTable {
         self.rows.push(cells);
     }
 
-    /// The same with these rows.
+    /// Adds rows.
     pub(crate) fn with(mut self, rows: impl IntoIterator<Item = Vec<String>>) -> Self {
         self.rows.extend(rows);
         self
     }
 
-    /// Whether there is no row besides the headings.
+    /// Returns whether there is no row except the headings.
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.len() <= usize::from(self.has_heads)
     }
 
-    /// The lines, in at most this many columns of the terminal where that can be.
+    /// Formats the lines, within this width if possible.
     pub(crate) fn lines(&self, width: Option<usize>) -> Vec<String> {
         let layout = self.layout(width);
         self.rows.iter().flat_map(|row| self.row_lines(row, &layout)).collect()
     }
 
-    /// The columns that are shown, each with its width.
+    /// Returns the visible columns with their widths.
     fn layout(&self, width: Option<usize>) -> Vec<(usize, usize)> {
         let natural = |column: usize| {
             let lines = self.rows.iter().filter_map(|row| row.get(column)).flat_map(|cell| cell.lines());
@@ -158,14 +158,14 @@ impl TextTable {
         shown
     }
 
-    /// Takes what is too much from the prose, and where that is not enough from the widest of the others.
+    /// Shrinks the prose column by the excess, and then the widest other columns.
     fn shrink(&self, shown: &mut [(usize, usize)], limit: usize) {
         let over = |shown: &[(usize, usize)]| self.total(shown).saturating_sub(limit);
         let much = over(shown);
         if let Some((_, wide)) = shown.iter_mut().find(|(column, _)| Some(*column) == self.prose) {
             *wide = wide.saturating_sub(much).max(MIN_PROSE.min(*wide));
         }
-        // Words stay whole as long as there is room for them.
+        // Words stay whole while there is room for them.
         let words: Vec<usize> = shown.iter().map(|(column, _)| self.widest_piece(*column)).collect();
         for least in [words, vec![0; shown.len()]] {
             while over(shown) > 0 {
@@ -180,13 +180,13 @@ impl TextTable {
         }
     }
 
-    /// The widest text of a column that has no blank and no joint in it.
+    /// Returns the width of the longest text in a column without a blank or a break point.
     fn widest_piece(&self, column: usize) -> usize {
         let cells = self.rows.iter().filter_map(|row| row.get(column));
         cells.map(|cell| widest_piece(&anstream::adapter::strip_str(cell).to_string())).max().unwrap_or(0)
     }
 
-    /// The width of all columns together.
+    /// Returns the total width of the columns.
     fn total(&self, shown: &[(usize, usize)]) -> usize {
         let gaps = shown.len().saturating_sub(1) * self.gap;
         shown.iter().map(|(_, wide)| wide).sum::<usize>() + gaps
@@ -220,26 +220,26 @@ impl TextTable {
     }
 }
 
-/// How many columns of a terminal a text takes up; colours take none.
+/// Returns the width of a text in terminal columns; colours have no width.
 pub(crate) fn visible(text: &str) -> usize {
     anstream::adapter::strip_str(text).to_string().width()
 }
 
-/// Breaks a text into lines of at most this width, at blanks where there are some. A colour goes on after the break.
+/// Wraps a text to this width, at blanks if possible. Colours continue after the break.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     text.split('\n').flat_map(|line| LineBreaker::new(width).broken(line)).collect()
 }
 
-/// Behind these a word that is too long is broken.
+/// A word that is too long is broken after these characters.
 const JOINTS: [char; 4] = ['/', ',', '=', '&'];
-/// Behind these where there is no better place.
+/// Used if there is no better break point.
 const SEAMS: [char; 2] = ['-', '_'];
 
-/// Where the last piece of a word begins that is too long for a line: behind a joint, else at a dot, else behind a seam.
+/// Returns the start of the last piece of a word that is too long: after a joint, else at a dot, else after a seam.
 fn last_joint(word: &str) -> Option<usize> {
     let behind = |letters: &[char]| word.rfind(letters).map(|at| at + 1);
     let is_inside = |at: &usize| *at > 0 && *at < word.len();
-    // A piece of one or two letters is not worth a line.
+    // A piece of one or two letters does not deserve a line.
     let is_worth_it = |at: &usize| *at > 2 && *at < word.len();
     let joint = behind(&JOINTS).filter(is_worth_it).or_else(|| word.rfind('.').filter(is_worth_it));
     joint.or_else(|| behind(&SEAMS).filter(is_inside))
@@ -249,7 +249,7 @@ fn widest_piece(text: &str) -> usize {
     let mut widest = 0;
     for word in text.split_whitespace() {
         let mut rest = word;
-        // A joint at its end belongs to the piece.
+        // A joint at the end belongs to the piece.
         while let Some(at) = last_joint(rest.trim_end_matches(JOINTS).trim_end_matches(SEAMS)) {
             let (before, piece) = rest.split_at(at);
             widest = widest.max(piece.width());
@@ -260,7 +260,7 @@ fn widest_piece(text: &str) -> usize {
     widest
 }
 
-/// One line of a text on its way to several.
+/// Breaks one line of a text into several.
 struct LineBreaker {
     width: usize,
     done: Vec<String>,
@@ -314,7 +314,7 @@ impl LineBreaker {
         self.word_width += wide;
     }
 
-    /// A word that is wider than a line ends at one of its joints, if it has any.
+    /// Breaks a word that is wider than a line at one of its joints, if it has any.
     fn break_word(&mut self) {
         let kept = last_joint(&self.word).map_or_else(String::new, |joint| self.word.split_off(joint));
         self.word_width = visible(&self.word);
@@ -351,7 +351,7 @@ impl LineBreaker {
     }
 }
 
-/// The colours that are still on at the end of a text.
+/// Returns the colours that are still active at the end of a text.
 fn open_colour(text: &str) -> String {
     let mut open = String::new();
     let mut rest = text;
@@ -422,7 +422,7 @@ mod tests {
         }
     }
 
-    // A column of prose that is empty has no room to give.
+    // An empty prose column has no width to give.
     #[test]
     fn lesser_columns_go_also_where_there_is_no_prose() {
         let bar = "█".repeat(20);

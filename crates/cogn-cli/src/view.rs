@@ -1,5 +1,5 @@
-//! An envelope as a card for people: what came out, how sure, how risky, why. Lists of objects are tables; a failure shows what
-//! the model had written. Text of the model comes without anything that a terminal would obey.
+//! Formats an envelope as a card for users: result, confidence, risk and explanation. Lists of objects become tables; a
+//! failure shows the raw model output. Untrusted text is stripped of terminal control characters.
 
 use cogn::embedded;
 use cognitive_contract::envelope::ErrorBody;
@@ -11,25 +11,25 @@ use crate::figures::bar;
 use crate::printer::{BAD, DOUBT, FAINT, GOOD, HEAD, NOTE, plain};
 use crate::text_table::{TextTable, wrap};
 
-/// The width of a card in a pipe, and the widest of all: longer lines are hard to read.
+/// The maximum width of a card, also used in a pipe: longer lines are hard to read.
 const MAX_CARD_WIDTH: usize = 110;
-/// The cells of a confidence bar.
+/// The number of cells in a confidence bar.
 const CONFIDENCE_CELLS: usize = 10;
-/// The narrowest column that makes a table worth it; below that, objects stand one below the other.
+/// The minimum column width of a table; below it, objects are listed one below the other.
 const MIN_TABLE_COLUMN: usize = 9;
-/// The longest text in a cell of a table.
+/// The maximum length of a text in a table cell.
 const MAX_CELL_LENGTH: usize = 200;
-/// Lines of a raw reply that are shown.
+/// The maximum number of lines of a raw reply.
 const MAX_RAW_LINES: usize = 40;
-/// Objects within objects are drawn so deep, and written as JSON beyond.
+/// The maximum depth of nested objects; deeper ones are printed as JSON.
 const MAX_NESTING: usize = 3;
 
-/// The card, line by line.
+/// Formats the card, line by line.
 pub(crate) fn card(module: &str, envelope: &Envelope, width: Option<usize>) -> Vec<String> {
     drawn(module, envelope, width, true)
 }
 
-/// The card without the rationale, for somebody who has read it while it was written.
+/// Formats the card without the rationale, for a user who has already seen it in the stream.
 pub(crate) fn after_rationale(module: &str, envelope: &Envelope, width: Option<usize>) -> Vec<String> {
     drawn(module, envelope, width, false)
 }
@@ -52,7 +52,7 @@ fn drawn(module: &str, envelope: &Envelope, width: Option<usize>, rationale: boo
     card.lines
 }
 
-/// A card in the making.
+/// A card under construction.
 struct Card {
     width: usize,
     lines: Vec<String>,
@@ -63,7 +63,7 @@ impl Card {
         self.lines.extend(wrap(text, self.width));
     }
 
-    /// A heading, with an empty line before it.
+    /// Adds a heading after an empty line.
     fn title(&mut self, title: &str) {
         self.lines.push(String::new());
         self.lines.push(title.to_owned());
@@ -73,7 +73,7 @@ impl Card {
         self.lines.extend(table.lines(Some(self.width)));
     }
 
-    /// Who answered, how it ended, how sure and how risky; then what the module says of it.
+    /// Adds module, outcome, confidence and risk, then the module's explanation.
     fn head(&mut self, module: &str, envelope: &Envelope) {
         let meta = envelope.meta();
         let (style, word) = if envelope.ok() { (GOOD, "ok") } else { (BAD, "failed") };
@@ -82,7 +82,7 @@ impl Card {
             Risk::Medium => DOUBT,
             Risk::High => BAD,
         };
-        // No percentage: that would look like a probability of being right, which it is not. (META-002)
+        // Not as a percentage: that would look like a probability of being right, which it is not. (META-002)
         let confidence = meta.confidence.get();
         let bar = bar(confidence, CONFIDENCE_CELLS);
         self.prose(&format!("{HEAD}{}{HEAD:#}  {style}{word}{style:#}", plain(module)));
@@ -97,7 +97,7 @@ impl Card {
         }
     }
 
-    /// The answer, without what comes after it.
+    /// Adds the answer, without rationale and extensions.
     fn data(&mut self, data: &Map<String, Value>) {
         let last = ["rationale", "extensions"];
         let mut members = data.iter().filter(|(name, _)| !last.contains(&name.as_str())).peekable();
@@ -107,7 +107,7 @@ impl Card {
         self.members(members, 0);
     }
 
-    /// What the model noticed besides.
+    /// Adds the model's insights.
     fn insights(&mut self, data: &Map<String, Value>) {
         let insights = data.get("extensions").and_then(|extensions| extensions.get("insights"));
         for insight in insights.and_then(Value::as_array).into_iter().flatten() {
@@ -117,7 +117,7 @@ impl Card {
         }
     }
 
-    /// What went wrong, what to do, and what there was until then.
+    /// Adds the error, its hint, and the partial answer.
     fn failure(&mut self, error: &ErrorBody, partial: Option<&Map<String, Value>>) {
         self.lines.push(String::new());
         self.prose(&format!("{BAD}{}{BAD:#} {}", plain(error.code()), plain(error.message())));
@@ -163,7 +163,7 @@ impl Card {
         }
     }
 
-    /// Members of an object: short ones side by side with their names, others below a heading.
+    /// Adds the members of an object: short ones next to their names, others below a heading.
     fn members<'a>(&mut self, members: impl Iterator<Item = (&'a String, &'a Value)>, indent: usize) {
         let (short, long): (Vec<_>, Vec<_>) = members.partition(|(_, value)| is_short(value));
         if !short.is_empty() {
@@ -193,7 +193,7 @@ impl Card {
         }
     }
 
-    /// A list of objects as a table; where that would be too narrow, one below the other.
+    /// Adds a list of objects as a table, or one below the other if the table would be too narrow.
     fn objects(&mut self, items: &[&Map<String, Value>], indent: usize) {
         let mut names: Vec<&String> = Vec::new();
         for name in items.iter().flat_map(|item| item.keys()) {
@@ -228,7 +228,7 @@ impl Card {
         self.table(&table.with(items.iter().map(row)));
     }
 
-    /// A text, or anything else as JSON.
+    /// Adds a text, or any other value as JSON.
     fn text(&mut self, value: &Value, indent: usize) {
         let text = match value {
             Value::String(text) => plain(text.trim_end()),
@@ -247,7 +247,7 @@ fn named(name: &str) -> String {
     format!("{NOTE}{}{NOTE:#}", plain(name))
 }
 
-/// Whether a value stands beside its name.
+/// Returns whether a value fits next to its name.
 fn is_short(value: &Value) -> bool {
     match value {
         Value::String(text) => !text.contains('\n'),
@@ -257,7 +257,7 @@ fn is_short(value: &Value) -> bool {
     }
 }
 
-/// A value that no list foresaw and the reason for it, where an object is nothing else.
+/// Returns the value and its reason if the object is a custom value of an extensible enum.
 fn of_its_own(members: &Map<String, Value>) -> Option<(&str, &str)> {
     let reason = members.get("reason")?.as_str()?;
     let mut others = members.iter().filter(|(name, _)| *name != "reason");
@@ -265,7 +265,7 @@ fn of_its_own(members: &Map<String, Value>) -> Option<(&str, &str)> {
     others.next().is_none().then_some((value.as_str()?, reason))
 }
 
-/// A value in one cell.
+/// Formats a value for one cell.
 fn cell(value: &Value) -> String {
     if let Some((own, reason)) = value.as_object().and_then(of_its_own) {
         let reason = plain(cut(reason.trim_end_matches('.'), MAX_CELL_LENGTH));

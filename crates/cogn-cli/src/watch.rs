@@ -1,6 +1,6 @@
-//! `--watch`: does something, and again whenever a file of a module changes. Looks at names, sizes and times a few times a
-//! second: that needs no service of the system, and works on network drives and in containers too.
-//! Ends with Ctrl-C, like every program that does not say otherwise. Reads no file itself.
+//! `--watch`: runs an action at once and again after each change to the files of a module. Polls names, sizes and times
+//! a few times per second: that needs no system service, and works on network drives and in containers.
+//! Ends with Ctrl-C. Reads no file contents.
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
@@ -12,18 +12,18 @@ use cognitive_library::Library;
 
 use crate::printer::{FAINT, Printer};
 
-/// Between two looks: people do not notice it, and a laptop does not either.
+/// The interval between two polls: short enough for users, long enough to save power.
 const PAUSE: Duration = Duration::from_millis(250);
-/// Folders within a module folder.
+/// The maximum depth of folders within a module folder.
 const MAX_DEPTH: usize = 6;
-/// Files that are looked at.
+/// The maximum number of watched files.
 const MAX_FILES: usize = 5_000;
 
-/// What is known of the files: length and time of the last change.
+/// The state of the files: length and time of the last change.
 type FileStates = BTreeMap<PathBuf, (u64, Option<SystemTime>)>;
 
-/// Does `act` now and after every change of a module: of those that are named, and of all that can be run by name, which may
-/// be parts of them.
+/// Calls `act` at once and after every change to a module: the named ones, and all that can be run by name, because
+/// they may be parts of those.
 pub(crate) fn repeat(library: &Library, names: &[String], printer: &Printer, mut act: impl FnMut()) {
     let files = || states(&folders(library, names));
     let pause = || {
@@ -32,7 +32,7 @@ pub(crate) fn repeat(library: &Library, names: &[String], printer: &Printer, mut
     };
     on_change(files, pause, |changed| {
         if io::stdout().is_terminal() {
-            // Clears the screen and what was scrolled away, so that only what counts now is there.
+            // Clears the screen and the scrollback, so that only current output is visible.
             printer.out("\u{1b}[H\u{1b}[2J\u{1b}[3J");
         } else if let Some(file) = changed {
             printer.out(format!("{FAINT}changed: {}{FAINT:#}", file.display()));
@@ -42,13 +42,13 @@ pub(crate) fn repeat(library: &Library, names: &[String], printer: &Printer, mut
     });
 }
 
-/// Calls `act` at once, and with the first file that differs after each change, as long as `pause` says so.
+/// Calls `act` at once, and with the first changed file after each change, while `pause` returns true.
 fn on_change(
     files: impl Fn() -> FileStates,
     mut pause: impl FnMut() -> bool,
     mut act: impl FnMut(Option<&Path>),
 ) {
-    // Looked at before the work: what changes during it is noticed.
+    // The state is read before the work, so that changes during it are noticed.
     let mut known = files();
     act(None);
     while pause() {
@@ -60,14 +60,14 @@ fn on_change(
     }
 }
 
-/// The first file that is new, gone or changed.
+/// Returns the first file that is new, removed or changed.
 fn difference(before: &FileStates, after: &FileStates) -> Option<PathBuf> {
     let gone = before.keys().find(|file| !after.contains_key(*file));
     let changed = after.iter().find(|(file, state)| before.get(*file) != Some(state)).map(|(file, _)| file);
     changed.or(gone).cloned()
 }
 
-/// The folders of the named modules and of all that are installed. What is not there yet is looked for again each time.
+/// Returns the folders of the named modules and of all installed ones. Missing folders are looked up again each time.
 fn folders(library: &Library, names: &[String]) -> Vec<PathBuf> {
     let asked_for = names.iter().map(|name| match library.find_folder(name) {
         Ok(folder) => folder.path().map(Path::to_path_buf),

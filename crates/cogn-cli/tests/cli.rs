@@ -1,4 +1,4 @@
-//! The command line as a process: exit code, stdout and stderr, exactly.
+//! The command line as a process: exact exit code, stdout and stderr.
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
@@ -10,7 +10,7 @@ use std::process::Stdio;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A project and a home of their own, so that nothing on this machine shines through.
+/// A temporary project and home, isolated from this machine.
 struct Place {
     dir: TempDir,
 }
@@ -56,7 +56,7 @@ impl Place {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // A command that does not read its input closes the pipe; that is its right.
+        // A command that does not read its input may close the pipe.
         let _unread = child.stdin.take().unwrap().write_all(stdin.as_bytes());
         let output = child.wait_with_output().unwrap();
         Output {
@@ -109,7 +109,7 @@ fn wrong_usage_is_exit_2_and_says_so_on_stderr() {
     assert!(output.err.contains("unrecognized subcommand"), "{}", output.err);
 }
 
-// CLI-004, D-02: a saved reply goes through the whole pipeline.
+// CLI-004, D-02: a saved reply runs through the whole pipeline.
 #[test]
 fn a_run_prints_the_envelope_and_nothing_else() {
     let place = Place::new();
@@ -122,7 +122,7 @@ fn a_run_prints_the_envelope_and_nothing_else() {
     assert_eq!(envelope["meta"]["model"], "replay/saved-reply");
 }
 
-// MEDIA-017: the media of an answer go to files, in whichever form the answer is shown.
+// MEDIA-017: the media of an answer are written to files, in every output format.
 #[test]
 fn media_017_media_out_writes_files_for_programs_and_for_people() {
     let place = Place::new();
@@ -141,7 +141,7 @@ fn media_017_media_out_writes_files_for_programs_and_for_people() {
     }
 }
 
-// CLI-004: whatever the failure contract says, the envelope is printed, and the exit code is 1.
+// CLI-004: regardless of the failure contract, the envelope is printed, and the exit code is 1.
 #[test]
 fn every_failing_run_prints_a_failure_envelope() {
     let place = Place::new();
@@ -166,7 +166,7 @@ fn every_failing_run_prints_a_failure_envelope() {
         assert_eq!(envelope["error"]["code"], code, "{args:?}: {envelope}");
         assert!(envelope["error"]["suggestion"].is_string(), "{envelope}");
     }
-    // Nobody is configured, and the embedded model has no weights and may not fetch them.
+    // No provider is configured, and the embedded model has no weights and may not download them.
     let none = place.run(&["run", "text-classifier", "--set", "text=x"]);
     assert_eq!(none.code, 1);
     assert_eq!(serde_json::from_str::<Value>(&none.out).unwrap()["error"]["code"], "E4001");
@@ -355,7 +355,7 @@ fn explain_knows_numbers_names_and_module_codes() {
     assert_eq!(place.run(&["explain"]).out.lines().count(), 48);
 }
 
-// Nowhere is confidence called a probability of being right.
+// Confidence is never described as a probability of being right.
 #[test]
 fn schemas_are_printed_and_say_what_confidence_is() {
     let place = Place::new();
@@ -384,7 +384,8 @@ fn completions_are_written_for_every_shell() {
     }
 }
 
-// A shell asks the program: commands, options, modules of this folder, providers and codes are what there is now.
+// A shell gets its completions from the program: current commands, options, modules of this folder, providers and
+// codes.
 #[test]
 fn a_shell_is_offered_what_can_be_typed() {
     let place = Place::new();
@@ -422,7 +423,7 @@ fn manual_pages_are_printed_and_written() {
     }
 }
 
-// A project is found from below; a file that is named stands in the place of its configuration.
+// A project is found from its subfolders; a file named by `--config` replaces its configuration.
 #[test]
 fn a_project_is_found_upwards_with_its_modules_and_its_file() {
     let place = Place::new();
@@ -447,7 +448,7 @@ fn a_project_is_found_upwards_with_its_modules_and_its_file() {
     assert!(missing.code == 1 && missing.err.contains("there is no file: `nothing.yaml`"), "{}", missing.err);
 }
 
-// `test` and `validate` without a name mean one's own modules.
+// Without a name, `test` and `validate` process the user's own modules.
 #[test]
 fn without_a_name_ones_own_modules_are_meant() {
     let place = Place::new();
@@ -504,7 +505,7 @@ fn what_is_no_code_is_answered_with_an_error_and_a_suggestion() {
     assert!(place.json(&["model", "path", "--json"])["path"].is_null());
 }
 
-// A broken file of configuration is what `doctor` is for.
+// `doctor` must work with a broken configuration file.
 #[test]
 fn doctor_survives_a_broken_file_and_says_what_to_do() {
     let place = Place::new();
@@ -553,7 +554,7 @@ fn gen_010_routing_needs_no_data() {
     assert_eq!(route("summarizer", "nothing-to-shorten"), "retry");
 }
 
-// Of many losses a person sees the first hundred and how many more there are; a program gets all of them.
+// A user sees the first hundred losses and the number of the rest; a program gets all of them.
 #[test]
 fn growth_f_a_person_is_shown_a_hundred_losses() {
     let place = Place::new();

@@ -1,5 +1,5 @@
-//! `cogn serve` as a process, and clients that people really use: curl, Python and a browser. All of them see the same
-//! chunks, over all three transports. What is not installed here is skipped.
+//! `cogn serve` as a process, with real clients: curl, Python and a browser. All of them get the same chunks, over all
+//! three transports. A test is skipped if its client is not installed.
 
 #![expect(
     clippy::unwrap_used,
@@ -31,7 +31,7 @@ const SCHEMA: &str = r#"{
     "rationale": {"type": "string"}, "words": {"type": "array", "items": {"type": "string"}}}}
 }"#;
 
-/// An answer as a service streams it, cut inside an escape and inside a word.
+/// A streamed answer of a service, split inside an escape and inside a word.
 fn answer() -> String {
     let pieces = [
         r#"{"ok": true, "data": {"rationale": "It is \u26"#,
@@ -56,7 +56,7 @@ impl Server {
         Self::with_log(&[&["--quiet"], more].concat())
     }
 
-    /// A server that writes its log to a pipe of which only the first line is read.
+    /// Starts a server that logs to a pipe of which only the first line is read.
     fn with_log(more: &[&str]) -> Self {
         let home = tempfile::tempdir().unwrap();
         let module = home.path().join("cognitive/modules/words");
@@ -92,7 +92,7 @@ impl Drop for Server {
     }
 }
 
-/// The output of a program that has to succeed; `None` if it is not installed.
+/// Returns the output of a program that must succeed; `None` if it is not installed.
 fn output(mut command: Command) -> Option<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.stderr(Stdio::piped()).output().ok()?;
@@ -100,7 +100,7 @@ fn output(mut command: Command) -> Option<String> {
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
-/// Chunks without what differs from run to run.
+/// Returns chunks without the values that differ between runs.
 fn timeless(chunks: &Value) -> Vec<Value> {
     let mut chunks = chunks.as_array().unwrap().clone();
     for chunk in &mut chunks {
@@ -128,7 +128,7 @@ fn by_curl(server: &Server, accept: &str) -> Option<String> {
     output
 }
 
-/// What every client has to see, from the simplest of them.
+/// Returns the chunks that every client must get, as read by curl.
 fn expected(server: &Server) -> Option<Vec<Value>> {
     let lines = by_curl(server, "application/x-ndjson")?;
     let chunks: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -177,15 +177,15 @@ fn python_sees_the_same_chunks_over_all_three_transports() {
     }
 }
 
-/// A program of one of the Pythons that may be used; `None` if none has it.
+/// Returns a program from one of the configured Pythons; `None` if none has it.
 fn of_python(program: &str) -> Option<Command> {
     let pythons = std::env::var_os("COGN_TEST_PYTHON").unwrap_or_default();
     let programs = std::env::split_paths(&pythons).map(|python| python.with_file_name(program));
     programs.filter(|path| path.exists()).map(Command::new).next()
 }
 
-// Requests that a machine makes up from `/openapi.json`: none of them breaks the server, every answer is as described.
-// The embedded model takes no media, so modules that need them answer 501, as described.
+// Random requests that are generated from `/openapi.json`: none breaks the server, and every answer matches the
+// description. The embedded model accepts no media, so modules that need them answer 501, as described.
 #[test]
 fn requests_made_from_the_description_get_answers_as_described() {
     let server = Server::start(&[]);
@@ -205,13 +205,13 @@ fn requests_made_from_the_description_get_answers_as_described() {
     }
 }
 
-// A log that nobody reads holds up neither the requests nor the end.
+// An unread log blocks neither the requests nor the shutdown.
 #[cfg(unix)]
 #[test]
 fn a_pipe_that_nobody_reads_does_not_hold_up_the_server() {
     let mut server = Server::with_log(&[]);
     let address = server.base.strip_prefix("http://").unwrap().to_owned();
-    // Each line is longer than its path; a pipe holds 64 KiB.
+    // Each line is longer than its path; a pipe buffers 64 KiB.
     let path = "x".repeat(250);
     for _ in 0..1_000 {
         let mut connection = TcpStream::connect(&address).unwrap();
@@ -225,7 +225,7 @@ fn a_pipe_that_nobody_reads_does_not_hold_up_the_server() {
     assert!(server.child.wait().unwrap().success());
 }
 
-/// Serves the page from another origin than the server's, and hands on what the page tells.
+/// Serves the page from another origin than the server's, and forwards what the page posts.
 fn serve_page() -> (String, Receiver<Value>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let origin = format!("http://{}", listener.local_addr().unwrap());
@@ -242,7 +242,7 @@ fn serve_page() -> (String, Receiver<Value>) {
     (origin, told)
 }
 
-/// Answers one request with the page; gives what was posted.
+/// Answers one request with the page; returns the posted value.
 fn answer_browser(mut connection: TcpStream) -> Option<Value> {
     let mut reader = BufReader::new(connection.try_clone().unwrap());
     let (mut first, mut line, mut length) = (String::new(), String::new(), 0);
@@ -261,7 +261,7 @@ fn answer_browser(mut connection: TcpStream) -> Option<Value> {
     first.starts_with("POST /seen").then(|| serde_json::from_slice(&body).unwrap())
 }
 
-/// A program that is killed when it is not needed any more.
+/// A process that is killed when this value is dropped.
 struct Running(Child);
 
 impl Drop for Running {
@@ -271,7 +271,7 @@ impl Drop for Running {
     }
 }
 
-// STREAM-018, and CORS as a browser understands it.
+// STREAM-018, and CORS as a browser implements it.
 #[test]
 fn a_browser_sees_the_same_chunks_from_another_origin() {
     let (origin, told) = serve_page();

@@ -1,5 +1,5 @@
-//! Compositions from the shell: what a module is made of or why it could not run, repetition, traces; and that parts run
-//! at the same time and end together, on a clock and connections that the test holds.
+//! Compositions from the shell: the parts of a module or the reason why it cannot run, repetition, and traces. Also
+//! that parts run concurrently and end together, on a clock and connections under the control of the test.
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
@@ -80,7 +80,7 @@ fn cogn(home: &Path, args: &[&str]) -> (i32, String, String) {
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
 
-// COMP-005, COMP-042: a slip is found while the command line is read, and shown at its place.
+// COMP-005, COMP-042: a syntax error is found while the arguments are parsed, and shown at its position.
 #[test]
 fn comp_005_a_repetition_from_the_shell_is_bounded_told_and_traced() {
     let home = tempfile::tempdir().unwrap();
@@ -115,7 +115,7 @@ fn comp_005_a_repetition_from_the_shell_is_bounded_told_and_traced() {
     assert!(err.starts_with("MODULE") && err.contains("summarizer") && err.contains("0.60"), "{err}");
 }
 
-/// A model on a clock that is handed over: every answer takes 300 ms of it.
+/// A model on a simulated clock: every answer takes 300 ms of it.
 struct Slow;
 
 impl Provider for Slow {
@@ -138,7 +138,7 @@ impl Provider for Slow {
     }
 }
 
-/// A module that is made of three others, which are folders beside it.
+/// Writes a module that is composed of three others next to it.
 fn three(home: &Path, pattern: &str) {
     for name in ["one", "two", "three"] {
         write(home, name, "[]");
@@ -150,7 +150,7 @@ fn three(home: &Path, pattern: &str) {
     fs::write(path, manifest).unwrap();
 }
 
-// COMP-003: three parts of 300 ms each take as long as one of them; the clock is not the machine's.
+// COMP-003: three parts of 300 ms each take as long as one of them, on the simulated clock.
 #[test]
 fn comp_003_three_parts_of_300_ms_are_done_in_less_than_500() {
     for (pattern, least, most) in [("parallel", 300, 499), ("sequential", 900, 1_000)] {
@@ -171,8 +171,8 @@ fn comp_003_three_parts_of_300_ms_are_done_in_less_than_500() {
     }
 }
 
-/// A service that answers one module with a failure, once the two others wait for it, and those never. Reports each
-/// connection that the client closes.
+/// A service that fails one module once the two others wait for it, and never answers those. Reports each connection
+/// that the client closes.
 fn service() -> (String, mpsc::Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -199,7 +199,7 @@ fn service() -> (String, mpsc::Receiver<String>) {
                         tcp.write_all(b"HTTP/1.1 401 X\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}");
                     return;
                 }
-                // What is left of the request, and then nothing: the client has left.
+                // Reads the rest of the request until the client disconnects.
                 while tcp.read(&mut piece).is_ok_and(|read| read > 0) {}
                 closed.send(name.to_owned()).unwrap();
             });
@@ -208,7 +208,7 @@ fn service() -> (String, mpsc::Receiver<String>) {
     (url, reports)
 }
 
-// S-26: the first failure of a part that is needed ends the others, and their connections with them.
+// S-26: the first failure of a required part cancels the others and closes their connections.
 #[test]
 fn s_26_the_first_failure_closes_the_connections_of_the_others() {
     let home = tempfile::tempdir().unwrap();
@@ -252,7 +252,7 @@ fn bundled_compositions_pass_their_golden_tests_from_the_shell() {
     assert!(out.contains("10 passed"), "{out}");
 }
 
-// COMP-013: the project's module before the user's, then what is declared to stand in, and otherwise nothing runs.
+// COMP-013: the project's module first, then the user's, then the declared fallback; otherwise nothing runs.
 #[test]
 fn comp_013_parts_are_found_in_the_project_first_then_at_home_then_by_their_fallback() {
     let home = tempfile::tempdir().unwrap();

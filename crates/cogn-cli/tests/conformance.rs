@@ -1,6 +1,5 @@
-//! The project's own vectors, and the official ones where the specification lies beside the checkout.
-//! Both lists below are strict: a case that fails breaks the build, and so does an operation that was built and is
-//! still listed as missing.
+//! The project's own vectors, and the official ones if the specification is next to the checkout. Both lists below are
+//! strict: a failed case breaks the build, and so does an implemented operation that is still listed as missing.
 
 #![expect(
     clippy::unwrap_used,
@@ -17,7 +16,7 @@ use cognitive_testing::conformance::{Vector, VectorReport, VectorStatus, load, r
 use cognitive_testkit::{Lack, skip};
 use serde_json::{Value, json};
 
-/// Operations that cannot be asked yet, with the number of their cases.
+/// The operations that are not implemented, with the number of their cases.
 const NOT_BUILT: &[(&str, usize)] = &[];
 
 fn root() -> PathBuf {
@@ -41,7 +40,7 @@ fn conformance_every_case_of_level_1_and_2_passes() {
     assert_eq!(report.tally().passed, cases.iter().filter(|case| case.level <= 2).count());
 }
 
-/// Level → cases that ask for it, counted in the files themselves: what the loader or the runner loses is missed here.
+/// Counts the cases per level in the files themselves, to notice cases that the loader or runner loses.
 fn counted(directory: &Path) -> BTreeMap<u64, usize> {
     let mut levels = BTreeMap::new();
     for entry in fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
@@ -55,7 +54,7 @@ fn counted(directory: &Path) -> BTreeMap<u64, usize> {
     levels
 }
 
-/// What `cogn` prints, and whether it was content.
+/// Returns the output of `cogn`, and whether it succeeded.
 fn cogn(arguments: &[&str]) -> (bool, String) {
     let output = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"))
         .args(arguments)
@@ -65,8 +64,8 @@ fn cogn(arguments: &[&str]) -> (bool, String) {
     (output.status.success(), String::from_utf8(output.stdout).unwrap())
 }
 
-// GEN-009, TEST-006, MEDIA-020: the level is computed from all vectors of that level. What fails, what is not built and
-// what was left out count against it alike; README and `cogn capabilities` claim that level and no other.
+// GEN-009, TEST-006, MEDIA-020: the level is computed from all vectors of that level. Failed, unimplemented and skipped
+// vectors count against it alike. README and `cogn capabilities` claim exactly that level.
 #[test]
 fn gen_009_the_claimed_level_is_the_highest_whose_vectors_all_pass() {
     let counted = counted(&root().join("conformance"));
@@ -97,7 +96,7 @@ fn gen_009_the_claimed_level_is_the_highest_whose_vectors_all_pass() {
     assert!(of_level_4 || level < 4, "level 4 asks for streams and media: {declared}");
 }
 
-// A decision that no vector shows is one that another runtime cannot be measured by.
+// Without a vector for a decision, another runtime cannot be tested against it.
 #[test]
 fn every_later_decision_has_a_vector() {
     let cases = own();
@@ -107,7 +106,7 @@ fn every_later_decision_has_a_vector() {
     assert_eq!(missing, Vec::<String>::new());
 }
 
-// GEN-009: the vectors are not ours to choose. Those of the specification are all here, word for word.
+// GEN-009: the project does not select the vectors. All those of the specification are here, unchanged.
 #[test]
 fn gen_009_every_vector_of_the_specification_is_here() {
     let directory = root().join("../shared/spec/vectors");
@@ -176,7 +175,7 @@ fn conformance_what_is_unknown_never_passes() {
     }
 }
 
-/// Every way to change exactly one thing in an expectation so that it asks for something else.
+/// Returns every way to change exactly one part of an expectation so that it requires another value.
 fn changes(expect: &Value) -> Vec<Value> {
     match expect {
         Value::Object(members) if members.contains_key("$gen") => {
@@ -197,7 +196,7 @@ fn changes(expect: &Value) -> Vec<Value> {
     }
 }
 
-/// The same inside `$exact`, where nothing is a matcher.
+/// Returns the changes inside `$exact`, where nothing is a matcher.
 fn literal_changes(value: &Value) -> Vec<Value> {
     if value.get("$gen").is_some() { changes(value) } else { each_part(value, literal_changes) }
 }
@@ -237,7 +236,7 @@ fn each_part(value: &Value, inner: fn(&Value) -> Vec<Value>) -> Vec<Value> {
     }
 }
 
-/// A matcher of the same kind that no result of these cases satisfies.
+/// Returns a matcher of the same kind that no result of these cases satisfies.
 fn changed_matcher(name: &str, argument: &Value) -> Value {
     let with = |more: &str| {
         let mut list = argument.as_array().unwrap().clone();

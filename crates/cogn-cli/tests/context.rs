@@ -1,4 +1,4 @@
-//! `cogn context` and runs with context as processes: what one command keeps the next one finds, for the same user
+//! `cogn context` and runs with context as processes: a command finds what an earlier one stored, for the same user
 //! only.
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
@@ -9,7 +9,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A home of its own.
+/// A temporary home.
 struct Home(TempDir);
 
 impl Home {
@@ -17,12 +17,12 @@ impl Home {
         Self(tempfile::tempdir().unwrap())
     }
 
-    /// Exit code, stdout and stderr of a command about context.
+    /// Runs a context command and returns exit code, stdout and stderr.
     fn cogn(&self, args: &[&str], stdin: &str) -> (i32, String, String) {
         self.any(&[&["context"], args].concat(), stdin)
     }
 
-    /// The same of any command.
+    /// Runs any command and returns exit code, stdout and stderr.
     fn any(&self, args: &[&str], stdin: &str) -> (i32, String, String) {
         let mut child = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"))
             .args(args)
@@ -34,7 +34,7 @@ impl Home {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // A command that does not read its input closes the pipe; that is its right.
+        // A command that does not read its input may close the pipe.
         let _unread = child.stdin.take().unwrap().write_all(stdin.as_bytes());
         let output = child.wait_with_output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -113,7 +113,7 @@ fn looking_creates_no_store() {
     assert!(!home.0.path().join(".cognitive").exists());
 }
 
-/// The reply of a model as a file.
+/// Writes the reply of a model to a file.
 fn saved(home: &Home, name: &str, data: &Value, emitted: &Value) -> String {
     let reply = json!({
         "ok": true, "meta": { "confidence": 0.9, "risk": "low", "explain": "Done." }, "data": data,
@@ -124,7 +124,7 @@ fn saved(home: &Home, name: &str, data: &Value, emitted: &Value) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-// CTX-008: the example of the context protocol (8.1), with what is printed there as replies.
+// CTX-008: the example of the context protocol (8.1), with its printed replies.
 #[test]
 fn ctx_008_a_review_of_two_turns_is_two_commands() {
     let home = Home::new();
@@ -213,7 +213,7 @@ fn s_46_the_same_input_is_answered_once_unless_asked_otherwise() {
     assert_eq!(ask(5, &["--user", "ann"])["data"]["n"], 5, "every user has answers of his own");
 }
 
-// CTX-041: an operator can say which names only look like secrets; everything else stays redacted.
+// CTX-041: an operator can exempt names that only look like secrets; everything else stays redacted.
 #[test]
 fn ctx_041_names_that_only_look_like_secrets_can_be_spared() {
     let home = Home::new();
@@ -229,7 +229,7 @@ fn ctx_041_names_that_only_look_like_secrets_can_be_spared() {
     assert!(spared.contains("zebra") && !spared.contains("k-123"), "{spared}");
 }
 
-// S-21: users of different tenants who have the same name share nothing.
+// S-21: users with the same name in different tenants share nothing.
 #[test]
 fn s_21_tenants_are_apart() {
     let home = Home::new();

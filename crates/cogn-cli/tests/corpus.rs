@@ -1,5 +1,5 @@
-//! The seeds of the fuzzer and what it has found, run once more through the same checks. A panic in any thread counts,
-//! also one that is caught on the way: it is a finding even where users would see a code.
+//! The seeds and findings of the fuzzer, run again through the same checks. A panic in any thread counts, even a caught
+//! one: it is a defect even if users would only see an error code.
 
 #![expect(
     clippy::unwrap_used,
@@ -20,7 +20,7 @@ use fuzzed::{contract, http, media, reply};
 
 static PANICS: AtomicUsize = AtomicUsize::new(0);
 
-/// Counts panics of this workspace. Those of other people's decoders are caught, and a code for the user.
+/// Counts panics of this workspace. Panics of third-party decoders are caught and become an error code.
 fn count_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -36,7 +36,7 @@ fn count_panics() {
 
 type Check = fn(&[u8]);
 
-/// Runs a check over the seeds of a target.
+/// Runs a check on the seeds of a target.
 fn replay(target: &str, check: Check) {
     count_panics();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(target);

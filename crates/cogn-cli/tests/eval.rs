@@ -1,4 +1,4 @@
-//! `cogn eval` as a process, against a service on this machine: counts, files, exit codes.
+//! `cogn eval` as a process, against a stub service: counts, files, exit codes.
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 
 use serde_json::{Value, json};
 
-/// A service that says `positive` to everything, as often as it is asked; it hands back what it was asked.
+/// A service that answers every request with `positive`, this many times; it returns the requests.
 fn serve(times: usize) -> (String, JoinHandle<Vec<Value>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -87,7 +87,7 @@ fn counts_are_printed_for_people_and_machines_and_cases_are_kept() {
         out.contains("accuracy") && out.contains("sentiment: expected \"negative\", got \"positive\""),
         "{out}"
     );
-    // The examples of the module are turns before the input.
+    // The examples of the module are conversation turns before the input.
     let asked = service.join().unwrap();
     let roles: Vec<&str> =
         asked[0]["messages"].as_array().unwrap().iter().map(|turn| turn["role"].as_str().unwrap()).collect();
@@ -119,8 +119,8 @@ fn a_bad_line_is_said_before_anybody_is_asked() {
     assert!(err.contains("line 4: `expect` is needed"), "{err}");
 }
 
-/// One half is for choosing prompts and constants, the other for figures: they can be run apart. The figures say where in
-/// its list the right label stood, and what confidence is worth.
+/// One half of the cases selects prompts and constants, the other measures: each can run alone. The figures include the
+/// position of the right label in its list, and the calibration of confidence.
 #[test]
 fn d1_a_half_is_run_alone_and_the_place_of_the_right_label_is_told() {
     let home = tempfile::tempdir().unwrap();
@@ -153,8 +153,8 @@ fn d1_a_half_is_run_alone_and_the_place_of_the_right_label_is_told() {
     assert!(code != 0 && err.contains("`other`"), "{err}");
 }
 
-/// The schema says what is searched for by default; a caller who leaves it out gets exactly that. The receipt has the hash
-/// of what was sent.
+/// The schema has a default; a caller who omits the member gets exactly that value. The receipt has the hash of the
+/// sent input.
 #[test]
 fn d3_a_default_of_the_input_schema_reaches_the_model() {
     let home = tempfile::tempdir().unwrap();
@@ -186,7 +186,7 @@ fn d3_a_default_of_the_input_schema_reaches_the_model() {
     assert_ne!(hash, spelled_out, "the hash is that of what the caller sent");
 }
 
-/// The embedded model is asked for nothing that it cannot do. Any file will do as weights: they are never opened.
+/// The embedded model refuses unsupported tasks before any call. Any file will do as weights: they are never opened.
 #[test]
 fn d5_the_embedded_model_refuses_to_review_and_to_rank() {
     let home = tempfile::tempdir().unwrap();

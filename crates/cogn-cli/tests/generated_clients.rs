@@ -1,5 +1,6 @@
-//! Typed clients that the usual generators make of `/openapi.json`, for all bundled modules: they are generated without a
-//! warning, pass their type checkers, and run modules on a real `cogn serve`. What is not installed here is skipped.
+//! Typed clients that common generators create from `/openapi.json`, for all bundled modules: they are generated
+//! without warnings, pass their type checkers, and run modules on a real `cogn serve`. A test is skipped if its tools
+//! are not installed.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, a panic is the report")]
 
@@ -19,7 +20,7 @@ mod stub;
 
 use stub::{Act, Stub, streamed};
 
-/// What a model answers to `text-classifier`, to `code-reviewer`, and then to whatever comes.
+/// The answers of the model: to `text-classifier`, to `code-reviewer`, and then to every other request.
 fn answers() -> Vec<Act> {
     let meta = json!({ "confidence": 0.9, "risk": "low", "explain": "e" });
     let label = json!({ "rationale": "It is about rain.", "sentiment": "neutral", "label": "weather" });
@@ -32,7 +33,7 @@ fn answers() -> Vec<Act> {
     [label.clone(), review, label].iter().map(|data| Act::stream(streamed(&answer(data)))).collect()
 }
 
-/// What every client has to have seen.
+/// Checks the results that every client must report.
 fn check(seen: &Value) {
     assert_eq!((&seen["label"], &seen["sentiment"]), (&json!("weather"), &json!("neutral")), "{seen}");
     assert_eq!(
@@ -85,7 +86,7 @@ impl Drop for Server {
     }
 }
 
-/// What a program prints, which has to succeed.
+/// Returns the output of a program that must succeed.
 fn output(program: impl AsRef<OsStr>, folder: &Path, arguments: &[&str]) -> String {
     let mut command = cognitive_testkit::command(&program);
     command.args(arguments).current_dir(folder).env("NO_PROXY", "127.0.0.1").env("no_proxy", "127.0.0.1");
@@ -100,7 +101,7 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients").join(name)
 }
 
-/// The folder of a Python that has the generator and the type checker.
+/// Returns the folder of a Python that has the generator and the type checker.
 fn python() -> Option<PathBuf> {
     let pythons = std::env::var_os("COGN_TEST_PYTHON").unwrap_or_default();
     let folders = std::env::split_paths(&pythons).filter_map(|python| Some(python.parent()?.to_owned()));
@@ -129,7 +130,7 @@ fn a_generated_python_client_runs_modules_with_types() {
         assert!(operation.exists(), "{}", operation.display());
     }
     fs::copy(fixture("typed.py"), at.join("typed.py")).unwrap();
-    // The generator's own templates are not written for the strictest rules; what uses them is.
+    // The generator's own templates do not pass strict checks; the code that uses them does.
     output(python.join("mypy"), at, &["cogn_client"]);
     output(python.join("mypy"), at, &["--strict", "--follow-imports=silent", "typed.py"]);
     let seen = output(python.join("python"), at, &["typed.py", &server.base]);
@@ -160,7 +161,7 @@ fn a_generated_typescript_client_runs_modules_with_types() {
     });
     let config = json!({ "compilerOptions": options, "files": ["typed.ts", "api.d.ts"] });
     fs::write(at.join("tsconfig.json"), config.to_string()).unwrap();
-    // Where Node looks for packages; a folder of its own needs no rights to make links.
+    // The search path of Node for packages; creating a real folder needs no permission for links.
     copy(&tools.join("openapi-fetch"), &at.join("node_modules/openapi-fetch"));
     copy(&tools.join("openapi-typescript-helpers"), &at.join("node_modules/openapi-typescript-helpers"));
     output("node", at, &[&program("typescript/bin/tsc"), "-p", "tsconfig.json"]);
@@ -168,7 +169,7 @@ fn a_generated_typescript_client_runs_modules_with_types() {
     check(&serde_json::from_str(&seen).unwrap());
 }
 
-/// What `cogn types` writes of all bundled modules.
+/// Writes the types that `cogn types` generates for all bundled modules.
 fn write_types(language: &str, file: &Path) {
     let args = ["types", "--bundled", "--lang", language, "--output"];
     output(

@@ -1,5 +1,5 @@
-//! The golden tests of the bundled modules: each saved reply through the whole pipeline, compared with what is expected.
-//! And the other way round: expectations that are deliberately wrong, each of which has to be noticed at its place.
+//! The golden tests of the bundled modules: each saved reply runs through the whole pipeline and is compared with its
+//! expectation. Also the reverse: deliberately wrong expectations must be detected at the right path.
 
 #![expect(
     clippy::unwrap_used,
@@ -15,7 +15,7 @@ use cognitive_library::{Folder, Library};
 use cognitive_testing::golden::{self, GoldenOptions, GoldenReport, GoldenStatus, TestedFolder};
 use serde_json::{Value, json};
 
-/// What comes with the program, and nothing that is installed on this machine.
+/// Returns the bundled modules, without anything that is installed on this machine.
 fn bundled() -> Vec<TestedFolder> {
     let found = Library::default().list().into_iter();
     found.map(|found| TestedFolder { name: found.name, folder: found.folder }).collect()
@@ -51,7 +51,7 @@ fn gen_002_every_saved_reply_gives_what_is_expected() {
     assert!(report.holds());
 }
 
-/// An answer of a bundled module, and a case of it whose expectation is replaced.
+/// Runs a case of a bundled module with a replaced expectation.
 fn with_expectation(module: &str, case: &str, expected: &Value) -> golden::GoldenResult {
     let folder = Library::default().find(module).unwrap().folder;
     let Folder::Memory { files, .. } = &folder else { panic!("bundled modules are in memory") };
@@ -132,7 +132,7 @@ fn the_same_expectations_set_right_are_met() {
     }
 }
 
-// A rule that is misspelled is a rule about a field that is not there: it never passes.
+// A misspelled rule refers to a missing field, so it never passes.
 #[test]
 fn test_003_a_misspelled_rule_fails_its_case() {
     let expected = json!({ "ok": true, "_validate": { "confidence_least": 0.5 } });
@@ -169,7 +169,7 @@ fn the_report_for_build_servers_is_well_formed() {
     check_balanced(&xml);
 }
 
-/// Every tag that opens closes, in order; no quote or bracket stands where it would end something.
+/// Checks that all tags are balanced, and that no unescaped quote or bracket breaks the document.
 fn check_balanced(xml: &str) {
     let mut open = Vec::new();
     let body = xml.strip_prefix("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n").unwrap();
@@ -227,7 +227,7 @@ fn test_005_coverage_of_a_tiny_module_is_exact() {
     );
 }
 
-/// Runs the program in a folder with nothing from this machine.
+/// Runs the program in a folder, isolated from this machine.
 fn cogn(folder: &std::path::Path, arguments: &[&str], ci: &str) -> (Option<i32>, String) {
     let output = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"))
         .args(arguments)
@@ -240,7 +240,7 @@ fn cogn(folder: &std::path::Path, arguments: &[&str], ci: &str) -> (Option<i32>,
     (output.status.code(), String::from_utf8(text).unwrap())
 }
 
-// What `docs/expectations.md` says about `--accept`: shown, written, and never on a build server.
+// The contract of `--accept` in `docs/expectations.md`: it prints, then writes, and never writes in CI.
 #[test]
 fn an_answer_is_accepted_after_its_difference_was_shown() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Modules that mean harm: each ends in a clear error, writes nothing and fetches nothing.
+//! Hostile modules: each ends in a clear error, writes nothing and downloads nothing.
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
@@ -36,7 +36,7 @@ impl Bad {
         Folder::Disk(self.dir.path().join("m"))
     }
 
-    /// The messages of all errors; the folder must be as it was.
+    /// Returns the messages of all errors; the folder must be unchanged.
     fn errors(&self) -> Vec<String> {
         let before = tree(self.dir.path());
         let report = validate(&self.folder(), Mode::Standard);

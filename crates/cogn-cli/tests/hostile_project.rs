@@ -1,6 +1,6 @@
-//! A folder that somebody else wrote, as it looks after a clone: its configuration, modules, tests and links want the
-//! user's key, inputs and records. One stub plays the service that the user means, one plays the thief. Whatever the
-//! folder says and whichever command runs in it, the thief hears nothing, and nothing outside the folder changes.
+//! An untrusted folder, as it looks after a clone: its configuration, modules, tests and links try to get the user's
+//! key, inputs and records. One stub plays the user's service, another the attacker. Regardless of the folder and the
+//! command, the attacker receives nothing, and nothing outside the folder changes.
 
 #![expect(
     clippy::unwrap_used,
@@ -27,7 +27,7 @@ use std::thread;
 use serde_json::Value;
 use world::{Outcome, Variant, World};
 
-/// How many variants are played at the same time.
+/// The number of variants that run concurrently.
 const AT_ONCE: usize = 4;
 
 fn judge(variant: &Variant) -> Vec<String> {
@@ -67,7 +67,7 @@ fn judge(variant: &Variant) -> Vec<String> {
     wrong
 }
 
-// H1: sixty ways to ask for the key, and none that gets it.
+// H1: sixty ways to ask for the key; all of them fail.
 #[test]
 fn h1_no_folder_of_a_stranger_gets_a_key_an_input_or_a_record() {
     let variants = table::variants();
@@ -83,7 +83,7 @@ fn h1_no_folder_of_a_stranger_gets_a_key_an_input_or_a_record() {
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), variants.len(), wrong.join("\n\n"));
 }
 
-// H1: `uv` and `pip` run what they find in the folder that they are started in, so they are not started in that one.
+// H1: `uv` and `pip` run code of their working directory, so they are not started in that folder.
 #[test]
 fn h1_no_program_is_started_in_the_folder_of_a_stranger() {
     let world = World::new();
@@ -101,7 +101,8 @@ fn h1_no_program_is_started_in_the_folder_of_a_stranger() {
     assert!(!started_in.trim().starts_with(project.to_str().unwrap()), "{started_in}");
 }
 
-// The list of low faults: a pipe as configuration is not waited for, in the project or at home; a long file is not read.
+// The list of low faults: a configuration that is a pipe does not block, in the project or at home; a long file is not
+// read.
 #[test]
 fn l_a_configuration_that_is_a_pipe_or_has_no_end_is_refused_at_once() {
     let run = ["run", "summarizer", "--set", "text=x"].map(str::to_owned);

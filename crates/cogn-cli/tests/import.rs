@@ -1,5 +1,5 @@
-//! `cogn import` as people type it: every imported input passes `cogn validate` and `cogn test`, bundled modules come back from
-//! their skills with the same digest, and whatever is refused leaves nothing behind.
+//! `cogn import` as users run it: every imported prompt passes `cogn validate` and `cogn test`, bundled modules have
+//! the same digest after a round trip through their skills, and a refused import leaves no files.
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
@@ -29,7 +29,7 @@ fn input(path: &str) -> String {
     inputs.join(path).canonicalize().unwrap().display().to_string()
 }
 
-/// Everything below a folder, with what is in it.
+/// Returns all files below a folder, with their contents.
 fn everything(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -73,7 +73,7 @@ fn one_file_of_each_form_becomes_a_module_that_passes() {
                 errors(&next)
             );
         }
-        // The same without its form, elsewhere.
+        // Without the form argument, into another folder.
         let guessed = cogn(folder.path(), &["import", &input(path), "-o", "elsewhere"]);
         assert!(guessed.status.success(), "{}", errors(&guessed));
         assert!(
@@ -105,7 +105,7 @@ fn every_bundled_module_comes_back_from_its_skill_byte_for_byte() {
         assert_eq!(load(&copy).unwrap().digest, load(&original).unwrap().digest, "{name}");
     }
     assert_eq!(fs::read_dir(folder.path().join("back")).unwrap().count(), bundled::names().count());
-    // One that was changed on the way is not what was exported.
+    // A module that changed after the export does not match its digest.
     let prompt = folder.path().join("skills/text-classifier/assets/text-classifier/prompt.md");
     fs::write(&prompt, "Do something else.").unwrap();
     let changed = cogn(folder.path(), &["import", "skills/text-classifier", "-o", "again"]);

@@ -1,4 +1,4 @@
-//! The labelled sets below `eval/`: every case can be run, and expects something of a place that the module has.
+//! The labelled sets below `eval/`: every case can run, and its expectations refer to existing members.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, a panic is the report")]
 
@@ -22,7 +22,7 @@ fn module(name: &str) -> Module {
     Library::default().load(name).unwrap()
 }
 
-/// The schema of a place in the payload; steps into lists are numbers.
+/// Returns the schema at a path of the payload; numbers are list indices.
 fn schema_of<'a>(data: &'a Value, place: &str) -> Option<&'a Value> {
     place.split('.').try_fold(data, |schema, word| match word.parse::<usize>() {
         Ok(_) => schema.get("items"),
@@ -34,7 +34,7 @@ fn schema_of<'a>(data: &'a Value, place: &str) -> Option<&'a Value> {
 fn every_set_has_enough_cases_that_its_module_takes() {
     for name in SETS {
         let (module, cases) = (module(name), set(name));
-        // Those that the embedded model answers are the ones that figures are published of.
+        // The published figures are those of the sets that the embedded model answers.
         let is_answered = module.manifest.runtime_requirements.required_capabilities.is_empty();
         let least = if is_answered { 100 } else { 40 };
         assert!(cases.len() >= least, "{name}: {}", cases.len());
@@ -71,7 +71,7 @@ fn no_text_is_there_twice_and_none_is_an_example() {
     }
 }
 
-/// A set whose right answers stand mostly at one place of the list measures the habit of a model, not its judgement.
+/// If the right answers were mostly at one position of the list, the set would measure a bias of the model.
 #[test]
 fn d1_the_right_label_stands_at_every_place_equally_often() {
     let mut places: BTreeMap<(Option<String>, usize), Vec<usize>> = BTreeMap::new();

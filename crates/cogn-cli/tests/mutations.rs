@@ -1,5 +1,5 @@
-//! A hundred thousand broken envelopes and two thousand broken modules: always a verdict, never a panic.
-//! `fuzz/` has the same properties for longer runs.
+//! A hundred thousand broken envelopes and two thousand broken modules: always a verdict, never a panic. `fuzz/` tests
+//! the same properties in longer runs.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
 
@@ -71,7 +71,7 @@ fn paths(value: &Value, at: &str, into: &mut Vec<String>) {
     }
 }
 
-/// Replaces, removes or adds something somewhere, once to three times.
+/// Replaces, removes or adds a random value, one to three times.
 fn mutate(value: &mut Value, dice: &mut SeededRandom) {
     for _ in 0..=dice.index(3) {
         let mut places = Vec::new();
@@ -105,7 +105,7 @@ fn check_gives_a_verdict_on_a_hundred_thousand_mutations() {
         mutate(&mut value, &mut dice);
         let mut text = value.to_string();
         if dice.index(8) == 0 {
-            // Broken text: cut somewhere, at a character.
+            // Truncates the text at a random character.
             let mut end = dice.index(text.len() + 1);
             while !text.is_char_boundary(end) {
                 end -= 1;
@@ -138,7 +138,7 @@ fn check_gives_a_verdict_on_a_hundred_thousand_mutations() {
     );
 }
 
-/// Changes a few bytes of a file: cuts, doubles, flips, or inserts something that YAML and JSON care about.
+/// Changes a few bytes of a file: cuts, duplicates, flips, or inserts a token that is special in YAML or JSON.
 fn scramble(bytes: &mut Vec<u8>, dice: &mut SeededRandom) {
     let tokens: [&[u8]; 12] =
         [b": ", b"- ", b"\n", b"{", b"}", b"[", b"\"", b"&a ", b"*a", b"\t", b"\xff", b"$ref"];

@@ -1,5 +1,5 @@
-//! The command line as it is documented: which commands there are, what `run` takes, who answers when nothing is said,
-//! what `doctor` tells and how `migrate` is asked.
+//! The documented command line: the list of commands, the options of `run`, the default provider, the report of
+//! `doctor` and the arguments of `migrate`.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, a panic is the report")]
 
@@ -18,7 +18,7 @@ mod stub;
 
 use stub::{Act, Stub, good, streamed};
 
-/// What a process left behind.
+/// The output of a process.
 struct Output {
     code: i32,
     out: String,
@@ -31,7 +31,7 @@ impl Output {
     }
 }
 
-/// A folder that is project and home at once, with nothing from this machine.
+/// A folder that is both project and home, isolated from this machine.
 struct Place(TempDir);
 
 impl Place {
@@ -61,7 +61,7 @@ impl Place {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // A command that does not read its input closes the pipe; that is its right.
+        // A command that does not read its input may close the pipe.
         let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
         let output = child.wait_with_output().unwrap();
         Output {
@@ -71,7 +71,7 @@ impl Place {
         }
     }
 
-    /// A run of `summarizer` with a saved reply.
+    /// Runs `summarizer` with a saved reply.
     fn replayed(&self, args: &[&str], stdin: &str) -> Output {
         self.write("reply.txt", &good().to_string());
         self.run(&[&["run", "summarizer", "--reply", "reply.txt"], args].concat(), &[], stdin)
@@ -110,7 +110,7 @@ fn cli_003_input_comes_from_a_file_from_stdin_or_as_text() {
     }
 }
 
-// CLI-003, CLI-011: a file besides, indentation, and no schemas. What is no envelope stays none.
+// CLI-003, CLI-011: an output file, indentation, and no schemas. Text that is not an envelope is still refused.
 #[test]
 fn cli_003_011_the_options_of_run_do_what_they_say() {
     let place = Place::new();
@@ -158,7 +158,7 @@ fn cli_003_005_flags_win_over_the_environment_that_names_provider_model_and_key(
     }
 }
 
-// D-02: a provider that only pretends is not part of the program.
+// D-02: the program has no stub provider.
 #[test]
 fn d_02_there_is_no_stub_and_a_saved_reply_takes_its_place() {
     let place = Place::new();
@@ -179,7 +179,7 @@ fn cli_005_d_02_without_any_configuration_the_embedded_model_answers() {
     let place = Place::new();
     let kept = place.path(".cache/cogn/models");
     fs::create_dir_all(&kept).unwrap();
-    // Where `cogn model pull` puts it, so that the environment stays empty.
+    // The folder that `cogn model pull` uses, so that no variable is needed.
     fs::hard_link(&weights, kept.join(weights.file_name().unwrap()))
         .or_else(|_| fs::copy(&weights, kept.join(weights.file_name().unwrap())).map(drop))
         .unwrap();
@@ -188,7 +188,7 @@ fn cli_005_d_02_without_any_configuration_the_embedded_model_answers() {
     assert!(envelope["meta"]["model"].as_str().unwrap().starts_with("embedded/"), "{envelope}");
 }
 
-// API-009: the addresses that are listened on unless others are named.
+// API-009: the default addresses that a server listens on.
 #[test]
 fn api_009_a_server_listens_on_this_machine_alone_unless_told_otherwise() {
     let help = Place::new().run(&["serve", "--help"], &[], "").out;
@@ -199,11 +199,11 @@ fn api_009_a_server_listens_on_this_machine_alone_unless_told_otherwise() {
     assert_eq!((default("host").as_str(), default("port").as_str()), ("127.0.0.1", "8000"), "{help}");
 }
 
-// CAP-003, CAP-001: the command and the server say the same.
+// CAP-003, CAP-001: the command and the server report the same.
 #[test]
 fn cap_001_003_the_server_declares_what_the_command_prints() {
     let place = Place::new();
-    // Somebody who needs no weights; nobody asks them anything.
+    // A provider that needs no weights; it gets no requests.
     let key = ("OPENAI_API_KEY", "sk-test");
     let mut server = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"))
         .args(["serve", "--port", "0", "--quiet"])
@@ -251,12 +251,12 @@ fn cli_006_migrate_knows_its_short_names_and_can_do_without_a_backup() {
     assert_eq!(folders(), 1, "no backup was asked for");
 }
 
-/// A page of this repository.
+/// Reads a page of this repository.
 fn page(name: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)).unwrap()
 }
 
-/// The next block of code in a text, and what comes after it.
+/// Returns the next code block in a text, and the rest.
 fn next_block(text: &str) -> (&str, &str) {
     let (_, rest) = text.split_once("```").unwrap();
     let (block, rest) = rest.split_once("```").unwrap();
@@ -332,7 +332,7 @@ fn cli_007_doctor_lists_providers_and_modules_and_never_a_key() {
     assert!(![told, words].iter().any(|each| format!("{}{}", each.out, each.err).contains("sk-very-secret")));
 }
 
-/// What a Restate server says of a worker that it found.
+/// Returns the answer of a Restate server about a registered worker.
 fn deployment() -> Value {
     let handlers = json!([{ "name": "run", "ty": "Workflow" }, { "name": "envelope", "ty": "Shared" }]);
     let services =

@@ -1,5 +1,5 @@
-//! `cogn run` against a service on this machine that speaks the wire format of OpenAI: the envelope, the books, no key
-//! anywhere, and the network at its worst.
+//! `cogn run` against a local stub in the OpenAI wire format: the envelope, the audit, no leaked key, and network
+//! faults.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
 
@@ -38,7 +38,7 @@ use stub::{Act, Stub, good, streamed};
 
 const KEY: &str = "sk-test-very-secret";
 
-/// What a process left behind.
+/// The output of a process.
 struct Output {
     code: i32,
     out: String,
@@ -46,10 +46,10 @@ struct Output {
     envelope: Value,
 }
 
-/// Processes that share a home.
+/// Processes with a common home.
 struct Run {
     home: TempDir,
-    /// A file of certificates to trust instead of those of the system.
+    /// A file of certificates to trust instead of the system's.
     trusted: Option<&'static str>,
 }
 
@@ -69,7 +69,7 @@ impl Run {
         self.cogn_with(&[], args)
     }
 
-    /// The same with more in the environment.
+    /// Runs `cogn` with additional variables.
     fn cogn_with(&self, variables: &[(&str, &str)], args: &[&str]) -> Output {
         let mut command = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"));
         command.args(args).current_dir(self.home.path()).env_clear().env("HOME", self.home.path());
@@ -130,8 +130,8 @@ fn a_broken_answer_can_be_sent_back_once() {
     assert!(service.asked()[1].contains("/data/summary"), "the model is told what was wrong");
 }
 
-// D-07, ENV-009, GEN-002: the envelope of a live run has the members of the official schema and no other, good or bad; the
-// final chunk of a stream has its tokens beside `meta`.
+// D-07, ENV-009, GEN-002: the envelope of a live run has exactly the members of the official schema, in success and
+// failure; the final chunk of a stream has its tokens next to `meta`.
 #[test]
 fn w06_the_tokens_of_a_live_run_are_in_meta() {
     let mut boastful = good();
@@ -160,7 +160,7 @@ fn w06_the_tokens_of_a_live_run_are_in_meta() {
     }
 }
 
-// ERR-015, PIPE-010: a refused key is E4001, said without the key.
+// ERR-015, PIPE-010: a refused key is E4001, and the message does not contain the key.
 #[test]
 fn err_015_a_refused_key_is_not_repeated() {
     let complaint = Act::error(401, "invalid_api_key", &format!("Incorrect API key provided: {KEY}"));

@@ -1,5 +1,5 @@
-//! A larger model in the embedded engine, through the program: a bundled module by the path of the file, and a module whose
-//! answer has to be written. Skipped where the file is not there.
+//! A larger model in the embedded engine, through the program: a bundled module with the path of the model file, and a
+//! module whose answer must be generated. Skipped if the file is missing.
 
 #![cfg(feature = "local")]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "in a test a panic is the report")]
@@ -10,7 +10,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// The envelope of a run with the model in this file.
+/// Returns the envelope of a run with the model in this file.
 fn run(folder: &Path, model: &Path, words: &[&str]) -> Value {
     let output = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"))
         .current_dir(folder)
@@ -38,7 +38,7 @@ fn a_bundled_module_answers_with_a_larger_model() {
     assert_eq!(answer["meta"]["model"], "embedded/0.5b");
 }
 
-// D-05: nothing of this contract can be weighed or copied; every word of the answer is written, bound to the contract.
+// D-05: no part of this answer can be selected or copied; every word is generated under the contract.
 #[test]
 fn an_answer_that_has_to_be_written_keeps_the_contract() {
     let Some(model) = cognitive_testkit::qwen() else { return };

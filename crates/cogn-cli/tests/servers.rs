@@ -1,9 +1,9 @@
-//! `cogn run` against real servers that speak chat completions: one that does all it is asked, and one that answers 500
-//! to a schema, counts no tokens and breaks off without a word. The same envelope comes from both.
+//! `cogn run` against real chat completion servers: one with full support, and one that answers 500 to a schema, counts
+//! no tokens and breaks off without an error. Both give the same envelope.
 //!
-//! The servers are Python packages, `xllamacpp` and `llama-cpp-python[server]`, and need a model file. `COGN_TEST_PYTHON`
-//! names the Pythons to look into, `COGN_MODEL` the file. Where one is missing, a test is skipped. Nothing is
-//! downloaded here.
+//! The servers are Python packages, `xllamacpp` and `llama-cpp-python[server]`, and need a model file.
+//! `COGN_TEST_PYTHON` lists the Pythons to search, `COGN_MODEL` names the file. If one is missing, a test is skipped.
+//! Nothing is downloaded here.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
 
@@ -35,18 +35,18 @@ const BUILT_FROM_SOURCE: Package = Package {
 
 static TURN: Mutex<()> = Mutex::new(());
 
-/// A running server. It ends when this value does, because its input is closed then.
+/// A running server. It stops when this value is dropped, because its input is closed then.
 struct Server {
     child: Child,
-    /// One server at a time: two would only take the processor from each other.
+    /// One server at a time: two would only compete for the CPU.
     _turn: MutexGuard<'static, ()>,
-    /// Kept open: a server that cannot write its log would end.
+    /// Kept open: a server that cannot write its log would exit.
     _output: BufReader<ChildStdout>,
     url: String,
 }
 
 impl Server {
-    /// Starts one; `None`, after `skip`, if something is missing on this machine.
+    /// Starts a server; `None`, after `skip`, if something is missing on this machine.
     fn start(package: &Package) -> Option<Self> {
         let model = weights()?;
         let Some(python) = python(package) else {
@@ -83,7 +83,7 @@ impl Drop for Server {
     }
 }
 
-/// A Python that has the package. `COGN_TEST_PYTHON` may name several, as `PATH` does.
+/// Returns a Python that has the package. `COGN_TEST_PYTHON` may list several, as `PATH` does.
 fn python(package: &Package) -> Option<PathBuf> {
     let named = env::var_os("COGN_TEST_PYTHON").unwrap_or_else(|| "python3".into());
     let has_it = |python: &PathBuf| {
@@ -95,7 +95,7 @@ fn python(package: &Package) -> Option<PathBuf> {
     env::split_paths(&named).find(has_it)
 }
 
-/// A module so small that a small model can do it: two worked examples, one word to find.
+/// Creates a module that is easy enough for a small model: two worked examples, one word to find.
 fn module() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: String| fs::write(folder.path().join(name), text).unwrap();
@@ -138,7 +138,7 @@ fn answer(colour: &str) -> Value {
             "data": { "rationale": "The text says it.", "colour": colour } })
 }
 
-/// Runs the module as a process; the envelope it printed.
+/// Runs the module as a process and returns its envelope.
 fn run(server: &Server, more: &[&str]) -> Value {
     let (home, module) = (tempfile::tempdir().unwrap(), module());
     let output = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"))
@@ -157,14 +157,14 @@ fn run(server: &Server, more: &[&str]) -> Value {
     envelope
 }
 
-/// The answer of a run without what differs from run to run.
+/// Returns the answer of a run without the values that differ between runs.
 fn essence(envelope: &Value) -> Value {
     let meta = &envelope["meta"];
     let meta = json!({ "confidence": meta["confidence"], "risk": meta["risk"], "explain": meta["explain"] });
     json!({ "ok": envelope["ok"], "meta": meta, "data": envelope["data"] })
 }
 
-/// How each attempt was bound, and what the server answered to it.
+/// Returns the constraint of each attempt, and the status of its answer.
 fn attempts(envelope: &Value) -> Vec<(&str, u64)> {
     let attempts = envelope["meta"]["provenance"]["attempts"].as_array().unwrap();
     let attempt = |each: &Value| each["status"].as_u64().unwrap();
@@ -174,12 +174,12 @@ fn attempts(envelope: &Value) -> Vec<(&str, u64)> {
 const BLUE: [&str; 4] = ["--set", "text=a blue hat", "--max-tokens", "120"];
 const CUT: [&str; 4] = ["--set", "text=a blue hat", "--max-tokens", "8"];
 
-/// More text than the servers read.
+/// Returns more text than the servers accept.
 fn too_much() -> String {
     format!("text={}", "word ".repeat(2_000))
 }
 
-// D-05, PIPE-010: bound to the schema, tokens counted, limits told apart.
+// D-05, PIPE-010: bound to the schema, with token counts and distinct limit errors.
 #[test]
 fn d_05_a_server_that_does_as_it_is_asked() {
     let Some(server) = Server::start(&PREBUILT) else { return };
@@ -192,7 +192,7 @@ fn d_05_a_server_that_does_as_it_is_asked() {
     assert_eq!(run(&server, &["--set", &too_much()])["error"]["code"], "E4003");
 }
 
-// D-05, PIPE-009: what the server cannot do is asked for with less, and the answer is the same.
+// D-05, PIPE-009: the request is reduced to what the server supports, and the answer is the same.
 #[test]
 fn d_05_a_server_that_fails_on_schemas_and_counts_nothing() {
     let Some(server) = Server::start(&BUILT_FROM_SOURCE) else { return };
@@ -202,6 +202,6 @@ fn d_05_a_server_that_fails_on_schemas_and_counts_nothing() {
     assert_eq!(attempts(&envelope), [("native_schema", 500), ("json_mode", 200)]);
     assert_eq!(envelope["meta"].get("usage"), None);
     assert_eq!(run(&server, &CUT)["error"]["code"], "E2003");
-    // To a prompt that does not fit it answers 200 and an empty stream: all that can be said is that it broke off.
+    // It answers an oversized prompt with 200 and an empty stream, so the only possible report is that it broke off.
     assert_eq!(run(&server, &["--set", &too_much()])["error"]["code"], "E2010");
 }

@@ -1,5 +1,5 @@
-//! `cogn serve` as its operator sets it up: by flags, by the environment and by `serve:` of a configuration file; which modules
-//! it offers, who may come in, and how often. Everything is asked of the real program.
+//! `cogn serve` with the settings of its operator: flags, environment and `serve:` of a configuration file; the offered
+//! modules, the access rules, and the rate limits. All requests go to the real program.
 
 #![expect(
     clippy::unwrap_used,
@@ -16,7 +16,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A home directory that is the project as well, with one module of the user's own.
+/// Creates a home directory that is also the project, with one user module.
 fn home(config: &str) -> TempDir {
     let home = tempfile::tempdir().unwrap();
     let module = home.path().join("cognitive/modules/words");
@@ -26,7 +26,7 @@ fn home(config: &str) -> TempDir {
     fs::write(module.join("prompt.md"), "Find the words.").unwrap();
     fs::write(module.join("schema.json"), r#"{"input": {"type": "object"}, "data": {"type": "object"}}"#)
         .unwrap();
-    // The file of the user, which needs no trust.
+    // The user's file, which needs no trust.
     fs::create_dir_all(home.path().join(".cognitive")).unwrap();
     fs::write(home.path().join(".cognitive/config.yaml"), config).unwrap();
     home
@@ -88,7 +88,7 @@ impl Server {
     }
 }
 
-/// What is said by a server that does not start.
+/// Returns the output of a server that fails to start.
 fn refusal(home: &TempDir, args: &[&str], environment: &[(&str, &str)]) -> String {
     let output = command(home, args, environment).output().unwrap();
     assert!(!output.status.success());
@@ -112,7 +112,7 @@ fn a_file_and_the_environment_can_set_what_flags_set() {
     assert_eq!(server.ask("POST /api/run/text-classifier", bearer, "{}").0, 429, "what is not there counts");
     let said = refusal(&home, &[], &[]);
     assert!(said.contains("`serve.keys.app`") && said.contains("`APP_KEY`"), "{said}");
-    // The environment beats the file, and a flag beats both.
+    // The environment overrides the file, and a flag overrides both.
     let both = [key[0], ("COGN_SERVE_MODULES", "words"), ("COGN_SERVE_RATE", "0")];
     let server = Server::start(&home, &["--quiet"], &both);
     assert_eq!(server.ask("GET /api/modules/summarizer", bearer, "").0, 404);
@@ -154,7 +154,7 @@ fn which_modules_are_offered_is_the_operators_choice() {
     assert!(said.contains("module not found: `wrods`") && said.contains("`words`"), "{said}");
 }
 
-// A script on one's own machine is not held up by a limit that nobody set.
+// Local callers have no default rate limit.
 #[test]
 fn callers_on_this_machine_are_not_limited_unless_somebody_says_so() {
     let home = home("");
@@ -171,10 +171,10 @@ fn callers_on_this_machine_are_not_limited_unless_somebody_says_so() {
     assert_eq!((run(), run(), run()), (400, 400, 429));
 }
 
-/// Keys of a test, in the form of the file.
+/// The keys of a test, in the format of the file.
 const KEYS: &str = "app 0123456789abcdef-app\nann 0123456789abcdef-ann author\n\n# both\nben 0123456789abcdef-ben run,review\n";
 
-/// A file of keys that only its owner can read, so that nobody is warned of it.
+/// Writes a key file that only its owner can read, so that there is no warning.
 fn write_keys(home: &TempDir, keys: &str) {
     let path = home.path().join("keys.txt");
     fs::write(&path, keys).unwrap();
@@ -189,7 +189,7 @@ fn bearer(name: &str) -> String {
     format!("authorization: Bearer 0123456789abcdef-{name}\r\n")
 }
 
-// A key runs modules unless its line, or the configuration, says what else it is good for.
+// A key runs modules unless its line, or the configuration, grants other roles.
 #[test]
 fn keys_have_the_roles_that_their_operator_gives_them() {
     let home = home("serve: {keys: {eva: {env: EVA_KEY, roles: [admin]}, old: OLD_KEY}}\n");
@@ -226,7 +226,7 @@ fn a_role_that_nobody_knows_stops_the_start() {
     assert!(!output.status.success(), "a folder to edit has to be there");
 }
 
-// Nothing is changed until the operator names a folder; then an answer becomes a test that passes.
+// No module can be changed until the operator names a folder; then an answer can become a passing test.
 #[test]
 fn modules_are_changed_only_in_folders_that_were_named() {
     let home = home("");
@@ -258,7 +258,7 @@ fn modules_are_changed_only_in_folders_that_were_named() {
     assert!(test.status.success(), "{}", String::from_utf8_lossy(&test.stdout));
 }
 
-// `cogn studio` is the same server, with its page opened; the address in it holds no secret.
+// `cogn studio` is the same server, with its page opened; the address contains no secret.
 #[cfg(unix)]
 #[test]
 fn studio_opens_the_page_of_its_server() {

@@ -1,4 +1,4 @@
-//! `cogn serve` as a process that is told to stop, that remembers between requests and restarts, and that draws traces.
+//! `cogn serve` as a process that is stopped, that keeps context between requests and restarts, and that sends traces.
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, a panic is the report")]
 
@@ -51,8 +51,8 @@ fn event(text: &str, finish: Option<&str>) -> String {
     format!("data: {}\n\n", json!({ "model": "stub", "choices": [choice] }))
 }
 
-/// A model service, one thread per connection. It answers with these events, then ends or waits for the client to go, and
-/// tells what it was asked.
+/// A model service, one thread per connection. It answers with these events, then ends or waits for the client to
+/// disconnect, and reports its requests.
 fn service(events: String, ends: bool) -> (String, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -74,7 +74,7 @@ fn service(events: String, ends: bool) -> (String, Receiver<String>) {
     (base, asked)
 }
 
-/// A server that was started. It is killed when this value is dropped, if it still lives.
+/// A started server. It is killed when this value is dropped, if it is still running.
 struct Server {
     child: Child,
     address: String,
@@ -103,7 +103,7 @@ impl Server {
         Self { child, address, stderr }
     }
 
-    /// Sends a run; the answer can be read from what is given back.
+    /// Sends a run; the response can be read from the returned stream.
     fn ask(&self, headers: &str, body: &Value) -> BufReader<TcpStream> {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let body = body.to_string();
@@ -121,7 +121,7 @@ impl Server {
         assert!(sent.success());
     }
 
-    /// Waits for its end; gives its exit code and what it said.
+    /// Waits for its end and returns its exit code and output.
     fn ended(mut self) -> (Option<i32>, String) {
         let mut said = String::new();
         self.stderr.read_to_string(&mut said).unwrap();
@@ -136,13 +136,13 @@ impl Drop for Server {
     }
 }
 
-/// The chunks in what is left of an answer in lines.
+/// Returns the chunks in the rest of a response in lines.
 fn chunks(stream: BufReader<TcpStream>) -> Vec<Value> {
     let lines = stream.lines().map(Result::unwrap).filter(|line| line.starts_with('{'));
     lines.map(|line| serde_json::from_str(&line).unwrap()).collect()
 }
 
-// STREAM-004: a signal with a hundred streams open; each gets exactly one terminal chunk, and the process ends well.
+// STREAM-004: a signal during a hundred streams; each gets exactly one terminal chunk, and the process exits cleanly.
 #[test]
 fn stream_004_a_signal_gives_each_of_a_hundred_streams_its_last_chunk() {
     let begun = event(r#"{"ok": true, "data": {"rationale": "It is"#, None);
@@ -174,7 +174,7 @@ fn stream_004_a_signal_gives_each_of_a_hundred_streams_its_last_chunk() {
     assert_eq!(server.ended(), (Some(0), "stopped\n".to_owned()));
 }
 
-/// An answer that hands on a state.
+/// Returns an answer that emits a state.
 fn answer() -> String {
     let text = json!({
         "ok": true,
@@ -185,7 +185,7 @@ fn answer() -> String {
     event(&text.to_string(), None) + &event("", Some("stop")) + "data: [DONE]\n\n"
 }
 
-// D-04, S-23: what a conversation keeps outlasts the process, and belongs to its key.
+// D-04, S-23: the context of a conversation survives the process, and belongs to its key.
 #[test]
 fn s_23_a_server_remembers_a_conversation_of_a_key_after_a_restart() {
     let (service, asked) = service(answer(), true);
@@ -219,7 +219,7 @@ fn s_23_a_server_remembers_a_conversation_of_a_key_after_a_restart() {
     assert!(String::from_utf8(kept.stdout).unwrap().contains("session_state"), "the operator can look");
 }
 
-// The last spans go out before the process ends.
+// The last spans are sent before the process ends.
 #[test]
 fn spans_are_sent_before_a_server_ends() {
     let (service, _asked) = service(answer(), true);

@@ -1,4 +1,5 @@
-//! `cogn run --otlp` with a collector on loopback: what it is sent, and that nobody misses one that is away or asleep.
+//! `cogn run --otlp` with a local collector: the sent spans, and that an unreachable or hanging collector does not
+//! matter.
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
@@ -12,7 +13,7 @@ use cognitive_testkit::SilentAddress;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A home with `whole`, which is made of `one` and `two`, and with a saved reply for each of them.
+/// Creates a home with `whole`, which is composed of `one` and `two`, and with a saved reply for each of them.
 fn home() -> TempDir {
     let home = tempfile::tempdir().unwrap();
     let parts = "composition:\n  requires: [{name: one}, {name: two}]\n  dataflow: [{from: [one.output, two.output], to: output, aggregate: array}]\n";
@@ -33,7 +34,7 @@ fn home() -> TempDir {
     home
 }
 
-/// Runs a module with the saved reply; gives exit code, stdout and stderr.
+/// Runs a module with the saved reply and returns exit code, stdout and stderr.
 fn run(home: &Path, module: &str, more: &[&str]) -> (i32, String, String) {
     let output = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"))
         .args(["run", module, "--input", r#"{"text": "a secret text"}"#, "--reply", "reply.json"])
@@ -97,7 +98,7 @@ fn read_batch(reader: &mut BufReader<TcpStream>) -> Option<Vec<Value>> {
     Some(batch.pointer("/resourceSpans/0/scopeSpans/0/spans").unwrap().as_array().unwrap().clone())
 }
 
-/// The spans as `parent > name`, sorted.
+/// Returns the spans as `parent > name`, sorted.
 fn edges(spans: &[Value]) -> Vec<String> {
     let parent = |span: &Value| {
         let above = spans.iter().find(|above| above["spanId"] == span["parentSpanId"]);
@@ -144,7 +145,7 @@ fn streams_and_repetitions_are_drawn_too() {
     assert_eq!(edges(&collector.spans()), ["repeat one", round, round, call, call]);
 }
 
-// A collector that is gone, and one that never answers: the run says the same, and one line says what is missing.
+// An unreachable collector, and one that never answers: the run prints the same, and one line reports the loss.
 #[test]
 fn a_collector_that_is_away_or_asleep_changes_nothing_but_a_warning() {
     let home = home();

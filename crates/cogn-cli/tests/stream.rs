@@ -28,7 +28,7 @@ fn place(mode: &str) -> TempDir {
     dir
 }
 
-/// Exit code and stdout.
+/// Runs a command and returns exit code and stdout.
 fn cogn(dir: &TempDir, args: &[&str], stdin: &str) -> (i32, String) {
     let mut child = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"))
         .args(args)
@@ -105,7 +105,7 @@ fn people_see_the_rationale_grow_and_then_a_card_and_nothing_acts_on_their_termi
     assert!(!out.contains('\u{1b}'), "{out:?}");
 }
 
-// CAP-013: with the flag there is a stream or E4010; without, the whole answer and a warning.
+// CAP-013: with the flag a stream is required, or the run fails with E4010; without it, the whole answer and a warning.
 #[test]
 fn cap_013_a_stream_can_be_required_from_the_shell() {
     let sync = place("sync");

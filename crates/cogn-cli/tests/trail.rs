@@ -1,5 +1,5 @@
-//! The audit as an operator sees it: real processes, a real server, a model service on this machine, and clients that hang
-//! up, are killed and forge records. Every model call that was made has its record.
+//! The audit as an operator sees it: real processes, a real server, a local model service, and clients that disconnect,
+//! are killed or forge records. Every model call has its record.
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, a panic is the report")]
 

@@ -1,4 +1,4 @@
-//! `cogn train` as a process: what a small model learns from labelled cases, and what it is refused for.
+//! `cogn train` as a process: the learning effect of labelled cases on a small model, and the refusals.
 
 #![cfg(feature = "local")]
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
@@ -10,7 +10,7 @@ use std::process::Output;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Which room a thing is brought to follows from nothing that a model has read: animals go left, vehicles right.
+/// An arbitrary rule that the model cannot know in advance: animals go left, vehicles right.
 const LEFT: [&str; 30] = [
     "horse", "cow", "sheep", "goat", "dog", "cat", "lion", "tiger", "bear", "wolf", "fox", "rabbit", "mouse",
     "eagle", "swan", "duck", "goose", "hen", "pig", "donkey", "camel", "zebra", "elephant", "monkey",
@@ -48,7 +48,7 @@ const RIGHT: [&str; 30] = [
     "cable car",
     "fire engine",
 ];
-/// Things that were not among the cases.
+/// Items that were not among the cases.
 const UNSEEN: [(&str, &str); 8] = [
     ("deer", "left"),
     ("parrot", "left"),
@@ -135,13 +135,13 @@ fn a_small_model_learns_what_it_could_not_know() {
     assert!(report["learned"]["room"]["right_unseen"].as_u64() > Some(50), "{report}");
     let after = right(folder.path(), &weights);
     assert!(after >= 7 && after > before + 1, "it cannot know where things go: {before}, then {after}");
-    // Trained again it is the same, and the module with it is still valid.
+    // Training again gives the same result, and the module stays valid.
     let file = folder.path().join(report["file"].as_str().unwrap());
     let first = fs::read(&file).unwrap();
     assert!(cogn(folder.path(), &train, Some(&weights)).status.success());
     assert_eq!(fs::read(&file).unwrap(), first);
     assert!(cogn(folder.path(), &["validate", "./rooms"], None).status.success());
-    // Too few cases to learn from leave what was learned before.
+    // Too few cases leave the earlier result unchanged.
     let few = cogn(folder.path(), &[&train[..], &["--limit", "30"]].concat(), Some(&weights));
     assert_eq!(few.status.code(), Some(1), "{}", said(&few));
     assert!(
@@ -150,7 +150,7 @@ fn a_small_model_learns_what_it_could_not_know() {
         said(&few)
     );
     assert_eq!(fs::read(&file).unwrap(), first);
-    // What took its time is not lost for a file that cannot be written.
+    // The result is not lost if its file cannot be written.
     let nowhere = [&train[..], &["--output", "cases.jsonl/below.json"]].concat();
     let output = cogn(folder.path(), &nowhere, Some(&weights));
     let kept = said(&output);

@@ -1,7 +1,7 @@
-//! The run that `packaging/python/benches/overhead.py` compares Python with: the same module, the same input, the same stub.
-//! Asks nobody else; without the address of a stub it says what it is for and ends.
+//! The Rust side of the comparison in `packaging/python/benches/overhead.py`: the same module, input and stub. Sends no
+//! other requests; without the address of a stub it prints its usage and exits.
 //!
-//! Each line on its standard input, `one N` or `many N WIDTH`, is answered with what a call took, as `clients.py` does.
+//! For each line on standard input, `one N` or `many N WIDTH`, it prints the duration of a call, as `clients.py` does.
 #![expect(clippy::print_stdout, reason = "a benchmark says what it measured")]
 #![allow(missing_docs, reason = "nobody calls a benchmark")]
 
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Ok(());
     };
     assert!(base.starts_with("http://127.0.0.1:"), "not this machine: {base}");
-    // As in the Python package: all cores, and a thread that waits.
+    // As in the Python package: all cores, and one waiting thread.
     let threads = cogn::async_runtime::on_all_cores()?;
     let overrides = SettingOverrides {
         provider: Some("openai".to_owned()),
@@ -52,7 +52,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// One call, with the data of its answer in hand at the end.
+/// Makes one call and reads the data of its answer.
 async fn ask(runtime: &Runtime) {
     let run = match runtime.module("label") {
         Ok(module) => module.input(json!({ "text": TEXT })).run().await,
@@ -76,7 +76,8 @@ async fn at_once(runtime: &Arc<Runtime>, calls: u32, width: u32) {
     }
 }
 
-/// What all threads of this process have worked so far. Where the system does not say, the time of a call is all there is.
+/// Returns the CPU time of all threads of this process. If the system does not report it, only the duration of a call
+/// is known.
 fn processor_time() -> Duration {
     let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let worked = threads.filter_map(|thread| {

@@ -1,5 +1,5 @@
-//! A server of the program's own that answers with envelopes. `cargo run --example axum_server`, then
-//! `curl -d '{"text": "…"}' http://127.0.0.1:PORT/summarize`. All that `cogn serve` does besides is in `cognitive-http`.
+//! A custom axum server that answers with envelopes. Run `cargo run --example axum_server`, then `curl -d '{"text":
+//! "…"}' http://127.0.0.1:PORT/summarize`. The other features of `cogn serve` are in `cognitive-http`.
 #![expect(clippy::print_stdout, reason = "the program talks to people")]
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ async fn summarize(State(runtime): State<Arc<Runtime>>, body: String) -> impl In
     answer(&envelope)
 }
 
-/// The envelope says what happened; the status only whether it is a success.
+/// The envelope has the details; the status only tells success from failure.
 fn answer(envelope: &Envelope) -> impl IntoResponse + use<> {
     let status = if envelope.ok() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
     (status, [(header::CONTENT_TYPE, "application/json")], json!(envelope).to_string())

@@ -1,11 +1,11 @@
-//! A provider of the program's own: whatever can write text can answer. `cargo run --example own_provider`
+//! A custom provider: anything that can write text can answer. `cargo run --example own_provider`
 #![expect(clippy::print_stdout, reason = "the program talks to people")]
 
 use cogn::{
     CallSink, DecodeMode, ModelCall, ModelEnd, PortFuture, Provider, ProviderError, Result, Runtime, json,
 };
 
-/// A model that is in love with every text.
+/// A model that likes every text.
 struct Enthusiast;
 
 impl Provider for Enthusiast {
@@ -30,7 +30,7 @@ impl Provider for Enthusiast {
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    // Reads neither environment nor files: the bundled modules, this provider, no stores.
+    // Reads neither environment nor files: only the bundled modules, this provider and no stores.
     let runtime = Runtime::builder().provider(Enthusiast).build()?;
     let envelope = runtime.module("text-classifier")?.input(json!({ "text": "It rained." })).run().await;
     println!("{}", json!(envelope));

@@ -1,4 +1,4 @@
-//! An answer in pieces, as it is written. `cargo run --example stream`
+//! Streams an answer chunk by chunk. `cargo run --example stream`
 #![expect(clippy::print_stdout, reason = "the program talks to people")]
 
 use cogn::{Chunk, Runtime, StreamExt as _, json};
@@ -11,7 +11,7 @@ async fn main() -> cogn::Result<()> {
     while let Some(chunk) = chunks.next().await {
         match chunk {
             Chunk::Delta { field, delta, .. } => println!("{field} += {delta:?}"),
-            // The last chunk is the envelope; the others say how far the run is.
+            // The last chunk is the envelope; the others report progress.
             other => println!("{}", json!(other)),
         }
     }

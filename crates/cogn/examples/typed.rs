@@ -1,11 +1,11 @@
-//! An answer as a struct of the program's own. `cargo run --example typed`
+//! Reads an answer as a struct of the program. `cargo run --example typed`
 #![expect(clippy::print_stdout, reason = "the program talks to people")]
 
 use std::time::Duration;
 
 use cogn::{Runtime, json};
 
-/// What `data` of the module's `schema.json` describes, as far as the program needs it.
+/// The members of `data` in the module's `schema.json` that this program needs.
 #[derive(serde::Deserialize)]
 struct Summary {
     summary: String,

@@ -1,5 +1,5 @@
-//! The tokio runtimes of programs that have none. Tokio panics where the system has no file descriptors left for it, so they
-//! are asked for first, and a lack of them is a failure like others.
+//! Creates tokio runtimes for programs that have none. Tokio panics without free file descriptors or threads, so both
+//! are checked first and a shortage is an ordinary failure.
 
 use std::io;
 
@@ -8,20 +8,20 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::platform;
 
-/// How many files a runtime opens for itself, and a few for the work in it.
+/// The number of files that a runtime opens for itself, with a small reserve for its tasks.
 const FILES: usize = 10;
 
-/// One that works on the calling thread.
+/// Creates a runtime that runs on the calling thread.
 pub fn on_this_thread() -> Result<Runtime, Failure> {
     build(&mut Builder::new_current_thread()).map_err(|error| nothing_left(&error))
 }
 
-/// The same for work that needs other threads in any case.
+/// Creates a runtime on the calling thread, for work that also needs other threads.
 pub fn on_this_thread_and_others() -> Result<Runtime, Failure> {
     threads_left().map_err(|error| nothing_left(&error)).and_then(|()| on_this_thread())
 }
 
-/// One that works on all cores.
+/// Creates a runtime that uses all cores.
 pub fn on_all_cores() -> Result<Runtime, Failure> {
     let built = threads_left().and_then(|()| build(&mut Builder::new_multi_thread()));
     built.map_err(|error| nothing_left(&error))

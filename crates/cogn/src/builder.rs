@@ -1,5 +1,5 @@
-//! What a runtime is made of, before it is made. Each part that is not given is decided as the command line decides it, or,
-//! without the environment, is not there.
+//! The builder of a runtime. Parts that are not set are resolved as on the command line. Without the environment, they
+//! are absent.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::settings::{Environment, OverrideScope, SettingOverrides, Settings};
 use crate::stores::Stores;
 use crate::wiring::{self, ChosenModels, HostParts};
 
-/// A change of the host after it was put together.
+/// A change to the finished host.
 type HostChange = dyn Fn(&mut Host) + Send + Sync;
 
 /// The parts of a [`Runtime`].
@@ -37,31 +37,31 @@ pub struct RuntimeBuilder {
 }
 
 impl RuntimeBuilder {
-    /// Reads environment and configuration files for every part that is not given.
+    /// Reads environment and configuration files for every part that is not set.
     pub fn with_env(mut self) -> Self {
         self.reads_env = true;
         self
     }
 
-    /// Adds a folder of modules, before all other places. The bundled modules are always there.
+    /// Adds a module folder that takes precedence over all other places. The bundled modules are always available.
     pub fn modules(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folders.push(folder.into());
         self
     }
 
-    /// Takes modules from a source of one's own, and from nowhere else.
+    /// Uses this module source and no other.
     pub fn module_source(mut self, source: impl ModuleSource + 'static) -> Self {
         self.modules = Some(Arc::new(source));
         self
     }
 
-    /// Lets this provider answer, whatever the settings say.
+    /// Uses this provider, regardless of the settings.
     pub fn provider(mut self, provider: impl Provider + 'static) -> Self {
         self.provider = Some(Arc::new(provider));
         self
     }
 
-    /// Sets what stands above environment and configuration: the name of a provider, a model, limits.
+    /// Sets overrides for environment and configuration: provider name, model and limits.
     pub fn overrides(mut self, overrides: SettingOverrides) -> Self {
         self.overrides = overrides;
         self
@@ -73,26 +73,27 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Uses these stores instead of the database of the settings.
+    /// Uses these stores instead of the configured database.
     pub fn stores(mut self, stores: Stores) -> Self {
         self.stores = Some(stores);
         self
     }
 
-    /// Names the program `cogn`, which reads documents in a process of its own. Without it a document is `E4000`.
+    /// Sets the path of the `cogn` program, which reads documents in a separate process. Without it a document fails
+    /// with `E4000`.
     pub fn document_reader(mut self, program: impl Into<PathBuf>) -> Self {
         self.media.document_reader = Some(program.into());
         self
     }
 
-    /// Changes the host after it was put together: tools, thresholds, capabilities.
+    /// Changes the finished host: tools, thresholds, capabilities.
     pub fn tune(mut self, change: impl Fn(&mut Host) + Send + Sync + 'static) -> Self {
         self.tuned = Some(Arc::new(change));
         self
     }
 
-    /// Makes the runtime. Fails where the configuration cannot be read or is not valid. A provider that cannot be built is
-    /// reported by every run that would ask it.
+    /// Builds the runtime. Fails if the configuration cannot be read or is invalid. A provider that cannot be built
+    /// does not fail here; every run that would call it reports the reason.
     pub fn build(mut self) -> Result<Runtime> {
         let mut notices = Vec::new();
         if self.config.is_none() && self.reads_env {
@@ -107,7 +108,7 @@ impl RuntimeBuilder {
         let settings = Settings::resolve(&self.overrides, &config, environment, scope)?;
         let (stores, warning) = match self.stores.take() {
             Some(stores) => (stores, None),
-            // Without the environment there is a database only where the configuration names one.
+            // Without the environment, only the configuration can name a database.
             None if !self.reads_env && settings.database.is_none() => (Stores::default(), None),
             None => Stores::open_or_warn(&settings, true)?,
         };
@@ -125,7 +126,7 @@ impl RuntimeBuilder {
         Ok(Runtime::new(host, settings, warning.into_iter().collect(), notices))
     }
 
-    /// Where modules come from.
+    /// Returns the source of modules.
     fn source(&self) -> Arc<dyn ModuleSource> {
         self.modules.clone().unwrap_or_else(|| {
             let library = if self.reads_env { wiring::library() } else { Library::default() };

@@ -1,5 +1,6 @@
-//! The way to a collector of traces, as far as commands need it: opened from what was typed, closed within two seconds.
-//! A collector that is away costs its spans and nothing else; how many were lost is counted.
+//! The connection of a command to a trace collector. It is opened from the command-line address and closed within two
+//! seconds.
+//! If the collector is unreachable, only spans are lost, and the loss is counted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,17 +12,17 @@ use tokio::task::JoinHandle;
 
 use crate::async_runtime;
 
-/// How long a process waits for the collector to take the last spans.
+/// The time that a process waits for the collector to accept the last spans.
 const LAST_SPANS: Duration = Duration::from_secs(2);
 
-/// A collector that nothing was sent to yet.
+/// A collector before its first span is sent.
 pub struct Collector {
     exporter: Arc<SpanExporter>,
     worker: SpanWorker,
 }
 
 impl Collector {
-    /// The collector at this address, if there is one.
+    /// Opens the collector at this address, if one is given.
     pub fn open(address: Option<&str>) -> Result<Option<Self>, Failure> {
         let Some(address) = address else { return Ok(None) };
         let (exporter, worker) = cognitive_net::span_exporter(address).map_err(|error| {
@@ -31,20 +32,20 @@ impl Collector {
         Ok(Some(Self { exporter, worker }))
     }
 
-    /// Takes spans for it. They wait until they are sent.
+    /// Returns the sink for its spans. They are queued until they are sent.
     #[must_use]
     pub fn sink(&self) -> Arc<dyn SpanSink> {
         Arc::clone(&self.exporter) as Arc<dyn SpanSink>
     }
 
-    /// Sends spans from now on, beside everything else.
+    /// Starts to send spans in a background task.
     #[must_use]
     pub fn start(self) -> RunningCollector {
         RunningCollector { exporter: self.exporter, worker: tokio::spawn(self.worker.run()) }
     }
 
-    /// Sends what was taken so far; gives the number of spans that were lost. For a command that is done with everything
-    /// else: neither its run nor the reader of its answer waits for a collector.
+    /// Sends the queued spans and returns the number of lost ones. Call it last: neither the run nor the reader of its
+    /// answer should wait for a collector.
     #[must_use]
     pub fn deliver(self) -> u64 {
         let Self { exporter, worker } = self;
@@ -52,7 +53,7 @@ impl Collector {
             Ok(runtime) => {
                 let sent = async { tokio::join!(exporter.stop(), worker.run()) };
                 let _ = runtime.block_on(async { tokio::time::timeout(LAST_SPANS, sent).await });
-                // Without this a name that nobody resolves would be waited for.
+                // Without this, a DNS lookup that hangs would block here.
                 runtime.shutdown_background();
             }
             Err(_) => drop(worker),
@@ -61,7 +62,7 @@ impl Collector {
     }
 }
 
-/// A collector that spans are sent to.
+/// A collector that receives spans.
 pub struct RunningCollector {
     exporter: Arc<SpanExporter>,
     worker: JoinHandle<()>,
@@ -70,7 +71,7 @@ pub struct RunningCollector {
 impl RunningCollector {
     /// Sends the last spans.
     pub async fn stop(self) {
-        // A collector that is away must not keep the process from ending.
+        // An unreachable collector must not keep the process from ending.
         let sent = async {
             self.exporter.stop().await;
             let _ = self.worker.await;

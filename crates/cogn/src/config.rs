@@ -1,5 +1,5 @@
-//! What a configuration file may say, and what two of them say together. Holds what was written; `layers.rs` reads the
-//! files, `settings.rs` decides. Keys do not belong here: they come from the environment only.
+//! The types of a configuration file, and how two files are merged. Holds the values as written; `layers.rs` reads the
+//! files and `settings.rs` resolves them. Keys do not belong here: they come only from the environment.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -144,12 +144,12 @@ impl ClimbConfig {
     }
 }
 
-/// An address in a file that nobody has trusted.
+/// An address in an untrusted file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UntrustedAddress {
     /// The address.
     pub url: String,
-    /// The provider that the file names, if it names one.
+    /// The provider that the file names, if any.
     pub of: Option<String>,
     /// The file.
     pub file: PathBuf,
@@ -276,7 +276,7 @@ impl ModuleConfig {
     }
 }
 
-/// The JSON Schema of a configuration file, for editors.
+/// Returns the JSON Schema of a configuration file, for editors.
 #[must_use]
 pub fn editor_schema() -> Value {
     let schema = SchemaSettings::draft07().into_generator().into_root_schema_for::<Config>().to_value();
@@ -284,7 +284,7 @@ pub fn editor_schema() -> Value {
 }
 
 impl Config {
-    /// What a file says. The error is a reason with its line, without the name of the file.
+    /// Parses a file. The error is a reason with its line, without the file name.
     pub fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim_start_matches('\u{feff}');
         let value = yaml::parse(text).map_err(|error| match error.offset {
@@ -302,7 +302,7 @@ impl Config {
         Ok(config)
     }
 
-    /// The settings that there are, with an entry for each module that a file names.
+    /// Returns all known settings as a sample value, with an entry for each module that the file names.
     fn known(says: &Value) -> Value {
         let named =
             says.get("modules").and_then(Value::as_object).into_iter().flat_map(|modules| modules.keys());
@@ -316,14 +316,14 @@ impl Config {
         serde_json::to_value(Self { prices, modules, ..Self::default() }).unwrap_or_default()
     }
 
-    /// The same with relative paths as seen from the folder of the file, wherever the process stands.
+    /// Resolves relative paths against the folder of the file, independent of the working directory.
     #[must_use]
     pub fn with_paths_from(mut self, folder: &Path) -> Self {
         if folder == Path::new(".") {
             return self;
         }
         let from = |path: PathBuf| if path.is_relative() { folder.join(path) } else { path };
-        // An address of a server is no path.
+        // The address of a server is not a path.
         let is_server = |path: &Path| path.to_str().is_some_and(|text| text.contains("://"));
         self.audit.path = self.audit.path.map(|path| if is_server(&path) { path } else { from(path) });
         self.default_model = self.default_model.map(|model| match weights_file(&model) {
@@ -338,7 +338,7 @@ impl Config {
         self
     }
 
-    /// What this file says, and where it is silent what the other one says, member by member.
+    /// Merges two files: this one wins, member by member, and `other` fills the gaps.
     #[must_use]
     pub fn over(self, other: Self) -> Self {
         let mut modules = other.modules;
@@ -386,18 +386,18 @@ impl Config {
         }
     }
 
-    /// Every setting by its name, such as `media.roots`, with its value; null where nothing is said.
+    /// Returns every setting by its name, such as `media.roots`, with its value; null if it is not set.
     #[must_use]
     pub fn by_name(&self) -> Vec<(String, Value)> {
         let mut found = Vec::new();
         flatten("", &serde_json::to_value(self).unwrap_or_default(), &mut found);
-        // A list of versions that is read past decides nothing.
+        // `cognitive` is accepted and ignored, so it is not a setting.
         found.retain(|(name, _)| name != "cognitive");
         found
     }
 }
 
-/// The first setting that does not exist, with its line and what was probably meant.
+/// Returns a message about the first unknown setting, with its line and the closest known name.
 fn unknown_setting(says: &Value, known: &Value, text: &str) -> Option<String> {
     let (Value::Object(says), Value::Object(known)) = (says, known) else { return None };
     for (name, inner) in says.iter().filter(|(name, _)| *name != "cognitive") {
@@ -415,7 +415,7 @@ fn unknown_setting(says: &Value, known: &Value, text: &str) -> Option<String> {
     None
 }
 
-/// Whether a line of YAML has a member of this name.
+/// Returns whether a line of YAML has a member with this name.
 fn names(line: &str, name: &str) -> bool {
     let before_colon = |(at, _): (usize, &str)| {
         line.get(at + name.len()..)
@@ -424,7 +424,7 @@ fn names(line: &str, name: &str) -> bool {
     line.match_indices(name).any(before_colon)
 }
 
-/// The line of a byte, from 1.
+/// Returns the line number of a byte, from 1.
 fn line_of(text: &str, offset: usize) -> usize {
     text.get(..offset).unwrap_or(text).matches('\n').count() + 1
 }

@@ -1,5 +1,5 @@
-//! The embedded model as a provider: finds its weights, fetches them once where that is allowed, and opens them.
-//! Says plainly what such a model is good for.
+//! The embedded model as a provider: finds its weights, downloads them once if allowed, and opens them.
+//! States the limits of such a model plainly.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,24 +19,24 @@ use crate::weights::{MemoryNeed, PullSources, WeightsFolder};
 #[cfg(feature = "local")]
 use cognitive_local::EmbeddedProvider;
 
-/// What a server fetches at most while it starts. Whoever looks after it takes a longer silence for a failure.
+/// The largest download during server start. A supervisor would treat a longer silence as a failure.
 #[cfg(feature = "local")]
 const MAX_FETCH_OF_SERVER: u64 = 200_000_000;
 
-/// What people should know of an answer of the embedded model.
+/// The notice for users about answers of the embedded model.
 pub const HONESTY: &str = "answered by the embedded model: it copies and labels; it does not reason";
 
-/// Whether this build has the engine.
+/// True if this build has the engine.
 pub const IN_THIS_BUILD: bool = cfg!(feature = "local");
 
-/// Whether an envelope holds an answer of the embedded model.
+/// Returns whether an envelope holds an answer of the embedded model.
 #[must_use]
 pub fn answered(envelope: &Envelope) -> bool {
     let model = envelope.meta().extra.get("model").and_then(Value::as_str);
     model.and_then(|model| model.strip_prefix(EMBEDDED)).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Weights that are at hand.
+/// Weights that are available locally.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WeightsAtHand {
     /// In a file.
@@ -45,13 +45,13 @@ pub enum WeightsAtHand {
     BuiltIn(BuiltIn),
 }
 
-/// The name of weights that are part of this program. Only of known ones is it known.
+/// Returns the name of weights that are part of this program: `built-in` if they are not known ones.
 #[must_use]
 pub fn built_in_name(weights: &BuiltIn) -> &'static str {
     KnownWeights::with_hash(weights.sha256).map_or("built-in", |known| known.name)
 }
 
-/// The weights that were chosen, if they are at hand. Where none were named, those in this program come first.
+/// Returns the chosen weights if they are available. If none were named, the weights in this program come first.
 #[must_use]
 pub fn at_hand(choice: &WeightsChoice, environment: Environment<'_>) -> Option<WeightsAtHand> {
     let is_built_in = |weights: &BuiltIn| match choice {
@@ -64,7 +64,7 @@ pub fn at_hand(choice: &WeightsChoice, environment: Environment<'_>) -> Option<W
     }
     let file = choice.file(environment)?;
     let found = match choice {
-        // Whether a file that somebody named is there, is said by whoever opens it.
+        // A missing user-named file is reported when it is opened.
         WeightsChoice::File(_) => WeightsState::Right,
         WeightsChoice::Added(added) => weights::look_for(added.length, &file),
         WeightsChoice::Usual | WeightsChoice::Known(_) => weights::look(choice.known()?, &file),
@@ -72,26 +72,26 @@ pub fn at_hand(choice: &WeightsChoice, environment: Environment<'_>) -> Option<W
     (found == WeightsState::Right).then_some(WeightsAtHand::File(file))
 }
 
-/// What a provider is built for.
+/// The workload that a provider is built for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EmbeddedUse {
-    /// One answer after the other, each as fast as can be.
+    /// One answer at a time, each as fast as possible.
     OneByOne,
-    /// Many callers at once, none of whom may starve.
+    /// Many concurrent callers, scheduled fairly.
     Server,
 }
 
-/// The wish to fetch weights that are not at hand. Without it a provider without weights is a failure.
+/// Permission to download missing weights. Without it, a provider without weights is a failure.
 #[derive(Clone, Copy)]
 pub struct WeightsFetch<'a> {
-    /// Hears how it goes on.
+    /// Receives the progress.
     pub progress: &'a dyn PullProgress,
-    /// Asked before anything is fetched: a run that fails before its call is not worth a download.
+    /// Called before a download starts: a run that would fail before its call should not trigger one.
     pub before: &'a dyn Fn() -> Result<(), Failure>,
 }
 
-/// The provider. Fetches the weights if they are not at hand, where that is wanted and not forbidden. What does not fit into
-/// memory is refused before.
+/// Builds the provider. Downloads missing weights if requested and not forbidden. Refuses beforehand a model that does
+/// not fit into memory.
 #[cfg(feature = "local")]
 pub(crate) fn provider(
     choice: &WeightsChoice,
@@ -104,7 +104,7 @@ pub(crate) fn provider(
     Ok(Arc::new(if wanted == EmbeddedUse::Server { model.for_server() } else { model }))
 }
 
-/// The model itself.
+/// Opens the model.
 #[cfg(feature = "local")]
 pub(crate) fn opened(
     choice: &WeightsChoice,
@@ -139,7 +139,7 @@ pub(crate) fn opened(
     })
 }
 
-/// Refuses weights that the machine has no memory for, and says what they need.
+/// Refuses weights that do not fit into memory, and reports how much they need.
 #[cfg(feature = "local")]
 fn fits(choice: &WeightsChoice, here: Option<&WeightsAtHand>) -> Result<Option<MemoryNeed>, Failure> {
     let need = match here {
@@ -153,7 +153,7 @@ fn fits(choice: &WeightsChoice, here: Option<&WeightsAtHand>) -> Result<Option<M
     need.map(|need| need.check().map(|()| need)).transpose()
 }
 
-/// There is no engine in this build.
+/// This build has no engine.
 #[cfg(not(feature = "local"))]
 pub(crate) fn provider(
     _: &WeightsChoice,
@@ -209,7 +209,7 @@ fn fetched(
         .map_err(|error| unpulled(known, &error))
 }
 
-/// A model of the user's own of which only the record is left.
+/// Reports a user model whose record exists but whose file is missing or truncated.
 #[cfg(feature = "local")]
 fn removed(name: &str) -> Failure {
     Failure::new(
@@ -222,7 +222,7 @@ fn removed(name: &str) -> Failure {
     .with_detail("provider", serde_json::json!(EMBEDDED))
 }
 
-/// A pull that came to nothing, as a failure.
+/// Turns a failed pull into a failure.
 pub fn unpulled(known: &KnownWeights, error: &PullError) -> Failure {
     match error {
         PullError::Cancelled => {

@@ -1,7 +1,8 @@
-//! The configuration files: `cognitive.yaml` of the project, or the one that `--config` names, over
-//! `~/.cognitive/config.yaml`. Each is read once, so that what
-//! was hashed and trusted is what is used; only regular files, no more than a limit, and nothing is waited for.
-//! The user's file is the user's word. The project's is a stranger's until somebody trusts it.
+//! Reads the configuration files: the project's `cognitive.yaml`, or the file that `--config` names, over
+//! `~/.cognitive/config.yaml`. Each file is read once, so the bytes that are hashed and trusted are the bytes that are
+//! used.
+//! Accepts only regular files below a size limit and never blocks.
+//! The user's file is trusted. The project's file is untrusted until the user trusts it.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +15,7 @@ use crate::env_vars;
 use crate::settings::Environment;
 use crate::trust::{HeldBack, Ledger, sift};
 
-/// The name of a project's file.
+/// The file name of a project's configuration.
 pub const PROJECT_FILE: &str = "cognitive.yaml";
 /// The user's file, below the home directory.
 pub const USER_FILE: &str = ".cognitive/config.yaml";
@@ -22,68 +23,68 @@ pub const USER_FILE: &str = ".cognitive/config.yaml";
 /// Both files.
 #[derive(Debug, Clone, Default)]
 pub struct Layers {
-    /// That of the project.
+    /// The project's file.
     pub project: Option<ProjectFile>,
-    /// What that of the user says.
+    /// The contents of the user's file.
     pub user: Option<Config>,
 }
 
 /// The file of a project.
 #[derive(Debug, Clone)]
 pub struct ProjectFile {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// The folder by its real path.
+    /// The folder, as a real path.
     pub folder: PathBuf,
     /// The hash of its bytes.
     pub sha256: String,
-    /// All that it says.
+    /// All its settings.
     pub says: Config,
-    /// What of it counts.
+    /// The settings that are in effect.
     pub counts: Config,
-    /// What of it would need trust, whether it has it or not.
+    /// The settings that need trust, whether the file is trusted or not.
     pub delicate: Vec<HeldBack>,
-    /// Whether it is trusted.
+    /// The trust state.
     pub standing: Standing,
 }
 
-/// Whether a project's file is trusted.
+/// The trust state of a project's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
-    /// It says nothing that needs it.
+    /// It sets nothing that needs trust.
     NotNeeded,
     /// `cogn trust` has recorded it.
     Recorded,
-    /// Whoever started this process vouches for it, by this flag or variable.
+    /// The user trusts it for this process, by this flag or variable.
     Vouched(&'static str),
-    /// Nobody has said anything.
+    /// It was never trusted.
     Unknown,
-    /// It was trusted, and has changed since.
+    /// It has changed since it was trusted.
     Changed,
     /// This flag or variable names another hash.
     Other(&'static str),
-    /// Nobody can tell, for this reason.
+    /// The state cannot be determined, for this reason.
     Unclear(String),
 }
 
-/// What the user said about the project's file when this process was started: `1`, or the hash that it must have.
+/// The trust that was given at process start: `1`, or the required hash of the project's file.
 #[derive(Debug, Clone, Default)]
 pub struct Vouching {
     /// The value of `--trust-project`.
     pub flag: Option<String>,
     /// The value of the variable.
     pub variable: Option<String>,
-    /// The file that `--config` names. It is read in the place of the project's, and trusted.
+    /// The file that `--config` names. It replaces the project's file and is trusted.
     pub named: Option<PathBuf>,
 }
 
 /// The flag that trusts the project's file.
 const FLAG: &str = "--trust-project";
-/// The flag that names a file to be read in its place. Whoever types its name means that very file.
+/// The flag that names a replacement for the project's file. The user typed its name, so it is trusted.
 const NAMED: &str = "--config";
 
 impl Layers {
-    /// Reads both files; the error is the first reason why one of them cannot be used.
+    /// Reads both files. The error is the first reason why one of them is unusable.
     pub fn read(
         project: &Path,
         home: Option<&Path>,
@@ -94,7 +95,7 @@ impl Layers {
         problems.into_iter().next().map_or(Ok(layers), Err)
     }
 
-    /// Reads both files as far as they can be used, and says of each why it cannot.
+    /// Reads the usable files and returns the reason for each one that is unusable.
     #[must_use]
     pub fn read_usable(
         project: &Path,
@@ -121,7 +122,7 @@ impl Layers {
         (Self { project, user }, problems)
     }
 
-    /// What both say together, as far as it counts.
+    /// Returns the merged settings that are in effect.
     #[must_use]
     pub fn config(&self) -> Config {
         let user = self.user.clone().unwrap_or_default();
@@ -133,8 +134,8 @@ impl Layers {
 }
 
 impl Layers {
-    /// Which settings of the project's file do not count, in one sentence. An address is not among them: a run that would
-    /// use it fails.
+    /// Lists the settings of the project's file that are not in effect, in one sentence. Addresses are excluded: a run
+    /// that would use one fails.
     #[must_use]
     pub fn notice(&self) -> Option<String> {
         let project = self.project.as_ref()?;
@@ -154,7 +155,7 @@ impl Layers {
     }
 }
 
-/// The file of a project, or the one that was named in its place.
+/// Reads the project's file, or the file that was named instead.
 fn project_file(
     project: &Path,
     below: (&Config, Environment<'_>),
@@ -193,7 +194,7 @@ impl ProjectFile {
         Ok(Self { path, folder, sha256, says, counts, delicate, standing })
     }
 
-    /// What of it does not count.
+    /// Returns the settings that are not in effect.
     #[must_use]
     pub fn held_back(&self) -> &[HeldBack] {
         if self.standing.is_good() { &[] } else { &self.delicate }
@@ -201,13 +202,13 @@ impl ProjectFile {
 }
 
 impl Standing {
-    /// Whether all that the file says counts.
+    /// Returns whether all settings of the file are in effect.
     #[must_use]
     pub fn is_good(&self) -> bool {
         matches!(self, Self::NotNeeded | Self::Recorded | Self::Vouched(_))
     }
 
-    /// As people read it.
+    /// Describes the state for users.
     #[must_use]
     pub fn words(&self) -> String {
         match self {
@@ -259,7 +260,7 @@ fn is_sha256(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// What a file says, and the hash of its bytes; `None` without a file.
+/// Reads a file and hashes its bytes; `None` if it does not exist.
 fn read(path: &Path) -> Result<Option<(Config, String)>, String> {
     let broken = |reason: &str| format!("`{}`: {reason}", path.display());
     let bytes = match folder::read_file(path, TEXT_LIMIT) {

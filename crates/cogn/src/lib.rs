@@ -16,20 +16,26 @@
 //! }
 //! ```
 //!
-//! A [`Runtime`] has modules, a provider, stores and limits. [`Runtime::from_env`] decides them like the command line does;
-//! [`Runtime::builder`] takes them one by one and reads nothing else. [`Runtime::module`] begins a run; its answer is an
-//! [`Envelope`], whole or as a [`Stream`] of [`Chunk`]s. [`Envelope::data_as`] reads it as a type of the program's own, and a
-//! [`Failure`] is an error with a published code and a hint. The folder `examples` shows each of them, and a [`Provider`] of
-//! the program's own.
+//! A [`Runtime`] has modules, a provider, stores and limits. [`Runtime::from_env`] resolves them like the command line
+//! does;
+//! [`Runtime::builder`] takes them one by one and reads nothing else. [`Runtime::module`] prepares a run; its answer is
+//! an
+//! [`Envelope`], whole or as a [`Stream`] of [`Chunk`]s. [`Envelope::data_as`] deserializes it into a type of the
+//! program. A
+//! [`Failure`] is an error with a published code and a hint. The folder `examples` shows each of them and a custom
+//! [`Provider`].
 //!
-//! The modules of this crate turn flags, environment and configuration into providers, stores and limits, once for every
-//! surface: the command line and the server begin here too. They never print, and download nothing that the caller did not
-//! ask for.
+//! The modules of this crate turn flags, environment and configuration into providers, stores and limits, once for
+//! every
+//! surface: the command line and the server use them too. They never print, and download only what the caller requests.
 //!
 //! # Features
 //!
-//! All are on by default. `net`: model services, media by address, the export of spans. `local`: the embedded model. `media`:
-//! media in inputs. `store`: audit and kept context. Without one of them everything compiles, and what needs it says so.
+//! All are on by default. `net`: model services, media by address, the export of spans. `local`: the embedded model.
+//! `media`:
+//! media in inputs. `store`: audit and stored context. Without a feature everything compiles, and a call that needs it
+//! fails
+//! with a reason.
 
 pub mod async_runtime;
 mod builder;
@@ -75,5 +81,5 @@ pub use cognitive_runtime::{Host, RunOptions};
 pub use futures_util::{Stream, StreamExt};
 pub use serde_json::{Value, json};
 
-/// What a fallible function of this crate gives. A [`Failure`] is an error like others, with a published code and a hint.
+/// The result of fallible functions of this crate. A [`Failure`] is an error with a published code and a hint.
 pub type Result<T, E = Failure> = std::result::Result<T, E>;

@@ -1,5 +1,5 @@
-//! Media for this process: what the configuration allows, put together from the parts that read, fetch and keep them.
-//! Decides no limit of the specification; an operator can only take less.
+//! Assembles the media source of this process from the configuration and the parts that read, fetch and store media.
+//! Sets no limit of the specification; an operator can only lower them.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -20,17 +20,17 @@ use cognitive_runtime::Host;
 
 use crate::config::MediaConfig;
 
-/// The hidden command of the program `cogn` that reads one document and ends.
+/// The hidden command of `cogn` that reads one document and exits.
 pub const DOCUMENT_COMMAND: &str = "read-document";
 
-/// What media need besides the configuration.
+/// The media settings that are not in the configuration.
 #[derive(Clone, Default)]
 pub struct MediaAccess {
     /// The uploads of a server.
     #[cfg(feature = "media")]
     pub uploads: Option<Uploads>,
-    /// The program `cogn`, which reads documents in a process that can be ended. Without it a document is E4000: it is never
-    /// read in this process, which it could fill.
+    /// The program `cogn`, which reads documents in a process that can be killed. Without it a document fails with
+    /// E4000: it is never read in this process, whose memory it could exhaust.
     pub document_reader: Option<PathBuf>,
 }
 
@@ -86,7 +86,7 @@ impl fmt::Debug for HostMedia {
 pub fn source(config: &MediaConfig, access: MediaAccess) -> Result<Media, Failure> {
     let roots: Vec<PathBuf> = config.roots.iter().flatten().cloned().collect();
     let worker = Worker::new(access.document_reader.unwrap_or_default(), &[DOCUMENT_COMMAND])
-        // The allocator would take a gigabyte ahead, which is more than the process may have.
+        // The allocator would reserve a gigabyte in advance, which exceeds the limit of the process.
         .with_variable("MIMALLOC_ARENA_EAGER_COMMIT", "0");
     let mut media = Media::new(Documents::InWorker(worker)).with_roots(&roots);
     #[cfg(feature = "net")]
@@ -114,7 +114,7 @@ fn policy(config: &MediaConfig) -> Result<Policy, Failure> {
     Ok(policy)
 }
 
-/// What media may weigh here.
+/// Returns the size limits of media.
 pub fn limits(config: &MediaConfig) -> Result<MediaLimits, Failure> {
     let mut limits = MediaLimits::default();
     if let Some(megabytes) = config.max_size_mb {
@@ -130,7 +130,7 @@ pub fn limits(config: &MediaConfig) -> Result<MediaLimits, Failure> {
     Ok(limits)
 }
 
-/// The uploads of a server: in the folder that is configured, or below the directory of this user.
+/// Opens the upload folder of a server: the configured one, or one below the user's home directory.
 #[cfg(feature = "media")]
 pub fn uploads(config: &MediaConfig, home: Option<PathBuf>) -> Result<Option<Uploads>, Failure> {
     let folder = config.uploads.clone().or_else(|| Some(home?.join(".cognitive/uploads")));

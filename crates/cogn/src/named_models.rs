@@ -1,5 +1,5 @@
-//! Models that authors may name besides the one that is configured: `serve.models`, and those of `providers` that nobody has built
-//! yet. A service is set up at once, which asks nobody; the embedded model is opened when it is first asked.
+//! Models that authors may name in addition to the configured one: those of `serve.models`, and those of `providers`
+//! that are not built yet. Services are set up at once, without a request; the embedded model is opened on first use.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use crate::wiring;
 pub struct LazyModel {
     /// `provider/model`.
     pub name: String,
-    /// Whether what it is asked stays on this machine.
+    /// True if inputs stay on this machine.
     pub is_local: bool,
     /// Builds it.
     pub make: Arc<dyn Fn() -> Result<Arc<dyn Provider>, Failure> + Send + Sync>,
 }
 
-/// The models of these names, and why others cannot be asked. Names are those that `--provider` and `--model` take, with a slash
-/// between.
+/// Returns the models of these names, and the reasons why others are unavailable. A name is `provider/model`, with the
+/// values that `--provider` and `--model` accept.
 pub fn named_models(
     names: &[String],
     settings: &Settings,
@@ -30,7 +30,7 @@ pub fn named_models(
     config: &Config,
 ) -> Result<(Vec<LazyModel>, Vec<String>), Failure> {
     let (mut models, mut left_out) = (Vec::new(), Vec::new());
-    // An address that was typed is meant for the model that was typed; the key of another has no business there.
+    // A typed address belongs to the typed model; the key of another model must not be sent there.
     let typed = &SettingOverrides { base_url: None, ..typed.clone() };
     for name in names {
         let rung = named_rung(name, typed, config, &wiring::environment)?;

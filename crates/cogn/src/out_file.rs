@@ -1,13 +1,13 @@
-//! Output files that people name, for every command. A regular file is replaced as a whole or not at all: it is written
-//! under another name beside its place and renamed. A device, a pipe or a link that is there is written through and never
-//! replaced: nobody who types `--junit /dev/null` wants a file there.
+//! Writes the output files that users name, for every command. A regular file is replaced atomically: the bytes go to a
+//! temporary name in the same folder, which is then renamed. An existing device, pipe or link is written through and
+//! never replaced: `--junit /dev/null` must not create a regular file there.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process;
 
-/// How many names beside a file are tried before it is given up; each is taken only by a process that was killed.
+/// The number of temporary names that are tried before it fails; only a killed process leaves one behind.
 const NAMES: u32 = 100;
 
 /// Writes a file.
@@ -15,7 +15,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(there) if there.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
         Ok(there) if there.is_file() => match replace(path, bytes, Some(there.permissions())) {
-            // A file may be ours to write where the folder is not.
+            // The file may be writable although its folder is not.
             Err(error) if is_closed(&error) => through(path, bytes, false),
             done => done,
         },
@@ -29,7 +29,7 @@ fn is_closed(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
 }
 
-/// Writes to what is there. Behind a link there may be nothing yet.
+/// Writes to the existing target. A link may point to a file that does not exist yet.
 fn through(path: &Path, bytes: &[u8], create: bool) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).truncate(true).create(create).open(path)?;
     file.write_all(bytes)?;
@@ -49,7 +49,7 @@ fn replace(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::R
     written
 }
 
-/// A new file in the same folder. Its name is short, since the name of the file itself may be as long as they come.
+/// Creates a file in the same folder. Its name is short because the target's own name may have the maximum length.
 fn beside(path: &Path) -> io::Result<(PathBuf, File)> {
     if path.file_name().is_none() {
         return Err(io::Error::other("it is not a file name"));

@@ -1,4 +1,4 @@
-//! The models that would be asked, for a plan: nobody is asked, so no key is needed and no weights are opened or fetched.
+//! The models that a plan would call. No model is called, so no key is needed and no weights are opened or downloaded.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::services::Kind;
 use crate::settings::{EMBEDDED, ProviderChoice, Settings};
 use crate::wiring::{self, ChosenModels, environment};
 
-/// What stands in for a key that nobody sends.
+/// A placeholder for a key that is never sent.
 const NO_KEY: &str = "a plan needs no key";
 
-/// The models of the settings, none of which answers.
+/// Returns the configured models; none of them can answer.
 pub fn models(settings: &Settings) -> Result<ChosenModels, Failure> {
     let first = model(settings)?;
     let rungs: Vec<Arc<dyn Provider>> =
@@ -51,7 +51,7 @@ fn environment_with_keys(name: &str) -> Option<String> {
     environment(name).or_else(|| is_key().then(|| NO_KEY.to_owned()))
 }
 
-/// The embedded model, unopened.
+/// The embedded model, not opened.
 struct StandIn {
     model: String,
 }

@@ -1,5 +1,5 @@
-//! The prices that count here: the table that comes along, above it a table of the operator's own, above both the models that
-//! the configuration names itself. Reads one file; refuses a table that could mislead.
+//! The effective prices: the built-in table, overridden by the operator's table, overridden by the models that the
+//! configuration names. Reads one file; refuses an invalid table.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::config::PricesConfig;
 
-/// All prices, as they are configured.
+/// Returns all configured prices.
 pub fn table(config: &PricesConfig) -> Result<Arc<PriceTable>, Failure> {
     let mut table = PriceTable::built_in();
     if let Some(path) = &config.file {

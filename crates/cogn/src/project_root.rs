@@ -1,6 +1,7 @@
-//! Where the project is: the current folder, or the nearest one above it that has a `cognitive.yaml` or modules.
-//! Goes up only through folders of the same user and file system that others cannot write to, and never beyond the home folder:
-//! what a stranger left in `/tmp` or on a mounted disk is nobody's project.
+//! Finds the project: the current folder, or the nearest parent that has a `cognitive.yaml` or modules.
+//! Only visits parents with the same owner and file system that are not world-writable, and never goes above the home
+//! folder.
+//! Files that another user left in `/tmp` or on a mounted disk are therefore no project.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,11 +9,11 @@ use std::path::{Path, PathBuf};
 use crate::layers::PROJECT_FILE;
 use crate::platform;
 
-/// Folders of modules, below a project.
+/// Module folders, relative to a project.
 const MODULE_FOLDERS: [&str; 2] = ["cognitive/modules", ".cognitive/modules"];
 
-/// The folder of the project that `start` is in; `start` itself where there is none above it. The path is relative to `start`,
-/// so that messages stay short.
+/// Returns the folder of the project that contains `start`, or `start` itself. The path is relative to `start`, to keep
+/// messages short.
 #[must_use]
 pub fn find(start: &Path, home: Option<&Path>) -> PathBuf {
     let here = || start.to_owned();
@@ -37,7 +38,7 @@ pub fn find(start: &Path, home: Option<&Path>) -> PathBuf {
     }
 }
 
-/// Whether a folder has something of a project. The modules of the home folder are the user's, not those of a project.
+/// Returns whether a folder is a project. Modules in the home folder belong to the user, not to a project.
 fn is_project(folder: &Path, home: Option<&Path>) -> bool {
     let [visible, hidden] = MODULE_FOLDERS.map(|modules| folder.join(modules).is_dir());
     visible || (hidden && Some(folder) != home) || folder.join(PROJECT_FILE).is_file()
@@ -50,7 +51,7 @@ mod tests {
 
     use super::*;
 
-    /// `home/desk/deep/er`, with whatever a test puts in.
+    /// A folder tree `home/desk/deep/er` with the files of a test.
     struct Tree(tempfile::TempDir);
 
     impl Tree {
@@ -64,7 +65,7 @@ mod tests {
             self.0.path().join(path)
         }
 
-        /// What is found from a folder, by its real path.
+        /// Searches from a folder and returns the result as a real path.
         fn found(&self, start: &str) -> PathBuf {
             let found = find(&self.at(start), Some(&self.at("home"))).canonicalize().unwrap();
             found.strip_prefix(self.0.path().canonicalize().unwrap()).unwrap().to_owned()
@@ -105,7 +106,7 @@ mod tests {
         assert_eq!(tree.found("home/desk"), Path::new("home/desk"), "who stands in it means it");
     }
 
-    // Root alone can give a folder away; for others there is nothing to try.
+    // Only root can change the owner of a folder; without root the test does nothing.
     #[test]
     fn h1_a_folder_of_another_user_is_not_searched() {
         let tree = Tree::new();

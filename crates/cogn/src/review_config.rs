@@ -1,5 +1,5 @@
-//! `review` in a configuration file: which runs people look at. The rules of all files hold together, so that no file can
-//! take away what another one wants looked at.
+//! The section `review` of a configuration file: which runs people review. The rules of all files apply together, so no
+//! file can remove a rule of another.
 
 use cognitive_contract::Failure;
 use cognitive_contract::review::{ReviewRule, ReviewRules};
@@ -32,7 +32,7 @@ pub struct ReviewRuleConfig {
 }
 
 impl ReviewConfig {
-    /// What two files say together.
+    /// Merges the rules of two files.
     pub(crate) fn over(self, other: Self) -> Self {
         let rules = match (self.rules, other.rules) {
             (Some(mut own), Some(others)) => {
@@ -48,7 +48,7 @@ impl ReviewConfig {
         }
     }
 
-    /// The rules, ready to be asked. One that is wrong is shown with its place.
+    /// Compiles the rules. The error names the position in an invalid rule.
     pub(crate) fn compiled(&self) -> Result<ReviewRules, Failure> {
         let rules = self.rules.iter().flatten().enumerate().map(|(at, rule)| {
             ReviewRule::parse(&rule.when, rule.modules.clone()).map_err(|slip| {

@@ -1,5 +1,5 @@
-//! The runtime of a Rust program: modules, a provider, stores and limits, decided once and shared by all runs. Every run
-//! ends in an envelope; what is wrong with the provider is said there too, so that a program can start without one.
+//! The runtime of a Rust program: modules, a provider, stores and limits, resolved once and shared by all runs. Every
+//! run returns an envelope. Provider errors are reported there too, so a program can start without a provider.
 
 use std::sync::Arc;
 
@@ -15,28 +15,32 @@ use crate::settings::Settings;
 
 /// Runs modules. Safe to share between tasks and threads.
 ///
-/// [`Runtime::from_env`] decides like the command line: modules, provider, stores and limits come from the environment,
-/// `cognitive.yaml` and `~/.cognitive/config.yaml`. [`Runtime::builder`] begins with nothing.
+/// [`Runtime::from_env`] resolves like the command line: modules, provider, stores and limits come from the
+/// environment,
+/// `cognitive.yaml` and `~/.cognitive/config.yaml`. [`Runtime::builder`] starts empty.
 pub struct Runtime {
     host: Arc<Host>,
     settings: Settings,
-    /// Notices that every run puts into `meta.warnings`.
+    /// Warnings that every run adds to `meta.warnings`.
     warnings: Vec<Warning>,
     notices: Vec<String>,
 }
 
 impl Runtime {
-    /// A runtime as the command line would have it in this directory and environment.
+    /// Creates the runtime that the command line would use in this directory and environment.
     ///
-    /// Never prints: what would be a warning on a terminal is in [`notices`](Self::notices). Never downloads: where the
-    /// embedded model answers and its weights are not on this machine, every run ends in an envelope with `E4001` and a hint
-    /// (`cogn model pull` fetches them). The same holds for a key that is missing. An error is returned for a configuration
-    /// that cannot be read, and for one that says nothing sensible.
+    /// Never prints: warnings that a terminal would show are in [`notices`](Self::notices). Never downloads: if the
+    /// embedded
+    /// model would answer and its weights are missing, every run returns an envelope with `E4001` and a hint (`cogn
+    /// model pull`
+    /// downloads them). The same applies to a missing key. Returns an error if the configuration cannot be read or is
+    /// invalid.
     pub fn from_env() -> Result<Self> {
         Self::builder().with_env().build()
     }
 
-    /// A runtime of explicit parts. It reads neither environment nor files until [`RuntimeBuilder::with_env`] is called.
+    /// Starts a runtime from explicit parts. It reads neither environment nor files until [`RuntimeBuilder::with_env`]
+    /// is called.
     pub fn builder() -> RuntimeBuilder {
         RuntimeBuilder::default()
     }
@@ -45,13 +49,13 @@ impl Runtime {
         Self { host: Arc::new(host), settings, warnings, notices }
     }
 
-    /// A run of a module, by name or path, with an input still to be given. Fails with `E4006` where there is no such module,
-    /// and with `E4000` where its folder is broken.
+    /// Prepares a run of a module, by name or path; set its input next. Fails with `E4006` if the module does not
+    /// exist, and with `E4000` if its folder is invalid.
     pub fn module(&self, name: &str) -> Result<ModuleRun> {
         Ok(self.run_of(ModuleRef::loaded(name, self.host.modules.module(name)?)))
     }
 
-    /// The same for a caller that wants to hear of a missing or broken module as of everything else: from the envelope.
+    /// Prepares a run like [`module`](Self::module), but reports a missing or invalid module in the envelope.
     pub fn module_or_envelope(&self, name: &str) -> ModuleRun {
         self.run_of(ModuleRef::from(name))
     }
@@ -60,26 +64,26 @@ impl Runtime {
         ModuleRun::new(module, Arc::clone(&self.host), self.warnings.clone())
     }
 
-    /// The host of all runs, for what this type does not offer: the router of a server takes one. A provider that could not
-    /// be built is in it, and every run that would ask it answers with the reason.
+    /// Returns the host of all runs, for APIs that need one, such as the router of a server. It includes a provider
+    /// that could not be built; every run that would call that provider reports the reason.
     #[must_use]
     pub fn host(&self) -> Arc<Host> {
         Arc::clone(&self.host)
     }
 
-    /// Where modules come from. They can be looked at also where there is no provider.
+    /// Returns the source of modules. It works without a provider.
     #[must_use]
     pub fn modules(&self) -> Arc<dyn ModuleSource> {
         Arc::clone(&self.host.modules)
     }
 
-    /// What was decided for all modules and for single ones.
+    /// Returns the resolved settings of all modules and of single ones.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// What people should know, such as settings of a project's file that do not count because the file is not trusted.
+    /// Returns notices for users, such as settings of an untrusted project file that are not in effect.
     #[must_use]
     pub fn notices(&self) -> &[String] {
         &self.notices

@@ -1,6 +1,6 @@
-//! What is decided about `cogn serve` besides who answers: flag over environment over configuration file. All three say it in
-//! the same words, so that what one can set the others can set, too. Holds no key: of keys it knows the names of the
-//! variables and the file that hold them.
+//! The settings of `cogn serve` apart from the provider. A flag overrides the environment, which overrides the
+//! configuration file. All three use the same names, so each setting is available in all of them. Holds no key, only
+//! the names of the variables and of the file that hold keys.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -87,7 +87,7 @@ pub struct RoledKeyConfig {
 }
 
 impl ServerKeyConfig {
-    /// The variable that holds it.
+    /// Returns the variable that holds the key.
     #[must_use]
     pub fn variable(&self) -> &str {
         match self {
@@ -96,7 +96,7 @@ impl ServerKeyConfig {
         }
     }
 
-    /// What it is good for, if anybody says.
+    /// Returns the roles of the key, if any are set.
     #[must_use]
     pub fn roles(&self) -> Option<&[String]> {
         match self {
@@ -107,12 +107,12 @@ impl ServerKeyConfig {
 }
 
 impl ServeConfig {
-    /// What all three say together: what was typed, the environment, the configuration.
+    /// Merges all three: flags, environment, configuration.
     pub fn decide(typed: Self, config: &Self, environment: Environment<'_>) -> Result<Self, Failure> {
         Ok(typed.over(Self::of_environment(environment)?).over(config.clone()))
     }
 
-    /// What the environment says.
+    /// Reads the settings of the environment.
     fn of_environment(environment: Environment<'_>) -> Result<Self, Failure> {
         let list = |variable: &str| {
             let text = environment(variable)?;
@@ -130,7 +130,7 @@ impl ServeConfig {
         })
     }
 
-    /// What this one says, and where it is silent what the other one says.
+    /// Merges two sets of settings: this one wins, and `other` fills the gaps.
     #[must_use]
     pub fn over(self, other: Self) -> Self {
         Self {

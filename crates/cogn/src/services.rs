@@ -1,5 +1,5 @@
-//! The services that can answer: their names, variables and addresses. Without the feature `net` there is none, and a type
-//! without values says so, so that every decision about services is written once.
+//! The model services: their names, variables and addresses. Without the feature `net` there are none. An empty enum
+//! represents that, so code about services is written only once.
 
 #[cfg(feature = "net")]
 pub use cognitive_net::{Kind, is_on_this_machine};
@@ -13,49 +13,49 @@ mod none {
     pub enum NoService {}
 
     impl NoService {
-        /// All services.
+        /// Returns all services.
         pub fn all() -> impl Iterator<Item = Self> {
             std::iter::empty()
         }
 
-        /// The service of a name.
+        /// Returns the service with this name.
         #[must_use]
         pub fn parse(_: &str) -> Option<Self> {
             None
         }
 
-        /// Its name.
+        /// Returns its name.
         #[must_use]
         pub fn name(self) -> &'static str {
             match self {}
         }
 
-        /// The model that it is asked for where nothing else is said.
+        /// Returns the model that is used by default.
         #[must_use]
         pub fn default_model(self) -> Option<&'static str> {
             match self {}
         }
 
-        /// The variable that holds its address.
+        /// Returns the variable that holds its address.
         #[must_use]
         pub fn base_url_variable(self) -> &'static str {
             match self {}
         }
 
-        /// The variable that holds its key.
+        /// Returns the variable that holds its key.
         #[must_use]
         pub fn key_variable(self) -> Option<&'static str> {
             match self {}
         }
 
-        /// Whether it answers nobody without a key.
+        /// Returns whether it requires a key.
         #[must_use]
         pub fn needs_key(self) -> bool {
             match self {}
         }
     }
 
-    /// Whether an address of a service is on this machine.
+    /// Returns whether the address of a service is on this machine.
     #[must_use]
     pub fn is_on_this_machine(kind: NoService, _: &str) -> bool {
         match kind {}

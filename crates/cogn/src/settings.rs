@@ -1,5 +1,7 @@
-//! What was decided: flag over environment over configuration file over what is there. Precedence is decided here, once.
-//! Reads no environment itself: it is handed a look-up, so that every decision can be tested.
+//! Resolves the settings: a flag overrides the environment, which overrides the configuration file, which overrides
+//! defaults.
+//! This is the only place that decides precedence. It gets a lookup function instead of reading the environment, which
+//! makes it testable.
 
 mod choice;
 #[cfg(test)]
@@ -27,59 +29,59 @@ use choice::ModelSources;
 pub(crate) use choice::named_rung;
 pub(crate) use choice::{destinations, of_embedded};
 
-/// The name of the model in this process, as a provider.
+/// The provider name of the embedded model.
 pub const EMBEDDED: &str = "embedded";
 
-/// What the caller of one process or one program sets over environment and configuration: the flags of the command line.
+/// The overrides of one process or program over environment and configuration: the flags of the command line.
 #[derive(Debug, Clone, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct SettingOverrides {
-    /// Who answers: `embedded`, a service such as `openai`, or `replay`.
+    /// The provider: `embedded`, a service such as `openai`, or `replay`.
     pub provider: Option<String>,
-    /// The model; for the embedded one a name such as `qwen-0.5b` or a GGUF file, also as `embedded/qwen-0.5b` and
-    /// `embedded//path/to/file.gguf`.
+    /// The model. For the embedded model, a name such as `qwen-0.5b` or a GGUF file, also written as
+    /// `embedded/qwen-0.5b` and `embedded//path/to/file.gguf`.
     pub model: Option<String>,
     /// The address of the service.
     pub base_url: Option<String>,
-    /// The time for each call, in seconds.
+    /// The timeout of each call, in seconds.
     pub timeout: Option<u64>,
-    /// How often the model is asked again after an answer that breaks the contract.
+    /// The maximum number of repeated calls after an answer that breaks the contract.
     pub reask: Option<u32>,
-    /// The most model calls of one run.
+    /// The maximum number of model calls of one run.
     pub max_calls: Option<u64>,
-    /// The most that one run may cost.
+    /// The maximum cost of one run.
     pub max_cost: Option<Money>,
     /// Seed of the model, where the provider supports one.
     pub seed: Option<u64>,
     /// Maximum length of the answer, in tokens.
     pub max_tokens: Option<u64>,
-    /// How long models may think before they answer, in tokens; 0 is not at all.
+    /// The thinking budget of models, in tokens; 0 disables thinking.
     pub thinking: Option<u32>,
-    /// Whether the receipt goes into `meta.provenance`.
+    /// True if the receipt is added to `meta.provenance`.
     pub receipt: bool,
-    /// Whether the parser takes no liberties in any tier.
+    /// True if the parser repairs nothing in any tier.
     pub strict_parse: bool,
-    /// Whether a call whose answer cannot become valid any more is stopped.
+    /// True if a call is stopped as soon as its answer can no longer be valid.
     pub early_stop: bool,
-    /// Whether the weights of the embedded model must not be fetched.
+    /// True if the weights of the embedded model must not be downloaded.
     pub no_pull: bool,
 }
 
-/// Who answers.
+/// The resolved provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProviderChoice {
     /// A saved reply.
     Replay,
     /// A service.
     Service {
-        /// Which.
+        /// The kind of the service.
         kind: Kind,
-        /// The model; the service's usual one if absent.
+        /// The model; the default of the service if absent.
         model: Option<String>,
-        /// The address; the usual one if absent.
+        /// The address; the default of the service if absent.
         base_url: Option<String>,
     },
-    /// The model in this process. Also when nobody is configured.
+    /// The model in this process. Also the default if no provider is configured.
     Embedded {
         /// Its weights.
         weights: WeightsChoice,
@@ -87,7 +89,7 @@ pub enum ProviderChoice {
 }
 
 impl ProviderChoice {
-    /// The name of the provider.
+    /// Returns the name of the provider.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -98,30 +100,30 @@ impl ProviderChoice {
     }
 }
 
-/// A model by its name, and the provider that was decided on for it.
+/// A model by its name, and the provider that was resolved for it.
 #[derive(Debug, Clone)]
 pub struct RungChoice {
     /// The name as it was written.
     pub name: String,
     /// The provider.
     pub provider: ProviderChoice,
-    /// Why it may not be asked at the address in the project's file, if that is so.
+    /// The reason why the address in the project's file may not be used, if so.
     pub refused_address: Option<Failure>,
 }
 
-/// The decisions about one module, which hold wherever it runs.
+/// The settings of one module. They apply wherever it runs.
 #[derive(Debug, Clone, Default)]
 pub struct ModuleDecision {
-    /// The model that answers for it, if the configuration names one; or why that one cannot be asked.
+    /// The model that is configured for it, or the reason why that model is unusable.
     pub model: Option<Result<RungChoice, Failure>>,
     /// The options of its runs.
     pub settings: RunSettings,
-    /// Whether it, and its parts, may only ask models on this machine.
+    /// True if the module, and its parts, may only use models on this machine.
     pub local_only: bool,
 }
 
-/// Which runs the overrides were set for. The configuration of a module stands below the options of a run and above those
-/// of a whole process. (D-33)
+/// The runs that the overrides apply to. The configuration of a module has lower precedence than the options of a run,
+/// and higher precedence than the options of a process. (D-33)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OverrideScope<'a> {
     /// One run, or several runs of one module: `cogn run MODULE`.
@@ -130,63 +132,63 @@ pub enum OverrideScope<'a> {
     Process,
 }
 
-/// The decisions about the runs of a process.
+/// The resolved settings of the runs of a process.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each answers one question about the runs")]
 pub struct Settings {
-    /// Who answers; with rungs above, who is asked first.
+    /// The provider. With fallback rungs, it is called first.
     pub provider: ProviderChoice,
-    /// Who is asked after that, one after the other, until an answer is good enough.
+    /// The fallback providers, called in this order until an answer is good enough.
     pub rungs: Vec<RungChoice>,
-    /// When an answer is not good enough.
+    /// The rules that reject an answer and call the next rung.
     pub climb: ClimbRules,
-    /// What the configuration decides for single modules, by name.
+    /// The configured settings of single modules, by name.
     pub of_module: BTreeMap<String, ModuleDecision>,
-    /// Why nobody may be asked at the address that the project's file names, if that is so.
+    /// The reason why the address in the project's file may not be used, if so.
     pub refused_address: Option<Failure>,
-    /// Whether a key may go over `http://` to another machine.
+    /// True if a key may be sent over `http://` to another machine.
     pub plain_http: bool,
-    /// The options that were set for the very runs of this process, by their flags.
+    /// The options that flags set for the runs of this process only.
     pub asked: RunSettings,
-    /// The options of all runs: those of the configuration, below the flags of a whole process.
+    /// The options of all runs: the configuration, overridden by the flags of a whole process.
     pub general: RunSettings,
-    /// The longest that weights may take to be fetched, if somebody typed `--timeout`. What is configured is for models.
+    /// The timeout of downloads of weights, if `--timeout` was typed. The configured timeout is for model calls only.
     pub patience: Option<Duration>,
-    /// What may be spent in a day.
+    /// The daily budget.
     pub budget: DayBudget,
-    /// What models cost, besides what comes along.
+    /// The price configuration, in addition to the built-in table.
     pub prices: PricesConfig,
     /// The operator's thresholds.
     pub gate: Gate,
-    /// The store, unless the audit log is switched off.
+    /// The store; `None` if the audit log is disabled.
     pub store: Option<PathBuf>,
-    /// The database, where context is kept whether the books are kept or not.
+    /// The database. It stores context even if the audit log is disabled.
     pub database: Option<PathBuf>,
-    /// Whether runs are to be recorded; where they are to be and there is no store, something is wrong.
+    /// True if runs must be recorded. A missing store is then an error.
     pub audit_enabled: bool,
-    /// Whether records carry payloads.
+    /// True if records include payloads.
     pub audit_payloads: bool,
-    /// Whether a model call that cannot be recorded is not made.
+    /// True if a model call is refused when it cannot be recorded.
     pub audit_required: bool,
-    /// How much of the audit is kept.
+    /// The retention of the audit.
     pub audit_keep: KeepConfig,
-    /// Which runs people look at.
+    /// The rules that select runs for review.
     pub review: ReviewRules,
-    /// The most runs that may wait for that, and the most decided ones that are kept whole.
+    /// The maximum number of runs that wait for review, and of decided runs that are stored in full.
     pub review_limits: (Option<u64>, Option<u64>),
-    /// Whether weights must not be fetched.
+    /// True if weights must not be downloaded.
     pub offline: bool,
-    /// Which members of context are kept from the model.
+    /// The rules that hide members of context from the model.
     pub sanitiser: Sanitiser,
-    /// What media may be, and where they may come from.
+    /// The allowed media and their sources.
     pub media: MediaConfig,
 }
 
-/// Looks an environment variable up; an empty one is none.
+/// Looks up an environment variable. An empty variable counts as unset.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 impl Settings {
-    /// Decides everything.
+    /// Resolves all settings.
     pub fn resolve(
         args: &SettingOverrides,
         config: &Config,
@@ -246,7 +248,7 @@ impl Settings {
         })
     }
 
-    /// The same decisions with another model, alone.
+    /// Returns the same settings with another model and without fallback rungs.
     #[must_use]
     pub fn for_rung(&self, rung: &RungChoice) -> Self {
         Self {
@@ -258,7 +260,7 @@ impl Settings {
         }
     }
 
-    /// The options of a run that the flags set. What belongs to one request, such as its user, is not in here.
+    /// Returns the run options that flags set. Options of a single request, such as its user, are not included.
     #[must_use]
     pub fn run_options(&self) -> RunOptions {
         RunOptions::default().with_settings(self.asked)
@@ -291,7 +293,7 @@ impl SettingOverrides {
     }
 }
 
-/// The options of all runs in the configuration.
+/// Returns the configured options of all runs.
 fn configured(config: &Config) -> Result<RunSettings, Failure> {
     Ok(RunSettings {
         timeout: config.timeout_seconds.map(seconds),
@@ -306,7 +308,7 @@ fn configured(config: &Config) -> Result<RunSettings, Failure> {
     })
 }
 
-/// The options of the runs of one module in the configuration.
+/// Returns the configured run options of one module.
 fn of_module(name: &str, own: &ModuleConfig) -> Result<RunSettings, Failure> {
     Ok(RunSettings {
         reask: own.reask,
@@ -317,7 +319,7 @@ fn of_module(name: &str, own: &ModuleConfig) -> Result<RunSettings, Failure> {
     })
 }
 
-/// A time limit of zero would end every call before it starts.
+/// Raises zero to one second: a timeout of zero would end every call before it starts.
 fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds.max(1))
 }
@@ -332,13 +334,13 @@ fn configured_thinking(place: &str, rule: Option<ThinkingRule>) -> Result<Option
     })
 }
 
-/// Which members of context are kept from the model. (CTX-041)
+/// Returns the rules that hide members of context from the model. (CTX-041)
 #[must_use]
 pub fn sanitiser(config: &Config) -> Sanitiser {
     Sanitiser::sparing(config.context.not_secret.iter().flatten())
 }
 
-/// Whether the environment forbids to fetch weights.
+/// Returns whether the environment forbids downloading weights.
 #[must_use]
 pub fn offline(environment: Environment<'_>) -> bool {
     is_on(environment, env_vars::OFFLINE)
@@ -348,14 +350,14 @@ fn is_on(environment: Environment<'_>, variable: &str) -> bool {
     environment(variable).is_some_and(|value| !matches!(value.trim(), "0" | "false"))
 }
 
-/// Where the audit is kept; `None` if it is switched off or nobody knows where home is.
+/// Returns the path of the audit; `None` if it is disabled or the home folder is unknown.
 #[must_use]
 pub fn store_path(config: &Config, environment: Environment<'_>) -> Option<PathBuf> {
     if config.audit.enabled == Some(false) { None } else { database(config, environment) }
 }
 
-/// Where the database is, whether the books are kept or not: context is in it as well. `None` if nobody knows where home
-/// is.
+/// Returns the path of the database, which also holds context, even if the audit is disabled. `None` if the home folder
+/// is unknown.
 #[must_use]
 pub fn database(config: &Config, environment: Environment<'_>) -> Option<PathBuf> {
     let by_environment = || environment(env_vars::DATABASE).map(PathBuf::from);

@@ -1,5 +1,5 @@
-//! The database of this user: the audit and kept context, which are one file or one database on a server. Opens it, and says why it cannot.
-//! Without the feature `store` nothing is recorded and nothing is kept.
+//! The user's database: the audit and the stored context, in one file or one database on a server. Opens it, and
+//! reports why it cannot be opened. Without the feature `store` nothing is recorded or stored.
 
 use std::sync::Arc;
 
@@ -21,22 +21,22 @@ use crate::settings::database;
 #[cfg(feature = "store")]
 use crate::wiring::environment;
 
-/// What outlasts a run.
+/// The stores that outlive a run.
 #[derive(Clone, Default)]
 pub struct Stores {
-    /// The audit.
+    /// The audit log.
     pub audit: Option<Arc<dyn AuditLog>>,
-    /// Context.
+    /// The context store.
     pub context: Option<Arc<dyn ContextStore>>,
-    /// Runs that people look at, and what they decided.
+    /// The review queue with its decisions.
     pub review: Option<Arc<dyn ReviewDesk>>,
-    /// Questions about runs of the past; only where they are recorded.
+    /// The archive for queries about past runs; present only if runs are recorded.
     pub archive: Option<Arc<dyn RunArchive>>,
 }
 
 impl Stores {
-    /// Opens the database of the settings. Where that fails and runs need not be recorded, there are no stores, and a warning
-    /// for `meta.warnings` says so.
+    /// Opens the configured database. If that fails and recording is optional, returns no stores and a warning for
+    /// `meta.warnings`.
     pub fn open_or_warn(settings: &Settings, named: bool) -> Result<(Self, Option<Warning>), Failure> {
         match Self::open(settings, named) {
             Ok(stores) => Ok((stores, None)),
@@ -53,7 +53,7 @@ impl Stores {
         }
     }
 
-    /// What there is where there is no database: nothing, and a desk that says so to every run that should be queued.
+    /// Returns the stores without a database: none, except a review queue that rejects every run with this reason.
     #[must_use]
     pub fn closed(settings: &Settings, reason: &str) -> Self {
         let desk = || Arc::new(ClosedDesk(reason.to_owned())) as Arc<dyn ReviewDesk>;
@@ -61,7 +61,7 @@ impl Stores {
     }
 }
 
-/// A desk that keeps nothing, and why.
+/// A review queue that stores nothing; holds the reason.
 struct ClosedDesk(String);
 
 impl ReviewDesk for ClosedDesk {
@@ -99,8 +99,8 @@ impl ReviewDesk for ClosedDesk {
     }
 }
 
-/// The budget of the settings with its books, if there is one. A budget that nobody could keep is no budget, so it is not
-/// gone without.
+/// Returns the configured budget with its ledger, if there is one. A budget that cannot be recorded cannot be enforced,
+/// so it is an error.
 pub fn spending(settings: &Settings) -> Result<Option<Spending>, Failure> {
     if !settings.budget.is_set() {
         return Ok(None);
@@ -121,7 +121,7 @@ fn open_ledger(settings: &Settings) -> Result<Arc<dyn SpendingLedger>, String> {
     Ok(Arc::new(store))
 }
 
-/// Opens a store and creates it if need be: a file, or a database on a server, whose password is a secret of the environment.
+/// Opens a store: a file, or a database on a server whose password comes from the environment. Creates it if necessary.
 #[cfg(feature = "store")]
 pub fn open_store(
     place: &std::path::Path,
@@ -135,7 +135,7 @@ pub fn open_store(
     cognitive_store::Store::open_with(place, options)
 }
 
-/// Opens a store to ask it questions; `None` if there is none. A server always has one.
+/// Opens a store for queries; `None` if it does not exist. A server always has one.
 #[cfg(feature = "store")]
 pub fn existing_store(
     place: &std::path::Path,
@@ -152,7 +152,7 @@ fn open_ledger(_: &Settings) -> Result<Arc<dyn SpendingLedger>, String> {
     Err("this build has no store".to_owned())
 }
 
-/// Why there is no store where nothing says where it is.
+/// Returns the reason for a missing store when no path is configured.
 #[must_use]
 pub fn no_place() -> String {
     format!(
@@ -164,8 +164,8 @@ pub fn no_place() -> String {
 
 #[cfg(feature = "store")]
 impl Stores {
-    /// Opens the database of the settings; the error says why there is neither audit nor context. Where the audit is switched
-    /// off, the file is created only for a caller who is named.
+    /// Opens the configured database; the error is the reason for the missing audit and context. If the audit is
+    /// disabled, the file is created only if `named` is set.
     pub fn open(settings: &Settings, named: bool) -> Result<Self, String> {
         use cognitive_store::{AuditArchive, Desk, StoreOptions};
 
@@ -191,7 +191,7 @@ impl Stores {
         })
     }
 
-    /// The context that is kept, for a command that only looks. A store that cannot be read is like none.
+    /// Returns the stored context, for a command that only reads. An unreadable store counts as none.
     #[must_use]
     pub fn context_of(config: &Config) -> Option<Arc<dyn ContextStore>> {
         let path = database(config, &environment)?;
@@ -199,7 +199,8 @@ impl Stores {
         Some(Arc::new(store))
     }
 
-    /// The desk, for a command: nothing if there is no database yet; the error says why it cannot be opened.
+    /// Returns the review queue, for a command; `None` if there is no database yet. The error is the reason why it
+    /// cannot be opened.
     pub fn desk_of(config: &Config) -> Result<Option<Arc<dyn ReviewDesk>>, String> {
         use cognitive_store::{Desk, StoreOptions};
 
@@ -211,8 +212,8 @@ impl Stores {
         Ok(store.map(|store| Arc::new(desk(store)) as Arc<dyn ReviewDesk>))
     }
 
-    /// The same stores with an audit that a thread of its own writes, as a server needs it. `complain` hears once what cannot
-    /// be written.
+    /// Returns the same stores with an audit that a background thread writes, as a server needs it. `complain` is
+    /// called once if records cannot be written.
     pub fn in_background(self, complain: impl Fn(String) + Send + 'static) -> Result<Self, Failure> {
         let audit = self.audit.map(|audit| {
             let background = cognitive_store::Background::new(audit, complain).map_err(|error| {
@@ -225,7 +226,7 @@ impl Stores {
     }
 }
 
-/// The same for the queue of reviews.
+/// Converts the limits of the review queue, with defaults for missing ones.
 #[cfg(feature = "store")]
 fn review_limits((open, decided): (Option<u64>, Option<u64>)) -> cognitive_store::ReviewLimits {
     let usual = cognitive_store::ReviewLimits::default();
@@ -236,7 +237,7 @@ fn review_limits((open, decided): (Option<u64>, Option<u64>)) -> cognitive_store
     }
 }
 
-/// What the configuration says about how much is kept, with what it does not say.
+/// Converts the configured retention, with defaults for missing values.
 #[cfg(feature = "store")]
 fn retention(keep: crate::config::KeepConfig) -> cognitive_store::Retention {
     let usual = cognitive_store::Retention::default();
@@ -251,7 +252,7 @@ fn retention(keep: crate::config::KeepConfig) -> cognitive_store::Retention {
 
 #[cfg(not(feature = "store"))]
 impl Stores {
-    /// There is no store in this build: nothing is recorded and nothing is kept, unless runs have to be recorded.
+    /// This build has no store: nothing is recorded or stored. An error if runs must be recorded.
     pub fn open(settings: &Settings, _: bool) -> Result<Self, String> {
         if settings.audit_required {
             return Err("this build has no store".to_owned());
@@ -259,18 +260,18 @@ impl Stores {
         Ok(Self::default())
     }
 
-    /// There is no kept context in this build.
+    /// This build stores no context.
     #[must_use]
     pub fn context_of(_: &Config) -> Option<Arc<dyn ContextStore>> {
         None
     }
 
-    /// There is no desk in this build.
+    /// This build has no review queue.
     pub fn desk_of(_: &Config) -> Result<Option<Arc<dyn ReviewDesk>>, String> {
         Err("this build has no store".to_owned())
     }
 
-    /// There is no audit in this build.
+    /// This build has no audit.
     pub fn in_background(self, _: impl Fn(String) + Send + 'static) -> Result<Self, Failure> {
         Ok(self)
     }

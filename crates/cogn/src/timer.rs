@@ -1,5 +1,5 @@
-//! The timer of every surface: that of the tokio runtime which polls a run. Starts no thread. On another executor there is
-//! none, and only providers end their own calls.
+//! The timer of every surface: the tokio runtime that polls a run. Starts no thread. On another executor there is no
+//! timer, and only providers time out their calls.
 
 use std::future::pending;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use cognitive_contract::ports::{PortFuture, Timer};
 use tokio::runtime::Handle;
 
-/// Waits with tokio.
+/// Sleeps on tokio.
 pub(crate) struct TokioTimer;
 
 impl Timer for TokioTimer {

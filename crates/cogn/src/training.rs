@@ -1,5 +1,5 @@
-//! Lets an embedded model learn from labelled cases of a module, for `cogn train`. Only such a model can: others keep their
-//! states to themselves. Writes no file.
+//! Trains an embedded model on the labelled cases of a module, for `cogn train`. Other models cannot be trained,
+//! because they do not expose their hidden states. Writes no file.
 
 use cognitive_contract::ports::Example;
 use cognitive_contract::trained::{TrainingCase, TrainingProgress, TrainingReport};
@@ -8,23 +8,23 @@ use cognitive_contract::{ErrorCode, Failure, Module};
 use crate::embedded::WeightsFetch;
 use crate::settings::{Environment, ProviderChoice, Settings};
 
-/// What is learned from, and by whom.
+/// The inputs of a training.
 pub struct TrainingWish<'a> {
-    /// The model that was decided on.
+    /// The resolved settings, which name the model.
     pub settings: &'a Settings,
     /// The module.
     pub module: &'a Module,
-    /// Its worked examples, as a model gets them.
+    /// The worked examples of the module, as a model gets them.
     pub examples: &'a [Example],
-    /// Its labelled cases.
+    /// The labelled cases of the module.
     pub cases: &'a [TrainingCase],
-    /// Hears how it goes on.
+    /// Receives the progress.
     pub progress: &'a (dyn Fn(TrainingProgress) + Sync),
-    /// Asked whether to stop.
+    /// Returns whether to stop.
     pub stop: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// Trains the model that was decided on. Fetches its weights where that is wanted.
+/// Trains the resolved model. Downloads its weights if requested.
 pub fn train(
     wish: &TrainingWish<'_>,
     environment: Environment<'_>,

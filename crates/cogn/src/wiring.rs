@@ -1,4 +1,4 @@
-//! Joins the parts: reads the environment and builds what commands need from it.
+//! Reads the environment and builds the parts that commands need.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -31,19 +31,19 @@ use crate::settings::{Environment, ProviderChoice, RungChoice, Settings};
 use crate::stores::{self, Stores};
 use crate::timer::TokioTimer;
 
-/// A variable of the environment; an empty one is none.
+/// Returns an environment variable. An empty variable counts as unset.
 #[must_use]
 pub fn environment(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.trim().is_empty())
 }
 
-/// The directory of this user.
+/// Returns the home directory of this user.
 #[must_use]
 pub fn home() -> Option<PathBuf> {
     env::var_os(env_vars::HOME).map(PathBuf::from).filter(|home| !home.as_os_str().is_empty())
 }
 
-/// The places where modules are looked for, given this process's directory and environment.
+/// Returns the places to search for modules, for the directory and environment of this process.
 #[must_use]
 pub fn library() -> Library {
     let extra: Vec<PathBuf> = env::var_os(env_vars::MODULES_PATH)
@@ -52,14 +52,14 @@ pub fn library() -> Library {
     Library::new(&project_root(), home().as_deref(), &extra)
 }
 
-/// The folder of the project that this process is in.
+/// Returns the folder of the project that this process runs in.
 #[must_use]
 pub fn project_root() -> PathBuf {
     project_root::find(Path::new("."), home().as_deref())
 }
 
-/// The configuration files of the project and the user, and whether the first is trusted: by the record, by the environment,
-/// or by the caller, who names `1` or the sha256 of the file, or the file itself.
+/// Reads the configuration files of the project and the user. Trust in the first one comes from the record, the
+/// environment or the caller, who passes `1`, the sha256 of the file or the path of a replacement.
 pub fn layers(trust_project: Option<&str>, named: Option<&Path>) -> Result<Layers, Failure> {
     let vouching = vouching(trust_project, named);
     Layers::read(&project_root(), home().as_deref(), &vouching, &environment).map_err(|reason| {
@@ -68,7 +68,7 @@ pub fn layers(trust_project: Option<&str>, named: Option<&Path>) -> Result<Layer
     })
 }
 
-/// The same as far as the files can be used, with the reason for each that cannot.
+/// Reads the usable configuration files and returns the reason for each one that is unusable.
 #[must_use]
 pub fn usable_layers(trust_project: Option<&str>, named: Option<&Path>) -> (Layers, Vec<String>) {
     Layers::read_usable(&project_root(), home().as_deref(), &vouching(trust_project, named), &environment)
@@ -82,8 +82,8 @@ fn vouching(trust_project: Option<&str>, named: Option<&Path>) -> Vouching {
     }
 }
 
-/// The provider that was decided on. A saved reply is not for here: the caller has it. Weights that are not at hand are
-/// fetched only for a caller who wants that.
+/// Builds the resolved provider. Saved replies are excluded, because the caller has them. Missing weights are
+/// downloaded only if the caller requests it.
 pub fn provider(
     settings: &Settings,
     environment: Environment<'_>,
@@ -102,13 +102,13 @@ pub fn provider(
     }
 }
 
-/// The models that were decided on.
+/// The resolved models.
 pub struct ChosenModels {
-    /// The models of modules without models of their own, or of the one module that runs.
+    /// The models of modules without separate models, or of the one module that runs.
     pub chain: ModelChain,
     /// The models of single modules, by name.
     pub of_module: BTreeMap<String, ModelChain>,
-    /// The models that cannot be asked here, and why.
+    /// The models that cannot be called here, with the reasons.
     pub left_out: Vec<String>,
 }
 
@@ -118,7 +118,7 @@ impl From<Arc<dyn Provider>> for ChosenModels {
     }
 }
 
-/// Builds the models that were decided on. A rung that cannot be built is left out as long as there is another.
+/// Builds the resolved models. A rung that cannot be built is skipped if there is another one.
 pub fn models(
     settings: &Settings,
     environment: Environment<'_>,
@@ -130,8 +130,8 @@ pub fn models(
     Ok(with_modules(chosen, settings, environment, wanted))
 }
 
-/// The same for a surface that starts without a model: a model that cannot be built is reported by every run that would ask
-/// it.
+/// Builds the models for a surface that can start without one. A model that cannot be built is reported by every run
+/// that would call it.
 pub fn models_or_reason(
     settings: &Settings,
     environment: Environment<'_>,
@@ -151,7 +151,7 @@ fn with_modules(
     environment: Environment<'_>,
     wanted: EmbeddedUse,
 ) -> ChosenModels {
-    // A saved reply stands for every call of the run.
+    // A saved reply answers every call of the run.
     if settings.provider == ProviderChoice::Replay {
         return chosen;
     }
@@ -168,8 +168,8 @@ fn with_modules(
     chosen
 }
 
-/// The model of one module. Modules with the same model share it. Weights are not downloaded for it: that module may never
-/// run.
+/// Returns the model of one module. Modules with the same model share it. Its weights are not downloaded, because that
+/// module may never run.
 fn of_module(
     model: &Result<RungChoice, Failure>,
     settings: &Settings,
@@ -191,7 +191,7 @@ fn of_module(
     Ok(provider)
 }
 
-/// The model that is asked first, and those above it.
+/// Returns the first model and its fallbacks.
 fn chain(
     settings: &Settings,
     environment: Environment<'_>,
@@ -211,7 +211,7 @@ fn chain(
         .map(|first| built.push(first))
         .inspect_err(|failure| failed("the first of `providers`", failure));
     for rung in &settings.rungs {
-        // What may never be asked is not worth a download; what is asked first is.
+        // A fallback may never be called, so only the first model justifies a download.
         let fetch = fetch.filter(|_| built.is_empty());
         match provider(&settings.for_rung(rung), environment, wanted, fetch) {
             Ok(rung) => built.push(rung),
@@ -229,7 +229,7 @@ fn chain(
     }
 }
 
-/// A failure and its hint, in one line.
+/// Formats a failure and its hint in one line.
 fn in_words(failure: &Failure) -> String {
     let hint = failure.suggestion().map(|hint| format!(". {hint}")).unwrap_or_default();
     format!("{}{hint}", failure.message())
@@ -248,7 +248,7 @@ fn service(
         .map_err(|error| unusable(kind, FailureKind::BadRequest, error.to_string()).suggest(hint))
 }
 
-/// The batch endpoint of the service that was decided on.
+/// Returns the batch endpoint of the resolved service.
 #[cfg(feature = "net")]
 pub fn batch_service(
     settings: &Settings,
@@ -299,7 +299,7 @@ fn service_hint(config: &ProviderConfig) -> String {
     if cognitive_net::is_unprotected(config) { unprotected_hint() } else { "See `cogn doctor`".to_owned() }
 }
 
-/// There is no service in this build.
+/// This build has no services.
 #[cfg(not(feature = "net"))]
 fn service(
     _: &Settings,
@@ -310,7 +310,7 @@ fn service(
     match kind {}
 }
 
-/// What to do about a key that would go over `http://` to another machine.
+/// Returns the hint for a key that would be sent over `http://` to another machine.
 #[cfg(feature = "net")]
 fn unprotected_hint() -> String {
     format!(
@@ -320,7 +320,7 @@ fn unprotected_hint() -> String {
     )
 }
 
-/// A provider that is not set up as it has to be. (D-16)
+/// Returns the failure for a misconfigured provider. (D-16)
 #[cfg(feature = "net")]
 fn unusable(kind: Kind, failure: FailureKind, message: String) -> Failure {
     Failure::new(ErrorCode::ProviderUnavailable, message)
@@ -329,8 +329,8 @@ fn unusable(kind: Kind, failure: FailureKind, message: String) -> Failure {
         .with_recoverable(false)
 }
 
-/// What is left of what this runtime can do with the provider that was decided on. It is not asked: a key, a model or an
-/// address that is missing changes nothing of what its service documents.
+/// Restricts the capabilities of this runtime to those of the resolved provider. No request is sent: a missing key,
+/// model or address does not change the documented capabilities of a service.
 #[must_use]
 pub fn limited_by_provider(settings: &Settings, capabilities: Capabilities) -> Capabilities {
     match &settings.provider {
@@ -352,7 +352,7 @@ fn limited_by(
     let mut config =
         ProviderConfig::new(kind).with_model(model).with_key(Secret::new("none")).with_plain_http();
     config.base_url = base_url.map(str::to_owned).or_else(|| {
-        // Nothing is sent there.
+        // Only a placeholder; no request is sent there.
         kind.default_base_url().is_none().then(|| "http://localhost".to_owned())
     });
     match cognitive_net::provider(config) {
@@ -369,26 +369,26 @@ fn limited_by(kind: crate::services::Kind, _: (Option<&str>, Option<&str>), _: C
     match kind {}
 }
 
-/// The model that a service is asked for, if that is known.
+/// Returns the model that a service is called with, if it is known.
 #[must_use]
 pub fn model(settings: &Settings) -> Option<&str> {
     let ProviderChoice::Service { kind, model, .. } = &settings.provider else { return None };
     model.as_deref().or_else(|| kind.default_model())
 }
 
-/// What surfaces hand in to get a host.
+/// The parts that a surface passes to build a host.
 pub struct HostParts {
-    /// Where modules come from.
+    /// The source of modules.
     pub modules: Arc<dyn ModuleSource>,
     /// The models.
     pub models: ChosenModels,
-    /// Audit and context.
+    /// The audit and the context.
     pub stores: Stores,
-    /// What media need besides the settings.
+    /// The media settings that are not in the configuration.
     pub media: MediaAccess,
 }
 
-/// The surroundings of all runs, as the settings decide them: the one place where a host is put together.
+/// Builds the host of all runs from the settings. This is the only place that assembles one.
 pub fn host(settings: &Settings, parts: HostParts) -> Result<Host, Failure> {
     let HostParts { modules, models, stores, media } = parts;
     let ChosenModels { chain, of_module, .. } = models;

@@ -1,5 +1,5 @@
-//! The files of modules on this machine, for those who look at them, try drafts and other versions of them or change them. Only
-//! folders below those that the operator names are changed; all others can be read and tried. One change at a time.
+//! The module files on this machine, for viewing, trying drafts and old versions, and editing. Only folders below those
+//! that the operator names can be changed; all others are read-only. One change at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -19,43 +19,43 @@ use cognitive_library::{
 };
 use serde_json::{Value, json};
 
-/// How many digits of its hash stand in the version of a draft.
+/// The number of hash digits in the version of a draft.
 const DRAFT_DIGITS: usize = 8;
 
-/// How many digits of its hash a version is asked for by.
+/// The number of hash digits that identify a version.
 const VERSION_DIGITS: usize = 12;
-/// The most states of the past that are looked at.
+/// The maximum number of past states that are read.
 const MAX_STATES: usize = 20;
-/// The word for versions of the past.
+/// The origin of past versions.
 const ORIGIN_GIT: &str = "git";
 
-/// Someone who knows what the folder of a module was before. Errors are silence: most folders have no past.
+/// The history of module folders. Errors count as an empty history, because most folders have none.
 pub trait FolderPast: Send + Sync {
-    /// Its states, the newest first, at most so many.
+    /// Returns its states, the newest first, up to `most`.
     fn states(&self, folder: &Path, most: usize) -> Vec<PastState>;
 
-    /// The files of one of them by its id.
+    /// Returns the files of one state by its id.
     fn files(&self, folder: &Path, id: &str) -> Option<BTreeMap<String, Vec<u8>>>;
 }
 
-/// What a folder was once.
+/// A past state of a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PastState {
-    /// What it is asked for by.
+    /// The id.
     pub id: String,
-    /// When it came to be.
+    /// The time of its creation.
     pub at: String,
-    /// What was said of it.
+    /// Its description.
     pub about: String,
 }
 
-/// A form of a module, and where its files are.
+/// A version of a module, and its folder.
 struct FoundVersion {
     told: ModuleVersion,
     folder: Folder,
 }
 
-/// The modules of a library, and the folders below which they may be changed.
+/// The modules of a library, and the folders that may be changed.
 pub struct FolderWorkshop {
     library: Library,
     editable: Vec<PathBuf>,
@@ -65,13 +65,13 @@ pub struct FolderWorkshop {
 }
 
 impl FolderWorkshop {
-    /// A workshop in which nothing can be changed yet.
+    /// Creates a workshop in which nothing may be changed yet.
     #[must_use]
     pub fn new(library: Library) -> Self {
         Self { library, editable: Vec::new(), expectations: None, past: None, changing: Mutex::new(()) }
     }
 
-    /// Lets modules below these folders be changed. Each has to be there.
+    /// Allows changes to modules below these folders. Each folder must exist.
     pub fn editing(mut self, folders: &[PathBuf]) -> Result<Self, Failure> {
         for folder in folders {
             let real = folder.canonicalize().ok().filter(|real| real.is_dir()).ok_or_else(|| {
@@ -84,22 +84,22 @@ impl FolderWorkshop {
         Ok(self)
     }
 
-    /// With somebody who reads what golden tests expect.
+    /// Sets the reader of golden test expectations.
     #[must_use]
     pub fn reading(mut self, expectations: Arc<dyn ExpectationReader + Send + Sync>) -> Self {
         self.expectations = Some(expectations);
         self
     }
 
-    /// With somebody who knows what folders were before.
+    /// Sets the history of folders.
     #[must_use]
     pub fn remembering(mut self, past: Arc<dyn FolderPast>) -> Self {
         self.past = Some(past);
         self
     }
 
-    /// Every form of a module: the one that runs, those that it stands in front of, and those of the past. The same files
-    /// are one form, wherever they are. Of the past only the one that is wanted, where one is.
+    /// Returns every version of a module: the one that runs, those that it shadows, and past ones. Versions with equal
+    /// files count once. If `wanted` is set, only that past version is read.
     fn found(&self, module: &str, wanted: Option<&str>) -> Result<Vec<FoundVersion>, Failure> {
         let current = self.library.find(module)?;
         let mut hashes = BTreeSet::new();
@@ -115,7 +115,7 @@ impl FolderWorkshop {
         }
         let Some((past, path)) = self.past.as_deref().zip(current.folder.path()) else { return Ok(found) };
         for state in past.states(path, MAX_STATES) {
-            // Whoever looks for one version needs no other.
+            // The caller needs only one version, so the others are skipped.
             if wanted.is_some_and(|wanted| wanted != state.id) {
                 continue;
             }
@@ -129,20 +129,20 @@ impl FolderWorkshop {
         Ok(found)
     }
 
-    /// The folder of a module.
+    /// Returns the folder of a module.
     pub fn folder(&self, module: &str) -> Result<Folder, Failure> {
         self.library.find(module).map(|found| found.folder)
     }
 
-    /// Where a module may be changed, if it may: its own folder, which no link has led to from elsewhere.
+    /// Returns the real path of a module folder if it may be changed. A link cannot lead there from outside.
     fn editable(&self, folder: &Folder) -> Option<PathBuf> {
         let real = folder.path()?.canonicalize().ok()?;
         let is_below = |allowed: &PathBuf| real.starts_with(allowed) && real != *allowed;
         self.editable.iter().any(is_below).then_some(real)
     }
 
-    /// What bounds a form of a module that somebody tries: the manifest of the one that runs. One that is broken is bounded by
-    /// what can be read of it; where that is nothing, only who may change the module may try to mend it.
+    /// Returns the manifest that limits a tried version: that of the installed module. A broken manifest limits by its
+    /// readable part. If nothing is readable, only a caller who may change the module may try a fix.
     fn bound(&self, folder: &Folder) -> Result<Option<Manifest>, Failure> {
         let broken = match load(folder) {
             Ok(installed) => return Ok(Some(installed.manifest)),
@@ -247,20 +247,20 @@ impl ModuleWorkshop for FolderWorkshop {
                 .suggest("Start the server with `--edit DIR`, where DIR is the folder that the module is in")
                 .suggest_remotely("Ask whoever runs this server to allow it"));
         };
-        // A panic while the lock was held has changed a folder or not; both are whole.
+        // A panic under the lock leaves the folder either changed or unchanged, never in between.
         let _one_at_a_time = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let hash = change_folder(&place, hash, files, before)?;
         Ok(SavedModule { hash, findings: self.findings(&folder) })
     }
 }
 
-/// Adds a word to a version that says which form of it this is.
+/// Adds a label to a version.
 fn mark(version: &mut String, word: &str) {
     let between = if version.contains('+') { '.' } else { '+' };
     *version = format!("{version}{between}{word}");
 }
 
-/// Refuses what may do more than the module that is installed. (E4007)
+/// Refuses a version that may do more than the installed module. (E4007)
 fn within(bound: Option<&Manifest>, tried: &Manifest, what: &str) -> Result<(), Failure> {
     let Some(member) = bound.and_then(|installed| widened(installed, tried)) else { return Ok(()) };
     let message = format!("the {what} may do more than the module that is installed: `{member}`");
@@ -269,7 +269,7 @@ fn within(bound: Option<&Manifest>, tried: &Manifest, what: &str) -> Result<(), 
         .suggest("Leave it as it is; save the module first where it is meant to change"))
 }
 
-/// A draft that is no module: the caller's text is to blame, and every finding says where.
+/// Reports a draft that is not a valid module. The caller's text is at fault, and each finding has its position.
 fn unusable(error: ModuleLoadError) -> Failure {
     let shown = match &error {
         ModuleLoadError::NotAModule { .. } => "it has no manifest".to_owned(),

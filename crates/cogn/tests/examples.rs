@@ -1,5 +1,5 @@
-//! Every example runs as a process: with a model on this machine that the test plays, without a key and without a network.
-//! The first one is also the first page of the documentation, word by word.
+//! Runs every example as a process, with a local stub model, no key and no network. The first example is also the first
+//! page of the documentation, word for word.
 #![cfg(all(feature = "net", feature = "store"))]
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "in a test, a panic is the report")]
 
@@ -11,13 +11,13 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-/// An example that `cargo test` has built beside this test.
+/// Returns an example that `cargo test` has built next to this test.
 fn example(name: &str, home: &Path) -> Command {
     let own = std::env::current_exe().unwrap();
     let built: PathBuf = own.parent().and_then(Path::parent).unwrap().join("examples").join(name);
     assert!(built.exists(), "`cargo test -p cogn` builds the examples: {}", built.display());
     let mut command = Command::new(built);
-    // Nothing of this machine: no key, no configuration, no database of the user's.
+    // Isolated from this machine: no key, no configuration and no database of the user.
     command.env_clear().env("HOME", home).env("COGN_OFFLINE", "1").current_dir(home);
     command
 }
@@ -29,7 +29,7 @@ fn output(mut command: Command) -> (bool, String, String) {
     (output.status.success(), text(&output.stdout), text(&output.stderr))
 }
 
-/// A model on this machine that answers every request with this envelope.
+/// Starts a stub model that answers every request with this envelope.
 fn model(data: &Value) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -65,7 +65,7 @@ fn read_request(connection: &TcpStream) {
     reader.take(length).read_to_end(&mut Vec::new()).unwrap();
 }
 
-/// An example that asks the model of this test.
+/// Prepares an example that calls the stub model of this test.
 fn asking(name: &str, home: &Path, url: &str) -> Command {
     let mut command = example(name, home);
     command
@@ -89,7 +89,7 @@ fn hello_says_what_the_model_says() {
     );
 }
 
-// What `Runtime::from_env` promises: it prints nothing, fetches nothing, and the envelope says what is missing.
+// The contract of `Runtime::from_env`: it prints nothing, downloads nothing, and the envelope names what is missing.
 #[test]
 fn hello_without_weights_says_how_to_get_them() {
     let home = tempfile::tempdir().unwrap();
@@ -142,7 +142,7 @@ fn own_provider_answers_without_anything_else() {
     );
 }
 
-/// A server that ends with the test.
+/// A server that is killed at the end of the test.
 struct Served(Child);
 
 impl Drop for Served {

@@ -1,4 +1,4 @@
-//! `cogn serve` with an embedded model, for benchmarks that ask it over sockets. Knows no module and judges no answer.
+//! `cogn serve` with an embedded model, for benchmarks over sockets. Knows no module and judges no answer.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-/// A running server. It ends when this value does.
+/// A running server. It is killed when this value is dropped.
 pub struct EmbeddedServer {
     child: Child,
     address: String,
@@ -21,7 +21,7 @@ impl Drop for EmbeddedServer {
 }
 
 impl EmbeddedServer {
-    /// Serves the modules of a folder with these weights; `COGN_BENCH_BINARY` names another program than the one of this build.
+    /// Serves the modules of a folder with these weights; `COGN_BENCH_BINARY` overrides the program of this build.
     pub fn start(weights: &Path, folder: &Path) -> Self {
         let program =
             std::env::var_os("COGN_BENCH_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_cogn").into());
@@ -48,7 +48,7 @@ impl EmbeddedServer {
         Self { child, address }
     }
 
-    /// The envelope that a module answers with; null if what came was none.
+    /// Runs a module and returns its envelope; null if the response is not one.
     pub fn run(&self, module: &str, body: &Value) -> Value {
         let body = body.to_string();
         let mut stream = TcpStream::connect(&self.address).unwrap();

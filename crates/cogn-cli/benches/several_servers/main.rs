@@ -1,8 +1,8 @@
-//! Servers that share PostgreSQL and Redis, asked as fast as they answer: what one run costs each of them, and what three servers
-//! do against what one says they will. Everything is on this machine and on loopback, and ends by itself.
+//! Servers that share PostgreSQL and Redis, at full load: the cost of one run on each, and the throughput of three
+//! servers against one. Everything runs on this machine over loopback and ends by itself.
 //!
-//! `CARGO_PROFILE_BENCH_LTO=off cargo bench -p cogn-cli --bench several_servers -- 10 docs/scale.json` measures for ten seconds each
-//! and writes the figures that `docs/scale.md` is made of. Without a number it says what it is for and ends.
+//! `CARGO_PROFILE_BENCH_LTO=off cargo bench -p cogn-cli --bench several_servers -- 10 docs/scale.json` measures for ten
+//! seconds each and writes the figures for `docs/scale.md`. Without a number it prints its usage and exits.
 
 #![expect(
     clippy::unwrap_used,
@@ -26,9 +26,9 @@ use cognitive_testkit::{TestPostgres, TestRedis};
 use measured::{Home, Measured, ServerGroup};
 use serde_json::{Value, json};
 
-/// Servers, and clients at once of all of them together. None is one server that remembers nothing: what the rest costs beyond it.
+/// Pairs of servers and total concurrent clients. Zero servers means one server without shared state, as the baseline.
 const ROUNDS: [(usize, usize); 7] = [(0, 48), (1, 16), (1, 48), (3, 48), (1, 16), (1, 48), (3, 48)];
-/// Before it counts.
+/// The warm-up before measuring.
 const WARMING: Duration = Duration::from_secs(3);
 
 fn main() {
@@ -43,13 +43,13 @@ fn main() {
     let text = serde_json::to_string_pretty(&figures).unwrap() + "\n";
     println!("{text}");
     if let Some(path) = arguments.next().map(PathBuf::from) {
-        // The directory of a benchmark is that of its crate.
+        // The working directory of a benchmark is that of its crate.
         let top = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
         std::fs::write(top.join(path), text).unwrap();
     }
 }
 
-/// All rounds, each for so long.
+/// Runs all rounds, each for this time.
 async fn measure(postgres: &TestPostgres, redis: &TestRedis, time: Duration) -> Value {
     let upstream = stub::start().await;
     let mut rounds = Vec::new();
@@ -70,7 +70,7 @@ async fn measure(postgres: &TestPostgres, redis: &TestRedis, time: Duration) -> 
     json!({ "cores": cores, "seconds": time.as_secs(), "rounds": rounds })
 }
 
-/// The same number of clients, spread over the servers.
+/// Spreads the clients over the servers.
 async fn load(group: &ServerGroup, connections: usize, time: Duration) -> client::Load {
     let each = connections / group.addresses().len();
     let loads = group.addresses().into_iter().enumerate().map(|(server, address)| async move {

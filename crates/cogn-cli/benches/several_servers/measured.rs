@@ -1,4 +1,4 @@
-//! Servers in processes of their own, and what the processors, PostgreSQL and Redis did for them.
+//! Server processes, and the resources that they, PostgreSQL and Redis use.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -11,10 +11,10 @@ use tempfile::TempDir;
 
 use crate::client::Load;
 
-/// Each server is asked by people of its own, so no chain of the audit is everybody's.
+/// Each server gets requests of separate users, so that no audit chain is shared by all servers.
 const PEOPLE: usize = 3;
 
-/// The request of a client of this server.
+/// Returns the request of a client of this server.
 pub(crate) fn request(server: usize) -> String {
     let body = r#"{"text": "winter snow"}"#;
     let key = key(server % PEOPLE);
@@ -58,11 +58,11 @@ impl Home {
     }
 }
 
-/// Servers that are asked together. They are killed when this value is dropped.
+/// Servers that are measured together. They are killed when this value is dropped.
 pub(crate) struct ServerGroup(Vec<(Child, String)>);
 
 impl ServerGroup {
-    /// So many servers with shared state; for none, one that has no state.
+    /// Starts this number of servers with shared state; zero means one server without it.
     pub(crate) fn start(home: &Home, upstream: &str, count: usize, redis: &str) -> Self {
         let start = |_| {
             let mut command = Command::new(env!("CARGO_BIN_EXE_cogn"));
@@ -73,7 +73,7 @@ impl ServerGroup {
             if count == 0 {
                 command.args(["--no-audit", "--rate", "0"]);
             } else {
-                // A limit that nobody reaches, which Redis has to count all the same.
+                // A limit that is never reached, so that Redis still has to count.
                 command.args(["--shared", redis, "--rate", "100000000"]);
             }
             let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
@@ -107,12 +107,12 @@ impl Drop for ServerGroup {
     }
 }
 
-/// What was used up so far.
+/// The resources used so far.
 pub(crate) struct Measured {
     servers: Duration,
     postgres: Duration,
     redis: Duration,
-    /// The clients and the model, which are this process.
+    /// The clients and the model, which run in this process.
     around: Duration,
     commits: f64,
     records: f64,
@@ -144,7 +144,7 @@ impl Measured {
         }
     }
 
-    /// What one run used of each, in microseconds and bytes.
+    /// Returns the resources of one run, in microseconds and bytes.
     pub(crate) fn since(
         &self,
         before: &Self,
@@ -178,12 +178,12 @@ fn rounded(figure: f64) -> f64 {
     (figure * 1000.0).round() / 1000.0
 }
 
-/// The time that a process has had of the processors so far, perhaps with its children; in steps of a hundredth of a second.
+/// Returns the CPU time of a process, optionally with its children; the resolution is a hundredth of a second.
 fn processor_time(pid: u32, with_children: bool) -> Duration {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The name of the program, in brackets, may hold anything.
+    // The program name, in parentheses, may contain anything.
     let after_name = stat.rsplit(')').next().unwrap_or_default();
-    // Its own time, and that of children that have ended.
+    // Its own time, and that of finished children.
     let fields = after_name.split_whitespace().skip(11).take(if with_children { 4 } else { 2 });
     let ticks: u64 = fields.filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
     let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();

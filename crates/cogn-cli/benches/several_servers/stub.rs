@@ -1,11 +1,11 @@
-//! A model that answers at once, in the wire format of OpenAI, on connections that stay open.
+//! A model that answers at once, in the OpenAI wire format, on persistent connections.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 const ANSWER: &str = r#"{"ok": true, "data": {"rationale": "It is short and easy to read.", "words": ["winter", "snow"]}, "meta": {"confidence": 0.9, "risk": "low", "explain": "Two words"}}"#;
 
-/// Starts it; gives its address.
+/// Starts the stub and returns its address.
 pub(crate) async fn start() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -46,7 +46,7 @@ async fn serve(mut stream: TcpStream) {
     }
 }
 
-/// Where the first request ends, if all of it is there.
+/// Returns the end of the first request, if it is complete.
 fn whole_request(kept: &[u8]) -> Option<usize> {
     let head = kept.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
     let text = String::from_utf8_lossy(&kept[..head]).to_lowercase();

@@ -1,5 +1,5 @@
-//! `cogn add SOURCE`: installs packages, from anywhere that one can be; without a source, everything of `cognitive.lock`. A package
-//! that cannot be installed leaves the old one in its place.
+//! `cogn add SOURCE`: installs packages from any supported source; without a source, everything in `cognitive.lock`. If
+//! a package cannot be installed, the old one is kept.
 
 use cognitive_library::Library;
 use cognitive_packages::signature::TrustedKey;
@@ -32,7 +32,7 @@ pub struct PackageAddArgs {
     tell: TellArgs,
 }
 
-/// Installs what was asked for.
+/// Installs the requested packages.
 pub fn add(args: &PackageAddArgs, library: &Library, printer: &Printer) -> Exit {
     told(args.tell.json, printer, |reports| add_all(args, library, reports, printer))
 }
@@ -66,7 +66,7 @@ fn add_all(
         .hint("Name a source, as in `cogn add github:owner/repo/module`"));
     }
     for (name, module) in &locked.modules {
-        // Whoever signed it then has to have signed it now.
+        // The original signer must also have signed this copy.
         let signer = module.signed_by.as_deref().map(TrustedKey::parse).transpose()?;
         let keys = if keys.is_empty() { signer.into_iter().collect() } else { keys.clone() };
         let obtainer = Obtainer { reach: &args.reach, keys, root: root.clone() };

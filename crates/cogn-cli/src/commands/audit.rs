@@ -1,6 +1,6 @@
-//! `cogn audit`: what was run, by whom, how it went, and whether the records are what was written (`audit/proof.rs`). Reads
+//! `cogn audit`: past runs with caller and outcome, and a check that records are unchanged (`audit/proof.rs`). Reads
 //! the store, and never creates or changes a record.
-//! Names and ids come from callers, so no control character of theirs reaches the terminal.
+//! Names and ids come from callers, so their control characters are stripped.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -128,13 +128,13 @@ impl Which {
         }
     }
 
-    /// Lists and sums are about runs; an export has all events.
+    /// Lists and statistics are about runs; an export has all events.
     fn runs(&self) -> Filter {
         Filter { runs: true, ..self.filter() }
     }
 }
 
-/// Answers a question about the records of the store at `store_path`, which need not exist.
+/// Answers a query about the records of the store at `store_path`, which may be missing.
 pub fn audit(args: &AuditArgs, store_path: &Path, printer: &Printer) -> Exit {
     let answered = open(store_path).and_then(|store| match &args.command {
         AuditCommand::List(args) => list(args, &store, printer),
@@ -150,7 +150,7 @@ pub fn audit(args: &AuditArgs, store_path: &Path, printer: &Printer) -> Exit {
     })
 }
 
-/// A store that is not there answers like an empty one.
+/// A missing store counts as empty.
 fn open(path: &Path) -> Result<Store, StoreError> {
     match existing_store(path, StoreOptions::default())? {
         Some(store) => Ok(store),
@@ -191,7 +191,7 @@ fn cells(row: &Row) -> Vec<String> {
     ]
 }
 
-/// Who ran it, as far as is known: `tenant/user`, and the key where it has another name.
+/// Returns the caller, as far as known: `tenant/user`, or the key if there is no user.
 fn whose(row: &Row) -> String {
     let user = row.user.as_deref().or(row.key.as_deref()).unwrap_or_default();
     match &row.tenant {
@@ -242,13 +242,13 @@ fn show(args: &ShowArgs, store: &Store, printer: &Printer) -> Result<Exit, Store
     Ok(Exit::Good)
 }
 
-/// A whole id is meant as such, also where a longer one begins with it.
+/// An exact id wins over longer ids that start with it.
 fn exact_or_all(trace_id: &str, rows: Vec<Row>) -> Vec<Row> {
     let whole = rows.iter().any(|row| row.trace_id == trace_id);
     rows.into_iter().filter(|row| !whole || row.trace_id == trace_id).collect()
 }
 
-/// Several records may belong to one trace, but only one trace may be meant.
+/// A trace may have several records, but the given id must match only one trace.
 fn one_trace(given: &str, rows: &[Row]) -> Result<(), (String, &'static str)> {
     let ids: BTreeSet<String> = rows.iter().map(|row| plain(&row.trace_id)).collect();
     let given = plain(given);
@@ -291,12 +291,12 @@ fn export(args: &ExportArgs, store: &Store, printer: &Printer) -> Result<Exit, S
     }
 }
 
-/// A file of our own: never one that is there already, since that may be the store itself.
+/// Creates a new file and never overwrites one, because it could be the store itself.
 fn create(path: &Path) -> io::Result<File> {
     platform::create_private_file(path)
 }
 
-/// Writes all or nothing: half an export would look like a whole one.
+/// Writes all or nothing: a partial export would look complete.
 fn export_to(file: File, path: &Path, filter: &Filter, store: &Store) -> io::Result<u64> {
     let mut writer = BufWriter::new(file);
     let mut count = 0;
@@ -313,7 +313,7 @@ fn export_to(file: File, path: &Path, filter: &Filter, store: &Store) -> io::Res
     done.map(|()| count)
 }
 
-/// Sums, and what is not in them any more.
+/// The statistics, with the records that were dropped.
 #[derive(serde::Serialize)]
 struct WithDrops<'a> {
     #[serde(flatten)]

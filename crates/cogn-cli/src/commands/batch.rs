@@ -1,5 +1,5 @@
-//! `cogn batch MODULE ROWS -o OUTPUT`: every row of a file through a module, one line for each. What the process did survives
-//! its end: the same command goes on where it was.
+//! `cogn batch MODULE ROWS -o OUTPUT`: runs a module on every row of a file and writes one line for each. An
+//! interrupted batch resumes with the same command.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -114,7 +114,7 @@ fn pair(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// `90s`, `30m`, `8h`, `2d`; a number alone is seconds.
+/// Parses `90s`, `30m`, `8h`, `2d`; a number alone is in seconds.
 fn time(text: &str) -> Result<Duration, String> {
     let (number, unit) = match text.char_indices().find(|(_, letter)| !letter.is_ascii_digit()) {
         Some((at, _)) => text.split_at(at),
@@ -131,7 +131,7 @@ fn time(text: &str) -> Result<Duration, String> {
     time.map(Duration::from_secs).ok_or_else(|| "expected a time such as `90s`, `30m` or `8h`".to_owned())
 }
 
-/// Runs the rows and says what came out.
+/// Runs the rows and prints the result.
 pub fn batch(args: &BatchArgs, library: &Library, printer: &Printer) -> Exit {
     process_limits::take_limits_as_errors();
     if let Err(failure) = distinct_files(args) {
@@ -154,8 +154,8 @@ fn run(args: &BatchArgs, library: &Library, printer: &Printer) -> Result<Exit, F
         None => wiring::models(&settings, &wiring::environment, EmbeddedUse::Server, Some(screen.fetch()))?,
     };
     models.left_out.iter().for_each(|line| printer.warning(line));
-    // The output is the record of a batch. A million rows would push everything else out of the audit, unless somebody
-    // wants every run to be recorded.
+    // The output is the record of a batch. A million rows would evict everything else from the audit, so runs are
+    // recorded only if that is required.
     let stores =
         if settings.audit_required { Stores::open_or_warn(&settings, false)?.0 } else { Stores::default() };
     let host = host(&settings, modules, models, stores)?;
@@ -190,7 +190,7 @@ fn run(args: &BatchArgs, library: &Library, printer: &Printer) -> Result<Exit, F
     Ok(exit(&summary))
 }
 
-/// A batch that is finished is good, whatever its rows say: a failed row is an answer. One that is not is not.
+/// A finished batch is good even if rows failed, because a failed row is an answer. An unfinished batch is bad.
 fn exit(summary: &BatchSummary) -> Exit {
     match summary.stopped {
         BatchStop::Finished => Exit::Good,
@@ -199,7 +199,7 @@ fn exit(summary: &BatchSummary) -> Exit {
     }
 }
 
-/// `None` if somebody did not even want to wait for the rows that were under way.
+/// Returns `None` if the user did not even wait for the rows in flight.
 fn executed(plan: BatchPlan, printer: &Printer) -> Result<Option<BatchSummary>, Failure> {
     let runtime = async_runtime::on_all_cores()?;
     let stop = StopHandle::default();
@@ -242,7 +242,7 @@ fn dry_run(args: &BatchArgs, library: &Library, printer: &Printer) -> Result<Exi
         Some(reply) => reply,
         None => planned::models(&settings)?,
     };
-    // The books stay closed: a look spends nothing.
+    // The budget is disabled: an estimate spends nothing.
     let settings = Settings { budget: DayBudget::default(), ..settings };
     let mut host = host(&settings, Arc::new(ModuleCache::new(library.clone())), models, Stores::default())?;
     if args.provider_batch {
@@ -271,7 +271,7 @@ fn host(
     wiring::host(settings, HostParts { modules, models, stores, media })
 }
 
-/// What was decided, and what all rows together may cost. A limit of the configuration is for each run.
+/// Returns the settings and the cost limit of all rows together. A configured limit applies to each run.
 fn settings(args: &BatchArgs, library: &Library) -> Result<(Settings, Option<Money>), Failure> {
     let mut wanted = args.provider.overrides();
     let limit = wanted.max_cost.take();

@@ -1,5 +1,5 @@
-//! What people see of a batch: a bar with rate, cost and time left on a terminal, a line now and then in a pipe, a summary at
-//! the end. Decides nothing.
+//! The progress display of a batch: a bar with rate, cost and remaining time on a terminal, periodic lines in a pipe,
+//! and a summary at the end. Decides nothing.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,14 +11,14 @@ use crate::figures::{counted, dollars, duration};
 use crate::printer::{BAD, DOUBT, FAINT, GOOD, HEAD, Printer};
 use crate::text_table::TextTable;
 
-/// How often a pipe gets a line.
+/// The interval between lines in a pipe.
 const LINE: Duration = Duration::from_secs(10);
 
-/// What is on the screen.
+/// The display.
 #[derive(Clone)]
 pub(super) struct BatchScreen {
     bar: Option<ProgressBar>,
-    /// When the last line was written, in a pipe.
+    /// The time of the last line, in a pipe.
     last: Arc<Mutex<Instant>>,
 }
 
@@ -31,7 +31,7 @@ impl BatchScreen {
         Self { bar, last: Arc::new(Mutex::new(Instant::now())) }
     }
 
-    /// Shows how far it is.
+    /// Shows the progress.
     pub(super) fn show(&self, at: &BatchProgress) {
         match &self.bar {
             Some(bar) => {
@@ -49,7 +49,7 @@ impl BatchScreen {
         }
     }
 
-    /// Says something beside the bar.
+    /// Prints a line above the bar.
     pub(super) fn note(&self, line: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| Printer.notice(line)),
@@ -57,7 +57,7 @@ impl BatchScreen {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(super) fn clear(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -87,7 +87,7 @@ fn rate(per_second: f64) -> String {
     if per_second < 9.95 { format!("{per_second:.1}") } else { format!("{per_second:.0}") }
 }
 
-/// What came out, line by line.
+/// Returns the result, line by line.
 pub(super) fn summary(summary: &BatchSummary, printer: &Printer) -> Vec<String> {
     let counts = &summary.counts;
     let (style, word) = match summary.stopped {
@@ -138,7 +138,7 @@ pub(super) fn summary(summary: &BatchSummary, printer: &Printer) -> Vec<String> 
     lines
 }
 
-/// What there is to do, line by line.
+/// Returns the estimate, line by line.
 pub(super) fn estimate(estimate: &BatchEstimate) -> Vec<String> {
     let mut rows = vec![vec!["rows".to_owned(), estimate.rows.to_string()]];
     let of = |count: u64| format!("{count} of the first {}", estimate.sampled);

@@ -1,5 +1,5 @@
-//! `cogn capabilities`: what this runtime can do with the provider that is configured, as it also tells over HTTP (CAP-002,
-//! CAP-003). Asks no service and needs no key.
+//! `cogn capabilities`: the capabilities of this runtime with the configured provider, as HTTP also reports them
+//! (CAP-002, CAP-003). Calls no service and needs no key.
 
 use cogn::settings::{OverrideScope, SettingOverrides, Settings};
 use cogn::{media, wiring};

@@ -1,4 +1,4 @@
-//! Labelled cases of a file, for the commands that go through them one by one: which of them, and how far they are.
+//! Reads labelled cases from a file and shows progress, for the commands that process them one by one.
 
 use std::path::{Path, PathBuf};
 
@@ -51,7 +51,7 @@ impl CaseArgs {
     }
 }
 
-/// A bar with counts and times, on a terminal only.
+/// Returns a bar with counts and times, on a terminal only.
 pub(crate) fn case_bar(printer: &Printer, cases: usize) -> indicatif::ProgressBar {
     if !printer.for_people() {
         return indicatif::ProgressBar::hidden();

@@ -1,4 +1,4 @@
-//! `cogn check`: is this a valid envelope, or a legal log of stream chunks? Repairs nothing.
+//! `cogn check`: checks an envelope or a log of stream chunks. Repairs nothing.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,7 +16,7 @@ use crate::args::candidates;
 use crate::draw;
 use crate::printer::{BAD, Exit, GOOD, Printer};
 
-/// The longest text that is looked at.
+/// The maximum length of the text.
 const MAX_INPUT_BYTES: u64 = 64 << 20;
 
 /// Options of `check`.
@@ -32,18 +32,18 @@ pub struct CheckArgs {
     json: bool,
 }
 
-/// What a text turned out to be.
+/// The kind of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckedKind {
     /// A finished answer.
     Envelope,
     /// One piece of a stream.
     Chunk,
-    /// A whole stream.
+    /// A complete stream.
     Log,
 }
 
-/// Checks and gives the verdict.
+/// Checks a text and prints the verdict.
 pub fn check(args: &CheckArgs, library: &Library, printer: &Printer) -> Exit {
     let module = match args.module.as_deref().map(|name| library.load(name)).transpose() {
         Ok(module) => module,
@@ -61,7 +61,7 @@ pub fn check(args: &CheckArgs, library: &Library, printer: &Printer) -> Exit {
         Err(finding) => (None, vec![Finding { file: name.clone(), ..finding }]),
     };
     let mut sources = Sources::default();
-    // A log of many lines is not one JSON text, so its findings are shown by their path alone.
+    // A log with several lines is not one JSON text, so its findings have only a path.
     if kind != Some(CheckedKind::Log) || text.trim_start().starts_with('[') {
         sources.insert(&name, text);
     }
@@ -96,7 +96,7 @@ fn read(args: &CheckArgs) -> Result<(String, String), String> {
     Ok((name, text.trim_start_matches('\u{feff}').to_owned()))
 }
 
-/// Finds out what the text is and what is wrong with it. The error is a syntax error.
+/// Determines the kind of the text and its violations. The error is a syntax error.
 pub fn judge(text: &str, module: Option<&Module>) -> Result<(CheckedKind, Vec<Violation>), Finding> {
     match strict_json::parse(text) {
         Ok(Value::Array(chunks)) => Ok((CheckedKind::Log, log_violations(&chunks, module))),
@@ -112,7 +112,7 @@ pub fn judge(text: &str, module: Option<&Module>) -> Result<(CheckedKind, Vec<Vi
     }
 }
 
-/// Several JSON values, one per line; a single line is not a log.
+/// Parses several JSON values, one per line; a single line is not a log.
 fn lines(text: &str) -> Option<Vec<Value>> {
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     if lines.len() < 2 {
@@ -121,7 +121,7 @@ fn lines(text: &str) -> Option<Vec<Value>> {
     lines.into_iter().map(|line| strict_json::parse(line).ok()).collect()
 }
 
-/// A chunk has members that no envelope has, or is an error chunk in its short form.
+/// Returns whether it is a chunk: it has members that no envelope has, or is an error chunk in the short form.
 fn is_chunk(value: &Value) -> bool {
     let has = |name: &str| value.get(name).is_some();
     let short_error = has("streaming") && !has("meta");
@@ -132,7 +132,7 @@ fn is_chunk(value: &Value) -> bool {
         || (has("streaming") && value.get("ok") == Some(&Value::Bool(true)))
 }
 
-/// A legal log is also judged by the module: its last chunk carries the whole answer.
+/// A valid log is also checked against the module, because its last chunk carries the whole answer.
 fn log_violations(chunks: &[Value], module: Option<&Module>) -> Vec<Violation> {
     let found = stream::check_log(chunks);
     let (Some(module), true) = (module, found.is_empty()) else { return found };

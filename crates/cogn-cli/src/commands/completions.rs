@@ -1,5 +1,5 @@
-//! `cogn completions SHELL`: a script that asks this program what can be typed next, for `cogn` and for `cog`. What is
-//! offered is therefore what this version and this folder have: commands, options, modules, providers and codes.
+//! `cogn completions SHELL`: prints a script that asks this program for completions, for `cogn` and `cog`. The
+//! completions therefore match this version and folder: commands, options, modules, providers and codes.
 
 use clap_complete::Shell;
 use clap_complete::env::{CompleteEnv, Shells};
@@ -15,7 +15,7 @@ pub struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Prints the script; the user puts it where the shell looks.
+/// Prints the script; the user installs it in the shell.
 pub fn completions(args: &CompletionsArgs, printer: &Printer) -> Exit {
     let shells = Shells::builtins();
     let Some(shell) = shells.completer(&args.shell.to_string()) else {
@@ -33,7 +33,7 @@ pub fn completions(args: &CompletionsArgs, printer: &Printer) -> Exit {
     Exit::Good
 }
 
-/// Answers a shell that asks what can be typed next; `false` if none does.
+/// Answers a shell that requests completions; returns `false` if there is no such request.
 pub(crate) fn answered() -> Result<bool, clap::Error> {
     let here = std::env::current_dir().ok();
     CompleteEnv::with_factory(Cli::described)

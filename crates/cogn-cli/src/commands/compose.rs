@@ -1,5 +1,5 @@
-//! `cogn compose plan MODULE`: what a module is made of, in which versions, and what would run.
-//! Asks no model. A composition that could not run is told with the code that a run would have.
+//! `cogn compose plan MODULE`: the parts of a module with their versions, and the steps that would run.
+//! Calls no model. A composition that cannot run is reported with the error code of a run.
 
 use cognitive_contract::Failure;
 use cognitive_library::Library;
@@ -69,7 +69,7 @@ pub fn compose(args: &ComposeArgs, library: &Library, printer: &Printer) -> Exit
     if limit.is_some_and(|(limit, ceiling)| ceiling.cost > limit) { Exit::Bad } else { Exit::Good }
 }
 
-/// A plan for machines.
+/// The plan in JSON.
 #[derive(serde::Serialize)]
 struct PlanWithCost<'p> {
     #[serde(flatten)]
@@ -124,12 +124,12 @@ fn show(overview: &Overview, printer: &Printer) {
     }
 }
 
-/// What stands between parts: an arrow where one waits for the other.
+/// Returns the separator between parts: an arrow if one waits for the other.
 fn order(overview: &Overview) -> &'static str {
     if overview.pattern == "parallel" { ", " } else { " ──▶ " }
 }
 
-/// An arrow from where a step takes to where it leads; below it, when it is taken and what it carries.
+/// Prints the arrow of a step from source to target, and below it the condition and the mapped values.
 fn show_step(step: &OverviewStep, overview: &Overview, printer: &Printer) {
     let target = |name: &String| {
         let found = overview.modules.iter().find(|member| member.name == *name);

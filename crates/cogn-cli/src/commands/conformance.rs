@@ -1,5 +1,5 @@
-//! `cogn conformance`: vector files run against this runtime, as a table by group and level.
-//! What is not built yet never counts as passed.
+//! `cogn conformance`: runs vector files against this runtime and prints a table by group and level.
+//! Unimplemented features never count as passed.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ pub struct ConformanceArgs {
     json: bool,
 }
 
-/// Runs the vectors; the exit code is good only if every case of the asked level passes.
+/// Runs the vectors; the exit code is good only if every case of the requested level passes.
 pub fn conformance(args: &ConformanceArgs, printer: &Printer) -> Exit {
     let cases = match conformance::load(&args.dir) {
         Ok(cases) => cases,
@@ -59,7 +59,7 @@ fn show(report: &VectorReport, level: u8, printer: &Printer) {
     printer.out(summary(report.tally()));
 }
 
-/// A line per group, a column per level, and the sum below.
+/// Returns a row per group, a column per level, and the totals.
 fn rows(report: &VectorReport, level: u8) -> Vec<Vec<String>> {
     let groups = report.by_group();
     let mut sums: BTreeMap<u8, CaseTally> = BTreeMap::new();
@@ -87,7 +87,7 @@ fn none() -> String {
     format!("{FAINT}-{FAINT:#}")
 }
 
-/// `passed/total`; the colour says what is missing and repeats nothing that the numbers do not say.
+/// Formats `passed/total`; the colour only marks failures and gaps.
 fn cell(tally: CaseTally) -> String {
     let style = match tally {
         CaseTally { failed: 0, skipped: 0, .. } => GOOD,
@@ -107,7 +107,7 @@ fn show_failure(failure: &VectorResult, printer: &Printer) {
     }
 }
 
-/// What is not built, each reason once, with the number of its cases.
+/// Returns the unimplemented features, each reason once, with the number of its cases.
 fn missing(report: &VectorReport) -> BTreeMap<String, usize> {
     let mut missing = BTreeMap::new();
     for result in report.not_built() {

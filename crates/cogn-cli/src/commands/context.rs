@@ -1,5 +1,5 @@
-//! `cogn context`: what is kept between runs, for one user at a time. Looks into no other user's context, and never
-//! shows what has expired.
+//! `cogn context`: the context that is stored between runs, for one user at a time. Never reads the context of another
+//! user, and never shows expired entries.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -113,7 +113,7 @@ struct GcArgs {
     json: bool,
 }
 
-/// A life that outlasts the command.
+/// Parses a lifetime that outlasts the command.
 fn lasting(text: &str) -> Result<Ttl, String> {
     let ttl = text.parse().ok().and_then(Ttl::parse).filter(|ttl| *ttl != Ttl::Request);
     ttl.ok_or_else(|| "expected a number of seconds above 0, or -1".to_owned())
@@ -124,7 +124,7 @@ impl Whose {
         Owner::new(self.tenant.as_deref(), self.user.as_deref())
     }
 
-    /// Without a session everything of the user is meant, whatever session it is bound to.
+    /// Without a session, the filter matches all context of the user, in every session.
     fn filter<'a>(&'a self, kind: Option<&'a str>) -> ContextFilter<'a> {
         let session = self.session.as_deref();
         ContextFilter {
@@ -134,7 +134,7 @@ impl Whose {
     }
 }
 
-/// Does something with the context in the store at `path`, which need not exist.
+/// Runs a command on the context in the store at `path`, which may be missing.
 pub fn context(args: &ContextArgs, path: &Path, printer: &Printer) -> Exit {
     let now = SystemTime::now();
     let done = open(path, &args.command).and_then(|store| match &args.command {
@@ -150,7 +150,7 @@ pub fn context(args: &ContextArgs, path: &Path, printer: &Printer) -> Exit {
     })
 }
 
-/// Why something was not done, and what helps.
+/// A failed command, with a hint.
 #[derive(Debug)]
 struct ContextTrouble {
     message: String,
@@ -163,7 +163,7 @@ impl From<String> for ContextTrouble {
     }
 }
 
-/// Only `set` creates a store; for the others, one that is not there is like an empty one.
+/// Only `set` creates a store; for other commands a missing store counts as empty.
 fn open(path: &Path, command: &ContextCommand) -> Result<Store, ContextTrouble> {
     let opened = match command {
         ContextCommand::Set(_) => open_store(path, StoreOptions::default()),
@@ -174,7 +174,7 @@ fn open(path: &Path, command: &ContextCommand) -> Result<Store, ContextTrouble> 
         .map_err(|error| ContextTrouble { message: error.to_string(), hint: error.hint().map(str::to_owned) })
 }
 
-/// An entry as JSON.
+/// Returns an entry as JSON.
 fn shown(entry: &ContextEntry) -> Value {
     json!({
         "type": entry.kind,

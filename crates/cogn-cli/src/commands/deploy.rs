@@ -1,4 +1,5 @@
-//! `cogn deploy restate`: tells a Restate server where the worker `cogn-restate` is, and shows what it found there.
+//! `cogn deploy restate`: registers the worker `cogn-restate` with a Restate server, and shows the services that the
+//! server found.
 
 use clap::Subcommand;
 use cogn::async_runtime;
@@ -43,7 +44,7 @@ struct RestateArgs {
     json: bool,
 }
 
-/// Registers what is to be deployed.
+/// Registers the deployment.
 pub fn deploy(args: &DeployArgs, printer: &Printer) -> Exit {
     let DeployTarget::Restate(args) = &args.to;
     match register(args) {

@@ -1,5 +1,5 @@
-//! `cogn eval MODULE --cases FILE`: how often a module is right on labelled cases, and how fast.
-//! A wrong answer is a number, not a failure; `--min-accuracy` makes it one.
+//! `cogn eval MODULE --cases FILE`: measures accuracy and speed of a module on labelled cases.
+//! A wrong answer is only counted; `--min-accuracy` turns a low share into a failure.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ fn share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| "expected a number from 0 to 1".to_owned())
 }
 
-/// Runs the cases and prints what came out.
+/// Runs the cases and prints the result.
 pub fn eval(args: &EvalArgs, library: &Library, printer: &Printer) -> Exit {
     let cases = args.cases.refuse_as_output(args.output.as_deref()).and_then(|()| args.cases.read());
     let cases = match cases {
@@ -82,8 +82,8 @@ pub fn eval(args: &EvalArgs, library: &Library, printer: &Printer) -> Exit {
     if enough { Exit::Good } else { Exit::Bad }
 }
 
-/// Writes every case with its envelope to the file that was named. Answers that no file and no reader got are kept: each
-/// of them was paid for.
+/// Writes every case with its envelope to the named file. If neither a file nor a reader got the answers, they are
+/// saved: each call was paid for.
 fn written(args: &EvalArgs, report: &Evaluation, printer: &Printer) -> bool {
     let failed = args.output.as_ref().and_then(|path| {
         let error = out_file::write(path, report.case_lines().as_bytes()).err()?;
@@ -99,7 +99,7 @@ fn written(args: &EvalArgs, report: &Evaluation, printer: &Printer) -> bool {
     failed.is_none()
 }
 
-/// `None` if the user pressed Ctrl-C.
+/// Returns `None` if the user pressed Ctrl-C.
 fn run(
     args: &EvalArgs,
     cases: Vec<LabelledCase>,
@@ -113,12 +113,12 @@ fn run(
     let screen = TerminalProgress::new(printer, false);
     let models =
         wiring::models(&settings, &wiring::environment, EmbeddedUse::OneByOne, Some(screen.fetch()))?;
-    // Who measures a ladder has to know which rungs it has.
+    // A missing rung would change the measurement, so it is reported.
     models.left_out.iter().for_each(|line| printer.warning(line));
     let parts = HostParts {
         modules: Arc::new(ModuleCache::new(library.clone())),
         models,
-        // The audit is for the work of people, not for measurements.
+        // The audit is for real work, not for measurements.
         stores: Stores::default(),
         media: MediaAccess { document_reader: Some(project::this_program()), ..MediaAccess::default() },
     };

@@ -1,5 +1,5 @@
-//! An evaluation as people read it: a table of shares, then every case that was not right.
-//! Prints nothing. Text of strangers comes without anything that a terminal would obey.
+//! Formats an evaluation for users: a table of shares, then every case that was not right.
+//! Prints nothing. Untrusted text is stripped of terminal control characters.
 
 use cognitive_contract::text::written_out as plain;
 use cognitive_testing::eval::{AccuracyShare, CaseOutcome, Evaluation, ListPosition};
@@ -8,7 +8,7 @@ use crate::figures::{dollars, duration};
 use crate::printer::{BAD, FAINT, GOOD, HEAD};
 use crate::text_table::{TextTable, visible};
 
-/// The evaluation, line by line, in at most this width.
+/// Formats the evaluation, line by line, up to this width.
 #[must_use]
 pub fn lines(report: &Evaluation, width: Option<usize>) -> Vec<String> {
     let models = if report.models.is_empty() { "nobody".to_owned() } else { report.models.join(", ") };
@@ -19,7 +19,7 @@ pub fn lines(report: &Evaluation, width: Option<usize>) -> Vec<String> {
         plain(&models)
     )];
     let (mut shares, mut facts) = (shares(report), facts(report));
-    // Both have their names in one column.
+    // Both tables share the width of the name column.
     let rows = shares.iter_mut().chain(&mut facts);
     let names: Vec<&mut String> = rows.filter_map(|row| row.first_mut()).collect();
     let longest = names.iter().map(|name| visible(name)).max().unwrap_or(0);
@@ -39,7 +39,7 @@ pub fn lines(report: &Evaluation, width: Option<usize>) -> Vec<String> {
     lines
 }
 
-/// What can be counted: a share, and of how many.
+/// Returns the shares, each with its base.
 fn shares(report: &Evaluation) -> Vec<Vec<String>> {
     let row = |name: &str, share: &AccuracyShare, note: String| {
         vec![
@@ -69,7 +69,7 @@ fn shares(report: &Evaluation) -> Vec<Vec<String>> {
     rows
 }
 
-/// What can be measured.
+/// Returns the measured values.
 fn facts(report: &Evaluation) -> Vec<Vec<String>> {
     let text = |name: &str, value: String| vec![name.to_owned(), value];
     let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.2}"));

@@ -1,4 +1,4 @@
-//! `cogn explain CODE`: what an error code means, whose fault it is and what to do. The texts are docs/errors.md.
+//! `cogn explain CODE`: the meaning of an error code, its cause and its fix. The texts come from docs/errors.md.
 
 use cognitive_contract::ErrorCode;
 use cognitive_contract::code::is_module_code;
@@ -52,7 +52,7 @@ pub fn explain(args: &ExplainArgs, printer: &Printer) -> Exit {
     Exit::Good
 }
 
-/// What was probably meant by something that is no code.
+/// Suggests known codes for an unknown one.
 fn meant(asked: &str) -> String {
     let known: Vec<String> =
         ErrorCode::all().flat_map(|code| [code.number().to_owned(), code.name().to_owned()]).collect();
@@ -80,7 +80,7 @@ fn with_text(mut about: Value, text: &str) -> Value {
     about
 }
 
-/// A section of Markdown for a terminal: paragraphs in the width that there is, code as it stands.
+/// Formats a Markdown section for a terminal: paragraphs are wrapped, code stays as it is.
 fn laid_out(text: &str, width: Option<usize>) -> Vec<String> {
     let Some(width) = width.map(|width| width.min(MAX_PROSE_WIDTH)) else {
         return text.lines().map(styled).collect();
@@ -90,7 +90,7 @@ fn laid_out(text: &str, width: Option<usize>) -> Vec<String> {
     let mut in_code = false;
     let close = |paragraph: &mut String, lines: &mut Vec<String>| {
         if !paragraph.is_empty() {
-            // The lines of a list stand below its text.
+            // Continuation lines of a list item align with its text.
             let hang = if paragraph.starts_with("- ") { 2 } else { 0 };
             let broken = wrap(&styled(paragraph), width.saturating_sub(hang).max(1));
             let indent = |(place, line): (usize, String)| {
@@ -120,7 +120,7 @@ fn laid_out(text: &str, width: Option<usize>) -> Vec<String> {
     lines
 }
 
-/// The section of the page whose heading starts like this.
+/// Returns the section of the page whose heading starts with this text.
 fn section(heading: &str) -> Option<&'static str> {
     let start = PAGE.find(&format!("\n## {heading}"))? + 1;
     let rest = PAGE.get(start..)?;
@@ -128,7 +128,7 @@ fn section(heading: &str) -> Option<&'static str> {
     rest.get(..end).map(str::trim_end)
 }
 
-/// A line of Markdown for the terminal: headings and emphasis become styles, the words stay.
+/// Styles a line of Markdown for the terminal: headings and emphasis become styles, the words stay.
 fn styled(line: &str) -> String {
     if let Some(heading) = line.strip_prefix("## ") {
         return format!("{HEAD}{heading}{HEAD:#}");

@@ -1,5 +1,5 @@
-//! `cogn export skill MODULE`: a module as a folder that agents read as a skill, with the module inside. Replaces nothing that is
-//! there.
+//! `cogn export skill MODULE`: writes a module as an agent skill, a folder that includes the module. Overwrites
+//! nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -61,7 +61,7 @@ impl SkillClient {
     }
 }
 
-/// Writes the module in the form that was asked for.
+/// Writes the module in the requested form.
 pub fn export(args: &ModuleExportArgs, library: &Library, printer: &Printer) -> Exit {
     let ExportForm::Skill(args) = &args.form;
     let path = match write(args, library) {

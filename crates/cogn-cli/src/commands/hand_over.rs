@@ -1,5 +1,5 @@
-//! What becomes of an answer that was paid for: it goes to stdout and to the file that was named, and where both fail it
-//! is kept in a file of its own, or shown on stderr. It is never thrown away without a word.
+//! Delivers an answer that was paid for: to stdout and to the named file. If both fail, it is saved in a separate file,
+//! or else printed on stderr. It is never silently discarded.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -8,8 +8,8 @@ use cogn::out_file;
 
 use crate::printer::{Printer, StdoutLoss};
 
-/// Writes an envelope to the file that was named, and sees to it that it is somewhere. `shown` says whether stdout got
-/// all of it, if it took everything. The answer is whether everything went where it was to go.
+/// Writes an envelope to the named file and saves it elsewhere if it was not delivered. `shown` is true if stdout was
+/// to receive the whole envelope. Returns whether every delivery succeeded.
 pub(super) fn hand_over(text: &str, file: Option<&Path>, shown: bool, printer: &Printer) -> bool {
     let on_stdout = shown && printer.lost().is_none();
     let written = file.map(|path| (path, out_file::write(path, format!("{text}\n").as_bytes())));
@@ -36,7 +36,7 @@ pub(super) fn hand_over(text: &str, file: Option<&Path>, shown: bool, printer: &
     false
 }
 
-/// Keeps a text that found no place, in a file that only its owner reads.
+/// Saves an undelivered text in a file that only its owner can read.
 pub(super) fn rescue(what: &str, text: &str, printer: &Printer) {
     match keep(text) {
         Ok(path) => printer.warning(&format!("{what} is saved in `{}`", path.display())),

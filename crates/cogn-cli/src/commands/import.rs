@@ -1,5 +1,5 @@
-//! `cogn import [FORM] PATH`: a prompt of another tool as a module, with everything that is not as it was. The module passes its own
-//! test before anything is written; what is there already is never replaced.
+//! `cogn import [FORM] PATH`: converts a prompt of another tool into a module, with a list of all differences. The
+//! module must pass its own test before it is written; existing modules are never replaced.
 
 use std::path::{Path, PathBuf};
 
@@ -71,7 +71,7 @@ impl FormName {
     }
 }
 
-/// Imports it and says what was lost.
+/// Imports the prompt and prints the differences.
 pub fn import(args: &ImportArgs, library: &Library, printer: &Printer) -> Exit {
     match imported(args, library) {
         Ok((module, path)) => {
@@ -90,7 +90,7 @@ pub fn import(args: &ImportArgs, library: &Library, printer: &Printer) -> Exit {
     }
 }
 
-/// The module, and where it is or would be.
+/// Returns the module, and its current or future path.
 fn imported(args: &ImportArgs, library: &Library) -> Result<(ImportedModule, PathBuf), Failure> {
     let form = args.form.map_or_else(|| ImportForm::guess(&args.path), |name| Ok(name.form()))?;
     let options = ImportOptions {
@@ -182,7 +182,7 @@ fn show(args: &ImportArgs, module: &ImportedModule, path: &Path, printer: &Print
     }
 }
 
-/// What to do next. Only commands that work as they are printed.
+/// Returns the next steps; each command works as printed.
 fn next(args: &ImportArgs, module: &ImportedModule, path: &Path) -> [String; 2] {
     let usual =
         args.output == Path::new("cognitive/modules") || args.output == Path::new(".cognitive/modules");

@@ -1,4 +1,4 @@
-//! `cogn info MODULE`: what a module takes, gives and may do, all defaults decided.
+//! `cogn info MODULE`: inputs, outputs and permissions of a module, with all defaults resolved.
 
 use cognitive_contract::Module;
 use cognitive_contract::manifest::{Allow, Manifest};
@@ -22,7 +22,7 @@ pub struct InfoArgs {
     json: bool,
 }
 
-/// Prints what there is to know.
+/// Prints the information.
 pub fn info(args: &InfoArgs, library: &Library, printer: &Printer) -> Exit {
     let found = match library.find(&args.module) {
         Ok(found) => found,
@@ -92,7 +92,7 @@ fn facts(found: &FoundModule, module: &Module) -> Vec<Vec<String>> {
     ];
     let needs = &manifest.runtime_requirements.required_capabilities;
     if !needs.is_empty() {
-        // Of which models lack what, only this much is certain beforehand.
+        // In advance only this is known about what models lack.
         rows.push(row("needs", format!("{} (the embedded model may refuse)", needs.join(", "))));
     }
     if manifest.modalities.declared {
@@ -115,7 +115,7 @@ fn allowed(manifest: &Manifest) -> String {
     if allowed.is_empty() { "nothing outside the model".to_owned() } else { allowed.join(", ") }
 }
 
-/// Name, type and description of the members of a section.
+/// Returns name, type and description of the members of a section.
 fn fields(section: &Section, root: &Value) -> Vec<Vec<String>> {
     let schema = follow(section.schema(), root);
     let required = schema.get("required").and_then(Value::as_array);

@@ -1,4 +1,4 @@
-//! `cogn init NAME`: a new module that is valid from the first moment.
+//! `cogn init NAME`: creates a new valid module.
 
 use std::path::{Path, PathBuf};
 
@@ -60,7 +60,7 @@ enum MediaName {
     Document,
 }
 
-/// Creates the module and says what to do next.
+/// Creates the module and prints the next steps.
 pub fn init(args: &InitArgs, printer: &Printer) -> Exit {
     let (place, shown_place) = editor_schemas::place_for(&args.dir);
     let template = Template { editor_schema: Some(shown_place), ..template(args) };
@@ -71,7 +71,7 @@ pub fn init(args: &InitArgs, printer: &Printer) -> Exit {
             return Exit::Bad;
         }
     };
-    // The module is there and works; an editor without schemas only knows less.
+    // The module works without schemas; only editor support is missing.
     if let Err(error) = editor_schemas::write(&place) {
         printer.warning(&format!("no schemas for editors in `{}`: {error}", place.display()));
     }
@@ -110,9 +110,9 @@ fn template(args: &InitArgs) -> Template {
     media.chain(chosen).fold(plain, Template::with)
 }
 
-/// What to do next. Only commands that work as they are printed: without a key wherever they can.
+/// Returns the next steps; each command works as printed, without a key if possible.
 fn next(args: &InitArgs, template: &Template, path: &Path) -> [String; 3] {
-    // A module in the usual place is found by its name; elsewhere it needs its path.
+    // A module in a default folder is found by name; elsewhere its path is needed.
     let usual = args.dir == Path::new("cognitive/modules") || args.dir == Path::new(".cognitive/modules");
     let by = if usual { args.name.clone() } else { shown(path) };
     let example = path.join("tests/example");
@@ -127,7 +127,7 @@ fn next(args: &InitArgs, template: &Template, path: &Path) -> [String; 3] {
     [run, format!("cogn test {by}"), format!("cogn validate {by} --v22")]
 }
 
-/// A path that is read as a path, not as a name.
+/// Formats a path so that it cannot be mistaken for a name.
 fn shown(path: &Path) -> String {
     let text = path.display().to_string();
     if text.contains(std::path::MAIN_SEPARATOR) { text } else { format!("./{text}") }

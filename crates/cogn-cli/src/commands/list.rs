@@ -1,5 +1,5 @@
 //! `cogn list`: the modules that can be run by name.
-//! Reads manifests only; a broken module is listed as such, and `cogn validate` says why.
+//! Reads manifests only; a broken module is marked, and `cogn validate` shows the reasons.
 
 use std::num::NonZeroUsize;
 use std::thread;
@@ -27,7 +27,7 @@ struct ListRow {
     tier: Option<String>,
     format: Option<String>,
     origin: ModuleOrigin,
-    /// Where further modules of this name are, which this one stands in front of.
+    /// The other places that have a module with this name, which this one shadows.
     hides: Vec<ModuleOrigin>,
     path: Option<String>,
     responsibility: Option<String>,
@@ -37,7 +37,7 @@ struct ListRow {
 /// Prints the list.
 pub fn list(args: &ListArgs, library: &Library, printer: &Printer) -> Exit {
     let mut found = library.list();
-    // One's own first; within each the order of names stays.
+    // User modules come first; within each group the order of names stays.
     found.sort_by_key(|found| found.origin == ModuleOrigin::Bundled);
     let rows = read_all(&found);
     if args.json {
@@ -52,7 +52,7 @@ pub fn list(args: &ListArgs, library: &Library, printer: &Printer) -> Exit {
     Exit::Good
 }
 
-/// Manifests are independent of each other, so the cores share them.
+/// Reads the manifests in parallel, because they are independent.
 fn read_all(found: &[FoundModule]) -> Vec<ListRow> {
     let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get).min(8);
     let share = found.len().div_ceil(workers).max(1);
@@ -60,7 +60,7 @@ fn read_all(found: &[FoundModule]) -> Vec<ListRow> {
         let read_part = |part: &[FoundModule]| part.iter().map(read).collect::<Vec<_>>();
         let start = |part| thread::Builder::new().spawn_scoped(scope, move || read_part(part));
         let parts: Vec<_> = found.chunks(share).map(|part| (part, start(part))).collect();
-        // Where there are no threads left, this one does it.
+        // If no thread can be started, this one does the work.
         let parts = parts.into_iter().map(|(part, started)| match started {
             Ok(thread) => thread.join().unwrap_or_default(),
             Err(_) => read_part(part),
@@ -89,7 +89,7 @@ fn read(found: &FoundModule) -> ListRow {
 }
 
 fn cells(row: &ListRow) -> Vec<String> {
-    // One endless field must not push the others off the screen.
+    // One very long field must not push the others off the screen.
     let text = |value: &Option<String>| value.as_deref().map_or("-", |value| cut(value, 200)).to_owned();
     let mut origin = row.origin.word().to_owned();
     if !row.hides.is_empty() {

@@ -1,6 +1,7 @@
-//! `cogn lower MODULE`: the contract as a provider or the embedded model is bound to it, and what got lost.
-//! Judges nothing; what is lost here is still validated in every answer. The embedded model goes further and refuses a
-//! contract that it cannot keep; that is said first.
+//! `cogn lower MODULE`: the contract as a provider or the embedded model enforces it, and the constraints that are
+//! lost.
+//! A lost constraint is still validated in every answer. The embedded model is stricter: it refuses a contract that it
+//! cannot enforce, and that is reported first.
 
 use clap::ValueEnum;
 use cognitive_library::Library;
@@ -11,7 +12,7 @@ use crate::args::candidates;
 use crate::printer::{DOUBT, Exit, FAINT, HEAD, NOTE, Printer};
 use crate::text_table::TextTable;
 
-/// How many losses are shown to people; the graver ones come first.
+/// The maximum number of losses in the table; the severe ones come first.
 const MAX_LOSSES_SHOWN: usize = 100;
 
 /// Options of `lower`.
@@ -56,7 +57,7 @@ impl From<DialectArg> for SchemaTarget {
     }
 }
 
-/// Prints the schema on stdout, ready to be sent, and the losses on stderr.
+/// Prints the schema on stdout, ready to send, and the losses on stderr.
 pub fn lower(args: &LowerArgs, library: &Library, printer: &Printer) -> Exit {
     let module = match library.load(&args.module) {
         Ok(module) => module,
@@ -87,7 +88,7 @@ fn show_losses(lowered: &ProviderSchema, printer: &Printer) {
     }
 }
 
-/// What the losses mean for answers.
+/// Describes the effect of the losses on answers.
 fn summary(lowered: &ProviderSchema) -> String {
     let places = |count: usize| if count == 1 { "one place".to_owned() } else { format!("{count} places") };
     let (losses, gaps) = (lowered.losses.len(), lowered.gaps().count());
@@ -108,7 +109,7 @@ fn summary(lowered: &ProviderSchema) -> String {
     }
 }
 
-/// Whether an answer may break the contract by it, or there will be none.
+/// Returns whether an answer may violate the contract because of it, or the model refuses the contract.
 fn is_grave(loss: &Loss) -> bool {
     matches!(loss.effect, Effect::Validity | Effect::Refused)
 }

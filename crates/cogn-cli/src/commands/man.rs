@@ -1,4 +1,4 @@
-//! `cogn man`: the manual pages, made from what can be typed. One page on stdout, or all of them as files.
+//! `cogn man`: the manual pages, generated from the command definitions. One page on stdout, or all of them as files.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ pub struct ManArgs {
     output: Option<PathBuf>,
 }
 
-/// Prints the page, or writes all of them.
+/// Prints one page, or writes all of them.
 pub fn man(args: &ManArgs, printer: &Printer) -> Exit {
     let mut program = Cli::described().disable_help_subcommand(true);
     let Some(folder) = &args.output else {

@@ -1,5 +1,5 @@
-//! `cogn mcp`: modules as tools of agents, over the standard streams. Writes nothing but the protocol to stdout; what people
-//! should know goes to stderr. A model that cannot be had does not keep it from starting: every run says so then.
+//! `cogn mcp`: serves modules as agent tools over the standard streams. Only the protocol goes to stdout; notices go to
+//! stderr. It also starts without a usable model: then every run reports the reason.
 
 use std::sync::Arc;
 
@@ -76,7 +76,7 @@ pub fn mcp(args: &McpArgs, library: &Library, printer: &Printer) -> Exit {
         Err(failure) => return fail(&failure, printer),
     };
     let outcome = runtime.block_on(cognitive_mcp::serve_stdio(server));
-    // What still reads from the streams must not keep the process from ending.
+    // A blocked read from stdin must not keep the process from ending.
     runtime.shutdown_background();
     match outcome {
         Ok(()) => Exit::Good,
@@ -88,7 +88,7 @@ pub fn mcp(args: &McpArgs, library: &Library, printer: &Printer) -> Exit {
     }
 }
 
-/// What `tools/list` costs.
+/// Prints the token cost of `tools/list`.
 fn cost(server: &McpServer, as_json: bool, printer: &Printer) -> Exit {
     let listed = server.tools_as_json();
     let tools = listed.get("tools").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -112,7 +112,7 @@ fn cost(server: &McpServer, as_json: bool, printer: &Printer) -> Exit {
     Exit::Good
 }
 
-/// What the user of this machine lends to the agents that they start.
+/// The modules and settings that the user's agents can access.
 struct AgentDoor {
     host: Host,
     library: Library,
@@ -134,7 +134,7 @@ impl AgentDoor {
         let mut options = settings.run_options();
         let (stores, warning) = Stores::open_or_warn(&settings, false)?;
         options.warnings.extend(warning);
-        // Nothing is fetched here: a client gives up long before a model has arrived.
+        // Downloads nothing: a client times out long before a model has arrived.
         let models = wiring::models_or_reason(&settings, &wiring::environment, EmbeddedUse::Server, None);
         if let Some(failure) = models.chain.first.unavailable() {
             let hint = failure.suggestion().map(|hint| format!(". {hint}")).unwrap_or_default();

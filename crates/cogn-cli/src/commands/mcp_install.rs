@@ -1,6 +1,6 @@
-//! `cogn mcp install CLIENT`: writes this program into the configuration of a client that starts servers by itself. Shows the
-//! difference first, keeps a copy of what was there, and touches nothing but the entry `cogn`. A file that is no plain JSON is
-//! left alone, and the entry is printed for pasting.
+//! `cogn mcp install CLIENT`: adds this program to the configuration of a client that starts servers. Shows the
+//! difference first, saves a backup, and changes only the entry `cogn`. A file that is not plain JSON is left
+//! unchanged, and the entry is printed for pasting.
 
 use std::fs;
 use std::io::{self, BufRead as _, IsTerminal as _};
@@ -17,7 +17,7 @@ use crate::printer::{BAD, Exit, FAINT, GOOD, NOTE, Printer, plain};
 
 /// The name of the entry.
 const ENTRY: &str = "cogn";
-/// How many copies of a file are kept at most.
+/// The maximum number of backups of a file.
 const MAX_BACKUPS: u32 = 1_000;
 
 /// Options of `mcp install`.
@@ -55,7 +55,7 @@ enum McpClient {
 }
 
 impl McpClient {
-    /// Where its configuration is. The folders of users are told apart by what is there.
+    /// Returns the path of the client's configuration.
     fn file(self) -> Result<PathBuf, Failure> {
         let home = || {
             wiring::home().ok_or_else(|| Failure::misconfigured("there is no home folder: `HOME` is not set"))
@@ -70,13 +70,13 @@ impl McpClient {
         })
     }
 
-    /// The member that holds its servers.
+    /// Returns the member that holds the servers.
     fn member(self) -> &'static str {
         if self == Self::Vscode { "servers" } else { "mcpServers" }
     }
 }
 
-/// Where applications keep what belongs to a user, on the three systems.
+/// Returns the folder of application data on Windows, macOS or Linux.
 fn app_folder(home: &Path) -> PathBuf {
     let mac = home.join("Library/Application Support");
     let named = |variable| wiring::environment(variable).map(PathBuf::from);
@@ -87,7 +87,7 @@ fn app_folder(home: &Path) -> PathBuf {
     }
 }
 
-/// Shows what would change, and writes it if that is wanted.
+/// Shows the change, and writes it after confirmation.
 pub(super) fn install(args: &InstallArgs, printer: &Printer) -> Exit {
     match change(args) {
         Ok(change) => finish(args, &change, printer),
@@ -95,7 +95,7 @@ pub(super) fn install(args: &InstallArgs, printer: &Printer) -> Exit {
     }
 }
 
-/// A file before and after.
+/// The contents of a file before and after.
 struct ConfigChange {
     file: PathBuf,
     before: Option<String>,
@@ -134,12 +134,12 @@ fn entry(args: &InstallArgs) -> Value {
     entry
 }
 
-/// This program by its own path: a client starts it in another folder, and with another search path.
+/// Returns the path of this program: a client starts it in another folder, with another search path.
 fn this_program() -> PathBuf {
     std::env::current_exe().unwrap_or_else(|_| PathBuf::from("cogn"))
 }
 
-/// The text of a configuration with our entry in it. Everything else stays, in its order.
+/// Adds our entry to the text of a configuration. Everything else keeps its value and order.
 fn with_entry(text: &str, client: McpClient, entry: Value) -> Result<String, String> {
     let mut root: Map<String, Value> = if text.trim().is_empty() {
         Map::new()
@@ -198,7 +198,7 @@ fn show(change: &ConfigChange, printer: &Printer) {
     }
 }
 
-/// Asks a person. Nobody is asked in a pipe.
+/// Asks the user. In a pipe the answer is no.
 fn asked(printer: &Printer) -> bool {
     if !io::stdin().is_terminal() {
         return false;
@@ -209,7 +209,7 @@ fn asked(printer: &Printer) -> bool {
     read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
 }
 
-/// Writes the file, and gives the copy of what was there.
+/// Writes the file, and returns the path of the backup.
 fn write(change: &ConfigChange) -> io::Result<Option<PathBuf>> {
     if let Some(folder) = change.file.parent() {
         fs::create_dir_all(folder)?;
@@ -222,7 +222,7 @@ fn write(change: &ConfigChange) -> io::Result<Option<PathBuf>> {
     Ok(backup)
 }
 
-/// Keeps a copy under a name that is not taken: an older copy is never replaced.
+/// Saves a backup under a free name: an older backup is never replaced.
 fn keep(file: &Path, before: &str) -> io::Result<PathBuf> {
     let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     for number in 1..=MAX_BACKUPS {

@@ -1,5 +1,5 @@
-//! `cogn media inspect`: what a file or an address holds, and what each provider would get of it.
-//! Asks no provider, and sends nothing anywhere.
+//! `cogn media inspect`: the contents of a file or an address, and the form that each provider would get.
+//! Calls no provider and uploads nothing.
 
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ pub fn media(args: &MediaArgs, printer: &Printer) -> Exit {
     }
 }
 
-/// The work of the process that reads documents: one question, one answer.
+/// The main function of the document worker: reads one request and writes one answer.
 pub fn read_document() -> Exit {
     let (input, output) = (std::io::stdin().lock(), std::io::stdout().lock());
     if cognitive_media::worker::serve(input, output).is_ok() { Exit::Good } else { Exit::Bad }
@@ -97,7 +97,7 @@ async fn inspect(given: &str) -> Result<Value, Failure> {
             Err(failure) => {
                 let problem = json!({ "code": failure.code().number(), "message": failure.message() });
                 members.insert("problem".to_owned(), problem);
-                // No run would come so far as to convert it.
+                // A run would fail before the conversion.
                 let nothing = |provider: Arc<dyn Provider>| as_value(provider.name(), refused(failure));
                 providers_by_name().map(nothing).collect()
             }
@@ -117,7 +117,7 @@ async fn load(
     let path = absolute.unwrap_or_else(|| given.to_owned());
     let reference = if is_url { Reference::Url(given) } else { Reference::File(&path) };
     let loaded = source.load(&WantedMedia::new(reference, limits.largest)).await;
-    // Of a file the source does not say which: over HTTP that would tell a stranger about this machine.
+    // The source hides the name of a file, because HTTP clients must not learn about this machine. Here it is added.
     loaded.map_err(|failure| {
         if is_url {
             return failure;
@@ -127,7 +127,7 @@ async fn load(
     })
 }
 
-/// Every service, with its usual model. What it takes does not depend on a key.
+/// Returns every service, with its default model. The supported media do not depend on a key.
 fn providers_by_name() -> impl Iterator<Item = Arc<dyn Provider>> {
     Kind::all().filter_map(|kind| {
         let key = Secret::new("no-key-is-needed-to-look");
@@ -135,7 +135,7 @@ fn providers_by_name() -> impl Iterator<Item = Arc<dyn Provider>> {
     })
 }
 
-/// What each provider would get. Most of them take the same form, and each form is made once.
+/// Returns the form that each provider would get. Most share a form, so each form is created only once.
 async fn providers_get(source: &dyn MediaSource, bytes: &bytes::Bytes, facts: &MediaFacts) -> Vec<Value> {
     let mut made: Vec<(Option<AcceptedForm>, Map<String, Value>)> = Vec::new();
     let mut all = Vec::new();
@@ -171,7 +171,7 @@ fn members<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> {
     pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// What a provider that takes this form would get.
+/// Returns the media that a provider with this form would get.
 async fn received(
     source: &dyn MediaSource,
     form: Option<&AcceptedForm>,

@@ -1,5 +1,5 @@
-//! `--media-out`: media of an answer become files, and their paths stand in their place. Never overwrites a file. What
-//! cannot be written stays in the answer, with a notice: it has been paid for.
+//! `--media-out`: writes the media of an answer to files and replaces them by paths. Never overwrites a file. Media
+//! that cannot be written stay in the answer, with a notice: they were paid for.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -45,7 +45,7 @@ fn write(medium: &Embedded<'_>, folder: &Path, reserved: Option<&Path>) -> Resul
     fs::create_dir_all(folder).map_err(unwritable)?;
     let (path, mut file) = create(folder, &medium.file_name(), reserved).map_err(unwritable)?;
     if let Err(error) = file.write_all(&bytes) {
-        // Half a picture would look like one.
+        // A partial image would look complete.
         let _nothing_more_to_do = fs::remove_file(&path);
         return Err(unwritable(error));
     }

@@ -1,5 +1,5 @@
-//! `cogn migrate`: older formats become v2.2, each folder as a whole or not at all. Of all modules, those that a link leads
-//! to somewhere else are left alone: that folder belongs to somebody else, or is migrated where it is.
+//! `cogn migrate`: converts older formats to v2.2, each folder completely or not at all. When all modules are migrated,
+//! linked folders outside the module folder are skipped: they have another owner, or are migrated at their own path.
 
 use std::path::{Path, PathBuf};
 
@@ -34,7 +34,7 @@ pub struct MigrateArgs {
     json: bool,
 }
 
-/// What became of one module.
+/// The result for one module.
 struct MigrationOutcome {
     name: String,
     result: Result<MigrationDone, MigrateError>,
@@ -45,11 +45,11 @@ enum MigrationDone {
         plan: MigrationPlan,
         backup: Option<PathBuf>,
     },
-    /// It is a link that leads out of the folder of modules, to here.
+    /// Skipped: it is a link that leads out of the module folder, to this path.
     LeftAlone(PathBuf),
 }
 
-/// Migrates; one module that cannot be migrated does not keep the others from it.
+/// Migrates modules; a failed module does not stop the others.
 pub fn migrate(args: &MigrateArgs, library: &Library, printer: &Printer) -> Exit {
     let outcomes: Vec<MigrationOutcome> = match &args.module {
         None => {
@@ -76,13 +76,13 @@ pub fn migrate(args: &MigrateArgs, library: &Library, printer: &Printer) -> Exit
     if outcomes.iter().all(|outcome| outcome.result.is_ok()) { Exit::Good } else { Exit::Bad }
 }
 
-/// Modules on disk; the bundled ones are current and not ours to write.
+/// Returns the modules on disk. Bundled modules are current and read-only.
 fn all_folders(library: &Library) -> Vec<(String, Folder)> {
     let found = library.list().into_iter().filter(|found| found.origin != ModuleOrigin::Bundled);
     found.map(|found| (found.name, found.folder)).collect()
 }
 
-/// A module that nobody has named: it is migrated in the folder of modules or not at all.
+/// Migrates one of all modules: only if its real path is inside the module folder.
 fn one_of_all(args: &MigrateArgs, folder: &Folder) -> Result<MigrationDone, MigrateError> {
     let real = |path: &Path| path.canonicalize().ok();
     let Some((path, place)) = folder.path().and_then(|path| Some((real(path)?, real(path.parent()?)?)))

@@ -1,5 +1,5 @@
-//! One file per command: its options, and one function that does it and says how it ended.
-//! No rule about modules or envelopes lives here.
+//! One file per command: its options, and one function that runs it and returns its exit code.
+//! Contains no rules about modules or envelopes.
 
 pub mod add;
 pub mod audit;
@@ -67,7 +67,7 @@ use cognitive_contract::Failure;
 
 use crate::printer::{Exit, Printer};
 
-/// Says a failure on stderr, for commands whose result is not an envelope.
+/// Prints a failure on stderr, for commands whose result is not an envelope.
 fn fail(failure: &Failure, printer: &Printer) -> Exit {
     printer.error(failure.message(), failure.suggestion());
     Exit::Bad

@@ -1,5 +1,5 @@
-//! `cogn pack MODULE`: a module as one file, `NAME-VERSION.tar.gz`. The same folder gives the same bytes on every machine and on every
-//! day. Packs nothing that could not be installed.
+//! `cogn pack MODULE`: packs a module into one file, `NAME-VERSION.tar.gz`. The output is reproducible: the same folder
+//! gives the same bytes. Refuses a module that could not be installed.
 
 use std::path::PathBuf;
 
@@ -56,7 +56,7 @@ pub fn pack(args: &PackArgs, library: &Library, printer: &Printer) -> Exit {
     Exit::Good
 }
 
-/// The package of a module by name or path.
+/// Creates the package of a module by name or path.
 pub(super) fn package_of(module: &str, library: &Library) -> Result<Package, PackageError> {
     let found = library.find_folder(module)?;
     Package::of_folder(&found)

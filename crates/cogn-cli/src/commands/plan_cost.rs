@@ -1,4 +1,4 @@
-//! The most that one run of a module can cost, as `compose plan --cost` shows it. Asks no model and needs no key.
+//! The cost ceiling of one run of a module, for `compose plan --cost`. Calls no model and needs no key.
 
 use cogn::media::MediaAccess;
 use cogn::planned;
@@ -19,10 +19,10 @@ use crate::printer::{FAINT, HEAD, Printer};
 use crate::project;
 use crate::text_table::TextTable;
 
-/// The input that is supposed where nobody says how long it is, in bytes.
+/// The assumed length of the input in bytes, if none is given.
 pub(super) const USUAL_INPUT_BYTES: u64 = 4096;
 
-/// The ceiling, by the models and limits that are configured and typed.
+/// Returns the ceiling for the configured and typed models and limits.
 pub(super) fn of(
     module: &Module,
     library: &Library,
@@ -38,12 +38,12 @@ pub(super) fn of(
         stores: Stores::default(),
         media: MediaAccess::default(),
     };
-    // The books stay closed: a plan spends nothing.
+    // The budget is disabled: a plan spends nothing.
     let host = wiring::host(&Settings { budget: DayBudget::default(), ..settings.clone() }, parts)?;
     ceiling(&host, module, &settings.run_options(), input_bytes)
 }
 
-/// Prints it.
+/// Prints the ceiling.
 pub(super) fn show(ceiling: &CostCeiling, printer: &Printer) {
     printer.out(format!("\n{HEAD}at most{HEAD:#}"));
     let heads = ["MODULE", "CALLS", "TOKENS IN", "OUT", "COST"];

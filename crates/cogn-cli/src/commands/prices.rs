@@ -1,4 +1,4 @@
-//! `cogn prices`: what models cost, by the table that comes along and those of one's own. Asks no service.
+//! `cogn prices`: the prices of models, from the built-in table and the user's own. Calls no service.
 
 use cogn::prices;
 use cognitive_contract::prices::{PriceRow, PriceTable};

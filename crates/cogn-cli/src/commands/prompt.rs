@@ -1,4 +1,4 @@
-//! `cogn prompt MODULE`: exactly what the model would get, without asking it.
+//! `cogn prompt MODULE`: prints the exact prompt of a model call, without the call.
 
 use cogn::settings;
 use cogn::stores::Stores;

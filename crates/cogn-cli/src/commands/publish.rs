@@ -1,5 +1,5 @@
-//! `cogn publish MODULE oci://host/repository[:tag]`: a package into any OCI registry. Without a tag the version is the tag; a version
-//! that is there already is not written over.
+//! `cogn publish MODULE oci://host/repository[:tag]`: uploads a package to any OCI registry. The default tag is the
+//! version. A published version is overwritten only with `--force`.
 
 use std::path::PathBuf;
 
@@ -38,7 +38,7 @@ pub struct PublishArgs {
     tell: TellArgs,
 }
 
-/// Sends the package, and prints the reference that always leads to it.
+/// Uploads the package, and prints its immutable reference.
 pub fn publish(args: &PublishArgs, library: &Library, printer: &Printer) -> Exit {
     match send(args, library) {
         Ok((package, tag, pinned)) => {
@@ -79,7 +79,7 @@ fn send(args: &PublishArgs, library: &Library) -> Result<(Package, String, Strin
             }
             client.put_blob(&reference.repository, &upload.config).await?;
             client.put_blob(&reference.repository, &package.archive).await?;
-            // Last, so that nobody ever finds a manifest without what it names.
+            // The manifest is last, so that everything it names exists when it becomes visible.
             client
                 .put_manifest(&reference.repository, reference.target(), MANIFEST_TYPE, &upload.manifest)
                 .await?;
@@ -114,14 +114,14 @@ fn target(text: &str, package: &Package) -> Result<OciReference, PackageError> {
     Ok(reference)
 }
 
-/// A version once published stays what it is: others have its hash in their lock files.
+/// Refuses to change a published version: lock files of other users have its hash.
 async fn check_free(client: &OciClient, reference: &OciReference, digest: &str) -> Result<(), PackageError> {
     match client.manifest(&reference.repository, reference.target()).await {
         Ok(there) if there.digest != digest => {
             Err(PackageError::new(format!("the tag leads to another package already: `{reference}`"))
                 .hint("Raise the version in `module.yaml`; `--force` moves the tag"))
         }
-        // A registry that has no such repository says so; anything else shows when the package is sent.
+        // A new repository is reported as an error here; any real error also occurs during the upload.
         _ => Ok(()),
     }
 }

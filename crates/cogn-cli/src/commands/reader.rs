@@ -1,5 +1,5 @@
-//! Whether somebody still reads stdout while a model is at work. A run whose answer nobody would get is called off
-//! instead of paid for; `cogn run … --stream | head -1` ends with its first line.
+//! Watches whether stdout is still read during a model call. A run without a reader is cancelled instead of paid for;
+//! `cogn run … --stream | head -1` ends with its first line.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use cognitive_contract::Failure;
 use crate::platform;
 use crate::printer::{Printer, StdoutLoss};
 
-/// How often is looked whether somebody still reads.
+/// The interval between two checks.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Ends when nobody reads stdout any more; otherwise never.
+/// Resolves when stdout has no reader any more.
 pub(super) async fn gone(printer: &Printer) {
     while printer.lost() != Some(&StdoutLoss::Reader) {
         if platform::stdout_hung_up() {
@@ -22,7 +22,7 @@ pub(super) async fn gone(printer: &Printer) {
     }
 }
 
-/// Why such a run ends.
+/// Returns the reason for the cancellation.
 pub(super) fn unheard() -> Failure {
     Failure::cancelled("the run was cancelled: the reader of stdout has closed it")
         .suggest("Read stdout to its end, or name a file with `--output`")

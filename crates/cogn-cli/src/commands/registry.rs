@@ -1,4 +1,4 @@
-//! `cogn registry build DIR`: the files of an index, from a folder of packages. Any web server can serve them.
+//! `cogn registry build DIR`: creates the files of an index from a folder of packages. Any web server can serve them.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -81,7 +81,7 @@ fn write_index(args: &BuildArgs) -> Result<StaticIndex, PackageError> {
     }
     let now = jiff::Timestamp::try_from(SystemTime::now()).unwrap_or_default();
     let built = build(&args.folder, &options, &format!("{now:.0}"))?;
-    // The file that leads to all others comes last.
+    // `index.json` is last, because it refers to all others.
     let (first, last): (Vec<_>, Vec<_>) = built.files.iter().partition(|(path, _)| *path != "index.json");
     for (path, bytes) in first.into_iter().chain(last) {
         let path = args.folder.join(path);

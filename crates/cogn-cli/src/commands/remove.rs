@@ -1,5 +1,5 @@
-//! `cogn remove NAME`: removes packages that `cogn add` installed. Never touches anything else: what the lock file does not name,
-//! and what was changed by hand, stays.
+//! `cogn remove NAME`: removes packages that `cogn add` installed. Modules outside the lock file, and modules that were
+//! edited by hand, are kept.
 
 use cognitive_packages::Overwrite;
 use serde_json::json;
@@ -24,7 +24,7 @@ pub struct RemoveArgs {
     json: bool,
 }
 
-/// Removes them, one after the other.
+/// Removes the packages, one after the other.
 pub fn remove(args: &RemoveArgs, printer: &Printer) -> Exit {
     let overwrite = if args.force { Overwrite::Anything } else { Overwrite::Intact };
     let folder = match args.folder.folder() {

@@ -1,5 +1,5 @@
-//! `cogn review`: runs that wait for a person, and what people decide about them. A decision that is printed as made is on
-//! the disk. Texts of models and callers come without anything that a terminal would obey.
+//! `cogn review`: lists runs that wait for review, and records decisions about them. A printed decision is already on
+//! disk. Untrusted text is stripped of terminal control characters.
 
 use std::fs;
 use std::io::{BufWriter, Write};
@@ -151,7 +151,7 @@ struct ReviewStatsArgs {
     json: bool,
 }
 
-/// Does what was asked with the reviews of the database, which need not exist.
+/// Runs the subcommand on the reviews of the database, which may be missing.
 pub fn review(args: &ReviewArgs, library: &Library, printer: &Printer) -> Exit {
     let done = open().and_then(|desk| match &args.command {
         ReviewCommand::List(args) => list(args, desk.as_deref(), printer),
@@ -220,7 +220,7 @@ fn show(args: &ReviewShowArgs, desk: Option<&dyn ReviewDesk>, printer: &Printer)
     Ok(Exit::Good)
 }
 
-/// Makes the same decision about each of them. One that cannot be made does not keep others from it.
+/// Makes the same decision about each review. A failed one does not stop the others.
 fn decide_all(
     args: &VerdictArgs,
     verdict: Verdict,
@@ -284,7 +284,7 @@ fn correct(
 ) -> Result<Exit, Failure> {
     let review = find(&args.id, desk)?;
     let data = Value::Object(corrected(args, &review)?);
-    // A module that is not there any more has nothing against it.
+    // A missing module cannot be used to check the correction.
     if let Ok(module) = library.module(&review.module) {
         let found = review.correction_faults(&module, &data);
         if !found.is_empty() {
@@ -296,7 +296,7 @@ fn correct(
     Ok(Exit::Good)
 }
 
-/// The right `data`: what was typed, over the answer's own where only members were.
+/// Returns the correct `data`: the typed object, or typed members merged over the answer.
 fn corrected(args: &CorrectArgs, review: &Review) -> Result<Map<String, Value>, Failure> {
     let invalid = |why: String| Failure::new(ErrorCode::InvalidInput, why);
     let text = match (&args.data, &args.file) {
@@ -358,7 +358,7 @@ fn export(
     Ok(Exit::Good)
 }
 
-/// Writes all or nothing: half an export would look like a whole one.
+/// Writes all or nothing: a partial export would look complete.
 fn export_to(
     path: &Path,
     desk: &dyn ReviewDesk,
@@ -383,7 +383,7 @@ fn export_to(
     done.map(|()| count)
 }
 
-/// What `--json` prints: all decisions together, and each module and model by itself.
+/// The output of `--json`: all decisions together, and each module and model separately.
 #[derive(serde::Serialize)]
 struct CalibrationReports {
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! `cogn run MODULE`: input in, one envelope on stdout.
+//! `cogn run MODULE`: takes an input and prints one envelope on stdout.
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -107,7 +107,7 @@ pub struct RunArgs {
     subagent: bool,
 }
 
-/// How an envelope is shown on stdout.
+/// The format of an envelope on stdout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EnvelopeForm {
     Card,
@@ -116,7 +116,7 @@ enum EnvelopeForm {
 }
 
 impl EnvelopeForm {
-    /// What was typed; else a person gets a card and a program one line.
+    /// Returns the typed format; the default is a card on a terminal and one line in a pipe.
     fn of(args: &RunArgs, printer: &Printer) -> Self {
         match (args.pretty, args.json, args.view) {
             (true, ..) => Self::Indented,
@@ -128,8 +128,8 @@ impl EnvelopeForm {
     }
 }
 
-/// Runs and prints the envelope; the exit code says whether it is a success, 128 and the number of the signal
-/// that it was cancelled.
+/// Runs the module and prints the envelope. The exit code tells success from failure; 128 plus the number of a signal
+/// means that the signal cancelled the run.
 pub fn run(args: &RunArgs, library: &Library, printer: &Printer) -> Exit {
     process_limits::take_limits_as_errors();
     let named = [
@@ -154,7 +154,7 @@ pub fn run(args: &RunArgs, library: &Library, printer: &Printer) -> Exit {
     if audit.is_some_and(|audit| audit.drop_counts().owners > 0) {
         printer.warning(DROPPING);
     }
-    // Last of all: the answer is where it belongs, whatever becomes of the spans.
+    // Last, so that a slow collector cannot delay the answer.
     if let Some(collector) = collector {
         report_lost(collector.deliver(), printer);
     }
@@ -170,7 +170,7 @@ fn report_lost(spans: u64, printer: &Printer) {
 }
 
 fn answer(args: &RunArgs, prepared: Result<(Host, RunRequest), Failure>, printer: &Printer) -> Exit {
-    // Before a run there is one thing that Ctrl-C can interrupt: the fetching of weights.
+    // Before a run, Ctrl-C can only interrupt the download of weights.
     let unprepared = prepared.as_ref().ok().and_then(|(_, request)| request.options.unprepared.as_ref());
     let unfetched = unprepared
         .is_some_and(|failure| failure.code() == ErrorCode::StreamInterrupted)
@@ -198,7 +198,7 @@ fn answer(args: &RunArgs, prepared: Result<(Host, RunRequest), Failure>, printer
     if let (Some(form), Some(trace)) = (args.trace, &trace) {
         trace::show(trace, form, printer);
     }
-    // A card and a text for people are not the whole envelope.
+    // A card or plain text is not the whole envelope.
     let shown = match args.stream {
         Some(stream) => stream != StreamForm::Text,
         None => form != EnvelopeForm::Card,
@@ -211,7 +211,7 @@ fn answer(args: &RunArgs, prepared: Result<(Host, RunRequest), Failure>, printer
     }
 }
 
-/// Who gets the answer. With a file or media files somebody does, also where nobody reads stdout.
+/// The destination of the answer. With an output file or media files, the run continues even if stdout is not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hearer {
     Stdout,
@@ -247,7 +247,7 @@ fn prepare(
     collector: Option<&Collector>,
 ) -> Result<(Host, RunRequest), Failure> {
     let mut wanted = args.provider.overrides();
-    // A saved reply that was named is what the user wants replayed.
+    // A saved reply implies the provider `replay`.
     if args.reply.is_some() && wanted.provider.is_none() {
         wanted.provider = Some("replay".to_owned());
     }
@@ -257,7 +257,7 @@ fn prepare(
     let resolve = |wanted| Settings::resolve(wanted, &config, &wiring::environment, scope);
     let (settings, unresolved) = match resolve(&wanted) {
         Ok(settings) => (settings, None),
-        // What was typed cannot be followed; without it is still known where records go.
+        // The typed overrides are invalid, but the record of the failed run still needs the settings without them.
         Err(failure) => match resolve(&SettingOverrides::default()) {
             Ok(settings) => (settings, Some(failure)),
             Err(_) => return Err(failure),
@@ -273,7 +273,7 @@ fn prepare(
         Printer.warning(&warning.message);
         request.options.warnings.push(warning);
     }
-    // From here on what fails belongs to a run, which has a trace and leaves a record.
+    // From here on a failure belongs to a run, which has a trace and leaves a record.
     let equipped = match unresolved {
         Some(failure) => Err(failure),
         None => equip(args, &settings, &modules, &stores, &mut request),
@@ -290,13 +290,13 @@ fn prepare(
         media: MediaAccess { document_reader: Some(project::this_program()), ..MediaAccess::default() },
     };
     let host = wiring::host(&settings, parts)?;
-    // Last of all: the clock of the spans runs from here on.
+    // Last, because the clock of the spans starts here.
     request.options.spans = collector
         .map(|collector| Arc::new(SpanParent::new(collector.sink()).asking_for(wiring::model(&settings))));
     Ok((host, request))
 }
 
-/// Gets what a run needs from outside: its input, and somebody who answers.
+/// Gets the external parts of a run: its input, and its models.
 fn equip(
     args: &RunArgs,
     settings: &Settings,
@@ -313,7 +313,7 @@ fn equip(
     if let Some(path) = reply {
         return Ok(ChosenModels::from(Arc::new(Replay::text(read_text(Some(path))?)) as Arc<dyn Provider>));
     }
-    // A run that fails before the call is not worth a download.
+    // A run that would fail before the call should not trigger a download.
     let worthwhile = || {
         let clock = Clock::new();
         let memory = RunContext::new(stores.context.as_deref(), &clock, &request.options);
@@ -323,7 +323,7 @@ fn equip(
     wiring::models(settings, &wiring::environment, EmbeddedUse::OneByOne, Some(fetch))
 }
 
-/// Says with `--verbose` where the module is, who answers and where the run is recorded.
+/// With `--verbose`, prints the module folder, the provider and the store.
 fn explain_choices(args: &RunArgs, library: &Library, settings: &Settings) {
     if let Ok(found) = library.find(&args.module) {
         Printer.detail("module", found.folder.display());
@@ -337,14 +337,14 @@ fn explain_choices(args: &RunArgs, library: &Library, settings: &Settings) {
     }
 }
 
-/// What was typed as input, with the media that go into it.
+/// Returns the typed input with its media.
 fn input(args: &RunArgs, modules: &ModuleCache) -> Result<RunInput, Failure> {
-    // A module that cannot be loaded is told in the order of the run.
+    // A module that fails to load is reported later, by the run itself.
     let module = args.input.has_members().then(|| modules.module(&args.module).ok()).flatten();
     if args.media.is_empty() {
         return args.input.gather(module.as_deref());
     }
-    // Media alone are an input too; nobody has to close stdin for that.
+    // Media alone are a valid input, so stdin is not read.
     let given = if args.input.is_given() {
         args.input.gather(module.as_deref())?
     } else {
@@ -371,8 +371,7 @@ fn options(args: &RunArgs, settings: &Settings) -> RunOptions {
     options
 }
 
-/// Runs to the end, to the first signal that asks for it or until nobody reads the answer any more; dropping the run closes
-/// its connection.
+/// Runs the module until it ends, a signal arrives or stdout loses its reader. Dropping the run closes its connection.
 fn execute(
     host: &Host,
     request: RunRequest,

@@ -1,4 +1,4 @@
-//! `cogn schema`: the JSON Schemas that editors and gateways need, generated from the runtime's own types.
+//! `cogn schema`: the JSON Schemas for editors and gateways, generated from the runtime's types.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `cogn serve`: modules over HTTP, until Ctrl-C or SIGTERM. Opens to the world only with a key.
+//! `cogn serve`: serves modules over HTTP, until Ctrl-C or SIGTERM. Refuses a public address without a key.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -30,22 +30,22 @@ use crate::printer::{BAD, Chatter, Exit, FAINT, GOOD, NOTE, Printer};
 use crate::pull_progress::TerminalProgress;
 use crate::{allocator, platform, process_limits, project};
 
-/// Lines of the access log that may wait to be written.
+/// The maximum number of access log lines that wait to be written.
 const MAX_WAITING_LINES: usize = 4_096;
-/// How long the process waits for the last of them.
+/// The time that the process waits for the last of them.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// Where it listens unless somebody says otherwise.
+/// The default address.
 const DEFAULT_HOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const DEFAULT_PORT: u16 = 8000;
-/// Connections of one address to a server that others can reach.
+/// The maximum number of connections per client address, for a public server.
 const DEFAULT_PER_ADDRESS: usize = 256;
-/// Below this many connections an operator is told that the limit of open files is low.
+/// Below this number of connections, a warning about the limit of open files is printed.
 const FEW_CONNECTIONS: usize = 1_000;
 
-/// How often the files of a module are looked at, at most. Nobody saves and asks faster than this.
+/// The minimum interval between checks of the files of a module: faster than a user can save and retry.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Serves until somebody stops it.
+/// Serves until a signal arrives.
 pub fn serve(args: &ServeArgs, library: &Library, printer: &Printer) -> Exit {
     if args.check {
         return check(args, printer);
@@ -53,16 +53,16 @@ pub fn serve(args: &ServeArgs, library: &Library, printer: &Printer) -> Exit {
     serve_then(args, library, printer, &Listening::default())
 }
 
-/// What is done about the address of a server.
+/// The options for the address of a server.
 #[derive(Default)]
 pub(super) struct Listening {
-    /// Whether another port will do where nobody named one and the usual one is taken.
+    /// True if another port may be used when the default one is taken and none was named.
     pub(super) any_port: bool,
-    /// Told the address of the page when the server listens.
+    /// Called with the address of the page when the server listens.
     pub(super) then: Option<fn(&str)>,
 }
 
-/// The same, with something to do when it listens.
+/// Serves, with a callback for when the server listens.
 pub(super) fn serve_then(
     args: &ServeArgs,
     library: &Library,
@@ -100,7 +100,7 @@ pub(super) fn serve_then(
             Err(failure) => return fail(&failure, printer),
         }
     }
-    // The runtime goes here, and with it whoever could still write to the log.
+    // The runtime is dropped here, with every task that could still write to the log.
     let address = address(&serve);
     let any_port = listening.any_port && serve.port.is_none();
     let app = App::new(host, config);
@@ -114,7 +114,7 @@ pub(super) fn serve_then(
         listen(listener, app, collector, printer, listening.then).await
     });
     drop(runtime);
-    // A pipe that nobody reads must not keep the process from ending.
+    // A pipe without a reader must not keep the process from ending.
     let written =
         writer.is_none_or(|done| done.recv_timeout(FAREWELL) == Err(RecvTimeoutError::Disconnected));
     match outcome {
@@ -131,7 +131,7 @@ pub(super) fn serve_then(
     }
 }
 
-/// For health checks: good if a server takes work where one would listen that is started the same way.
+/// Health check: good if a server that was started with the same settings accepts work.
 fn check(args: &ServeArgs, printer: &Printer) -> Exit {
     let decided = project::config()
         .and_then(|file| ServeConfig::decide(args.typed(), &file.serve, &wiring::environment));
@@ -164,7 +164,7 @@ async fn listen(
     then: Option<fn(&str)>,
 ) -> std::io::Result<()> {
     let address = listener.local_addr()?;
-    // The signals are taken over before anybody is told that the server is there.
+    // The signal handlers are installed before the server reports that it listens.
     let stop = platform::server_stop()?;
     printer.err(format!(
         "{GOOD}listening{GOOD:#} on {NOTE}http://{address}{NOTE:#}, {FAINT}docs at /docs{FAINT:#}"
@@ -183,7 +183,7 @@ async fn listen(
     Ok(())
 }
 
-/// What a server needs before it listens.
+/// The parts that a server needs before it listens.
 struct ServeParts {
     host: Host,
     config: ServerConfig,
@@ -249,7 +249,7 @@ fn stores(settings: &Settings, printer: &Printer) -> Result<Stores, Failure> {
     }
 }
 
-/// How much of everything there may be.
+/// Sets the limits of the server.
 fn limit(config: &mut ServerConfig, serve: &ServeConfig, printer: &Printer) -> Result<(), Failure> {
     let origins = serve.cors.iter().flatten();
     config.cors = origins.map(|given| cognitive_http::origin(given)).collect::<Result<_, _>>()?;
@@ -261,7 +261,7 @@ fn limit(config: &mut ServerConfig, serve: &ServeConfig, printer: &Printer) -> R
         ));
     }
     config.runs_per_minute = serve.rate.unwrap_or(DEFAULT_RUNS_PER_MINUTE);
-    // A limit that somebody set holds for everybody.
+    // An explicit limit also applies to local callers.
     config.limit_local_callers = serve.rate.is_some();
     config.streams_per_client = serve.streams.unwrap_or(config.streams_per_client);
     let per_address = if address(serve).ip().is_loopback() { 0 } else { DEFAULT_PER_ADDRESS };
@@ -272,7 +272,7 @@ fn limit(config: &mut ServerConfig, serve: &ServeConfig, printer: &Printer) -> R
     Ok(())
 }
 
-/// Leaves only the transports that were named.
+/// Keeps only the named transports.
 fn carry(host: &mut Host, named: Option<&[String]>) -> Result<(), Failure> {
     let Some(named) = named else { return Ok(()) };
     let known = &mut host.capabilities.supported_transports;
@@ -284,7 +284,7 @@ fn carry(host: &mut Host, named: Option<&[String]>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Which modules are offered: those that were named, which have to be there, or all, or all that are one's own.
+/// Returns the offered modules: the named ones, which must exist, or all, or all user modules.
 fn offered(serve: &ServeConfig, library: &Library) -> Result<Option<ModuleFilter>, Failure> {
     if let Some(names) = &serve.modules {
         for name in names {
@@ -297,7 +297,7 @@ fn offered(serve: &ServeConfig, library: &Library) -> Result<Option<ModuleFilter
         return Ok(None);
     }
     let library = library.clone();
-    // Only a name of the bundle has to be looked for: one's own module may stand in front of it.
+    // Only names of bundled modules need a lookup, because a user module may shadow them.
     Ok(Some(Arc::new(move |name: &str| {
         !bundled::names().any(|known| known == name)
             || library.find(name).is_ok_and(|found| found.origin != ModuleOrigin::Bundled)
@@ -308,8 +308,8 @@ fn no_thread(error: impl std::fmt::Display) -> Failure {
     Failure::new(ErrorCode::InternalError, format!("cannot start a thread: {error}"))
 }
 
-/// The access log, written by a thread of its own: whoever reads it slowly must not hold up those who serve. Lines that do
-/// not fit are counted, and the number is said. What is given back ends when everything is written.
+/// Starts a thread that writes the access log, so that a slow reader cannot block requests. Lines that do not fit are
+/// dropped, and their number is logged. The returned receiver disconnects when everything is written.
 fn start_log() -> Result<(AccessLog, Receiver<()>), Failure> {
     let (lines, waiting) = sync_channel::<String>(MAX_WAITING_LINES);
     let lost = Arc::new(AtomicUsize::new(0));
@@ -335,7 +335,7 @@ fn start_log() -> Result<(AccessLog, Receiver<()>), Failure> {
     Ok((Arc::new(log), done))
 }
 
-/// One line per answer: for people on a terminal, JSON everywhere else.
+/// Formats a line per answer: text on a terminal, JSON everywhere else.
 fn line(record: &AccessRecord) -> String {
     if !Printer.for_people() {
         return serde_json::to_string(record).unwrap_or_default();

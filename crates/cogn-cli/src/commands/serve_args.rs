@@ -1,5 +1,5 @@
-//! The options of `cogn serve`, and what they say in the words of the configuration. Decides nothing: a flag that is not given
-//! is left to the environment and to `cognitive.yaml`.
+//! The options of `cogn serve`, converted to the type of the configuration. Decides nothing: a missing flag is left to
+//! the environment and to `cognitive.yaml`.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -98,7 +98,7 @@ impl Transport {
 }
 
 impl ServeArgs {
-    /// What was typed, in the words of the configuration.
+    /// Returns the typed flags as a configuration.
     pub(super) fn typed(&self) -> ServeConfig {
         let some = |list: &[String]| (!list.is_empty()).then(|| list.to_vec());
         let transports: Vec<String> = self.transport.iter().map(|way| way.word().to_owned()).collect();

@@ -1,5 +1,5 @@
-//! The keys that open `cogn serve`: from the environment and from a file that nobody else should be able to read. Prints
-//! none of them.
+//! The API keys of `cogn serve`, from the environment and from a file that other users should not be able to read.
+//! Prints none of them.
 
 use cogn::serve_config::ServeConfig;
 use cogn::{env_vars, wiring};
@@ -9,7 +9,7 @@ use cognitive_http::{ApiKey, KeyRole, Roles};
 use crate::platform;
 use crate::printer::Printer;
 
-/// The key of the environment, those that the configuration names by their variables, and those of the file.
+/// Returns the key of the environment, the keys in the variables that the configuration names, and those of the file.
 pub(super) fn keys(config: &ServeConfig, printer: &Printer) -> Result<Vec<ApiKey>, Failure> {
     let mut keys = Vec::new();
     if let Some(key) = wiring::environment(env_vars::SERVER_KEY) {

@@ -1,5 +1,5 @@
-//! What several servers share: connects to it, and says now and then that it cannot be reached. Decides nothing about limits and
-//! streams.
+//! The state that several servers share: connects to Redis, and warns while it is unreachable. Decides nothing about
+//! limits and streams.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use cognitive_redis::RedisState;
 
 use crate::printer::Printer;
 
-/// How often the same complaint is heard.
+/// The minimum interval between warnings.
 const OFTEN: Duration = Duration::from_secs(10);
 
 /// Connects to Redis.
@@ -24,7 +24,7 @@ pub(super) async fn connect(address: &str) -> Result<Arc<dyn SharedState>, Failu
     Ok(Arc::new(state))
 }
 
-/// Tells people what goes wrong while the server runs: once, and again after a while.
+/// Returns a callback that prints problems while the server runs, rate limited.
 pub(super) fn complaints() -> Complaints {
     let last = Mutex::new(None::<Instant>);
     Arc::new(move |what: &str| {

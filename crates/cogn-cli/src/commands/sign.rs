@@ -1,5 +1,5 @@
-//! `cogn sign ARCHIVE`: a signature beside a package, which the program `minisign` understands; `cogn sign --generate FILE`: the keys
-//! for it. A password comes from the environment, never from the command line, where others could read it.
+//! `cogn sign ARCHIVE`: writes a signature file for a package, in the format of `minisign`; `cogn sign --generate FILE`
+//! creates the keys. The password comes from the environment: other users can read a command line.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ pub struct SignArgs {
     json: bool,
 }
 
-/// Signs an archive, or makes keys.
+/// Signs an archive, or creates keys.
 pub fn sign_command(args: &SignArgs, printer: &Printer) -> Exit {
     let done = match (&args.generate, &args.archive, &args.secret_key) {
         (Some(file), ..) => make_keys(file),
@@ -53,7 +53,7 @@ pub fn sign_command(args: &SignArgs, printer: &Printer) -> Exit {
     Exit::Good
 }
 
-/// What is printed: for machines and for people.
+/// The output: for machines and for users.
 type SignReport = (Value, Vec<String>);
 
 fn make_keys(file: &Path) -> Result<SignReport, PackageError> {
@@ -84,7 +84,7 @@ fn make_keys(file: &Path) -> Result<SignReport, PackageError> {
 
 fn sign_file(archive: &Path, key: &Path) -> Result<SignReport, PackageError> {
     let bytes = read_archive(archive)?;
-    // Nobody signs what could not be installed.
+    // Refuses to sign a package that could not be installed.
     let package = Package::of_archive(bytes, None)?;
     let signature = signature_of(&package, key)?;
     let file = PathBuf::from(format!("{}.minisig", archive.display()));
@@ -94,7 +94,7 @@ fn sign_file(archive: &Path, key: &Path) -> Result<SignReport, PackageError> {
     Ok((json!({ "archive": archive, "signature": file, "sha256": package.sha256 }), lines))
 }
 
-/// The signature of a package by the key in a file.
+/// Signs a package with the key in a file.
 pub(super) fn signature_of(package: &Package, key: &Path) -> Result<String, PackageError> {
     let secret = std::fs::read_to_string(key).map_err(PackageError::io("read", key))?;
     let password = wiring::environment(SIGN_PASSWORD).filter(|password| !password.is_empty());

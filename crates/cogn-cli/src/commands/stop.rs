@@ -1,4 +1,4 @@
-//! The signals that end a run before its time: each leaves an envelope and a record, as Ctrl-C does. Ends nothing itself.
+//! The signals that cancel a run: each leaves an envelope and a record, as Ctrl-C does. Ends nothing itself.
 
 use cognitive_contract::Failure;
 
@@ -6,7 +6,7 @@ pub(super) use crate::platform::StopSignal;
 use crate::printer::Exit;
 
 impl StopSignal {
-    /// Why the run ends.
+    /// Returns the reason for the cancellation.
     pub(super) fn failure(self) -> Failure {
         let message = match self {
             Self::Interrupt => "the run was cancelled by the user",
@@ -16,7 +16,7 @@ impl StopSignal {
         Failure::cancelled(message).suggest("Run it again")
     }
 
-    /// How the command ends, as shells know it.
+    /// Returns the exit code, as shells report it.
     pub(super) fn exit(self) -> Exit {
         match self {
             Self::Interrupt => Exit::Cancelled,

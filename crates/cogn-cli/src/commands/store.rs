@@ -1,4 +1,4 @@
-//! `cogn store copy`: the whole database from a file to a server, or back. Refuses to write over anything.
+//! `cogn store copy`: copies the whole database from a file to a server, or back. Never overwrites a database.
 
 use std::path::PathBuf;
 
@@ -71,12 +71,12 @@ fn said(error: &StoreError) -> Failure {
     }
 }
 
-/// A place as it was typed, as it is opened.
+/// Converts a typed location to the path that is opened.
 fn place(text: &str) -> Result<PathBuf, Failure> {
     if let Some(path) = text.strip_prefix("sqlite:").filter(|path| !path.is_empty()) {
         return Ok(path.into());
     }
-    // Both are understood: `postgres:URL` and the address alone.
+    // `postgres:URL` and the address alone are both accepted.
     let address =
         text.strip_prefix("postgres:").filter(|rest| Store::is_server(rest.as_ref())).unwrap_or(text);
     if Store::is_server(address.as_ref()) {

@@ -1,5 +1,5 @@
-//! `cogn run --stream`: the answer while it is written, as one chunk per line or as text for people.
-//! Adds what needs a clock: heartbeats, and an end to streams that take too long or say nothing (S-04).
+//! `cogn run --stream`: prints the answer while it is generated, as one chunk per line or as text for users.
+//! Adds the parts that need a clock: heartbeats, and timeouts for slow or silent streams (S-04).
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -29,18 +29,18 @@ pub enum StreamForm {
     Text,
 }
 
-/// How long a stream may take (S-04).
+/// The timeouts of a stream (S-04).
 #[derive(Debug, Clone, Copy)]
 struct StreamLimits {
     first_token: Duration,
     silence: Duration,
     total: Duration,
-    /// The silence after which an empty chunk says that the stream is alive (STREAM-006).
+    /// The silence after which an empty chunk is sent as a heartbeat (STREAM-006).
     heartbeat: Duration,
     look: Duration,
 }
 
-/// The longest stream.
+/// The maximum duration of a stream.
 pub(super) const MAX_STREAM: Duration = Duration::from_mins(5);
 
 const LIMITS: StreamLimits = StreamLimits {
@@ -51,10 +51,10 @@ const LIMITS: StreamLimits = StreamLimits {
     look: Duration::from_millis(250),
 };
 
-/// The field that people want to see grow.
+/// The field that is shown to users while it grows.
 const SHOWN: &str = "data.rationale";
 
-/// Runs and prints; gives the envelope and whether the user cancelled the run.
+/// Runs the module and prints chunks; returns the envelope and whether the user cancelled the run.
 pub(super) fn run(
     prepared: Result<(Host, RunRequest), Failure>,
     form: StreamForm,
@@ -128,13 +128,13 @@ fn execute(
 fn show_text(chunk: &Chunk, printer: &Printer) {
     match chunk {
         Chunk::Delta { field, delta, .. } if field == SHOWN => printer.piece(delta),
-        // What was shown is taken back; what follows starts on a line of its own.
+        // The printed text is obsolete; the new text starts on a new line.
         Chunk::Snapshot { data, .. } if data.is_empty() => printer.piece("\n"),
         _ => {}
     }
 }
 
-/// When something was last heard and sent, in milliseconds since the start.
+/// The times of the last input and output, in milliseconds since the start.
 struct StreamClock {
     start: Instant,
     heard: AtomicU64,
@@ -167,7 +167,7 @@ impl StreamClock {
         Duration::from_millis(self.now().saturating_sub(last.load(Ordering::Relaxed)))
     }
 
-    /// Why the stream has to end, if it has to.
+    /// Returns the reason why the stream timed out, if it did.
     fn overdue(&self, limits: StreamLimits) -> Option<Failure> {
         let spoken = self.spoken.load(Ordering::Relaxed);
         let silence = if spoken { limits.silence } else { limits.first_token };
@@ -182,7 +182,7 @@ impl StreamClock {
         Some(Failure::new(ErrorCode::StreamTimeout, message).suggest("Run it again, or without `--stream`"))
     }
 
-    /// Whether it is time to show that the stream is alive.
+    /// Returns whether a heartbeat is due.
     fn beat_is_due(&self, limits: StreamLimits) -> bool {
         let due = self.open.load(Ordering::Relaxed) && self.since(&self.sent) >= limits.heartbeat;
         if due {
@@ -192,7 +192,7 @@ impl StreamClock {
     }
 }
 
-/// Notes when the model speaks.
+/// Records the time of model output.
 struct Ears<'a>(&'a StreamClock);
 
 impl EventSink for Ears<'_> {
@@ -201,7 +201,7 @@ impl EventSink for Ears<'_> {
             Event::Text(_) | Event::Part(PartEvent { state: PartState::Speaks, .. }) => {
                 self.0.spoken.store(true, Ordering::Relaxed);
             }
-            // Every call has the whole time to begin.
+            // Each call gets the full time until its first token.
             Event::Stage(_) => self.0.spoken.store(false, Ordering::Relaxed),
             _ => {}
         }
@@ -209,7 +209,7 @@ impl EventSink for Ears<'_> {
     }
 }
 
-/// Resolves when a stream has to end, and beats while it is silent.
+/// Resolves when a stream times out, and sends heartbeats while it is silent.
 async fn overdue(clock: &StreamClock, limits: StreamLimits, mut beat: impl FnMut()) -> Failure {
     let mut look = interval(limits.look);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -230,7 +230,7 @@ mod tests {
 
     use super::*;
 
-    /// Waits on a clock that runs ahead whenever nothing else is to be done.
+    /// Runs on a paused clock that skips idle time.
     fn wait(opened: bool, limits: StreamLimits) -> (String, usize, Duration) {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
@@ -246,7 +246,7 @@ mod tests {
         })
     }
 
-    // C-12, STREAM-022: what takes too long is E2011.
+    // C-12, STREAM-022: a timeout is E2011.
     #[test]
     fn stream_022_s_04_silence_and_length_end_a_stream_with_e2011() {
         let (why, beats, after) = wait(false, LIMITS);

@@ -1,5 +1,5 @@
-//! `cogn studio`: the server of this machine, and its page in the browser. Takes the options of `cogn serve`, and differs from it
-//! in two ways: another port will do where the usual one is taken, and the page is opened.
+//! `cogn studio`: starts the local server, and opens its page in the browser. Takes the options of `cogn serve`, with
+//! two differences: another port is used if the default one is taken, and the page is opened.
 
 use cognitive_library::Library;
 
@@ -17,13 +17,13 @@ pub struct StudioArgs {
     serve: ServeArgs,
 }
 
-/// Serves until somebody stops it, and opens the page.
+/// Serves until a signal arrives, and opens the page.
 pub fn studio(args: &StudioArgs, library: &Library, printer: &Printer) -> Exit {
     let then = if args.no_open { None } else { Some(open as fn(&str)) };
     serve_then(&args.serve, library, printer, &Listening { any_port: true, then })
 }
 
-/// A browser that cannot be opened is no reason to stop: the address is on the screen.
+/// A browser that cannot be opened is no reason to stop: the address is printed.
 fn open(address: &str) {
     let named = cogn::wiring::environment(cogn::env_vars::BROWSER);
     if let Err(error) = platform::open_page(named.as_deref(), address) {

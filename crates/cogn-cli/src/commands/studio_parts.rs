@@ -1,5 +1,5 @@
-//! What `cogn serve` lends to Studio: models that authors may name, the files of modules, what they were before, and their cases.
-//! Decides which folders may be changed by what the operator says, and by nothing else.
+//! The parts of `cogn serve` for Studio: models that authors may name, module files, their git history, and test cases.
+//! Only the operator decides which folders may be changed.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,7 +18,7 @@ use cognitive_testing::{FolderCases, GoldenExpectations};
 
 use crate::printer::Printer;
 
-/// Adds them to what a server has.
+/// Adds these parts to a server.
 pub(super) fn add(
     config: &mut ServerConfig,
     serve: &ServeConfig,
@@ -47,7 +47,7 @@ pub(super) fn add(
     Ok(())
 }
 
-/// What git knows of the folder of a module, where it is in a repository.
+/// The git history of a module folder, if it is in a repository.
 struct GitPast;
 
 impl FolderPast for GitPast {

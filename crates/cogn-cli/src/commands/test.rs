@@ -1,5 +1,5 @@
-//! `cogn test`: the golden tests of modules, replayed without a model, or run against one.
-//! Judges nothing itself; the exit code is bad if anything failed.
+//! `cogn test`: runs the golden tests of modules, from recorded replies or against a model.
+//! Judges nothing itself; the exit code is bad if any test failed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -68,8 +68,8 @@ pub struct TestArgs {
     watch: bool,
 }
 
-/// Runs the tests; the exit code is bad if any failed, or if a module cannot be tested. One without tests is skipped (FMT-002).
-/// With `--verbose` times are shown, and the envelope of every case that failed.
+/// Runs the tests; the exit code is bad if any failed, or if a module cannot be tested. A module without tests is
+/// skipped (FMT-002). With `--verbose`, prints times and the envelope of every failed case.
 pub fn test(args: &TestArgs, library: &Library, printer: &Printer) -> Exit {
     if args.accept && in_ci(&wiring::environment) {
         let hint = "Accept where you can look at the difference, and commit the files";
@@ -130,7 +130,7 @@ fn once(args: &TestArgs, library: &Library, printer: &Printer) -> Exit {
             printer.out(line);
         }
     }
-    // Whoever reads sees what changes before it does.
+    // The changes are printed before they are written.
     if let Err(message) = golden::write_accepted(&subjects, &report) {
         printer.error(&message, None);
         return Exit::Bad;
@@ -174,7 +174,7 @@ fn run(args: &TestArgs, subjects: &[TestedFolder], options: GoldenOptions) -> Re
     }
     let host = live_host(args, &options.library)?;
     let runtime = async_runtime::on_this_thread()?;
-    // Fetching weights may have taken the signal over already, so somebody has to listen to it.
+    // Downloading weights may have replaced the signal handler, so the signal must be handled here.
     runtime.block_on(async {
         tokio::select! {
             report = golden::run(subjects, &options, Some(host)) => report,
@@ -208,7 +208,7 @@ fn write_junit(path: &Path, report: &GoldenReport) -> Result<(), String> {
         .map_err(|error| format!("cannot write `{}`: {error}", path.display()))
 }
 
-/// What was asked for, and what of it could not be found.
+/// Returns the requested modules, and a report for each missing one.
 fn subjects(names: &[String], library: &Library) -> (Vec<TestedFolder>, Vec<ModuleReport>) {
     let mut subjects = Vec::new();
     let mut missing = Vec::new();
@@ -224,7 +224,7 @@ fn subjects(names: &[String], library: &Library) -> (Vec<TestedFolder>, Vec<Modu
     (subjects, missing)
 }
 
-/// A folder that the library knows is shown by its name, any other as it was typed.
+/// Returns the name of a folder in the library, or the path as typed.
 fn shown(path: &str, library: &Library) -> String {
     let known = library.list().into_iter().find(|found| found.folder.display() == path);
     known.map_or_else(|| path.to_owned(), |found| found.name)

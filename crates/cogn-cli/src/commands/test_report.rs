@@ -1,5 +1,5 @@
-//! The results as people read them: a line per case, what differs below it, and a summary.
-//! Colours them, and prints nothing. Text of strangers comes without anything that a terminal would obey.
+//! Formats test results for users: a line per case, its differences, and a summary.
+//! Prints nothing. Untrusted text is stripped of terminal control characters.
 
 use cognitive_contract::text::written_out as plain;
 use cognitive_testing::golden::{
@@ -12,16 +12,16 @@ use similar::{ChangeTag, TextDiff};
 
 use crate::printer::{BAD, DOUBT, FAINT, GOOD, HEAD, NOTE};
 
-/// How results are to look.
+/// The format of results.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReportLook {
-    /// With times, and with the envelope of every case that failed.
+    /// Includes times, and the envelope of every failed case.
     pub verbose: bool,
-    /// Signs for a terminal; words where colour and signs may get lost.
+    /// Symbols for a terminal; words where colours and symbols may be lost.
     pub signs: bool,
 }
 
-/// The results, line by line.
+/// Formats the results, line by line.
 #[must_use]
 pub fn lines(report: &GoldenReport, look: ReportLook) -> Vec<String> {
     Show { look, alone: report.modules.len() == 1, lines: Vec::new() }.report(report)
@@ -29,7 +29,7 @@ pub fn lines(report: &GoldenReport, look: ReportLook) -> Vec<String> {
 
 struct Show {
     look: ReportLook,
-    /// Whether it is all about one module: then there is room for advice.
+    /// True if there is only one module: then there is room for hints.
     alone: bool,
     lines: Vec<String>,
 }
@@ -121,7 +121,7 @@ impl Show {
         }
     }
 
-    /// What an accepted expectation changes, line by line.
+    /// Adds the changes of an accepted expectation, line by line.
     fn change(&mut self, case: &GoldenResult, new: &AcceptedExpectation) {
         if let Some(error) = case.error() {
             self.line(format!("      {DOUBT}the run failed{DOUBT:#} with {}", plain(&error)));

@@ -1,5 +1,5 @@
-//! `cogn run --trace`: which modules ran, when, and what each of them took and cost; or why one did not. On stderr, so that stdout
-//! stays the envelope.
+//! `cogn run --trace`: the modules that ran, with start, duration and cost of each; or the reason why one did not run.
+//! On stderr, because stdout holds the envelope.
 
 use cognitive_contract::ports::{Event, EventSink};
 use cognitive_contract::trace::{PartState, Trace};
@@ -17,7 +17,7 @@ pub enum TraceForm {
     Json,
 }
 
-/// Passes everything on and keeps the trace.
+/// Forwards all events and stores the trace.
 pub(super) struct Keeper<'s> {
     sink: &'s mut dyn EventSink,
     trace: Option<Trace>,
@@ -52,15 +52,15 @@ pub(super) fn show(trace: &Trace, form: TraceForm, printer: &Printer) {
     printer.table_err(&waterfall(trace, if is_narrow { CELLS / 2 } else { CELLS }));
 }
 
-/// The cells of the bars that show when each module ran.
+/// The number of cells in the bars that show when each module ran.
 const CELLS: usize = 24;
-/// In a terminal below this width there are half as many, so that names and reasons keep some room.
+/// In a terminal below this width the bars have half as many cells, to leave room for names and reasons.
 const NARROW: usize = 80;
 /// The width of the column of times. Every duration below 100 seconds fits, so that two traces of one module have the same columns,
 /// however long their runs took.
 const TIME_WIDTH: usize = 6;
 
-/// A row for each module: its place in the tree, its time as a number and as a bar below those of the others, its verdict.
+/// Returns a row for each module: its place in the tree, its duration, a bar on the common time axis, its verdict.
 fn waterfall(trace: &Trace, cells: usize) -> TextTable {
     let heads = ["MODULE", "TIME", "WHEN", "CONFIDENCE", "RISK", "TOKENS", ""];
     let mut rows = Vec::new();
@@ -69,7 +69,7 @@ fn waterfall(trace: &Trace, cells: usize) -> TextTable {
     TextTable::new(heads).right(&[1, 3, 5]).at_least(1, TIME_WIDTH).without(&[4, 5, 3]).with(rows)
 }
 
-/// Where a module hangs in the tree, and when the parts of its caller began.
+/// The position of a module in the tree, and the start of its caller's parts.
 struct Branch {
     before: String,
     below: String,
@@ -108,14 +108,14 @@ fn row(trace: &Trace, branch: &Branch, offset: f64) -> Vec<String> {
     vec![name, time, bar, confidence, risk, tokens, remark(trace)]
 }
 
-/// A bar that begins at a share of the whole and is a share of it long; never nothing, never beyond the end.
+/// Returns a bar with this start and length as shares of the whole; at least one cell, never beyond the end.
 fn placed(start: f64, share: f64, cells: usize) -> String {
     let length = filled(share, cells).max(1);
     let before = if start > 0.0 { filled(start, cells).min(cells - length) } else { 0 };
     format!("{}{}", "·".repeat(before), "█".repeat(length))
 }
 
-/// What is out of the ordinary.
+/// Returns a remark on anything unusual.
 fn remark(trace: &Trace) -> String {
     let instead = trace.stands_in_for.as_ref().map(|name| format!("in place of {name}"));
     let because = trace.because.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();

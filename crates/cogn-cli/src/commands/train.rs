@@ -1,6 +1,5 @@
-//! `cogn train MODULE --cases FILE`: lets an embedded model learn from labelled cases how it decides best, and keeps what it
-//! learned in the folder of the module. The weights of the model stay as they are. Refuses a module that is in no folder unless it is
-//! told where to write.
+//! `cogn train MODULE --cases FILE`: trains decisions of an embedded model on labelled cases, and saves the result in
+//! the module folder. The weights of the model do not change. A module without a folder needs `--output`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -49,7 +48,7 @@ pub struct TrainArgs {
     provider: ProviderArgs,
 }
 
-/// Trains and prints what came of it.
+/// Trains the model and prints the result.
 pub fn train(args: &TrainArgs, library: &Library, printer: &Printer) -> Exit {
     let cases = args.cases.refuse_as_output(args.output.as_deref()).and_then(|()| args.cases.read());
     let cases = match cases {
@@ -60,12 +59,12 @@ pub fn train(args: &TrainArgs, library: &Library, printer: &Printer) -> Exit {
         }
     };
     let done = library.load(&args.module).and_then(|module| {
-        // Where it goes is known before an hour is spent on it.
+        // Checks the destination before an hour of training.
         let folder = place(args, &module)?;
         let (examples, lessons) = lessons(&module, &cases)?;
         let mut report = learn(args, &module, &examples, &lessons, printer)?;
         check(&report)?;
-        // The same weights under another name: what they learned before is replaced.
+        // The same weights under another name: their earlier result is replaced.
         let same = |known: &&TrainedModel| known.weights_sha256 == report.trained.weights_sha256;
         if let Some(known) = module.trained.iter().find(same) {
             report.trained.model.clone_from(&known.model);
@@ -82,7 +81,7 @@ pub fn train(args: &TrainArgs, library: &Library, printer: &Printer) -> Exit {
     }
 }
 
-/// The folder that is written to, unless a file was named.
+/// Returns the destination folder, unless a file was named.
 fn place(args: &TrainArgs, module: &Module) -> Result<Option<PathBuf>, Failure> {
     if args.output.is_some() {
         return Ok(None);
@@ -100,7 +99,7 @@ fn place(args: &TrainArgs, module: &Module) -> Result<Option<PathBuf>, Failure> 
     Ok(Some(place))
 }
 
-/// Refuses to write what nobody could use. An older file stays as it is.
+/// Refuses to write an unusable result. An older file is kept.
 fn check(report: &TrainingReport) -> Result<(), Failure> {
     if report.trained.heads.is_empty() {
         let why = |(path, why): (&String, &String)| format!("`{path}`: {why}");
@@ -115,7 +114,7 @@ fn check(report: &TrainingReport) -> Result<(), Failure> {
     })
 }
 
-/// The cases as a model would get them, and the examples of the module.
+/// Returns the cases as a model would get them, and the examples of the module.
 fn lessons(module: &Module, cases: &[LabelledCase]) -> Result<(Vec<Example>, Vec<TrainingCase>), Failure> {
     let mut examples = Vec::new();
     let mut lessons = Vec::new();
@@ -134,7 +133,7 @@ fn lessons(module: &Module, cases: &[LabelledCase]) -> Result<(Vec<Example>, Vec
     Ok((examples, lessons))
 }
 
-/// What can be learned of an expectation: texts, one of several texts, and nothing at all.
+/// Returns the trainable parts of an expectation: a text, one of several texts, and absence.
 fn wanted(expect: &Value, data: &Value) -> BTreeMap<String, WantedValue> {
     let mut found = BTreeMap::new();
     for (name, value) in expect.as_object().into_iter().flatten() {
@@ -145,8 +144,8 @@ fn wanted(expect: &Value, data: &Value) -> BTreeMap<String, WantedValue> {
     found
 }
 
-/// Notes what is expected at a path, which `node` of the schema describes. A whole object that is expected as it is, as reviews are
-/// exported, has nothing where it has no member.
+/// Records the expectation at a path, which `node` of the schema describes. In an exact object, as in exported reviews,
+/// a missing member means absence.
 fn want(path: &str, value: &Value, node: Option<&Value>, found: &mut BTreeMap<String, WantedValue>) {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let learned = match (value, value.get("$in"), value.get("$absent"), value.get("$exact")) {
@@ -209,7 +208,7 @@ fn learn(
     report
 }
 
-/// Hears Ctrl-C for as long as what it returns lives.
+/// Handles Ctrl-C while the returned runtime exists.
 fn listen(is_stopped: &Arc<AtomicBool>) -> Result<tokio::runtime::Runtime, Failure> {
     let runtime = async_runtime::on_all_cores()?;
     let is_stopped = Arc::clone(is_stopped);
@@ -221,7 +220,7 @@ fn listen(is_stopped: &Arc<AtomicBool>) -> Result<tokio::runtime::Runtime, Failu
     Ok(runtime)
 }
 
-/// Keeps what was learned. Where the file cannot be written it is kept elsewhere: it has taken its time.
+/// Saves the result. If the file cannot be written, it is saved elsewhere, because training takes long.
 fn write(trained: &TrainedModel, path: &Path, printer: &Printer) -> Result<(), Failure> {
     let broken = |error: std::io::Error| {
         Failure::new(ErrorCode::InternalError, format!("cannot write `{}`: {error}", path.display()))

@@ -1,5 +1,5 @@
-//! `cogn trust`: what the `cognitive.yaml` of a folder sets that could move keys, data or records, and the user's word that
-//! this is wanted. Records the hash of what was shown; a file that changes later is a stranger's again.
+//! `cogn trust`: shows the settings in a folder's `cognitive.yaml` that could redirect keys, data or records, and asks
+//! the user to trust them. Records the hash of the displayed file; a later change makes it untrusted again.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -42,13 +42,13 @@ impl TrustArgs {
     }
 }
 
-/// What is known of a file.
+/// The state of a file.
 #[derive(Debug, Serialize)]
 struct TrustReport<'a> {
     file: &'a Path,
     sha256: &'a str,
     trusted: bool,
-    /// What in it needs trust.
+    /// The settings that need trust.
     settings: &'a [HeldBack],
 }
 
@@ -58,11 +58,11 @@ struct TrustLine<'a> {
     folder: &'a str,
     sha256: &'a str,
     since: &'a str,
-    /// `trusted`, or why the record is of no use.
+    /// `trusted`, or the reason why the record is stale.
     state: &'static str,
 }
 
-/// Does what was asked; exit code 1 if the file is not trusted in the end.
+/// Runs the command; exit code 1 if the file is not trusted at the end.
 pub fn trust(args: &TrustArgs, printer: &Printer) -> Exit {
     let done = match (args.list, args.remove) {
         (true, _) => list(args, printer),
@@ -92,7 +92,7 @@ fn show_and_ask(args: &TrustArgs, printer: &Printer) -> Result<Exit, Failure> {
     Ok(if trusted { Exit::Good } else { Exit::Bad })
 }
 
-/// Whether the user wants the file trusted. What is asked about was shown before.
+/// Returns whether the user trusts the file. Its settings were printed before.
 fn agreed(args: &TrustArgs, project: &ProjectFile, printer: &Printer) -> Result<bool, Failure> {
     if args.json {
         return Ok(args.yes);
@@ -172,7 +172,7 @@ fn list(args: &TrustArgs, printer: &Printer) -> Result<Exit, Failure> {
 
 fn remove(args: &TrustArgs, printer: &Printer) -> Result<Exit, Failure> {
     let home = home()?;
-    // A folder that is gone can be named as the list shows it.
+    // A deleted folder can be named as the list shows it.
     let folder = args.folder();
     let folder = folder.canonicalize().unwrap_or(folder);
     let name = folder.to_string_lossy();
@@ -191,7 +191,7 @@ fn remove(args: &TrustArgs, printer: &Printer) -> Result<Exit, Failure> {
     Ok(if was_there { Exit::Good } else { Exit::Bad })
 }
 
-/// The file of a folder, judged by the record alone.
+/// Reads the file of a folder; only the recorded trust counts.
 fn read(folder: &Path, home: &Path) -> Result<ProjectFile, Failure> {
     let layers =
         Layers::read(folder, Some(home), &Vouching::default(), &wiring::environment).map_err(unusable)?;

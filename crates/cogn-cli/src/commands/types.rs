@@ -1,5 +1,5 @@
-//! `cogn types [MODULE …]`: input, data and envelope of modules as types of Python, TypeScript or Rust. The same modules give
-//! the same text, so `--check` tells in CI whether a file is up to date. Writes nothing but the file that is named.
+//! `cogn types [MODULE …]`: generates Python, TypeScript or Rust types for input, data and envelope of modules. The
+//! output is reproducible, so `--check` can verify in CI that a file is up to date. Writes only the named file.
 
 use std::fs;
 use std::path::{Path, PathBuf};

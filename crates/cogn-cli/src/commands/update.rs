@@ -1,5 +1,5 @@
-//! `cogn update NAME`: asks the source of an installed package for what it has now, and installs that. A tag or a range stays what
-//! it is; a digest or a commit never changes.
+//! `cogn update NAME`: installs the newest package from the recorded source. A tag or a version range is kept; a digest
+//! or a commit never changes.
 
 use cognitive_library::Library;
 use cognitive_packages::signature::TrustedKey;
@@ -33,7 +33,7 @@ pub struct UpdateArgs {
     tell: TellArgs,
 }
 
-/// Updates what was named.
+/// Updates the named packages.
 pub fn update(args: &UpdateArgs, library: &Library, printer: &Printer) -> Exit {
     told(args.tell.json, printer, |reports| update_all(args, library, reports))
 }

@@ -1,4 +1,4 @@
-//! `cogn validate`: everything that is wrong with module folders, each with its place and a hint.
+//! `cogn validate`: all problems of module folders, each with its position and a hint.
 
 use cognitive_contract::Failure;
 use cognitive_library::validate::{Mode, ValidationReport};
@@ -28,7 +28,7 @@ pub struct ValidateArgs {
     watch: bool,
 }
 
-/// Validates; the exit code is bad if any module is invalid.
+/// Validates modules; the exit code is bad if any is invalid.
 pub fn validate(args: &ValidateArgs, library: &Library, printer: &Printer) -> Exit {
     if args.watch {
         watch::repeat(library, &args.modules.names(library).unwrap_or_default(), printer, || {
@@ -67,7 +67,7 @@ fn once(args: &ValidateArgs, library: &Library, printer: &Printer) -> Exit {
     if missing || reports.iter().any(|report| !report.valid()) { Exit::Bad } else { Exit::Good }
 }
 
-/// What is right and wrong with a module, as `--json` says it.
+/// Returns the findings about a module, in the format of `--json`.
 pub(super) fn findings(library: &Library, name: &str) -> Result<Value, Failure> {
     Ok(as_json(&report(library, &library.find_folder(name)?, Mode::Standard)))
 }

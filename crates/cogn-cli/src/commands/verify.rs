@@ -1,5 +1,5 @@
-//! `cogn verify MODULE`: the report that the published certification asks for (TEST-005), by recorded replies alone.
-//! The exit code is bad for a module that does not reach bronze.
+//! `cogn verify MODULE`: the certification report (TEST-005), from recorded replies only.
+//! The exit code is bad for a module below bronze.
 
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -23,7 +23,7 @@ pub struct VerifyArgs {
     output: Option<PathBuf>,
 }
 
-/// Prints the report, and what the next level lacks.
+/// Prints the report, and the missing requirements of the next level.
 pub fn verify(args: &VerifyArgs, library: &Library, printer: &Printer) -> Exit {
     let found = match library.find(&args.module) {
         Ok(found) => found,

@@ -1,4 +1,4 @@
-//! `cogn versions SOURCE` and `cogn search WORDS`: what an index or a registry has. Installs nothing.
+//! `cogn versions SOURCE` and `cogn search WORDS`: queries an index or a registry. Installs nothing.
 
 use cogn::{async_runtime, env_vars};
 use cognitive_packages::{PackageError, PackageSource};
@@ -91,7 +91,7 @@ fn list_versions(args: &VersionsArgs) -> Result<Vec<Value>, PackageError> {
     Ok(found)
 }
 
-/// Lists the packages that have all the words.
+/// Lists the packages that match all words.
 pub fn search(args: &SearchArgs, printer: &Printer) -> Exit {
     let found = index(&args.reach).and_then(|index| {
         let runtime = async_runtime::on_this_thread_and_others()?;

@@ -1,4 +1,4 @@
-//! Installs what was brought, and says so: one line per package for people, one object per package for machines.
+//! Installs packages and reports the result: one line per package for users, one object per package for machines.
 
 use cognitive_library::Library;
 use cognitive_packages::{
@@ -10,7 +10,7 @@ use super::obtain::{Obtained, Obtainer};
 use super::refuse;
 use crate::printer::{Exit, FAINT, GOOD, HEAD, Printer};
 
-/// What happened to a package.
+/// The result for one package.
 #[derive(Debug, Serialize)]
 pub(crate) struct InstallReport {
     name: String,
@@ -27,18 +27,18 @@ pub(crate) struct InstallReport {
     warnings: Vec<String>,
 }
 
-/// How packages are installed.
+/// The options of an installation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InstallWay {
-    /// What may be written over.
+    /// The modules that may be overwritten.
     pub(crate) overwrite: Overwrite,
-    /// Refuses whatever would change the lock file.
+    /// Refuses any change to the lock file.
     pub(crate) locked: bool,
-    /// Looks and writes nothing.
+    /// Writes nothing.
     pub(crate) dry_run: bool,
 }
 
-/// Puts one package in its place.
+/// Installs one package.
 pub(crate) fn install(
     obtained: Obtained,
     folder: &ModuleFolder,
@@ -77,7 +77,7 @@ pub(crate) fn install(
     })
 }
 
-/// Brings the folder to what the lock file says: what is missing is fetched from exactly where it was.
+/// Installs a module of the lock file from its exact recorded source.
 pub(crate) fn restore(
     name: &str,
     locked: &LockedModule,
@@ -102,7 +102,7 @@ pub(crate) fn restore(
     }
     let mut brought = obtainer.bring(&source, true)?;
     check_locked(brought.package.name(), Some(locked), &brought.package.tree, &brought.package.sha256)?;
-    // Where it came from in the first place is what the next update asks.
+    // The next update needs the original source.
     brought.origin.source.clone_from(&locked.source);
     brought.origin.resolved.clone_from(&locked.resolved);
     install(brought, folder, way, library)
@@ -115,7 +115,7 @@ fn check_locked(
     sha256: &str,
 ) -> Result<(), PackageError> {
     match known {
-        // The same files may be packed anew by another program, so the files count where they are known.
+        // Another program may repack the same files, so the hash of the files decides if it is known.
         Some(known) if known.tree == tree || known.sha256 == sha256 => Ok(()),
         Some(known) => Err(PackageError::new(format!(
             "the package is not the one of the lock file: `{name}`, expected `sha256:{}`, found: `sha256:{sha256}`",
@@ -127,7 +127,7 @@ fn check_locked(
     }
 }
 
-/// Parts of a composition that nobody has installed yet.
+/// Returns the required parts of a composition that are not installed.
 fn missing_parts(package: &cognitive_packages::Package, library: &Library) -> Vec<String> {
     let composition = package.module.manifest.composition.as_ref();
     let requires = composition.and_then(|composition| composition.requires.as_deref()).unwrap_or_default();
@@ -137,7 +137,7 @@ fn missing_parts(package: &cognitive_packages::Package, library: &Library) -> Ve
         .collect()
 }
 
-/// Installs packages and prints what became of them. What was installed before something failed stays, and is said.
+/// Installs packages and prints the results. Packages that were installed before a failure stay and are reported.
 pub(crate) fn told(
     json: bool,
     printer: &Printer,
@@ -152,7 +152,7 @@ pub(crate) fn told(
     }
 }
 
-/// Prints all of it.
+/// Prints the reports.
 fn show(reports: &[InstallReport], json: bool, printer: &Printer) -> Exit {
     for report in reports {
         for warning in &report.warnings {

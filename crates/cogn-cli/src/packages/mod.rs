@@ -1,6 +1,6 @@
-//! How the commands about packages reach them: [`obtain`] brings a package from wherever it is, [`package_index`] asks an index,
-//! [`registry_login`] finds the login of a registry, [`installing`] puts packages in their place. What a package is, and what may
-//! be written, is decided in `cognitive-packages`; every connection is opened by `cognitive-net`.
+//! Connects the package commands with packages: [`obtain`] gets a package from any source, [`package_index`] queries an
+//! index, [`registry_login`] finds the login of a registry, [`installing`] installs packages. `cognitive-packages`
+//! defines packages and checks writes; `cognitive-net` opens every connection.
 
 pub(crate) mod installing;
 pub(crate) mod obtain;
@@ -24,7 +24,7 @@ pub(crate) struct FolderArgs {
 }
 
 impl FolderArgs {
-    /// The folder, and what relative paths in its lock file are relative to.
+    /// Returns the module folder, and the folder that relative paths in its lock file refer to.
     pub(crate) fn folder(&self) -> Result<(ModuleFolder, PathBuf), PackageError> {
         if !self.user {
             let root = wiring::project_root();
@@ -49,7 +49,7 @@ pub(crate) struct ReachArgs {
 }
 
 impl ReachArgs {
-    /// The index that was named, or the one of the environment.
+    /// Returns the named index, or the one of the environment.
     pub(crate) fn index_address(&self) -> Option<String> {
         self.registry
             .clone()
@@ -91,7 +91,7 @@ pub(crate) struct TellArgs {
     pub(crate) json: bool,
 }
 
-/// Says what went wrong.
+/// Prints the error.
 pub(crate) fn refuse(error: &PackageError, printer: &Printer) -> Exit {
     printer.error(error.message(), error.suggestion());
     Exit::Bad

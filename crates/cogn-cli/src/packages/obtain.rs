@@ -1,4 +1,4 @@
-//! Brings a package from wherever it is, verified: the hash that was announced, the signature that was asked for. Installs nothing.
+//! Gets a package from any source and verifies the announced hash and the required signature. Installs nothing.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,29 +19,29 @@ use super::package_index::{Listed, PackageIndex, fetcher_for};
 use super::registry_login;
 use crate::printer::Printer;
 
-/// The largest archive of a repository that is fetched.
+/// The maximum size of a repository archive.
 const MAX_REPOSITORY: u64 = 256 << 20;
-/// Where repositories of `github:` are.
+/// The base address of `github:` repositories.
 const GITHUB: &str = "https://github.com";
 
-/// A package, where it came from, and what whoever installs it should know.
+/// A package, its origin, and warnings for the user.
 pub(crate) struct Obtained {
     pub(crate) package: Package,
     pub(crate) origin: PackageOrigin,
     pub(crate) warnings: Vec<String>,
 }
 
-/// Whoever brings packages.
+/// Gets packages from their sources.
 pub(crate) struct Obtainer<'a> {
-    /// How they are reached.
+    /// The connection options.
     pub(crate) reach: &'a ReachArgs,
-    /// Who must have signed them; nobody in particular, if empty.
+    /// The accepted signers; if empty, no signature is required.
     pub(crate) keys: Vec<TrustedKey>,
-    /// What relative paths of a lock file are relative to.
+    /// The folder that relative paths of a lock file refer to.
     pub(crate) root: PathBuf,
 }
 
-/// Bytes of a package on their way: the archive, its signature, and where exactly it was.
+/// A package whose signature is not checked yet: the archive, its signature, and its exact source.
 struct Fetched {
     package: Package,
     signature: Option<String>,
@@ -50,7 +50,7 @@ struct Fetched {
 }
 
 impl Obtainer<'_> {
-    /// Brings a package. `pinned` is the source of a lock file: a path in it is relative to its own folder.
+    /// Gets a package. `pinned` is set for a source of a lock file: its paths are relative to the folder of that file.
     pub(crate) fn bring(&self, source: &PackageSource, pinned: bool) -> Result<Obtained, PackageError> {
         let runtime = async_runtime::on_this_thread_and_others()?;
         let waiting = waiting(source);
@@ -133,7 +133,7 @@ impl Obtainer<'_> {
             }
             Listed::Source(source) => {
                 let source = PackageSource::parse(&source)?;
-                // An index names places elsewhere; it does not name files of this machine, nor other indexes.
+                // An index may name other hosts, but neither local files nor other indexes.
                 if matches!(source, PackageSource::Path(_) | PackageSource::Registry { .. }) {
                     return Err(PackageError::new(format!(
                         "the index names a source that it may not name: `{source}`"
@@ -160,7 +160,7 @@ impl Obtainer<'_> {
         Ok(Fetched { package, signature: layer.signature, resolved, warnings: Vec::new() })
     }
 
-    /// A client with the login of this host.
+    /// Returns a client with the login of this host.
     pub(crate) fn oci_client(&self, reference: &OciReference) -> Result<OciClient, PackageError> {
         let login = registry_login::of(&reference.host)?;
         let mut client = OciClient::new(&reference.host, login, self.reach.plain_http)?;
@@ -176,7 +176,7 @@ impl Obtainer<'_> {
         Ok(client)
     }
 
-    /// A path as the lock file has it: relative to its folder where it is inside, so that it holds on other machines.
+    /// Returns a path for the lock file: relative if it is inside its folder, so that it is valid on other machines.
     fn relative(&self, path: &Path) -> Result<String, PackageError> {
         let absolute = |path: &Path| path.canonicalize().map_err(PackageError::io("find", path));
         let (path, root) = (absolute(path)?, absolute(&self.root)?);
@@ -185,7 +185,7 @@ impl Obtainer<'_> {
     }
 }
 
-/// On a terminal, something that moves while a network is waited for.
+/// Shows a spinner on a terminal while the network is in use.
 fn waiting(source: &PackageSource) -> ProgressBar {
     if !Printer.for_people() || matches!(source, PackageSource::Path(_)) {
         return ProgressBar::hidden();
@@ -201,7 +201,7 @@ impl Fetched {
     }
 }
 
-/// The newest version among the tags; `latest` where none of them is a version.
+/// Returns the newest version among the tags; `latest` if no tag is a version.
 pub(crate) async fn newest_tag(client: &OciClient, reference: &OciReference) -> Result<String, PackageError> {
     let tags = client.tags(&reference.repository).await?;
     let found = newest(tags.iter().map(String::as_str), &VersionRange::any());
@@ -218,7 +218,7 @@ fn of_path(path: &Path) -> Result<Fetched, PackageError> {
     Ok(Fetched { package, signature, resolved: String::new(), warnings: Vec::new() })
 }
 
-/// The bytes of an archive on this machine.
+/// Reads an archive on this machine.
 pub(crate) fn read_archive(path: &Path) -> Result<Vec<u8>, PackageError> {
     use std::io::Read as _;
 

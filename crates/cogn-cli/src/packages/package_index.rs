@@ -1,39 +1,39 @@
-//! An index of packages on the web: one file (`…/index.json`, of both forms), or the addresses of the published interface
-//! (REG-009), as files or from a server that computes them. What it names is fetched through the guard: an index cannot lead to an
-//! address inside.
+//! A package index on the web: one file (`…/index.json`, in both formats), or the published API (REG-009), as static
+//! files or from a server. All addresses in it are fetched through the guard, so an index cannot redirect to internal
+//! addresses.
 
 use cognitive_contract::compose::VersionRange;
 use cognitive_net::registry::FileFetcher;
 use cognitive_packages::PackageError;
 use cognitive_packages::index::{PackageList, RegistryEntry, newest, read};
 
-/// The largest list.
+/// The maximum size of a list.
 const MAX_INDEX: u64 = 64 << 20;
 
-/// An index, and whoever fetches from it.
+/// An index with its fetcher.
 pub(crate) struct PackageIndex {
     base: String,
     fetcher: FileFetcher,
 }
 
-/// What an index says about a name and a range.
+/// The entry of an index for a name and a range.
 #[derive(Debug)]
 pub(crate) enum Listed {
-    /// A package with an archive, and its address.
+    /// A package with an archive and its address.
     Archive(Box<RegistryEntry>),
-    /// A source, in an index of the old form.
+    /// A source, in an index of the old format.
     Source(String),
 }
 
 impl PackageIndex {
-    /// The index at an address that the user named.
+    /// Opens the index at an address that the user named.
     pub(crate) fn at(address: &str) -> Result<Self, PackageError> {
         let base = address.trim_end_matches('/').to_owned();
         let fetcher = fetcher_for(&base)?;
         Ok(Self { base, fetcher })
     }
 
-    /// The newest version that fits.
+    /// Returns the newest version that fits.
     pub(crate) async fn find(&self, name: &str, range: &str) -> Result<Listed, PackageError> {
         let wanted = VersionRange::parse(range).unwrap_or_default();
         let list = self.versions(name).await?;
@@ -60,7 +60,7 @@ impl PackageIndex {
         Err(PackageError::new(message).hint(hint))
     }
 
-    /// All versions of a package.
+    /// Returns all versions of a package.
     pub(crate) async fn versions(&self, name: &str) -> Result<PackageList, PackageError> {
         let mut list = if self.is_one_file() {
             self.list(&self.base).await?
@@ -73,7 +73,8 @@ impl PackageIndex {
         Ok(list)
     }
 
-    /// Everything that it has, newest versions only. A server may look through it already; who gets all looks here.
+    /// Returns the newest version of each matching package. A server may filter already; a static index is filtered
+    /// here.
     pub(crate) async fn search(&self, words: &[String]) -> Result<PackageList, PackageError> {
         let mut list =
             if self.is_one_file() { self.list(&self.base).await? } else { self.asked("v1/search").await? };
@@ -89,7 +90,7 @@ impl PackageIndex {
         Ok(list)
     }
 
-    /// A file that an entry names: absolute, or beside the index.
+    /// Returns a file that an entry names: an absolute address, or relative to the index.
     pub(crate) async fn file(&self, address: &str, limit: u64) -> Result<(String, Vec<u8>), PackageError> {
         let url = if address.contains("://") {
             address.to_owned()
@@ -109,7 +110,7 @@ impl PackageIndex {
         std::path::Path::new(&self.base).extension().is_some_and(|end| end.eq_ignore_ascii_case("json"))
     }
 
-    /// As a file first; a server that computes its answers has the address without it.
+    /// Tries the static file first; a dynamic server has the same address without `index.json`.
     async fn asked(&self, path: &str) -> Result<PackageList, PackageError> {
         match self.list(&format!("{}/{path}/index.json", self.base)).await {
             Ok(list) => Ok(list),
@@ -122,7 +123,7 @@ impl PackageIndex {
     }
 }
 
-/// A fetcher that trusts the origin of one address, because the user typed it.
+/// Returns a fetcher that trusts the origin of one address, because the user typed it.
 pub(crate) fn fetcher_for(url: &str) -> Result<FileFetcher, PackageError> {
     let bad = || {
         PackageError::new(format!(
@@ -133,7 +134,7 @@ pub(crate) fn fetcher_for(url: &str) -> Result<FileFetcher, PackageError> {
     };
     let (scheme, rest) = url.split_once("://").ok_or_else(bad)?;
     let host = rest.split(['/', '?', '#']).next().filter(|host| !host.is_empty()).ok_or_else(bad)?;
-    // A name and a password in an address belong to the file, not to the origin.
+    // User name and password in an address belong to the file, not to the origin.
     let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
     FileFetcher::new(&[format!("{scheme}://{host}")]).map_err(|_| bad())
 }

@@ -1,5 +1,5 @@
-//! The login of a registry, from where people have it already: the environment, then the files of podman and docker, then the
-//! helper that such a file names. Says nothing of it to anybody but the registry.
+//! Finds the login of a registry in existing places: the environment, then the files of podman and docker, then the
+//! credential helper that such a file names. Sends it only to that registry.
 
 use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
@@ -15,12 +15,12 @@ use cognitive_net::Secret;
 use cognitive_net::registry::{CredentialHelper, Credentials, DockerLogin, docker_credentials};
 use cognitive_packages::PackageError;
 
-/// A helper may ask a keyring, which may ask a person.
+/// The timeout of a helper. It may ask a keyring, which may ask the user.
 const HELPER_TIME: Duration = Duration::from_mins(1);
-/// The most that is read of a file or of a helper.
+/// The maximum length of a file or of a helper's output.
 const MAX_LENGTH: u64 = 1 << 20;
 
-/// The login of a host, if there is one.
+/// Returns the login of a host, if there is one.
 pub(crate) fn of(host: &str) -> Result<Option<Credentials>, PackageError> {
     if let Some(credentials) = of_environment(host)? {
         return Ok(Some(credentials));
@@ -36,8 +36,8 @@ pub(crate) fn of(host: &str) -> Result<Option<Credentials>, PackageError> {
     Ok(None)
 }
 
-/// The login of the environment, if it is for this host. A lock file or an index may name any host, so a login without one is for
-/// nobody.
+/// Returns the login of the environment, if it is for this host. A lock file or an index may name any host, so a login
+/// without a host is never sent.
 fn of_environment(host: &str) -> Result<Option<Credentials>, PackageError> {
     let secret = |name: &str| environment(name).and_then(Secret::new);
     let credentials = match (secret(REGISTRY_TOKEN), environment(REGISTRY_USER), secret(REGISTRY_PASSWORD)) {
@@ -52,7 +52,7 @@ fn of_environment(host: &str) -> Result<Option<Credentials>, PackageError> {
     }
 }
 
-/// Where podman and docker keep logins, in the order in which they look themselves.
+/// Returns the login files of podman and docker, in the order that they use themselves.
 fn files() -> Vec<PathBuf> {
     let named = environment(CONTAINERS_FILE).map(PathBuf::from);
     let running =
@@ -69,7 +69,7 @@ fn read(path: &PathBuf) -> std::io::Result<String> {
     Ok(text)
 }
 
-/// Runs a helper. One that has no login for the host ends with an error; then there is none.
+/// Runs a helper. A helper without a login for the host exits with an error, which counts as no login.
 fn ask(helper: &CredentialHelper) -> Result<Option<Credentials>, PackageError> {
     let failed = |error: std::io::Error| {
         PackageError::new(format!("the credential helper cannot be used: `{}`: {error}", helper.program))
@@ -83,7 +83,7 @@ fn ask(helper: &CredentialHelper) -> Result<Option<Credentials>, PackageError> {
         .spawn()
         .map_err(failed)?;
     if let Some(mut input) = child.stdin.take() {
-        // One that does not read what it is asked has nothing to say.
+        // A helper that does not read its input also has no answer, so the error is ignored.
         let _it_ends_by_itself = writeln!(input, "{}", helper.server);
     }
     let output = child.stdout.take();

@@ -1,5 +1,5 @@
-//! What this crate asks of one kind of operating system. `unix.rs` and `other.rs` have the same functions; nothing outside
-//! this folder asks which system it runs on.
+//! The functions that differ between operating systems. `unix.rs` and `other.rs` have the same functions; no code
+//! outside this folder checks the system.
 
 #[cfg(not(unix))]
 mod other;
@@ -11,13 +11,13 @@ pub(crate) use other::*;
 #[cfg(unix)]
 pub(crate) use unix::*;
 
-/// What asked a run to end.
+/// The signal that cancelled a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(not(unix), expect(dead_code, reason = "elsewhere Ctrl-C is the only signal"))]
 pub(crate) enum StopSignal {
     /// Ctrl-C.
     Interrupt,
-    /// Whoever looks after processes wants it gone.
+    /// SIGTERM, for example from a process supervisor.
     Terminate,
     /// The terminal was closed.
     Hangup,

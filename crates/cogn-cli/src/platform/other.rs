@@ -1,5 +1,5 @@
-//! The fallback for systems that are no Unix, such as Windows: Ctrl-C is the only signal, there are no limits to raise, and a
-//! reader that has gone is noticed when something is written.
+//! The fallback for systems other than Unix, such as Windows: Ctrl-C is the only signal, there are no limits to raise,
+//! and a closed stdout is noticed at the next write.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::future::{Future, pending};
@@ -9,30 +9,30 @@ use std::process::Command;
 
 use super::StopSignal;
 
-/// No limit is known.
+/// These systems have no such limit.
 pub(crate) fn raise_file_limit() -> Option<u64> {
     None
 }
 
-/// No signal ends a process that writes too much.
+/// These systems send no signal for large files.
 pub(crate) fn survive_large_files() {}
 
-/// This very program.
+/// Returns the path of this program.
 pub(crate) fn this_program() -> PathBuf {
     std::env::current_exe().unwrap_or_default()
 }
 
-/// Noticed when something is written.
+/// Noticed only at the next write.
 pub(crate) fn stdout_hung_up() -> bool {
     false
 }
 
-/// Not known: files have no modes.
+/// Unknown: files have no modes.
 pub(crate) fn others_can_read(_: &Path) -> bool {
     false
 }
 
-/// Creates a file; one that is there already is an error.
+/// Creates a file; fails if it exists.
 pub(crate) fn create_private_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).open(path)
 }
@@ -62,7 +62,7 @@ pub(crate) fn server_stop() -> io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Opens a page in the browser: the program that somebody named, or the one of the system.
+/// Opens a page in the browser: the named program, or the default one of the system.
 pub(crate) fn open_page(named: Option<&str>, address: &str) -> io::Result<()> {
     let mut command = match named {
         Some(program) => Command::new(program),

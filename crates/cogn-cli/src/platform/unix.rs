@@ -1,4 +1,4 @@
-//! Linux, macOS and other Unix systems: signals, limits of the process, modes of files, and who still reads a pipe.
+//! Linux, macOS and other Unix systems: signals, process limits, file modes, and the state of stdout.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::future::{Future, pending};
@@ -14,7 +14,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::StopSignal;
 
-/// The files that this process may have open, after the limit was raised as far as it may; `None` is no limit.
+/// Raises the limit of open files as far as possible and returns it; `None` means no limit.
 pub(crate) fn raise_file_limit() -> Option<u64> {
     let before = getrlimit(Resource::Nofile);
     let mut raised = before;
@@ -25,18 +25,18 @@ pub(crate) fn raise_file_limit() -> Option<u64> {
     before.maximum
 }
 
-/// Lets a file that grows beyond the limit of the system (`ulimit -f`) be an error of whoever writes it.
+/// Turns the signal for a file beyond the system limit (`ulimit -f`) into a write error.
 pub(crate) fn survive_large_files() {
     /// SIGXFSZ, on all systems that this program is built for.
     const FILE_TOO_LARGE: i32 = 25;
     if let Ok(runtime) = async_runtime::on_this_thread() {
         let _inside = runtime.enter();
-        // Once listened to, it is never fatal again.
+        // A signal that was handled once is never fatal again.
         let _ = signal(SignalKind::from_raw(FILE_TOO_LARGE));
     }
 }
 
-/// This very program; on Linux also after its file was moved or replaced by a newer one.
+/// Returns the path of this program; on Linux it stays valid after the file was moved or replaced.
 pub(crate) fn this_program() -> PathBuf {
     if cfg!(target_os = "linux") {
         PathBuf::from("/proc/self/exe")
@@ -45,7 +45,7 @@ pub(crate) fn this_program() -> PathBuf {
     }
 }
 
-/// Whether the other end of the pipe behind stdout is closed. The system tells that also while nothing is written.
+/// Returns whether the reader of the pipe behind stdout is gone. This also works while nothing is written.
 pub(crate) fn stdout_hung_up() -> bool {
     let stdout = io::stdout();
     let mut watched = [PollFd::new(&stdout, PollFlags::empty())];
@@ -54,12 +54,12 @@ pub(crate) fn stdout_hung_up() -> bool {
         && watched.iter().any(|end| end.revents().intersects(PollFlags::ERR | PollFlags::HUP))
 }
 
-/// Whether other users of the machine can read a file.
+/// Returns whether other users of the machine can read a file.
 pub(crate) fn others_can_read(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o077 != 0)
 }
 
-/// Creates a file that only its owner can read; one that is there already is an error.
+/// Creates a file that only its owner can read; fails if it exists.
 pub(crate) fn create_private_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
@@ -77,7 +77,7 @@ pub(crate) fn folds_case() -> bool {
 
 /// Resolves when a signal comes that asks the process to end; never where none can be heard.
 pub(crate) async fn stop_signal() -> StopSignal {
-    // `nohup` has it ignored, and what is listened to is not ignored any more.
+    // `nohup` ignores this signal, and installing a handler would undo that.
     let hangs_up = !is_ignored(SignalKind::hangup().as_raw_value());
     let listen = |kind| signal(kind).ok();
     let mut terminate = listen(SignalKind::terminate());
@@ -100,7 +100,7 @@ async fn heard(signal: &mut Option<Signal>) {
     }
 }
 
-/// Whether whoever started the process had it ignore a signal. Where the system does not tell, nobody did.
+/// Returns whether the parent process made this one ignore a signal; false if the system does not report it.
 fn is_ignored(number: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -108,7 +108,7 @@ fn is_ignored(number: i32) -> bool {
     u32::try_from(number - 1).is_ok_and(|bit| mask.checked_shr(bit).unwrap_or(0) & 1 == 1)
 }
 
-/// Listens from now on, and resolves when a server is to stop: on Ctrl-C and on SIGTERM.
+/// Installs the handlers at once, and resolves when a server should stop: on Ctrl-C or SIGTERM.
 pub(crate) fn server_stop() -> io::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate())?;
     Ok(async move {
@@ -119,10 +119,10 @@ pub(crate) fn server_stop() -> io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Opens a page in the browser: the program that somebody named, or the one of the system.
+/// Opens a page in the browser: the named program, or the default one of the system.
 pub(crate) fn open_page(named: Option<&str>, address: &str) -> io::Result<()> {
     let usual = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    // Several may be named; the first is meant.
+    // The variable may list several programs; the first one is used.
     let program = named.and_then(|named| named.split(':').next()).unwrap_or(usual);
     let mut browser = Command::new(program)
         .arg(address)
@@ -130,6 +130,6 @@ pub(crate) fn open_page(named: Option<&str>, address: &str) -> io::Result<()> {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()?;
-    // Somebody has to hear of its end, which may be long after.
+    // A thread waits for the browser, so that it does not become a zombie process.
     std::thread::Builder::new().name("browser".to_owned()).spawn(move || browser.wait()).map(drop)
 }

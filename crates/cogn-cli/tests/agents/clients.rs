@@ -1,5 +1,5 @@
-//! The clients of the protocol that its authors publish, for Python and for Node in both of its lines. Each lists the tools, calls every
-//! bundled module, hears progress, cancels a call, and judges the structured content by the schema that the tool announced.
+//! The official MCP clients, for Python and for Node in both of its major versions. Each lists the tools, calls every
+//! bundled module, receives progress, cancels a call, and validates the structured content against the tool's schema.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::model::recorded;
 use crate::stage::{Stage, beside, lasting, node, printed_with_line, python_with};
 
-/// Compares what a client saw with what the command line prints for the same runs.
+/// Compares the results of a client with the output of the command line for the same runs.
 fn check(stage: &Stage, seen: &Value) {
     let mut compared = 0;
     for each in recorded() {
@@ -32,17 +32,17 @@ fn check(stage: &Stage, seen: &Value) {
     );
     let progress = seen["progress"].as_array().unwrap();
     assert!(progress.contains(&json!("begin")), "{progress:?}");
-    // MEDIA-017: the client has the picture as a picture.
+    // MEDIA-017: the client gets the picture as a picture.
     let blocks = seen["results"]["image-generator"]["blocks"].as_array().unwrap();
     let kinds: Vec<&str> = blocks.iter().map(|block| block["type"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["text", "image"]);
     let picture = &seen["results"]["image-generator"]["structured"]["data"]["images"][0];
     assert_eq!((&blocks[1]["data"], &blocks[1]["mimeType"]), (&picture["data"], &picture["media_type"]));
-    // The call that the model held came to nothing.
+    // The call that the model held was cancelled.
     assert_eq!(seen["cancelled"], json!(true));
 }
 
-/// The envelope of the text, with the bytes of media where the text names a block.
+/// Returns the envelope of the text, with the bytes of media where the text names a block.
 fn with_media(told: &Value) -> Value {
     let blocks = told["blocks"].as_array().unwrap();
     let mut envelope: Value = serde_json::from_str(blocks[0]["text"].as_str().unwrap()).unwrap();
@@ -65,7 +65,7 @@ fn put_back(value: &mut Value, blocks: &[Value]) {
     }
 }
 
-/// A value as a program in JavaScript has it, which knows one kind of number.
+/// Converts numbers to floats, because JavaScript has only one number type.
 fn as_floats(value: Value) -> Value {
     match value {
         Value::Number(number) => json!(number.as_f64()),
@@ -79,13 +79,13 @@ fn as_floats(value: Value) -> Value {
     }
 }
 
-/// What a client prints, which cancels its last call once the model holds it, and ends once the server has left the model: a client
-/// that ends sooner may not have sent its word that the call is cancelled.
+/// Returns the output of a client. It cancels its last call once the model holds it, and ends once the server has
+/// disconnected from the model. A client that ends sooner may not have sent the cancellation.
 fn seen(stage: &Stage, command: Command) -> Value {
     printed_with_line(command, || stage.model.until_held(1), || stage.model.until_left(1))
 }
 
-/// Runs a script beside the packages that it imports.
+/// Prepares a script next to the packages that it imports.
 fn node_command(stage: &Stage, folder: &Path, world: &Path) -> Command {
     let packages = stage.home.path().join("node_modules");
     std::os::unix::fs::symlink(folder.join("node_modules"), packages).unwrap();
@@ -114,11 +114,11 @@ fn the_strict_client_for_node_takes_every_schema_and_every_answer() {
     let Some(folder) = node() else { return skip(Lack::McpClients) };
     let stage = Stage::new();
     let world = stage.world(json!({}));
-    // It judges every answer by the schema that the tool announced, and throws if it does not fit.
+    // The client validates every answer against the tool's schema, and throws if it does not match.
     check(&stage, &seen(&stage, node_command(&stage, &folder, &world)));
 }
 
-/// The newer client over HTTP, which finds out by itself which revision a server speaks, or keeps to the older ones.
+/// Runs the newer client over HTTP. It negotiates the protocol revision, or keeps to an older one.
 fn over_http(mode: &str, revision: &str) {
     let Some(folder) = node() else { return skip(Lack::McpClients) };
     let stage = Stage::new();

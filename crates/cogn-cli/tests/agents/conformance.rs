@@ -1,6 +1,6 @@
-//! The conformance suite of the Model Context Protocol, with the requirements of both revisions. Every scenario runs at `cogn serve`
-//! with the modules of `project.rs`; what fails there runs once more with the fixture handler before the same server. What fails
-//! in either place has to be in `expected_failures.json` with the reason, and what is there has to fail.
+//! The MCP conformance suite, with the requirements of both revisions. Every scenario runs against `cogn serve` with
+//! the modules of `project.rs`; failed ones run again with the fixture handler in front of the same server. Failures in
+//! both must be listed in `expected_failures.json` with a reason, and every listed check must fail.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,7 +14,7 @@ use crate::fixture_server::FixtureServing;
 use crate::project;
 use crate::stage::{beside, mcp_suite};
 
-/// Whether each check of each scenario passed.
+/// The result of each check of each scenario.
 type Verdicts = BTreeMap<String, BTreeMap<String, bool>>;
 
 /// Runs the requirements of a revision against a server.
@@ -34,7 +34,7 @@ fn verdicts(node: &Path, packages: &Path, revision: &str, url: &str) -> Verdicts
     for entry in fs::read_dir(results.path()).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap().strip_prefix("server-").unwrap().to_owned();
-        // The name ends with a moment, such as `-2026-11-17T15-14-23-511Z`.
+        // The name ends with a timestamp, such as `-2026-11-17T15-14-23-511Z`.
         let scenario = name.get(..name.len() - "-2026-11-17T15-14-23-511Z".len()).unwrap().to_owned();
         let checks: Value = serde_json::from_slice(&fs::read(path.join("checks.json")).unwrap()).unwrap();
         let checks = checks.as_array().unwrap();
@@ -42,7 +42,7 @@ fn verdicts(node: &Path, packages: &Path, revision: &str, url: &str) -> Verdicts
         for check in checks {
             let passed = match check["status"].as_str().unwrap() {
                 "SUCCESS" => true,
-                // A warning is what a server should do and does not.
+                // A warning is a missing recommended behaviour.
                 "FAILURE" | "WARNING" => false,
                 _ => continue,
             };
@@ -56,7 +56,7 @@ fn verdicts(node: &Path, packages: &Path, revision: &str, url: &str) -> Verdicts
     all
 }
 
-/// The scenarios that a revision requires of servers.
+/// Returns the scenarios that a revision requires of servers.
 fn required(packages: &Path, revision: &str) -> BTreeSet<String> {
     let file = packages.join("conformance/requirements").join(format!("{revision}.yaml"));
     let text = fs::read_to_string(file).unwrap();
@@ -64,7 +64,7 @@ fn required(packages: &Path, revision: &str) -> BTreeSet<String> {
     lines.map_while(|line| line.strip_prefix("  - ")).map(str::to_owned).collect()
 }
 
-/// What fails in this place, as `scenario` or `scenario:check`, and why.
+/// Returns the expected failures of this server, as `scenario` or `scenario:check`, with the reasons.
 fn expected(revision: &str, place: &str) -> BTreeMap<String, String> {
     let all: Value = serde_json::from_slice(&fs::read(beside("expected_failures.json")).unwrap()).unwrap();
     let mut reasons = BTreeMap::new();
@@ -77,7 +77,7 @@ fn expected(revision: &str, place: &str) -> BTreeMap<String, String> {
     reasons
 }
 
-/// The checks that failed, after a look whether all of them, and no others, are expected to.
+/// Returns the failed checks, after checking that they are exactly the expected ones.
 fn failures(verdicts: &Verdicts, expected: &BTreeMap<String, String>, place: &str) -> BTreeSet<String> {
     let mut stale: BTreeSet<&String> = expected.keys().collect();
     let (mut failed, mut unexpected) = (BTreeSet::new(), Vec::new());
@@ -97,8 +97,7 @@ fn failures(verdicts: &Verdicts, expected: &BTreeMap<String, String>, place: &st
     failed
 }
 
-/// How many scenarios and checks there are among these, and how many of them are without a failure. A scenario that checks nothing
-/// does not count.
+/// Counts the scenarios and checks, and those without a failure. A scenario without checks does not count.
 fn figures(verdicts: &Verdicts, of: impl Fn(&String) -> bool) -> String {
     let chosen = || verdicts.iter().filter(|(scenario, checks)| of(scenario) && !checks.is_empty());
     let whole = chosen().filter(|(_, checks)| checks.values().all(|passed| *passed)).count();
@@ -107,7 +106,7 @@ fn figures(verdicts: &Verdicts, of: impl Fn(&String) -> bool) -> String {
     format!("{whole} of {} scenarios, {passed} of {} checks", chosen().count(), checks().count())
 }
 
-/// Judges a revision, and says how much of it passed where. `None` where there is no suite.
+/// Judges a revision, and returns the pass rates. `None` if the suite is not installed.
 fn conforms(revision: &str, least_required: usize) -> Option<String> {
     let (node, packages) = mcp_suite()?;
     let required = required(&packages, revision);
@@ -118,7 +117,7 @@ fn conforms(revision: &str, least_required: usize) -> Option<String> {
     let fixture = FixtureServing::start();
     let mut rest = verdicts(&node, &packages, revision, &fixture.url);
     rest.retain(|scenario, _| failed.iter().any(|each| each.split_once(':').unwrap().0 == scenario));
-    // A check that passes at the real server need not pass twice.
+    // A check that passes on the real server need not pass again.
     for (scenario, checks) in &mut rest {
         let passes = |check: &String| real[scenario].get(check).copied().unwrap_or(false);
         checks.retain(|check, passed| *passed || !passes(check));

@@ -1,4 +1,4 @@
-//! The prompts and resources of the conformance suite that no module can play.
+//! The prompts and resources of the conformance suite that no module can provide.
 
 use rmcp::model::{
     ContentBlock, GetPromptRequestParams, GetPromptResponse, GetPromptResult, PromptMessage,
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::fixture_tools::{Rounds, elicit};
 
-/// A picture of one pixel.
+/// An image of one pixel.
 const PIXEL: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
@@ -17,7 +17,7 @@ fn said(content: ContentBlock, then: &str) -> GetPromptResponse {
     GetPromptResult::new(messages.map(|each| PromptMessage::new(Role::User, each)).into()).into()
 }
 
-/// A prompt, unless it is one of the real server.
+/// Returns a prompt, unless it belongs to the real server.
 pub(crate) fn prompt(request: &GetPromptRequestParams) -> Option<GetPromptResponse> {
     match request.name.as_str() {
         "test_prompt_with_image" => {
@@ -40,7 +40,7 @@ pub(crate) fn prompt(request: &GetPromptRequestParams) -> Option<GetPromptRespon
     }
 }
 
-/// A resource, unless it is one of the real server.
+/// Returns a resource, unless it belongs to the real server.
 pub(crate) fn resource(uri: &str) -> Option<ReadResourceResponse> {
     let contents = match uri {
         "test://static-text" => ResourceContents::text("A text.", uri).with_mime_type("text/plain"),

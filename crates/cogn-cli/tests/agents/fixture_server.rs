@@ -1,6 +1,7 @@
-//! What the conformance suite asks of a server that no product serves: tools that ask the client something, prompts and resources with
-//! given names. The handler stands before the real [`McpServer`] and hands on whatever it does not know, over the transport that
-//! `/mcp` uses. Tasks of modules are those of the real server, begun earlier: the suite does not wait ten seconds.
+//! The server features that the conformance suite needs and the product does not have: tools that send requests to the
+//! client, prompts and resources with given names. The handler forwards everything else to the real [`McpServer`], over
+//! the transport of `/mcp`. Tasks of modules are those of the real server, started earlier, because the suite does not
+//! wait ten seconds.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +32,7 @@ use crate::project::FixtureModule;
 /// Long enough for a model that answers at once, short enough for the suite.
 const TASK_AFTER: Duration = Duration::from_millis(500);
 
-/// A model that takes as long as its input says, and answers for the modules of `real_server`.
+/// A model with the delay that its input names; it answers for the modules of `real_server`.
 #[derive(Debug)]
 struct PacedModel(Vec<(&'static str, String)>);
 
@@ -73,7 +74,7 @@ impl McpDoor for FixtureDoor {
     }
 }
 
-/// The real server, with the modules that the scenarios about tasks call.
+/// Returns the real server, with the modules that the task scenarios call.
 fn real_server() -> McpServer {
     let modules = [FixtureModule::new("slow_compute", json!({})), FixtureModule::failing("failing_job")];
     let loaded = modules.iter().map(|each| {
@@ -152,7 +153,8 @@ impl ServerHandler for FixtureServer {
         self.real.accepted_subscription_filter(requested)
     }
 
-    /// The real server looks at its folders once a second; the suite changes the list by a call and gives it less.
+    /// The real server polls its folders once a second. The suite changes the list by a call and does not wait that
+    /// long.
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let mut changes = self.tools.changes.subscribe();
         loop {
@@ -203,7 +205,7 @@ impl ServerHandler for FixtureServer {
     }
 }
 
-/// Serves on loopback until the runtime is dropped.
+/// Serves on loopback until it is dropped with its runtime.
 pub(crate) struct FixtureServing {
     pub(crate) url: String,
     _runtime: tokio::runtime::Runtime,

@@ -1,5 +1,5 @@
-//! The tools of the conformance suite that ask the client something, in both ways: by a result that wants input (2026-07-28), and by a
-//! request of the server (2025-11-25); and those whose tasks wait for input or break.
+//! The tools of the conformance suite that request input from the client, in both ways: by a result that needs input
+//! (2026-07-28), and by a server request (2025-11-25). Also tools whose tasks wait for input or fail.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,14 +14,14 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 
-/// Requests to the client, by the names under which it answers.
+/// Requests to the client, by the names that its answers use.
 type Requests = Vec<(&'static str, Value)>;
 
-/// What is asked, round by round. Which round it is goes to the client and back, sealed.
+/// The requests of each round. The round number goes to the client and back, sealed.
 pub(crate) struct Rounds(pub(crate) Vec<Requests>);
 
 impl Rounds {
-    /// What to ask now; `None` once all is answered. The error is a state that this server did not seal.
+    /// Returns the next requests; `None` after the last answer. The error is a state that this server did not seal.
     pub(crate) fn next(
         &self,
         responses: Option<&InputResponses>,
@@ -52,7 +52,7 @@ fn input_request(request: &Value) -> InputRequest {
     serde_json::from_value(request.clone()).unwrap()
 }
 
-/// Asks a person for one text.
+/// Returns a request for one text from the user.
 pub(crate) fn elicit(message: &str, member: &str) -> Value {
     form(message, json!({ member: { "type": "string" } }), &[member])
 }
@@ -71,7 +71,7 @@ fn roots() -> Value {
     json!({ "method": "roots/list" })
 }
 
-/// What a tool asks by results, with the capabilities that the client has.
+/// Returns the requests that a tool sends by results, given the capabilities of the client.
 fn rounds(tool: &str, known: &ClientCapabilities) -> Option<Rounds> {
     let name = || elicit("What is your name?", "name");
     let confirm = || form("Go on?", json!({ "ok": { "type": "boolean" } }), &["ok"]);
@@ -103,7 +103,7 @@ fn rounds(tool: &str, known: &ClientCapabilities) -> Option<Rounds> {
     })
 }
 
-/// What a tool asks by a request of the server.
+/// Returns the request that a tool sends from the server.
 fn elicitation(tool: &str, arguments: &Value) -> Option<Value> {
     let text = json!({ "type": "string" });
     Some(match tool {
@@ -140,7 +140,7 @@ fn elicitation(tool: &str, arguments: &Value) -> Option<Value> {
 #[derive(Clone, Default)]
 pub(crate) struct FixtureTools {
     pub(crate) tasks: TaskManager,
-    /// Tells that the lists have changed.
+    /// Signals that the lists have changed.
     pub(crate) changes: watch::Sender<()>,
 }
 
@@ -172,7 +172,7 @@ impl FixtureTools {
         NAMES.into_iter().map(move |name| Tool::new(name, "A fixture of the suite", schema.clone()))
     }
 
-    /// Answers a call, unless the tool is one of the real server.
+    /// Answers a call, unless the tool belongs to the real server.
     pub(crate) async fn answer(
         &self,
         request: &CallToolRequestParams,
@@ -208,7 +208,7 @@ impl FixtureTools {
                 self.changes.send_replace(());
                 text("changed")
             }
-            // The text of a module would be an envelope, and the suite wants these words.
+            // A module would answer with an envelope, and the suite expects this text.
             "greet" => text(&format!("Hello, {}!", arguments["name"].as_str().unwrap_or("World"))),
             "protocol_error_job" => {
                 self.task(|_| async { Err(TaskExit::Error(ErrorData::internal_error("it broke", None))) })
@@ -242,13 +242,13 @@ fn greeted(
     move |_| std::future::ready(Ok(done(&responses.to_string())))
 }
 
-/// Asks one thing, and is done when it is answered.
+/// Sends one request, and completes when it is answered.
 async fn asking_once(task: TaskContext) -> Result<CallToolResult, TaskExit> {
     let answer = task.request_input("confirm", input_request(&elicit("Which?", "name"))).await?;
     Ok(done(&answer.to_string()))
 }
 
-/// Asks two things at once, and is done when both are answered.
+/// Sends two concurrent requests, and completes when both are answered.
 async fn asking_twice(task: TaskContext) -> Result<CallToolResult, TaskExit> {
     let ask = |key: &'static str| task.request_input(key, input_request(&elicit("Which?", "name")));
     let (first, second) = tokio::try_join!(ask("first"), ask("second"))?;

@@ -1,4 +1,4 @@
-//! The Inspector, by which people look at servers of the protocol, on the standard streams of `cogn mcp`.
+//! The MCP Inspector, a debugging tool for servers, on the standard streams of `cogn mcp`.
 
 use std::process::Command;
 
@@ -15,7 +15,7 @@ fn the_inspector_lists_and_calls_over_the_standard_streams() {
     let inspect = |method: &[&str]| -> Value {
         let mut command: Command = stage.command(&node);
         command.arg(packages.join("inspector/clients/launcher/build/index.js")).arg("--cli");
-        // It hands on no variables but the usual ones.
+        // It passes on only a few standard variables.
         command.args(["-e", "OPENAI_API_KEY=sk-test"]);
         command.arg(env!("CARGO_BIN_EXE_cogn")).args(stage.mcp_arguments()).arg("--method").args(method);
         printed_json(command)

@@ -1,6 +1,7 @@
-//! Agents as people run them: `cogn mcp` started by the programs of others, and the same tools at `/mcp` of a server. `clients.rs` has
-//! the clients that the authors of the protocol publish, `conformance.rs` their conformance suite, `inspector.rs` their Inspector,
-//! `skills.rs` the validator of Agent Skills; `size.rs` says what many modules cost, `suggestions.rs` what a failed call tells to do.
+//! Agents as users run them: `cogn mcp` started by third-party programs, and the same tools at `/mcp` of a server.
+//! `clients.rs` runs the official clients, `conformance.rs` the conformance suite, `inspector.rs` the Inspector,
+//! `skills.rs` the validator of Agent Skills. `size.rs` measures the cost of many modules; `suggestions.rs` checks the
+//! hints of failed calls.
 #![cfg(unix)]
 #![expect(
     clippy::unwrap_used,

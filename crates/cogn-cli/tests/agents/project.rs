@@ -1,5 +1,6 @@
-//! A project whose modules have the names that the conformance suite calls: each is an ordinary module with a recorded reply, and
-//! `cogn serve` knows nothing of the suite. What no module could answer is in `fixture_server.rs`.
+//! A project whose modules have the names that the conformance suite calls. Each is an ordinary module with a recorded
+//! reply, and `cogn serve` has no knowledge of the suite. `fixture_server.rs` has the features that no module can
+//! provide.
 
 use std::fs;
 use std::path::Path;
@@ -16,14 +17,14 @@ use crate::timed;
 /// A module of the project.
 pub(crate) struct FixtureModule {
     pub(crate) name: &'static str,
-    /// What it takes: names of texts.
+    /// The names of its text inputs.
     takes: &'static [&'static str],
     reply: Value,
     composition: Option<Value>,
 }
 
 impl FixtureModule {
-    /// One that answers with this besides its rationale.
+    /// Creates a module that answers with these data and a rationale.
     pub(crate) fn new(name: &'static str, data: Value) -> Self {
         let mut all = json!({ "rationale": "It was recorded." });
         all.as_object_mut().unwrap().extend(data.as_object().unwrap().clone());
@@ -35,7 +36,7 @@ impl FixtureModule {
         }
     }
 
-    /// One that always fails.
+    /// Creates a module that always fails.
     pub(crate) fn failing(name: &'static str) -> Self {
         let error = json!({ "code": "E2007", "message": "This module always fails." });
         let reply = json!({ "ok": false, "meta": meta(), "error": error });
@@ -68,7 +69,7 @@ impl FixtureModule {
         self.reply.to_string()
     }
 
-    /// Writes it, and says what is recorded of it.
+    /// Writes the module, and returns its recorded reply.
     fn write(&self, modules: &Path) -> Recorded {
         let folder = modules.join(self.name);
         fs::create_dir_all(folder.join("tests")).unwrap();
@@ -102,11 +103,11 @@ fn film() -> Value {
     medium("video/mp4", &timed::mp4(b"isom", 10, (64, 48)))
 }
 
-/// All modules of the project.
+/// Returns all modules of the project.
 fn modules() -> Vec<FixtureModule> {
     let plain = |name| FixtureModule::new(name, json!({}));
     let sound = medium("audio/wav", &timed::wav(8_000, 8_000));
-    // Its parts are what a client hears of: three have to be told while they run, so there are more.
+    // The parts produce the progress messages: at least three must arrive during the run, so there are more.
     let parts = [
         "test_simple_text",
         "test_logging_tool",
@@ -124,17 +125,17 @@ fn modules() -> Vec<FixtureModule> {
         FixtureModule::new("test_multiple_content_types", json!({ "picture": picture(), "film": film() })),
         FixtureModule::failing("test_error_handling"),
         FixtureModule { composition: Some(parts), ..plain("test_tool_with_progress") },
-        // Servers prove with these two what they do not do: ask the client something, or log.
+        // With these two, servers prove that they do not send requests or logs to the client.
         plain("test_streaming_elicitation"),
         plain("test_logging_tool"),
-        // Each module is a prompt too.
+        // Each module is also a prompt.
         plain("test_simple_prompt"),
         FixtureModule { takes: &["arg1", "arg2"], ..plain("test_prompt_with_arguments") },
         plain("greet"),
     ]
 }
 
-/// A home with the project in it.
+/// Creates a home with the project in it.
 pub(crate) fn stage() -> Stage {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("cognitive/modules");
@@ -142,7 +143,7 @@ pub(crate) fn stage() -> Stage {
     Stage::in_home(home, known)
 }
 
-/// A home with so many modules in its project.
+/// Creates a home with this number of modules in its project.
 pub(crate) fn home_with_modules(count: usize) -> TempDir {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("cognitive/modules");

@@ -1,11 +1,11 @@
-//! Modules as Agent Skills: what `cogn export skill` writes, before the validator that the format's authors publish.
+//! Modules as Agent Skills: the output of `cogn export skill`, checked by the official validator of the format.
 
 use cognitive_testkit::{Lack, skip};
 
 use crate::model::recorded;
 use crate::stage::{Stage, lasting, python_with};
 
-/// The published validator takes the skill of every module, and the module inside answers as the original does.
+/// The official validator accepts the skill of every module, and the included module answers like the original.
 #[test]
 fn every_module_is_a_valid_skill() {
     let Some(python) = python_with("skills_ref") else { return skip(Lack::McpClients) };

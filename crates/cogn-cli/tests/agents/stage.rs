@@ -1,5 +1,5 @@
-//! What the tests of agents share: a home of their own, a model that answers with what was recorded, the program in its two doors
-//! (`cogn mcp`, `/mcp` of `cogn serve`), and the programs of others that speak to it.
+//! The shared setup of the agent tests: a temporary home, a model with recorded replies, the program with both
+//! interfaces (`cogn mcp`, `/mcp` of `cogn serve`), and the third-party programs that call it.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::model::{Model, Recorded, recorded};
 
-/// A home of its own, and a model that answers with what was recorded.
+/// A temporary home, and a model with recorded replies.
 pub(crate) struct Stage {
     pub(crate) home: TempDir,
     pub(crate) model: Model,
@@ -21,7 +21,7 @@ impl Stage {
         Self::in_home(tempfile::tempdir().unwrap(), recorded())
     }
 
-    /// The same in a home that has modules of its own, with what is recorded of them.
+    /// Creates the stage in a home that has user modules, with their recorded replies.
     pub(crate) fn in_home(home: TempDir, known: Vec<Recorded>) -> Self {
         Self { home, model: Model::start(known) }
     }
@@ -39,19 +39,19 @@ impl Stage {
         command
     }
 
-    /// What `cogn run` prints for a module.
+    /// Returns the output of `cogn run` for a module.
     pub(crate) fn run(&self, module: &str, input: &Value) -> Value {
         let mut run = self.command(env!("CARGO_BIN_EXE_cogn"));
         run.args(["run", module, "--input", &input.to_string()]).args(self.provider());
         serde_json::from_slice(&run.output().unwrap().stdout).unwrap()
     }
 
-    /// The arguments of `cogn mcp` with a tool for each module.
+    /// Returns the arguments of `cogn mcp` with a tool for each module.
     pub(crate) fn mcp_arguments(&self) -> Vec<String> {
         ["mcp", "--tools", "all"].map(str::to_owned).into_iter().chain(self.provider()).collect()
     }
 
-    /// A server with these tools, and its address.
+    /// Starts a server with these tools.
     pub(crate) fn serve(&self, tools: &str) -> Serving {
         let mut serve = self.command(env!("CARGO_BIN_EXE_cogn"));
         serve
@@ -65,7 +65,7 @@ impl Stage {
         Serving { url: format!("{base}/mcp"), process }
     }
 
-    /// What a client is told: how to start the server, and what to call.
+    /// Writes the instructions for a client: how to start the server, and the calls to make.
     pub(crate) fn world(&self, more: Value) -> PathBuf {
         let calls: Vec<Value> =
             recorded().iter().map(|each| json!({ "module": each.module, "input": each.input })).collect();
@@ -79,19 +79,19 @@ impl Stage {
     }
 }
 
-/// What a program prints, which is JSON.
+/// Returns the JSON output of a program.
 pub(crate) fn printed_json(command: Command) -> Value {
     printed_with_line(command, || {}, || {})
 }
 
-/// What a program prints that waits for a line on its standard input, and ends when that is closed: the line comes after `before`,
-/// the end after `after`.
+/// Returns the JSON output of a program that waits for a line on stdin and ends when stdin closes: the line is sent
+/// after `before`, the close after `after`.
 pub(crate) fn printed_with_line(mut command: Command, before: impl FnOnce(), after: impl FnOnce()) -> Value {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut process = command.spawn().unwrap();
     let mut line = process.stdin.take().unwrap();
     before();
-    // A program that has ended already says why in what it printed.
+    // If the program has ended already, its output has the reason.
     let _ = line.write_all(b"go on\n");
     after();
     drop(line);
@@ -101,7 +101,7 @@ pub(crate) fn printed_with_line(mut command: Command, before: impl FnOnce(), aft
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{command:?}: {error}: {said}"))
 }
 
-/// A server that is ended with this value.
+/// A server that is killed when this value is dropped.
 pub(crate) struct Serving {
     pub(crate) url: String,
     process: Child,
@@ -114,7 +114,7 @@ impl Drop for Serving {
     }
 }
 
-/// An envelope without ids and times. A caller from outside gets other hints: it has no command line here.
+/// Strips ids and times from an envelope. The hints also differ, because an outside caller has no command line.
 pub(crate) fn lasting(mut envelope: Value) -> Value {
     if let Some(error) = envelope.get_mut("error").and_then(Value::as_object_mut) {
         error.shift_remove("suggestion");
@@ -126,12 +126,12 @@ pub(crate) fn lasting(mut envelope: Value) -> Value {
     envelope
 }
 
-/// A file beside this one.
+/// Returns the path of a file in the folder of these tests.
 pub(crate) fn beside(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/agents").join(name)
 }
 
-/// A Python with a package.
+/// Returns a Python that has this package.
 pub(crate) fn python_with(package: &str) -> Option<PathBuf> {
     let pythons = std::env::var_os("COGN_TEST_PYTHON").unwrap_or_default();
     let import = format!("import {package}");
@@ -140,14 +140,14 @@ pub(crate) fn python_with(package: &str) -> Option<PathBuf> {
     })
 }
 
-/// The folder with the clients for Node.
+/// Returns the folder with the clients for Node.
 pub(crate) fn node() -> Option<PathBuf> {
     let folder = PathBuf::from(std::env::var_os("COGN_TEST_NODE")?);
     let has = |name: &str| folder.join("node_modules/@modelcontextprotocol").join(name).is_dir();
     (has("client") && has("sdk")).then_some(folder)
 }
 
-/// The suite and the Inspector of the protocol: the Node that they need, and the folder of their packages.
+/// Returns the suite and the MCP Inspector: the Node that they need, and their package folder.
 pub(crate) fn mcp_suite() -> Option<(PathBuf, PathBuf)> {
     let packages = PathBuf::from(std::env::var_os("COGN_TEST_MCP")?).join("node_modules");
     let (node, all) = (packages.join(".bin/node"), packages.join("@modelcontextprotocol"));

@@ -1,4 +1,5 @@
-//! What an agent is told to do when a call fails: something with its tools. It can type no command, and it sends no HTTP request.
+//! The hints for an agent after a failed call: they must name tools, because an agent can neither type commands nor
+//! send HTTP requests.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Stdio;
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::stage::Stage;
 
-/// The errors of calls of `cogn mcp`, in the order of the calls.
+/// Returns the errors of calls of `cogn mcp`, in call order.
 fn errors(stage: &Stage, tools: &str, calls: &[(&str, Value)]) -> Vec<Value> {
     let mut mcp = stage.command(env!("CARGO_BIN_EXE_cogn"));
     mcp.args(["mcp", "--tools", tools]).args(stage.provider());

@@ -1,4 +1,4 @@
-//! A batch that is killed again and again: every row has one line at the end, and no line is torn.
+//! A batch that is killed repeatedly: at the end every row has one line, and no line is torn.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `cogn batch` as a process: killed again and again, stopped, and by the batch endpoints of services on this machine.
+//! `cogn batch` as a process: killed repeatedly, stopped, and through batch endpoints of stub services.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
 
@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// The command in a folder of its own, which knows nothing of this machine.
+/// Prepares the command in its own folder, isolated from this machine.
 fn cogn(home: &Path, args: &[&str]) -> Command {
     let mut command = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"));
     command.args(args).current_dir(home).env_clear().env("HOME", home).stdin(Stdio::null());

@@ -1,5 +1,5 @@
-//! A service on this machine with the batch endpoints of OpenAI, Anthropic and Gemini. It holds every batch back until it is
-//! told to let go. A request with `fails` is refused, one with `expires` is not come to the first time that it is posted.
+//! A stub service with the batch endpoints of OpenAI, Anthropic and Gemini. It holds every batch until the test
+//! releases it. A request with `fails` is refused; one with `expires` expires in its first batch.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -24,7 +24,7 @@ pub(crate) struct StubState {
     /// How often a client asked how far a batch is.
     polls: (Mutex<usize>, Condvar),
     pub(crate) lets_go: AtomicBool,
-    /// Takes the next batch, and never says so.
+    /// Accepts the next batch without a response.
     pub(crate) is_mute_once: AtomicBool,
 }
 
@@ -232,7 +232,7 @@ fn anthropic(state: &StubState, at: usize, base: &str) -> Value {
 
 fn anthropic_answers(state: &StubState, at: usize) -> String {
     let posts = state.posts.lock().unwrap();
-    // The order is not that of the requests.
+    // The results are not in the order of the requests.
     let lines = posts[at].requests.iter().rev().map(|(id, body)| {
         let result = match fate(id, body) {
             Fate::Fails => {

@@ -1,4 +1,5 @@
-//! Rows by batch endpoints: posted once, waited for by another process, each answer read as that of a single call, half paid.
+//! Rows through batch endpoints: posted once, awaited by another process, parsed like single calls, and billed at half
+//! the price.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 use super::post_stub::{StubState, serve};
 use super::{cogn, done, lines};
 
-/// Name, key, model and the cost of 100 tokens read and 20 written by a single call.
+/// Name, key, model, and the price of a single call with 100 input tokens and 20 output tokens.
 const SERVICES: [(&str, &str, &str, f64); 3] = [
     ("openai", "OPENAI_API_KEY", "gpt-4.1-mini", 0.000_072),
     ("anthropic", "ANTHROPIC_API_KEY", "claude-sonnet-5", 0.000_4),

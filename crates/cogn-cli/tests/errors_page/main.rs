@@ -1,7 +1,7 @@
-//! Every example of an error in `docs/errors.md` is what the program says: each is made to happen the way users meet it,
-//! and compared. The examples are read from the page, so that none can be added without a case.
+//! Every error example in `docs/errors.md` is compared with the program's output: each error is provoked as users would
+//! meet it. The examples are read from the page, so none can be added without a case.
 //!
-//! In an example, `…` stands for any text, and a member that is `"…"` for any value.
+//! In an example, `…` matches any text, and a member that is `"…"` matches any value.
 
 #![expect(
     clippy::unwrap_used,
@@ -26,7 +26,7 @@ use serde_json::Value;
 
 const PAGE: &str = include_str!("../../../../docs/errors.md");
 
-/// Makes an error happen and gives what came; takes the example of the page.
+/// Provokes an error and returns the result; gets the example of the page.
 type Case = fn(&Value) -> Value;
 
 /// The case of each example, in the order of the page.
@@ -34,8 +34,8 @@ const CASES: &[(&str, Case)] = &[
     ("E1000", models::prose),
     ("E1000", modules::broken_input),
     ("E1001", modules::missing_field),
-    // The runtime gives these three as codes of violations below E1001. As outer codes they are answers of models, and so is
-    // E1006 where it is about a value of the input.
+    // The runtime returns these three as codes of violations below E1001. As outer codes they are answers of models,
+    // and so is E1006 for a value of the input.
     ("E1002", models::said_by_the_model),
     ("E1003", models::said_by_the_model),
     ("E1004", models::said_by_the_model),
@@ -57,14 +57,14 @@ const CASES: &[(&str, Case)] = &[
     ("E2003", models::token_limit),
     ("E2004", models::said_by_the_model),
     ("E2004", models::refusal),
-    // Only a model can know these three.
+    // Only a model can detect these three.
     ("E2005", models::said_by_the_model),
     ("E2006", models::said_by_the_model),
     ("E2007", models::said_by_the_model),
     ("E2010", models::lost_connection),
     ("E2011", models::silent_stream),
     ("E3001", models::wrong_value),
-    // A composition ends with the code of the first part that fails.
+    // A composition ends with the code of the first part that failed.
     ("E3002", models::said_by_the_model),
     ("E3003", models::empty_rationale),
     ("E3004", models::too_many_insights),
@@ -87,14 +87,14 @@ const CASES: &[(&str, Case)] = &[
     ("E4101", modules::too_dear),
 ];
 
-/// Examples that the program never writes, and why.
+/// Examples that the program never prints, with the reasons.
 const NOT_HERE: &[(&str, &str)] =
     &[("E4012", "`cogn serve` has no switch for it; the tests of cognitive-http compare this example")];
 
 /// The members of an error that are compared.
 const MEMBERS: [&str; 5] = ["code", "message", "recoverable", "suggestion", "details"];
 
-/// The examples of errors on the page: every block of JSON with a `code` that is a text.
+/// Returns the error examples of the page: every JSON block with a text `code`.
 fn examples() -> Vec<Value> {
     let blocks = PAGE.split("```json\n").skip(1).map(|rest| rest.split("```").next().unwrap());
     let values =
@@ -102,7 +102,7 @@ fn examples() -> Vec<Value> {
     values.filter(|value: &Value| value["code"].is_string()).collect()
 }
 
-/// Whether a value is what an example shows.
+/// Returns whether a value matches an example.
 fn shows(example: &Value, value: &Value) -> bool {
     match (example, value) {
         (Value::String(text), _) if text == "…" => true,
@@ -120,7 +120,7 @@ fn shows(example: &Value, value: &Value) -> bool {
     }
 }
 
-/// The same for texts: the pieces around each `…` follow each other.
+/// Matches texts: the pieces around each `…` must occur in order.
 fn shows_text(example: &str, value: &str) -> bool {
     let Some((first, rest)) = example.split_once('…') else { return example == value };
     value.strip_prefix(first).is_some_and(|value| {
@@ -129,7 +129,7 @@ fn shows_text(example: &str, value: &str) -> bool {
     })
 }
 
-/// What of an error is compared.
+/// Returns the members of an error that are compared.
 fn essence(error: &Value) -> Value {
     let members = error.as_object().unwrap_or_else(|| panic!("no error: {error}"));
     let kept = MEMBERS.iter().filter_map(|name| Some(((*name).to_owned(), members.get(*name)?.clone())));

@@ -1,4 +1,4 @@
-//! Errors about media items, by the command line.
+//! Errors about media items, on the command line.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,7 +15,7 @@ fn with_image(place: &Place, item: Value) -> Value {
     error(place, &["run", "viewer", "input.json", "--provider", "openai"])
 }
 
-/// Runs it on bytes that are said to be a PNG.
+/// Runs the module on bytes that are labelled as a PNG.
 fn with_bytes(place: &Place, bytes: &[u8]) -> Value {
     with_image(place, json!({ "type": "base64", "media_type": "image/png", "data": STANDARD.encode(bytes) }))
 }

@@ -1,4 +1,4 @@
-//! Errors of models and of the services behind them: saved replies, and a service on loopback.
+//! Errors of models and their services: saved replies, and a stub service on loopback.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ fn replayed(manifest: &str, schema: &Value, reply: &str) -> Value {
     error(&place, &["run", "words", "--set", "text=x", "--reply", "reply.txt"])
 }
 
-/// Runs a module with a service that does this.
+/// Runs a module with a service that acts like this.
 fn asked(act: Act, more: &[&str]) -> Value {
     let (place, service) = (Place::new(), Stub::start(vec![act]));
     module(&place, "words", "response: {mode: both}", &plain());
@@ -24,7 +24,7 @@ fn asked(act: Act, more: &[&str]) -> Value {
     error(&place, &[&usual, more].concat())
 }
 
-/// A good answer but for these members.
+/// Returns a good answer with these members changed.
 fn answer(meta: Value, data: Value) -> String {
     let mut whole = json!({ "ok": true, "meta": { "confidence": 0.95, "risk": "none", "explain": "e" },
                             "data": { "rationale": "r" } });
@@ -34,14 +34,14 @@ fn answer(meta: Value, data: Value) -> String {
     whole.to_string()
 }
 
-/// A schema with one more member of the data.
+/// Returns a schema with one more member in `data`.
 fn with_member(name: &str, member: Value) -> Value {
     let mut schema = plain();
     schema["data"]["properties"][name] = member;
     schema
 }
 
-/// A code that the runtime does not give by itself: the model says it, and it arrives unchanged.
+/// A code that the runtime never sets itself: it arrives unchanged from the model.
 pub(crate) fn said_by_the_model(example: &Value) -> Value {
     let meta = json!({ "confidence": 0.9, "risk": "low", "explain": "e" });
     replayed("", &plain(), &json!({ "ok": false, "meta": meta, "error": example }).to_string())

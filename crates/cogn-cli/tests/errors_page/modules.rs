@@ -1,10 +1,10 @@
-//! Errors of callers and of module authors: no model is asked.
+//! Errors of callers and of module authors: no model is called.
 
 use serde_json::{Value, json};
 
 use crate::support::Place;
 
-/// The error of the envelope that a process printed last.
+/// Returns the error of the last envelope that a process printed.
 pub(crate) fn error(place: &Place, args: &[&str]) -> Value {
     let output = place.run(args);
     let last = output.out.lines().last().unwrap_or_default();
@@ -13,7 +13,7 @@ pub(crate) fn error(place: &Place, args: &[&str]) -> Value {
     envelope["error"].clone()
 }
 
-/// A schema without demands.
+/// Returns a schema without constraints.
 pub(crate) fn plain() -> Value {
     json!({
         "input": { "type": "object" },
@@ -21,7 +21,7 @@ pub(crate) fn plain() -> Value {
     })
 }
 
-/// A module of the project; `more` are lines of its manifest.
+/// Writes a module of the project; `more` are lines of its manifest.
 pub(crate) fn module(place: &Place, name: &str, more: &str, schema: &Value) {
     let manifest =
         format!("name: {name}\nversion: 1.0.0\nresponsibility: Find a word\nexcludes: [prose]\n{more}\n");
@@ -36,14 +36,14 @@ pub(crate) fn module(place: &Place, name: &str, more: &str, schema: &Value) {
     );
 }
 
-/// Runs a module with this manifest, and gives the error.
+/// Runs a module with this manifest, and returns the error.
 fn run_of(name: &str, more: &str, args: &[&str]) -> Value {
     let place = Place::new();
     module(&place, name, more, &plain());
     error(&place, &[&["run", name, "--provider", "openai"], args].concat())
 }
 
-/// The modules of a chain, each of which requires the next.
+/// Writes a chain of modules, each of which requires the next.
 fn chain(place: &Place, names: &[&str]) {
     for pair in names.windows(2) {
         let more = format!("composition: {{pattern: sequential, requires: [{{name: {}}}]}}", pair[1]);

@@ -1,4 +1,4 @@
-//! Errors and warnings that only a server gives: uploads, and streams that are taken up again.
+//! Errors and warnings that only a server reports: uploads, and resumed streams.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,7 +12,7 @@ use crate::modules::{module, plain};
 use crate::stub::{Act, Stub, good, streamed};
 use crate::support::{Place, Running};
 
-/// A server with two modules, on a service that always gives the same answer.
+/// A server with two modules and a service with one fixed answer.
 struct Served {
     place: Place,
     address: String,
@@ -46,7 +46,7 @@ impl Served {
         Self { place, address, _service: service, _server: server }
     }
 
-    /// Sends a request and gives the lines of JSON that come back.
+    /// Sends a request and returns the JSON lines of the response.
     fn send(&self, line: &str, headers: &str, body: &[u8]) -> Vec<Value> {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let length = body.len();
@@ -66,14 +66,14 @@ impl Served {
         self.send(&format!("POST {path}"), &headers, body.to_string().as_bytes())
     }
 
-    /// The error of a run on an upload.
+    /// Returns the error of a run with an upload.
     fn run_on(&self, upload: &str) -> Value {
         let item = json!({ "type": "upload_ref", "upload_id": upload, "media_type": "image/png" });
         let body = json!({ "images": [item] });
         self.post("/api/run/viewer", "application/json", &body)[0]["error"].clone()
     }
 
-    /// The first warning of a stream that goes on from there.
+    /// Returns the first warning of a stream that resumes there.
     fn resumed(&self, recovery: &Value) -> Value {
         let body = json!({ "input": { "text": "x" }, "_recovery": recovery });
         let chunks = self.post("/api/run/words", "application/x-ndjson", &body);
@@ -86,7 +86,7 @@ pub(crate) fn unknown_upload(_: &Value) -> Value {
     Served::start().run_on("upl_5f2c")
 }
 
-/// The record of a finished upload, with a time that is over, as a server finds it on disk.
+/// Writes the record of a finished but expired upload, as a server finds it on disk.
 pub(crate) fn expired_upload(_: &Value) -> Value {
     let served = Served::start();
     let bytes = png(16, 16);

@@ -1,5 +1,5 @@
-//! Documents are read by a second process of the same program, whatever becomes of its file; pictures are refused for their
-//! size and not for their colours, and what is refused is not converted.
+//! A second process of the same program reads documents, even if its file was moved or deleted. Images are refused for
+//! their size and not for their colours, and refused ones are not converted.
 
 use std::fs;
 use std::io::Write;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::support::Place;
 
-/// One page with one line.
+/// A document with one page and one line.
 const PDF: &str = "JVBERi0xLjQKMSAwIG9iago8PC9UeXBlL0NhdGFsb2cvUGFnZXMgMiAwIFI+PgplbmRvYmoKMiAwIG9iago8PC9UeXBlL1BhZ2VzL0tpZHNbMyAwIFJdL0NvdW50IDE+PgplbmRvYmoKMyAwIG9iago8PC9UeXBlL1BhZ2UvUGFyZW50IDIgMCBSL01lZGlhQm94WzAgMCA3MiA3Ml0vQ29udGVudHMgNCAwIFIvUmVzb3VyY2VzPDwvRm9udDw8L0YxIDUgMCBSPj4+Pj4+CmVuZG9iago0IDAgb2JqCjw8L0xlbmd0aCA0MT4+CnN0cmVhbQpCVCAvRjEgMTIgVGYgNSA0MCBUZCAoaGVsbG8gcGRmKSBUaiBFVCAgIAplbmRzdHJlYW0KZW5kb2JqCjUgMCBvYmoKPDwvVHlwZS9Gb250L1N1YnR5cGUvVHlwZTEvQmFzZUZvbnQvSGVsdmV0aWNhPj4KZW5kb2JqCnhyZWYKMCA2CjAwMDAwMDAwMDAgNjU1MzUgZiAKMDAwMDAwMDAwOSAwMDAwMCBuIAowMDAwMDAwMDU0IDAwMDAwIG4gCjAwMDAwMDAxMDUgMDAwMDAgbiAKMDAwMDAwMDIxNSAwMDAwMCBuIAowMDAwMDAwMzA0IDAwMDAwIG4gCnRyYWlsZXIKPDwvU2l6ZSA2L1Jvb3QgMSAwIFI+PgpzdGFydHhyZWYKMzY3CiUlRU9GCg==";
 
 #[cfg(target_os = "linux")]
@@ -27,7 +27,8 @@ fn l_documents_are_read_after_the_program_was_moved_away_or_removed() {
         fs::write(place.path("a.pdf"), STANDARD.decode(PDF).unwrap()).unwrap();
         let program = place.path("program");
         let built = env!("CARGO_BIN_EXE_cogn");
-        // A shell copies it: what this process writes, another test's child could hold open, and then it does not start.
+        // `cp` writes the file: a child process of another test could inherit a handle opened here, and then the
+        // program could not start.
         assert!(Command::new("/bin/cp").arg(built).arg(&program).status().unwrap().success());
         let mut child = place
             .started(cognitive_testkit::command(&program))

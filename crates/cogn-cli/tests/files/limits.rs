@@ -1,4 +1,4 @@
-//! Where the system gives little: few open files, and words on the command line that nest without end.
+//! Scarce resources: few open files, and deeply nested arguments.
 
 use std::process::Stdio;
 
@@ -29,7 +29,7 @@ fn l_few_open_files_are_an_envelope_or_an_error_and_never_a_panic() {
     place.answering(&json!({}));
     let live = ["run", "./m", "--input", "{}", "--provider", "ollama", "--model", "x"];
     let live = [&live[..], &["--base-url", "http://127.0.0.1:1"]].concat();
-    // Nobody has this address, so that the server ends by itself.
+    // This address does not exist here, so the server exits by itself.
     let serve = ["serve", "--host", "203.0.113.1", "--provider", "ollama", "--model", "x"];
     let mut envelopes = 0;
     for files in 5..=24 {
@@ -38,7 +38,7 @@ fn l_few_open_files_are_an_envelope_or_an_error_and_never_a_panic() {
             let mut shell = place.started(cognitive_testkit::command("/bin/sh"));
             shell.args(["-c", &script, env!("CARGO_BIN_EXE_cogn")]).args(args);
             let output = output(shell.stdout(Stdio::piped()));
-            // With so few that the program itself is not loaded, there is nobody to say anything.
+            // With so few files the program cannot be loaded, so there is no output.
             if files < 8 && output.code == Some(127) {
                 continue;
             }

@@ -1,5 +1,5 @@
-//! Where answers, reports and weights go, as processes: stdout that takes nothing, files that cannot be written, pipes
-//! that nobody reads, machines that give no more files.
+//! The destinations of answers, reports and weights, as processes: a stdout that fails, files that cannot be written,
+//! pipes without a reader, and exhausted file descriptors.
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 

@@ -1,4 +1,4 @@
-//! `--media-out` overwrites nothing, merges nothing and throws nothing away.
+//! `--media-out` overwrites, merges and discards nothing.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ fn medium(text: &str) -> Value {
     json!({ "type": "base64", "media_type": "image/png", "data": text })
 }
 
-/// The path that stands at a pointer of the data, and what is there.
+/// Returns the path at a pointer of the data, and the contents of that file.
 fn file(place: &Place, envelope: &Value, pointer: &str) -> (String, String) {
     let path = envelope["data"].pointer(pointer).unwrap()["path"].as_str().unwrap().to_owned();
     let text = fs::read_to_string(place.path(&path)).unwrap();

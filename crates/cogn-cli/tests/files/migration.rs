@@ -1,4 +1,4 @@
-//! `cogn migrate --all` stays in the folder of modules.
+//! `cogn migrate --all` changes only the module folder.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -30,7 +30,7 @@ fn s06_all_modules_are_those_in_the_folder_and_no_link_leads_out_of_it() {
     let link = json.as_array().unwrap().iter().find(|each| each["module"] == "link").unwrap();
     let real = fs::canonicalize(place.path("elsewhere/victim")).unwrap();
     assert_eq!((&link["ok"], link["left_alone"].as_str()), (&serde_json::json!(true), real.to_str()));
-    // Whoever names it means it.
+    // An explicitly named link is followed.
     assert_eq!(place.run(&["migrate", "link"]).code, Some(0));
     assert!(names(&place.path("elsewhere/victim")).contains(&"module.yaml".to_owned()));
 }

@@ -1,4 +1,4 @@
-//! What stdout does not take is not lost, and the exit code says so.
+//! Output that stdout does not accept is not lost, and the exit code reports it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -43,7 +43,7 @@ fn m2_an_answer_goes_to_the_file_where_stdout_fails_and_to_stdout_where_the_file
     assert_eq!((nowhere.code, &nowhere.envelope()["data"]["answer"]), (Some(1), &json!(42)));
     assert!(nowhere.err.contains("hint: The envelope is on stdout"), "{}", nowhere.err);
     assert!(place.kept().is_empty());
-    // A card is not the envelope.
+    // A card is not the whole envelope.
     let card = place.run(&run(&["--output", "no/e.json", "--view"]));
     assert_eq!((card.code, place.kept().len()), (Some(1), 1), "{}", card.err);
 }
@@ -105,7 +105,7 @@ fn m2_a_reader_that_went_away_is_no_error_and_nothing_is_said() {
     assert!(place.kept().is_empty());
 }
 
-/// A service that says the beginning of an answer and then waits until its client hangs up, and tells that.
+/// A service that starts an answer, waits until its client disconnects, and reports that.
 fn endless() -> (String, std::sync::mpsc::Receiver<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -149,7 +149,7 @@ fn l_a_stream_whose_reader_went_away_ends_the_call_and_is_recorded_as_cancelled(
     let mut first = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
     assert!(first.contains("streaming"), "{first}");
-    // The reader is gone here. The service says nothing more, so that no write can tell.
+    // The reader is gone here. The service sends nothing more, so no write can detect it.
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), String::from_utf8(output.stderr).unwrap().as_str()), (Some(141), ""));
     left.recv().unwrap();

@@ -1,4 +1,4 @@
-//! A project, a home and a folder for temporary files of their own, and `cogn` in them. Judges nothing.
+//! A temporary project, home and folder for temporary files, and `cogn` in them. Judges nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// The envelope on stdout.
+    /// Returns the envelope on stdout.
     pub(crate) fn envelope(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic_with(self, &error.to_string()))
     }
@@ -49,7 +49,7 @@ impl Place {
         self
     }
 
-    /// A module `m` that takes anything and answers with anything, and a reply with these data.
+    /// Writes a module `m` that accepts any input and any answer, and a reply with these data.
     pub(crate) fn answering(&self, data: &Value) -> &Self {
         let schema = json!({ "input": { "type": "object" }, "data": { "type": "object" } });
         let meta = json!({ "confidence": 0.9, "risk": "low", "explain": "e" });
@@ -69,7 +69,7 @@ impl Place {
         command
     }
 
-    /// A program in this place, with nothing of this machine shining through.
+    /// Starts a program in this place, isolated from this machine.
     pub(crate) fn started(&self, mut command: Command) -> Command {
         command.current_dir(self.dir.path().join("project")).env_clear();
         command.env("HOME", self.dir.path().join("home")).env("TMPDIR", self.temporary());
@@ -81,7 +81,7 @@ impl Place {
         output(self.cogn(args).stdout(Stdio::piped()))
     }
 
-    /// The same where stdout is a device that is always full.
+    /// Runs `cogn` with a stdout that is always full.
     pub(crate) fn run_full(&self, args: &[&str]) -> Output {
         let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         output(self.cogn(args).stdout(full))
@@ -91,7 +91,7 @@ impl Place {
         self.dir.path().join("tmp")
     }
 
-    /// The texts of all temporary files that are left.
+    /// Returns the texts of all remaining temporary files.
     pub(crate) fn kept(&self) -> Vec<String> {
         let entries = fs::read_dir(self.temporary()).unwrap();
         entries.map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap()).collect()
@@ -107,15 +107,15 @@ pub(crate) fn output(command: &mut Command) -> Output {
     }
 }
 
-/// A run of the module with its reply.
+/// The arguments for a run of the module with its reply.
 pub(crate) const RUN: [&str; 6] = ["run", "./m", "--input", "{}", "--reply", "reply"];
 
-/// `RUN` with more words.
+/// Returns `RUN` with more arguments.
 pub(crate) fn run<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&RUN[..], more].concat()
 }
 
-/// The names in a folder, sorted.
+/// Returns the names in a folder, sorted.
 pub(crate) fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
     let mut names: Vec<String> =

@@ -1,4 +1,4 @@
-//! Files that people name for reports and answers: a device, a pipe or a link that is there stays what it is.
+//! Output files that users name: an existing device, pipe or link is never replaced.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::support::{Place, names, run};
 
-/// Every command that writes a file that people name, with its last word missing.
+/// Every command that writes a file that users name, without its last argument.
 const WRITERS: [&[&str]; 4] = [
     &["test", "summarizer", "--junit"],
     &[
@@ -47,11 +47,11 @@ fn s04_a_pipe_is_written_and_stays_a_pipe() {
     for writer in WRITERS {
         let pipe = place.path("pipe");
         assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-        // Open for both, so that neither side waits for the other.
+        // Open for both reading and writing, so that neither side blocks.
         let mut reader = File::options().read(true).write(true).open(&pipe).unwrap();
         write(&place, writer, "pipe");
         assert!(fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo(), "{writer:?}");
-        // If nothing was written, this is all that there is to read.
+        // If the command wrote nothing, only this is in the pipe.
         reader.write_all(b"nothing").unwrap();
         let mut first = [0; 7];
         reader.read_exact(&mut first).unwrap();
@@ -60,7 +60,7 @@ fn s04_a_pipe_is_written_and_stays_a_pipe() {
     }
 }
 
-/// Only root can make a device, and only root could replace one; to others the pipe shows the same.
+/// Only root can create or replace a device; for other users the pipe tests the same.
 #[test]
 fn s04_a_device_stays_a_device() {
     let place = place();

@@ -1,5 +1,5 @@
-//! What replies and schemas cost as they grow, by the real program as a process. Looks at memory, and at processor time
-//! only as the ratio of two sizes; no clock is asked. `benches/growth.rs` prints the whole curves.
+//! The cost of replies and schemas as they grow, in the real program as a process. Compares memory, and CPU time only
+//! as the ratio of two sizes; wall time is not used. `benches/growth.rs` prints the full curves.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
@@ -13,12 +13,12 @@ use std::process::Stdio;
 
 use material::{Written, branches, items, reply, required};
 
-/// What a process has cost when it begins to print. It prints more than a pipe holds, so that it cannot be gone by then;
-/// what follows is only that text.
+/// The cost of a process when it starts to print. Its output exceeds a pipe buffer, so it cannot have ended by then,
+/// and only the output remains.
 struct Cost {
-    /// The most memory that it has had at a time, in bytes.
+    /// The peak memory in bytes.
     peak: usize,
-    /// Processor time, in ticks of the system.
+    /// The CPU time in clock ticks.
     ticks: u64,
     out: String,
 }
@@ -33,7 +33,7 @@ fn cost(home: &Path, args: &[&str]) -> Cost {
     let status = of("status");
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     let peak: usize = peak.trim().trim_end_matches(" kB").parse().unwrap();
-    // Behind the name in brackets; the 14th and 15th are the times as user and as system.
+    // After the name in parentheses; fields 14 and 15 are user time and system time.
     let stat = of("stat");
     let ticks = stat.rsplit_once(')').unwrap().1.split_whitespace().skip(11).take(2);
     let ticks = ticks.map(|ticks| ticks.parse::<u64>().unwrap()).sum();
@@ -47,10 +47,10 @@ fn run_saved(home: &Path, module: &str, reply: &str) -> Cost {
     cost(home, &["run", module, "--input", "{}", "--provider", "replay", "--reply", reply, "--receipt"])
 }
 
-/// What the program needs for any run, when it is built for tests.
+/// The base memory of the program, in a test build.
 const PROGRAM: usize = 48 << 20;
 
-// Liberties, repeated names and violations are kept as far as they are shown, and there is one tree of the reply.
+// Repairs, duplicate names and violations are stored only as far as they are shown, and the reply has one tree.
 #[test]
 fn growth_h_a_broken_reply_costs_at_most_thirty_times_its_size() {
     let home = tempfile::tempdir().unwrap();
@@ -90,7 +90,7 @@ fn growth_f_four_times_the_required_members_take_about_four_times_the_time() {
     }
 }
 
-// Beyond a dozen, branches that overlap are not held against each other one by one.
+// Beyond a dozen, overlapping branches are not compared pairwise.
 #[test]
 fn growth_g_five_hundred_overlapping_branches_cost_little_memory() {
     let home = tempfile::tempdir().unwrap();

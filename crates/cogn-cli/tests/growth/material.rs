@@ -1,19 +1,19 @@
-//! What growth is measured with: replies and schemas of any size, broken in one way each. Judges nothing.
+//! The inputs of the growth tests: replies and schemas of any size, each broken in one way. Judges nothing.
 
 use std::fs;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-/// How a reply is written.
+/// The form of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Written {
     Clean,
     SingleQuotes,
     Comments,
-    /// One name, again and again.
+    /// One name, repeated.
     Duplicates,
-    /// Every item breaks the contract.
+    /// Every item violates the contract.
     Violations,
     /// Many objects instead of one.
     Scattered,
@@ -29,7 +29,7 @@ impl Written {
         Self::Scattered,
     ];
 
-    /// One of the many things of which the reply is made.
+    /// Returns one item of the reply.
     fn item(self, number: usize) -> String {
         match self {
             Self::Clean => format!(r#""word {number:07}""#),
@@ -42,7 +42,7 @@ impl Written {
     }
 }
 
-/// A reply to the module of [`items`] of about so many bytes, and a rationale that is longer than a pipe.
+/// Writes a reply to the module of [`items`] of about this size, with a rationale longer than a pipe buffer.
 pub fn reply(written: Written, bytes: usize) -> String {
     let mut items = String::with_capacity(bytes + 200);
     for number in 0.. {
@@ -65,7 +65,7 @@ pub fn reply(written: Written, bytes: usize) -> String {
     format!(r#"{{{meta}, "data": {{"rationale": "{rationale}", "items": {before}{items}{after}{end}"#)
 }
 
-/// A module whose answers are lists.
+/// Writes a module whose answers are lists.
 pub fn items(parent: &Path) -> String {
     let item = json!({ "type": ["string", "object"] });
     let properties =
@@ -74,7 +74,7 @@ pub fn items(parent: &Path) -> String {
     module(parent, "items", &data)
 }
 
-/// A module whose answers have so many members, all of them required.
+/// Writes a module whose answers have this many required members.
 pub fn required(parent: &Path, count: usize) -> String {
     let names = || (0..count).map(|number| format!("member_{number}"));
     let mut properties = Map::from_iter([("rationale".to_owned(), json!({ "type": "string" }))]);
@@ -84,7 +84,7 @@ pub fn required(parent: &Path, count: usize) -> String {
     module(parent, &format!("required-{count}"), &data)
 }
 
-/// A module whose answers are one of so many forms that do not exclude each other.
+/// Writes a module whose answers have this many overlapping alternatives.
 pub fn branches(parent: &Path, count: usize) -> String {
     let branch = |number: usize| {
         let name = format!("member_{number}");

@@ -1,5 +1,5 @@
-//! `cogn trust`, and what follows from it: the record, its end when the file changes, and the ways for those who cannot be
-//! asked. What is not trusted is always said.
+//! `cogn trust` and its effects: the record, its end when the file changes, and the options without a terminal.
+//! Settings that are not trusted are always reported.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -23,7 +23,7 @@ fn json_of(ended: &Ended) -> Value {
 
 const RUN: &str = "run summarizer --set text=x";
 
-// H1: trusted until it changes, and no longer.
+// H1: trusted until the file changes.
 #[test]
 fn h1_a_file_that_was_trusted_counts_until_it_changes() {
     let world = World::new();
@@ -67,7 +67,7 @@ fn h1_a_file_that_was_trusted_counts_until_it_changes() {
     assert_eq!(json_of(&cogn(&world, &[], "trust --list --json")), json!([]));
 }
 
-// H1: in a container nobody can be asked; whoever starts the process vouches for the file, or for one version of it.
+// H1: a container has no terminal; the operator vouches for the file, or for one version of it.
 #[test]
 fn h1_a_container_vouches_for_the_file_or_for_one_version_of_it() {
     let world = World::new();
@@ -93,7 +93,7 @@ fn h1_a_container_vouches_for_the_file_or_for_one_version_of_it() {
     assert_eq!(world.real().asked().len(), 4);
 }
 
-// H1: without a key, a model on this machine may be asked; nothing leaves it.
+// H1: without a key, a model on this machine may be called; nothing is sent elsewhere.
 #[test]
 fn h1_an_address_on_this_machine_needs_no_trust_where_no_key_goes() {
     let world = World::new();
@@ -105,7 +105,7 @@ fn h1_an_address_on_this_machine_needs_no_trust_where_no_key_goes() {
     assert!(refused.said.contains("would send the input"), "{}", refused.said);
 }
 
-// H1: `doctor` says who decides, what does not count, and where a run would really go.
+// H1: `doctor` shows the origin of settings, those that are not in effect, and the real destination of a run.
 #[test]
 fn h1_doctor_shows_where_each_setting_comes_from_and_what_is_not_trusted() {
     let world = World::new();
@@ -148,7 +148,7 @@ fn h1_doctor_shows_where_each_setting_comes_from_and_what_is_not_trusted() {
     assert!(people.contains("project file") && people.contains(&world.real().url()), "{people}");
 }
 
-// H1: one key over plain http, whoever names the address; the user's word lets it through.
+// H1: no key is sent over plain http to another machine, whatever names the address, unless the user allows it.
 #[test]
 fn h1_a_key_goes_over_http_to_this_machine_only() {
     let world = World::new();
@@ -158,7 +158,7 @@ fn h1_a_key_goes_over_http_to_this_machine_only() {
     assert!(refused.said.contains("COGN_ALLOW_PLAIN_HTTP"), "{}", refused.said);
     let by_environment = cogn(&world, &[("OPENAI_BASE_URL", "http://192.0.2.7/v1")], RUN);
     assert!(by_environment.said.contains("would send its key over `http://`"), "{}", by_environment.said);
-    // Through a proxy on this machine, which plays the other machine.
+    // A proxy on this machine plays the other machine.
     let proxy = world.real().url().replace("/v1", "");
     let env = [("COGN_ALLOW_PLAIN_HTTP", "1"), ("HTTP_PROXY", proxy.as_str())];
     let works = cogn(&world, &env, &line);

@@ -1,4 +1,4 @@
-//! The ways in which a folder asks for the key. One row is one folder and one command.
+//! The ways in which a folder tries to get the key. One row is one folder and one command.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -21,7 +21,7 @@ pub(crate) fn variants() -> Vec<Variant> {
     all
 }
 
-/// Every service that has a key.
+/// Every service with a key.
 fn services() -> Vec<Variant> {
     let names = [
         "openai",
@@ -59,7 +59,7 @@ fn services() -> Vec<Variant> {
         .collect()
 }
 
-/// Ways to write one address.
+/// Spellings of one address.
 fn spellings() -> Vec<Variant> {
     let here = "127.0.0.1:{THIEF_PORT}/v1";
     [
@@ -90,7 +90,7 @@ fn spellings() -> Vec<Variant> {
     .collect()
 }
 
-/// Ways to say it in YAML.
+/// Spellings in YAML.
 fn texts() -> Vec<Variant> {
     [
         ("anchor", "model: &a '{THIEF}'\nbase_url: *a\nprovider: openai\n"),
@@ -124,7 +124,7 @@ fn make_pipe(path: &std::path::Path) {
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
-/// Ways to put a file there.
+/// Ways to place a file.
 fn files() -> Vec<Variant> {
     let bare = |name: &str| Variant::new(name, "").without_config();
     vec![
@@ -163,7 +163,7 @@ fn files() -> Vec<Variant> {
     ]
 }
 
-/// Who answers, and with what.
+/// Choices of provider and model.
 fn choices() -> Vec<Variant> {
     vec![
         Variant::new(
@@ -231,7 +231,7 @@ fn commands() -> Vec<Variant> {
     ]
 }
 
-/// What records and media may be.
+/// Settings of records and media.
 fn records() -> Vec<Variant> {
     let with = |name: &str, config: &str| {
         Variant::new(name, config)
@@ -260,13 +260,13 @@ fn records() -> Vec<Variant> {
     ]
 }
 
-/// Ways around: from the service that the user means to the thief.
+/// Detours: from the user's service to the attacker.
 fn detours() -> Vec<Variant> {
     let redirecting = |name: &'static str, prepare: fn(&World)| {
         Variant::new(name, "provider: openai\nmodel: m\n").prepare(prepare).outcome(Outcome::Fails)
     };
     vec![
-        // The user's own file names a service that sends everybody to the thief.
+        // The user's own file names a service that redirects every request to the attacker.
         redirecting("sent away with 302", |world| redirect(world, 302)),
         redirecting("sent away with 307", |world| redirect(world, 307)),
         redirecting("sent away with 308", |world| redirect(world, 308)),
@@ -282,7 +282,7 @@ fn detours() -> Vec<Variant> {
     ]
 }
 
-/// The user's own service sends everybody to the thief.
+/// Makes the user's own service redirect every request to the attacker.
 fn redirect(world: &World, status: u16) {
     use super::stub::{Act, Stub};
     let location = format!("location: {}/chat/completions\r\n", world.thief().url());

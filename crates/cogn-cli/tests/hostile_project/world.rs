@@ -1,5 +1,5 @@
-//! The machine of a user who has cloned a folder: a home with the books, another folder that must not change, the service
-//! that the user means, and the thief, with TLS and without. Nothing here knows a rule.
+//! The machine of a user who has cloned a folder: a home with the audit, another folder that must not change, the
+//! user's service, and the attacker, with TLS and without. Contains no rules.
 
 use cognitive_testkit::PATIENCE;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub(crate) const KEY: &str = "sk-proj-REALLY-secret-0123456789";
 /// The input of every run.
 pub(crate) const INPUT: &str = "text=A private sentence.";
 
-/// Whether a text holds the key, as it is or as bytes of an encoding that headers use.
+/// Returns whether a text contains the key, as it is or in base64 as headers encode it.
 pub(crate) fn holds_key(text: &str) -> bool {
     let text = text.to_lowercase();
     [KEY.to_lowercase().as_str(), "really-secret", "uksfmwlsznljcmv0"]
@@ -27,20 +27,20 @@ pub(crate) fn holds_key(text: &str) -> bool {
         .any(|needle| text.contains(needle))
 }
 
-/// What has to come of a variant.
+/// The expected result of a variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It fails, and says how the file can be trusted.
+    /// It fails, with a hint on how to trust the file.
     Refused,
-    /// It fails for whatever reason.
+    /// It fails for any reason.
     Fails,
-    /// It works as if the file did not say what it says.
+    /// It works as if the setting were missing.
     Works,
-    /// Both are fine.
+    /// Both results are fine.
     Either,
 }
 
-/// One hostile folder and one command in it. `{THIEF}`, `{THIEF_TLS}`, `{REAL}` and `{OUT}` stand for places.
+/// A hostile folder and a command in it. `{THIEF}`, `{THIEF_TLS}`, `{REAL}` and `{OUT}` are placeholders.
 #[derive(Debug, Clone)]
 pub(crate) struct Variant {
     pub(crate) name: String,
@@ -54,7 +54,7 @@ pub(crate) struct Variant {
 }
 
 impl Variant {
-    /// A run of a bundled module in a folder with this configuration.
+    /// Creates a run of a bundled module in a folder with this configuration.
     pub(crate) fn new(name: impl Into<String>, config: impl Into<String>) -> Self {
         let args = ["run", "summarizer", "--set", INPUT].map(str::to_owned).to_vec();
         Self {
@@ -111,9 +111,9 @@ impl Variant {
     }
 }
 
-/// How a command ended.
+/// The result of a command.
 pub(crate) struct Ended {
-    /// `None` if it had to be ended.
+    /// `None` if it timed out and was killed.
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
     pub(crate) said: String,
@@ -163,7 +163,7 @@ impl World {
         &self.real
     }
 
-    /// All that the thief was sent.
+    /// Returns all requests to the attacker.
     pub(crate) fn thief_heard(&self) -> Vec<String> {
         [self.thief.asked(), self.thief_tls.asked()].concat()
     }
@@ -183,7 +183,7 @@ impl World {
         fs::write(path, self.fill_in(text)).unwrap();
     }
 
-    /// Everything outside the folder, with its contents; without the books and the user's own uploads.
+    /// Returns everything outside the folder, with its contents; without the audit and the user's own uploads.
     pub(crate) fn outside(&self) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
         let mut found = BTreeMap::new();
         for place in ["home", "out"] {
@@ -199,7 +199,7 @@ impl World {
         found
     }
 
-    /// Puts the folder there and runs the command in it.
+    /// Writes the folder and runs the command in it.
     pub(crate) fn play(&self, variant: &Variant) -> Ended {
         for (path, text) in &variant.files {
             self.write(path, text);
@@ -219,7 +219,7 @@ impl World {
     pub(crate) fn command(&self, args: &[String], env: &[(String, String)]) -> Command {
         let mut command = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"));
         command.args(args).current_dir(self.project()).env_clear().env("HOME", self.home());
-        // Whatever would leave this machine ends at a port where nobody listens.
+        // Requests to other machines end at a port without a listener.
         command
             .env("COGN_OFFLINE", "1")
             .env("HTTPS_PROXY", "http://127.0.0.1:9")
@@ -244,7 +244,7 @@ impl World {
             command.env(format!("{service}_API_KEY"), KEY);
         }
         for (name, value) in env {
-            // An empty variable is none.
+            // An empty variable counts as unset.
             command.env(name, value);
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -270,7 +270,7 @@ impl World {
         Ended { code, said: format!("{out}{err}"), out }
     }
 
-    /// Starts a server, has it run a module, and ends it.
+    /// Starts a server, makes it run a module, and kills it.
     fn serve(&self, args: &[String], env: &[(String, String)]) -> Ended {
         let mut child = self.command(args, env).spawn().unwrap();
         let mut err = BufReader::new(child.stderr.take().unwrap());
@@ -291,7 +291,7 @@ impl World {
     }
 }
 
-/// Asks a server to run a module.
+/// Sends a run request to a server.
 fn post(place: &str) -> String {
     let mut tcp = TcpStream::connect(place).unwrap();
     let body = r#"{"text": "A private sentence."}"#;

@@ -1,6 +1,6 @@
-//! What people see: exit code, stdout and stderr of every command at three widths, with colour and without, as files in
-//! `snapshots/`. `UPDATE_SNAPSHOTS=1 cargo test -p cogn-cli --test look` writes them anew; look at the difference before it is
-//! committed. Times, paths and ids are replaced, nothing else.
+//! The output for users: exit code, stdout and stderr of every command at three widths, with colour and without, as
+//! files in `snapshots/`. `UPDATE_SNAPSHOTS=1 cargo test -p cogn-cli --test look` updates them; review the difference
+//! before the commit. Only times, paths and ids are masked.
 
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
@@ -20,19 +20,19 @@ use std::path::{Path, PathBuf};
 use scenes::{Scene, scenes};
 use stage::{Seen, Stage};
 
-/// The widths that are looked at.
+/// The tested widths.
 const WIDTHS: [usize; 3] = [60, 100, 200];
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/look/snapshots")
 }
 
-/// Escape sequences as people can read them.
+/// Makes escape sequences readable.
 fn readable(text: &str) -> String {
     text.replace('\u{1b}', "\\e")
 }
 
-/// One scene as text: each look below the other; a look that is like the one before is only named.
+/// Formats a scene as text: all variants in order; a variant equal to the one before is only named.
 fn drawn(scene: &Scene, too_wide: &mut Vec<String>) -> String {
     let mut text = format!("$ cogn {}\n", scene.line);
     let mut before: Option<Seen> = None;
@@ -60,7 +60,7 @@ fn drawn(scene: &Scene, too_wide: &mut Vec<String>) -> String {
     text
 }
 
-/// The lines that are wider than the terminal.
+/// Returns the lines that are wider than the terminal.
 fn wider(scene: &Scene, seen: &Seen, width: usize) -> Vec<String> {
     let lines = seen.out.lines().chain(seen.err.lines()).filter(|line| line.chars().count() > width);
     lines.map(|line| format!("`cogn {}` at {width}: {line}", scene.line)).collect()
@@ -100,7 +100,7 @@ fn what_people_see_is_what_was_looked_at() {
     assert!(different.is_empty(), "{}\n\nlook at it, then run with UPDATE_SNAPSHOTS=1", different.join("\n"));
 }
 
-// Colour says nothing that words do not say.
+// Colour adds no information to the words.
 #[test]
 fn colour_changes_no_word() {
     for scene in scenes().iter().filter(|scene| !scene.line.contains("completions")) {
@@ -112,7 +112,7 @@ fn colour_changes_no_word() {
     }
 }
 
-// A command that nobody has looked at is not finished.
+// Every command must have a scene.
 #[test]
 fn every_command_is_looked_at() {
     let help = Stage::set().see(&Scene::new("help", "--help"), 100, false).out;

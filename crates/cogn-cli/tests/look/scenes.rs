@@ -1,27 +1,27 @@
-//! The commands that are looked at, one line each.
+//! The tested commands, one line each.
 
-/// One command in the prepared folder.
+/// A command in the prepared folder.
 #[derive(Debug)]
 pub(crate) struct Scene {
-    /// The name of its file.
+    /// The name of its snapshot file.
     pub(crate) name: String,
-    /// What is typed after `cogn`.
+    /// The arguments of `cogn`.
     pub(crate) line: String,
-    /// What stdin holds.
+    /// The contents of stdin.
     pub(crate) stdin: &'static str,
-    /// Whether no line may be wider than the terminal. Not for JSON, scripts and single long words.
+    /// True if no line may be wider than the terminal. False for JSON, scripts and single long words.
     pub(crate) fits: bool,
-    /// Who else takes part.
+    /// The other participant of the scene.
     pub(crate) with: SceneCompany,
 }
 
-/// Who takes part in a scene beside the program.
+/// The participants of a scene besides the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SceneCompany {
     Nobody,
     /// A hosted model that answers with recorded replies.
     Model,
-    /// Somebody who stops the program once it listens.
+    /// An operator that stops the program once it listens.
     Operator,
 }
 
@@ -45,7 +45,7 @@ impl Scene {
     }
 }
 
-/// Commands whose help is looked at.
+/// The commands whose help is tested.
 const COMMANDS: [&str; 47] = [
     "run",
     "batch",
@@ -96,7 +96,7 @@ const COMMANDS: [&str; 47] = [
     "audit list",
 ];
 
-/// All of them.
+/// Returns all scenes.
 pub(crate) fn scenes() -> Vec<Scene> {
     let helps = COMMANDS.iter().map(|command| {
         Scene::fits(&format!("help-{}", command.replace(' ', "-")), &format!("{command} --help"))

@@ -1,4 +1,4 @@
-//! The folder that every scene plays in: a project with modules, replies and records whose times and ids are always the same.
+//! The folder of every scene: a project with modules, replies and records with fixed times and ids.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -18,7 +18,7 @@ use super::scenes::{Scene, SceneCompany};
 use super::stand_in::StandIn;
 use super::times::{untimed, untimed_waterfall};
 
-/// What a command left behind.
+/// The output of a command.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) code: i32,
@@ -26,7 +26,7 @@ pub(crate) struct Seen {
     pub(crate) err: String,
 }
 
-/// The folder. Its path has the same length everywhere, because lines are broken by it.
+/// The folder. Its path has a fixed length, because line wrapping depends on it.
 pub(crate) struct Stage(TempDir);
 
 const MANIFEST: &str = "name: greeter\nversion: 1.2.0\nresponsibility: Greet somebody by name, and say how warm the greeting is.\n\
@@ -44,7 +44,7 @@ const REPLY: &str = r#"{"ok": true, "meta": {"confidence": 0.93, "risk": "low", 
 const PARTIAL: &str = r#"{"ok": true, "meta": {"confidence": 0.9, "risk": "low", "explain": "A greeting"},
  "data": {"rationale": "Short.", "greeting": "Hi", "warmth": "tepid"}}"#;
 
-/// Made of two, of which the second has nothing to do where the first was warm.
+/// Composed of two modules; the second one is skipped if the first was warm.
 const VISIT: &str = r#"name: visit
 version: 1.0.0
 responsibility: Greet somebody, and look closer at a cold greeting.
@@ -62,19 +62,19 @@ const VISIT_SCHEMA: &str = r#"{
   "data": {"type": "object", "required": ["rationale", "greeting"],
     "properties": {"rationale": {"type": "string"}, "greeting": {"type": "string"}}}
 }"#;
-/// The stand-in always gives the same answer, so that one of them is not right.
+/// The stub always gives the same answer, so one of the cases is wrong.
 const CASES: &str = r#"{"id": "late", "input": {"text": "It came two weeks late."}, "expect": {"sentiment": "positive"}}
 {"id": "broken", "input": {"text": "The box was broken."}, "expect": {"sentiment": "negative"}}
 "#;
 
 impl Stage {
-    /// The folder that all scenes share; none of them changes it.
+    /// Returns the folder that all scenes share; none of them changes it.
     pub(crate) fn set() -> &'static Self {
         static SHARED: OnceLock<Stage> = OnceLock::new();
         SHARED.get_or_init(Self::new)
     }
 
-    /// A folder of its own.
+    /// Creates a separate folder.
     pub(crate) fn new() -> Self {
         let dir = tempfile::Builder::new().prefix("cogn-look-").rand_bytes(6).tempdir_in("/tmp").unwrap();
         let stage = Self(dir);
@@ -161,7 +161,7 @@ impl Stage {
             .unwrap();
     }
 
-    /// A database with the same records in every run.
+    /// Writes a database with the same records in every run.
     fn records(&self) {
         let path = self.home().join(".cognitive/cognitive.db");
         let store = Store::open(&path).unwrap();
@@ -191,7 +191,7 @@ impl Stage {
         assert!(self.command(100).args(entry).output().unwrap().status.success());
     }
 
-    /// The program in the project, with nothing of this machine.
+    /// Prepares the program in the project, isolated from this machine.
     pub(crate) fn command(&self, width: usize) -> Command {
         let mut command = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"));
         command.current_dir(self.project()).env_clear();
@@ -200,13 +200,13 @@ impl Stage {
         command
     }
 
-    /// Plays a scene. Scenes that write play in other folders.
+    /// Plays a scene. Scenes that write use other folders.
     pub(crate) fn see(&self, scene: &Scene, width: usize, colour: bool) -> Seen {
         static WRITTEN_TO: OnceLock<Stage> = OnceLock::new();
         let fresh = ["init", "import"].iter().any(|word| scene.line.starts_with(word)).then(Self::new);
         let stage = match &fresh {
             Some(fresh) => fresh,
-            // What is run is recorded, which others would see.
+            // A run is recorded, which other scenes would show.
             None if scene.line.starts_with("run") => WRITTEN_TO.get_or_init(Self::new),
             None => self,
         };
@@ -237,11 +237,11 @@ impl Stage {
         Seen { code: output.status.code().unwrap(), out, err }
     }
 
-    /// The same text with what differs from run to run replaced by something as long.
+    /// Masks the values that differ between runs, with the same length.
     fn masked(&self, text: &str) -> String {
         let own = self.0.path().display().to_string();
         let name = self.0.path().file_name().unwrap().to_string_lossy().into_owned();
-        // Also where the path is broken into lines.
+        // The name is also masked where the path is wrapped.
         let text = text.replace(&own, "/tmp/cogn-look-000000").replace(&name, "cogn-look-000000");
         let text = steady(&text, "\"trace_id\":", |letter| letter.is_ascii_hexdigit() || letter == '-');
         let text = steady(&text, "\"latency_ms\":", |letter| letter.is_ascii_digit() || letter == '.');
@@ -251,10 +251,10 @@ impl Stage {
     }
 }
 
-/// Two runs that wait for a person, and one that a person has rejected.
+/// Writes two runs that wait for review, and one that was rejected.
 fn reviews(store: Store) {
     let at = |second: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_323_045 + second);
-    // Without the audit, whose records others count.
+    // Without the audit, whose records other scenes count.
     let desk = Desk::new(Arc::new(store), ReviewLimits::default(), false);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     for (number, confidence, risk) in [(10, 0.41, "medium"), (20, 0.58, "high"), (30, 0.87, "high")] {
@@ -281,13 +281,13 @@ fn reviews(store: Store) {
     desk.decide("3", &decision).unwrap();
 }
 
-/// The address of the hosted model, which all scenes share.
+/// Returns the address of the hosted model, which all scenes share.
 fn model() -> String {
     static MODEL: OnceLock<StandIn> = OnceLock::new();
     MODEL.get_or_init(|| StandIn::start(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))).url()
 }
 
-/// What a server says until it listens. Then it is asked to end, and says the rest.
+/// Reads the output of a server until it listens, then stops it and reads the rest.
 fn stop_once_it_listens(child: &mut Child) -> Vec<u8> {
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let mut said = String::new();
@@ -297,20 +297,20 @@ fn stop_once_it_listens(child: &mut Child) -> Vec<u8> {
     said.into_bytes()
 }
 
-/// The port that a server got, as the one that it has if nobody says otherwise.
+/// Replaces the port of a server by the default one.
 fn same_port(text: &str) -> String {
     let (before, after) = text.split_once("127.0.0.1:").unwrap();
     format!("{before}127.0.0.1:8000{}", after.trim_start_matches(|letter: char| letter.is_ascii_digit()))
 }
 
-/// Zeros in the place of what stands after a name: in a text each letter, of a number only one digit.
+/// Masks the value after a name with zeros: each letter of a text, a single digit of a number.
 fn steady(text: &str, name: &str, changes: fn(char) -> bool) -> String {
     let mut parts = text.split(name);
     let mut steady = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let value = part.trim_start_matches([' ', '"']);
         let (lead, value) = part.split_at(part.len() - value.len());
-        // A description of the member, not a value of it.
+        // It is the description of the member, not a value.
         if value.starts_with('{') {
             steady.extend([name, part]);
             continue;

@@ -1,4 +1,4 @@
-//! The program in a terminal: a card instead of JSON, as wide as the terminal says.
+//! The program in a terminal: a card instead of JSON, in the width of the terminal.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use cognitive_testkit::{Lack, skip};
 
 use super::stage::Stage;
 
-/// What a terminal of this width shows; `None` where there is nothing to make a terminal with.
+/// Returns the output in a terminal of this width; `None` if `script` is not installed.
 fn shown(columns: usize, line: &str) -> Option<String> {
     if Command::new("script").arg("--version").output().is_err() {
         skip(Lack::Terminal);

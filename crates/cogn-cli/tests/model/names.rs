@@ -1,4 +1,4 @@
-//! Several models: each is fetched by its name from its publisher's repository, and nobody fetches a large one unasked.
+//! Several models: each is downloaded by name from its publisher's repository, and large ones only on request.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ const ON_HUB: &str = "get /qwen/qwen2.5-coder-0.5b-instruct-gguf/resolve/\
 const LARGE_ON_HUB: &str = "get /qwen/qwen2.5-coder-1.5b-instruct-gguf/resolve/\
                             f86cb2c1fa58255f8052cc32aeede1b7482d4361/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf ";
 
-/// A model that no package carries, as those of other publishers are.
+/// A model without a Python package, like those of other publishers.
 const ON_HUB_ALONE: KnownWeights = KnownWeights { package: None, ..KNOWN };
 
 impl World {
@@ -223,7 +223,7 @@ mod runs {
         }
     }
 
-    /// A file with a hole in it, of a length that no machine has the memory for.
+    /// A sparse file of a length that exceeds the memory of every machine.
     #[cfg(target_os = "linux")]
     #[test]
     fn what_does_not_fit_into_memory_is_refused_before_it_is_read() {

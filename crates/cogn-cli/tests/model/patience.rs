@@ -1,4 +1,4 @@
-//! Tools that hang, talk without end or leave others behind; and processes that wait for each other.
+//! Tools that hang, print endless output or leave child processes behind; and processes that wait for each other.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -33,7 +33,7 @@ fn m7_a_signal_ends_the_tool_and_all_that_it_started() {
         let world = World::new();
         let started = world.dir.path().join("started");
         assert!(Command::new("mkfifo").arg(&started).status().unwrap().success());
-        // A process of the tool's own holds the pipe open for as long as it lives.
+        // A child process of the tool holds the pipe open while it runs.
         let does = format!("(echo yes; exec sleep 600) > '{}' &\nwait\n", started.display());
         world.tool("uv", &does);
         let child = world

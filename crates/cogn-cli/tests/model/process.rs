@@ -20,7 +20,7 @@ pub(crate) struct Output {
 }
 
 impl World {
-    /// `cogn`, with nothing of this machine shining through.
+    /// Prepares `cogn`, isolated from this machine.
     pub(crate) fn cogn(&self, args: &[&str], environment: &[(&str, &str)]) -> Command {
         let mut command = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"));
         command.args(args).current_dir(self.dir.path().join("home")).env_clear();
@@ -78,7 +78,7 @@ fn a_first_run_that_gets_no_weights_is_an_envelope_with_the_three_ways() {
     assert!(hub.asked()[0].contains("/smollm2-135m-instruct.q4_1.gguf "));
 }
 
-/// A run leaves a record under its trace, also if it ended before anybody was asked.
+/// Checks that a run left a record with its trace id, even if it ended before any call.
 fn assert_recorded(world: &World, envelope: &Value) {
     let text = |place: &str| envelope.pointer(place).and_then(Value::as_str);
     let trace = text("/meta/trace_id").unwrap_or_else(|| panic!("no trace: {envelope}"));
@@ -188,7 +188,7 @@ fn a_file_that_is_not_the_weights_is_found_out_and_removed() {
     let verify = world.run(&["model", "verify"], &[]);
     assert_eq!(verify.code, 1);
     assert!(verify.err.contains("it has 14 bytes instead of 98362432"), "{}", verify.err);
-    // The right length is not enough.
+    // The right length is not sufficient.
     fs::File::create(world.file()).unwrap().set_len(98_362_432).unwrap();
     let verify = world.run(&["model", "verify", "--json"], &[]);
     let json: Value = serde_json::from_str(&verify.out).unwrap();
@@ -267,7 +267,7 @@ fn ctrl_c_leaves_a_download_that_the_next_pull_takes_up() {
     let (mut stream, _) = listener.accept().unwrap();
     read_head(&mut stream);
     stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 98362432\r\n\r\nGGUF!").unwrap();
-    // The rest never comes. What came is on disk when it has its length.
+    // The rest never arrives. The received bytes are on disk when the file has this length.
     let part = world.file().with_extension("gguf.part");
     until("the part of the download", || {
         assert!(child.try_wait().unwrap().is_none(), "it ended before the download began");

@@ -1,4 +1,4 @@
-//! The order of the sources, what counts as the file, and what is left behind.
+//! The order of the sources, the checks of the file, and the files that remain.
 
 use std::fs;
 use std::os::unix::fs::symlink;

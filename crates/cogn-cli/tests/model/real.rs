@@ -1,5 +1,5 @@
-//! The way of a real file of half a gigabyte: from a hub on this machine that loses the connection once, through the check of its
-//! hash, to an answer under its name. Skipped where the file is not there.
+//! A real file of half a gigabyte: from a local hub that disconnects once, through the hash check, to an answer under
+//! its name. Skipped if the file is missing.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -14,18 +14,18 @@ use crate::support::{World, read_head};
 const NAME: &str = "qwen2.5-coder-0.5b-instruct-q4_k_m";
 const SHA256: &str = "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32";
 
-/// How one connection of the hub ends.
+/// The end of a connection of the hub.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sends {
-    /// All that was asked for.
+    /// Sends everything that was requested.
     All,
-    /// So many bytes, and then nothing more.
+    /// Sends this number of bytes and stops.
     Only(u64),
-    /// All of it, but the last byte is another one.
+    /// Sends everything, with a wrong last byte.
     AllButOne,
 }
 
-/// A hub that has one file. Says what it was asked for.
+/// Starts a hub that has one file. Returns the requests.
 fn hub(file: PathBuf, connections: Vec<Sends>) -> (String, JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -79,7 +79,7 @@ fn a_large_model_is_fetched_over_a_broken_connection_and_answers_by_its_name() {
     assert!(asked.join().unwrap()[1].contains("range: bytes=123456789-"));
     let row: Value = serde_json::from_str(&pulled.out).unwrap();
     assert_eq!((&row["verified"], &row["sha256"]), (&true.into(), &SHA256.into()), "{row}");
-    // From here on nobody needs a network.
+    // From here on no network is needed.
     let offline = [("COGN_OFFLINE", "1")];
     let words = ["run", "text-classifier", "--set", "text=What a wonderful day!", "--receipt"];
     for model in ["qwen-0.5b", "embedded/qwen2.5-coder-0.5b-instruct-q4_k_m"] {

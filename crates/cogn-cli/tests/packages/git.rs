@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::place::{Place, module_files};
 
-/// A repository with a module in `modules/labels`, and what `more` adds.
+/// Creates a repository with a module in `modules/labels`, and the additions of `more`.
 fn repository(place: &Place, more: impl FnOnce(&Path)) -> String {
     let folder = place.beside("repository");
     for (path, text) in module_files("labels", "1.0.0") {
@@ -69,7 +69,8 @@ fn reg_004_a_folder_is_added_by_branch_or_tag_and_kept_by_its_commit() {
     );
 }
 
-// A hook, a filter, a submodule that names a program, a link: none of them acts, and what is no file of the module is refused.
+// A hook, a filter, a submodule that names a program, a link: none is executed, and files outside the module format are
+// refused.
 #[test]
 fn hostile_repositories_run_nothing_and_write_nothing() {
     let place = Place::new();
@@ -81,7 +82,7 @@ fn hostile_repositories_run_nothing_and_write_nothing() {
             fs::write(&path, format!("#!/bin/sh\ntouch {}\n", trap.display())).unwrap();
         }
         fs::write(folder.join(".gitattributes"), "* filter=evil\n").unwrap();
-        // Submodules are not fetched, so this is a text like others.
+        // Submodules are not fetched, so this is a plain text file.
         let submodule = format!(
             "[submodule \"x\"]
 	path = x
@@ -95,7 +96,7 @@ fn hostile_repositories_run_nothing_and_write_nothing() {
     assert!(!trap.exists() && place.runs("labels"));
     place.json(&["remove", "labels"]);
 
-    // What git itself knows to be an attack is refused by its name.
+    // git itself refuses known attacks, and the error names them.
     for (submodule, words) in [
         (format!("url = https://example.com/x\n\tupdate = !touch {}", trap.display()), "gitmodules"),
         ("url = -u./payload".to_owned(), "gitmodules"),

@@ -1,4 +1,4 @@
-//! An index of plain files, served by a plain web server; and indexes of the old form.
+//! An index of static files on a plain web server; and indexes of the old format.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::place::Place;
 use crate::web_server::WebServer;
 
-/// A place with three versions and a signature, and a server that has their index.
+/// Creates three versions with a signature, and a server with their index.
 fn served(place: &Place, options: &serde_json::Value) -> WebServer {
     for version in ["1.0.0", "1.1.0", "2.0.0"] {
         place.packed("labels", version);
@@ -43,7 +43,7 @@ fn reg_006_009_names_and_ranges_are_looked_up_in_plain_files() {
         "{locked}"
     );
     assert!(place.runs("labels"));
-    // A range stays what it is when the package is updated.
+    // An update keeps the version range.
     assert_eq!(place.json(&["update", "labels", "--registry", url])["modules"][0]["outcome"], "unchanged");
     fs::remove_dir_all(place.path("cognitive")).unwrap();
     assert_eq!(
@@ -72,7 +72,7 @@ fn reg_008_a_deprecated_package_warns() {
     );
 }
 
-// REG-007: the old form names a source, here an archive on the same server.
+// REG-007: the old format names a source, here an archive on the same server.
 #[test]
 fn reg_007_an_index_of_the_old_form_is_read() {
     let place = Place::new();
@@ -139,7 +139,8 @@ fn reg_004_a_folder_of_a_repository_comes_from_a_github_of_ones_own() {
     assert!(place.runs("labels"));
 }
 
-// The published schema of entries, where the specification is beside the checkout. Levels go to 4 here (REG-011), which no entry of ours has.
+// The published schema of entries, if the specification is next to the checkout. This project also has level 4
+// (REG-011), but none of its entries uses it.
 #[test]
 fn reg_001_what_is_built_is_valid_under_the_published_schema() {
     let schema = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -1,4 +1,4 @@
-//! SIGKILL at any moment: what is installed afterwards is the old package or the new one, whole, and the next command works.
+//! SIGKILL at any moment: afterwards the old or the new package is installed completely, and the next command works.
 
 use std::fs;
 use std::process::Stdio;
@@ -10,7 +10,7 @@ use crate::place::Place;
 const MOMENTS: u32 = 60;
 const KILLS: u32 = MOMENTS / 4;
 
-/// How long an installation takes that nobody kills.
+/// Returns the duration of an uninterrupted installation.
 fn usual(place: &Place, one: &str, two: &str) -> Duration {
     let began = Instant::now();
     for archive in [two, one] {
@@ -54,7 +54,7 @@ fn s_39_a_kill_at_any_moment_leaves_a_module_that_runs() {
         moment += 1;
     }
     assert!(place.runs("labels"));
-    // Whatever was left behind is gone with the next installation, and the lock file is right again: nobody has to force anything.
+    // The next installation removes all leftovers and repairs the lock file, without `--force`.
     place.json(&["add", &two]);
     let left: Vec<_> = fs::read_dir(place.path("cognitive/modules"))
         .unwrap()

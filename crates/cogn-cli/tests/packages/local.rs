@@ -10,7 +10,7 @@ fn reg_002_the_same_folder_is_the_same_bytes_on_any_day_and_in_any_place() {
     let (one, other) = (Place::new(), Place::new());
     let first = one.packed("labels", "1.0.0");
     let folder = other.module("labels", "1.0.0");
-    // Another day, another owner's mode, another order of writing, and what editors leave behind.
+    // Another date, other permissions, another write order, and leftovers of editors.
     let past = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
     for name in ["schema.json", "module.yaml", "prompt.md"] {
         let path = std::path::Path::new(&folder).join(name);
@@ -74,7 +74,7 @@ fn s_27_the_lock_file_brings_the_same_modules_to_another_checkout() {
         &["add", "--locked", &place.packed("labels", "2.0.0")],
         "not the one of the lock file: `labels`",
     );
-    // Somebody replaced the archive since.
+    // The archive was replaced meanwhile.
     fs::remove_dir_all(place.path("cognitive")).unwrap();
     fs::copy(place.packed("labels", "2.0.0"), place.beside("packages/labels-1.0.0.tar.gz")).unwrap();
     place.refused(&["add"], "not the one of the lock file: `labels`");
@@ -124,7 +124,7 @@ fn signatures_are_asked_for_and_remembered() {
     assert_eq!(place.locked("labels")["signed_by"], public.as_str());
     place.refused(&["add", &unsigned, "--key", &public], "the package is not signed");
     place.refused(&["add", &unsigned], "was signed by");
-    // The archive of another under the signature of this one.
+    // Another archive with the signature of this one.
     fs::copy(&unsigned, &two).unwrap();
     place.refused(&["add", &two, "--key", &format!("{key}.pub")], "of none of the trusted keys");
     let other = place.beside("other").display().to_string();
@@ -133,7 +133,7 @@ fn signatures_are_asked_for_and_remembered() {
     place.refused(&["sign", "--generate", &key], "something exists already at: ");
 }
 
-// The program that the format comes from, where it is installed.
+// The original program of the signature format, if it is installed.
 #[test]
 fn minisign_itself_accepts_our_signatures_and_we_accept_its() {
     let Ok(version) = Command::new("minisign").arg("-v").output() else {

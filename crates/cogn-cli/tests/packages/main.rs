@@ -1,5 +1,6 @@
-//! Packages as users handle them: the program as a process, with a project and a home of its own, a real registry, real web and git
-//! servers on this machine. Whatever an attacker sends, the tree outside of the folder of modules is compared before and after.
+//! Packages as users handle them: the program as a process, with a temporary project and home, and real registries, web
+//! servers and git servers on this machine. After every attack, the files outside the module folder are compared with
+//! those before.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
 

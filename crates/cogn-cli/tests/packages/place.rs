@@ -1,4 +1,4 @@
-//! A project and a home of their own, modules to pack, and what a tree looks like.
+//! A temporary project and home, modules to pack, and snapshots of the file tree.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,12 +8,12 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A place that nothing of this machine shines into.
+/// A place that is isolated from this machine.
 pub(crate) struct Place {
     dir: TempDir,
 }
 
-/// What the program said.
+/// The output of the program.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) code: Option<i32>,
@@ -31,12 +31,12 @@ impl Place {
         Self { dir }
     }
 
-    /// A path of the project.
+    /// Returns a path in the project.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join("project").join(name)
     }
 
-    /// A path beside it.
+    /// Returns a path next to the project.
     pub(crate) fn beside(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
@@ -58,14 +58,14 @@ impl Place {
         Said::of(self.command(args).output().unwrap())
     }
 
-    /// Runs what has to work, and returns its JSON.
+    /// Runs a command that must succeed, and returns its JSON.
     pub(crate) fn json(&self, args: &[&str]) -> Value {
         let said = self.run(&[args, &["--json"]].concat());
         assert_eq!(said.code, Some(0), "{args:?}: {}", said.err);
         serde_json::from_str(&said.out).unwrap()
     }
 
-    /// Runs what has to be refused with these words, and with nothing changed.
+    /// Runs a command that must be refused with this message and change nothing.
     pub(crate) fn refused(&self, args: &[&str], words: &str) -> Said {
         let before = self.everything();
         let said = self.run(args);
@@ -81,7 +81,7 @@ impl Place {
         said
     }
 
-    /// Every file and folder of this place with its content, but for the empty folder of modules.
+    /// Returns every file and folder of this place with its contents, without the empty module folder.
     pub(crate) fn everything(&self) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
         let mut found = BTreeMap::new();
         walk(self.dir.path(), &mut found);
@@ -90,18 +90,18 @@ impl Place {
         found
     }
 
-    /// The lock file.
+    /// Reads the lock file.
     pub(crate) fn lock(&self) -> Value {
         let text = fs::read_to_string(self.path("cognitive.lock")).unwrap_or_else(|_| "{}".to_owned());
         serde_json::from_str(&text).unwrap()
     }
 
-    /// What the lock file says about a module.
+    /// Returns the entry of a module in the lock file.
     pub(crate) fn locked(&self, name: &str) -> Value {
         self.lock()["modules"][name].clone()
     }
 
-    /// Writes a module beside the project, and returns its path.
+    /// Writes a module next to the project, and returns its path.
     pub(crate) fn module(&self, name: &str, version: &str) -> String {
         let folder = self.beside(&format!("sources/{version}/{name}"));
         fs::create_dir_all(folder.join("tests")).unwrap();
@@ -119,7 +119,7 @@ impl Place {
         said.out.trim().to_owned()
     }
 
-    /// Whether the installed module runs, with a recorded reply.
+    /// Returns whether the installed module runs, with a recorded reply.
     pub(crate) fn runs(&self, name: &str) -> bool {
         let reply = self.beside("reply.json");
         fs::write(&reply, REPLY).unwrap();
@@ -149,7 +149,7 @@ impl Said {
 
 const REPLY: &str = r#"{"ok": true, "meta": {"confidence": 0.9, "risk": "none", "explain": "Said."}, "data": {"rationale": "Because.", "label": "a"}}"#;
 
-/// The files of a module that runs.
+/// Returns the files of a working module.
 pub(crate) fn module_files(name: &str, version: &str) -> [(&'static str, String); 5] {
     let manifest = format!(
         "name: {name}\nversion: {version}\nresponsibility: Label texts of version {version}.\ntier: decision\n"

@@ -1,4 +1,4 @@
-//! A real OCI registry: publish, add by tag and by digest, update, remove; with a login, and with second clients.
+//! A real OCI registry: publish, add by tag and by digest, update, remove; with a login, and with third-party clients.
 
 use std::fs;
 use std::process::Command;
@@ -17,7 +17,7 @@ fn a_package_goes_through_a_registry_and_comes_back_the_same() {
     assert_eq!(one["tag"], format!("{repository}:1.0.0"));
     let reference = one["reference"].as_str().unwrap();
 
-    // By tag, by digest and by nothing: the newest version.
+    // By tag, by digest, and without either: the newest version.
     place.json(&["add", &format!("{repository}:1.0.0")]);
     let locked = place.locked("labels");
     assert_eq!((&locked["resolved"], &locked["sha256"]), (&json!(reference), &one["sha256"]));
@@ -29,7 +29,7 @@ fn a_package_goes_through_a_registry_and_comes_back_the_same() {
     assert_eq!(place.locked("labels")["version"], "1.10.0");
     assert!(place.runs("labels"));
 
-    // A tag that moves is what an update follows; the lock file holds on to what was installed.
+    // An update follows a moved tag; the lock file keeps the installed digest.
     place.json(&["publish", &place.module("labels", "1.0.0"), &format!("{repository}:stable")]);
     place.json(&["add", &format!("{repository}:stable")]);
     place.refused(
@@ -113,12 +113,12 @@ fn the_login_comes_from_docker_podman_a_helper_or_the_environment_and_is_never_s
     let host = ("COGN_REGISTRY_HOST", registry.host.as_str());
     assert_eq!(with(&[host, user, ("COGN_REGISTRY_PASSWORD", "wrong")]).0, Some(1));
     assert_eq!(with(&[host, user, password]).0, Some(0));
-    // A lock file may name any host; the login is told to none but its own.
+    // A lock file may name any host; the login is sent only to its own host.
     assert_eq!(with(&[("COGN_REGISTRY_HOST", "ghcr.io"), user, password]).0, Some(1));
     let (code, said) = with(&[user, password]);
     assert!(code == Some(1) && said.contains("does not say for which registry"), "{said}");
 
-    // `docker login` writes the same as this.
+    // `docker login` writes the same file.
     let auth = base64_of(&format!("{REGISTRY_USER}:{REGISTRY_PASSWORD}"));
     let config = json!({ "auths": { registry.host.as_str(): { "auth": auth } } });
     let podman = place.beside("auth.json");
@@ -161,7 +161,7 @@ fn a_helper_that_keeps_logins_is_asked() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-// What we publish others can copy, and what they copied we can add.
+// Other tools can copy our packages, and we can add the copies.
 #[test]
 fn skopeo_copies_a_package_to_another_place() {
     let skopeo = std::env::var_os("COGN_TEST_SKOPEO").unwrap_or_else(|| "skopeo".into());

@@ -1,4 +1,4 @@
-//! A web server on this machine that answers what a test tells it, also what no honest server would. Ends with the test.
+//! A local web server with fixed answers, including invalid ones. Ends with the test.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -6,12 +6,12 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// What is sent for a path, byte for byte.
+/// The response of each path, byte for byte.
 pub(crate) type Answers = BTreeMap<String, Vec<u8>>;
 
 /// The server.
 pub(crate) struct WebServer {
-    /// Such as `http://127.0.0.1:41234`.
+    /// For example `http://127.0.0.1:41234`.
     pub(crate) url: String,
     answers: Arc<Mutex<Answers>>,
     asked: Arc<Mutex<Vec<String>>>,
@@ -23,7 +23,7 @@ impl WebServer {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (answers, asked) = (Arc::new(Mutex::new(Answers::new())), Arc::new(Mutex::new(Vec::new())));
         let (known, log) = (Arc::clone(&answers), Arc::clone(&asked));
-        // The thread ends with the process; it holds nothing that a test could miss.
+        // The thread ends with the process, and nothing depends on its cleanup.
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let (known, log) = (Arc::clone(&known), Arc::clone(&log));
@@ -39,19 +39,19 @@ impl WebServer {
         self.serve_raw(path, [head.as_bytes(), bytes].concat());
     }
 
-    /// Answers a path with whatever this is.
+    /// Answers a path with these raw bytes.
     pub(crate) fn serve_raw(&self, path: &str, answer: Vec<u8>) {
         self.answers.lock().unwrap().insert(path.to_owned(), answer);
     }
 
-    /// Sends whoever asks somewhere else.
+    /// Redirects a path to another address.
     pub(crate) fn redirect(&self, path: &str, to: &str) {
         let answer =
             format!("HTTP/1.1 302 Found\r\nlocation: {to}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
         self.serve_raw(path, answer.into_bytes());
     }
 
-    /// Serves a folder and what is below it.
+    /// Serves a folder recursively.
     pub(crate) fn serve_folder(&self, folder: &std::path::Path, below: &str) {
         for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
             let path = format!("{below}/{}", entry.file_name().unwrap().to_string_lossy());
@@ -63,7 +63,7 @@ impl WebServer {
         }
     }
 
-    /// The paths that were asked for.
+    /// Returns the requested paths.
     pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
@@ -77,6 +77,6 @@ fn answer(mut stream: TcpStream, known: &Mutex<Answers>, log: &Mutex<Vec<String>
     log.lock().unwrap().push(path.clone());
     let found = known.lock().unwrap().get(&path).cloned();
     let nothing = b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".to_vec();
-    // Whoever has seen enough may hang up.
+    // The client may disconnect early.
     let _unheard = stream.write_all(&found.unwrap_or(nothing));
 }

@@ -1,5 +1,5 @@
-//! The load balancer of `packaging/compose` for real: a browser stays with one server, programs go to all of them, a server that is gone
-//! is passed over, a run that was begun is not given to a second server, and chunks pass as they are written.
+//! The load balancer of `packaging/compose` in a real nginx: a browser sticks to one server, programs use all of them,
+//! a stopped server is skipped, a started run is never retried on another server, and chunks are not buffered.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -16,7 +16,7 @@ use crate::nginx::{Started, no_curl, no_nginx, serve, start_nginx};
 use crate::stub::{Act, Stub, Then, piece};
 use crate::{good, read};
 
-/// nginx with the configuration that is shipped, before these three addresses.
+/// nginx with the shipped configuration, in front of these three addresses.
 struct Balancer {
     base: String,
     _folder: TempDir,
@@ -30,7 +30,7 @@ impl Balancer {
         let mut site =
             read("packaging/compose/balancer.conf").replace("listen 8080", &format!("listen {listen}"));
         for (index, address) in addresses.iter().enumerate() {
-            // Names that are looked up again and again are for networks with a name server.
+            // Names with `resolve` need a name server.
             site = site.replace(&format!("cogn-{}:8000 resolve", index + 1), address);
         }
         assert!(!site.contains(":8000"), "{site}");
@@ -45,7 +45,7 @@ impl Balancer {
     }
 }
 
-/// A server that answers with its number, or hangs up once it has read a request. Counts what it was asked.
+/// A server that answers with its number, or disconnects after reading a request. Counts its requests.
 struct Numbered {
     address: String,
     asked: Arc<AtomicUsize>,
@@ -66,7 +66,7 @@ impl Numbered {
     }
 }
 
-/// Requests without bodies, or with bodies that nobody reads.
+/// Answers requests; bodies are not read.
 fn answer_all(mut stream: &TcpStream, answer: Option<&str>, count: &AtomicUsize) {
     for line in BufReader::new(stream).lines() {
         if !line.is_ok_and(|line| line.is_empty()) {
@@ -114,7 +114,7 @@ fn a_server_that_is_gone_is_passed_over_and_a_run_is_not_begun_twice() {
     for _ in 0..20 {
         assert_eq!(good(&mut balancer.curl("/api/run/x", &["-d", "{}"])), "1");
     }
-    // It dies with the request in its hands: the client hears of it, and no other server is asked.
+    // It fails while it handles the request: the client gets an error, and no other server is tried.
     let balancer = Balancer::before([&good_one.address, &hangs_up.address, &good_one.address]);
     let before = good_one.asked.load(Ordering::SeqCst);
     let answers = (0..60).map(|_| {

@@ -1,53 +1,53 @@
-//! What compose and Kubernetes are told about containers, in one form. Reads YAML and judges nothing.
+//! The containers of compose and Kubernetes files, in one format. Parses YAML and judges nothing.
 
 use serde_json::Value;
 
-/// One container of a file.
+/// A container of a file.
 #[derive(Debug, Default)]
 pub(crate) struct Container {
-    /// The file and the name, for reports.
+    /// The file and the name, for error messages.
     pub(crate) place: String,
     pub(crate) image: String,
-    /// What its program is started with.
+    /// The arguments of its program.
     pub(crate) words: Vec<String>,
     pub(crate) variables: Vec<Variable>,
-    /// Seconds from the wish to end until it is killed; `None` where nothing is said.
+    /// The seconds between the stop request and the kill; `None` if not set.
     pub(crate) grace: Option<u64>,
-    /// Seconds of these before the program hears of it.
+    /// The part of these seconds before the program gets the signal.
     pub(crate) pause: u64,
     pub(crate) ports: Vec<u64>,
-    /// Path and port of every question about its health.
+    /// The path and port of every health probe.
     pub(crate) probes: Vec<(String, u64)>,
-    /// What it may not do to the machine and is not told so.
+    /// The missing security restrictions.
     pub(crate) not_locked: Vec<&'static str>,
-    /// Of Kubernetes: which of startup, readiness and liveness nobody asks for.
+    /// For Kubernetes: the missing probes among startup, readiness and liveness.
     pub(crate) not_asked: Vec<&'static str>,
-    /// Whether memory has a limit, and in Kubernetes processors and requests.
+    /// True if memory is limited, and in Kubernetes also CPU and requests.
     pub(crate) bounded: bool,
 }
 
-/// A variable of the environment.
+/// An environment variable.
 #[derive(Debug)]
 pub(crate) struct Variable {
     pub(crate) name: String,
-    /// What the file itself says; `None` where it says where the value comes from.
+    /// The value in the file; `None` if it comes from elsewhere.
     pub(crate) value: Option<String>,
 }
 
 impl Container {
-    /// The name of the image without its registry and version.
+    /// Returns the name of the image without its registry and version.
     pub(crate) fn program(&self) -> &str {
         let name = self.image.rsplit('/').next().unwrap();
         name.split(':').next().unwrap()
     }
 }
 
-/// The documents of a file.
+/// Returns the documents of a file.
 pub(crate) fn documents(text: &str) -> Vec<Value> {
     text.split("\n---\n").map(|document| serde_saphyr::from_str(document).unwrap()).collect()
 }
 
-/// The services of a compose file.
+/// Returns the services of a compose file.
 pub(crate) fn of_compose(text: &str) -> Vec<Container> {
     let file = documents(text).remove(0);
     let services = file["services"].as_object().unwrap();
@@ -82,14 +82,14 @@ fn compose_service(name: &str, service: &Value) -> Container {
 fn compose_variables(given: &Value) -> Vec<Variable> {
     let given = given.as_object().cloned().unwrap_or_default();
     let variable = |(name, value): (String, Value)| {
-        // `${NAME:?…}` and a name alone take the value from outside.
+        // `${NAME:?…}` and a bare name take the value from outside.
         let value = value.as_str().map(str::to_owned).filter(|value| !value.starts_with("${"));
         Variable { name, value }
     };
     given.into_iter().map(variable).collect()
 }
 
-/// The containers of the workloads in a file for Kubernetes.
+/// Returns the containers of the workloads in a Kubernetes file.
 pub(crate) fn of_kubernetes(file: &str, text: &str) -> Vec<Container> {
     let documents = documents(text);
     let pods = documents.iter().filter(|document| document["spec"]["template"].is_object());
@@ -111,7 +111,7 @@ fn kubernetes_container(file: &str, workload: &Value, container: &Value) -> Cont
         ("readOnlyRootFilesystem", own["readOnlyRootFilesystem"] == true),
         ("capabilities", words(&own["capabilities"]["drop"]) == ["ALL"]),
         ("automountServiceAccountToken", pod["automountServiceAccountToken"] == false),
-        // A service of this name would otherwise become variables that its program reads as settings.
+        // Otherwise Kubernetes turns a service with this name into variables that its program reads as settings.
         ("enableServiceLinks", pod["enableServiceLinks"] == false),
     ];
     let asked = ["startupProbe", "readinessProbe", "livenessProbe"];

@@ -1,6 +1,6 @@
-//! The files for compose and Kubernetes say nothing that is not so: each option and variable is one of the program, ports and paths are
-//! those of the server, nobody is killed before it has ended by itself, versions are pinned, and no password is in clear. Each rule is
-//! shown to find the mistake that it is for.
+//! Checks the compose and Kubernetes files: options and variables exist in the program, ports and paths are those of
+//! the server, the grace period covers the shutdown, versions are pinned, and no password is in plain text. A planted
+//! mistake proves that each rule works.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,14 +18,14 @@ use crate::{good, read, root, said};
 const COMPOSE: &str = "packaging/compose/compose.yaml";
 const FOLDER: &str = "packaging/kubernetes";
 
-/// What is true of the programs.
+/// The facts about the programs.
 struct Facts {
     variables: BTreeSet<String>,
-    /// What `cogn serve` and `cogn deploy restate` say about themselves, and the source of the worker's options.
+    /// The help of `cogn serve` and `cogn deploy restate`, and the source of the worker's options.
     serve: String,
     deploy: String,
     worker: String,
-    /// How long the programs take to end, at most.
+    /// The maximum shutdown time of the programs.
     server_ends: u64,
     worker_ends: u64,
     restate: String,
@@ -62,7 +62,7 @@ impl Facts {
         }
     }
 
-    /// Everything that is wrong with a container.
+    /// Returns all faults of a container.
     fn faults(&self, container: &Container) -> Vec<String> {
         let mut faults = Vec::new();
         let mut fault = |what: String| faults.push(format!("{}: {what}", container.place));
@@ -119,7 +119,7 @@ impl Facts {
                 fault(format!("no such option: --{option}"));
             }
         }
-        // A moment more, so that the end is not cut off by the time that it takes to be heard of.
+        // A small margin for the delivery of the signal.
         if let Some(ends) = ends
             && container.grace.unwrap_or(10) < container.pause + ends + 3
         {
@@ -148,7 +148,7 @@ fn containers_of(path: &str, text: &str) -> Vec<Container> {
     if path == COMPOSE { containers::of_compose(text) } else { containers::of_kubernetes(path, text) }
 }
 
-/// Everything that is wrong with a file.
+/// Returns all faults of a file.
 fn faults(facts: &Facts, path: &str, text: &str) -> Vec<String> {
     let containers = containers_of(path, text);
     let mut faults: Vec<String> = containers.iter().flat_map(|container| facts.faults(container)).collect();
@@ -168,7 +168,7 @@ fn the_files_say_nothing_that_is_not_so() {
     assert_eq!(count, 9 + 6, "services of compose and containers of Kubernetes");
 }
 
-// Each rule finds the mistake that it is for, in a copy of what is shipped.
+// Each rule finds its mistake in a copy of the shipped file.
 #[test]
 fn a_planted_mistake_is_found() {
     let facts = Facts::of_this_checkout();
@@ -217,7 +217,7 @@ fn a_planted_mistake_is_found() {
     }
 }
 
-// Names in one file that have to be there in another: services, claims of passwords, resources.
+// Names in one file that must exist in another: services, password claims, resources.
 #[test]
 fn the_files_know_each_other() {
     let keys: BTreeSet<String> = read("packaging/compose/example.env")
@@ -268,7 +268,7 @@ fn the_files_know_each_other() {
     }
 }
 
-// Without it an address of a server would be the name of a file.
+// Without this feature, a server address would be treated as a file name.
 #[test]
 fn a_worker_is_built_with_what_its_database_needs() {
     let features = read("crates/cogn-restate/Cargo.toml");
@@ -277,7 +277,7 @@ fn a_worker_is_built_with_what_its_database_needs() {
     assert!(read("packaging/kubernetes/worker.yaml").contains("postgres://"));
 }
 
-// What Kubernetes asks for is there, without a key and under the address of a pod.
+// The paths of Kubernetes probes answer without a key and under the address of a pod.
 #[test]
 fn a_server_answers_what_probes_ask() {
     let home = tempfile::tempdir().unwrap();
@@ -295,7 +295,7 @@ fn a_server_answers_what_probes_ask() {
     }
 }
 
-// A variable that the server of Restate does not know changes nothing of what it says about its settings.
+// A variable that Restate does not know would not change its reported settings.
 #[test]
 fn restate_reads_its_variables() {
     let Some(program) = std::env::var_os("COGN_TEST_RESTATE") else { return skip(Lack::Restate) };

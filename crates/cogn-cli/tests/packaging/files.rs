@@ -1,4 +1,5 @@
-//! The files that operators copy: the unit as systemd reads it, the scripts as bash does, and pages that show what is shipped.
+//! The files that operators copy: the unit as systemd reads it, the scripts as bash does, and documentation that shows
+//! shipped files.
 
 use std::fs;
 use std::process::Command;
@@ -45,11 +46,11 @@ fn pages_show_the_files_that_are_shipped() {
     );
 }
 
-// What is not let through is missing in the image's build; a name that does not exist lets nothing through.
+// Files that are not listed are missing in the image build; a nonexistent name matches nothing.
 #[test]
 fn the_image_is_built_from_what_exists() {
     for line in read(".dockerignore").lines().filter_map(|line| line.strip_prefix('!')) {
-        // What is put together before an image is built of it.
+        // Created before the image is built.
         if !line.starts_with("dist/") {
             assert!(line.ends_with('*') || root().join(line).exists(), ".dockerignore names {line}");
         }

@@ -1,6 +1,6 @@
-//! What users install, put together from the program that was just built and tried in an environment of its own: the wheel,
-//! the npm packages, the unit, the configurations of nginx, the files for compose and Kubernetes. `packaging/release` tries the real ones on a bare Debian. What is
-//! not installed here is skipped.
+//! The installable packages, built from the current program and tested in isolation: the wheel, the npm packages, the
+//! unit, the nginx configurations, the compose and Kubernetes files. `packaging/release` tests the real ones on a bare
+//! Debian. A test is skipped if its tools are not installed.
 
 #![cfg(unix)]
 #![expect(
@@ -30,7 +30,7 @@ use std::sync::OnceLock;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The top of the repository.
+/// The root of the repository.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
@@ -39,7 +39,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The program without what only debuggers read, which is most of it; made once for all tests.
+/// The program without debug information, which is most of its size; created once for all tests.
 fn program() -> &'static Path {
     static MADE: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
     let (_, path) = MADE.get_or_init(|| {
@@ -54,12 +54,12 @@ fn program() -> &'static Path {
     path
 }
 
-/// The library that Python loads. Cargo has built it for this test, and puts it beside the test.
+/// The library that Python loads. Cargo builds it for this test, next to the test program.
 fn library() -> PathBuf {
     std::env::current_exe().unwrap().with_file_name("libcogn_python.so")
 }
 
-/// Runs a command that has to succeed.
+/// Runs a command that must succeed.
 fn good(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     assert!(output.status.success(), "{command:?}: {}", said(&output));
@@ -70,7 +70,7 @@ fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// A command in a home of its own, with nothing but `PATH` of this machine.
+/// Prepares a command in a temporary home, with only `PATH` of this machine.
 fn at_home(program: impl AsRef<OsStr>, home: &Path) -> Command {
     let mut command = cognitive_testkit::command(program);
     command.env_clear().env("HOME", home).current_dir(home);
@@ -78,7 +78,7 @@ fn at_home(program: impl AsRef<OsStr>, home: &Path) -> Command {
     command
 }
 
-/// An installed program answers like the one that was built: the version, an envelope, and the exit code of a failure.
+/// Checks that an installed program answers like the built one: version, envelope, and exit code of a failure.
 fn works(program: &Path, words: &[&str], home: &Path) {
     let start = || {
         let mut command = at_home(program, home);

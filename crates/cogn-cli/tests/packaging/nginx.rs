@@ -1,5 +1,4 @@
-//! `cogn serve` behind a real nginx with the configuration that is shipped: TLS, names, streams that are not held back, and
-//! WebSocket.
+//! `cogn serve` behind a real nginx with the shipped configuration: TLS, host names, unbuffered streams, and WebSocket.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Lines};
@@ -12,10 +11,10 @@ use tempfile::TempDir;
 use crate::stub::{Act, SELF_SIGNED, Stub, Then, piece};
 use crate::{at_home, good, read};
 
-/// Shown to the server by clients.
+/// The key that clients send to the server.
 const KEY: &str = "0123456789abcdef";
 
-/// A process that is killed when it is not needed any more. What it says is kept open for as long: nginx ends without.
+/// A process that is killed when this value is dropped. Its stderr stays open until then: nginx would exit without it.
 pub(crate) struct Started {
     pub(crate) child: Child,
     _said: Option<Lines<BufReader<ChildStderr>>>,
@@ -28,7 +27,7 @@ impl Drop for Started {
     }
 }
 
-/// A model that begins an answer and falls silent, a server that asks it, and nginx in front.
+/// A model that starts an answer and stalls, a server that calls it, and nginx in front.
 struct Site {
     base: String,
     _home: TempDir,
@@ -38,12 +37,12 @@ struct Site {
 }
 
 impl Started {
-    /// A process that has nothing to say.
+    /// Wraps a process without output.
     pub(crate) fn of(child: Child) -> Self {
         Self { child, _said: None }
     }
 
-    /// Starts a program that speaks on stderr; gives the first line that holds a word.
+    /// Starts a program and returns the first line of stderr with this word.
     fn until(command: &mut Command, word: &str) -> (Self, String) {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -75,7 +74,7 @@ pub(crate) fn serve(home: &Path, service: &Stub, key: Option<&str>) -> (Started,
     (server, address)
 }
 
-/// The configuration as it is shipped, with addresses and a certificate of this test.
+/// Writes the shipped configuration, with addresses and a certificate of this test.
 fn configure(folder: &Path, upstream: &str, listen: &str) {
     let shipped = read("packaging/nginx/cogn.conf");
     let site = shipped
@@ -87,7 +86,7 @@ fn configure(folder: &Path, upstream: &str, listen: &str) {
     write_main(folder, &site);
 }
 
-/// The file that nginx is started with, around a site.
+/// Writes the main configuration of nginx, around a site.
 fn write_main(folder: &Path, site: &str) {
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|kind| format!("{kind}_temp_path {}/{kind};\n", folder.display()))
@@ -140,7 +139,7 @@ impl Site {
         })
     }
 
-    /// A request under the name of the site. Nobody vouches for its certificate.
+    /// Prepares a request with the host name of the site. Its certificate is self-signed.
     fn curl(&self, path: &str) -> Command {
         let mut curl = Command::new("curl");
         curl.args(["-skN", "--noproxy", "*", "-H", "host: cogn.example"]).arg(format!("{}{path}", self.base));
@@ -187,7 +186,7 @@ fn a_websocket_passes_nginx() {
     assert_eq!(lines.next().unwrap().unwrap(), "HTTP/1.1 101 Switching Protocols");
 }
 
-// The page says that a server without keys answers under this machine's own names only.
+// The documentation states that a server without keys answers only under the names of this machine.
 #[test]
 fn a_site_without_keys_is_refused_with_a_reason() {
     if no_curl() {

@@ -1,4 +1,4 @@
-//! The npm packages: installed into a folder, started through the launcher, ended through it.
+//! The npm packages: installed into a folder, started and stopped through the launcher.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -10,14 +10,14 @@ use tempfile::TempDir;
 
 use crate::{at_home, good, program, root, said, works};
 
-/// The platform as Node calls it, if there is a Node with npm.
+/// Returns the platform in Node's notation, if Node and npm are installed.
 fn platform() -> Option<String> {
     Command::new("npm").arg("--version").stdout(Stdio::null()).status().ok()?;
     let node = Command::new("node").args(["-p", "process.platform + '-' + process.arch"]).output().ok()?;
     Some(String::from_utf8(node.stdout).unwrap().trim().to_owned())
 }
 
-/// A folder in which both packages are installed, with no registry in reach.
+/// Installs both packages into a folder, without a registry.
 fn install() -> Option<TempDir> {
     let Some(platform) = platform() else {
         skip(Lack::Node);
@@ -53,7 +53,7 @@ fn the_packages_bring_the_program_under_all_its_names() {
     assert!(said(&missing).contains("hint: Install without `--omit=optional`"), "{}", said(&missing));
 }
 
-/// Whoever ends the launcher ends the server behind it, in an orderly way.
+/// Checks that a signal to the launcher shuts down the server behind it gracefully.
 fn a_signal_reaches_the_program(launcher: &Path, home: &Path) {
     let mut command = at_home(launcher, home);
     command.args(["serve", "--port", "0", "--provider", "ollama", "--quiet"]).stderr(Stdio::piped());

@@ -9,7 +9,7 @@ use cognitive_testkit::{Lack, skip};
 
 use crate::{good, library, program, root, works};
 
-/// A Python that can make environments.
+/// Returns a Python that can create virtual environments.
 fn packager() -> Option<OsString> {
     let pythons = std::env::var_os("COGN_TEST_PYTHON").unwrap_or_else(|| "python3".into());
     let able = std::env::split_paths(&pythons).find(|python| {

@@ -1,4 +1,4 @@
-//! Fenced blocks of a page, and the commands in them. Refuses attributes that nobody reads.
+//! The fenced blocks of a page, and their commands. Refuses unknown attributes.
 
 /// A fenced block.
 #[derive(Debug, Clone)]
@@ -8,23 +8,23 @@ pub(crate) struct Block {
     pub(crate) language: String,
     attributes: Vec<(String, String)>,
     pub(crate) lines: Vec<String>,
-    /// The text right above it.
+    /// The paragraph directly above it.
     pub(crate) above: String,
 }
 
-/// A command and what is shown below it.
+/// A command and its expected output.
 #[derive(Debug)]
 pub(crate) struct Typed {
-    /// The lines that people type.
+    /// The lines that a user types.
     pub(crate) typed: Vec<String>,
-    /// What is shown; nothing if only success counts.
+    /// The expected output; empty if only success counts.
     pub(crate) shown: Vec<String>,
 }
 
 const ATTRIBUTES: [&str; 4] = ["file", "exit", "needs", "not-run"];
 
 impl Block {
-    /// What the block says about itself.
+    /// Returns an attribute of the block.
     pub(crate) fn attribute(&self, name: &str) -> Option<&str> {
         self.attributes.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
@@ -33,7 +33,7 @@ impl Block {
         self.attribute("not-run").is_none()
     }
 
-    /// The commands of a console block: a line with `$ `, further lines with `> `, and what they print.
+    /// Returns the commands of a console block: a line with `$ `, continuation lines with `> `, and their output.
     pub(crate) fn commands(&self) -> Vec<Typed> {
         let mut commands: Vec<Typed> = Vec::new();
         for line in &self.lines {
@@ -54,7 +54,7 @@ impl Block {
     }
 }
 
-/// The fenced blocks of a page, in order.
+/// Returns the fenced blocks of a page, in order.
 pub(crate) fn blocks(page: &str) -> Vec<Block> {
     let mut found: Vec<Block> = Vec::new();
     let mut open = false;
@@ -79,7 +79,7 @@ pub(crate) fn blocks(page: &str) -> Vec<Block> {
     found
 }
 
-/// `console exit=1 not-run="why"`.
+/// Parses an info string such as `console exit=1 not-run="why"`.
 fn info_string(info: &str, line: usize) -> (String, Vec<(String, String)>) {
     let (language, mut rest) = info.split_once(' ').unwrap_or((info, ""));
     let mut attributes = Vec::new();

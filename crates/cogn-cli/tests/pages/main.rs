@@ -1,10 +1,10 @@
-//! The documents, tried as a reader would: every console block of README.md and docs/ is run, in order and in an empty folder
-//! per page, and compared with what it shows; and the way to a first own module is as short as promised.
+//! The documentation, run as a reader would: every console block of README.md and docs/ runs in order, in an empty
+//! folder per page, and its output is compared. Also checks that the first own module takes as few steps as promised.
 //!
-//! What a block may say beside `console` is described in CONTRIBUTING.md. Commands that ask a hosted model get the recorded
-//! replies of the bundled modules from a stand-in on this machine.
+//! CONTRIBUTING.md describes the attributes of `console` blocks. Commands that call a hosted model get recorded replies
+//! of the bundled modules from a local stub.
 
-// The pages are written for a shell that Windows does not have.
+// The pages use a shell that Windows does not have.
 #![cfg(unix)]
 #![expect(
     clippy::unwrap_used,
@@ -28,7 +28,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// README.md, the page of the vectors and every page in docs/.
+/// Returns README.md, the page of the vectors and every page in docs/.
 fn pages() -> Vec<PathBuf> {
     let docs = fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
     let mut pages: Vec<PathBuf> =
@@ -62,7 +62,7 @@ fn every_console_block_prints_what_it_shows() {
     assert!(run > 50 || !only.is_empty(), "only {run} commands were run");
 }
 
-// What people copy is run, not a likeness of it: commands of this program stand in console blocks.
+// Commands of this program must be in console blocks, because those are run.
 #[test]
 fn commands_stand_in_blocks_that_are_run() {
     for page in pages() {

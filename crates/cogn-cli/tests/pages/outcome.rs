@@ -1,9 +1,9 @@
-//! What a command printed, compared with what a page shows. `…` and `[..]` stand for anything within a line; a line that is
-//! nothing but `…` stands for any number of lines.
+//! Compares the output of a command with a page. `…` and `[..]` match anything within a line; a line of only `…`
+//! matches any number of lines.
 
 use regex::Regex;
 
-/// Whether it is as shown.
+/// Returns whether the output matches.
 pub(crate) fn is_as_shown(shown: &[String], printed: &[&str]) -> bool {
     match shown {
         [] => printed.iter().all(|line| line.trim().is_empty()),

@@ -1,5 +1,5 @@
-//! A reader at a terminal: an empty folder with the folders of a checkout beside it, a home of its own, a shell, and a model
-//! that answers. Files that a page shows are there from then on.
+//! A simulated terminal of a reader: an empty folder next to the folders of a checkout, a temporary home, a shell, and
+//! a model that answers. Files that a page shows are written there.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::blocks::{Block, Typed};
 use crate::outcome::is_as_shown;
 use crate::stand_in::StandIn;
 
-/// What separates the outputs of two commands.
+/// The separator between the outputs of two commands.
 const MARK: &str = "--- end of a command, exit code";
 
 pub(crate) struct Session {
@@ -31,7 +31,7 @@ impl Session {
         Self { folder, home: tempfile::tempdir().unwrap(), model: StandIn::start(root) }
     }
 
-    /// Does what a block says; tells how many commands were run.
+    /// Runs a block; returns the number of commands.
     pub(crate) fn follow(&mut self, block: &Block) -> Result<usize, String> {
         if let Some(file) = block.attribute("file") {
             return self.write(file, block).map(|()| 0);
@@ -95,7 +95,7 @@ impl Session {
         Ok(commands.len())
     }
 
-    /// Runs a script; both streams as a terminal would show them, but without colours.
+    /// Runs a script and returns both streams as a terminal would show them, without colours.
     fn shell(&self, script: &str, embedded: bool) -> String {
         let program = Path::new(env!("CARGO_BIN_EXE_cogn"));
         let path = format!("{}:/usr/local/bin:/usr/bin:/bin", program.parent().unwrap().display());
@@ -125,7 +125,7 @@ fn judge(command: &Typed, output: &str, code: &str, wanted: &str) -> Result<(), 
     Err(format!("`{typed}` does not print what is shown, but:\n{output}"))
 }
 
-/// The port of the pages may be taken on this machine.
+/// Replaces the port, because the documented one may be in use.
 fn on_port(typed: &str, port: u16) -> String {
     let served = typed.replace("cogn serve", &format!("cogn serve --port {port}"));
     let served = if typed.contains("--port") { typed.to_owned() } else { served };

@@ -1,5 +1,5 @@
-//! A hosted model that is none: a service with OpenAI's wire format that answers each bundled module with the recorded reply of
-//! its first golden test that succeeds, and the modules of the pages with the replies in `replies/`.
+//! A stub of a hosted model in the OpenAI wire format. It answers each bundled module with the recorded reply of its
+//! first successful golden test, and the modules of the pages with the replies in `replies/`.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-/// By what a prompt is known, and what is answered to it.
+/// The prompt that identifies a module, and the reply.
 struct Known {
     prompt: String,
     reply: String,
@@ -27,7 +27,7 @@ impl StandIn {
         std::thread::spawn(move || {
             for connection in listener.incoming().flatten() {
                 let known = Arc::clone(&known);
-                // A client that leaves early is none of its business.
+                // A client may disconnect early.
                 std::thread::spawn(move || answer(connection, &known).unwrap_or_default());
             }
         });
@@ -39,7 +39,7 @@ impl StandIn {
     }
 }
 
-/// `{"prompt": "You sort support tickets.", "reply": {…}}`.
+/// Reads the replies of the pages, such as `{"prompt": "You sort support tickets.", "reply": {…}}`.
 fn of_pages() -> Vec<Known> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pages/replies");
     let files = fs::read_dir(folder).unwrap().map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap());
@@ -61,7 +61,7 @@ fn of_module(folder: &Path) -> Option<Known> {
     let mut replies: Vec<_> =
         fs::read_dir(folder.join("tests")).ok()?.map(|entry| entry.unwrap().path()).collect();
     replies.sort();
-    // What a part of a composition said belongs to the part: `case.part.reply.txt`.
+    // The reply of a composition's part has its own file: `case.part.reply.txt`.
     let own = |path: &&std::path::PathBuf| {
         let file = path.file_name().unwrap().to_string_lossy().into_owned();
         file.strip_suffix(".reply.txt").is_some_and(|case| !case.contains('.') || case.ends_with(&name))

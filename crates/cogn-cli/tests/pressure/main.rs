@@ -1,4 +1,4 @@
-//! The server as a process under pressure: what one hostile client can take from it, and what it says at its start about
+//! The server as a process under load: the resources that a hostile client can take, and the startup messages about
 //! limits, keys and origins.
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
@@ -13,13 +13,13 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-/// A server that no model stands behind.
+/// Starts a server without a model.
 fn started(limit: &str, args: &[&str]) -> Served {
     let args: Vec<&str> = args.iter().copied().chain(["--base-url", "http://127.0.0.1:9/v1"]).collect();
     Served::start(project(), limit, &args)
 }
 
-// H2: one body of 39 MiB for a module with media took gigabytes and kept them.
+// H2: one body of 39 MiB for a module with media used to allocate gigabytes and keep them.
 #[test]
 fn h2_a_hostile_body_takes_no_more_than_itself_and_gives_it_back() {
     let server = started("", &[]);
@@ -37,7 +37,7 @@ fn h2_a_hostile_body_takes_no_more_than_itself_and_gives_it_back() {
     assert!(after <= 50 << 20, "{} MB stayed", after >> 20);
 }
 
-// Growth A: connections wait in a queue as long as the system allows. The server is held, so that it takes none.
+// Growth A: connections wait in a queue of the maximum system length. The server is stopped, so that it accepts none.
 #[test]
 fn growth_a_a_burst_of_connections_waits_in_the_queue() {
     let longest: usize =
@@ -57,7 +57,7 @@ fn growth_a_a_burst_of_connections_waits_in_the_queue() {
     assert_eq!(connected.len(), burst, "the next one waits");
 }
 
-// Where the system allows few open files, a client is served or turned away; none waits for others to go.
+// With few open files, a client is either served or refused; none waits for others to disconnect.
 #[test]
 fn l_connections_fit_the_limit_of_open_files() {
     let server = started("-n 256", &[]);
@@ -76,7 +76,7 @@ fn l_connections_fit_the_limit_of_open_files() {
     assert!(idle.iter().any(|stream| is_open(&stream)), "it waited until the others had to go");
 }
 
-// S8: origins that could never match, or would let every sandboxed page in, are refused at the start.
+// S8: origins that could never match, or would allow every sandboxed page, are refused at startup.
 #[test]
 fn s08_an_origin_that_cannot_be_meant_stops_the_start() {
     for (origin, hint) in [
@@ -91,7 +91,7 @@ fn s08_an_origin_that_cannot_be_meant_stops_the_start() {
         let mut said = String::new();
         let mut lines = BufReader::new(refused.stderr.take().unwrap());
         while lines.read_line(&mut said).unwrap() > 0 && !said.contains("listening") {}
-        // One that listens would never end by itself.
+        // A server that listens would never exit.
         let _ = refused.kill();
         assert!(said.contains(hint), "{origin}: {said}");
         assert!(!refused.wait().unwrap().success());
@@ -105,7 +105,7 @@ fn s08_an_origin_that_cannot_be_meant_stops_the_start() {
     assert!(answer.contains("access-control-allow-origin: https://app.example\r\n"), "{answer:.600}");
 }
 
-// S-19: keys that others can read are keys of others.
+// S-19: a warning names a key file that other users can read.
 #[test]
 fn l_a_file_of_keys_that_others_can_read_is_named() {
     for (mode, warned) in [(0o644, true), (0o640, true), (0o600, false), (0o400, false)] {

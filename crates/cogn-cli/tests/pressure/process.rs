@@ -1,5 +1,5 @@
-//! `cogn serve` as a process under pressure: how it is started, what it takes of memory and processor, and a model service
-//! on loopback with answers of any length. Shared by tests and benchmarks; Linux only, since it reads `/proc`.
+//! `cogn serve` as a process under load: its start, its memory and CPU time, and a local model stub with answers of any
+//! length. Shared by tests and benchmarks. Linux only, because it reads `/proc`.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-/// The key that opens the server.
+/// The key of the server.
 pub(crate) const KEY: &str = "a-key-of-some-length";
 
-/// A running server. It ends when this value does.
+/// A running server. It is killed when this value is dropped.
 pub(crate) struct Served {
     child: Child,
     pub(crate) address: String,
-    /// What it said on stderr up to its address.
+    /// Its stderr up to its address.
     pub(crate) said: String,
     _dir: TempDir,
 }
@@ -29,7 +29,7 @@ impl Drop for Served {
     }
 }
 
-/// A project that a server can be started in, with a home of its own.
+/// Creates a project for a server, with a temporary home.
 pub(crate) fn project() -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir_all(dir.path().join("project")).unwrap();
@@ -37,12 +37,12 @@ pub(crate) fn project() -> TempDir {
     dir
 }
 
-/// The program that is started: that of this build, or another to compare with.
+/// Returns the program to start: that of this build, or another one for comparison.
 fn program() -> PathBuf {
     std::env::var_os("COGN_BENCH_BINARY").map_or_else(|| env!("CARGO_BIN_EXE_cogn").into(), PathBuf::from)
 }
 
-/// The command of a server in a project, under a limit as `ulimit` takes it.
+/// Prepares a server in a project, under a limit in the format of `ulimit`.
 pub(crate) fn command(dir: &Path, limit: &str, args: &[&str]) -> Command {
     let mut command = cognitive_testkit::command("/bin/sh");
     let run = if limit.is_empty() {
@@ -66,7 +66,7 @@ pub(crate) fn command(dir: &Path, limit: &str, args: &[&str]) -> Command {
         .env_clear()
         .env("HOME", dir.join("home"))
         .env("COGN_OFFLINE", "1")
-        // As docs/serving.md says for a limit on data: what the allocator merely reserves must not count.
+        // As docs/serving.md requires for a limit on data: memory that the allocator only reserves must not count.
         .env("MIMALLOC_ARENA_EAGER_COMMIT", "0")
         .env("OPENAI_API_KEY", "sk-test")
         .env("COGNITIVE_API_KEY", KEY)
@@ -96,26 +96,26 @@ impl Served {
         self.child.id()
     }
 
-    /// Whether it still runs.
+    /// Returns whether it is still running.
     pub(crate) fn lives(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
 
-    /// A figure of `/proc/PID/status`, in bytes: `VmRSS`, `VmHWM`.
+    /// Returns a figure of `/proc/PID/status`, in bytes: `VmRSS`, `VmHWM`.
     pub(crate) fn memory(&self, name: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
         line.trim_matches(|letter: char| !letter.is_ascii_digit()).parse::<u64>().unwrap() << 10
     }
 
-    /// The processor time that it has taken, in hundredths of a second.
+    /// Returns its CPU time, in hundredths of a second.
     pub(crate) fn ticks(&self) -> u64 {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.id())).unwrap();
         let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
         fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
     }
 
-    /// Waits until it takes at most so much memory; what it takes then, or after the time is up.
+    /// Waits until its memory is at most this, or time is up, and returns the memory.
     pub(crate) fn settled(&self, most: u64, time: Duration) -> u64 {
         let started = Instant::now();
         loop {
@@ -131,11 +131,11 @@ impl Served {
         TcpStream::connect(&self.address).unwrap()
     }
 
-    /// The status and the body of an answer.
+    /// Sends a request and returns status and body.
     pub(crate) fn ask(&self, method: &str, path: &str, body: &[u8]) -> (u16, String) {
         let mut stream = self.connect();
         stream.write_all(head(method, path, "connection: close\r\n", body.len()).as_bytes()).unwrap();
-        // A server that has heard enough does not read the rest.
+        // The server may refuse the request before it has read the body.
         let _ = stream.write_all(body);
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
@@ -145,19 +145,19 @@ impl Served {
     }
 }
 
-/// The head of a request with the key.
+/// Returns the head of a request with the key.
 pub(crate) fn head(method: &str, path: &str, more: &str, length: usize) -> String {
     format!(
         "{method} {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {KEY}\r\ncontent-type: application/json\r\n{more}content-length: {length}\r\n\r\n"
     )
 }
 
-/// A body of so many bytes, of equal pieces.
+/// Returns a body of about this size, from repeated pieces.
 pub(crate) fn hostile(piece: &str, bytes: usize) -> Vec<u8> {
     format!("{{\"images\": [{}0]}}", piece.repeat(bytes / piece.len())).into_bytes()
 }
 
-/// A service whose answers have so many bytes, in deltas of so many. Gives its address.
+/// Starts a service with answers of this size, in deltas of this size. Returns its address.
 pub(crate) fn service(bytes: usize, delta: usize) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -173,8 +173,8 @@ pub(crate) fn service(bytes: usize, delta: usize) -> String {
     let many = event(&"x".repeat(delta)).repeat(64);
     let end = event(r#""}}"#) + "data: [DONE]\n\n";
     std::thread::spawn(move || {
-        // A real service works on its own machine: two hundred threads that write as fast as they can must not take the
-        // processors from the server that is measured. Threads that this one starts inherit it.
+        // A real service runs on another machine: two hundred writing threads must not take the CPU from the measured
+        // server. Threads started here inherit the priority.
         let _ = rustix::process::setpriority_process(None, 15);
         for stream in listener.incoming().map_while(Result::ok) {
             let (begin, many, end) = (begin.clone(), many.clone(), end.clone());

@@ -1,12 +1,12 @@
-//! How many model calls one run may make: what is certain to need more asks no model at all, and a counter stops the rest,
-//! whatever makes the calls: parts, repetitions of requests, questions asked again, tools, rounds.
+//! The maximum number of model calls of a run. A run that certainly needs more makes no call, and a counter stops the
+//! others, whatever makes the calls: parts, retries, repair questions, tools, rounds.
 
 use serde_json::{Value, json};
 
 use crate::stub::{Act, Stub, good, piece, streamed};
 use crate::{Output, Run};
 
-/// Writes a module that gives the answer of [`good`]. `more` goes into its manifest.
+/// Writes a module that answers with [`good`]. `more` extends its manifest.
 fn module(run: &Run, name: &str, more: &Value) {
     let folder = run.home.path().join("cognitive/modules").join(name);
     std::fs::create_dir_all(&folder).unwrap();
@@ -24,7 +24,7 @@ fn module(run: &Run, name: &str, more: &Value) {
     std::fs::write(folder.join("prompt.md"), "Say something.").unwrap();
 }
 
-/// A composition of these modules, with its own prompt at the end.
+/// Returns a composition of these modules, with its own prompt at the end.
 fn made_of(parts: &[Value]) -> Value {
     json!({ "composition": { "pattern": "parallel", "max_depth": 16, "timeout_ms": 600_000, "requires": parts } })
 }
@@ -33,7 +33,7 @@ fn part(name: impl Into<String>) -> Value {
     json!({ "name": name.into() })
 }
 
-/// Fifteen levels of two modules, each of which needs both of the next level: 31 modules, 65,535 calls.
+/// Writes fifteen levels of two modules, each of which needs both of the next level: 31 modules, 65,535 calls.
 fn diamonds(run: &Run) {
     let level = |level: usize| [part(format!("dia{level}-a")), part(format!("dia{level}-b"))];
     module(run, "dia", &made_of(&level(1)));
@@ -74,7 +74,7 @@ fn m1_what_hangs_on_conditions_is_counted_while_it_runs() {
     let condition = "$.text == 'x'";
     let steps: Vec<Value> =
         names.iter().map(|name| json!({ "from": "input", "to": name, "condition": condition })).collect();
-    // Also where each part can be done without: nobody has calls left.
+    // Optional parts cannot run either: no calls are left.
     let parts: Vec<Value> = names.iter().map(|name| json!({ "name": name, "optional": true })).collect();
     let mut whole = made_of(&parts);
     whole["composition"]["pattern"] = json!("sequential");

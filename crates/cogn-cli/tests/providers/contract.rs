@@ -1,5 +1,5 @@
-//! What the contract says of an answer, on the way that users take: `cogn run` as a process, a module in a folder, a live
-//! service that says what the test wants. No saved reply and no part of the library stands in for any of it.
+//! The contract of an answer, through the interface of users: `cogn run` as a process, a module in a folder, and a live
+//! stub service. No test uses a saved reply or calls the library.
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +24,7 @@ pub(crate) fn write(home: &Path, name: &str, more: &Value, schema: &Value, promp
     fs::write(folder.join("prompt.md"), prompt).unwrap();
 }
 
-/// A contract that asks for no more than every answer has.
+/// A contract that requires only what every answer has.
 fn open() -> Value {
     json!({ "input": { "type": "object" }, "data": { "type": "object", "required": ["rationale"] } })
 }
@@ -37,7 +37,7 @@ fn good(data: Value) -> Value {
     json!({ "ok": true, "meta": meta(), "data": data })
 }
 
-/// Runs a module against a service that answers with these, one after the other.
+/// Runs a module against a service that gives these answers in order.
 fn run(run: &Run, module: &str, answers: &[Value], more: &[&str]) -> (Output, Vec<String>) {
     let service = Stub::start(answers.iter().map(|answer| Act::stream(streamed(answer))).collect());
     let url = service.url();
@@ -56,7 +56,7 @@ fn picture(format: ImageFormat) -> String {
     STANDARD.encode(bytes.into_inner())
 }
 
-// W2, D-15, MEDIA-017, REPAIR-013, SEC-003: every entry is one medium with one thing wrong; the last ones are right.
+// W2, D-15, MEDIA-017, REPAIR-013, SEC-003: every entry is one medium with one fault; the last ones are valid.
 #[test]
 fn w02_media_of_answers_are_judged_like_media_of_inputs() {
     let home = Run::new(None);
@@ -107,7 +107,7 @@ fn w02_media_of_answers_are_judged_like_media_of_inputs() {
     assert_eq!(output.envelope["error"]["code"], "E3006", "MEDIA-018 comes first: {}", output.all);
 }
 
-// W14, CAP-011: the lack is with the provider, not with the caller.
+// W14, CAP-011: the provider lacks the feature; the caller is not at fault.
 #[test]
 fn w14_a_type_that_the_provider_does_not_take_is_not_the_fault_of_the_caller() {
     let home = Run::new(None);
@@ -125,7 +125,7 @@ fn w14_a_type_that_the_provider_does_not_take_is_not_the_fault_of_the_caller() {
     }
 }
 
-/// A black and white picture that is as large as a file as it looks: one bit for each pixel, and nothing packed.
+/// Returns an uncompressed black and white PNG, with one bit per pixel: its file is as large as its image.
 fn unpacked_png(width: u32, height: u32) -> Vec<u8> {
     let chunk = |kind: &[u8; 4], body: &[u8]| {
         let named = [kind.as_slice(), body].concat();
@@ -152,7 +152,7 @@ fn unpacked_png(width: u32, height: u32) -> Vec<u8> {
     [start, chunk(b"IHDR", &header), chunk(b"IDAT", &packed), chunk(b"IEND", b"")].concat()
 }
 
-// W14, EXT-MEDIA: up to 67,108,864 pixels and 8192 on a side are taken.
+// W14, EXT-MEDIA: up to 67,108,864 pixels and 8192 per side are accepted.
 #[test]
 fn w14_a_picture_of_fifty_million_pixels_is_looked_at() {
     let home = Run::new(None);
@@ -170,8 +170,8 @@ fn w14_a_picture_of_fifty_million_pixels_is_looked_at() {
     }
 }
 
-/// A project with a child that hands on `session_state` and a parent that is given some. Gives the parent's envelope and
-/// what its own model read.
+/// Creates a project with a child that emits `session_state` and a parent that receives it. Returns the parent's
+/// envelope and the prompt of its model.
 fn family(parent: &Value, prompt: &str) -> (Value, String) {
     let home = Run::new(None);
     let project = home.home.path().join("cognitive/modules");
@@ -190,7 +190,7 @@ fn family(parent: &Value, prompt: &str) -> (Value, String) {
     (output.envelope, asked[1].clone())
 }
 
-// W3, D-13, CTX-050, CTX-021: by composition and by call, the parent's own model reads what the child left.
+// W3, D-13, CTX-050, CTX-021: by composition and by call, the parent's own model reads the child's state.
 #[test]
 fn w03_a_parent_sees_what_its_children_changed_and_emits_only_what_it_declares() {
     let requires = json!({ "composition": { "pattern": "sequential", "requires": [{ "name": "child" }] } });
@@ -205,11 +205,11 @@ fn w03_a_parent_sees_what_its_children_changed_and_emits_only_what_it_declares()
         let (envelope, read) = parent(json!({ "accepts": accepts }));
         assert!(read.contains("UPDATED-BY-CHILD") && !read.contains("ORIGINAL"), "{read}");
         assert_eq!(envelope.get("_emitted_context"), None, "{envelope}");
-        // A copy stays a copy. (CTX-051)
+        // A fork stays separate. (CTX-051)
         let (envelope, read) = parent(json!({ "mode": "fork", "accepts": accepts }));
         assert!(read.contains("ORIGINAL") && !read.contains("UPDATED-BY-CHILD"), "{read}");
         assert_eq!(envelope.get("_emitted_context"), None, "{envelope}");
-        // Declared, it is handed on; not accepted, it is not seen.
+        // A declared state is emitted; a state that is not accepted is not visible.
         let (envelope, read) = parent(json!({ "emits": [{ "type": "session_state", "ttl": 0 }] }));
         assert!(!read.contains("UPDATED-BY-CHILD"), "{read}");
         let emitted = json!({ "session_state": { "note": "UPDATED-BY-CHILD" } });
@@ -217,7 +217,7 @@ fn w03_a_parent_sees_what_its_children_changed_and_emits_only_what_it_declares()
     }
 }
 
-// W4, D-11, COMPAT-001, COMPAT-004: refused in so many words, filled in where the manifest is silent.
+// W4, D-11, COMPAT-001, COMPAT-004: refused if the manifest refuses it, completed if the manifest does not say.
 #[test]
 fn w04_a_module_that_refuses_v21_answers_gets_none() {
     let home = Run::new(None);
@@ -240,11 +240,11 @@ fn w04_a_module_that_refuses_v21_answers_gets_none() {
     let failed = json!({ "ok": false, "error": { "code": "X1", "message": "No." } });
     assert_eq!(outcome("./refuses", &failed).0, broken());
     assert_eq!(outcome("./silent", &failed).0, Some("X1".to_owned()));
-    // A bare payload is wrapped only where that is allowed.
+    // A bare payload is wrapped only if that is allowed.
     assert_eq!(outcome("./refuses", &data).0, broken());
     assert_eq!(outcome("./silent", &data).0, broken());
     assert_eq!(outcome("./accepts", &data), (None, 0.05));
-    // Stated wrongly is not stated at all differently: it is judged as it stands.
+    // A wrong value is not a missing one: it is judged as it is.
     let wrong = json!({ "ok": true, "data": { "rationale": "r", "confidence": 7 } });
     assert_eq!(outcome("./silent", &wrong).0, broken());
     let none = json!({ "ok": true, "data": { "rationale": "r" } });
@@ -253,7 +253,7 @@ fn w04_a_module_that_refuses_v21_answers_gets_none() {
     assert_eq!(outcome("./refuses", &partial), (None, 0.05), "a `meta` that lacks something is repaired");
 }
 
-// META-014, C-44: what a model makes up about the run is replaced by what the runtime knows.
+// META-014, C-44: facts about the run that a model invents are replaced by those of the runtime.
 #[test]
 fn meta_014_the_runtime_says_itself_how_a_run_went() {
     let home = Run::new(None);
@@ -281,7 +281,7 @@ fn meta_014_the_runtime_says_itself_how_a_run_went() {
     assert_eq!(output.envelope["meta"].get("processing_time_ms"), None, "no model was asked: {}", output.all);
 }
 
-// EXT-CONF: types are not changed by repair (REPAIR-008), so a wrong one is a fault of the answer.
+// EXT-CONF: repair does not change types (REPAIR-008), so a wrong type is a fault of the answer.
 #[test]
 fn ext_conf_members_of_meta_are_typed() {
     let home = Run::new(None);
@@ -304,7 +304,8 @@ fn ext_conf_members_of_meta_are_typed() {
     }
 }
 
-// DATA-003, DATA-004: a long rationale comes back byte for byte, and neither word replaces the other.
+// DATA-003, DATA-004: a long rationale is returned byte for byte, and neither `rationale` nor `explain` replaces the
+// other.
 #[test]
 fn data_003_004_rationale_and_explain_both_come_back_whole() {
     let home = Run::new(None);
@@ -314,7 +315,7 @@ fn data_003_004_rationale_and_explain_both_come_back_whole() {
     let (output, _) = run(&home, "./plain", &[good(json!({ "rationale": long }))], &[]);
     assert_eq!(output.envelope["data"]["rationale"].as_str(), Some(long.as_str()));
     assert_eq!(output.envelope["meta"]["explain"], "e");
-    // Without `rationale` nothing stands in for it; without `explain` the repair says what it did.
+    // A missing `rationale` is not replaced; a missing `explain` is filled by the repair.
     let (output, _) = run(&home, "./plain", &[good(json!({ "answer": 1 }))], &[]);
     assert_eq!(output.envelope["error"]["code"], "E3001", "{}", output.all);
     let mut silent = good(json!({ "rationale": "Because." }));
@@ -322,14 +323,14 @@ fn data_003_004_rationale_and_explain_both_come_back_whole() {
     let (output, _) = run(&home, "./plain", std::slice::from_ref(&silent), &[]);
     assert_eq!((output.code, output.envelope["meta"]["explain"].as_str()), (0, Some("Because.")));
     assert_eq!(output.envelope["meta"]["warnings"][0]["code"], "REPAIRED", "{}", output.all);
-    // Before repair both are needed.
+    // Without repair both are required.
     for broken in [silent, good(json!({ "answer": 1 }))] {
         fs::write(home.home.path().join("answer.json"), broken.to_string()).unwrap();
         assert_eq!(home.cogn(&["check", "answer.json"]).code, 1, "{broken}");
     }
 }
 
-// ENV-010: one of each family of failures, each a whole envelope with a control plane that can be routed on.
+// ENV-010: one failure of each family, each a complete envelope with a usable control plane.
 #[test]
 fn env_010_every_failure_is_a_whole_envelope() {
     let home = Run::new(None);
@@ -377,7 +378,7 @@ fn env_010_every_failure_is_a_whole_envelope() {
     }
 }
 
-// SCH-003: Draft-07 finds a schema by its `$id`; nothing is fetched and no file is looked for.
+// SCH-003: Draft-07 resolves a schema by its `$id`; nothing is fetched and no file is searched.
 #[test]
 fn sch_003_a_module_may_refer_to_schemas_by_their_ids() {
     let home = Run::new(None);
@@ -420,7 +421,7 @@ fn sch_003_a_module_may_refer_to_schemas_by_their_ids() {
     }
 }
 
-// CAP-002: what is declared for a provider is what it takes: the rest is E4011, before anybody is called.
+// CAP-002: the declared media of a provider are those that it accepts: others are E4011, before any call.
 #[test]
 fn cap_002_capabilities_speak_for_the_configured_provider() {
     let home = Run::new(None);
@@ -438,22 +439,22 @@ fn cap_002_capabilities_speak_for_the_configured_provider() {
     for provider in ["ollama", "openai", "anthropic", "gemini"] {
         let listed = declared(provider)["input"].clone();
         for (kind, media_type) in kinds.iter().zip(types) {
-            // No bytes are sent that could be taken: what matters is whether the kind is refused.
+            // The bytes are irrelevant: only the refusal of the kind matters.
             let item = json!({ "type": "base64", "media_type": media_type, "data": "AAAA" });
             let input = json!({ "item": item }).to_string();
             let more = ["--provider", provider, "--model", "m", "--base-url", "http://127.0.0.1:9"];
             let output = home.cogn(&[&["run", "./senses", "--input", &input][..], &more].concat());
             let refused = output.envelope["error"]["code"] == "E4011";
             let is_listed = listed.as_array().unwrap().iter().any(|each| each == kind);
-            // A model that is not known by its name may see less than the usual one of its service.
+            // An unknown model may support less than the default model of its service.
             assert!(refused || is_listed, "{provider} {kind}: {}", output.all);
             assert!(!(refused && is_listed) || provider == "openai", "{provider} {kind}: {}", output.all);
         }
     }
 }
 
-// ENV-009, GEN-002, D-07: a sync answer of a live service, success or failure, has the members of the published envelope
-// and no other, although the service counted tokens.
+// ENV-009, GEN-002, D-07: a sync answer of a live service, success or failure, has only the members of the published
+// envelope, although the service counted tokens.
 #[test]
 fn env_009_a_sync_answer_of_a_live_service_has_no_member_of_its_own() {
     let home = Run::new(None);

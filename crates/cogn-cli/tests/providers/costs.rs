@@ -1,5 +1,5 @@
-//! `cogn run` with a service that is hostile or merely odd: thousands of calls in one turn, calls without end, tiny pieces,
-//! streams that say nothing, characters cut in two. What it costs is bounded, and what was left out is said.
+//! `cogn run` with a hostile or unusual service: thousands of tool calls in one turn, endless calls, tiny deltas, empty
+//! streams, split characters. The cost is limited, and omissions are reported.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn delta(delta: &Value) -> String {
     format!("data: {}\n\n", json!({ "model": "stub-1", "choices": [choice] }))
 }
 
-/// A turn that asks for the time so often, the last time with this argument.
+/// Returns a turn with this number of calls for the time; the last one has this argument.
 fn asks(count: usize, last: &str) -> Act {
     let call = |index: usize| {
         let arguments = if index + 1 == count { last } else { "{}" };
@@ -28,7 +28,7 @@ fn tool_records(books: &[Value]) -> usize {
     books.iter().filter(|record| record["event"] == "tool_call").count()
 }
 
-// Three answers must not erase the books, nor make the user pay for megabytes of calls that were not made.
+// Three answers must not evict the audit, nor make the user pay for megabytes of calls that were not made.
 #[test]
 fn s01_thousands_of_calls_in_a_turn_cost_what_seventeen_do() {
     let script = vec![asks(5_000, "{}"), asks(5_000, "{}"), answers()];
@@ -83,7 +83,7 @@ fn s07_a_call_that_is_too_long_is_told_to_the_model_and_to_the_caller() {
     }
 }
 
-// A reply that nobody asked tools of is refused for the tool and not for being empty.
+// A call without offered tools is refused as a tool call, not as an empty reply.
 #[test]
 fn s07_a_call_that_is_too_long_and_not_offered_is_e4007() {
     let long = json!({ "zone": "x".repeat(2 << 20) }).to_string();
@@ -91,7 +91,7 @@ fn s07_a_call_that_is_too_long_and_not_offered_is_e4007() {
     assert_eq!(output.envelope["error"]["code"], "E4007", "{}", output.all);
 }
 
-/// An answer with this rationale, four characters at a time.
+/// Streams an answer with this rationale, four characters at a time.
 fn in_tiny_pieces(rationale: &str) -> Act {
     let answer = json!({ "ok": true, "meta": { "confidence": 0.9, "risk": "low", "explain": "e" },
                          "data": { "rationale": rationale } });
@@ -100,7 +100,7 @@ fn in_tiny_pieces(rationale: &str) -> Act {
     Act::stream(pieces.collect::<String>() + &piece("", Some("stop")) + "data: [DONE]\n\n")
 }
 
-/// Runs a module with a service that does this.
+/// Runs a module with a service that acts like this.
 fn run_with(act: Act, more: &[&str]) -> crate::Output {
     let (run, service) = (Run::new(None), Stub::start(vec![act]));
     let folder = module(&run, &json!({}));
@@ -108,7 +108,7 @@ fn run_with(act: Act, more: &[&str]) -> crate::Output {
     run.cogn(&[&usual, more].concat())
 }
 
-// 24 MB of events around 0.8 MB of text; what counts is the text.
+// 24 MB of events carry 0.8 MB of text; only the text counts.
 #[test]
 fn growth_e_a_long_answer_in_tiny_pieces_is_an_answer() {
     let rationale = "word".repeat(200_000);
@@ -123,7 +123,7 @@ fn growth_e_a_long_answer_in_tiny_pieces_is_an_answer() {
     assert_eq!(streamed.code, 0, "{}", streamed.out.lines().last().unwrap());
 }
 
-// What says nothing ends by its bytes, with a message of its own, sync and streamed.
+// A stream without content is limited by its bytes, with a separate message, sync and streamed.
 #[test]
 fn growth_e_an_endless_stream_that_says_nothing_is_cut() {
     let (empty, comment) = (piece("", None), ": still here\n\n".to_owned());
@@ -140,14 +140,14 @@ fn growth_e_an_endless_text_is_cut_by_what_it_says() {
     assert!(output.out.contains("it is longer than 16 MiB"), "{}", output.all);
 }
 
-/// The answer with an emoji as two escapes, cut into events at these bytes.
+/// Streams the answer with an emoji as two escapes, split into events at these bytes.
 fn escaped(cuts: &[&str]) -> Act {
     let frame = piece("TEXT", None);
     let pieces: String = cuts.iter().map(|text| frame.replace("TEXT", text)).collect();
     Act::stream(pieces + &piece("", Some("stop")) + "data: [DONE]\n\n")
 }
 
-// A character that was cut in two between two frames is put together again; half a one is said to be lost.
+// A character that is split between two frames is joined; a lone half is reported as lost.
 #[test]
 fn l_surrogate_halves_in_two_frames_are_one_character() {
     let text = good().to_string().replace("Short.", "EMOJI");

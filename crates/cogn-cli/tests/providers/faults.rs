@@ -1,5 +1,5 @@
-//! The network at its worst, seen from the outside: each fault ends in one envelope with the right code, inside its
-//! time, after the right number of requests. The books list every attempt, also the failed ones.
+//! Network faults: each ends in one envelope with the right code, in time, after the right number of requests. The
+//! audit lists every attempt, including failed ones.
 
 use std::thread;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::stub::{Act, SELF_SIGNED, Stub, Then, good, piece, streamed};
 use super::{Output, Run};
 
-/// One fault and what has to come of it.
+/// A fault and its expected result.
 struct Fault {
     name: &'static str,
     service: Service,
@@ -31,15 +31,15 @@ const LONG: u64 = 86_400;
 /// Who is there.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Service {
-    /// A service without TLS, as it is asked.
+    /// A service without TLS, called without TLS.
     Plain,
-    /// A service without TLS that is asked with TLS.
+    /// A service without TLS, called with TLS.
     PlainForTls,
-    /// A service whose certificate nobody vouches for.
+    /// A service with an untrusted certificate.
     SelfSigned,
-    /// The same, but the certificate is among the trusted ones.
+    /// A service whose certificate is in the trusted file.
     Trusted,
-    /// Nobody listens.
+    /// No listener.
     Nobody,
 }
 
@@ -68,7 +68,7 @@ fn table() -> Vec<Fault> {
     let full = "This model's maximum context length is 9 tokens, but you asked for 10.";
     let comment = format!(": {}\n\n", "x".repeat(60_000));
     vec![
-        // The connection.
+        // Connection faults.
         at(Service::Nobody, row("connection refused", vec![], "E4001", 0)),
         row("reset before the head", vec![Act::nothing(Then::Reset)], "E4001", 3),
         row("closed before the head", vec![Act::nothing(Then::Close)], "E4001", 3),
@@ -77,12 +77,12 @@ fn table() -> Vec<Fault> {
         row("closed before the first text", vec![greeting().then(Then::Close)], "E2010", 3),
         works("closed before the first text, then fine", vec![greeting().then(Then::Close), fine()], 2),
         row("a stream without its closing mark", vec![begun()], "E2010", 1),
-        // Time.
+        // Timeouts.
         hurried(row("no head", vec![Act::nothing(Then::Silence)], "E2002", 1)),
         hurried(row("a head and then silence", vec![Act::stream("").then(Then::Silence)], "E2002", 1)),
         hurried(row("half an answer and then silence", vec![begun().then(Then::Silence)], "E2002", 1)),
         works("an answer whose connection stays open", vec![fine().then(Then::Silence)], 1),
-        // Statuses.
+        // Status codes.
         row("429", vec![limited("")], "E4002", 3),
         row("429 that asks for no wait", vec![limited("retry-after: 0\r\n")], "E4002", 3),
         row("429 that asks for too long a wait", vec![limited("retry-after: 31\r\n")], "E4002", 1),
@@ -92,11 +92,11 @@ fn table() -> Vec<Fault> {
         row("401", vec![Act::error(401, "invalid_api_key", "Incorrect API key provided.")], "E4001", 1),
         row("a prompt that does not fit", vec![Act::error(400, "context_length_exceeded", full)], "E4003", 1),
         row("400 that nobody can place", vec![Act::error(400, "odd", "No.")], "E4001", 1),
-        // TLS.
+        // TLS faults.
         at(Service::PlainForTls, row("no TLS on the other side", vec![fine()], "E4001", 1)),
         at(Service::SelfSigned, row("a certificate of nobody", vec![fine()], "E4001", 1)),
         at(Service::Trusted, works("the same certificate, trusted", vec![fine()], 1)),
-        // Bodies.
+        // Body faults.
         row("a page", vec![Act::reply(200, "content-type: text/html\r\n", "<html></html>")], "E4001", 1),
         row("not JSON", vec![Act::stream("data: hello\n\n")], "E4001", 1),
         row("an endless body", vec![Act::stream(comment).then(Then::Repeat)], "E2010", 1),
@@ -106,7 +106,7 @@ fn table() -> Vec<Fault> {
     ]
 }
 
-/// What came of it, as the caller, the service and the books see it.
+/// The result, as the caller, the service and the audit see it.
 struct Outcome {
     output: Output,
     /// Whether it has ended long before any limit but the short one.
@@ -161,7 +161,7 @@ fn judge(fault: &Fault, outcome: &Outcome) -> Vec<String> {
     wrong
 }
 
-// PIPE-009, PIPE-010, S-02, S-04, S-09: whatever happens, one envelope in time, and no request too many.
+// PIPE-009, PIPE-010, S-02, S-04, S-09: every fault gives one envelope in time, without excess requests.
 #[test]
 fn pipe_009_010_every_fault_ends_in_its_envelope() {
     let faults = table();
@@ -174,7 +174,7 @@ fn pipe_009_010_every_fault_ends_in_its_envelope() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-// S-02: what the service asks for is passed on to whoever has to wait.
+// S-02: the wait that the service requests is reported to the caller.
 #[test]
 fn a_wait_that_is_too_long_is_told() {
     let stub = Stub::start(vec![Act::reply(429, "retry-after: 31\r\n", "{}")]);

@@ -1,5 +1,5 @@
-//! The answer is what the model said: `cogn run` on replies that take themselves back, close too early, say two things or
-//! break off, from a saved file and from a service that is slow between its deltas.
+//! The answer is what the model meant: `cogn run` on replies that retract themselves, close too early, contradict
+//! themselves or break off, from a saved file and from a slow service.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::Run;
 use super::stub::{Act, Stub, Then, piece};
 
-/// A module that weighs a text; `exec` for the strict one, `wraps` for one that takes bare payloads.
+/// Creates a module that rates a text; `exec` is the strict tier, `wraps` accepts bare payloads.
 fn place(tier: &str, wraps: bool) -> Run {
     let run = Run::new(None);
     let module = run.home.path().join("m");
@@ -99,7 +99,7 @@ fn a4_d_10_a_number_is_never_rounded_in_silence() {
     assert_eq!([&violations[0]["path"], &violations[1]["path"]], ["/data/wei", "/data/pi"]);
 }
 
-// A4, D-10: an input that would reach the model as another number is refused, however it is given.
+// A4, D-10: an input number that would be rounded is refused, in every input format.
 #[test]
 fn a4_d_10_an_input_keeps_its_numbers_or_is_refused() {
     let run = place("decision", false);
@@ -127,7 +127,7 @@ fn a5_d_09_words_around_an_answer_never_decide() {
     let sample =
         format!("For the text sample given:\n{}\nIn case of sarcasm:\n{}\n", label("good"), label("bad"));
     assert_eq!(reason(&replay(&place("decision", false), &sample, &[])), ("E1000", "ambiguous"));
-    // Where the contract decides, it does, and says so.
+    // If the contract decides between two readings, it is followed and reported.
     let template = format!("Template: {{\"ok\": true, \"meta\": {{}}, \"data\": {{}}}}\n{}", label("good"));
     let value = replay(&place("decision", false), &template, &["--receipt"]);
     assert_eq!(value["data"]["label"], "good", "{value}");
@@ -135,7 +135,7 @@ fn a5_d_09_words_around_an_answer_never_decide() {
     assert!(rules.contains("passed_over"), "{rules}");
 }
 
-// E of the real replies: the contract chooses, and a space that only people know has one reading.
+// E of the real replies: the contract selects the object, and a no-break space is read as a space.
 #[test]
 fn e1_d_09_an_object_out_of_code_or_prose_is_judged_by_the_contract() {
     let run = place("decision", true);
@@ -160,7 +160,7 @@ fn e2_d_01_a_no_break_space_between_tokens_is_read_and_told() {
     assert_eq!(value["meta"]["warnings"][0]["code"], "REPAIRED");
 }
 
-/// The events of an answer in deltas of 16 letters.
+/// Returns the events of an answer in deltas of 16 letters.
 fn deltas(answer: &str) -> String {
     let letters: Vec<char> = answer.chars().collect();
     let pieces = letters.chunks(16).map(|chunk| piece(&chunk.iter().collect::<String>(), None));
@@ -169,7 +169,7 @@ fn deltas(answer: &str) -> String {
     pieces.collect::<String>() + &piece("", Some("stop")) + &format!("data: {usage}\n\ndata: [DONE]\n\n")
 }
 
-/// An envelope without what differs from run to run.
+/// Returns an envelope without the values that differ between runs.
 fn settled(mut value: Value) -> Value {
     for member in ["trace_id", "latency_ms", "processing_time_ms"] {
         value["meta"].as_object_mut().unwrap().shift_remove(member);
@@ -182,7 +182,7 @@ fn ask(run: &Run, service: &Stub, more: &[&str]) -> Value {
     run.cogn(&[&usual, more].concat()).envelope
 }
 
-// W1, REPAIR-010, D-08: also with pauses between the deltas, which is when the call used to be cut.
+// W1, REPAIR-010, D-08: also with pauses between the deltas, which used to end the call.
 #[test]
 fn w01_repair_010_a_failing_answer_of_a_slow_service_is_kept_whole() {
     let data = json!({ "n": "five", "rationale": "a long and valuable reason", "label": 7, "tail": "kept?" });

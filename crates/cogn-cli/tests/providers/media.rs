@@ -1,5 +1,5 @@
-//! Pictures on their way to a service: `cogn run image-analyzer` with two files, in the words of every service. What is
-//! checked is the body that arrived: upright, without a word about where it was taken, in the right order.
+//! Images on their way to a service: `cogn run image-analyzer` with two files, in every wire format. Checks the
+//! received body: upright images, no location data, the right order.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::Run;
 use super::stub::{Act, Stub, streamed};
 
-/// Stands in the notes of a photograph, where cameras write the place.
+/// A location in the metadata of a photo, as cameras write it.
 const SECRET: &[u8] = b"52N13E-SECRET-PLACE";
 
 fn answer() -> Value {
@@ -20,7 +20,7 @@ fn answer() -> Value {
             "data": { "rationale": "Seen.", "analysis": { "description": "Colours." } } })
 }
 
-/// A picture: its left half red, its right half blue.
+/// Returns an image: its left half is red, its right half blue.
 fn picture(width: u32, height: u32, format: ImageFormat) -> Vec<u8> {
     let colour = |x, _| if x < width / 2 { Rgb([255, 0, 0]) } else { Rgb([0, 0, 255]) };
     let mut bytes = std::io::Cursor::new(Vec::new());
@@ -28,10 +28,10 @@ fn picture(width: u32, height: u32, format: ImageFormat) -> Vec<u8> {
     bytes.into_inner()
 }
 
-/// A photograph as a camera writes it that was held upright: lying, with a note to turn it and one about the place.
+/// Returns a photo of a camera that was held upright: rotated, with an orientation tag and a location.
 fn photograph() -> Vec<u8> {
     let mut exif = b"Exif\0\0MM\0\x2a\0\0\0\x08\0\x03".to_vec();
-    // ImageDescription at 50, Orientation 6 (a quarter to the right), and the place of the GPS notes.
+    // ImageDescription at 50, Orientation 6 (a quarter turn clockwise), and the offset of the GPS data.
     exif.extend([0x01, 0x0e, 0, 2, 0, 0, 0, 19, 0, 0, 0, 50]);
     exif.extend([0x01, 0x12, 0, 3, 0, 0, 0, 1, 0, 6, 0, 0]);
     exif.extend([0x88, 0x25, 0, 4, 0, 0, 0, 1, 0, 0, 0, 70]);
@@ -52,7 +52,7 @@ pub(crate) fn put_pictures(folder: &Path) {
     fs::write(folder.join("drawing.png"), picture(40, 20, ImageFormat::Png)).unwrap();
 }
 
-/// Every picture of a body, with the path at which it stands.
+/// Collects every image of a body, with its path.
 fn pictures(body: &Value, place: &str, found: &mut Vec<(String, DynamicImage, Vec<u8>)>) {
     match body {
         Value::Object(members) => {
@@ -77,7 +77,7 @@ fn body(asked: &str) -> Value {
     serde_json::from_str(asked.split_once("\r\n\r\n").unwrap().1).unwrap()
 }
 
-/// How each service streams an answer.
+/// Returns the streamed answer of each service.
 fn scripts() -> Vec<(&'static str, &'static str, Act, [&'static str; 2])> {
     let text = answer().to_string();
     let anthropic = [
@@ -123,7 +123,7 @@ fn scripts() -> Vec<(&'static str, &'static str, Act, [&'static str; 2])> {
     ]
 }
 
-// SEC-004, S-30, MEDIA-001, MEDIA-012, MEDIA-022, PROMPT-001, REPAIR-013: in the words of every service, sync and streaming.
+// SEC-004, S-30, MEDIA-001, MEDIA-012, MEDIA-022, PROMPT-001, REPAIR-013: in every wire format, sync and streaming.
 #[test]
 fn sec_004_two_pictures_reach_every_service_upright_and_without_a_place() {
     for (provider, path, act, places) in scripts() {
@@ -245,14 +245,14 @@ fn media_021_the_schema_says_how_many_media_there_may_be() {
     assert!(service.asked().is_empty());
 }
 
-/// A media server with one picture, which counts.
+/// Starts a media server with one image, which counts requests.
 pub(crate) fn media_server() -> Stub {
     let png = picture(40, 20, ImageFormat::Png);
     let body: String = png.iter().map(|byte| char::from(*byte)).collect();
     Stub::start(vec![Act::latin(200, "content-type: image/png\r\n", body)])
 }
 
-// MEDIA-008: a service that fails once gets the same picture again, and it was fetched once.
+// MEDIA-008: a retry sends the same image again, and the image was fetched only once.
 #[test]
 fn media_008_a_picture_is_fetched_once_however_often_the_service_is_asked() {
     let web = media_server();
@@ -285,7 +285,7 @@ fn media_008_a_picture_is_fetched_once_however_often_the_service_is_asked() {
     assert_eq!(sent, [1, 1]);
 }
 
-// MEDIA-009, SEC-001, MEDIA-011: an address inside is not fetched, and nobody is asked.
+// MEDIA-009, SEC-001, MEDIA-011: an internal address is not fetched, and no model is called.
 #[test]
 fn sec_001_an_address_of_this_machine_is_not_fetched() {
     let (web, service, run) = (media_server(), Stub::start(vec![Act::stream("")]), Run::new(None));
@@ -297,7 +297,7 @@ fn sec_001_an_address_of_this_machine_is_not_fetched() {
     assert_eq!((service.asked().len(), web.asked().len()), (0, 0));
 }
 
-// MEDIA-002: to a module of v2.2 it is a link like any other.
+// MEDIA-002: for a v2.2 module it is an ordinary link.
 #[test]
 fn media_002_a_module_without_modalities_fetches_nothing() {
     let (web, run) = (media_server(), Run::new(None));
@@ -322,7 +322,7 @@ fn media_002_a_module_without_modalities_fetches_nothing() {
     assert!(web.asked().is_empty() && service.asked()[0].contains("/a.png"));
 }
 
-// MEDIA-015: a service that reads no documents gets the text; a process of its own has read it.
+// MEDIA-015: a service that cannot read documents gets the text; a separate process has read it.
 #[test]
 fn media_015_a_document_is_read_for_a_service_that_cannot() {
     let run = Run::new(None);

@@ -1,5 +1,5 @@
-//! The official schema of envelopes, if it lies beside this checkout. It is not part of the project, so a test that cannot
-//! find it is skipped.
+//! The official schema of envelopes, if it is next to this checkout. It is not part of the project, so tests are
+//! skipped without it.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 pub(crate) struct Official(jsonschema::Validator);
 
 impl Official {
-    /// The schema; `None`, after `skip`, where it is not at hand.
+    /// Loads the schema; `None`, after `skip`, if it is missing.
     pub(crate) fn find() -> Option<Self> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/spec/schemas");
         let Ok(text) = std::fs::read_to_string(folder.join("response-envelope.schema.json")) else {
@@ -21,7 +21,7 @@ impl Official {
         Some(Self(jsonschema::draft7::new(&schema).unwrap()))
     }
 
-    /// Everything that the schema finds wrong with an envelope, but for the context that a module may emit.
+    /// Returns all schema violations of an envelope, ignoring the context that a module may emit.
     pub(crate) fn faults(&self, envelope: &Value) -> Vec<String> {
         let mut envelope = envelope.clone();
         envelope.as_object_mut().unwrap().shift_remove("_emitted_context");

@@ -1,12 +1,12 @@
-//! What runs cost, through the program: prices from the configuration, the ceiling of a plan, and limits that a run does not begin above.
-//! The service counts its requests, so that what was refused was not sent.
+//! The cost of runs in the program: configured prices, the ceiling of a plan, and limits that prevent a run. The
+//! service counts its requests, which proves that refused runs were not sent.
 
 use serde_json::{Value, json};
 
 use crate::stub::{Act, Stub, good, streamed};
 use crate::{Output, Run};
 
-/// A dollar for a thousand tokens: an answer of the stub has 18.
+/// One dollar per thousand tokens: an answer of the stub has 18.
 const PRICES: &str =
     "prices:\n  as_of: 2026-11-17\n  models:\n    openai/stub*: {input: 1000, output: 1000}\n";
 
@@ -14,7 +14,7 @@ fn answers(count: usize) -> Stub {
     Stub::start((0..count).map(|_| Act::stream(streamed(&good()))).collect())
 }
 
-/// The most that a run of the summarizer with this service can cost.
+/// Returns the cost ceiling of a run of the summarizer with this service.
 fn ceiling(run: &Run, service: &Stub) -> f64 {
     let words =
         ["compose", "plan", "summarizer", "--cost", "--json", "--model", "stub", "--input-bytes", "200"];
@@ -47,7 +47,7 @@ fn a_run_costs_what_the_table_says_and_does_not_begin_above_its_limit() {
 fn a_budget_of_the_day_is_shared_by_all_processes() {
     let (run, service) = (Run::new(None), answers(3));
     run.configure(PRICES);
-    // The ceiling of this very input: two runs of 0.018 have room beside it only once.
+    // The ceiling of this input plus one run of 0.018, so that only the third run is refused.
     let refused = run.summarizer(&service.url(), &["--max-cost", "0"]);
     let budget = refused.envelope["error"]["details"]["ceiling"].as_f64().unwrap() + 0.02;
     run.configure(&format!("{PRICES}budget: {{per_day: {budget}}}\n"));

@@ -1,5 +1,5 @@
-//! Every envelope of a live run is one by the official schema: all recorded answers of all services, good and bad, go
-//! through the provider and the runtime's entry, whole and as a stream that is put together again. (D-07, ENV-009, GEN-002)
+//! Every envelope of a live run is valid under the official schema: all recorded answers of all services, good and bad,
+//! go through the provider and the runtime, sync and as a reassembled stream. (D-07, ENV-009, GEN-002)
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use super::official::Official;
 use super::services::{recorded, wire};
 use super::stub::{Act, Stub, good};
 
-/// Tries come one after the other.
+/// Retries without a delay.
 struct NoPause;
 
 impl Pause for NoPause {
@@ -31,7 +31,7 @@ impl Pause for NoPause {
     }
 }
 
-/// Whose answer a recording is.
+/// Returns the service that a recording is from.
 fn kind_of(path: &Path) -> Kind {
     let folder = path.strip_prefix(wire()).unwrap().iter().next().unwrap().to_string_lossy().into_owned();
     let name = path.file_stem().unwrap().to_string_lossy().into_owned();
@@ -45,7 +45,7 @@ fn kind_of(path: &Path) -> Kind {
     }
 }
 
-/// All recorded answers of models, in order.
+/// Collects all recorded answers of models, in order.
 fn recordings(folder: &Path, found: &mut Vec<PathBuf>) {
     let mut entries: Vec<PathBuf> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -60,7 +60,7 @@ fn recordings(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// A good answer in the words of each API.
+/// Returns a good answer in the format of each API.
 fn good_answers() -> Vec<(Kind, Value)> {
     let text = good().to_string();
     let message = json!({ "role": "assistant", "content": text });
@@ -95,7 +95,7 @@ fn request() -> RunRequest {
     request
 }
 
-/// Plays an answer to a run and to a stream, and judges every envelope that comes of it. Gives the first.
+/// Plays an answer to a run and to a stream, and validates every envelope. Returns the first one.
 async fn judge(official: &Official, name: &str, kind: Kind, act: Act) -> Value {
     let service = Stub::start(vec![act]);
     let host = host(kind, &service);
@@ -108,7 +108,7 @@ async fn judge(official: &Official, name: &str, kind: Kind, act: Act) -> Value {
     let streamed = serde_json::to_value(delivery.envelope()).unwrap();
     assert_eq!(official.faults(&streamed), Vec::<String>::new(), "{name}: {streamed}");
     let mut assembled = serde_json::to_value(assemble(chunks)).unwrap();
-    // The name of a failed stream is what its client needs to resume it; a run has none. (ENV-008)
+    // A client needs the id of a failed stream to resume it; a run has none. (ENV-008)
     for mark in ["streaming", "session_id"] {
         let has = assembled.as_object_mut().unwrap().shift_remove(mark).is_some();
         assert_eq!(has, assembled["ok"] == false, "{name}: {mark}");

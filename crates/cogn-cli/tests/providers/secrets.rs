@@ -1,6 +1,6 @@
-//! What must not reach a model, a message, a record or the next address: passwords and signatures in the addresses of
-//! media, folders of this machine, the key in any form, and answers of somebody else. And the way to the service, where
-//! the reason has to be said: proxies, certificates, redirects.
+//! Data that must not reach a model, a message, a record or another address: passwords and signatures in media
+//! addresses, local folders, the key in any form, and answers of other users. Also errors on the way to the service
+//! that must name their cause: proxies, certificates, redirects.
 
 use std::fs;
 
@@ -12,10 +12,10 @@ use super::media::{media_server, put_pictures};
 use super::stub::{Act, Stub, good, piece, streamed};
 use super::{KEY, Run};
 
-/// What the addresses of these tests hide.
+/// The secrets in the addresses of these tests.
 const HIDDEN: [&str; 5] = ["alice", "pa55word", "X-Amz-Signature", "s1gnature", "fr4gment"];
 
-/// An address as object stores hand it out.
+/// Returns a signed address, as object stores create it.
 fn signed(web: &Stub) -> String {
     format!("http://alice:pa55word@{}/x.png?X-Amz-Signature=s1gnature#fr4gment", web.place)
 }
@@ -24,7 +24,7 @@ fn plain_answer() -> Value {
     json!({ "ok": true, "meta": { "confidence": 0.9, "risk": "low", "explain": "e" }, "data": { "rationale": "r" } })
 }
 
-/// A module of the folder that a run works in.
+/// Writes a module into the working folder of a run.
 fn module(run: &Run, name: &str, more: &str, files: &[(&str, &str)]) {
     let folder = run.home.path().join("cognitive/modules").join(name);
     fs::create_dir_all(folder.join("examples")).unwrap();
@@ -38,7 +38,7 @@ fn module(run: &Run, name: &str, more: &str, files: &[(&str, &str)]) {
     }
 }
 
-/// A user who fetches from this server, and whose books hold inputs.
+/// Creates a user who may fetch from this server, and whose audit stores inputs.
 fn looking(web: &Stub) -> Run {
     let run = Run::new(None);
     run.configure(&format!(
@@ -52,7 +52,7 @@ fn told(service: &Stub) -> String {
     service.asked().concat()
 }
 
-/// Runs a module and gives all that the service, the terminal and the books have seen.
+/// Runs a module and returns everything that the service, the terminal and the audit got.
 fn seen(run: &Run, service: &Stub, module: &str, input: &Value) -> (i32, String, String) {
     let input = input.to_string();
     let place = service.url();
@@ -70,7 +70,7 @@ fn assert_hidden(text: &str, what: &str) {
 
 const IMAGES: &str = "modalities: {input: [text, image]}";
 
-// M4: wherever an item stands in the input, the model reads where it is and not how to get in.
+// M4: wherever an item is in the input, the model reads its location without the credentials.
 #[test]
 fn m4_a_model_reads_no_password_and_no_signature_of_a_media_address() {
     let web = media_server();
@@ -96,7 +96,7 @@ fn m4_a_model_reads_no_password_and_no_signature_of_a_media_address() {
     );
 }
 
-// M4: a template that places the input itself gets the same.
+// M4: the same applies to a template that inserts the input itself.
 #[test]
 fn m4_a_template_places_no_secret_either() {
     let web = media_server();
@@ -108,7 +108,7 @@ fn m4_a_template_places_no_secret_either() {
     assert_hidden(&sent, "the request");
 }
 
-// M4: of a file the model reads its name.
+// M4: the model reads only the name of a file.
 #[test]
 fn m4_a_model_reads_no_folder_of_this_machine() {
     let (run, service) = (Run::new(None), Stub::start(vec![Act::stream(streamed(&plain_answer()))]));
@@ -154,7 +154,7 @@ fn m4_examples_context_and_compositions_hide_the_same() {
     assert!(sent.contains("/x.png"), "the context is sent: {sent}");
     assert_hidden(&sent, "context");
 
-    // The whole reads its input as business data; one part takes media, another is only handed it.
+    // The composition reads its input as business data; one part accepts media, another only gets it passed.
     let (run, service) = (looking(&web), answers());
     module(&run, "looker", IMAGES, &[]);
     module(&run, "reader", "", &[]);
@@ -165,7 +165,7 @@ fn m4_examples_context_and_compositions_hide_the_same() {
     assert_hidden(&said, "what is said of a composition");
 }
 
-// M4: a failure names no secret either.
+// M4: a failure contains no secret either.
 #[test]
 fn m4_an_address_that_cannot_be_fetched_is_not_repeated_with_its_secrets() {
     let gone = Stub::start(vec![Act::reply(404, "", "alice pa55word")]);
@@ -177,7 +177,7 @@ fn m4_an_address_that_cannot_be_fetched_is_not_repeated_with_its_secrets() {
     assert_hidden(&said, "the failure");
 }
 
-// M8: an answer is kept for the one who gave it: this provider, this address, this model.
+// M8: a cached answer is valid only for its provider, address and model.
 #[test]
 fn m8_a_kept_answer_is_not_that_of_another_address_or_model() {
     let run = Run::new(None);
@@ -205,7 +205,7 @@ fn m8_a_kept_answer_is_not_that_of_another_address_or_model() {
     }
 }
 
-// The list of low faults: an error that holds the key in whatever form.
+// The list of low faults: an error that contains the key in any form.
 #[test]
 fn l_an_error_of_a_service_shows_the_key_in_no_form() {
     let rest = KEY.strip_prefix("sk-").unwrap();
@@ -228,7 +228,7 @@ fn l_an_error_of_a_service_shows_the_key_in_no_form() {
     }
 }
 
-// The list of low faults: a gateway that echoes what it was sent must not hand the key to whoever reads the answer.
+// The list of low faults: a gateway that echoes the request must not leak the key into the answer.
 #[test]
 fn l_a_key_inside_an_answer_is_taken_out_also_between_two_pieces() {
     let mut answer = good();
@@ -250,7 +250,7 @@ fn l_a_key_inside_an_answer_is_taken_out_also_between_two_pieces() {
     assert_eq!(output.envelope["data"]["summary"], "Your key is [redacted].");
 }
 
-// The list of low faults: a request that the service refuses says why, and is no fault of ours.
+// The list of low faults: a request that the service refuses reports the reason, and is not an internal error.
 #[test]
 fn l_a_refused_request_says_its_cause() {
     for status in [400, 418, 422] {
@@ -266,7 +266,7 @@ fn l_a_refused_request_says_its_cause() {
     }
 }
 
-// S9: what names no proxy is refused; the call does not go past the proxy that was wished for.
+// S9: an invalid proxy variable is refused; the call does not bypass the configured proxy.
 #[test]
 fn s09_a_variable_that_names_no_proxy_is_refused() {
     let run = Run::new(None);
@@ -280,16 +280,16 @@ fn s09_a_variable_that_names_no_proxy_is_refused() {
         let message = error["message"].as_str().unwrap();
         assert!(message.contains(&format!("`{variable}` names no proxy")), "{message}");
     }
-    // One that does not count for this address is left alone.
+    // A proxy variable for other addresses is ignored.
     let service = Stub::start(vec![Act::stream(streamed(&good()))]);
     let here = ["run", "summarizer", "--set", "text=a", "--base-url", &service.url(), "--model", "m"];
     assert_eq!(run.cogn_with(&[("HTTPS_PROXY", "::::")], &here).code, 0);
 }
 
-/// A certificate as `openssl req -x509` makes it: self-signed, and that of an authority.
+/// A certificate as `openssl req -x509` creates it: self-signed, and a certificate authority.
 const OF_AUTHORITY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/providers/authority.pem");
 
-// S10: the reason, and a remedy that works.
+// S10: the error has the cause, and a remedy that works.
 #[test]
 fn s10_a_certificate_that_cannot_be_used_says_why_and_what_helps() {
     let fine = || vec![Act::stream(streamed(&good()))];
@@ -307,7 +307,7 @@ fn s10_a_certificate_that_cannot_be_used_says_why_and_what_helps() {
     let (message, suggestion) = error(&Run::new(Some(OF_AUTHORITY)), &unknown.place);
     assert!(message.contains("not signed by an authority that this machine trusts"), "{message}");
     assert!(suggestion.contains("SSL_CERT_FILE"), "{suggestion}");
-    // What the suggestion says does work: a certificate of a server that is named there.
+    // The suggested remedy works: a trusted file with the certificate of the server.
     let output =
         Run::new(Some(super::stub::SELF_SIGNED)).summarizer(&format!("https://{}/v1", unknown.place), &[]);
     assert_eq!(output.code, 0, "{}", output.all);
@@ -316,7 +316,7 @@ fn s10_a_certificate_that_cannot_be_used_says_why_and_what_helps() {
     assert!(message.contains("it does not speak TLS"), "{message}");
 }
 
-// S10: a redirect is named as one, with its place and without what that may hide.
+// S10: a redirect is reported as one, with its target and without secrets.
 #[test]
 fn s10_a_redirect_says_where_to_and_what_to_do() {
     for status in [301, 302, 303, 307, 308] {

@@ -1,5 +1,5 @@
-//! What real services do, seen from the outside: the envelope says who failed, how, and in which words; what was paid for
-//! is counted; and nobody is asked again for something that will not change.
+//! Behaviour of real services: the envelope reports which service failed, how and with which message; paid calls are
+//! counted; permanent errors are not retried.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::stub::{Act, Stub, good, streamed};
 use super::{KEY, Output, Run};
 
-/// Where recorded answers lie.
+/// Returns the folder of recorded answers.
 pub(crate) fn wire() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../cognitive-net/tests/wire")
 }
@@ -23,7 +23,7 @@ pub(crate) fn recorded(path: &Path) -> Act {
     Act::reply(status, &headers, body)
 }
 
-/// Runs a module with a service that always answers like this, and says how often it was asked.
+/// Runs a module with a service that always answers like this, and returns the number of requests.
 fn run(provider: &str, act: Act, more: &[&str]) -> (Output, usize) {
     let service = Stub::start(vec![act]);
     let named = ["--provider", provider, "--receipt"];
@@ -52,7 +52,7 @@ fn b1_a_stream_with_the_sum_beside_each_piece_is_one_answer() {
     assert_eq!((output.code, &output.envelope["data"]), (0, &good()["data"]), "{}", output.all);
 }
 
-// D-16: who routes on failures finds all that is needed in `error.details`, and the code is never that of a fault of ours.
+// D-16: `error.details` has everything for routing on failures, and the code is never that of an internal error.
 #[test]
 fn c1_every_failure_of_a_provider_says_who_how_and_why() {
     let error = |status: u16, code: &str, message: &str| Act::error(status, code, message);
@@ -103,7 +103,7 @@ fn c1_every_failure_of_a_provider_says_who_how_and_why() {
     }
 }
 
-// D-16: what may pass says so, after it was tried again.
+// D-16: a transient error is marked as such, after its retries.
 #[test]
 fn c1_failures_that_may_pass_are_recoverable() {
     for (act, code, kind, asked_for) in [
@@ -134,7 +134,7 @@ fn c1_a_provider_that_is_not_set_up_says_which() {
     assert_eq!(error["details"], json!({ "provider": "groq", "kind": "auth" }));
 }
 
-// D-16, D-07: a receipt and the tokens, also where nothing came of the answer.
+// D-16, D-07: a receipt and the token counts, even if the answer was unusable.
 #[test]
 fn c2_c3_a_failed_run_has_a_receipt_and_its_tokens() {
     for (provider, name, code, kind, tokens) in [
@@ -180,7 +180,7 @@ fn b3_a_guard_speaks_for_itself() {
     assert_eq!((asked, &error["details"]["provider_message"]), (1, &error["message"]));
 }
 
-// What could not be read is never handed on in silence.
+// Unreadable bytes are always reported.
 #[test]
 fn e_bytes_that_are_no_text_are_told() {
     let text = good().to_string().replace("Short.", "Sh\u{ff}rt.");

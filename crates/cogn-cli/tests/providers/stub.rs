@@ -1,5 +1,5 @@
-//! A service on this machine that does what a test says: it answers, falls silent, breaks off or never ends. It speaks
-//! the wire format of OpenAI, with TLS or without. One request per connection; judges nothing.
+//! A local service that a test scripts: it answers, stalls, breaks off or never ends. It uses the OpenAI wire format,
+//! with TLS or without. One request per connection; judges nothing.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -12,68 +12,68 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection};
 use serde_json::{Value, json};
 
-/// The certificate of the service and its key. Nobody vouches for it.
+/// The certificate of the service and its key. It is untrusted by default.
 pub(crate) const SELF_SIGNED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/providers/self-signed.pem");
 
-/// How long a slow model waits between two events.
+/// The pause of a slow model between two events.
 const MOMENT: Duration = Duration::from_millis(5);
 
-/// What the service does with a request.
+/// The reaction of the service to a request.
 #[derive(Clone)]
 pub(crate) struct Act {
-    /// Status line and headers; nothing is said without them.
+    /// The status line and the headers; without them nothing is sent.
     head: Option<String>,
     body: String,
-    /// Whether each letter of the body stands for one byte.
+    /// True if each letter of the body stands for one byte.
     latin: bool,
     then: Then,
 }
 
-/// What follows the body.
+/// The action after the body.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Then {
-    /// It was all.
+    /// The response is complete.
     End,
-    /// The connection is closed, although more was announced.
+    /// Closes the connection, although more was announced.
     Close,
-    /// The connection is reset.
+    /// Resets the connection.
     Reset,
-    /// Nothing, until the client leaves.
+    /// Sends nothing, until the client disconnects.
     Silence,
-    /// The same again, until the client leaves.
+    /// Repeats the body, until the client disconnects.
     Repeat,
 }
 
 impl Act {
-    /// A whole answer.
+    /// Returns a complete response.
     pub(crate) fn reply(status: u16, headers: &str, body: impl Into<String>) -> Self {
         let head = format!("HTTP/1.1 {status} X\r\nconnection: close\r\n{headers}");
         Self { head: Some(head), body: body.into(), latin: false, then: Then::End }
     }
 
-    /// An answer in bytes, each given as the letter with its number.
+    /// Returns a response in bytes, each given as the letter with its code.
     pub(crate) fn latin(status: u16, headers: &str, body: String) -> Self {
         Self { latin: true, ..Self::reply(status, headers, body) }
     }
 
-    /// The body as it is sent.
+    /// Returns the body in bytes.
     fn bytes(&self) -> Vec<u8> {
         let byte = |letter: char| u8::try_from(u32::from(letter)).unwrap();
         if self.latin { self.body.chars().map(byte).collect() } else { self.body.clone().into_bytes() }
     }
 
-    /// An answer in events.
+    /// Returns a response as an event stream.
     pub(crate) fn stream(body: impl Into<String>) -> Self {
         Self::reply(200, "content-type: text/event-stream\r\n", body)
     }
 
-    /// An error as the service words it.
+    /// Returns an error in the format of the service.
     pub(crate) fn error(status: u16, code: &str, message: &str) -> Self {
         let body = json!({ "error": { "message": message, "type": code, "code": code } });
         Self::reply(status, "content-type: application/json\r\n", body.to_string())
     }
 
-    /// No answer at all.
+    /// Returns no response at all.
     pub(crate) fn nothing(then: Then) -> Self {
         Self { head: None, body: String::new(), latin: false, then }
     }
@@ -83,7 +83,7 @@ impl Act {
         self
     }
 
-    /// The answer as it is sent. A body that never ends has no length; one that breaks off announced more.
+    /// Returns the head of the response. An endless body has no length; a truncated one announces more.
     fn opening(&self) -> Option<String> {
         let length = match self.then {
             Then::End => self.bytes().len(),
@@ -93,19 +93,19 @@ impl Act {
     }
 }
 
-/// The answer that every good run ends with.
+/// Returns the answer of every successful run.
 pub(crate) fn good() -> Value {
     json!({ "ok": true, "meta": { "confidence": 0.9, "risk": "low", "explain": "e" },
             "data": { "rationale": "One topic.", "summary": "Short." } })
 }
 
-/// One event with a piece of an answer.
+/// Returns an event with a piece of an answer.
 pub(crate) fn piece(text: &str, finish: Option<&str>) -> String {
     let choice = json!({ "index": 0, "delta": { "content": text }, "finish_reason": finish });
     format!("data: {}\n\n", json!({ "model": "stub-1", "choices": [choice] }))
 }
 
-/// A whole answer in pieces, as the service streams it.
+/// Returns an answer as a stream of two pieces.
 pub(crate) fn streamed(answer: &Value) -> String {
     let text = answer.to_string();
     let (first, second) = text.split_at(text.len() / 2);
@@ -121,7 +121,8 @@ pub(crate) struct Stub {
     asked: Asked,
 }
 
-/// What the service was asked, one text per connection. Written before it answers, so that who has the answer can look.
+/// The requests to the service, one text per connection. Recorded before the response, so that a client with the
+/// response can read them.
 #[derive(Clone, Default)]
 struct Asked(Arc<Mutex<Vec<String>>>);
 
@@ -132,22 +133,22 @@ impl Asked {
 }
 
 impl Stub {
-    /// A service that follows the script, one act per connection, and keeps to the last.
+    /// Starts a service that follows the script, one act per connection, and repeats the last one.
     pub(crate) fn start(script: Vec<Act>) -> Self {
         Self::serve(script, converse)
     }
 
-    /// The same for a slow model: behind each event it waits for a moment whether the client hangs up.
+    /// Starts a slow service: after each event it waits briefly and checks whether the client has disconnected.
     pub(crate) fn start_slow(script: Vec<Act>) -> Self {
         Self::serve(script, dawdle)
     }
 
-    /// The same behind TLS.
+    /// Starts the service with TLS.
     pub(crate) fn start_tls(script: Vec<Act>) -> Self {
         Self::start_tls_with(script, SELF_SIGNED)
     }
 
-    /// The same with the certificate of this file.
+    /// Starts the service with the certificate of this file.
     pub(crate) fn start_tls_with(script: Vec<Act>, file: &str) -> Self {
         let config = Arc::new(certified(file));
         Self::serve(script, move |tcp, act, asked| {
@@ -169,21 +170,21 @@ impl Stub {
                 let Ok((mut tcp, _)) = listener.accept() else { return };
                 let act = script.get(number).or(script.last()).unwrap();
                 kept.with(|asked| asked.push(String::new()));
-                // A client that leaves, or that does not trust the certificate, is what some tests are about.
+                // Some tests are about a client that disconnects, or that refuses the certificate.
                 let _ = talk(&mut tcp, act, &kept);
-                // With a byte unread, this resets the connection.
+                // Closing with an unread byte resets the connection.
                 drop(tcp);
             }
         });
         Self { place, asked }
     }
 
-    /// The address for `--base-url`.
+    /// Returns the address for `--base-url`.
     pub(crate) fn url(&self) -> String {
         format!("http://{}/v1", self.place)
     }
 
-    /// What was asked so far, one text per connection.
+    /// Returns the requests so far, one text per connection.
     pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.with(|asked| asked.clone())
     }
@@ -197,10 +198,10 @@ fn certified(file: &str) -> ServerConfig {
     builder.with_single_cert(vec![certificate], key).unwrap()
 }
 
-/// One request and what the script says to it.
+/// Handles one request as the script says.
 fn converse<S: Read + Write>(stream: &mut S, act: &Act, asked: &Asked) -> std::io::Result<()> {
     let request = match read_request(stream, usize::from(act.then == Then::Reset)) {
-        // Who greets with TLS is answered without.
+        // A TLS handshake gets a plain answer.
         Err(error) if error.kind() == ErrorKind::InvalidData => {
             stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")?;
             return until_the_client_leaves(stream);
@@ -223,7 +224,7 @@ fn converse<S: Read + Write>(stream: &mut S, act: &Act, asked: &Asked) -> std::i
     }
 }
 
-/// One request, and the answer to it event by event.
+/// Handles one request, and answers it event by event.
 fn dawdle(tcp: &mut TcpStream, act: &Act, asked: &Asked) -> std::io::Result<()> {
     let request = read_request(tcp, 0)?;
     asked.with(|asked| *asked.last_mut().unwrap() = request);
@@ -232,7 +233,7 @@ fn dawdle(tcp: &mut TcpStream, act: &Act, asked: &Asked) -> std::io::Result<()> 
     tcp.write_all(act.opening().unwrap_or_default().as_bytes())?;
     for event in act.body.split_inclusive("\n\n") {
         tcp.write_all(event.as_bytes())?;
-        // Nothing to read is what is expected; an end says that the client has left.
+        // No data is expected; the end of the stream means that the client has disconnected.
         if let Ok(0) = tcp.peek(&mut [0]) {
             return Ok(());
         }
@@ -245,7 +246,7 @@ fn until_the_client_leaves(stream: &mut impl Read) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Reads a request but for its last bytes.
+/// Reads a request except for its last bytes.
 fn read_request(stream: &mut impl Read, spare: usize) -> std::io::Result<String> {
     let (mut asked, mut byte) = (String::new(), [0]);
     while !asked.ends_with("\r\n\r\n") {

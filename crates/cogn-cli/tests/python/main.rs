@@ -1,5 +1,5 @@
-//! The Python package as programs use it: the wheel is put together from what cargo has built for this test, installed, and its
-//! own tests (`packaging/python/tests`) run against it.
+//! The Python package as programs use it: the wheel is built from the libraries of this test, installed, and its own
+//! tests (`packaging/python/tests`) run against it.
 
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, a panic is the report")]
@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use cognitive_testkit::{Lack, skip, weights};
 use tempfile::TempDir;
 
-/// The first of the Pythons that can do this.
+/// Returns the first Python that can do this.
 fn python(able: &str) -> Option<OsString> {
     let pythons = std::env::var_os("COGN_TEST_PYTHON").unwrap_or_else(|| "python3".into());
     let found = std::env::split_paths(&pythons).find(|python| {
@@ -35,7 +35,7 @@ fn good(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The wheel, in a folder of its own.
+/// Builds the wheel, in a separate folder.
 fn wheel(python: &OsString, home: &Path) -> PathBuf {
     let library = std::env::current_exe().unwrap().with_file_name("libcogn_python.so");
     let mut build = Command::new(package().join("build"));
@@ -44,8 +44,8 @@ fn wheel(python: &OsString, home: &Path) -> PathBuf {
     PathBuf::from(good(&mut build).trim())
 }
 
-// API-001, STREAM-024: the code of V25 §10.2 runs as printed (`test_specification.py`). API-002: the functions of the guide
-// (`test_run.py`). All tests of the package, with the wheel and nothing else of this checkout in reach.
+// API-001, STREAM-024: the code of V25 §10.2 runs as printed (`test_specification.py`). API-002: the functions of the
+// guide (`test_run.py`). All tests of the package, with only the wheel of this checkout.
 #[test]
 fn the_tests_of_the_package_pass() {
     let Some(python) = python("pytest, pydantic, mypy, pyright, pip") else { return skip(Lack::PythonTests) };
@@ -76,14 +76,14 @@ fn the_tests_of_the_package_pass() {
     } else {
         skip(Lack::Shared);
     }
-    // Its tests of columns are passed over without them.
+    // The tests of columns are skipped without these packages.
     if self::python("pyarrow, pandas, polars, daft").is_none() {
         skip(Lack::DataEngines);
     }
     println!("{}", good(&mut tests));
 }
 
-/// What somebody does who has never heard of it: a fresh environment, the wheel, three lines.
+/// The first steps of a new user: a fresh environment, the wheel, three lines.
 #[test]
 fn a_fresh_environment_has_an_envelope_after_three_lines() {
     let Some(python) = python("venv, ensurepip") else { return skip(Lack::PythonPackager) };
@@ -112,7 +112,7 @@ fn a_fresh_environment_has_an_envelope_after_three_lines() {
     assert!(time <= 100.0, "`import cogn` takes {time} ms");
 }
 
-/// The shortest of several imports, in milliseconds of this process: what the machine does besides is not meant.
+/// Returns the shortest of several imports, in milliseconds of CPU time, which other processes do not affect.
 fn import_time(python: &Path, home: &Path) -> f64 {
     let timed =
         "import time; began = time.process_time(); import cogn; print((time.process_time() - began) * 1000)";

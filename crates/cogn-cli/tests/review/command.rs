@@ -11,7 +11,7 @@ use tempfile::TempDir;
 const RULES: &str =
     "review: {rules: [{when: 'risk in [high]'}, {when: 'confidence < 0.6', modules: [labels]}]}\n";
 
-/// A home with a module and these settings of the user.
+/// A home with a module and these user settings.
 struct Home(TempDir);
 
 impl Home {
@@ -49,7 +49,7 @@ impl Home {
         command
     }
 
-    /// Exit code, stdout and stderr.
+    /// Runs a command and returns exit code, stdout and stderr.
     fn cogn(&self, args: &[&str]) -> (i32, String, String) {
         let output = self.command(args).output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -62,7 +62,7 @@ impl Home {
         serde_json::from_str(&out).unwrap()
     }
 
-    /// The warning of a run about its review.
+    /// Returns the review warning of a run.
     fn run(&self, reply: &str) -> Option<String> {
         let envelope = self.json(&["run", "labels", "--set", "text=t", "--reply", reply]);
         assert_eq!(envelope["ok"], true);
@@ -165,7 +165,7 @@ fn a_wrong_rule_is_told_before_anything_runs() {
     assert!(out.contains("`review.rules[0].when`, at character"), "{out}");
 }
 
-// Every decision that was printed is there, wherever the program was killed.
+// Every printed decision is stored, whenever the program was killed.
 #[test]
 fn kill_9_during_decisions_loses_none_that_was_acknowledged() {
     let home = Home::new("review: {rules: [{when: 'true'}]}\n");

@@ -1,5 +1,5 @@
-//! Reviews as people meet them: the program that runs and queues, the commands that decide, a process that is killed while it
-//! decides, and a simulated reviewer whose decisions make confidence worth something.
+//! Reviews in use: runs that are queued, the commands that decide, a process that is killed while it decides, and a
+//! simulated reviewer whose decisions calibrate the confidence.
 
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]

@@ -1,6 +1,6 @@
-//! A simulated reviewer: a model that states confidences, a truth that differs from them, and 200 decisions through the real
-//! runtime, the real desk and a real file. On the next 200 runs `meta.calibrated_confidence` has to be at least twice as near
-//! to the truth as `meta.confidence`.
+//! A simulated reviewer: a model that states confidences, a truth that differs from them, and 200 decisions through the
+//! real runtime, the real review queue and a real file. On the next 200 runs, `meta.calibrated_confidence` must be at
+//! least twice as close to the truth as `meta.confidence`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use cognitive_store::{Desk, ReviewLimits, Store};
 use cognitive_testkit::{NamedModules, ScriptedProvider, SeededRandom, module_folder};
 use serde_json::{Value, json};
 
-/// How often an answer is really right whose model states this confidence. Nothing but the reviewer knows it.
+/// The real probability that an answer with this stated confidence is right. Only the reviewer knows it.
 type Truth = fn(f64) -> f64;
 
 const TRUTHS: [(&str, Truth); 4] = [
@@ -27,7 +27,7 @@ const TRUTHS: [(&str, Truth); 4] = [
 
 const DECISIONS: usize = 200;
 
-/// A process with a model and a desk.
+/// A process with a model and a review queue.
 struct Office {
     host: Host,
     model: Arc<ScriptedProvider>,
@@ -57,7 +57,7 @@ impl Office {
         f64::from(u32::try_from(self.random.below(1_000_000)).unwrap()) / 1_000_000.0
     }
 
-    /// One run: what it states, what that is worth, and whether it is right.
+    /// Runs the module once: stated confidence, calibrated confidence, and whether it is right.
     fn run(&mut self) -> (f64, Option<f64>, bool) {
         let stated = (35.0 + 65.0 * self.dice()).floor() / 100.0;
         let is_right = self.dice() < (self.truth)(stated);
@@ -100,7 +100,7 @@ fn after_200_decisions_calibrated_confidence_has_at_most_half_the_error() {
                 let (_, _, is_right) = office.run();
                 office.decide(is_right);
             }
-            // Another process goes on.
+            // Another process continues.
             let random = office.random.clone();
             drop(office);
             let mut office = Office { random, ..Office::open(&path, seed, truth) };

@@ -1,4 +1,4 @@
-//! A stream that its client wants no more of ends wherever that is said, and by nobody else.
+//! Any server can cancel a stream, but only for its own client.
 
 use cognitive_testkit::TestRedis;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ fn end(server: &Server, id: &str, key: &str) -> (u16, String) {
     send(&server.address, &format!("DELETE /v1/streams/{id}"), key, "")
 }
 
-/// The last word of a stream that was cancelled.
+/// Returns whether the stream ended as cancelled.
 fn was_cancelled(chunks: &[Value]) -> bool {
     let last = chunks.last().unwrap_or(&Value::Null);
     let has_parts = last["partial_data"]["rationale"].as_str().is_some_and(|part| part.contains("one, two"));
@@ -22,11 +22,11 @@ fn a_stream_is_ended_at_any_server_by_its_own_client() {
     let Some(redis) = TestRedis::start() else { return };
     let (home, service) = (Home::new("audit: {enabled: false}\n"), Service::start());
     let [first, second, third] = three(&home, &service, &shared(&redis, "0"));
-    // At a server that never heard of it, and at one that follows it.
+    // At a server that has never seen the stream, and at one that follows it.
     for (name, at) in [("half-a", &second), ("half-b", &third)] {
         let mut own = Chunks::open(&first.address, name, &json!({}), None);
         let id = session(&own.until_text());
-        // As soon as another server has the part, it is where all of them find it.
+        // Once another server has the part, all servers find it there.
         let mut followed = Chunks::open(&third.address, name, &json!({}), Some(&id));
         followed.until_text();
         let (status, refused) = end(at, &id, BOB);
@@ -36,7 +36,7 @@ fn a_stream_is_ended_at_any_server_by_its_own_client() {
         for chunks in [own.rest(), followed.rest()] {
             assert!(was_cancelled(&chunks), "{name}: {chunks:?}");
         }
-        // Who comes later hears the same, and it may be said again.
+        // Later clients get the same result, and the cancel is idempotent.
         assert!(was_cancelled(&Chunks::open(&second.address, name, &json!({}), Some(&id)).rest()));
         assert_eq!((end(&first, &id, ANN).0, end(at, &id, ANN).0), (200, 200));
         assert_eq!(service.times(name), 1);
@@ -54,7 +54,7 @@ fn where_the_server_of_a_stream_cannot_be_told_the_client_is() {
     redis.freeze();
     let (status, refused) = end(&second, &id, ANN);
     assert!(status == 503 && refused.contains("cannot be told"), "{refused}");
-    // Its own server needs nobody for that.
+    // The stream's own server needs no shared state for that.
     assert_eq!(end(&first, &id, ANN).0, 200);
     assert!(was_cancelled(&own.rest()));
     redis.thaw();

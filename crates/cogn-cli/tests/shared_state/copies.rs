@@ -1,4 +1,4 @@
-//! `cogn store copy`: from a file to a server and back, with everything in it, and never over anything.
+//! `cogn store copy`: from a file to a server and back, complete, and never over existing data.
 
 use cognitive_testkit::TestPostgres;
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ fn a_store_goes_to_a_server_and_comes_back_with_the_same_chains() {
         String::from_utf8(command.output().unwrap().stdout).unwrap()
     };
     assert_eq!(head(Some(&server)), head(None));
-    // Runs go on there, and the chain with them; then all of it comes back.
+    // Runs continue there, and so does the chain; then everything is copied back.
     let mut more =
         home.command(&["run", "talk", "--set", "text=<more>", "--provider", "openai", "--model", "stub"]);
     more.args(["--base-url", &service.url]).env("COGNITIVE_DB", &server);
@@ -53,7 +53,7 @@ fn a_store_goes_to_a_server_and_comes_back_with_the_same_chains() {
     let back = format!("sqlite:{}", home.path().join("back.db").display());
     assert!(home.cogn(&["store", "copy", &server, &back]).status.success());
     assert_eq!(head(Some(home.path().join("back.db").to_str().unwrap())), head(Some(&server)));
-    // Nothing is written over.
+    // Nothing is overwritten.
     let refused = home.cogn(&["store", "copy", &file, &server]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(!refused.status.success() && said.contains("it is not empty"), "{said}");

@@ -1,4 +1,5 @@
-//! Agents at all servers hear that their list of tools has changed, wherever somebody changed a module of the folder that they share.
+//! Agents at all servers are notified that their tool list has changed, wherever a module of the shared folder was
+//! changed.
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
@@ -9,11 +10,11 @@ use serde_json::{Value, json};
 use crate::service::{EVE, Home, Server, Service, request, send};
 use crate::streams::{shared, three};
 
-/// An agent that wants to hear of changes.
+/// An agent that subscribes to changes.
 struct Agent(BufReader<TcpStream>);
 
 impl Agent {
-    /// Gives one that has read the list of tools and waits for changes of it.
+    /// Returns an agent that has read the tool list and waits for changes.
     fn listen(server: &Server) -> Self {
         Self::ask(server, "tools/list", json!({})).hear("\"tools\"");
         let mut agent = Self::ask(
@@ -39,7 +40,7 @@ impl Agent {
         Self(BufReader::new(request(&server.address, "POST /mcp", &headers, &body)))
     }
 
-    /// Reads until it is told this.
+    /// Reads until it gets this text.
     fn hear(&mut self, words: &str) {
         let mut said = String::new();
         loop {
@@ -64,7 +65,7 @@ fn a_module_that_is_changed_at_one_server_is_told_to_the_agents_of_all() {
     let more = ["--edit", "cognitive/modules", "--tools", "all", "--no-bundled"].map(str::to_owned);
     let servers = three(&home, &service, &[shared(&redis, "0"), more.to_vec()].concat());
     let mut agents = [0, 1, 2].map(|number: usize| Agent::listen(&servers[number]));
-    // By the page of the first server.
+    // Through the page of the first server.
     let (status, files) = send(&servers[0].address, "GET /v1/modules/talk/files", EVE, "");
     assert_eq!(status, 200, "{files}");
     let manifest = std::fs::read_to_string(home.path().join("cognitive/modules/talk/module.yaml")).unwrap();
@@ -75,7 +76,7 @@ fn a_module_that_is_changed_at_one_server_is_told_to_the_agents_of_all() {
     for agent in &mut agents {
         agent.hear("notifications/tools/list_changed");
     }
-    // By the command line, which no server is told of.
+    // Through the command line, which notifies no server.
     let added = home.cogn(&["init", "more"]);
     assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
     for agent in &mut agents {

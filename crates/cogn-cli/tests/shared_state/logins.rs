@@ -1,4 +1,4 @@
-//! A browser that is logged in at one server is logged in at all, and logged out at all; nobody is who only writes into Redis.
+//! A browser that logs in or out at one server is logged in or out at all. Write access to Redis cannot forge a login.
 
 use cognitive_http::SharedState as _;
 use cognitive_redis::RedisState;
@@ -9,15 +9,15 @@ use sha2::{Digest, Sha256};
 use crate::service::{EVE, Home, Server, Service, send};
 use crate::streams::{shared, three};
 
-/// What only a browser sends whose page is that of the server.
+/// The headers that only a browser on the server's own page sends.
 const OWN_PAGE: &str = "x-cogn-studio: 1\r\norigin: http://localhost\r\n";
 
-/// Whether a cookie lets somebody see what only authors see.
+/// Requests a page for authors with this cookie and returns the status.
 fn seen(server: &Server, cookie: &str) -> u16 {
     send(&server.address, "GET /v1/models", &format!("cookie: cogn_session={cookie}\r\n"), "").0
 }
 
-/// Logs in; gives what the cookie holds.
+/// Logs in and returns the value of the cookie.
 fn log_in(server: &Server) -> String {
     let key = json!({ "key": "eve-0123456789abcdef" }).to_string();
     let (status, answer) = send(&server.address, "POST /v1/session", "", &key);
@@ -39,7 +39,7 @@ fn a_login_holds_at_all_servers_and_ends_at_all() {
     for server in &servers {
         assert_eq!((seen(server, &one), seen(server, &other)), (401, 200));
     }
-    // The key of the same name has changed since: its logins are gone with it.
+    // Replacing a key with the same name revokes its logins.
     let keys = std::fs::read_to_string(home.path().join("keys")).unwrap();
     std::fs::write(home.path().join("keys"), keys.replace("eve-0", "eve-1")).unwrap();
     let args = shared(&redis, "0");

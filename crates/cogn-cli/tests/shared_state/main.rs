@@ -1,5 +1,5 @@
-//! Three servers on one PostgreSQL and one Redis: one is killed under two hundred streams, and nobody pays twice or loses what was
-//! acknowledged; limits and the audit are one for all of them; and what happens when the database or Redis stands still.
+//! Three servers on one PostgreSQL and one Redis. One is killed under two hundred streams: no call is paid twice and no
+//! acknowledged data is lost. Limits and the audit are shared. Also the behaviour while the database or Redis hangs.
 
 #![cfg(unix)]
 #![expect(

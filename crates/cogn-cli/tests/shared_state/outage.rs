@@ -1,5 +1,5 @@
-//! A PostgreSQL that is killed or stands still under running servers and comes back: each port does what its page says, and what was
-//! acknowledged is there afterwards.
+//! PostgreSQL is killed or hangs under running servers and recovers: each port behaves as documented, and acknowledged
+//! data is still there.
 
 use cognitive_testkit::{TestPostgres, until};
 use serde_json::{Value, json};
@@ -12,9 +12,9 @@ struct World {
     service: Service,
     home: Home,
     _others: [Home; 2],
-    /// Runs that need not be recorded, and of which people look at each.
+    /// Runs need not be recorded; each is queued for review.
     lenient: Server,
-    /// Runs that have to be recorded.
+    /// Runs must be recorded.
     strict: Server,
     /// Runs under a budget.
     frugal: Server,
@@ -37,7 +37,7 @@ impl World {
         Some(Self { postgres, service, home, _others: others, lenient, strict, frugal })
     }
 
-    /// What was acknowledged: a record, a decision, an answer that is kept.
+    /// Creates acknowledged data: a record, a decision, a cached answer.
     fn before(&self) -> String {
         let (status, recorded) = run(&self.strict, "talk", "strict-before");
         assert_eq!(status, 200, "{recorded}");
@@ -49,7 +49,7 @@ impl World {
         recorded
     }
 
-    /// What each does while the database is not there.
+    /// Checks the behaviour of each server while the database is down.
     fn meanwhile(&self) {
         let (status, said) = run(&self.lenient, "memo", "lenient-meanwhile");
         assert_eq!((status, self.service.times("lenient-meanwhile")), (200, 1), "{said}");
@@ -74,7 +74,7 @@ impl World {
         assert!(!started.status.success() && said.contains("runs cannot be recorded"), "{said}");
     }
 
-    /// What is there when the database is back: everything that was acknowledged before it went.
+    /// Checks that everything acknowledged before the outage exists after recovery.
     fn after(self, recorded: &str) {
         for (server, name) in [(&self.strict, "strict-after"), (&self.frugal, "frugal-after")] {
             until_taken(server, name);
@@ -104,7 +104,7 @@ fn run(server: &Server, module: &str, text: &str) -> (u16, String) {
     answer(&server.address, module, &json!({ "text": format!("<{text}>") }))
 }
 
-/// Runs until the server asks its database again, which it does after a second.
+/// Retries runs until the server uses its database again, which it tries after a second.
 fn until_taken(server: &Server, text: &str) {
     until("a run that is taken", || run(server, "talk", text).0 == 200);
 }

@@ -1,4 +1,5 @@
-//! A home with a module, servers that share their state, and a model service that answers wholly or stops in the middle.
+//! A home with a module, servers that share their state, and a model service that answers completely or stops in the
+//! middle.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -11,19 +12,19 @@ use cognitive_testkit::PATIENCE;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A key that opens the servers.
+/// A key of the servers.
 pub(crate) const ANN: &str = "authorization: Bearer ann-0123456789abcdef\r\n";
 
-/// Another.
+/// Another key.
 pub(crate) const BOB: &str = "authorization: Bearer bob-0123456789abcdef\r\n";
 
-/// A third, which may change modules.
+/// A third key, which may change modules.
 pub(crate) const EVE: &str = "authorization: Bearer eve-0123456789abcdef\r\n";
 
 /// A home with one module, three keys and this configuration.
 pub(crate) struct Home {
     dir: TempDir,
-    /// What the program finds in its environment besides.
+    /// Additional environment variables of the program.
     env: Vec<(&'static str, String)>,
 }
 
@@ -53,13 +54,13 @@ impl Home {
         Self { dir: home, env: Vec::new() }
     }
 
-    /// The same with something in the environment.
+    /// Adds an environment variable.
     pub(crate) fn with_env(mut self, name: &'static str, value: &str) -> Self {
         self.env.push((name, value.to_owned()));
         self
     }
 
-    /// A second module, which keeps its answers and takes what was kept.
+    /// Adds a second module, which emits and accepts context.
     pub(crate) fn with_memory(self) -> Self {
         let modules = self.path().join("cognitive/modules");
         let memo = modules.join("memo");
@@ -78,7 +79,7 @@ impl Home {
         self.dir.path()
     }
 
-    /// The program, here and nowhere else.
+    /// Prepares the program in this home, isolated from this machine.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"));
         command.args(args).current_dir(self.path()).env_clear();
@@ -91,22 +92,22 @@ impl Home {
         self.command(args).output().unwrap()
     }
 
-    /// Whether the audit is whole, and what is said about it.
+    /// Runs `audit verify` and returns its report.
     pub(crate) fn verified(&self) -> Value {
         let verified = self.cogn(&["audit", "verify", "--json"]);
         serde_json::from_slice(&verified.stdout)
             .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&verified.stderr)))
     }
 
-    /// All records, the oldest first.
+    /// Returns all records, the oldest first.
     pub(crate) fn records(&self) -> Vec<Value> {
         let text = String::from_utf8(self.cogn(&["audit", "export", "--jsonl"]).stdout).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 }
 
-/// A model service, one thread per connection. A text that begins with `half` is answered to the half, the first time; then it waits
-/// until its client is gone.
+/// A model service, one thread per connection. It answers a text that begins with `half` only half the first time, and
+/// then waits until its client disconnects.
 #[derive(Clone)]
 pub(crate) struct Service {
     pub(crate) url: String,
@@ -154,12 +155,12 @@ impl Service {
         let _ = stream.write_all(rest.as_bytes());
     }
 
-    /// How often a text was asked.
+    /// Returns the number of requests with a text.
     pub(crate) fn times(&self, text: &str) -> usize {
         self.asked.lock().unwrap().get(text).copied().unwrap_or(0)
     }
 
-    /// How often anything was asked.
+    /// Returns the number of all requests.
     pub(crate) fn total(&self) -> usize {
         self.asked.lock().unwrap().values().sum()
     }
@@ -187,7 +188,7 @@ fn read_request(stream: &mut TcpStream) -> Option<String> {
     String::from_utf8(body).ok()
 }
 
-/// A server that was started. It is killed when this value is dropped, if it still lives.
+/// A started server. It is killed when this value is dropped, if it is still running.
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: String,
@@ -207,7 +208,7 @@ impl Server {
         let address = address.split([',', ' ', '\u{1b}']).next().unwrap().trim().to_owned();
         let said = Arc::new((Mutex::new(said), Condvar::new()));
         let heard = Arc::clone(&said);
-        // What nobody reads would hold it up one day.
+        // An unread pipe would eventually block the server.
         std::thread::spawn(move || {
             for line in stderr.lines().map_while(Result::ok) {
                 heard.0.lock().unwrap().push_str(&line);
@@ -217,20 +218,20 @@ impl Server {
         Self { child, address, said }
     }
 
-    /// Waits until it has said these words on stderr.
+    /// Waits until it has printed this text on stderr.
     pub(crate) fn wait_for(&self, words: &str) {
         let said = self.said.0.lock().unwrap();
         let (said, _) = self.said.1.wait_timeout_while(said, PATIENCE, |said| !said.contains(words)).unwrap();
         assert!(said.contains(words), "{said}");
     }
 
-    /// Tells it to end, and waits until it has written everything.
+    /// Sends SIGTERM, and waits until it has written everything.
     pub(crate) fn stop(mut self) {
         let sent = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
         assert!(sent.success() && self.child.wait().unwrap().success());
     }
 
-    /// Ends it without a word.
+    /// Kills the server.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -244,7 +245,7 @@ impl Drop for Server {
     }
 }
 
-/// Sends a request; the answer can be read from what is given back.
+/// Sends a request; the response can be read from the returned stream.
 pub(crate) fn request(address: &str, operation: &str, headers: &str, body: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).unwrap();
     let length = body.len();
@@ -255,26 +256,26 @@ pub(crate) fn request(address: &str, operation: &str, headers: &str, body: &str)
     stream
 }
 
-/// The status of an answer, and all of it.
+/// Reads the status and the whole response.
 fn whole(mut stream: TcpStream) -> (u16, String) {
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
-    // What a page consists of may be packed.
+    // A page may be compressed.
     let answer = String::from_utf8_lossy(&answer).into_owned();
     (answer.get(9..12).and_then(|status| status.parse().ok()).unwrap_or(0), answer)
 }
 
-/// Sends a run; the answer can be read from what is given back.
+/// Sends a run; the response can be read from the returned stream.
 pub(crate) fn ask(address: &str, module: &str, headers: &str, body: &Value) -> TcpStream {
     request(address, &format!("POST /api/run/{module}"), &format!("{ANN}{headers}"), &body.to_string())
 }
 
-/// Sends a request as the holder of a key; gives the status and all of the answer.
+/// Sends a request with a key and returns the status and the whole response.
 pub(crate) fn send(address: &str, operation: &str, key: &str, body: &str) -> (u16, String) {
     whole(request(address, operation, key, body))
 }
 
-/// Sends a run and reads all of the answer: the status, and the rest.
+/// Sends a run and returns the status and the whole response.
 pub(crate) fn answer(address: &str, module: &str, body: &Value) -> (u16, String) {
     whole(ask(address, module, "", body))
 }

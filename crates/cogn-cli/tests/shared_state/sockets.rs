@@ -1,4 +1,4 @@
-//! Streams that began on a WebSocket: another server goes on with them as with any other.
+//! Streams that started on a WebSocket: another server can continue them like any others.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::service::{ANN, Home, Service};
 use crate::streams::{Chunks, session, shared, text, three};
 
-/// The end of a WebSocket that a client has.
+/// The client side of a WebSocket.
 struct Socket(TcpStream);
 
 impl Socket {
@@ -33,13 +33,13 @@ impl Socket {
         let wish =
             json!({ "type": "run", "id": 1, "module": "talk", "input": { "text": format!("<{text}>") } });
         let wish = wish.to_string();
-        // A masked frame of text; the mask is zero, which is allowed.
+        // A masked text frame; the mask is zero, which is allowed.
         let mut frame = vec![0x81, 0x80 | u8::try_from(wish.len()).unwrap(), 0, 0, 0, 0];
         frame.extend(wish.bytes());
         self.0.write_all(&frame).unwrap();
     }
 
-    /// The next message that says something.
+    /// Returns the next message with content.
     fn next(&mut self) -> Value {
         loop {
             let mut head = [0; 2];
@@ -60,7 +60,7 @@ impl Socket {
         }
     }
 
-    /// Reads until a chunk is as wanted; gives all of them.
+    /// Reads until a chunk matches and returns all chunks.
     fn until(&mut self, is_wanted: impl Fn(&Value) -> bool) -> Vec<Value> {
         let mut chunks = Vec::new();
         while !chunks.last().is_some_and(&is_wanted) {
@@ -81,7 +81,7 @@ fn a_stream_of_a_socket_is_taken_up_at_another_server() {
     socket.run("half-a");
     let half = socket.until(|chunk| chunk.to_string().contains("two"));
     let (whole_id, half_id) = (session(&whole), session(&half));
-    // Both are followed while their server lives, so the others have what it sent.
+    // Both are followed while their server runs, so the others have its chunks.
     assert_eq!(
         text(&Chunks::open(&third.address, "full-a", &json!({}), Some(&whole_id)).rest()),
         text(&whole)

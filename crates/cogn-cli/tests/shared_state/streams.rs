@@ -9,16 +9,16 @@ use serde_json::{Value, json};
 
 use crate::service::{Home, Server, Service, answer, ask};
 
-/// Streams of the server that is killed, half of which had ended.
+/// The streams of the server that is killed; half of them have ended.
 const STREAMS: usize = 200;
-/// Clients at once.
+/// The number of concurrent clients.
 const CLIENTS: usize = 8;
 
 /// The chunks of a stream as they arrive.
 pub(crate) struct Chunks(BufReader<TcpStream>);
 
 impl Chunks {
-    /// Begins a stream, or takes one up.
+    /// Starts a stream, or resumes one.
     pub(crate) fn open(address: &str, text: &str, options: &Value, session: Option<&str>) -> Self {
         let mut body = json!({ "text": format!("<{text}>"), "_options": options });
         if let Some(session) = session {
@@ -27,7 +27,7 @@ impl Chunks {
         Self(BufReader::new(ask(address, "talk", "accept: application/x-ndjson\r\n", &body)))
     }
 
-    /// The next one; `None` after the last.
+    /// Returns the next chunk; `None` after the last.
     fn next(&mut self) -> Option<Value> {
         let mut line = String::new();
         loop {
@@ -35,7 +35,7 @@ impl Chunks {
             if self.0.read_line(&mut line).ok()? == 0 {
                 return None;
             }
-            // The head, the sizes of the parts of the body, and silence are no chunks.
+            // The head, the sizes of the body chunks, and heartbeats are no stream chunks.
             match serde_json::from_str::<Value>(line.trim()) {
                 Ok(chunk @ Value::Object(_))
                     if chunk.as_object().is_some_and(|members| !members.is_empty()) =>
@@ -70,12 +70,12 @@ pub(crate) fn session(chunks: &[Value]) -> String {
     chunks[0]["session_id"].as_str().unwrap_or_else(|| panic!("{chunks:?}")).to_owned()
 }
 
-/// What the deltas of a stream add up to.
+/// Returns the text of all deltas of a stream.
 pub(crate) fn text(chunks: &[Value]) -> String {
     chunks.iter().filter_map(|chunk| chunk.pointer("/chunk/delta")?.as_str()).collect()
 }
 
-/// Does something for each number, several at once.
+/// Calls `work` for each number, several concurrently.
 fn each(count: usize, work: impl Fn(usize) + Sync) {
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
@@ -110,7 +110,7 @@ fn a_server_that_is_killed_under_two_hundred_streams_costs_nobody_an_answer() {
     let [first, second, third] = three(&home, &service, &shared(&redis, "0"));
     let finished: Vec<std::sync::OnceLock<(String, Vec<Value>)>> =
         vec![std::sync::OnceLock::new(); STREAMS / 2];
-    // Those that end: a client of another server follows, and has the same.
+    // The complete streams: a client of another server follows, and gets the same.
     each(STREAMS / 2, |number| {
         let name = format!("full-{number}");
         let chunks = Chunks::open(&first.address, &name, &json!({}), None).rest();
@@ -119,7 +119,7 @@ fn a_server_that_is_killed_under_two_hundred_streams_costs_nobody_an_answer() {
         assert_eq!(followed.last(), chunks.last(), "{name}");
         finished[number].set((id, chunks)).unwrap();
     });
-    // Those that do not: each has two clients that wait for more, one of them at another server.
+    // The incomplete streams: each has two clients that wait for more, one of them at another server.
     let waiting: Vec<std::sync::Mutex<Option<(String, Chunks, Chunks)>>> =
         (0..STREAMS / 2).map(|_| std::sync::Mutex::new(None)).collect();
     each(STREAMS / 2, |number| {
@@ -132,14 +132,14 @@ fn a_server_that_is_killed_under_two_hundred_streams_costs_nobody_an_answer() {
     });
     assert_eq!(service.total(), STREAMS, "nobody asked twice so far");
     first.kill();
-    // What had ended is replayed by a server that never saw it.
+    // A server that never saw a finished stream replays it.
     each(STREAMS / 2, |number| {
         let (id, chunks) = finished[number].get().unwrap();
         let again = Chunks::open(&second.address, &format!("full-{number}"), &json!({}), Some(id)).rest();
         assert_eq!((again[0]["resumed"].as_bool(), again.last()), (Some(true), chunks.last()));
         assert_eq!(text(&again), text(chunks));
     });
-    // What had not ends with its parts, wherever somebody waits for it or asks for it.
+    // An unfinished stream ends with its parts, for waiting and for new clients.
     each(STREAMS / 2, |number| {
         let (id, _own, mut other) = waiting[number].lock().unwrap().take().unwrap();
         let name = format!("half-{number}");
@@ -153,13 +153,14 @@ fn a_server_that_is_killed_under_two_hundred_streams_costs_nobody_an_answer() {
         }
     });
     assert_eq!(service.total(), STREAMS, "no model was asked a second time");
-    // Whoever says so is answered anew.
+    // A client without the session id gets a new answer.
     let (name, id) = ("half-0", {
         let again = Chunks::open(&second.address, "half-0", &json!({}), None).rest();
         session(&again)
     });
     assert!(!id.is_empty() && service.times(name) == 2);
-    // The audit has every call, and its chain is whole, with three writers and with limits that made the oldest go.
+    // The audit has every call, and its chain is intact, with three writers and with limits that evicted the oldest
+    // records.
     each(60, |number| {
         let server = [&second, &third][number % 2];
         assert_eq!(answer(&server.address, "talk", &json!({ "text": format!("<more-{number}>") })).0, 200);
@@ -169,7 +170,7 @@ fn a_server_that_is_killed_under_two_hundred_streams_costs_nobody_an_answer() {
     let verified = home.verified();
     assert_eq!(verified["breaches"], json!([]), "{verified}");
     let kept = verified["records"].as_u64().unwrap() + verified["dropped"].as_u64().unwrap();
-    // Each call was recorded before it was made, and each end that its server lived to tell.
+    // Each call was recorded before it was made, and each end if its server survived.
     assert!(kept >= 2 * (STREAMS as u64 / 2) + STREAMS as u64 / 2 + 2 * 61, "{verified}");
     assert!(verified["dropped"].as_u64().unwrap() > 0, "{verified}");
 }
@@ -182,10 +183,10 @@ fn a_stream_that_was_cut_off_is_asked_again_where_its_client_says_so() {
     let [first, second, third] = three(&home, &service, &shared(&redis, "0"));
     let mut own = Chunks::open(&first.address, "half-a", &json!({}), None);
     let id = session(&own.until_text());
-    // As soon as another server has the part, it is where all of them find it.
+    // Once another server has the part, all servers find it there.
     Chunks::open(&third.address, "half-a", &json!({}), Some(&id)).until_text();
     first.kill();
-    // The third follows it, and hears first that its server is gone; then nobody takes it for alive.
+    // The third server follows it, and first reports that its server is gone; then no server treats it as alive.
     let gone = Chunks::open(&third.address, "half-a", &json!({}), Some(&id)).rest();
     assert_eq!(gone.last().unwrap()["error"]["code"], "E2010");
     assert_eq!(service.times("half-a"), 1);
@@ -208,7 +209,7 @@ fn s_29_a_limit_holds_over_all_three_servers() {
             other => assert_eq!(other, 429, "{said}"),
         }
     });
-    // One more with every second that it took.
+    // One more for each elapsed second.
     let (let_in, allowed) = (let_in.into_inner(), 60 + usize::try_from(started.elapsed().as_secs()).unwrap());
     assert!(let_in >= 60 && let_in * 100 <= allowed * 105, "{let_in} of {allowed} within five percent");
 }

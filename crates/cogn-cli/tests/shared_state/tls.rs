@@ -1,4 +1,4 @@
-//! A Redis behind TLS: used where its certificate holds, and refused where it does not.
+//! A Redis behind TLS: used if its certificate is valid, and refused otherwise.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::service::{Home, Server, Service, answer};
 
-/// The certificate of a server on this machine, with its key.
+/// The certificate of a local server, with its key.
 const SELF_SIGNED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/providers/self-signed.pem");
 
-/// Speaks TLS for a Redis that does not; gives its port. Ends with the runtime.
+/// Adds TLS in front of a plain Redis and returns its port. Ends with the runtime.
 fn speak_tls(runtime: &Runtime, redis: &TestRedis) -> u16 {
     let certificates = CertificateDer::pem_file_iter(SELF_SIGNED).unwrap().collect::<Result<_, _>>().unwrap();
     let key = PrivateKeyDer::from_pem_file(SELF_SIGNED).unwrap();

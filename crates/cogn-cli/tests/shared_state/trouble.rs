@@ -1,4 +1,4 @@
-//! Servers whose database or Redis stands still: runs go on with a warning where they may, and are refused where they may not.
+//! Servers whose database or Redis hangs: runs continue with a warning if they may, and are refused otherwise.
 
 use cognitive_testkit::{TestPostgres, TestRedis};
 use serde_json::{Value, json};
@@ -29,8 +29,8 @@ fn a_database_that_stands_still_stops_no_run_that_need_not_be_recorded() {
     drop(servers);
     let verified = lenient.verified();
     assert_eq!(verified["breaches"], json!([]), "{verified}");
-    // What was acknowledged is there: a request leaves after it was recorded. How its run ended may not have reached the database when it
-    // stood still.
+    // Acknowledged data exists: a request is sent only after its call was recorded. The end of its run may not have
+    // reached the hanging database.
     let is_there = |record: &Value| record["trace_id"].as_str().is_some_and(|trace| recorded.contains(trace));
     let records = lenient.records();
     assert!(records.iter().any(|record| record["event"] == "call" && is_there(record)), "{records:?}");

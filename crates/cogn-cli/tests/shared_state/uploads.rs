@@ -1,4 +1,5 @@
-//! Uploads of several servers: one folder makes them known to all; without it, whoever asks the wrong server is told what to do.
+//! Uploads of several servers: a shared folder makes them available everywhere; without it, the wrong server returns a
+//! hint.
 
 use cognitive_testkit::TestRedis;
 use serde_json::{Value, json};
@@ -6,7 +7,7 @@ use serde_json::{Value, json};
 use crate::service::{ANN, BOB, Home, Server, Service, send};
 use crate::streams::shared;
 
-/// Announces three bytes; gives the place that they are sent to.
+/// Announces three bytes and returns the upload address.
 fn announce(server: &Server) -> String {
     let wish = json!({ "filename": "a.txt", "media_type": "image/png", "size_bytes": 3 }).to_string();
     let (status, said) = send(&server.address, "POST /v1/media/upload-url", ANN, &wish);

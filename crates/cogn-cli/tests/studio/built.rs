@@ -1,5 +1,5 @@
-//! The page that is committed is the one that its sources make, byte for byte, and it is small. Compared is what is inside the compressed
-//! files: another version of zlib compresses the same to other bytes.
+//! The committed page is exactly what its sources build, byte for byte, and it is small. The decompressed contents are
+//! compared, because another version of zlib compresses to other bytes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use flate2::read::GzDecoder;
 
 use crate::stage::{packages, root};
 
-/// What all files of the page may take together, compressed.
+/// The maximum compressed size of all files of the page.
 const MOST: u64 = 250 * 1024;
 
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -27,7 +27,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The files of a built page by their paths, unpacked.
+/// Returns the decompressed files of a built page by their paths.
 fn unpacked(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let read = |path: PathBuf| {
         let bytes = fs::read(&path).unwrap();
@@ -40,7 +40,7 @@ fn unpacked(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     files(folder).into_iter().map(read).collect()
 }
 
-/// The page as it is committed.
+/// Returns the committed page.
 pub(crate) fn committed() -> BTreeMap<String, Vec<u8>> {
     unpacked(&root().join("studio/dist"))
 }
@@ -79,7 +79,7 @@ fn the_page_is_small() {
     assert!(total > 0 && total <= MOST, "{total} bytes");
 }
 
-/// A registry's address in a lock file would send every builder to one machine.
+/// The address of a registry in the lock file would bind every build to that host.
 #[test]
 fn the_lock_file_names_no_registry() {
     let lock = fs::read_to_string(root().join("studio/package-lock.json")).unwrap();

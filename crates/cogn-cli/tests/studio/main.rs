@@ -1,5 +1,6 @@
-//! The page of `cogn serve` in a real browser: every page is driven as people do, with a mouse, a keyboard and a screen reader in mind. What
-//! is not installed here is skipped. The scenarios are the `.mjs` files of this folder; what they leave behind is looked at here.
+//! The page of `cogn serve` in a real browser: every page is driven like a user would, with mouse, keyboard and
+//! accessibility checks. A test is skipped if its tools are not installed. The scenarios are the `.mjs` files of this
+//! folder; their results are checked here.
 #![cfg(unix)]
 #![expect(
     clippy::unwrap_used,
@@ -27,7 +28,7 @@ use stage::Stage;
 fn modules_run_from_the_page() {
     let Some(stage) = Stage::open() else { return };
     stage.drive("run.mjs", json!({}));
-    // Both runs that were stopped ended the call of their model.
+    // Both cancelled runs ended their model call.
     stage.model.until_left(2);
 }
 
@@ -45,14 +46,14 @@ fn authors_compare_keep_edit_and_replay() {
     stage.drive("desk.mjs", json!({}));
     let folder = stage.home.path().join("cognitive/modules/words");
     assert_eq!(fs::read_to_string(folder.join("prompt.md")).unwrap(), "Find all the words.");
-    // What was kept is a golden test that passes without a model.
+    // The saved case is a golden test that passes without a model.
     assert!(folder.join("tests/two-words.input.json").is_file());
     let reply = fs::read_to_string(folder.join("tests/two-words.reply.txt")).unwrap();
     let said = modules::known().into_iter().find(|known| known.prompt == CHANGED_PROMPT).unwrap().reply;
     assert_eq!(reply, said, "letter by letter");
     let tested = stage.cogn(&["test", "words"]);
     assert!(tested.contains("1 passed, 0 failed"), "{tested}");
-    // Drafts are in the trail by a version of their own, and so are changes.
+    // The audit has drafts under a separate version, and also the changes.
     let trail = stage.cogn(&["audit", "export", "--jsonl"]);
     let records: Vec<Value> = trail.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let drafted =
@@ -82,7 +83,7 @@ fn nothing_but_the_login_is_read_without_a_key() {
     let file = folder.path().join("keys.txt");
     let line = |name: &str, roles: &str| format!("{name} {} {roles}\n", keys[name].as_str().unwrap());
     fs::write(&file, line("runner", "run") + &line("reviewer", "run,review")).unwrap();
-    // A file that others can read is warned of before anything else is said.
+    // A key file that others can read would cause a warning before any other output.
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     let Some(stage) = Stage::start(&["--keys", file.to_str().unwrap()]) else { return };
     let assets: Vec<String> =
@@ -101,7 +102,7 @@ fn what_others_wrote_is_text_and_nothing_else() {
 #[test]
 fn every_page_is_for_everybody() {
     let Some(stage) = Stage::open() else { return };
-    // `COGN_STUDIO_PICTURES=FOLDER` keeps a picture of each page, to be looked at.
+    // `COGN_STUDIO_PICTURES=FOLDER` saves a screenshot of each page for review.
     let pictures = std::env::var("COGN_STUDIO_PICTURES").ok();
     stage.drive("looks.mjs", json!({ "pictures": pictures }));
 }

@@ -1,5 +1,5 @@
-//! The modules that the page is tried with: one with a nested form, one that streams and can be edited, one that is never sure, and
-//! one whose author and model are hostile.
+//! The modules for the page: one with a nested form, one that streams and can be edited, one with low confidence, and
+//! one with a hostile author and model.
 
 use std::fs;
 use std::path::Path;
@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use crate::model::Recorded;
 
-/// A prompt that the model answers differently.
+/// A prompt that gets another answer from the model.
 pub(crate) const CHANGED_PROMPT: &str = "Find the cold words.";
-/// Lines of the longest text.
+/// The number of lines of the longest text.
 pub(crate) const LINES: usize = 100_000;
-/// Letters of the longest line.
+/// The number of letters of the longest line.
 const LONG: usize = 1_000_000;
 
 struct Written {
@@ -31,7 +31,7 @@ fn object(required: &[&str], properties: Value) -> Value {
     json!({ "type": "object", "required": required, "properties": properties })
 }
 
-/// A nested form: objects, lists, an enum that may be extended, a choice.
+/// Returns a module with a nested form: objects, lists, an extensible enum, a choice.
 fn trip() -> Written {
     let custom = object(&["custom", "reason"], json!({ "custom": text(), "reason": text() }));
     let kind = json!({ "oneOf": [{ "enum": ["museum", "beach"] }, custom] });
@@ -111,7 +111,7 @@ pub(crate) fn write_all(home: &Path) {
     for module in [trip(), words(), unsure(), hostile()] {
         write(&home.join("cognitive/modules"), &module, "1.0.0");
     }
-    // An older version of one of them, which the newer one stands in front of.
+    // An older version of one of them, which the newer one shadows.
     let older = Written { prompt: CHANGED_PROMPT, ..words() };
     write(&home.join(".cognitive/modules"), &older, "0.9.0");
 }
@@ -140,7 +140,7 @@ fn answers(prompt: &str, confidence: f64, data: &Value) -> Recorded {
     }
 }
 
-/// What the model says to each of them.
+/// Returns the replies of the model to each of them.
 pub(crate) fn known() -> Vec<Recorded> {
     let insight = json!({ "text": "keep the letters dry", "suggested_mapping": "luggage" });
     let trip_data = json!({

@@ -1,5 +1,5 @@
-//! What the tests of the page stand on: a real `cogn serve` with modules of the tests' own, a model that answers with what was recorded,
-//! and Node with a driver of Chromium.
+//! The setup of the page tests: a real `cogn serve` with test modules, a model with recorded replies, and Node with a
+//! driver for Chromium.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -13,14 +13,14 @@ use tempfile::TempDir;
 use crate::model::{Model, recorded};
 use crate::modules::{CHANGED_PROMPT, LINES, known, write_all};
 
-/// Rules by which answers wait for a person, and everything that pages show of the past.
+/// Rules that queue runs for review, and stored payloads for the history pages.
 const SETTINGS: &str = "audit: {payloads: true}\nreview: {rules: [{when: \"confidence < 0.6\"}]}\n";
 
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// The folder with the packages that the page is built and driven with; `None` where it is not there, which is then noted.
+/// Returns the folder with the packages that build and drive the page; `None`, after `skip`, if it is missing.
 pub(crate) fn packages() -> Option<PathBuf> {
     let folder = std::env::var_os("COGN_TEST_STUDIO").map(PathBuf::from);
     let folder = folder.filter(|folder| folder.join("node_modules/playwright-core").is_dir());
@@ -30,7 +30,7 @@ pub(crate) fn packages() -> Option<PathBuf> {
     folder
 }
 
-/// A server, a model, and a browser that can be sent to them.
+/// A server, a model, and a browser that can be driven.
 pub(crate) struct Stage {
     child: Child,
     packages: PathBuf,
@@ -40,17 +40,18 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// A server without keys, on which everybody may do everything; `None` where something is lacking, which is then noted.
+    /// Starts a server without keys, on which everyone may do everything; `None`, after `skip`, if something is
+    /// missing.
     pub(crate) fn open() -> Option<Self> {
         Self::start(&[])
     }
 
-    /// The same with more arguments.
+    /// Starts a server with more arguments.
     pub(crate) fn start(more: &[&str]) -> Option<Self> {
         Self::serve(more, None)
     }
 
-    /// A server whose model is the embedded one, with these weights.
+    /// Starts a server with the embedded model and these weights.
     pub(crate) fn embedded(weights: &Path) -> Option<Self> {
         Self::serve(&[], Some(weights))
     }
@@ -78,7 +79,7 @@ impl Stage {
             None => serve.args(["--provider", "openai", "--model", "stub-audio", "--base-url", &url]),
         };
         let child = serve.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        // From here on the server ends with this value, also if it says something else than its address.
+        // From here on dropping this value kills the server, even if its first line is not an address.
         let mut stage = Self { child, packages, base: String::new(), model, home };
         let mut said = String::new();
         BufReader::new(stage.child.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
@@ -87,7 +88,7 @@ impl Stage {
         Some(stage)
     }
 
-    /// Sends the browser through a scenario of this folder and gives back what it saw.
+    /// Runs a scenario of this folder in the browser and returns its result.
     pub(crate) fn drive(&self, scenario: &str, more: Value) -> Value {
         let folder = self.home.path().join("scenario");
         fs::create_dir_all(&folder).unwrap();
@@ -120,7 +121,7 @@ impl Stage {
             .unwrap_or_else(|error| panic!("{error}: {printed}"))
     }
 
-    /// What the program prints in the home of the server.
+    /// Returns the output of the program in the home of the server.
     pub(crate) fn cogn(&self, arguments: &[&str]) -> String {
         let output = command(self.home.path()).args(arguments).output().unwrap();
         let (said, printed) =

@@ -1,4 +1,4 @@
-//! Whose fault a failure is (ERR-008): the caller's own cancel, and the operator's configuration.
+//! The party that a failure blames (ERR-008): the caller after a cancel, the operator for the configuration.
 
 use std::io::{BufRead, BufReader};
 use std::process::Command;
@@ -14,7 +14,7 @@ fn place() -> Place {
     place
 }
 
-// ERR-008: Ctrl-C is the user's own wish; the provider did nothing wrong.
+// ERR-008: the user pressed Ctrl-C; the provider is not at fault.
 #[cfg(unix)]
 #[test]
 fn w15_a_run_that_the_user_cancels_does_not_blame_the_provider() {
@@ -24,7 +24,7 @@ fn w15_a_run_that_the_user_cancels_does_not_blame_the_provider() {
     let child = place.command(&args).args(["--base-url", &service]).spawn().unwrap();
     let mut child = Running(child);
     let mut lines = BufReader::new(child.0.stdout.take().unwrap()).lines().map(Result::unwrap);
-    // Once something of the answer is there, somebody listens to the signal too.
+    // Once part of the answer exists, the signal handler is installed too.
     assert!(lines.by_ref().any(|line| line.contains("It is")));
     let sent = Command::new("kill").args(["-INT", &child.0.id().to_string()]).status().unwrap();
     assert!(sent.success());
@@ -38,7 +38,7 @@ fn w15_a_run_that_the_user_cancels_does_not_blame_the_provider() {
     assert_eq!(child.0.wait().unwrap().code(), Some(130));
 }
 
-// ERR-008, D-16: the configuration is the operator's. The input was not even looked at, and the runtime is not broken.
+// ERR-008, D-16: the operator owns the configuration. The input was not read, and the runtime is not broken.
 #[test]
 fn w15_a_faulty_configuration_is_not_the_fault_of_the_input() {
     let place = place();
@@ -61,7 +61,7 @@ fn w15_a_faulty_configuration_is_not_the_fault_of_the_input() {
     }
 }
 
-// v2.2 §0.0.3, GEN-006: the configuration of a runtime as the specification prints it.
+// v2.2 §0.0.3, GEN-006: the configuration of a runtime as printed in the specification.
 #[test]
 fn gen_006_the_printed_runtime_config_is_tolerated() {
     let place = place();

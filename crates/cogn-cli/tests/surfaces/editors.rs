@@ -1,5 +1,5 @@
-//! What an editor marks in a module, through the language server that editors use for YAML, with the schemas that
-//! `cogn init` and `cogn schema --write` put beside it. Nothing is fetched.
+//! The errors that an editor marks in a module, through the YAML language server of editors, with the schemas that
+//! `cogn init` and `cogn schema --write` create. Nothing is downloaded.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Place, Running};
 
-/// The language server, spoken to as an editor does.
+/// The language server, with an editor's protocol.
 struct Editor {
     _process: Running,
     to: ChildStdin,
@@ -17,7 +17,7 @@ struct Editor {
 }
 
 impl Editor {
-    /// `None` where there is no language server.
+    /// Returns `None` if there is no language server.
     fn start(place: &Place) -> Option<Self> {
         let program =
             std::env::var("COGN_TEST_YAML_SERVER").unwrap_or_else(|_| "yaml-language-server".to_owned());
@@ -64,7 +64,7 @@ impl Editor {
         serde_json::from_slice(&body).unwrap()
     }
 
-    /// Reads messages until one is wanted; questions of the server are answered with nothing in particular.
+    /// Reads messages until one matches; requests of the server get an empty answer.
     fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         loop {
             let message = self.receive();
@@ -78,7 +78,7 @@ impl Editor {
         }
     }
 
-    /// What is marked in a text: line from 1, and the message.
+    /// Returns the marks in a text: line from 1, and the message.
     fn marks(&mut self, place: &Place, file: &str, text: &str) -> Vec<(u64, String)> {
         let uri = format!("file://{}", place.path(file).display());
         let document = json!({ "uri": uri, "languageId": "yaml", "version": 1, "text": text });
@@ -110,7 +110,7 @@ fn an_editor_marks_misspelt_and_missing_keys() {
     for name in ["mine", "whole"] {
         let file = format!("cognitive/modules/{name}/module.yaml");
         let good = std::fs::read_to_string(place.path(&file)).unwrap();
-        // Another name for each text, because the server keeps what it knew of a file.
+        // A new name for each text, because the server caches files.
         let mut number = 0;
         let mut marks = |text: &str| {
             number += 1;
@@ -134,7 +134,7 @@ fn an_editor_marks_misspelt_and_missing_keys() {
     assert_eq!(editor.marks(&place, "cognitive.yaml", config), []);
     let slip = editor.marks(&place, "other.yaml", &config.replace("reask", "reaks"));
     assert_eq!(slip, [(3, "Property reaks is not allowed.".to_owned())]);
-    // Expectations are JSON, which is YAML too.
+    // Expectations are JSON, which is also YAML.
     let expected = "# yaml-language-server: $schema=.cogn/schemas/expected.json\n{\"ok\": true, \"label\": {\"$in\": [\"a\"]}}\n";
     assert_eq!(editor.marks(&place, "expected.yaml", expected), []);
     let slip = editor.marks(&place, "slip.yaml", &expected.replace("$in", "$inn"));

@@ -1,4 +1,4 @@
-//! Golden tests as the documents print them (TEST-003), and a module that has none (FMT-002).
+//! Golden tests as documented (TEST-003), and a module without any (FMT-002).
 
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ fn reply() -> Value {
     })
 }
 
-/// How the one case of the module ends.
+/// Returns the result of the only case of the module.
 fn judged(place: &Place, expected: &Value) -> (i32, Value) {
     place.module(
         "review",
@@ -46,7 +46,7 @@ fn judged(place: &Place, expected: &Value) -> (i32, Value) {
     (output.code, report["modules"][0]["cases"][0].clone())
 }
 
-// TEST-003: every rule of the documents, as printed there, can hold and can fail.
+// TEST-003: every documented rule can pass and can fail.
 #[test]
 fn w09_every_documented_rule_holds_and_fails_where_it_should() {
     let place = place();

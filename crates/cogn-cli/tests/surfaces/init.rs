@@ -1,11 +1,11 @@
-//! `cogn init`, every option with every tier: the golden test of each passes, each is valid and complete without a warning,
-//! and every command that it prints works as it is printed.
+//! `cogn init`, every option with every tier: the golden test passes, the module is valid without a warning, and every
+//! printed command works.
 
 use serde_json::json;
 
 use crate::support::{Place, answering_service};
 
-/// Options of one module: none, each alone, and all that go together.
+/// The options of one module: none, each alone, and all that can be combined.
 const OPTIONS: [&[&str]; 11] = [
     &[],
     &["--streaming"],
@@ -20,7 +20,7 @@ const OPTIONS: [&[&str]; 11] = [
     &["--streaming", "--media", "image", "--media", "document", "--context", "--compose"],
 ];
 
-/// Words as a shell splits them; only double quotes are used.
+/// Splits words like a shell; supports only double quotes.
 fn words(command: &str) -> Vec<String> {
     let pieces = command.split('"').enumerate();
     let mut words = vec![String::new()];
@@ -59,7 +59,7 @@ fn test_001_every_kind_of_new_module_keeps_what_init_promises() {
             for command in printed {
                 let typed = words(command);
                 let typed: Vec<&str> = typed.iter().map(String::as_str).collect();
-                // A new user has a key or the embedded model; here a stub stands in for either.
+                // A new user has a key or the embedded model; here a stub replaces both.
                 let mut process = place.command(&typed);
                 let output =
                     process.env("OPENAI_BASE_URL", &base).env("LLM_PROVIDER", "openai").output().unwrap();
@@ -94,7 +94,7 @@ fn a_new_module_is_three_short_files_and_a_test() {
     let schema: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(module.join(schema)).unwrap()).unwrap();
     assert_eq!(schema["required"], json!(["name", "version", "responsibility"]));
-    // What the model reads has the form of the answer, once.
+    // The model gets the answer format exactly once.
     let prompt = place.run(&["prompt", "mine", "--set", "text=Hello"]);
     assert_eq!(prompt.out.matches("## Response format").count(), 1, "{}{}", prompt.out, prompt.err);
     assert!(!prompt.out.contains("$ENVELOPE"));

@@ -1,4 +1,4 @@
-//! Several models by configuration: real requests to two services on this machine.
+//! Model fallback by configuration: real requests to two local services.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn place(config: &str) -> Place {
     place
 }
 
-/// Runs the module where `llama.cpp` says one thing and OpenAI another.
+/// Runs the module with one answer from `llama.cpp` and another one from OpenAI.
 fn run(place: &Place, small: &str, large: &str, more: &[&str]) -> (Value, String) {
     let args = ["run", "finder", "--set", "text=x", "--receipt"];
     let mut command = place.command(&args.iter().chain(more).copied().collect::<Vec<_>>());
@@ -68,7 +68,7 @@ fn a_model_without_a_key_is_left_out_and_said() {
     assert!(said.contains("is not asked: provider `anthropic` has no key"), "{said}");
 }
 
-// Who measures a ladder has to know which rungs it has.
+// A missing rung would change the measurement, so it is reported.
 #[test]
 fn a_model_that_is_left_out_is_said_where_a_ladder_is_measured() {
     let place = place("providers: [anthropic, openai/large]\n");
@@ -89,12 +89,12 @@ fn a_module_that_stays_here_asks_nobody_elsewhere() {
         place.command(&["run", "finder", "--set", "text=x"]).env("COGN_TRUST_PROJECT", "1").output().unwrap();
     let envelope: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(envelope["error"]["code"], "E4007", "{envelope}");
-    // A service on this machine is no other.
+    // A service on this machine is allowed.
     let (envelope, _) = run(&place, "", &answer().to_string(), &[]);
     assert_eq!(envelope["ok"], true, "{envelope}");
 }
 
-// H1: a stranger's project sends nothing to models that its user did not choose.
+// H1: an untrusted project sends nothing to models that its user did not choose.
 #[test]
 fn providers_of_a_project_count_only_where_it_is_trusted() {
     let place = place(TWO);

@@ -1,5 +1,5 @@
-//! The surfaces of the program as people and scripts meet them: what is typed, what is configured, what is served, what
-//! golden tests and `validate` say. Each test is a process of its own; models are files or a stub on loopback.
+//! The interfaces of the program for users and scripts: arguments, configuration, server, golden tests and `validate`.
+//! Each test is a separate process; models are files or a local stub.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

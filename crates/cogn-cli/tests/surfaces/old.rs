@@ -1,5 +1,5 @@
-//! Older modules and answers go on working, and say that they are old (GEN-004, COMPAT-014); a module that wants its
-//! failures thrown still prints an envelope (MAN-015).
+//! Older modules and answers still work, with a deprecation warning (GEN-004, COMPAT-014); a module whose failures are
+//! thrown still prints an envelope (MAN-015).
 
 use serde_json::{Value, json};
 
@@ -9,13 +9,13 @@ const V1: &str = "---\nname: old\nversion: 1.0.0\nresponsibility: Answer a quest
 const V1_SCHEMA: &str = r#"{"input": {"type": "object", "required": ["question"], "properties": {"question": {"type": "string"}}},
   "output": {"type": "object", "required": ["result"], "properties": {"result": {"type": "string"}, "rationale": {"type": "string"}, "confidence": {"type": "number"}}}}"#;
 
-/// The codes of an envelope's warnings.
+/// Returns the codes of an envelope's warnings.
 fn warned(envelope: &Value) -> Vec<&str> {
     let warnings = envelope["meta"]["warnings"].as_array().map(Vec::as_slice).unwrap_or_default();
     warnings.iter().filter_map(|warning| warning["code"].as_str()).collect()
 }
 
-// GEN-004, GEN-005, COMPAT-010, COMPAT-014, FMT-007: a v1 module with everything that v1 had, from input to envelope.
+// GEN-004, GEN-005, COMPAT-010, COMPAT-014, FMT-007: a v1 module with all v1 features, from input to envelope.
 #[test]
 fn gen_004_compat_014_a_v1_module_still_runs_and_warns() {
     let place = Place::new();
@@ -60,7 +60,7 @@ fn gen_004_compat_014_a_v21_payload_is_still_taken_and_warns() {
     let current = json!({ "ok": true, "meta": { "confidence": 0.7, "risk": "low", "explain": "e" }, "data": { "rationale": "r", "word": "b" } });
     let envelope = place.replay("words", &current.to_string(), &["--set", "text=x"]).json();
     assert_eq!(warned(&envelope), [""; 0], "nothing about a current answer is old: {envelope}");
-    // A v2.1 module, which has no tier, says that it is old whatever its answer is like.
+    // A v2.1 module, which has no tier, always warns that it is old, whatever its answer.
     let v21 = "name: words\nversion: 1.0.0\nresponsibility: Find a word\nexcludes: [prose]\n";
     place.module("words", &[("module.yaml", v21)]);
     let envelope = place.replay("words", &payload.to_string(), &["--set", "text=x"]).json();
@@ -68,7 +68,7 @@ fn gen_004_compat_014_a_v21_payload_is_still_taken_and_warns() {
     assert!(warned(&envelope).contains(&"DEPRECATED"), "{envelope}");
 }
 
-// MAN-015: on the command line a module whose failures are thrown prints its envelope like any other.
+// MAN-015: on the command line, a module whose failures are thrown prints its envelope like any other.
 #[test]
 fn man_015_a_module_that_throws_prints_an_envelope() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! `cogn serve` as a process: which ways of streaming it offers.
+//! `cogn serve` as a process: the offered streaming transports.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{PROMPT, Place, Running, SCHEMA, endless_service, manifest};
 
-/// A server that was started, and its address.
+/// Starts a server and returns its address.
 fn serve(place: &Place, more: &[&str]) -> (Running, String) {
     let service = endless_service();
     let args = [
@@ -29,7 +29,7 @@ fn serve(place: &Place, more: &[&str]) -> (Running, String) {
     (child, address.split([',', ' ', '\u{1b}']).next().unwrap().trim().to_owned())
 }
 
-/// The status line, the headers and the body of an answer.
+/// Returns the status line, the headers and the body of a response.
 fn asked(address: &str, request: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(request.replace('\n', "\r\n").as_bytes()).unwrap();
@@ -42,7 +42,7 @@ fn json_in(answer: &str) -> Value {
     serde_json::from_str(answer.split("\r\n\r\n").nth(1).unwrap()).unwrap_or_else(|_| panic!("{answer}"))
 }
 
-// CLI-008, CAP-002: an operator says how streams may be carried, and the declaration is true.
+// CLI-008, CAP-002: an operator restricts the transports of streams, and the declaration is correct.
 #[test]
 fn cli_008_a_server_can_be_kept_to_some_transports() {
     let place = Place::new();

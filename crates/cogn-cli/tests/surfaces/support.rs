@@ -1,4 +1,4 @@
-//! A project and a home of their own, so that nothing on this machine shines through, and a model service on loopback.
+//! A temporary project and home, isolated from this machine, and a model service on loopback.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -9,12 +9,12 @@ use std::process::{Child, Command, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Where a test works.
+/// The working place of a test.
 pub(crate) struct Place {
     dir: TempDir,
 }
 
-/// How a process ended and what it said.
+/// The exit code and the output of a process.
 pub(crate) struct Output {
     pub(crate) code: i32,
     pub(crate) out: String,
@@ -46,7 +46,7 @@ impl Place {
         self
     }
 
-    /// A module of the project: `cognitive/modules/NAME`.
+    /// Writes a module of the project: `cognitive/modules/NAME`.
     pub(crate) fn module(&self, name: &str, files: &[(&str, &str)]) -> &Self {
         for (file, text) in files {
             self.write(&format!("cognitive/modules/{name}/{file}"), text);
@@ -88,10 +88,10 @@ impl Place {
     }
 }
 
-/// A module of two files and a prompt that explains the envelope.
+/// The prompt of a two-file module, which explains the envelope.
 pub(crate) const PROMPT: &str = "Answer with an envelope: `ok`, `meta`, `data`.\n";
 
-/// A contract with a text in and a word out.
+/// A contract with a text as input and a word as output.
 pub(crate) const SCHEMA: &str = r#"{
   "meta": {"type": "object", "required": ["confidence", "risk", "explain"],
            "properties": {"confidence": {"type": "number"}, "risk": {"type": "string"}, "explain": {"type": "string", "maxLength": 280}}},
@@ -101,14 +101,14 @@ pub(crate) const SCHEMA: &str = r#"{
   "error": {"type": "object", "required": ["code", "message"]}
 }"#;
 
-/// A manifest with this name and more lines.
+/// Returns a manifest with this name and more lines.
 pub(crate) fn manifest(name: &str, more: &str) -> String {
     format!(
         "name: {name}\nversion: 1.0.0\nresponsibility: Find a word\nexcludes: [prose]\ntier: decision\noverflow: {{enabled: false}}\nenums: {{strategy: strict}}\n{more}"
     )
 }
 
-/// A good answer of such a module.
+/// Returns a good answer of such a module.
 pub(crate) fn answer() -> Value {
     json!({
         "ok": true,
@@ -117,7 +117,7 @@ pub(crate) fn answer() -> Value {
     })
 }
 
-/// A service that always gives the same answer, whatever it is asked.
+/// Starts a service that always gives the same answer.
 pub(crate) fn answering_service(answer: &str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -136,7 +136,7 @@ pub(crate) fn answering_service(answer: &str) -> String {
     base
 }
 
-/// A service that begins an answer and then waits for its client to go. Gives its address.
+/// Starts a service that begins an answer and then waits for its client to disconnect. Returns its address.
 pub(crate) fn endless_service() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -173,7 +173,7 @@ pub(crate) fn read_request(stream: &mut impl Read) -> String {
     head + &String::from_utf8(body).unwrap()
 }
 
-/// A process that is ended when the test is done with it.
+/// A process that is killed when this value is dropped.
 pub(crate) struct Running(pub(crate) Child);
 
 impl Drop for Running {

@@ -1,10 +1,10 @@
-//! Options that other documents tell people to type, and what they see of defaults.
+//! Options that other documents tell users to type, and the displayed defaults.
 
 use serde_json::json;
 
 use crate::support::{PROMPT, Place, SCHEMA, answer, manifest};
 
-// CLI-003: the option of other runtimes is understood. Calls in a prompt are followed with it and without it.
+// CLI-003: the option of other runtimes is accepted. Calls in a prompt are followed with and without it.
 #[test]
 fn cli_003_subagent_is_understood_and_calls_are_followed_anyway() {
     let place = Place::new();
@@ -36,7 +36,7 @@ fn cli_003_subagent_is_understood_and_calls_are_followed_anyway() {
     }
 }
 
-// MAN-003, CLI-002: what `info --json` shows is what counts, also for a composition.
+// MAN-003, CLI-002: `info --json` shows the effective values, also for a composition.
 #[test]
 fn man_003_info_shows_the_defaults_of_a_composition_too() {
     let place = Place::new();
@@ -56,8 +56,7 @@ fn man_003_info_shows_the_defaults_of_a_composition_too() {
     );
 }
 
-// CLI-002: the commands of the seed and of the documentation, without those of packages, registry and MCP, which this
-// program does not have.
+// CLI-002: the commands of the seed and of the documentation, without those of packages, registry and MCP.
 #[test]
 fn cli_002_help_lists_the_commands() {
     let help = Place::new().run(&["--help"]).out;
@@ -72,7 +71,7 @@ fn cli_002_help_lists_the_commands() {
     }
 }
 
-// FMT-013: what is put into the folder of the user is listed and runs by its name, from every project.
+// FMT-013: a module in the user's folder is listed and runs by name, in every project.
 #[test]
 fn fmt_013_a_module_in_the_folder_of_the_user_is_listed_and_runs() {
     let place = Place::new();

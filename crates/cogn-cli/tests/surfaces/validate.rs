@@ -1,11 +1,11 @@
-//! `cogn validate` on modules as they are published.
+//! `cogn validate` on published modules.
 
 use std::io::{BufRead, BufReader};
 use std::process::Command;
 
 use crate::support::{PROMPT, Place, Running, SCHEMA, answer, manifest};
 
-// VAL-002: an example that is no JSON or breaks its schema is found, with its file and line.
+// VAL-002: an example that is not JSON or violates its schema is reported with file and line.
 #[test]
 fn w11_validate_points_at_the_fault_in_an_example() {
     let place = Place::new();
@@ -51,7 +51,8 @@ fn w11_validate_points_at_the_fault_in_an_example() {
     assert_eq!(place.run(&["validate", "words"]).code, 0);
 }
 
-// COMP-030, COMP-070: what no run could do is said before the first one, with what is there instead.
+// COMP-030, COMP-070: a composition that can never run is reported before the first run, with the existing
+// alternatives.
 #[test]
 fn comp_030_070_a_composition_is_judged_together_with_its_parts() {
     let place = Place::new();
@@ -81,7 +82,7 @@ fn comp_030_070_a_composition_is_judged_together_with_its_parts() {
     }
 }
 
-/// Reads lines until one begins with these words.
+/// Reads lines until one begins with this text.
 fn until(lines: &mut impl Iterator<Item = std::io::Result<String>>, words: &str) -> Vec<String> {
     let mut seen = Vec::new();
     while !seen.last().is_some_and(|line: &String| line.starts_with(words)) {
@@ -106,7 +107,7 @@ fn watch_validates_and_tests_again_after_each_change_until_it_is_ended() {
         place.module("words", &[("schema.json", &prompt)]);
         until(&mut lines, good);
         assert!(process.0.try_wait().unwrap().is_none());
-        // Not the signal of Ctrl-C: a run of tests in the background may have been told to ignore it, and its children too.
+        // SIGTERM instead of Ctrl-C: tests that run in the background and their children may ignore SIGINT.
         let sent = Command::new("kill").args(["-TERM", &process.0.id().to_string()]).status().unwrap();
         assert!(sent.success());
         assert!(!process.0.wait().unwrap().success());

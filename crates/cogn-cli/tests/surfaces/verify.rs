@@ -1,4 +1,4 @@
-//! `cogn verify`: the levels of the published certification that a program can give (TEST-005).
+//! `cogn verify`: the levels of the published certification that a program can check (TEST-005).
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn level(place: &Place, module: &str) -> (i32, Value) {
     (output.code, report)
 }
 
-// TEST-005, CLI-002: the report has the published shape, and each level needs what it says.
+// TEST-005, CLI-002: the report has the published format, and each level requires what it documents.
 #[test]
 fn test_005_a_module_is_graded_step_by_step() {
     let place = Place::new();

@@ -1,5 +1,5 @@
-//! A home with a module, a server, runs as processes, and a model service that tells what it was asked and waits where a
-//! test wants it to.
+//! A home with a module, a server, runs as processes, and a model service that records its requests and blocks where a
+//! test needs it.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -47,7 +47,7 @@ impl Home {
         self.path().join(".cognitive/cognitive.db")
     }
 
-    /// The program, here and nowhere else.
+    /// Prepares the program in this home, isolated from this machine.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"));
         command.args(args).current_dir(self.path()).env_clear();
@@ -55,25 +55,25 @@ impl Home {
         command
     }
 
-    /// What it says, and how it ends.
+    /// Runs the program and returns its output.
     pub(crate) fn cogn(&self, args: &[&str]) -> Output {
         self.command(args).output().unwrap()
     }
 
-    /// All records, the oldest first.
+    /// Returns all records, the oldest first.
     pub(crate) fn records(&self) -> Vec<Value> {
         let exported = self.cogn(&["audit", "export", "--jsonl"]);
         let text = String::from_utf8(exported.stdout).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// What `audit verify` says.
+    /// Returns the result of `audit verify`.
     pub(crate) fn verified(&self) -> (bool, Value) {
         let verified = self.cogn(&["audit", "verify", "--json"]);
         (verified.status.success(), serde_json::from_slice(&verified.stdout).unwrap())
     }
 
-    /// Begins a run of the module as a process.
+    /// Starts a run of the module as a process.
     pub(crate) fn run(&self, service: &Service, text: &str, user: &str) -> Child {
         let text = format!("text={text}");
         let args = ["run", "talk", "--set", &text, "--provider", "openai", "--model", "stub", "--user", user];
@@ -92,26 +92,26 @@ pub(crate) fn signal(child: &Child, name: &str) {
     assert!(sent.success());
 }
 
-/// What the service does with a request.
+/// The reaction of the service to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Act {
     /// It answers.
     Answer,
-    /// It waits until the client is gone.
+    /// It waits until the client disconnects.
     Hold,
-    /// It goes away in the middle of its answer.
+    /// It disconnects in the middle of its answer.
     Cut,
-    /// It asks for tools, as many as it can, for ever.
+    /// It calls as many tools as possible, forever.
     Tools,
 }
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// How often each text was asked.
+    /// The number of requests by text.
     asked: BTreeMap<String, usize>,
-    /// Requests whose client went away.
+    /// The requests whose client disconnected.
     left: BTreeMap<String, usize>,
-    /// Whether nobody will ask any more.
+    /// True if no more requests are expected.
     over: bool,
 }
 
@@ -123,7 +123,7 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Does with a request what `act` says of its text, which stands between `<` and `>`.
+    /// Starts the service. `act` gets the text of a request, which is between `<` and `>`, and returns the reaction.
     pub(crate) fn start(act: impl Fn(&str) -> Act + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -172,27 +172,27 @@ impl Service {
         until(&seen)
     }
 
-    /// Waits until a text was asked; false if nobody will ask any more.
+    /// Waits until a text was requested; false if no more requests are expected.
     pub(crate) fn was_asked(&self, text: &str) -> bool {
         self.wait(|seen| seen.asked.contains_key(text))
     }
 
-    /// Waits until so many texts were asked in all.
+    /// Waits until this number of texts was requested in total.
     pub(crate) fn were_asked(&self, count: usize) -> bool {
         self.wait(|seen| seen.asked.values().sum::<usize>() >= count)
     }
 
-    /// Waits until the client of a text is gone.
+    /// Waits until the client of a text has disconnected.
     pub(crate) fn was_left(&self, text: &str) -> bool {
         self.wait(|seen| seen.left.contains_key(text))
     }
 
-    /// Lets nobody wait any more, or lets them again.
+    /// Ends all waiting, or allows it again.
     pub(crate) fn over(&self, over: bool) {
         self.note(|seen| seen.over = over);
     }
 
-    /// How often each text was asked.
+    /// Returns the number of requests by text.
     pub(crate) fn asked(&self) -> BTreeMap<String, usize> {
         self.seen.0.lock().unwrap().asked.clone()
     }
@@ -240,7 +240,7 @@ fn tools() -> String {
     event(&json!({ "tool_calls": calls }), None) + &event(&json!({}), Some("tool_calls")) + "data: [DONE]\n\n"
 }
 
-/// A server that was started. It is killed when this value is dropped, if it still lives.
+/// A started server. It is killed when this value is dropped, if it is still running.
 pub(crate) struct Server {
     pub(crate) child: Child,
     pub(crate) address: String,
@@ -267,19 +267,19 @@ impl Server {
         Self { child, address, stderr }
     }
 
-    /// Sends a run; the answer can be read from what is given back.
+    /// Sends a run; the response can be read from the returned stream.
     pub(crate) fn ask(&self, headers: &str, body: &Value) -> std::io::Result<TcpStream> {
         ask(&self.address, headers, body)
     }
 
-    /// Sends a run and reads all of the answer.
+    /// Sends a run and returns the whole response.
     pub(crate) fn answer(&self, headers: &str, body: &Value) -> String {
         let mut answer = String::new();
         let _ = self.ask(headers, body).unwrap().read_to_string(&mut answer);
         answer
     }
 
-    /// Waits until it has written a line with this in it.
+    /// Waits until it has printed a line with this text.
     pub(crate) fn until_said(&mut self, words: &str) {
         let mut line = String::new();
         while !line.contains(words) {
@@ -291,7 +291,7 @@ impl Server {
         }
     }
 
-    /// Tells it to end, and waits for that.
+    /// Sends SIGTERM, and waits for its end.
     pub(crate) fn stop(mut self) -> String {
         signal(&self.child, "TERM");
         let mut said = String::new();
@@ -300,7 +300,7 @@ impl Server {
         said
     }
 
-    /// Ends it without a word.
+    /// Kills the server.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();

@@ -1,4 +1,4 @@
-//! Somebody edits the file. `cogn audit verify` says what they did, and fails.
+//! An attacker edits the database file. `cogn audit verify` reports the changes, and fails.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use crate::desk::{ANN, Act, BOB, Home, Server, Service};
 use serde_json::json;
 
-/// Some runs of two keys.
+/// Creates a home with some runs of two keys.
 fn recorded() -> Home {
     let home = Home::new("");
     let service = Service::start(|_| Act::Answer);
@@ -69,7 +69,7 @@ fn h4_forged_dropped_and_swapped_records_are_found() {
         assert_eq!(code, Some(1), "{what}: {said}");
         assert!(said.contains(expected) && said.contains("not whole"), "{what}: {said}");
     }
-    // A clean cut is seen by what was noted elsewhere.
+    // A clean truncation is detected by an anchor that is stored elsewhere.
     let cut = "DELETE FROM audit WHERE id > 8;
         UPDATE audit_chains SET seq = (SELECT max(seq) FROM audit WHERE chain = audit_chains.id),
             hash = (SELECT hash FROM audit WHERE chain = audit_chains.id ORDER BY seq DESC LIMIT 1)";

@@ -1,4 +1,4 @@
-//! No place to write, and a system that gives nothing: said where people look, and never a run without an envelope.
+//! No writable store, and exhausted system resources: reported visibly, and every run still returns an envelope.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Output, Stdio};
@@ -11,14 +11,14 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-// M5: a server that could not record anything does not start, unless it is told that nothing is to be recorded.
+// M5: a server that cannot record does not start, unless recording is disabled.
 #[test]
 fn m5_a_server_without_a_place_for_its_records_does_not_start() {
     let home = Home::new("");
     let service = Service::start(|_| Act::Answer);
     let args =
         ["serve", "--port", "0", "--provider", "openai", "--base-url", &service.url, "--model", "stub"];
-    // Its first line before its end: a server that starts all the same would never come to one.
+    // Reads only the first line: a server that starts by mistake would never end.
     let mut child = home.command(&args).env_remove("HOME").stderr(Stdio::piped()).spawn().unwrap();
     let mut first = String::new();
     BufReader::new(child.stderr.take().unwrap()).read_line(&mut first).unwrap();
@@ -40,7 +40,7 @@ fn m5_a_server_without_a_place_for_its_records_does_not_start() {
     server.stop();
 }
 
-// M5: a run goes on, says so once, and `audit list` gives the true reason.
+// M5: a run continues and warns once, and `audit list` reports the real reason.
 #[test]
 fn m5_a_run_without_a_place_for_its_record_says_so() {
     let home = Home::new("");
@@ -62,7 +62,7 @@ fn m5_a_run_without_a_place_for_its_record_says_so() {
     assert!(said.contains("the audit log is switched off"), "{said}");
 }
 
-// H4: who wants every call recorded gets no call that is not.
+// H4: if every call must be recorded, a call that cannot be recorded is not made.
 #[test]
 fn h4_a_call_that_has_to_be_recorded_and_cannot_be_is_not_made() {
     let home = Home::new("audit: {required: true}\n");
@@ -80,7 +80,7 @@ fn h4_a_call_that_has_to_be_recorded_and_cannot_be_is_not_made() {
     assert!(service.asked().is_empty());
 }
 
-/// A run with a saved reply under a limit of the shell.
+/// Runs a module with a saved reply under a limit of the shell.
 fn limited(home: &Home, limit: &str) -> Output {
     let reply =
         r#"{"ok":true,"meta":{"confidence":0.9,"risk":"low","explain":"e"},"data":{"rationale":"r"}}"#;
@@ -96,7 +96,7 @@ fn limited(home: &Home, limit: &str) -> Output {
         .unwrap()
 }
 
-// Whatever the system refuses, a run gives one envelope.
+// Whatever the system refuses, a run returns one envelope.
 #[test]
 fn l_limits_of_the_system_end_no_run_without_an_envelope() {
     for files in 4..24 {

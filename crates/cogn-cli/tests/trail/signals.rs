@@ -1,4 +1,5 @@
-//! A run that is told to end, and a client that hangs up: an envelope where somebody reads it, and always a record.
+//! A run that is stopped by a signal, and a client that disconnects: an envelope if there is a reader, and always a
+//! record.
 
 use std::os::unix::process::ExitStatusExt;
 
@@ -6,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::desk::{Act, Home, Server, Service, signal};
 
-// H4: SIGTERM and SIGHUP end a run as Ctrl-C does: envelope, record, 128 and the number of the signal.
+// H4: SIGTERM and SIGHUP end a run like Ctrl-C: envelope, record, and exit code 128 plus the number of the signal.
 #[test]
 fn h4_signals_end_a_run_with_an_envelope_and_a_record() {
     let home = Home::new("");
@@ -26,7 +27,7 @@ fn h4_signals_end_a_run_with_an_envelope_and_a_record() {
     }
 }
 
-// H4: whoever is killed without a word leaves the intent, and it is shown as what it is.
+// H4: a killed run leaves the record of its start, which is shown as unfinished.
 #[test]
 fn h4_a_run_that_is_killed_is_unfinished() {
     let home = Home::new("");
@@ -45,7 +46,7 @@ fn h4_a_run_that_is_killed_is_unfinished() {
     }
 }
 
-// `nohup` means that a closed terminal ends nothing.
+// With `nohup`, closing the terminal ends nothing.
 #[test]
 fn a_run_that_is_to_outlive_its_terminal_does() {
     let home = Home::new("");
@@ -76,7 +77,7 @@ fn a_run_that_is_to_outlive_its_terminal_does() {
     assert_eq!(output.status.code(), Some(143), "the first signal was not heard");
 }
 
-// H4: a client that hangs up leaves a record, a count and a line in the log. S-18: the audit notes `cancelled`.
+// H4: a client that disconnects leaves a record, a count and a log line. S-18: the audit records `cancelled`.
 #[test]
 fn h4_s_18_a_client_that_hangs_up_leaves_a_record_a_count_and_a_line() {
     let home = Home::new("");
@@ -88,7 +89,7 @@ fn h4_s_18_a_client_that_hangs_up_leaves_a_record_a_count_and_a_line() {
     assert!(service.was_asked("gone"));
     drop(stream);
     assert!(service.was_left("gone"));
-    // The line is the last thing that is said of a request: everything else about it is settled then.
+    // The log line is the last output about a request: everything else is complete then.
     server.until_said("\"status\":499");
     let metrics = {
         use std::io::{Read, Write};

@@ -1,4 +1,4 @@
-//! A thousand runs, through servers and as processes, of which a third is hung up, killed or cut.
+//! A thousand runs, through servers and as processes; a third of them are disconnected, killed or cut off.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 use crate::desk::{Act, Home, Server, Service, ask, signal};
 
-/// Runs of one server, how many servers there are, and how many runs are processes of their own.
+/// The runs per server, the number of servers, and the number of runs in separate processes.
 const RUNS: usize = 80;
 const SERVERS: usize = 12;
 const PROCESSES: usize = 40;
-/// Clients at once.
+/// The number of concurrent clients.
 const CLIENTS: usize = 16;
 
-/// Numbers that look like chance and are the same in every run.
+/// Returns pseudorandom numbers that are the same in every run.
 fn chance(seed: usize) -> u64 {
     let mut state = (seed as u64).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -23,7 +23,7 @@ fn chance(seed: usize) -> u64 {
     state ^ (state >> 31)
 }
 
-/// What becomes of a run: two thirds are answered.
+/// Returns the fate of a run: two thirds are answered.
 fn fate(number: usize) -> Act {
     match chance(number) % 6 {
         0 => Act::Hold,
@@ -32,12 +32,12 @@ fn fate(number: usize) -> Act {
     }
 }
 
-/// The number of a run as the trace id that its client brings along.
+/// Returns the number of a run as the trace id that its client sends.
 fn trace(number: usize) -> String {
     format!("{:032x}", 0xabc_0000 + number)
 }
 
-/// One run through a server. Where the service holds it, the client hangs up as soon as it was asked.
+/// Sends one run to a server. If the service holds it, the client disconnects once it was requested.
 fn client(address: &str, number: usize, service: &Service) {
     let text = format!("run-{number}");
     let header = format!("traceparent: 00-{}-00000000000000a1-01\r\n", trace(number));
@@ -55,8 +55,8 @@ fn client(address: &str, number: usize, service: &Service) {
     let _ = stream.read_to_end(&mut Vec::new());
 }
 
-/// The runs of one server, by many clients. Every third server is killed at some request that the service gets; the others
-/// are told to end when all clients are done.
+/// Runs one server with many clients. Every third server is killed at a random request; the others are stopped when all
+/// clients have finished.
 fn round(home: &Home, service: &Service, round: usize) -> bool {
     let server = Server::start(home, service, &["--grace", "0"]);
     let (first, address, mut server) = (round * RUNS, server.address.clone(), Some(server));
@@ -88,7 +88,7 @@ fn round(home: &Home, service: &Service, round: usize) -> bool {
     is_killed
 }
 
-/// A run as a process. Where the service holds it, it gets a signal.
+/// Runs a process. If the service holds its call, it gets a signal.
 fn process(home: &Home, number: usize, service: &Service) {
     let text = format!("run-{number}");
     let child = home.run(service, &format!("<{text}>"), &text);
@@ -105,7 +105,7 @@ fn process(home: &Home, number: usize, service: &Service) {
     child.wait_with_output().unwrap();
 }
 
-/// The records of each run, by the number in its trace id or by its user.
+/// Groups the records by run: the number in the trace id, or the user.
 fn by_run(records: &[Value]) -> BTreeMap<usize, Vec<&Value>> {
     let mut found: BTreeMap<usize, Vec<&Value>> = BTreeMap::new();
     for record in records {
@@ -117,8 +117,8 @@ fn by_run(records: &[Value]) -> BTreeMap<usize, Vec<&Value>> {
     found
 }
 
-// H4: every call that the service saw has its record, whoever hung up, was killed or was cut; the others have an end, and
-// the chain is whole.
+// H4: every call that the service received has its record, even if a client disconnected, was killed or was cut off.
+// The other runs have an end record, and the chain is intact.
 #[test]
 fn h4_a_thousand_runs_and_no_call_without_its_record() {
     let home = Home::new("");

@@ -1,4 +1,4 @@
-//! Whose record it is, and that nobody's records go because of another's.
+//! The owner of a record, and that one owner's records never evict another's.
 
 use serde_json::{Value, json};
 
@@ -8,8 +8,8 @@ fn with(key: &str) -> String {
     format!("authorization: Bearer {key}\r\n")
 }
 
-// H3: thirty invalid requests of 2 MiB, with payloads kept, leave the records of another key alone, and it is said what
-// made room.
+// H3: thirty invalid requests of 2 MiB, with stored payloads, do not evict the records of another key, and the eviction
+// is reported.
 #[test]
 fn h3_large_requests_of_one_key_leave_the_records_of_another_alone() {
     let home = Home::new("audit: {payloads: true}\n");
@@ -41,7 +41,7 @@ fn h3_large_requests_of_one_key_leave_the_records_of_another_alone() {
     let ann: Vec<Value> = listed(&home, &["--key", "ann"]);
     assert_eq!(ann.len(), 40);
     assert!(ann.iter().all(|record| record["payload"].is_object() && record["user"] == "ann"));
-    // Payloads are counted by the database: fifty megabytes of JSON take long to read.
+    // The database counts payloads: parsing fifty megabytes of JSON would take long.
     let raw = rusqlite::Connection::open(home.database()).unwrap();
     let count = |what: &str| -> i64 {
         let sql = format!("SELECT count(*) FROM audit WHERE key = 'bob' AND event = 'run' AND {what}");
@@ -55,7 +55,7 @@ fn h3_large_requests_of_one_key_leave_the_records_of_another_alone() {
     assert_eq!(stats["dropped"][0]["payloads"], dropped);
     assert!(stats["dropped"][0]["since"].is_string());
     assert!(home.verified().0);
-    // The records alone say who it was.
+    // Only the records identify the user.
     assert_eq!(
         listed(&home, &["--user", "bob", "--failed", "--since", "2000-01-01", "--module", "?"]).len(),
         0
@@ -68,7 +68,7 @@ fn listed(home: &Home, which: &[&str]) -> Vec<Value> {
     serde_json::from_slice(&home.cogn(&args).stdout).unwrap()
 }
 
-// S1: runs whose model asks for tools without end leave the records of earlier runs alone.
+// S1: runs whose model calls tools endlessly do not evict the records of earlier runs.
 #[test]
 fn s01_hostile_runs_leave_the_records_of_earlier_runs_alone() {
     let home = Home::new("audit: {keep: {records: 60}}\nmax_calls: 10\n");
@@ -92,7 +92,7 @@ fn s01_hostile_runs_leave_the_records_of_earlier_runs_alone() {
     assert!(home.verified().0);
 }
 
-// H4: who ran something on the command line is in its records.
+// H4: a run on the command line is recorded with its user.
 #[test]
 fn h4_a_run_of_the_command_line_names_its_user_and_tenant() {
     let home = Home::new("");

@@ -1,5 +1,5 @@
-//! The package `cogn-client` as programs use it: in Node, in Deno and in a browser, against a real `cogn serve` whose model replays what
-//! was recorded. What is not installed here is skipped.
+//! The package `cogn-client` as programs use it: in Node, in Deno and in a browser, against a real `cogn serve` whose
+//! model replays recorded replies. A test is skipped if its tools are not installed.
 
 #![expect(
     clippy::unwrap_used,
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use model::recorded;
 use stage::{KEY, Server, Stage, examples, output};
 
-/// What the scenario has to have seen, wherever it ran.
+/// Checks the results of the scenario, in every environment.
 fn check(seen: &Value, server: &Server) {
     let sync = seen["sync"].as_str().unwrap_or_else(|| panic!("{seen:#}"));
     let envelope: Value = serde_json::from_str(sync).unwrap();
@@ -60,7 +60,7 @@ fn check(seen: &Value, server: &Server) {
         assert_eq!(seen[what], expected, "{what}");
     }
     assert_eq!(seen["modules"].as_array().unwrap().len(), recorded().len() + 1);
-    // S-18: each of the five that were called off ended its call of the model, long before the grace of the server.
+    // S-18: each of the five cancelled runs ended its model call, long before the grace period of the server.
     server.model.until_left(5);
 }
 
@@ -95,7 +95,7 @@ fn the_client_works_in_a_browser() {
     if Command::new("chromium").arg("--version").output().is_err() {
         return skip(Lack::Browser);
     }
-    // The server has to know the page's origin before the page is served.
+    // The server must know the page's origin before the page is served.
     let port = port_to_name().to_string();
     let server = Server::start(&["--cors", &format!("http://127.0.0.1:{port}")]);
     let profile = tempfile::tempdir().unwrap();
@@ -103,7 +103,7 @@ fn the_client_works_in_a_browser() {
     check(&stage.node(&["browser.mjs", &world, profile.path().to_str().unwrap(), &port]), &server);
 }
 
-// ENV-001, API-003: one contract, whichever way the answer took.
+// ENV-001, API-003: the same contract on every transport.
 #[test]
 fn env_001_every_module_answers_the_same_bytes_on_every_way() {
     let Some(stage) = Stage::get() else { return };
@@ -126,23 +126,23 @@ fn env_001_every_module_answers_the_same_bytes_on_every_way() {
             streamed += usize::from(way.ends_with("by wasm"));
         }
     }
-    // Each by six ways, and streams put together by WebAssembly besides.
+    // Each module in at least six ways, plus the streams that WebAssembly assembles.
     assert!(ways >= recorded().len() * 6 && streamed > recorded().len(), "{ways} {streamed}");
 }
 
-// EXT-REC: wherever a connection breaks, nothing is lost, nothing comes twice, and no model is asked twice.
+// EXT-REC: wherever a connection breaks, nothing is lost or duplicated, and no model is called twice.
 #[test]
 fn ext_rec_a_stream_survives_a_cut_at_every_position() {
     let Some(stage) = Stage::get() else { return };
     let server = Server::start(&[]);
-    // Every byte of an answer in events; the other two are cut less often, to save time.
+    // Every byte of an event stream; the other two transports are cut less often, to save time.
     let strides = json!({ "sse": 1, "ndjson": 7, "websocket": 7 });
     let seen = stage.node(&["cuts.mjs", &server.world(json!({ "strides": strides }))]);
     println!("{seen}");
     assert_eq!(seen["wrong"], json!([]), "{seen}");
     let count = |name: &str| seen[name].as_u64().unwrap();
     assert!(count("resumed") > 1_000, "{seen}");
-    // A socket that was cut before the run was sent asked for nothing.
+    // A socket that was cut before it sent the run made no request.
     let (asked, most) = server.model.calls();
     assert!(most == 1 && asked as u64 >= count("whole"), "{most} {asked} {seen}");
 }
@@ -153,7 +153,7 @@ fn every_failure_of_the_client_is_an_envelope() {
     stage.node(&["failures.mjs"]);
 }
 
-/// What `docs/typescript.md` shows is compiled by the strictest rules with the rest of the stage, and run here.
+/// The code in `docs/typescript.md` is compiled with the strictest rules, and run here.
 #[test]
 fn the_programs_of_the_page_run() {
     let Some(stage) = Stage::get() else { return };

@@ -1,6 +1,6 @@
-//! A model that is none: a service with OpenAI's wire format that answers each bundled module with the recorded reply of its first
-//! golden test that succeeds, in small pieces. An input with the word `HOLD` gets the first pieces and then nothing, until the
-//! server leaves. It counts both, so that a test can wait for it.
+//! A stub model in the OpenAI wire format. It answers each bundled module with the recorded reply of its first
+//! successful golden test, in small pieces. An input with the word `HOLD` gets the first pieces and then nothing, until
+//! the server disconnects. It counts both, so that a test can wait for it.
 
 use std::collections::HashMap;
 use std::fs;
@@ -12,23 +12,23 @@ use std::sync::{Arc, Condvar, Mutex};
 use cognitive_testkit::PATIENCE;
 use serde_json::{Value, json};
 
-/// Letters of a reply that come at once.
+/// The number of letters per piece.
 const PIECE: usize = 16;
-/// Pieces that a call which is held gets.
+/// The number of pieces for a held call.
 const HELD: usize = 3;
 
-/// A module, the input of a golden test that succeeds, and what the model said to it.
+/// A module, the input of a successful golden test, and the reply of the model.
 pub(crate) struct Recorded {
     pub(crate) module: String,
     pub(crate) input: Value,
-    /// What the model is asked with, by which it knows the module.
+    /// The prompt, which identifies the module.
     pub(crate) prompt: String,
     pub(crate) reply: String,
 }
 
 #[derive(Default)]
 struct Counts {
-    /// How often it was asked the same.
+    /// The number of equal requests.
     calls: HashMap<String, usize>,
     held: usize,
     left: usize,
@@ -55,7 +55,7 @@ impl Model {
         std::thread::spawn(move || {
             for connection in listener.incoming().flatten() {
                 let (known, counter) = (Arc::clone(&known), Arc::clone(&kept));
-                // A client that leaves early is what some tests are about.
+                // Some tests are about a client that disconnects early.
                 std::thread::spawn(move || answer(connection, &known, &counter).unwrap_or_default());
             }
         });
@@ -66,7 +66,7 @@ impl Model {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// Waits until so many calls are held, or were.
+    /// Waits until this number of calls is held, or was.
     pub(crate) fn until_held(&self, expected: usize) {
         self.until(|counts| counts.held, expected, "calls of the model that were to be held");
     }
@@ -87,14 +87,14 @@ impl Model {
         assert_eq!(count(&counts), expected, "{what}");
     }
 
-    /// How many different things it was asked, and how often at most the same.
+    /// Returns the number of different requests, and the maximum number of equal ones.
     pub(crate) fn calls(&self) -> (usize, usize) {
         let counts = self.counter.counts.lock().unwrap();
         (counts.calls.len(), counts.calls.values().copied().max().unwrap_or(0))
     }
 }
 
-/// What is recorded of all bundled modules. What a part of a composition said belongs to the part.
+/// Returns the recordings of all bundled modules. The reply of a composition's part belongs to the part.
 pub(crate) fn recorded() -> Vec<Recorded> {
     let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../modules");
     let mut folders: Vec<PathBuf> =
@@ -104,7 +104,7 @@ pub(crate) fn recorded() -> Vec<Recorded> {
     folders.iter().map(|folder| of_module(folder)).collect()
 }
 
-/// What is recorded of the module in a folder.
+/// Returns the recording of the module in a folder.
 pub(crate) fn of_module(folder: &Path) -> Recorded {
     let prompt = fs::read_to_string(folder.join("prompt.md")).unwrap();
     let module = folder.file_name().unwrap().to_string_lossy().into_owned();
@@ -123,7 +123,7 @@ pub(crate) fn of_module(folder: &Path) -> Recorded {
     Recorded { module, input, prompt: prompt.lines().next().unwrap().to_owned(), reply }
 }
 
-/// A module of the test's own that streams.
+/// Returns a test module that streams.
 pub(crate) fn words() -> Recorded {
     let reply = json!({
         "ok": true,

@@ -1,5 +1,5 @@
-//! What the tests of the TypeScript package stand on: the package as users install it, made once from its sources, a real `cogn serve` and a
-//! model that is none.
+//! The setup of the TypeScript tests: the package as users install it, built once from its sources, a real `cogn serve`
+//! and a stub model.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -15,7 +15,8 @@ use tempfile::TempDir;
 use crate::model::{Model, recorded, words};
 
 pub(crate) const KEY: &str = "the-key-of-this-test-0123456789";
-/// Bytes that pass the proxy before it cuts the first connection: more than the headers of a stream, less than a stream.
+/// The bytes that pass the proxy before it cuts the first connection: more than the headers of a stream, less than a
+/// stream.
 const CUT_AFTER: usize = 900;
 
 const MANIFEST: &str = "name: words\nversion: 1.0.0\nresponsibility: Find words\ntier: decision\nexcludes: []\nresponse:\n  mode: both\n";
@@ -29,7 +30,7 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// What a program prints, which has to succeed.
+/// Returns the output of a program that must succeed.
 pub(crate) fn output(program: impl AsRef<OsStr>, folder: &Path, arguments: &[&str]) -> String {
     let mut command = cognitive_testkit::command(&program);
     command.args(arguments).current_dir(folder).env("NO_PROXY", "127.0.0.1").env("no_proxy", "127.0.0.1");
@@ -45,7 +46,7 @@ pub(crate) struct Stage {
     folder: TempDir,
 }
 
-/// The compiler of TypeScript, if it is here.
+/// Returns the TypeScript compiler, if it is installed.
 fn compiler() -> Option<String> {
     let tools = PathBuf::from(std::env::var_os("COGN_TEST_NODE")?);
     let compiler = tools.join("node_modules/typescript/bin/tsc");
@@ -53,7 +54,7 @@ fn compiler() -> Option<String> {
 }
 
 impl Stage {
-    /// The stage, made when it is first asked for; `None` where something is lacking, which is then noted.
+    /// Returns the stage, built on first use; `None`, after `skip`, if something is missing.
     pub(crate) fn get() -> Option<&'static Self> {
         static STAGE: OnceLock<Stage> = OnceLock::new();
         let Some(compiler) = compiler() else {
@@ -72,7 +73,7 @@ impl Stage {
         let folder = tempfile::tempdir().unwrap();
         let (at, sources) = (folder.path(), root().join("typescript"));
         fs::write(at.join("package.json"), r#"{ "type": "module" }"#).unwrap();
-        // The very archive that is published, installed as users install it.
+        // The published archive itself, installed as users install it.
         let pack = sources.join("pack").display().to_string();
         let (compiler_is, wasm_is) = (format!("TSC={compiler}"), format!("WASM={}", wasm.display()));
         let archive = output("env", at, &[&compiler_is, &wasm_is, &pack, "."]);
@@ -101,16 +102,16 @@ impl Stage {
         self.folder.path()
     }
 
-    /// What a program of the tests saw.
+    /// Returns the result of a test program.
     pub(crate) fn node(&self, arguments: &[&str]) -> Value {
-        // Node has a WebSocket without this word from version 22 on, and takes it all the same.
+        // Node has WebSocket without this flag since version 22, and still accepts the flag.
         let printed = output("node", self.path(), &[&["--experimental-websocket"], arguments].concat());
         serde_json::from_str(printed.lines().last().unwrap_or_default())
             .unwrap_or_else(|error| panic!("{error}: {printed}"))
     }
 }
 
-/// The programs that `docs/typescript.md` shows: each block of TypeScript that names a file.
+/// Returns the programs in `docs/typescript.md`: each TypeScript block that names a file.
 pub(crate) fn examples() -> Vec<(String, String)> {
     let page = fs::read_to_string(root().join("docs/typescript.md")).unwrap();
     let blocks = page.split("```ts file=").skip(1).filter_map(|rest| rest.split("\n```").next());
@@ -156,7 +157,7 @@ impl Server {
         Self { child, base, model, home }
     }
 
-    /// What the programs of the tests are told, as the name of a file.
+    /// Writes the parameters of the test programs and returns the file name.
     pub(crate) fn world(&self, more: Value) -> String {
         let image = recorded().into_iter().find(|each| each.module == "image-analyzer").unwrap().input;
         let mut world = json!({ "base": self.base, "key": KEY, "cutAfter": CUT_AFTER, "image": image });
@@ -167,7 +168,7 @@ impl Server {
         file.display().to_string()
     }
 
-    /// The envelope that the command line prints for the same run.
+    /// Returns the envelope that the command line prints for the same run.
     pub(crate) fn by_command_line(&self, module: &str, input: &Value) -> String {
         let input = input.to_string();
         let run = ["run", module, "--input", &input];

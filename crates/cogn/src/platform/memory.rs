@@ -1,26 +1,27 @@
-//! How much memory is left, from the files in which Linux tells it: what the machine has available, and what the control groups
-//! of this process, such as those of a container, still allow. Without these files nobody knows.
+//! Reads the available memory from the files that Linux provides: the memory of the machine, and the limits of the
+//! control groups of this process, such as those of a container. Without these files the amount is unknown.
 
 use std::fs;
 use std::path::Path;
 
-/// More control groups than this are not nested in each other.
+/// A limit for nested control groups; real systems have fewer.
 const MAX_GROUPS: usize = 32;
 
-/// The bytes that a process can still have. `root` is `/`.
+/// Returns the bytes that a process can still allocate. `root` is `/`.
 pub(super) fn available(root: &Path) -> Option<u64> {
     let machine = fs::read_to_string(root.join("proc/meminfo")).ok().and_then(|text| of_machine(&text));
     machine.into_iter().chain(of_groups(root)).min()
 }
 
-/// The line `MemAvailable:   123 kB`: what could be had without swapping.
+/// Parses the line `MemAvailable:   123 kB`: the memory that is available without swapping.
 fn of_machine(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kilobytes.checked_mul(1024)
 }
 
-/// What the control groups allow, the innermost and those around it. Only of version 2; what they do not limit they do not say.
+/// Returns the smallest limit of the innermost control group and its parents. Supports version 2 only; unlimited groups
+/// count as absent.
 fn of_groups(root: &Path) -> Option<u64> {
     let text = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
     let own = text.lines().find_map(|line| line.strip_prefix("0::/"))?;
@@ -30,7 +31,8 @@ fn of_groups(root: &Path) -> Option<u64> {
     around.filter_map(of_group).min()
 }
 
-/// The limit less what is used. Files that were read only fill what is free, and make room.
+/// Returns the limit minus the used memory. The page cache of read files does not count, because the system can drop
+/// it.
 fn of_group(folder: &Path) -> Option<u64> {
     let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
     let number = |name: &str| read(name)?.trim().parse::<u64>().ok();

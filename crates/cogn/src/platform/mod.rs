@@ -1,5 +1,5 @@
-//! What this crate asks of one kind of operating system. `unix.rs` and `other.rs` have the same functions; nothing outside
-//! this folder asks which system it runs on.
+//! The functions that differ between operating systems. `unix.rs` and `other.rs` have the same functions; no code
+//! outside this folder checks the system.
 
 #[cfg(all(unix, feature = "local"))]
 mod memory;

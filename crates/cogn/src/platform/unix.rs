@@ -1,4 +1,4 @@
-//! Linux, macOS and other Unix systems: modes of files, groups of processes, signals and free space.
+//! Linux, macOS and other Unix systems: file modes, process groups, signals and free space.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io;
@@ -13,52 +13,53 @@ use tokio::signal::unix::{SignalKind, signal};
 #[cfg(feature = "local")]
 use super::memory;
 
-/// The variable that names the user's folder.
+/// The variable for the user's home folder.
 pub(crate) const HOME: &str = "HOME";
 
-/// Whether this user's system would start the file as a program.
+/// Returns whether the file is executable.
 pub(crate) fn is_program(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// The bytes that a disk has left for this user; `None` if it does not say.
+/// Returns the free bytes of a disk for this user; `None` if unknown.
 pub(crate) fn free_space(folder: &Path) -> Option<u64> {
     let disk = rustix::fs::statvfs(folder).ok()?;
     Some(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
-/// The bytes of memory that a process can still have; `None` if the system does not say, as only Linux does.
+/// Returns the bytes of memory that a process can still allocate; `None` if unknown. Only Linux reports it.
 #[cfg(feature = "local")]
 pub(crate) fn available_memory() -> Option<u64> {
     memory::available(Path::new("/"))
 }
 
-/// Creates a folder, with those above it, that only its owner can enter.
+/// Creates a folder, with its parents, that only its owner can enter.
 pub(crate) fn create_private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Creates a file, or empties it, that its owner can write and everybody can read.
+/// Creates or truncates a file that its owner can write and everyone can read.
 pub(crate) fn create_public_file(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o644).open(path)?;
-    // A strange umask could have taken rights away, and an older file has its own.
+    // The umask may have removed permissions, and an existing file keeps its own.
     file.set_permissions(fs::Permissions::from_mode(0o644))?;
     Ok(file)
 }
 
-/// Device, inode, and when content and anything else of a file last changed, in nanoseconds since 1970.
+/// Returns device, inode, and the times of the last change of content (mtime) and of any attribute (ctime), in
+/// nanoseconds since 1970.
 pub(crate) fn file_identity(meta: &Metadata) -> (u64, u64, i128, i128) {
     let nanoseconds = |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
     let modified = nanoseconds(meta.mtime(), meta.mtime_nsec());
     (meta.dev(), meta.ino(), modified, nanoseconds(meta.ctime(), meta.ctime_nsec()))
 }
 
-/// Lets a program be ended together with all that it starts.
+/// Starts a program in its own process group, so that it can be killed with its children.
 pub(crate) fn lead_a_group(command: &mut Command) {
     command.process_group(0);
 }
 
-/// Ends a program that leads a group, and all that it has started.
+/// Kills a process group: its leader and all children.
 pub(crate) fn end_group(leader: Option<u32>) {
     let leader = leader.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
     if let Some(leader) = leader {
@@ -66,7 +67,7 @@ pub(crate) fn end_group(leader: Option<u32>) {
     }
 }
 
-/// Resolves when whoever looks after this process, or closes its terminal, wants it to end.
+/// Resolves when the process gets SIGTERM, or SIGHUP from a closed terminal.
 pub(crate) async fn told_to_end() {
     let signals = (signal(SignalKind::terminate()), signal(SignalKind::hangup()));
     let (Ok(mut terminate), Ok(mut hang_up)) = signals else { return std::future::pending().await };
@@ -76,24 +77,24 @@ pub(crate) async fn told_to_end() {
     }
 }
 
-/// Whether the process may still open so many files.
+/// Checks that the process can still open this many files.
 pub(crate) fn files_left(count: usize) -> io::Result<()> {
     (0..count / 2).map(|_| UnixStream::pair()).collect::<io::Result<Vec<_>>>().map(drop)
 }
 
-/// Whether a folder belongs to the same user and file system as another one, and nobody else can put files there.
+/// Returns whether a folder has the same owner and file system as another one and is not world-writable.
 pub(crate) fn is_as_safe_as(folder: &Metadata, other: &Metadata) -> bool {
     const WRITABLE_BY_ALL: u32 = 0o002;
     folder.uid() == other.uid() && folder.dev() == other.dev() && folder.mode() & WRITABLE_BY_ALL == 0
 }
 
-/// Creates a file, or empties it, that only its owner can read and write.
+/// Creates or truncates a file that only its owner can read and write.
 #[cfg(feature = "local")]
 pub(crate) fn create_private_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
-/// Whether a file or folder belongs to the user of this process, and nobody else can write to it.
+/// Returns whether a file or folder belongs to the user of this process and only that user can write to it.
 #[cfg(feature = "local")]
 pub(crate) fn is_ours_alone(meta: &Metadata) -> bool {
     const WRITABLE_BY_OTHERS: u32 = 0o022;

@@ -1,5 +1,5 @@
-//! Chooses who answers: the provider, its model and its address, for all modules and for single ones. The sources are asked
-//! in the order of D-33. Reads no environment itself and builds no provider.
+//! Resolves provider, model and address, for all modules and for single ones. The sources have the order of D-33.
+//! Reads no environment itself and builds no provider.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,10 +16,10 @@ use crate::env_vars;
 use crate::services::{Kind, is_on_this_machine};
 use crate::weights::{KNOWN_WEIGHTS, WeightsChoice};
 
-/// A provider, and why the address in the project's file cannot be used for it, if that is so.
+/// A provider, and the reason why the address in the project's file cannot be used for it, if so.
 type Chosen = (ProviderChoice, Option<Failure>);
 
-/// Everything that can name a model.
+/// All sources that can name a model.
 #[derive(Clone, Copy)]
 pub(super) struct ModelSources<'a> {
     pub(super) args: &'a SettingOverrides,
@@ -28,7 +28,7 @@ pub(super) struct ModelSources<'a> {
     pub(super) scope: OverrideScope<'a>,
 }
 
-/// A place that can name a provider, a model or both.
+/// A source that can name a provider, a model or both.
 struct ModelSource {
     origin: Origin,
     provider: Option<String>,
@@ -44,18 +44,20 @@ enum Origin {
 }
 
 impl ModelSource {
-    /// The provider that it names, if it names one.
+    /// Returns the provider that this source names, if any.
     fn named(&self) -> Option<String> {
         named(self.provider.as_deref(), self.model.as_deref())
     }
 
-    /// Its model, if that can be meant for this provider. The model beside another provider is that provider's.
+    /// Returns the model of this source if it applies to this provider. A model next to another provider belongs to
+    /// that provider.
     fn model_for(&self, kind: Kind) -> Option<&String> {
         let is_meant = self.named().is_none_or(|name| Kind::parse(&name) == Some(kind));
         self.model.as_ref().filter(|_| is_meant)
     }
 
-    /// The same for the embedded model. A model that was typed is always meant for the provider that was typed.
+    /// Returns the model of this source if it applies to the embedded provider. A typed model always belongs to the
+    /// typed provider.
     fn embedded_model(&self) -> Option<&String> {
         let is_meant = |model: &&String| {
             self.origin == Origin::Flag
@@ -67,7 +69,7 @@ impl ModelSource {
 }
 
 impl<'a> ModelSources<'a> {
-    /// The sources from the most specific one down.
+    /// Returns the sources, the most specific one first.
     fn of(&self, own: Option<&ModuleConfig>, with_flags: bool) -> Vec<ModelSource> {
         let environment = |name: &str| (self.environment)(name);
         let flag = with_flags.then(|| ModelSource {
@@ -99,7 +101,8 @@ impl<'a> ModelSources<'a> {
         first.into_iter().chain(second).chain(general).collect()
     }
 
-    /// The models of `providers`, unless a flag, the environment or the module names one: that one is asked alone.
+    /// Returns the models of `providers`. A flag, the environment or the module that names a model replaces the whole
+    /// list.
     pub(super) fn rungs(&self, own: Option<&ModuleConfig>) -> Result<Vec<RungChoice>, Failure> {
         let Self { args, config, environment, .. } = *self;
         let typed = args.names_model();
@@ -110,12 +113,12 @@ impl<'a> ModelSources<'a> {
         config.providers.iter().flatten().map(|name| named_rung(name, args, config, environment)).collect()
     }
 
-    /// The provider of a run whose overrides were typed for it, or of all modules without a provider of their own.
+    /// Resolves the provider of a run with typed overrides, or of all modules without a separate provider.
     pub(super) fn choose(&self, own: Option<&ModuleConfig>) -> Result<Chosen, Failure> {
         self.choose_from(&self.of(own, true))
     }
 
-    /// The decisions about single modules. A model that was typed for one run is not the model of its parts.
+    /// Resolves the settings of single modules. A model that was typed for one run does not apply to its parts.
     pub(super) fn of_modules(&self) -> Result<BTreeMap<String, ModuleDecision>, Failure> {
         let decide = |(name, own): (&String, &ModuleConfig)| {
             let (is_root, with_flags) = match self.scope {
@@ -153,7 +156,7 @@ impl<'a> ModelSources<'a> {
         let alone = |choice: ProviderChoice| (choice, None);
         match named.as_deref() {
             Some("replay") => Ok(alone(ProviderChoice::Replay)),
-            // A model of the environment or the configuration may be meant for the service that is usually asked.
+            // A model of the environment or the configuration may belong to the default service.
             Some(EMBEDDED) => self.embedded(sources, false).map(alone),
             Some(name) => Kind::parse(name).map(service).ok_or_else(|| unknown(name)),
             None => match first_with_credentials(self.environment) {
@@ -163,8 +166,8 @@ impl<'a> ModelSources<'a> {
         }
     }
 
-    /// The address of a service; `None` for the default one. An address in an untrusted file is used only where no key can
-    /// go there and the input stays on this machine; otherwise the failure says how to go on.
+    /// Returns the address of a service; `None` for the default one. An address in an untrusted file is used only if no
+    /// key would be sent there and the input stays on this machine. Otherwise the failure has a hint.
     fn address(&self, kind: Kind, sources: &[ModelSource]) -> Result<Option<String>, Failure> {
         let Self { config, environment, .. } = *self;
         let typed = || self.args.base_url.clone().filter(|_| typed_address_is_for(kind, sources));
@@ -173,7 +176,7 @@ impl<'a> ModelSources<'a> {
         }
         let in_files = |source: &&ModelSource| matches!(source.origin, Origin::Module | Origin::File);
         let configured = sources.iter().filter(in_files).find_map(ModelSource::named);
-        // An address in a file belongs to the provider that stands beside it.
+        // An address in a file belongs to the provider next to it.
         let own = |beside: Option<&str>| {
             beside.or(configured.as_deref()).is_none_or(|name| Kind::parse(name) == Some(kind))
         };
@@ -189,9 +192,9 @@ impl<'a> ModelSources<'a> {
         Ok(config.base_url.clone().filter(|_| own(config.base_url_of.as_deref())))
     }
 
-    /// The embedded model with the weights that the first source names. A name that is no embedded model is an error if it
-    /// was meant for it, as it is where no other provider could be meant (`alone`): an answer of another model than the one
-    /// asked for would be worse than none.
+    /// Returns the embedded model with the weights that the first source names. An unknown name is an error if it can
+    /// only refer to the embedded model, which `alone` implies. An answer of a model that was not requested would be
+    /// worse than none.
     fn embedded(&self, sources: &[ModelSource], alone: bool) -> Result<ProviderChoice, Failure> {
         let choice =
             |model: &str| WeightsChoice::named(of_embedded(model).unwrap_or(model), self.environment);
@@ -222,8 +225,8 @@ impl<'a> ModelSources<'a> {
     }
 }
 
-/// The providers that a module would ask without any flag, in the order in which they are asked. `None` stands for modules
-/// without settings.
+/// Returns the providers that a module would call without any flag, in call order. `None` means modules without
+/// separate settings.
 pub(crate) fn destinations(
     config: &Config,
     environment: Environment<'_>,
@@ -243,8 +246,8 @@ fn names_model(own: &ModuleConfig) -> bool {
     own.provider.is_some() || own.model.is_some()
 }
 
-/// Returns whether an address that was typed is meant for this service. It belongs to the provider that all sources but the
-/// configuration of the module lead to.
+/// Returns whether a typed address belongs to this service. It belongs to the provider that all sources except the
+/// module's configuration resolve to.
 fn typed_address_is_for(kind: Kind, sources: &[ModelSource]) -> bool {
     let Some(first) = sources.first().filter(|source| source.origin == Origin::Module) else {
         return sources.iter().any(|source| source.origin == Origin::Flag);
@@ -255,8 +258,8 @@ fn typed_address_is_for(kind: Kind, sources: &[ModelSource]) -> bool {
     has_flags && (first.named().is_none() || named.is_some_and(|name| Kind::parse(&name) == Some(kind)))
 }
 
-/// A model by its name, `provider/model` or a provider alone, as if it had been typed: every rule about names and addresses
-/// holds.
+/// Resolves a model by its name, `provider/model` or a provider alone, as if it had been typed. All rules for names and
+/// addresses apply.
 pub(crate) fn named_rung(
     name: &str,
     args: &SettingOverrides,
@@ -276,18 +279,18 @@ pub(crate) fn named_rung(
     Ok(RungChoice { name: name.to_owned(), provider, refused_address })
 }
 
-/// `embedded/qwen-0.5b` → `qwen-0.5b`, `embedded//path/x.gguf` → `/path/x.gguf`.
+/// Strips the provider: `embedded/qwen-0.5b` → `qwen-0.5b`, `embedded//path/x.gguf` → `/path/x.gguf`.
 pub(crate) fn of_embedded(model: &str) -> Option<&str> {
     model.strip_prefix(EMBEDDED)?.strip_prefix('/')
 }
 
-/// The provider that is named: by its name, or by the name of an embedded model as `meta.model` has it.
+/// Returns the named provider: by its name, or implied by a model name such as `embedded/…`.
 pub(crate) fn named(provider: Option<&str>, model: Option<&str>) -> Option<String> {
     let by_model = || model.filter(|model| of_embedded(model).is_some()).map(|_| EMBEDDED.to_owned());
     provider.map(str::to_owned).or_else(by_model)
 }
 
-/// The first service with credentials, in a fixed order. An address alone is enough for a service that needs no key.
+/// Returns the first service with credentials, in a fixed order. An address is enough for a service that needs no key.
 fn first_with_credentials(environment: Environment<'_>) -> Option<Kind> {
     let order = ["openai", "anthropic", "gemini", "ollama"];
     order.iter().filter_map(|name| Kind::parse(name)).find(|kind| {
@@ -329,7 +332,7 @@ fn no_such_model(name: &str) -> Failure {
     ))
 }
 
-/// The names of embedded models, for a hint.
+/// Lists the names of embedded models, for a hint.
 fn embedded_names() -> String {
     let names: Vec<String> = KNOWN_WEIGHTS.iter().map(|known| format!("`{}`", known.short())).collect();
     format!("{}, those of `cogn model list`, or a file that ends in `.gguf`", names.join(", "))

@@ -1,4 +1,4 @@
-//! Which of flag, environment and file decides.
+//! The precedence of flags, environment and configuration files.
 
 use cognitive_contract::ErrorCode;
 
@@ -57,7 +57,7 @@ fn typed(provider: Option<&str>, model: Option<&str>) -> SettingOverrides {
     }
 }
 
-// S-07 holds for the embedded model as well, however it is named.
+// S-07 also applies to the embedded model, in every way to name it.
 #[test]
 fn the_embedded_model_is_named_like_any_other_and_never_pushes_itself_in() {
     let key = ("OPENAI_API_KEY", "k");
@@ -80,11 +80,11 @@ fn the_embedded_model_is_named_like_any_other_and_never_pushes_itself_in() {
     assert_eq!(name(&none, &config("gemini"), &[("LLM_PROVIDER", "embedded"), key]), "embedded");
     assert_eq!(name(&none, &config("gemini"), &[("LLM_MODEL", "embedded//x.gguf"), key]), "embedded");
     assert_eq!(name(&none, &config("embedded"), &[key]), "embedded");
-    // A stronger word beats it.
+    // A source with higher precedence wins.
     assert_eq!(name(&typed(Some("ollama"), None), &config("embedded"), &[]), "ollama");
     assert_eq!(name(&none, &config("embedded"), &[("LLM_PROVIDER", "ollama")]), "ollama");
     assert_eq!(name(&none, &Config::default(), &[key]), "openai");
-    // The file says which weights, not who answers.
+    // This names the weights, not the provider.
     assert_eq!(name(&none, &Config::default(), &[key, ("COGN_MODEL", "/x.gguf")]), "openai");
 }
 
@@ -112,7 +112,7 @@ fn the_weights_of_the_embedded_model_come_from_flag_environment_and_file_in_this
         (None, None, &[], "modules: {m: {model: qwen-0.5b}}\nmodel: qwen-1.5b", half),
         (None, None, &[], "default_model: qwen-1.5b", large.clone()),
         (embedded, None, &[variable], "default_model: qwen-1.5b", file("/env.gguf")),
-        // Meant for another service, which was not asked.
+        // It belongs to another service, which was not chosen.
         (embedded, None, &[("LLM_MODEL", "gpt-5.4-mini")], "", WeightsChoice::Usual),
         (embedded, None, &[], "provider: ollama\nmodel: qwen-0.5b\ndefault_model: qwen-1.5b", large),
     ] {
@@ -196,7 +196,7 @@ fn h1_an_address_that_nobody_has_trusted_gets_no_key_and_no_input() {
     let none = SettingOverrides::default();
     let key = ("VLLM_API_KEY", "k");
     let here = with("vllm", "http://me:pw@127.0.0.1:1/v1?x=1");
-    // Without a key, and only on this machine.
+    // Allowed without a key, and only on this machine.
     let used = decide(&none, &here, &[]).unwrap();
     assert!(used.refused_address.is_none());
     assert_eq!(service(&used).2, Some("http://me:pw@127.0.0.1:1/v1?x=1"));
@@ -207,7 +207,7 @@ fn h1_an_address_that_nobody_has_trusted_gets_no_key_and_no_input() {
         assert!(refused.message().contains("/p/cognitive.yaml") && !refused.message().contains("pw"));
         assert!(refused.suggestion().unwrap().contains("`cogn trust`"));
     }
-    // Whoever starts the process has the last word, and an address is for the provider beside it.
+    // The user who starts the process takes precedence, and an address belongs to the provider next to it.
     let typed = SettingOverrides { base_url: Some("http://own".into()), ..SettingOverrides::default() };
     assert_eq!(service(&decide(&typed, &here, &[key]).unwrap()).2, Some("http://own"));
     let by_environment = [key, ("VLLM_BASE_URL", "http://e")];
@@ -241,7 +241,7 @@ fn a_module_can_differ_and_the_books_can_be_closed() {
     assert_eq!(decide(&SettingOverrides::default(), &config, &[("HOME", "/h")]).unwrap().store, None);
 }
 
-/// The provider of module `m`: as the root of a run, or wherever it runs in a process.
+/// Returns the provider of module `m`: as the root of a run, or as any module of a process.
 fn of_m(args: &SettingOverrides, config: &str, environment: &[(&str, &str)], is_root: bool) -> String {
     let look_up = |name: &str| {
         environment.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
@@ -259,7 +259,7 @@ fn of_m(args: &SettingOverrides, config: &str, environment: &[(&str, &str)], is_
     }
 }
 
-// D-33: a flag of that very run, the module, a flag of the whole server, the environment, the files.
+// D-33: a flag of this run, the module, a flag of the whole server, the environment, the files.
 #[test]
 fn the_configuration_of_a_module_stands_between_its_run_and_the_process() {
     let config = "provider: gemini\nmodel: g\nmodules: {m: {provider: ollama, model: o}}\n";
@@ -270,11 +270,11 @@ fn the_configuration_of_a_module_stands_between_its_run_and_the_process() {
     assert_eq!(of_m(&flag, config, &environment, false), "ollama/o");
     assert_eq!(of_m(&flag, "provider: gemini\n", &environment, false), "openai/");
     assert_eq!(of_m(&none, "provider: gemini\n", &environment, false), "anthropic/a");
-    // Only its model differs: the provider is that of all modules.
+    // Only its model differs: it uses the general provider.
     let model = "modules: {m: {model: own}}\n";
     assert_eq!(of_m(&flag, model, &environment, false), "openai/own");
     assert_eq!(of_m(&none, model, &environment, true), "anthropic/own");
-    // A list of providers does not hold for a module with a model.
+    // The list of providers does not apply to a module with a model.
     let list = "providers: [openai/x, gemini]\nmodules: {m: {provider: embedded}}\n";
     assert_eq!(of_m(&none, list, &[("OPENAI_API_KEY", "k")], false), "embedded");
 }

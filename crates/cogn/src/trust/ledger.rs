@@ -1,5 +1,5 @@
 //! The files that the user trusts: for each folder the hash of its `cognitive.yaml`, in one file that only the user can
-//! read. A file that has changed since is not in here any more. Written whole or not at all.
+//! read. A changed file no longer matches its hash. The list is written atomically.
 
 use std::fs;
 use std::io::{self, Write};
@@ -11,35 +11,35 @@ use serde::{Deserialize, Serialize};
 
 use crate::platform;
 
-/// More than this no honest list has.
+/// No real list is larger than this.
 const MAX_LEDGER_BYTES: u64 = 4 << 20;
 
 /// One file that is trusted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrustedFile {
-    /// The folder that it stands in, by its real path.
+    /// Its folder, as a real path.
     pub folder: String,
     /// The hash of the file.
     pub sha256: String,
-    /// Since when it is trusted.
+    /// The time when it was trusted.
     pub since: String,
 }
 
-/// All of them, sorted by folder.
+/// All trusted files, sorted by folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
     trusted: Vec<TrustedFile>,
 }
 
 impl Ledger {
-    /// Where the list is kept.
+    /// Returns the path of the list.
     #[must_use]
     pub fn path(home: &Path) -> PathBuf {
         home.join(".cognitive/trusted.json")
     }
 
-    /// Reads the list; without a file it is empty. One that cannot be read is an error, not an empty one: it would be
-    /// written over.
+    /// Reads the list; a missing file is an empty list. An unreadable one is an error, because an empty list would
+    /// overwrite it.
     pub fn read(home: &Path) -> Result<Self, String> {
         let path = Self::path(home);
         let broken = |reason: &str| format!("`{}` {reason}", path.display());
@@ -50,22 +50,22 @@ impl Ledger {
         }
     }
 
-    /// The file that is trusted in a folder.
+    /// Returns the trusted file of a folder.
     #[must_use]
     pub fn of(&self, folder: &Path) -> Option<&TrustedFile> {
         let folder = folder.to_str()?;
         self.trusted.iter().find(|known| known.folder == folder)
     }
 
-    /// All files.
+    /// Returns all files.
     #[must_use]
     pub fn all(&self) -> &[TrustedFile] {
         &self.trusted
     }
 
-    /// Takes in a file, in the place of an older one of the same folder.
+    /// Adds a file and replaces an older entry of the same folder.
     pub fn add(&mut self, folder: &Path, sha256: &str) -> Result<(), String> {
-        // A name that is not UTF-8 would be written as something else, and that could be another folder.
+        // A lossy conversion of a name that is not UTF-8 could match another folder.
         let Some(folder) = folder.to_str() else {
             return Err("the name of the folder is not UTF-8".to_owned());
         };
@@ -76,7 +76,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Takes a folder out; says whether it was there.
+    /// Removes a folder and returns whether it was in the list.
     pub fn remove(&mut self, folder: &str) -> bool {
         let before = self.trusted.len();
         self.trusted.retain(|known| known.folder != folder);
@@ -95,12 +95,12 @@ fn write(path: &Path, ledger: &Ledger) -> io::Result<()> {
     if !folder.is_dir() {
         platform::create_private_folder(folder)?;
     }
-    // Nobody else can read it, from the first moment on: this is how `tempfile` creates every file.
+    // Other users can never read it: `tempfile` creates every file with private permissions.
     let mut file = tempfile::Builder::new().prefix(".trusted").tempfile_in(folder)?;
     serde_json::to_writer_pretty(&mut file, ledger)?;
     file.write_all(b"\n")?;
     file.as_file().sync_all()?;
-    // What a link at this place leads to is left alone.
+    // A link at this path is replaced; its target is not changed.
     fs::rename(file.into_temp_path().keep()?, path)
 }
 

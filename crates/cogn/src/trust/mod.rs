@@ -1,6 +1,7 @@
-//! What the `cognitive.yaml` of a project may not decide by itself. Whoever clones a repository has not read that file, so
-//! what moves keys, data or records counts only after `cogn trust` has recorded the file, or where somebody vouches for it.
-//! Every member of the configuration is judged here, once; one that is added does not compile until it is.
+//! The settings that a project's `cognitive.yaml` may not set without trust. A user who clones a repository has not
+//! read that file. Settings that redirect keys, data or records therefore take effect only after `cogn trust` has
+//! recorded the file, or if the user vouches for it. Every member of the configuration is classified here; a new member
+//! fails to compile until it is.
 
 mod ledger;
 #[cfg(test)]
@@ -27,19 +28,19 @@ use crate::weights::{KnownWeights, weights_file};
 
 pub use ledger::{Ledger, TrustedFile};
 
-/// A setting that counts only in a file that is trusted.
+/// A setting that takes effect only in a trusted file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HeldBack {
     /// Its name, such as `audit.path`.
     pub setting: String,
-    /// What the file says. Of an address only where it leads.
+    /// Its value in the file. For an address, only its origin.
     pub value: Value,
-    /// What it could do.
+    /// The reason why it needs trust.
     pub because: &'static str,
 }
 
-/// Splits the settings of a project's file into those that count in any case and those that need trust. `below` is the
-/// user's own file. A setting that changes nothing of what holds without the project's file needs no trust.
+/// Splits the settings of a project's file into those that always take effect and those that need trust. `below` is the
+/// user's own file. A setting that does not change the effective value needs no trust.
 #[must_use]
 pub fn sift(
     says: &Config,
@@ -48,7 +49,7 @@ pub fn sift(
     environment: Environment<'_>,
 ) -> (Config, Vec<HeldBack>) {
     let mut sieve = Sieve::default();
-    // Without `..`: a new member has to be decided on here.
+    // Without `..`, so that a new member must be classified here.
     let Config {
         provider,
         model,
@@ -90,12 +91,12 @@ pub fn sift(
         model,
         default_model: sieve.weights("default_model", default_model, below.default_model.as_ref()),
         providers: sieve.hold("providers", providers, below.providers.as_ref(), "inputs go to these models"),
-        // How sure an answer must be is nobody's secret, and costs no more calls than there are models.
+        // The required confidence is not secret, and climbing costs no more calls than there are models.
         climb,
         base_url: None,
         base_url_of: None,
         untrusted_address,
-        // These cost time or calls, which are limited elsewhere, or only make a run more careful.
+        // These cost time or calls, which other limits cap, or only make a run stricter.
         timeout_seconds,
         reask,
         max_calls: sieve.at_most(max_calls, below.max_calls),
@@ -135,7 +136,7 @@ pub fn sift(
     (counts, sieve.held)
 }
 
-/// Gathers what is held back.
+/// Collects the settings that are held back.
 #[derive(Debug, Default)]
 struct Sieve {
     held: Vec<HeldBack>,
@@ -146,7 +147,7 @@ impl Sieve {
         self.held.push(HeldBack { setting: setting.into(), value, because });
     }
 
-    /// Holds a setting back unless it says what holds `now` anyway.
+    /// Holds a setting back unless it equals the effective value `now`.
     fn hold<T: Serialize + PartialEq>(
         &mut self,
         setting: &str,
@@ -162,7 +163,7 @@ impl Sieve {
         None
     }
 
-    /// The provider and model for all modules. They count if every input goes where it would go without them.
+    /// Judges provider and model for all modules. They take effect if every input goes where it would go without them.
     fn provider(
         &mut self,
         provider: Option<String>,
@@ -179,7 +180,7 @@ impl Sieve {
         self.choice("", (provider, model), moves, &with)
     }
 
-    /// The same for one module; `with` is the configuration in which the choice would hold.
+    /// Judges provider and model for one module; `with` is the configuration that would apply the choice.
     fn choice(
         &mut self,
         place: &str,
@@ -226,7 +227,7 @@ impl Sieve {
         let ModuleConfig { provider, model, reask, early_stop, receipt, local_only, thinking } = says;
         let below = destinations.below;
         let of_module = below.modules.get(name).cloned().unwrap_or_default();
-        // A user who keeps a module on this machine cannot be overruled.
+        // A project cannot override a user's `local_only`.
         let local_only = local_only.filter(|only| *only || of_module.local_only != Some(true));
         let own = ModuleConfig {
             provider: provider.clone().or_else(|| of_module.provider.clone()),
@@ -246,7 +247,7 @@ impl Sieve {
         ModuleConfig { provider, model, reask, early_stop, receipt, local_only, thinking }
     }
 
-    /// A threshold may be raised by anybody.
+    /// Any file may raise a threshold.
     fn at_least(&mut self, says: Option<f64>, below: Option<f64>) -> Option<f64> {
         let value = says?;
         if value >= below.unwrap_or(Gate::default().exec_min_confidence.get()) {
@@ -256,7 +257,7 @@ impl Sieve {
         None
     }
 
-    /// A limit may be lowered by anybody.
+    /// Any file may lower a limit.
     fn at_most(&mut self, says: Option<u64>, below: Option<u64>) -> Option<u64> {
         let calls = says?;
         if calls <= below.unwrap_or(DEFAULT_MAX_CALLS) {
@@ -266,7 +267,7 @@ impl Sieve {
         None
     }
 
-    /// The same for money. Where the user has no limit, any is a lower one.
+    /// Any file may lower a limit of cost. If the user has no limit, every limit is lower.
     fn spend(&mut self, setting: &str, says: Option<Money>, below: Option<Money>) -> Option<Money> {
         let amount = says?;
         if below.is_none_or(|limit| amount <= limit) {
@@ -276,7 +277,7 @@ impl Sieve {
         None
     }
 
-    /// Prices that are too low make every limit of cost a higher one.
+    /// Prices that are too low would weaken every cost limit.
     fn prices(&mut self, says: PricesConfig, below: &PricesConfig) -> PricesConfig {
         let said = (says != PricesConfig::default()).then_some(says);
         self.hold("prices", said, Some(below), "limits of cost are kept by these prices").unwrap_or_default()
@@ -318,8 +319,8 @@ impl Sieve {
         }
     }
 
-    /// What is to be reviewed is kept with its input and answer, and a full queue lets runs pass unseen. Rules of the user hold
-    /// whatever a project says.
+    /// Reviewed runs are stored with input and answer, and a full queue lets runs pass without review. The user's rules
+    /// always apply.
     fn review(&mut self, says: ReviewConfig, below: &ReviewConfig) -> ReviewConfig {
         let ReviewConfig { rules, max_open, max_decided } = says;
         let because = "it says how much of what waits for review is kept";
@@ -336,7 +337,7 @@ impl Sieve {
     }
 
     fn serve(&mut self, says: ServeConfig, below: &ServeConfig) -> ServeConfig {
-        // Its port and what it leaves out is for anybody to say. A member that is added is held back.
+        // Any file may set the port and restrict what is served. A new member is held back.
         let ServeConfig { port, modules, bundled, transports, .. } = says.clone();
         let open = ServeConfig { port, modules, bundled, transports, ..ServeConfig::default() };
         let delicate = ServeConfig { port: None, modules: None, bundled: None, transports: None, ..says };
@@ -390,7 +391,7 @@ impl Sieve {
                 below.roots.as_ref(),
                 "callers of `cogn serve` may name files there",
             ),
-            // Less may be taken by anybody.
+            // Any file may lower it.
             max_size_mb: match larger {
                 None => max_size_mb,
                 Some(_) => self.hold(
@@ -412,8 +413,8 @@ impl Sieve {
     }
 }
 
-/// What the name of a model could do besides naming it: open a file, or fetch what the user did not ask for. The usual weights
-/// are small, and fetched in any case.
+/// Returns the risk of a model name: opening a file, or a download that the user did not request. The default weights
+/// are small and downloaded in any case.
 fn danger(model: &str, for_embedded: bool) -> Option<&'static str> {
     let name = of_embedded(model);
     if weights_file(name.unwrap_or(model)).is_some() {
@@ -425,15 +426,15 @@ fn danger(model: &str, for_embedded: bool) -> Option<&'static str> {
         .map(|_| "hundreds of megabytes are fetched, and as much memory is used")
 }
 
-/// Where inputs go without the project's file.
+/// The destinations of inputs without the project's file.
 struct Destinations<'a> {
     below: &'a Config,
     environment: Environment<'a>,
 }
 
 impl Destinations<'_> {
-    /// Returns whether inputs of a module would go somewhere else with another configuration. A choice that cannot be used
-    /// reaches nothing, and the run says why.
+    /// Returns whether another configuration would send the inputs of a module elsewhere. An unusable choice sends
+    /// nothing, and the run reports the reason.
     fn moves(&self, with: &Config, module: Option<&str>) -> bool {
         let Ok(now) = destinations(with, self.environment, module) else { return false };
         let before = destinations(self.below, self.environment, module).unwrap_or_default();
@@ -445,7 +446,7 @@ impl Destinations<'_> {
         if starts_alike && now.iter().all(is_known) {
             return false;
         }
-        // Without a word of the user a project may keep inputs on this machine.
+        // If the user chose nothing, a project may keep inputs on this machine.
         self.user_has_chosen(module) || !now.iter().all(|choice| self.stays_here(choice))
     }
 

@@ -1,4 +1,4 @@
-//! What of a stranger's file counts, and what does not.
+//! The settings of an untrusted file that take effect, and those that do not.
 
 use super::*;
 
@@ -164,19 +164,19 @@ fn a_project_cannot_move_inputs_from_where_they_go_without_it() {
         }
     }
     assert_eq!(sifted_in("provider: openai\n", "provider: ollama\n", &key).1, ["provider"]);
-    // A list of the user's stands above it, except for a module whose model the user names.
+    // A user's list overrides it, except for a module whose model the user names.
     for user in [local, server] {
         assert_eq!(sifted_in("provider: openai\n", user, &key).1, Vec::<String>::new(), "{user}");
         let named = format!("{user}modules: {{m: {{model: x}}}}\n");
         assert_eq!(sifted_in("provider: anthropic\n", &named, &key).1, ["provider"], "{user}");
     }
-    // The environment is the user's word too, although the configuration of a module stands above it.
+    // The environment also belongs to the user, although the configuration of a module overrides it.
     let environment = [("LLM_PROVIDER", "ollama"), key[0]];
     assert_eq!(sifted_in("modules: {m: {provider: openai}}\n", "", &environment).1, ["modules.m.provider"]);
-    // So is a default: without a key of another service inputs stay here.
+    // So does a default: without the key of another service, inputs stay here.
     assert_eq!(sifted_in("provider: mistral\n", "", &[("MISTRAL_API_KEY", "k")]).1, ["provider"]);
     assert_eq!(sifted_in("provider: anthropic\n", "", &key).1, ["provider"]);
-    // The same service, and whatever stays on this machine where the user says nothing.
+    // Allowed: the same service, and models on this machine if the user sets nothing.
     for says in
         ["provider: openai\n", "modules: {m: {model: x}}\n", "provider: embedded\n", "provider: ollama\n"]
     {

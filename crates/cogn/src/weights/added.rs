@@ -1,6 +1,6 @@
-//! Models of one's own under names: a file is linked or copied into the user's cache, loaded once by the engine and remembered
-//! with its hash, so that what answers later is what was added. Refuses files that the engine cannot compute, and names that
-//! are taken. Never changes the file that it is handed.
+//! User models with a name: a file is linked or copied into the user's cache, loaded once by the engine and recorded
+//! with its hash. The model that answers later is therefore the one that was added. Refuses files that the engine
+//! cannot compute, and names that are taken. Never changes the source file.
 
 use std::fs;
 #[cfg(feature = "local")]
@@ -20,31 +20,31 @@ use super::{expected::ExpectedWeights, file};
 use crate::out_file;
 use crate::settings::Environment;
 
-/// Longer names nobody can type.
+/// The maximum length of a name that a user can reasonably type.
 const MAX_NAME: usize = 64;
 
-/// A record of ours is small; whatever else is there is none.
+/// A record is small; a larger file is not a record.
 const MAX_RECORD: u64 = 16 << 10;
 
-/// What a record is called, after the name of its model.
+/// The suffix of a record, after the name of its model.
 const RECORD_ENDING: &str = ".gguf.added";
 
-/// A model of the user's own.
+/// A model that the user added.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AddedWeights {
-    /// The name that it was given.
+    /// The name that the user gave it.
     #[serde(skip)]
     pub name: String,
-    /// Bytes.
+    /// The length in bytes.
     pub length: u64,
     /// The hash of the file when it was added.
     pub sha256: String,
-    /// The file that it was made from.
+    /// The source file.
     pub from: String,
 }
 
 impl AddedWeights {
-    /// The model of this name, if there is one.
+    /// Returns the model with this name, if there is one.
     #[must_use]
     pub fn find(name: &str, environment: Environment<'_>) -> Option<Self> {
         let name = name.to_ascii_lowercase();
@@ -55,7 +55,7 @@ impl AddedWeights {
         Self::read(&place.record(), &name)
     }
 
-    /// All of them, by name.
+    /// Returns all added models, sorted by name.
     #[must_use]
     pub fn all(environment: Environment<'_>) -> Vec<Self> {
         let Some(folder) = WeightsFolder::models(environment) else { return Vec::new() };
@@ -79,15 +79,15 @@ impl AddedWeights {
     }
 }
 
-/// Where the record of a model is, given its file.
+/// Returns the path of the record that belongs to a model file.
 pub(super) fn record_of(file: PathBuf) -> PathBuf {
     let mut name = file.into_os_string();
     name.push(".added");
     PathBuf::from(name)
 }
 
-/// Whether a model can be called so: small letters, digits, `.`, `_` and `-`, beginning with a letter or a digit. What ends in
-/// `.gguf` is a file.
+/// Returns whether a model can have this name: lowercase letters, digits, `.`, `_` and `-`, starting with a letter or a
+/// digit. A name that ends in `.gguf` is a file.
 fn is_name(text: &str) -> bool {
     let letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let first = text.bytes().next().is_some_and(letter);
@@ -95,16 +95,16 @@ fn is_name(text: &str) -> bool {
     first && rest && text.len() <= MAX_NAME && super::choice::weights_file(text).is_none()
 }
 
-/// What became of a file that was added.
+/// The result of adding a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AddedAs {
-    /// Its bytes are those of known weights, whose name it has now.
+    /// The file is a copy of known weights and now has their name.
     Known(&'static KnownWeights),
-    /// It is a model of the user's own.
+    /// The file is a user model.
     Own(AddedWeights),
 }
 
-/// Puts a file under a name: the one that was given, else that of the known weights that it is, else that of the file.
+/// Adds a file under the given name. The default is the name of the known weights with this hash, else the file name.
 #[cfg(feature = "local")]
 pub fn add(file: &Path, name: Option<&str>, environment: Environment<'_>) -> Result<AddedAs, Failure> {
     let shown = file.display();
@@ -122,7 +122,7 @@ pub fn add(file: &Path, name: Option<&str>, environment: Environment<'_>) -> Res
     fs::create_dir_all(&models).map_err(unwritable)?;
     let scratch = tempfile::Builder::new().prefix(".adding").tempdir_in(&models).map_err(unwritable)?;
     let draft = scratch.path().join("model.gguf");
-    // A link costs nothing. Over the border of a file system, or where the system forbids it, it is a copy.
+    // A hard link costs nothing. Across file systems, or where links are forbidden, the file is copied.
     if fs::hard_link(&source, &draft).is_err() {
         file::room(&models, length).map_err(refused)?;
         fs::copy(&source, &draft).map_err(unwritable)?;
@@ -137,13 +137,13 @@ pub fn add(file: &Path, name: Option<&str>, environment: Environment<'_>) -> Res
     let place = WeightsFolder::in_models(&own, &models);
     let added = AddedWeights { name: own, length, sha256, from };
     let record = serde_json::to_string(&added).unwrap_or_default();
-    // The record first: a file without one would be nobody's.
+    // The record is written first: a model file without a record would be orphaned.
     out_file::write(&place.record(), record.as_bytes()).map_err(unwritable)?;
     fs::rename(&draft, place.file()).map_err(unwritable)?;
     Ok(AddedAs::Own(added))
 }
 
-/// There is no engine in this build.
+/// This build has no engine.
 #[cfg(not(feature = "local"))]
 pub fn add(_: &Path, _: Option<&str>, _: Environment<'_>) -> Result<AddedAs, cognitive_contract::Failure> {
     let message = "this build has no embedded model";
@@ -156,7 +156,7 @@ fn refused(message: String) -> Failure {
     Failure::new(ErrorCode::ProviderUnavailable, message)
 }
 
-/// `Qwen3-0.6B.Q8_0.gguf` → `qwen3-0.6b.q8_0`.
+/// Derives a name: `Qwen3-0.6B.Q8_0.gguf` → `qwen3-0.6b.q8_0`.
 #[cfg(feature = "local")]
 fn name_of(file: &Path) -> Result<String, Failure> {
     let name = file.file_stem().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
@@ -167,8 +167,8 @@ fn name_of(file: &Path) -> Result<String, Failure> {
         .suggest("Choose one with `--name`: small letters, digits, `.`, `_` and `-`"))
 }
 
-/// Refuses names that nobody could type, and those of other models. A known name that nobody asked for is no harm: the file
-/// may be that very model.
+/// Refuses invalid names and those of other models. A derived name may be a known one, because the file may be that
+/// very model.
 #[cfg(feature = "local")]
 fn free(name: &str, asked: bool, environment: Environment<'_>) -> Result<(), Failure> {
     if !is_name(name) {
@@ -187,14 +187,14 @@ fn free(name: &str, asked: bool, environment: Environment<'_>) -> Result<(), Fai
     Ok(())
 }
 
-/// Loads a file with the engine, which checks all of it, and gives its hash.
+/// Loads a file with the engine, which verifies all of it, and returns its hash.
 #[cfg(feature = "local")]
 fn loaded(path: &Path) -> Result<String, Failure> {
     use std::sync::Arc;
 
     use cognitive_local::{EmbeddedProvider, OpenError};
 
-    // Nobody could fetch this file again, so only what is wrong with it is said.
+    // This file cannot be downloaded again, so the hints about downloads are left out.
     let unusable = |error: OpenError| match error {
         OpenError::Load(error) => refused(format!("the file cannot be used as a model: {error}")),
         other => refused(other.to_string()),

@@ -1,5 +1,5 @@
-//! A program of the user's that works for us. It has a time to end in, the end of what it says is kept, and it is ended
-//! together with everything that it has started: when its time is up, and when nobody waits for it any more.
+//! Runs a program of the user, such as `uv`, as a child process. It has a timeout, and the end of its output is kept.
+//! It is killed with all its children on timeout or when the caller drops the future.
 
 use std::io;
 use std::process::{ExitStatus, Stdio};
@@ -11,21 +11,21 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::platform;
 
-/// How much is kept of what a program says. It says last what went wrong.
+/// The amount of output that is kept. Only the end matters, because programs report errors last.
 const MAX_KEPT_OUTPUT: usize = 64 << 10;
 
-/// How long is listened to a program that has ended. Something that it started may hold its place.
+/// The time to read output after the program has ended: one of its children may hold the pipe open.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// How a program ended.
+/// The end of a program.
 pub(super) enum ChildEnd {
-    /// By itself; with the end of what it said.
+    /// It exited; holds the end of its output.
     ByItself(ExitStatus, String),
-    /// Its time was up.
+    /// It timed out.
     Late,
 }
 
-/// Runs a program to its end or to a moment.
+/// Runs a program until it ends or `until` is reached.
 pub(super) async fn run(mut command: Command, until: Instant) -> io::Result<ChildEnd> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
     platform::lead_a_group(&mut command);
@@ -45,7 +45,7 @@ pub(super) async fn run(mut command: Command, until: Instant) -> io::Result<Chil
     Ok(ChildEnd::ByItself(status?, String::from_utf8_lossy(&said).into_owned()))
 }
 
-/// Keeps the end of what is said, until there is no more.
+/// Reads the output to its end and keeps the last part.
 async fn listen(source: &mut Option<impl AsyncRead + Unpin>, said: &mut Vec<u8>) {
     let Some(source) = source else { return };
     let mut buffer = vec![0; 16 << 10];
@@ -57,7 +57,7 @@ async fn listen(source: &mut Option<impl AsyncRead + Unpin>, said: &mut Vec<u8>)
     }
 }
 
-/// A program and whatever it has started. Gone when this value is.
+/// A program and its children. Dropping it kills all of them.
 struct Family(Option<u32>);
 
 impl Drop for Family {
@@ -90,7 +90,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let pipe = dir.path().join("pipe");
         assert!(Command::new("mkfifo").arg(&pipe).status().await.unwrap().success());
-        // The grandchild holds the pipe open for as long as it lives; the pipe ends with it.
+        // The grandchild holds the pipe open while it runs; the pipe is closed when it ends.
         let script = format!("sleep 600 > '{}' & wait", pipe.display());
         let opened = tokio::task::spawn_blocking(move || std::fs::File::open(pipe));
         let late = async {

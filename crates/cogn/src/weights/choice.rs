@@ -1,5 +1,5 @@
-//! Which weights answer: known ones, some of one's own, or any file. A name stands for weights only if they are known or were
-//! added; an answer of other weights than those that were asked for would be worse than none.
+//! The choice of weights: known ones, added ones, or any file. A name must be known or added: an answer of weights that
+//! were not requested would be worse than none.
 
 use std::path::{Path, PathBuf};
 
@@ -9,18 +9,18 @@ use crate::settings::Environment;
 /// The weights that were chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WeightsChoice {
-    /// Nobody named any: those in this program, else the usual ones.
+    /// No weights were named: those in this program, else the default ones.
     Usual,
-    /// Known ones, by their name.
+    /// Known weights, by name.
     Known(&'static KnownWeights),
-    /// Some of the user's own, by the name that they were given.
+    /// Weights that the user added, by name.
     Added(AddedWeights),
     /// A file.
     File(PathBuf),
 }
 
 impl WeightsChoice {
-    /// What a name stands for: known or added weights, or a file that ends in `.gguf`.
+    /// Resolves a name: known or added weights, or a file that ends in `.gguf`.
     #[must_use]
     pub fn named(name: &str, environment: Environment<'_>) -> Option<Self> {
         if let Some(file) = weights_file(name) {
@@ -30,7 +30,7 @@ impl WeightsChoice {
         known().or_else(|| AddedWeights::find(name, environment).map(Self::Added))
     }
 
-    /// The known weights that it stands for.
+    /// Returns the known weights, if it refers to any.
     #[must_use]
     pub fn known(&self) -> Option<&'static KnownWeights> {
         match self {
@@ -40,7 +40,7 @@ impl WeightsChoice {
         }
     }
 
-    /// The name in `meta.model`, after `embedded/`.
+    /// Returns the name in `meta.model`, after `embedded/`.
     #[must_use]
     pub fn name(&self) -> String {
         match self {
@@ -51,7 +51,7 @@ impl WeightsChoice {
         }
     }
 
-    /// Where they lie, or would; `None` if nobody knows where the user's cache is.
+    /// Returns the path of the weights, whether the file exists or not; `None` if the user's cache is unknown.
     #[must_use]
     pub fn file(&self, environment: Environment<'_>) -> Option<PathBuf> {
         match self {
@@ -62,7 +62,7 @@ impl WeightsChoice {
     }
 }
 
-/// The file that the name of a model stands for, if it stands for one.
+/// Returns the file that a model name refers to, if it ends in `.gguf`.
 pub(crate) fn weights_file(name: &str) -> Option<PathBuf> {
     let path = Path::new(name);
     let is_file = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gguf"));

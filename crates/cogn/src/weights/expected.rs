@@ -1,5 +1,5 @@
-//! What a file of weights has to be while the engine loads it: unchanged from beginning to end, and with the hash that is
-//! known of it. Remembers the hash of what was read.
+//! Verifies a file of weights while the engine loads it: it must not change during the load, and must have the expected
+//! hash. Remembers the hash of the file.
 
 use std::fs::File;
 use std::sync::{Mutex, PoisonError};
@@ -7,16 +7,16 @@ use std::sync::{Mutex, PoisonError};
 use super::packed::PackedPlace;
 use super::remembered::{HashMemory, Stamp};
 
-/// What is expected of one file while it is loaded.
+/// The expectations for one file while it is loaded.
 #[derive(Debug)]
 pub(crate) struct ExpectedWeights {
     memory: Option<HashMemory>,
-    /// What it has to be; a file of the user's own may be anything.
+    /// The expected hash; `None` for a user file, which may be anything.
     sha256: Option<String>,
     begun: Mutex<Option<Stamp>>,
-    /// What was read last.
+    /// The hash of the last file that was read.
     found: Mutex<Option<String>>,
-    /// Where its packed form is kept.
+    /// The place of its packed form.
     packed: Option<PackedPlace>,
 }
 
@@ -25,12 +25,12 @@ impl ExpectedWeights {
         Self { memory, sha256, begun: Mutex::new(None), found: Mutex::new(None), packed: None }
     }
 
-    /// The same for weights that are kept in packed form.
+    /// Sets the place of the packed form.
     pub(super) fn with_packed(self, packed: Option<PackedPlace>) -> Self {
         Self { packed, ..self }
     }
 
-    /// The hash of the file that was read last, if it was whole.
+    /// Returns the hash of the last file, if it was read completely.
     pub(super) fn found(&self) -> Option<String> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -39,14 +39,14 @@ impl ExpectedWeights {
         self.begun.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The hash of a file that is about to be read, if it is remembered.
+    /// Returns the remembered hash of a file that is about to be read.
     fn recalled(&self, file: &File) -> Option<String> {
         let stamp = file.metadata().ok().map(|meta| Stamp::of(&meta));
         *self.begun() = stamp;
         self.memory.as_ref()?.recall(&stamp?)
     }
 
-    /// Judges a file that was read since. The error says what is wrong with it.
+    /// Verifies a file after it was read. The error is the reason.
     fn confirmed(&self, file: &File, sha256: &str) -> Result<(), String> {
         let now = file.metadata().ok().map(|meta| Stamp::of(&meta));
         let (Some(begun), Some(now)) = (*self.begun(), now) else {

@@ -1,5 +1,5 @@
-//! The file of weights on disk: judged by length and hash, filled piece by piece, put in its place by one rename.
-//! Nothing under the final name is ever half there.
+//! The file of weights on disk: verified by length and hash, downloaded in pieces, moved into place by one rename. The
+//! final name never holds a partial file.
 
 #[cfg(feature = "net")]
 use std::fs::OpenOptions;
@@ -15,19 +15,19 @@ use super::PullProgress;
 use super::{KnownWeights, WeightsFolder, megabytes};
 use crate::platform;
 
-/// What is at a place.
+/// The state of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WeightsState {
-    /// Nothing.
+    /// No file exists.
     Nothing,
-    /// What should be there.
+    /// The expected file.
     Right,
-    /// Something else; says what is wrong with it.
+    /// Another file; holds the reason.
     Wrong(String),
 }
 
 impl WeightsState {
-    /// Why a file is not taken, in the words of a reason.
+    /// Returns the reason why a file is refused.
     pub(super) fn refusal(&self) -> String {
         match self {
             Self::Wrong(why) => format!("not the expected file: {why}"),
@@ -36,13 +36,13 @@ impl WeightsState {
     }
 }
 
-/// Judges a file by its length only. This costs nothing, and the engine checks the rest as it reads.
+/// Checks a file by its length only. This is cheap; the engine verifies the rest while it reads.
 #[must_use]
 pub fn look(known: &KnownWeights, path: &Path) -> WeightsState {
     look_for(known.length, path)
 }
 
-/// The same for any length.
+/// Checks a file by any given length.
 #[must_use]
 pub fn look_for(length: u64, path: &Path) -> WeightsState {
     match fs::metadata(path) {
@@ -56,7 +56,7 @@ pub fn look_for(length: u64, path: &Path) -> WeightsState {
     }
 }
 
-/// Judges a file by its length and hash.
+/// Checks a file by its length and hash.
 #[must_use]
 pub fn check(known: &KnownWeights, path: &Path) -> WeightsState {
     let found = look(known, path);
@@ -69,7 +69,7 @@ pub fn check(known: &KnownWeights, path: &Path) -> WeightsState {
     }
 }
 
-/// The hash of everything that comes.
+/// Hashes a source to its end.
 pub(super) fn digest(source: impl Read) -> io::Result<String> {
     let mut hash = Sha256::new();
     absorb(&mut hash, source)?;
@@ -77,7 +77,7 @@ pub(super) fn digest(source: impl Read) -> io::Result<String> {
 }
 
 impl KnownWeights {
-    /// Judges weights by their hash.
+    /// Compares a hash with the expected one.
     #[must_use]
     pub fn judge(&self, sha256: &str) -> WeightsState {
         if sha256 == self.sha256 {
@@ -103,7 +103,7 @@ fn absorb(hash: &mut Sha256, mut source: impl Read) -> io::Result<u64> {
     }
 }
 
-/// A download that is under way. It is hashed as it comes, and what an earlier one left is taken up.
+/// A download in progress. It is hashed as it arrives, and an earlier partial download is resumed.
 #[cfg(feature = "net")]
 pub(super) struct PartialDownload<'a> {
     file: File,
@@ -114,16 +114,16 @@ pub(super) struct PartialDownload<'a> {
 
 #[cfg(feature = "net")]
 impl<'a> PartialDownload<'a> {
-    /// Opens what is there, or begins.
+    /// Opens a partial download, or starts one.
     pub(super) fn open(path: &Path, watch: &'a dyn PullProgress) -> io::Result<Self> {
         let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
         let mut hash = Sha256::new();
-        // A device has no end; only what a regular file holds is worth reading.
+        // A device has no end, so only a regular file is read.
         let length = if file.metadata()?.is_file() { absorb(&mut hash, &mut file)? } else { 0 };
         Ok(Self { file, hash, length, watch })
     }
 
-    /// What it turned out to be.
+    /// Compares the downloaded bytes with the expected hash.
     pub(super) fn judge(self, known: &KnownWeights) -> WeightsState {
         known.judge(&hex(&self.hash.finalize()))
     }
@@ -152,8 +152,8 @@ impl cognitive_net::FileSink for PartialDownload<'_> {
     }
 }
 
-/// Copies a file of somebody else next to its place and judges what was copied. However it lies there, as a link, with
-/// other names or with modes of its own: what comes out is a plain file of ours.
+/// Copies a foreign file into the cache and verifies the copy. The result is always a plain private file, even if the
+/// source is a link or has other permissions.
 pub(super) fn take(known: &KnownWeights, from: &Path, place: &WeightsFolder) -> io::Result<WeightsState> {
     let found = look(known, from);
     if found != WeightsState::Right {
@@ -161,12 +161,12 @@ pub(super) fn take(known: &KnownWeights, from: &Path, place: &WeightsFolder) -> 
     }
     let source = File::open(from)?;
     let copy = platform::create_public_file(&place.copy())?;
-    // What is copied is what is hashed. A file that grows in the meantime is not followed.
+    // The hash is of the copied bytes. Bytes that are appended meanwhile are ignored.
     let sha256 = digest(Copying { from: source.take(known.length), to: &copy })?;
     Ok(known.judge(&sha256))
 }
 
-/// Writes down what is read.
+/// Writes all bytes that are read to a second file.
 struct Copying<'a, R> {
     from: R,
     to: &'a File,
@@ -180,17 +180,17 @@ impl<R: Read> Read for Copying<'_, R> {
     }
 }
 
-/// Puts a file that was judged into its place, and notes where it came from.
+/// Moves a verified file into place, and records its origin.
 pub(super) fn install(from: &Path, place: &WeightsFolder, origin: &str) -> io::Result<()> {
-    // The name must not be there before the bytes are, also after a power cut.
+    // The bytes must be on disk before the name, so that a power cut leaves no partial file.
     File::open(from)?.sync_all()?;
     fs::rename(from, place.file())?;
-    // Only for `cogn model list`; the weights are as good without it.
+    // The origin is only for `cogn model list`; the weights work without it.
     let _only_a_note = fs::write(place.origin(), format!("{origin}\n"));
     Ok(())
 }
 
-/// Refuses to begin what cannot end: the disk has to have room for `bytes`, and some to breathe.
+/// Refuses to start if the disk has no room for `bytes` and a small reserve.
 pub(super) fn room(folder: &Path, bytes: u64) -> Result<(), String> {
     const SPARE: u64 = 16 << 20;
     let needed = bytes.saturating_add(SPARE);

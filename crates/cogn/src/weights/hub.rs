@@ -1,5 +1,5 @@
-//! The weights over HTTPS, from the hub where models are published or a mirror of it. Taken up where it broke off;
-//! a file with another hash is thrown away.
+//! Downloads weights over HTTPS from the model hub or a mirror. Resumes an interrupted download; discards a file with
+//! another hash.
 
 use std::fs;
 use std::io;
@@ -9,7 +9,7 @@ use cognitive_net::{Download, FileSink};
 use super::file::{self, PartialDownload, WeightsState};
 use super::{FailedSource, KnownWeights, PullProgress, WeightsFolder};
 
-/// Fetches the file and puts it into its place; says where it came from.
+/// Downloads the file, moves it into place and returns its origin.
 pub(super) async fn fetch(
     known: &KnownWeights,
     place: &WeightsFolder,
@@ -19,7 +19,7 @@ pub(super) async fn fetch(
     let endpoint = endpoint.trim_end_matches('/');
     let host = host(endpoint);
     let failed = |reason: String| FailedSource::new(host, reason);
-    // What an earlier download left may belong to another file; then one from the beginning has a chance.
+    // A resumed download may have started from another file; a second attempt then starts from zero.
     for _ in 0..2 {
         let mut part =
             PartialDownload::open(&place.part(), watch).map_err(|error| failed(unwritable(place, &error)))?;
@@ -52,7 +52,7 @@ fn unwritable(place: &WeightsFolder, error: &io::Error) -> String {
     format!("cannot write to `{}`: {error}", place.folder().display())
 }
 
-/// `https://a.b/c` → `a.b`. Whoever is named in the address stays out of messages.
+/// Returns the host: `https://a.b/c` → `a.b`. User names in the address are kept out of messages.
 fn host(endpoint: &str) -> &str {
     let after = endpoint.split_once("://").map_or(endpoint, |(_, after)| after);
     let before = after.split('/').next().unwrap_or(after);

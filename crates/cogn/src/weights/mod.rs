@@ -1,5 +1,5 @@
-//! The weights of the embedded model: what they are, where they lie, and how they get there.
-//! Whatever the way, a file counts only with the right length and hash. Nothing here computes with them.
+//! The weights of the embedded model: their identity, their location and their download. Every source is checked: a
+//! file counts only with the right length and hash. Does not compute with them.
 
 mod added;
 mod child;
@@ -40,41 +40,41 @@ use remembered::HashMemory;
 use crate::env_vars;
 use crate::settings::Environment;
 
-/// The address of the hub, unless `HF_ENDPOINT` names a mirror.
+/// The address of the model hub, unless `HF_ENDPOINT` names a mirror.
 pub const HUB: &str = "https://huggingface.co";
 
-/// Bytes as people read them.
+/// Formats bytes for users.
 #[must_use]
 pub fn megabytes(bytes: u64) -> String {
     format!("{} MB", bytes.saturating_add(500_000) / 1_000_000)
 }
 
-/// A time as people read it.
+/// Formats a duration for users.
 fn seconds(time: Duration) -> String {
     if time.as_secs() >= 10 { format!("{} s", time.as_secs()) } else { format!("{} ms", time.as_millis()) }
 }
 
-/// The weights that a build can carry: `COGN_EMBED_WEIGHTS=FILE cargo build --release`. A static, because the program would
-/// hold a constant once for every place that uses it.
+/// The weights that a build can include: `COGN_EMBED_WEIGHTS=FILE cargo build --release`. It is a static because the
+/// compiler would copy a constant to every place that uses it.
 #[cfg(embedded_weights)]
 pub static BUILT_IN: Option<BuiltIn> = Some(BuiltIn {
     bytes: include_bytes!(env!("COGN_EMBED_WEIGHTS_FILE")),
     sha256: env!("COGN_EMBED_WEIGHTS_SHA256"),
 });
-/// The weights that a build can carry: `COGN_EMBED_WEIGHTS=FILE cargo build --release`.
+/// The weights that a build can include: `COGN_EMBED_WEIGHTS=FILE cargo build --release`.
 #[cfg(not(embedded_weights))]
 pub static BUILT_IN: Option<BuiltIn> = None;
 
 /// Weights that are part of this program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BuiltIn {
-    /// The file.
+    /// The bytes of the file.
     pub bytes: &'static [u8],
-    /// Its hash, made when the program was built.
+    /// The hash, computed at build time.
     pub sha256: &'static str,
 }
 
-/// Where the weights of one model lie in the user's cache, with what belongs to them.
+/// The paths of one model in the user's cache: its weights and related files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WeightsFolder {
     folder: PathBuf,
@@ -82,7 +82,7 @@ pub struct WeightsFolder {
 }
 
 impl WeightsFolder {
-    /// The folder of all models; `None` if nobody knows where the user's cache is.
+    /// Returns the folder of all models; `None` if the user's cache is unknown.
     #[must_use]
     pub fn models(environment: Environment<'_>) -> Option<PathBuf> {
         let cache = environment(env_vars::CACHE).map(PathBuf::from).filter(|cache| cache.is_absolute());
@@ -90,19 +90,19 @@ impl WeightsFolder {
         Some(models_below(&cache.or_else(at_home)?))
     }
 
-    /// The usual place; `None` if nobody knows where the user's cache is.
+    /// Returns the default place of known weights; `None` if the user's cache is unknown.
     #[must_use]
     pub fn of(known: &KnownWeights, environment: Environment<'_>) -> Option<Self> {
         Self::of_name(known.name, environment)
     }
 
-    /// The place of a model that has this name, known or not.
+    /// Returns the place of a model with this name, known or not.
     #[must_use]
     pub fn of_name(name: &str, environment: Environment<'_>) -> Option<Self> {
         Some(Self::in_models(name, &Self::models(environment)?))
     }
 
-    /// The place within a given cache.
+    /// Returns the place within a given cache.
     #[must_use]
     pub fn below(known: &KnownWeights, cache: &Path) -> Self {
         Self::in_models(known.name, &models_below(cache))
@@ -112,65 +112,65 @@ impl WeightsFolder {
         Self { folder: models.to_owned(), name: name.to_owned() }
     }
 
-    /// The folder of all models.
+    /// Returns the folder of all models.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Judges the file by its length and hash. A hash that was made before and still holds is not made again.
+    /// Checks the file by its length and hash. A remembered hash is reused while the file is unchanged.
     #[must_use]
     pub fn check(&self, known: &KnownWeights) -> WeightsState {
         remembered::check_remembered(known, &self.file(), &HashMemory::below(&self.folder))
     }
 
-    /// The file itself.
+    /// Returns the path of the weights.
     #[must_use]
     pub fn file(&self) -> PathBuf {
         self.with("")
     }
 
-    /// What has arrived of a download so far.
+    /// Returns the path of a partial download.
     #[must_use]
     pub fn part(&self) -> PathBuf {
         self.with(".part")
     }
 
-    /// One line that says where the file came from.
+    /// Returns the path of the one-line file that records the origin.
     #[must_use]
     pub fn origin(&self) -> PathBuf {
         self.with(".from")
     }
 
-    /// What is known of a model that the user has added.
+    /// Returns the path of the record of a user model.
     #[must_use]
     pub fn record(&self) -> PathBuf {
         added::record_of(self.file())
     }
 
-    /// The weights as the engine computes with them, for all processes of this user.
+    /// Returns the path of the packed weights, which all processes of this user share.
     #[must_use]
     pub fn packed(&self) -> PathBuf {
         self.with(".packed")
     }
 
-    /// The hashes that are remembered of it and of other files.
+    /// Returns the path of the remembered hashes of all files in the folder.
     #[must_use]
     pub fn hashes(&self) -> PathBuf {
         HashMemory::below(&self.folder).path()
     }
 
-    /// Held by whoever is fetching.
+    /// Locked by the process that downloads.
     fn lock(&self) -> PathBuf {
         self.with(".lock")
     }
 
-    /// What was taken out of a package, until it is judged. Only whoever holds the lock uses it.
+    /// The unverified file from a package. Only the lock holder uses it.
     fn copy(&self) -> PathBuf {
         self.with(".copy")
     }
 
-    /// Where a package is unpacked. Only whoever holds the lock uses it.
+    /// The folder for unpacking a package. Only the lock holder uses it.
     fn unpacked(&self) -> PathBuf {
         self.with(".unpacked")
     }
@@ -184,7 +184,7 @@ fn models_below(cache: &Path) -> PathBuf {
     cache.join("cogn/models")
 }
 
-/// The folder of all models, or why there is none.
+/// Returns the folder of all models, or the failure if there is none.
 pub fn models_or_failure(environment: Environment<'_>) -> Result<PathBuf, Failure> {
     WeightsFolder::models(environment).ok_or_else(|| {
         let (cache, home) = (env_vars::CACHE, env_vars::HOME);
@@ -193,7 +193,8 @@ pub fn models_or_failure(environment: Environment<'_>) -> Result<PathBuf, Failur
     })
 }
 
-/// The hash that a file in the cache has to have: that of known weights, or of a model when it was added.
+/// Returns the length and hash that a cached file must have: those of known weights, or those recorded when it was
+/// added.
 fn pinned(path: &Path, environment: Environment<'_>) -> Option<(u64, String)> {
     let folder = WeightsFolder::models(environment).filter(|folder| path.parent() == Some(folder))?;
     let is = |name: &str| WeightsFolder::in_models(name, &folder).file() == path;
@@ -205,19 +206,19 @@ fn pinned(path: &Path, environment: Environment<'_>) -> Option<(u64, String)> {
     is(&added.name).then_some((added.length, added.sha256))
 }
 
-/// What a file of weights should be while it is loaded: those in the cache are known, others may be anything.
+/// Returns the expectations for a file while it is loaded: cached files are known, others may be anything.
 #[cfg(feature = "local")]
 pub(crate) fn expectation(path: &Path, environment: Environment<'_>) -> expected::ExpectedWeights {
     let folder = WeightsFolder::models(environment);
     let memory = folder.as_deref().map(HashMemory::below);
     let pinned = pinned(path, environment);
-    // Only what has a name is packed: with it goes what was packed.
+    // Only named models are packed, because removing a name also removes its packed file.
     let place = path.file_stem().and_then(|name| Some(WeightsFolder::in_models(name.to_str()?, &folder?)));
     let packed = place.filter(|_| pinned.is_some()).map(|place| packed::PackedPlace::new(place.packed()));
     expected::ExpectedWeights::new(memory, pinned.map(|(_, sha256)| sha256)).with_packed(packed)
 }
 
-/// The hash of a file of weights. The error says what is wrong with it; of a file of the user's own that is not known.
+/// Returns the hash of a file of weights. The error is the reason; a file outside the cache can only be unreadable.
 pub fn hash_of(path: &Path, environment: Environment<'_>) -> Result<String, String> {
     let pinned = pinned(path, environment);
     if let Some((length, _)) = &pinned {
@@ -236,12 +237,12 @@ pub fn hash_of(path: &Path, environment: Environment<'_>) -> Result<String, Stri
     }
 }
 
-/// The hash of a file, whatever is remembered of it.
+/// Hashes a file and ignores remembered hashes.
 pub fn hash_anew(path: &Path) -> Result<String, String> {
     std::fs::File::open(path).and_then(digest).map_err(|error| format!("it cannot be read: {error}"))
 }
 
-/// What is about to be fetched, for somebody who watches: its size, its licence and its place.
+/// Describes a download before it starts: size, licence and destination.
 #[must_use]
 pub fn announcement(known: &KnownWeights, place: &WeightsFolder) -> String {
     format!(
@@ -253,27 +254,27 @@ pub fn announcement(known: &KnownWeights, place: &WeightsFolder) -> String {
     )
 }
 
-/// Hears how a fetch goes on.
+/// Receives the progress of a download.
 pub trait PullProgress: Sync {
-    /// Something worth a line.
+    /// Reports a message.
     fn note(&self, line: &str);
 
-    /// A source is asked; `total` bytes are expected, or nobody can tell how far it is.
+    /// Starts a source; `total` is the expected number of bytes, or `None` if unknown.
     fn begin(&self, what: &str, total: Option<u64>);
 
-    /// So many bytes are there.
+    /// Reports the number of bytes so far.
     fn at(&self, bytes: u64);
 
-    /// The source is done, one way or the other.
+    /// Ends the source, whether it succeeded or not.
     fn end(&self);
 }
 
-/// A way that was tried, and why it led nowhere.
+/// A source that failed, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FailedSource {
-    /// Who was asked.
+    /// The name of the source.
     pub source: String,
-    /// What came of it, in one line.
+    /// The reason, in one line.
     pub reason: String,
 }
 
@@ -282,7 +283,7 @@ impl FailedSource {
         Self { source: source.into(), reason: reason.to_string() }
     }
 
-    /// The same for somebody who watches. A reason may begin with the name of its source, which is said once.
+    /// Formats a progress note. The reason may start with the name of its source, which is then not repeated.
     fn as_note(&self) -> String {
         let Self { source, reason } = self;
         let rest = reason.strip_prefix(source.as_str()).map_or(reason.as_str(), str::trim_start);
@@ -290,7 +291,7 @@ impl FailedSource {
     }
 }
 
-/// One line; a reason may name the source already.
+/// One line; the source is left out if the reason already names it.
 impl fmt::Display for FailedSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { source, reason } = self;
@@ -302,7 +303,7 @@ impl fmt::Display for FailedSource {
     }
 }
 
-/// There are no weights: why, and the three ways to change that.
+/// Returns the failure for missing weights: the reason, and three ways to fix it.
 pub fn missing(known: &KnownWeights, why: &str, tried: &[FailedSource]) -> Failure {
     let name = if known.are_usual() { String::new() } else { format!(" `{}`", known.short()) };
     let failure = Failure::new(
@@ -314,7 +315,7 @@ pub fn missing(known: &KnownWeights, why: &str, tried: &[FailedSource]) -> Failu
     if tried.is_empty() { failure } else { failure.with_detail("sources", json!(tried)) }
 }
 
-/// How to get the weights, or do without them.
+/// Returns the ways to get the weights, or to do without them.
 #[must_use]
 pub fn three_ways(known: &KnownWeights) -> String {
     let (pull, on_hub) = (known.pull_command(), known.on_hub);
@@ -345,7 +346,7 @@ mod tests {
         let expected = |cache: &str| Some(Path::new(cache).join(end));
         assert_eq!(place(&[("XDG_CACHE_HOME", "/c"), ("HOME", "/h")]), expected("/c"));
         assert_eq!(place(&[("HOME", "/h")]), expected("/h/.cache"));
-        // As the specification of these variables says, a relative path is none.
+        // As the XDG specification requires, a relative path is ignored.
         assert_eq!(place(&[("XDG_CACHE_HOME", "c"), ("HOME", "/h")]), expected("/h/.cache"));
         assert_eq!(place(&[]), None);
     }

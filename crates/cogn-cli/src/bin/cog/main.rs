@@ -1,4 +1,4 @@
-//! `cog`, an alias of `cogn`: starts the `cogn` beside it with the same arguments, and ends as it ends.
+//! `cog`, an alias of `cogn`: starts the `cogn` in the same folder with the same arguments, and returns its exit code.
 
 use std::env::{self, consts::EXE_SUFFIX};
 use std::io::{self, Write as _};

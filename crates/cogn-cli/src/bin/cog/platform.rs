@@ -1,10 +1,10 @@
-//! How one program becomes another: on Unix in its own place, elsewhere as a child that is waited for.
+//! Replaces this process with another program: by exec on Unix, elsewhere by a child process that is waited for.
 
 use std::env;
 use std::io;
 use std::process::{Command, ExitCode};
 
-/// Becomes the program: signals, terminal and exit code are its own.
+/// Replaces this process, so that the program gets its signals, terminal and exit code.
 #[cfg(unix)]
 pub(crate) fn run(mut program: Command) -> io::Result<ExitCode> {
     use std::os::unix::process::CommandExt as _;
@@ -16,7 +16,7 @@ pub(crate) fn run(mut program: Command) -> io::Result<ExitCode> {
     Err(program.args(arguments).exec())
 }
 
-/// Starts the program and ends as it ends.
+/// Starts the program and returns its exit code.
 #[cfg(not(unix))]
 pub(crate) fn run(mut program: Command) -> io::Result<ExitCode> {
     let status = program.args(env::args_os().skip(1)).status()?;

@@ -1,5 +1,5 @@
-//! `cogn audit verify` and `cogn audit head`: whether the records are what was written, and what to note elsewhere so that
-//! this can be told also of whoever can write the file.
+//! `cogn audit verify` and `cogn audit head`: check that records are unchanged, and print anchors to store elsewhere.
+//! With anchors, changes are detected even if the attacker can write the file.
 
 use std::path::PathBuf;
 
@@ -31,7 +31,7 @@ pub(super) struct HeadArgs {
     json: bool,
 }
 
-/// Verifies all records; bad if anything is wrong with them.
+/// Verifies all records; the exit code is bad if any check fails.
 pub(super) fn verify(args: &AuditVerifyArgs, store: &Store, printer: &Printer) -> Result<Exit, StoreError> {
     let anchors = match anchors(args) {
         Ok(anchors) => anchors,
@@ -57,14 +57,14 @@ struct ProofReport<'a> {
     found: &'a Verification,
 }
 
-/// The anchors that were typed, and those of the file.
+/// Reads the anchors that were typed, and those of the file.
 fn anchors(args: &AuditVerifyArgs) -> Result<Vec<Anchor>, String> {
     let mut anchors = args.anchor.clone();
     let Some(path) = &args.anchors else { return Ok(anchors) };
     let text = std::fs::read_to_string(path)
         .map_err(|error| format!("cannot read `{}`: {error}", path.display()))?;
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
-        // The owner stands behind the hash.
+        // The owner follows the hash.
         let words: Vec<&str> = line.split_whitespace().take(2).collect();
         let anchor = words.join(" ").parse().map_err(|reason| format!("`{}`: {reason}", path.display()))?;
         anchors.push(anchor);
@@ -96,7 +96,7 @@ fn show(found: &Verification, anchors: usize, printer: &Printer) {
     }
 }
 
-/// Prints the ends of all chains, one a line.
+/// Prints the ends of all chains, one per line.
 pub(super) fn head(args: &HeadArgs, store: &Store, printer: &Printer) -> Result<Exit, StoreError> {
     let heads = store.heads()?;
     if args.json {
@@ -111,7 +111,7 @@ pub(super) fn head(args: &HeadArgs, store: &Store, printer: &Printer) -> Result<
     Ok(Exit::Good)
 }
 
-/// An owner in words.
+/// Returns an owner as text.
 pub(super) fn owner(owner: &str) -> &str {
     if owner.is_empty() { "this machine" } else { owner }
 }

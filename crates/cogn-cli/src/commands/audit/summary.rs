@@ -1,5 +1,5 @@
-//! One record as people want to see it first: how the run went, who answered, bound by what, and what was done to the answer.
-//! The receipt itself is long; `--json` shows it.
+//! A summary of one record for users: outcome, model, constraints, and changes to the answer. The full receipt is long;
+//! `--json` prints it.
 
 use cognitive_contract::{ErrorCode, text};
 use cognitive_store::Row;
@@ -10,10 +10,10 @@ use crate::figures::{bar, dollars, duration, local_time};
 use crate::printer::plain;
 use crate::text_table::TextTable;
 
-/// Changes that are named; of more, only the number.
+/// The maximum number of changes that are named; the rest are counted.
 const MAX_NAMED: usize = 4;
 
-/// What is worth knowing of a record.
+/// Returns the summary table of a record.
 pub(super) fn of(row: &Row) -> TextTable {
     let code = row.code.as_deref().and_then(ErrorCode::find);
     let meaning = code.map(|code| format!(", {}", code.meaning())).unwrap_or_default();
@@ -51,7 +51,7 @@ fn payload(row: &Row) -> Option<String> {
     }
 }
 
-/// How the answer was obtained, as far as the receipt says it.
+/// Returns how the answer was obtained, according to the receipt.
 fn receipt(receipt: &Value) -> Vec<(&'static str, String)> {
     let list =
         |name: &str| receipt.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
@@ -91,7 +91,7 @@ fn receipt(receipt: &Value) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// How many tries there were, and what became of those that failed.
+/// Returns the number of attempts and the outcomes of the failed ones.
 fn tried(attempts: &[Value]) -> String {
     let outcome = |attempt: &Value| attempt.get("outcome").and_then(Value::as_str).map(plain);
     let failed: Vec<String> = attempts.iter().filter_map(outcome).filter(|outcome| outcome != "ok").collect();
@@ -101,7 +101,7 @@ fn tried(attempts: &[Value]) -> String {
     }
 }
 
-/// How many there are, and the first of them.
+/// Returns the number of changes and the first few.
 fn named(changes: &[Value], what: &[&str]) -> String {
     let name = |change: &Value| {
         let words = what.iter().filter_map(|member| change.get(member).and_then(Value::as_str));

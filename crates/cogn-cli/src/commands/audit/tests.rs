@@ -1,4 +1,4 @@
-//! What `cogn audit` prints of a log.
+//! Tests of the output of `cogn audit`.
 
 use cognitive_contract::Envelope;
 use cognitive_contract::ports::{AuditLog, AuditRecord, Usage};

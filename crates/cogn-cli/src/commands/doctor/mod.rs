@@ -1,5 +1,6 @@
-//! `cogn doctor`: what is configured and by whom, what is found, what can be reached, and what to do next. Goes on where a file
-//! cannot be used, and says why. Never shows a key, and sends none to an address that a run would not send it to.
+//! `cogn doctor`: settings with their origins, modules, providers and their reachability, and the next steps. Continues
+//! if a file is unusable, and reports the reason. Never shows a key, and sends one only to an address that a run would
+//! send it to.
 
 mod origins;
 mod show;
@@ -40,27 +41,27 @@ pub struct DoctorArgs {
     provider: ProviderArgs,
 }
 
-/// What is known of a provider.
+/// The state of a provider.
 #[derive(Debug, Serialize)]
 struct ProviderState {
     name: &'static str,
     configured: bool,
     /// The variable that holds the key, never the key.
     key: Option<&'static str>,
-    /// Where a run would ask, without what an address can hide.
+    /// The address that a run would use, without secret parts.
     address: Option<String>,
     live: Option<bool>,
     says: Option<String>,
 }
 
-/// What is known of the embedded model.
+/// The state of the embedded model.
 #[derive(Debug, Default, Serialize)]
 struct EmbeddedState {
-    /// Whether this build has the engine.
+    /// True if this build has the engine.
     in_this_build: bool,
-    /// Whether the weights are at hand and are what they should be.
+    /// True if the weights are available and verified.
     weights: bool,
-    /// Whether there is something else in their place.
+    /// True if another file has taken their place.
     damaged: bool,
     sha256: Option<String>,
     path: Option<PathBuf>,
@@ -70,7 +71,7 @@ struct EmbeddedState {
     known: Option<&'static KnownWeights>,
 }
 
-/// What is known of the store.
+/// The state of the store.
 #[derive(Debug, Serialize)]
 struct StoreState {
     path: Option<PathBuf>,
@@ -78,16 +79,16 @@ struct StoreState {
     says: String,
 }
 
-/// One file of configuration.
+/// A configuration file.
 #[derive(Debug, Serialize)]
 struct FileState {
     path: PathBuf,
-    /// `read`, `not there`, or why it does not count in full.
+    /// `read`, `not there`, or the reason why it is not fully in effect.
     says: String,
     good: bool,
 }
 
-/// What is known of the project's file.
+/// The state of the project's file.
 #[derive(Debug, Serialize)]
 struct ProjectState {
     path: PathBuf,
@@ -96,21 +97,21 @@ struct ProjectState {
     says: String,
 }
 
-/// A module of the project that stands in the place of another one with its name.
+/// A project module that shadows another one with the same name.
 #[derive(Debug, Serialize)]
 struct Hiding {
     name: String,
     hides: Vec<ModuleOrigin>,
 }
 
-/// All of it.
+/// The complete report.
 #[derive(Debug, Serialize)]
 struct Health {
     version: &'static str,
-    /// Why a file or a setting cannot be used. The rest is then shown as if it were not there.
+    /// The reasons why a file or a setting is unusable. The rest of the report ignores them.
     problems: Vec<String>,
     chosen_provider: Option<&'static str>,
-    /// The model that would be asked.
+    /// The model that a run would call.
     model: Option<String>,
     files: Vec<FileState>,
     project_file: Option<ProjectState>,
@@ -122,7 +123,7 @@ struct Health {
     broken_modules: Vec<String>,
     hiding_modules: Vec<Hiding>,
     store: StoreState,
-    /// What to do next, the most important first.
+    /// The next steps, the most important first.
     next: Vec<String>,
 }
 
@@ -138,7 +139,7 @@ impl Health {
     }
 }
 
-/// Reports; the exit code is bad if something that is configured does not work.
+/// Prints the report; the exit code is bad if a configured part does not work.
 pub fn doctor(args: &DoctorArgs, library: &Library, printer: &Printer) -> Exit {
     let health = examine(args, library);
     if args.json {
@@ -156,7 +157,7 @@ fn examine(args: &DoctorArgs, library: &Library) -> Health {
     let settings = Settings::resolve(&overrides, &config, &wiring::environment, OverrideScope::Process)
         .or_else(|failure| {
             problems.push(failure.message().to_owned());
-            // Nothing of this can be wrong.
+            // The defaults without flags, configuration and environment cannot fail.
             Settings::resolve(
                 &SettingOverrides::default(),
                 &Config::default(),
@@ -202,7 +203,7 @@ fn name(provider: &ProviderChoice) -> &'static str {
     }
 }
 
-/// The model that a run would ask, as far as that is known beforehand.
+/// Returns the model that a run would call, as far as it is known in advance.
 fn model(settings: &Settings) -> Option<String> {
     match &settings.provider {
         ProviderChoice::Service { .. } => wiring::model(settings).map(str::to_owned),
@@ -212,7 +213,7 @@ fn model(settings: &Settings) -> Option<String> {
     }
 }
 
-/// The files that are looked for, and what became of each.
+/// Returns the configuration files that are searched, with the state of each.
 fn files(layers: &Layers, problems: &[String]) -> Vec<FileState> {
     let state = |path: PathBuf, read: Option<(String, bool)>| {
         let shown = format!("`{}`", path.display());
@@ -243,7 +244,7 @@ fn project(layers: &Layers) -> Option<ProjectState> {
     })
 }
 
-/// The modules of the project that others with their names are hidden by.
+/// Returns the modules that shadow others with the same name.
 fn hiding(library: &Library) -> Vec<Hiding> {
     let found = library.list().into_iter().filter(|found| !found.hides.is_empty());
     found.map(|found| Hiding { name: found.name, hides: found.hides }).collect()
@@ -275,7 +276,7 @@ fn embedded_state(settings: &Settings) -> EmbeddedState {
     }
 }
 
-/// What is known of a file that is there.
+/// Returns the state of an existing file of weights.
 fn weights_in(path: PathBuf, known: Option<&'static KnownWeights>) -> EmbeddedState {
     let hashed = hash_of(&path, &wiring::environment);
     let says = match &hashed {
@@ -300,7 +301,8 @@ fn weights_in(path: PathBuf, known: Option<&'static KnownWeights>) -> EmbeddedSt
     }
 }
 
-/// The service that answers is shown with the address that a run would use; of the others the environment tells.
+/// Returns the state of a service. The chosen service has the address that a run would use; others have that of the
+/// environment.
 fn provider(kind: Kind, args: &DoctorArgs, config: &Config, settings: &Settings) -> ProviderState {
     let key = kind.key_variable().and_then(wiring::environment).and_then(Secret::new);
     let is_chosen =
@@ -327,7 +329,7 @@ fn provider(kind: Kind, args: &DoctorArgs, config: &Config, settings: &Settings)
     }
 }
 
-/// Asks a service for its models; the error says why it did not answer, without the key.
+/// Requests the model list of a service. The error is the reason for the failure, without the key.
 fn reach(kind: Kind, key: Option<Secret>, address: Option<String>, plain_http: bool) -> Result<(), String> {
     let mut config = ProviderConfig::new(kind).with_key(key);
     config.base_url = address;
@@ -336,7 +338,7 @@ fn reach(kind: Kind, key: Option<Secret>, address: Option<String>, plain_http: b
     runtime.block_on(cognitive_net::probe(&config)).map(|_| ()).map_err(|error| error.to_string())
 }
 
-/// How many there are, how many of them are the user's own, and which are broken.
+/// Returns the number of modules, the number of user modules, and the broken ones.
 fn modules(library: &Library) -> (usize, usize, Vec<String>) {
     let found = library.list();
     let own = found.iter().filter(|found| found.origin != ModuleOrigin::Bundled).count();
@@ -353,6 +355,6 @@ fn store(config: &Config) -> StoreState {
         Some(Ok(None)) => (None, "no runs recorded yet".to_owned()),
         Some(Err(error)) => (Some(false), error.to_string()),
     };
-    // An address of a server may have a password in it.
+    // The address of a server may contain a password.
     StoreState { path: path.as_deref().map(Store::shown), ok, says }
 }

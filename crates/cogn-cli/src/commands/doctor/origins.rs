@@ -1,5 +1,5 @@
-//! Where each setting comes from: what was typed, the environment, the project's file, the user's file, or nobody. And what
-//! the project's file says that does not count. Shows no key, and of an address only where it leads.
+//! The origin of each setting: flag, environment, project file, user file or default. Includes the settings of the
+//! project's file that are not in effect. Shows no key, and only the origin of an address.
 
 use cogn::config::Config;
 use cogn::env_vars;
@@ -13,21 +13,21 @@ use serde_json::{Value, json};
 /// One setting.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct SettingState {
-    /// Its name in a file, such as `audit.path`.
+    /// The name in a file, such as `audit.path`.
     pub(super) setting: String,
-    /// What holds; null for what this program does by itself.
+    /// The effective value; null for the built-in default.
     pub(super) value: Value,
     /// `flag`, `environment`, `project file`, `user file` or `default`.
     pub(super) from: &'static str,
-    /// The variable, if it comes from the environment.
+    /// The variable, if the value comes from the environment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) variable: Option<&'static str>,
-    /// What the project's file says and what does not count, because nobody trusts the file.
+    /// The value in the project's file that is not in effect, because the file is not trusted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) not_trusted: Option<Value>,
 }
 
-/// Every setting, in the order of the configuration. `chosen` is the service that answers.
+/// Returns every setting, in the order of the configuration. `chosen` is the service that answers.
 pub(super) fn settings(
     args: &SettingOverrides,
     layers: &Layers,
@@ -77,7 +77,7 @@ pub(super) fn settings(
     names.into_iter().map(state).collect()
 }
 
-/// An address may hold a password.
+/// Hides the password of an address.
 fn shown(name: &str, value: Value) -> Value {
     match (name, value) {
         ("base_url", Value::String(url)) => Value::String(bare_url(&url)),
@@ -85,7 +85,7 @@ fn shown(name: &str, value: Value) -> Value {
     }
 }
 
-/// The variable that stands above a setting.
+/// Returns the variable that overrides a setting.
 fn variable(name: &str, chosen: Option<Kind>) -> Option<&'static str> {
     Some(match name {
         "provider" => env_vars::PROVIDER,

@@ -1,5 +1,5 @@
-//! The health of an installation as people read it: what counts first, what is not configured only if asked for, and what to do
-//! next at the end.
+//! Prints the report for users: the important parts first, unconfigured parts only on request, and the next steps at
+//! the end.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use super::{Health, ProviderState};
 use crate::printer::{BAD, DOUBT, FAINT, GOOD, HEAD, NOTE, Printer};
 use crate::text_table::TextTable;
 
-/// Prints all of it; what nobody has configured only if `all` is wanted.
+/// Prints the report. Unconfigured parts are shown only with `all`.
 pub(super) fn show(health: &Health, all: bool, printer: &Printer) {
     printer.out(format!("{HEAD}cogn {}{HEAD:#}", health.version));
     for problem in &health.problems {
@@ -42,7 +42,7 @@ pub(super) fn show(health: &Health, all: bool, printer: &Printer) {
     }
 }
 
-/// A table with an empty line before it, if it has rows.
+/// Prints a table with an empty line before it, if it has rows.
 fn section(table: &TextTable, printer: &Printer) {
     if !table.is_empty() {
         printer.out("");
@@ -77,7 +77,7 @@ fn facts(health: &Health) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// What somebody has set, and by whom it was set.
+/// Returns the settings that were changed, with their origins.
 fn settings(health: &Health, all: bool) -> TextTable {
     let is_told = |state: &&SettingState| all || state.from != "default" || state.not_trusted.is_some();
     let row = |state: &SettingState| {
@@ -95,7 +95,7 @@ fn settings(health: &Health, all: bool) -> TextTable {
     TextTable::new(["SETTING", "VALUE", "FROM", ""]).with(health.settings.iter().filter(is_told).map(row))
 }
 
-/// Whether a provider matters to somebody who did not ask for all of them.
+/// Returns whether to show a provider to a user who did not ask for all of them.
 fn is_told(provider: &ProviderState, health: &Health) -> bool {
     provider.configured || provider.says.is_some() || health.chosen_provider == Some(provider.name)
 }
@@ -115,13 +115,13 @@ fn providers(health: &Health, all: bool) -> TextTable {
     TextTable::new(["PROVIDER", "STATE", "KEY", "ADDRESS"]).prose(1).without(&[3]).with(told.map(row))
 }
 
-/// The variable of the key that the chosen service needs and does not have.
+/// Returns the variable of the key that the chosen service needs and does not have.
 fn missing_key(health: &Health) -> Option<&'static str> {
     let chosen = health.providers.iter().find(|provider| Some(provider.name) == health.chosen_provider)?;
     chosen.key.filter(|_| !chosen.configured)
 }
 
-/// What to do next, the most important first.
+/// Returns the next steps, the most important first.
 pub(super) fn next(health: &Health, live: bool) -> Vec<String> {
     let mut next = Vec::new();
     if !health.problems.is_empty() {

@@ -1,5 +1,5 @@
-//! `cogn model`: the models that run in this process. Fetches known ones, takes in files of the user's own, says where they are
-//! and whether they are what they should be, and removes them. Changes nothing outside the user's cache.
+//! `cogn model`: the models that run in this process. Downloads known ones, adds user files, shows paths and
+//! verification results, and removes models. Changes nothing outside the user's cache.
 
 mod rows;
 
@@ -87,7 +87,7 @@ struct AddArgs {
     form: ModelForm,
 }
 
-/// Does what was asked; without a word, lists.
+/// Runs the subcommand; the default is to list.
 pub fn model(args: &ModelArgs, environment: Environment<'_>, printer: &Printer) -> Exit {
     let done = weights::models_or_failure(environment).and_then(|_| match &args.command {
         None => Ok(list(&ModelForm::default(), environment, printer)),
@@ -101,7 +101,7 @@ pub fn model(args: &ModelArgs, environment: Environment<'_>, printer: &Printer) 
     done.unwrap_or_else(|failure| fail(&failure, printer))
 }
 
-/// What a name stands for.
+/// Resolves a name to weights.
 fn named(name: &str, environment: Environment<'_>) -> Result<WeightsChoice, Failure> {
     let bare = name.strip_prefix(EMBEDDED).and_then(|rest| rest.strip_prefix('/')).unwrap_or(name);
     WeightsChoice::named(bare, environment).ok_or_else(|| unknown(name))
@@ -193,7 +193,7 @@ fn add(args: &AddArgs, environment: Environment<'_>, printer: &Printer) -> Resul
     Ok(Exit::Good)
 }
 
-/// What was named; else the file that the environment names, else the usual weights.
+/// Returns the named weights; else the file in the environment, else the default weights.
 fn chosen(name: Option<&str>, environment: Environment<'_>) -> Result<WeightsChoice, Failure> {
     let by_environment =
         || environment(env_vars::WEIGHTS).map(|file| WeightsChoice::File(PathBuf::from(file)));
@@ -243,7 +243,7 @@ fn rm(args: &NamedArgs, environment: Environment<'_>, printer: &Printer) -> Resu
     };
     let Some(place) = place else { return Ok(Exit::Bad) };
     let mut removed = false;
-    // The record last: as long as it is there, the name can be typed.
+    // The record last: while it exists, the name remains usable.
     for path in [place.file(), place.packed(), place.part(), place.origin(), place.hashes(), place.record()] {
         match fs::remove_file(&path) {
             Ok(()) => removed = true,
@@ -264,7 +264,7 @@ fn rm(args: &NamedArgs, environment: Environment<'_>, printer: &Printer) -> Resu
     Ok(Exit::Good)
 }
 
-/// The exit code is bad unless every set of weights is what it should be, and there is one.
+/// The exit code is good only if at least one set of weights exists and all are verified.
 fn verify(args: &NamedArgs, environment: Environment<'_>, printer: &Printer) -> Result<Exit, Failure> {
     let rows: Vec<ModelRow> = match args.name.as_deref() {
         Some(name) => {
@@ -284,7 +284,7 @@ fn verify(args: &NamedArgs, environment: Environment<'_>, printer: &Printer) -> 
     Ok(exit)
 }
 
-/// What is there. The usual weights in the cache are missed only where no others answer.
+/// Returns the installed rows. Missing default weights are listed only if no others are installed.
 fn here(rows: Vec<ModelRow>) -> Vec<ModelRow> {
     let others = rows.iter().any(|row| row.installed);
     let is_missed = |row: &ModelRow| !others && row.name == SMOLLM2.name;

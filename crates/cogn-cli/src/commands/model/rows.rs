@@ -1,4 +1,4 @@
-//! What is known of each model, for `cogn model list` and `verify`: known ones, those in this program, those of the user. Reads
+//! Collects the state of each model, for `cogn model list` and `verify`: known ones, built-in ones, user models. Reads
 //! files and changes none.
 
 use std::fs;
@@ -20,41 +20,41 @@ use crate::text_table::TextTable;
 /// One set of weights.
 #[derive(Debug, Serialize)]
 pub(super) struct ModelRow {
-    /// As `meta.model` has it, after `embedded/`.
+    /// The name in `meta.model`, after `embedded/`.
     pub(super) name: String,
-    /// Shorter names that can be typed.
+    /// Shorter names for users.
     aliases: Vec<&'static str>,
     pub(super) installed: bool,
-    /// Of what is there; else of what would be fetched.
+    /// The size of the installed file; else of the download.
     bytes: Option<u64>,
-    /// Of what is there; absent where nothing can be read.
+    /// The hash of the installed file; absent if it is unreadable.
     pub(super) sha256: Option<String>,
-    /// Absent for a file of which nobody knows what it should be.
+    /// Absent for a file without an expected hash.
     pub(super) verified: Option<bool>,
     licence: Option<&'static str>,
-    /// How many tokens fit.
+    /// The context length in tokens.
     context: Option<u64>,
-    /// What a run needs, in bytes.
+    /// The memory that a run needs, in bytes.
     memory: Option<u64>,
     from: Option<String>,
     path: Option<PathBuf>,
-    /// What is wrong.
+    /// The problem, if any.
     pub(super) says: Option<String>,
-    /// What to type about it.
+    /// The command that fixes it.
     #[serde(skip)]
     pub(super) remedy: String,
 }
 
-/// Whether a hash that is remembered will do.
+/// The depth of the check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Thoroughness {
-    /// It will, if the file has not changed since.
+    /// A remembered hash is accepted if the file has not changed since.
     Remembered,
     /// Every byte is read.
     Complete,
 }
 
-/// Every set of weights that could answer.
+/// Returns every set of weights that could answer.
 pub(super) fn rows(environment: Environment<'_>, how: Thoroughness) -> Vec<ModelRow> {
     let named = environment(env_vars::WEIGHTS).map(PathBuf::from);
     let known = KNOWN_WEIGHTS.into_iter().filter_map(|known| cached(known, environment, how));
@@ -68,7 +68,7 @@ pub(super) fn rows(environment: Environment<'_>, how: Thoroughness) -> Vec<Model
         .collect()
 }
 
-/// The one that was named.
+/// Returns the row of the chosen weights.
 pub(super) fn row(
     choice: &WeightsChoice,
     environment: Environment<'_>,
@@ -81,7 +81,7 @@ pub(super) fn row(
     }
 }
 
-/// Known weights in the cache, or where they would be.
+/// Returns the row of known weights in the cache, installed or not.
 pub(super) fn cached(
     known: &KnownWeights,
     environment: Environment<'_>,
@@ -119,7 +119,7 @@ fn says(found: WeightsState) -> Option<String> {
     }
 }
 
-/// A model of the user's own: it has to be what it was when it was added.
+/// Returns the row of a user model. It must be unchanged since it was added.
 fn own(added: AddedWeights, environment: Environment<'_>, how: Thoroughness) -> Option<ModelRow> {
     let path = WeightsFolder::of_name(&added.name, environment)?.file();
     let hash = || match how {
@@ -151,7 +151,7 @@ fn own(added: AddedWeights, environment: Environment<'_>, how: Thoroughness) -> 
     })
 }
 
-/// Weights with another hash are another model, which whoever built this program chose.
+/// Returns the row of the built-in weights. An unknown hash is no error: the build chose another model.
 fn built_in(weights: BuiltIn) -> ModelRow {
     let known = KnownWeights::with_hash(weights.sha256);
     ModelRow {
@@ -171,7 +171,7 @@ fn built_in(weights: BuiltIn) -> ModelRow {
     }
 }
 
-/// A file that the user named. It may be any model, so only its beginning is judged.
+/// Returns the row of a file that the user named. It may be any model, so only its magic bytes are checked.
 fn foreign(path: &Path, environment: Environment<'_>) -> ModelRow {
     let beginning = fs::File::open(path).and_then(|mut file| {
         let mut bytes = [0; 4];
@@ -200,7 +200,7 @@ fn foreign(path: &Path, environment: Environment<'_>) -> ModelRow {
     }
 }
 
-/// All of them side by side. Where a file lies is told by `cogn model path`.
+/// Returns the table of all rows. `cogn model path` prints the path of a file.
 pub(super) fn table(rows: &[ModelRow]) -> TextTable {
     TextTable::new(["NAME", "STATE", "SIZE", "LICENCE", "CONTEXT", "MEMORY", "FROM"])
         .right(&[2, 4, 5])

@@ -1,4 +1,4 @@
-//! Reviews as people see them in a terminal: tables, the card of one run, and what confidence was worth.
+//! Formats reviews for a terminal: tables, the card of one run, and the calibration of confidence.
 
 use cognitive_contract::Envelope;
 use cognitive_contract::review::calibration::MIN_DECISIONS;
@@ -11,10 +11,10 @@ use crate::printer::{BAD, DOUBT, FAINT, GOOD, NOTE, Printer, plain};
 use crate::text_table::TextTable;
 use crate::view;
 
-/// Cells of a bar.
+/// The number of cells in a bar.
 const CELLS: usize = 10;
 
-/// The longest name in a cell.
+/// The maximum length of a name in a cell.
 const NAME: usize = 40;
 
 fn common(review: &Review) -> [String; 4] {
@@ -36,7 +36,7 @@ fn sure(review: &Review) -> [String; 2] {
     [format!("{:.2}", review.confidence), worth]
 }
 
-/// What waits.
+/// Returns the table of open reviews.
 pub(super) fn open(reviews: &[Review]) -> TextTable {
     let heads = ["REVIEW", "TIME", "MODULE", "RISK", "CONFIDENCE", "WORTH", "RULE", "SAYS"];
     let table = TextTable::new(heads).right(&[0, 4, 5]).prose(7).without(&[5, 1, 6, 3]);
@@ -46,7 +46,7 @@ pub(super) fn open(reviews: &[Review]) -> TextTable {
     }))
 }
 
-/// What was decided.
+/// Returns the table of decided reviews.
 pub(super) fn decided(reviews: &[Review]) -> TextTable {
     let heads = ["REVIEW", "TIME", "MODULE", "RISK", "CONFIDENCE", "WORTH", "VERDICT", "BY", "REASON"];
     let table = TextTable::new(heads).right(&[0, 4, 5]).prose(8).without(&[5, 1, 3, 7]);
@@ -68,7 +68,7 @@ fn verdict(review: &Review) -> String {
     }
 }
 
-/// One run with everything that a decision needs.
+/// Prints one run with everything that a decision needs.
 pub(super) fn whole(review: &Review, printer: &Printer) {
     let whose = review.user.as_deref().or(review.key.as_deref());
     let mut facts = vec![
@@ -110,7 +110,7 @@ pub(super) fn whole(review: &Review, printer: &Printer) {
     }
 }
 
-/// A value under a heading, as JSON.
+/// Prints a value under a heading, as JSON.
 fn section(name: &str, value: Option<&Value>, printer: &Printer) {
     printer.out("");
     printer.out(format!("{FAINT}{name}{FAINT:#}"));
@@ -123,7 +123,7 @@ fn section(name: &str, value: Option<&Value>, printer: &Printer) {
     }
 }
 
-/// Confidence beside the share of right answers, for each module and model by itself.
+/// Prints confidence next to the share of right answers, for each module and model.
 pub(super) fn calibrations(reports: &[ModelCalibration], printer: &Printer) {
     for (place, ModelCalibration { module, model, report }) in reports.iter().enumerate() {
         if place > 0 {
