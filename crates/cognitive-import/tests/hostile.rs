@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cognitive_import::{ImportForm, ImportOptions, ImportedModule, import};
 use proptest::prelude::*;
@@ -146,11 +146,19 @@ fn sec_020_what_is_huge_or_deep_ends_soon_with_a_reason() {
         (ImportForm::Baml, &huge),
         (ImportForm::TensorZero, &huge),
     ] {
-        let started = Instant::now();
+        let before = processor_time();
         let reason = tried(form, text.as_bytes()).map(|module| module.name).unwrap_err();
         assert!(!reason.is_empty(), "{}", form.word());
-        assert!(started.elapsed() < Duration::from_secs(5), "{} took {:?}", form.word(), started.elapsed());
+        let took = processor_time() - before;
+        assert!(took < Duration::from_secs(5), "{} took {took:?}", form.word());
     }
+}
+
+/// The processor time that this thread has had: what an input costs, on a machine that has much else to do as well. Nothing where the
+/// system does not tell.
+fn processor_time() -> Duration {
+    let schedule = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    Duration::from_nanos(schedule.split(' ').next().and_then(|time| time.parse().ok()).unwrap_or(0))
 }
 
 #[test]

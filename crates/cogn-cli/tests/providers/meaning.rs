@@ -196,7 +196,12 @@ fn w01_repair_010_a_failing_answer_of_a_slow_service_is_kept_whole() {
     assert_eq!(slow["meta"]["usage"]["output_tokens"], 7);
     assert_eq!(slow["meta"]["model"], "openai/stub-1");
     assert_eq!(settled(slow), settled(at_once));
-    let stopped = ask(&run, &Stub::start_slow(vec![Act::stream(answer)]), &["--early-stop"]);
+    // A service that falls silent behind the first wrong value: only an early stop ends this call.
+    let text = envelope(&data);
+    let wrong = deltas(&text[..text.find("five\"").unwrap() + "five\", \"r".len()]);
+    let wrong = wrong[..wrong.find(r#""stop""#).unwrap()].rsplit_once("data:").unwrap().0.to_owned();
+    let silent = Stub::start(vec![Act::stream(wrong).then(Then::Silence)]);
+    let stopped = ask(&run, &silent, &["--early-stop"]);
     assert!(stopped["error"]["details"]["stopped_at"].is_u64(), "{stopped}");
     assert_eq!(stopped["partial_data"], json!({}), "nothing was complete");
 }
