@@ -287,6 +287,14 @@ impl Default for Strictness<'_> {
     }
 }
 
+/// The fault of an `ok` that is present and not a boolean. No shape of an answer allows it, so it is looked for before an
+/// answer is wrapped or repaired. An answer without `ok` has no such fault: v2.1 has none. (D-19)
+#[must_use]
+pub fn mistyped_ok(members: &Map<String, Value>) -> Option<Violation> {
+    let is_mistyped = members.get("ok").is_some_and(|ok| !ok.is_boolean());
+    is_mistyped.then(|| contract("/ok", "type", "expected `true` or `false`"))
+}
+
 /// Returns all violations of a finished envelope. An empty list means that it is valid.
 #[must_use]
 pub fn check(value: &Value, strictness: Strictness<'_>) -> Vec<Violation> {
@@ -294,10 +302,11 @@ pub fn check(value: &Value, strictness: Strictness<'_>) -> Vec<Violation> {
         return vec![contract("", "type", "expected an object")];
     };
     let mut found = Vec::new();
+    found.extend(mistyped_ok(members));
     match members.get("ok") {
         Some(Value::Bool(true)) => check_success(members, strictness, &mut found),
         Some(Value::Bool(false)) => check_failure(members, strictness, &mut found),
-        Some(_) => found.push(contract("/ok", "type", "expected `true` or `false`")),
+        Some(_) => {}
         None => found.push(contract("/ok", "required", "required member `ok` is missing")),
     }
     match members.get("meta") {

@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::envelope::mistyped_ok;
 use crate::manifest::RiskRule;
 use crate::meta::{Confidence, EXPLAIN_LIMIT};
 use crate::risk;
@@ -20,10 +21,11 @@ pub fn is_current(reply: &Map<String, Value>) -> bool {
     reply.get("ok").is_some_and(Value::is_boolean) && reply.get("meta").is_some_and(Value::is_object)
 }
 
-/// Wraps an answer of v2.1 or older. An answer in the current shape comes back as it is.
+/// Wraps an answer of v2.1 or older. An answer in the current shape comes back as it is, and so does one whose `ok` is not
+/// a boolean: it is of no version, and wrapping would turn its failure into a success. (D-19)
 #[must_use]
 pub fn wrap(reply: Map<String, Value>) -> Map<String, Value> {
-    if is_current(&reply) {
+    if is_current(&reply) || mistyped_ok(&reply).is_some() {
         return reply;
     }
     // A failure stays a failure, even without an `error`; validation reports what is missing.
@@ -149,6 +151,22 @@ mod tests {
         }
         let stated = wrapped(json!({ "meta": { "risk": "high" }, "data": { "rationale": "r" } }));
         assert_eq!(stated["meta"], json!({ "risk": "high", "confidence": 0.5, "explain": "r" }));
+    }
+
+    #[test]
+    fn an_ok_that_is_not_a_boolean_is_wrapped_by_nothing_d_19_env_007() {
+        for ok in [json!("false"), json!("true"), json!(0), json!(1), json!(null), json!([]), json!({})] {
+            for mut reply in [
+                json!({ "rationale": "r", "confidence": 0.97 }),
+                json!({ "data": { "rationale": "r" } }),
+                json!({ "meta": { "confidence": 0.97, "risk": "none", "explain": "e" }, "data": { "rationale": "r" } }),
+                json!({ "error": { "code": "X", "message": "m" }, "rationale": "r" }),
+            ] {
+                reply["ok"] = ok.clone();
+                assert_eq!(wrapped(reply.clone()), reply);
+            }
+        }
+        assert_eq!(wrapped(json!({ "rationale": "r" }))["ok"], true, "an absent `ok` is the v2.1 case");
     }
 
     #[test]

@@ -225,3 +225,28 @@ fn w07_stream_015_an_interrupted_answer_of_a_service_holds_what_was_streamed() {
     let last: Value = serde_json::from_str(streamed.out.lines().last().unwrap()).unwrap();
     assert_eq!(last["partial_data"], sync["partial_data"], "{}", streamed.out);
 }
+
+// D-19, C-47: with the compat block that the specification prints, a failure that is badly written was a success.
+#[test]
+fn an_ok_that_is_not_a_boolean_fails_in_every_tier_with_and_without_compat_env_007_d_19() {
+    let meta = json!({ "confidence": 0.97, "risk": "none", "explain": "Refused: this would delete data" });
+    let error = json!({ "code": "OUT_OF_SCOPE", "message": "m" });
+    for tier in ["exec", "decision", "exploration"] {
+        for compat in [true, false] {
+            let run = place(tier, compat);
+            for ok in [json!("false"), json!(0), Value::Null] {
+                for reply in [
+                    json!({ "ok": ok, "meta": meta, "data": { "rationale": "I must not do this" } }),
+                    json!({ "ok": ok, "error": error, "rationale": "r", "confidence": 0.97 }),
+                ] {
+                    let value = replay(&run, &reply.to_string(), &[]);
+                    assert_eq!(value["error"]["code"], "E3001", "{tier} {compat} {reply}: {value}");
+                    assert_eq!(value["error"]["details"]["violations"][0]["path"], "/ok", "{value}");
+                }
+            }
+        }
+    }
+    let old = json!({ "rationale": "r", "confidence": 0.97 }).to_string();
+    let value = replay(&place("decision", true), &old, &[]);
+    assert_eq!(value["ok"], true, "an absent `ok` stays the v2.1 case: {value}");
+}

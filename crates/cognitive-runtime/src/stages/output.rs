@@ -2,6 +2,7 @@
 //! schema, settles the risk, and applies the tier's gate. (E2001, E3001, E3003–E3006)
 //! All rules come from `cognitive-contract`; this file only fixes the order.
 
+use cognitive_contract::envelope::mistyped_ok;
 use cognitive_contract::manifest::Tier;
 use cognitive_contract::media::check_output;
 use cognitive_contract::meta::OF_THE_RUNTIME;
@@ -219,6 +220,10 @@ impl<'a> Judge<'a> {
 
     /// Converts the answer to the shape `{ok, meta, …}` if the module accepts older shapes.
     fn current_shape(&mut self, mut reply: Map<String, Value>) -> Result<Map<String, Value>, Failure> {
+        // First of all: whatever comes after takes an answer without a clear `ok` for one of v2.1.
+        if let Some(fault) = mistyped_ok(&reply) {
+            return Err(self.refused(reply, &[fault]));
+        }
         drop_nonsense(&mut reply);
         if let Some(broken) = self.broken_promise(&reply) {
             return Err(self.refused(reply, &[broken]));
