@@ -246,6 +246,21 @@ fn modules_are_changed_only_in_folders_that_were_named() {
     let (_, files) = open.ask("GET /v1/modules/words/files", "", "");
     assert_eq!((&files["hash"], &files["tests"]), (&kept["hash"], &json!([{ "name": "first" }])));
     assert_eq!(open.ask("GET /v1/modules/words/cases", "", "").1["cases"][0]["id"], "first");
+    let mut recorded = case.clone();
+    recorded["name"] = json!("second");
+    recorded["input"] = json!({ "text": "b" });
+    recorded["reply"] = json!(
+        r#"{"ok":true,"data":{"rationale":"r"},"error":null,"meta":{"confidence":0.9,"risk":"low","explain":"e"}}"#
+    );
+    let send = |body: &Value| open.ask("POST /v1/modules/words/cases", "", &body.to_string());
+    recorded["reply_dialect"] = json!("gpt");
+    let (status, refused) = send(&recorded);
+    assert_eq!(status, 400);
+    assert!(refused["error"]["message"].as_str().unwrap().contains("use one of `openai`"), "{refused}");
+    recorded["reply_dialect"] = json!("openai");
+    let (status, kept) = send(&recorded);
+    assert_eq!((status, &kept["recorded"]), (200, &json!(true)), "{kept}");
+    assert!(kept["paths"].to_string().contains("tests/second.reply.json"), "D-18: {kept}");
     drop(open);
     let mut test = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"));
     let test = test

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 
+use cognitive_contract::RecordedReply;
 use pyo3::prelude::*;
 
 /// The data that belongs to one run and not to its runtime.
 pub type Scope = (Option<Arc<AskedFrom>>, Option<Replies>);
 
 /// Recorded replies by module.
-pub type Replies = Arc<BTreeMap<String, String>>;
+pub type Replies = Arc<BTreeMap<String, RecordedReply>>;
 
 /// The Python caller of a run.
 pub struct AskedFrom {

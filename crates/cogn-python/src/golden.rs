@@ -7,6 +7,7 @@ use std::sync::Arc;
 use cogn::wiring;
 use cognitive_contract::Failure;
 use cognitive_library::{Folder, load};
+use cognitive_schema::SchemaTarget;
 use cognitive_testing::golden::{
     self, Answers, GoldenCase, GoldenOptions, GoldenResult, GoldenStatus, Recordings,
 };
@@ -40,7 +41,7 @@ impl RecordingsHandle {
         for (module, reply) in
             self.0.replies(module, &from_python::value("input", input)?).into_iter().flatten()
         {
-            found.set_item(module, reply)?;
+            found.set_item(module, (&reply.text, reply.dialect.map(SchemaTarget::word)))?;
         }
         Ok(found)
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use cogn::ModuleRun;
 use cognitive_contract::money::Money;
+use cognitive_contract::recorded_reply::{self, RecordedReply};
 use cognitive_contract::thinking::checked_bound;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -66,7 +67,7 @@ impl PythonOptions {
             "session" => self.session = Some(word(name, value)?),
             "schemas" => self.without_schemas = !word::<bool>(name, value)?,
             "text" => self.text = Some(word(name, value)?),
-            "replies" => self.replies = Some(Arc::new(word::<BTreeMap<String, String>>(name, value)?)),
+            "replies" => self.replies = Some(Arc::new(replies(name, value)?)),
             "caller" => self.caller = Some(Arc::new(AskedFrom::read(value)?)),
             _ => return Err(PyTypeError::new_err(format!("there is no option `{name}`; there are {NAMES}"))),
         }
@@ -136,7 +137,18 @@ fn dollars(value: &Bound<'_, PyAny>) -> PyResult<Money> {
     })
 }
 
-/// Extracts a value; `TypeError` if it has another type.
+/// Recorded replies by module, each as a pair of its text and the name of its dialect or `None`.
+fn replies(name: &str, value: &Bound<'_, PyAny>) -> PyResult<BTreeMap<String, RecordedReply>> {
+    let given: BTreeMap<String, (String, Option<String>)> = word(name, value)?;
+    let read = |(module, (text, dialect)): (String, (String, Option<String>))| {
+        let dialect = dialect.as_deref().map(recorded_reply::dialect).transpose();
+        let dialect = dialect.map_err(PyValueError::new_err)?.flatten();
+        Ok((module, RecordedReply::new(text, dialect)))
+    };
+    given.into_iter().map(read).collect()
+}
+
+/// A value of a type; `TypeError` if it is of another one.
 fn word<'py, T: FromPyObjectOwned<'py>>(name: &str, value: &Bound<'py, PyAny>) -> PyResult<T> {
     value.extract().map_err(|_| {
         PyTypeError::new_err(format!("the option `{name}` cannot be of the type `{}`", type_name(value)))

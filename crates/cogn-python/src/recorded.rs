@@ -1,8 +1,6 @@
 //! A provider that answers with the recorded replies of a run, by module. Calls no model; needs no key and no
 //! network.
 
-use std::sync::Arc;
-
 use cogn::{CallSink, ModelCall, ModelEnd, PortFuture, Provider, ProviderError};
 use cognitive_contract::media::{AcceptedForm, Category};
 use cognitive_contract::ports::Destination;
@@ -47,9 +45,9 @@ impl Provider for RecordedReplies {
     ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
         Box::pin(async move {
             let replies = caller::replies();
-            let text = replies.as_deref().and_then(|replies| replies.get(&call.module));
-            match text {
-                Some(text) => Arc::new(Replay::text(text.clone())).ask(call, sink).await,
+            let reply = replies.as_deref().and_then(|replies| replies.get(&call.module));
+            match reply {
+                Some(reply) => Replay::recorded(reply.clone()).ask(call, sink).await,
                 None => self.silence.ask(call, sink).await,
             }
         })

@@ -25,6 +25,7 @@
 //!
 //! [`run_settings`] — the options of a run and the rule that merges them. [`review`] — answers that people judge, and what that says about confidence; [`archive`] — questions about past runs.
 //! [`workshop`] — the files of modules for those who change them. [`address`] — addresses and paths as others may read them. [`editor_schema`] — schemas as editors want them.
+//! [`recorded_reply`] — what a model wrote, kept so that it is read the same way again.
 //! [`built`] — what a text takes once it is read. [`SharedText`] — texts that many calls send, written once.
 //!
 //! - JSON: [`json`] (strict parsing), [`json_cmp`] (equality and order), [`numbers`] (numbers that parsing
@@ -102,6 +103,7 @@ mod part_journal;
 mod port_future;
 pub mod ports;
 mod provider_error;
+pub mod recorded_reply;
 mod shared_text;
 pub mod span;
 pub mod text;
@@ -118,6 +120,7 @@ pub use format::Format;
 pub use manifest::Manifest;
 pub use meta::{Confidence, Meta, Warning};
 pub use module::{Enforcement, Module, WorkedExample};
+pub use recorded_reply::RecordedReply;
 pub use risk_level::Risk;
 pub use run_settings::RunSettings;
 pub use shared_text::SharedText;

@@ -223,6 +223,16 @@ impl ModelCall {
             answer_now: false,
         }
     }
+
+    /// The dialect of the schema that an answer to this call was written under; `None` if the provider was sent none in the
+    /// end. Reading a reply and recording it both ask here, so that a recording is read as the reply was. (D-18)
+    #[must_use]
+    pub fn dialect_of(&self, end: &ModelEnd) -> Option<SchemaTarget> {
+        match end.decode {
+            DecodeMode::Replay => end.replayed,
+            decode => self.schema.as_ref().filter(|_| decode.is_bound()).map(|schema| schema.target),
+        }
+    }
 }
 
 /// One worked example: an input and the expected answer.
@@ -304,7 +314,15 @@ pub enum DecodeMode {
     Replay,
 }
 
-/// The end of an answer.
+impl DecodeMode {
+    /// Returns whether the model could write only what the schema of the call allows.
+    #[must_use]
+    pub fn is_bound(self) -> bool {
+        matches!(self, Self::NativeSchema | Self::Grammar)
+    }
+}
+
+/// How an answer ended.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ModelEnd {
@@ -335,6 +353,8 @@ pub struct ModelEnd {
     pub thinking: Option<ThoughtOutcome>,
     /// Media that came with the text, in order.
     pub media: Vec<Reported>,
+    /// The dialect that a saved reply was recorded with. Other providers leave it to [`ModelCall::dialect_of`].
+    pub replayed: Option<SchemaTarget>,
 }
 
 impl ModelEnd {
@@ -354,6 +374,7 @@ impl ModelEnd {
             without_tools: false,
             thinking: None,
             media: Vec::new(),
+            replayed: None,
         }
     }
 }

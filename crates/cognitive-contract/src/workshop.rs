@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::failure::Failure;
 use crate::manifest::{Allow, AllowedTools, Manifest, ToolPolicy};
 use crate::module::Module;
+use crate::recorded_reply::RecordedReply;
 
 /// Files that replace those of a module, by path in its folder; `None` removes a file.
 pub type ChangedFiles = BTreeMap<String, Option<String>>;
@@ -138,7 +139,7 @@ pub struct NewCase {
     /// The answer.
     pub envelope: Value,
     /// The exact text of the model for each called module. Derived from the envelope if it was not recorded.
-    pub replies: Option<BTreeMap<String, String>>,
+    pub replies: Option<BTreeMap<String, RecordedReply>>,
 }
 
 /// The result of comparing an answer with its expectations.

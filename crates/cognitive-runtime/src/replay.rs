@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use cognitive_contract::RecordedReply;
 use cognitive_contract::media::{AcceptedForm, Category, MediaType};
 use cognitive_contract::ports::{
     Attempt, CallSink, DecodeMode, Destination, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
@@ -11,6 +12,7 @@ use cognitive_contract::ports::{
 };
 
 use cognitive_contract::tools::FUNCTION_CALLING;
+use cognitive_schema::SchemaTarget;
 
 use crate::stages::requirements;
 
@@ -20,11 +22,18 @@ pub struct Replay {
     pieces: Vec<String>,
     error: Option<ProviderError>,
     usage: Option<Usage>,
+    dialect: Option<SchemaTarget>,
     calls: AtomicUsize,
 }
 
 impl Replay {
-    /// A reply that arrives as one piece.
+    /// A reply that was recorded. It arrives as one piece and is read as it was read when it came. (D-18)
+    #[must_use]
+    pub fn recorded(reply: RecordedReply) -> Self {
+        Self { dialect: reply.dialect, ..Self::text(reply.text) }
+    }
+
+    /// A reply that arrives as one piece, of a provider that was sent no schema.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self::pieces(vec![text.into()], None)
@@ -33,7 +42,7 @@ impl Replay {
     /// A reply in pieces that may end in an error.
     #[must_use]
     pub fn pieces(pieces: Vec<String>, error: Option<ProviderError>) -> Self {
-        Self { pieces, error, usage: None, calls: AtomicUsize::new(0) }
+        Self { pieces, error, usage: None, dialect: None, calls: AtomicUsize::new(0) }
     }
 
     /// Sets the token usage that the reply reports.
@@ -88,6 +97,7 @@ impl Provider for Replay {
             sink.attempt(attempt);
             let mut end = ModelEnd::complete("saved-reply", DecodeMode::Replay);
             end.usage = self.usage;
+            end.replayed = self.dialect;
             self.error.clone().map_or(Ok(end), Err)
         })
     }

@@ -93,7 +93,7 @@ impl<'a, 'l> Run<'a, 'l> {
 
     /// Returns whether a provider that enforces the contract writes null for an absent member.
     pub(crate) fn null_means_absent(&self) -> bool {
-        matches!(self.provider.target(), Some(SchemaTarget::OpenAi | SchemaTarget::Anthropic))
+        self.provider.target().is_some_and(SchemaTarget::null_means_absent)
     }
 
     /// The permit that a request of the run must obtain before it leaves.

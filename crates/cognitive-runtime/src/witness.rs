@@ -1,15 +1,16 @@
-//! A provider that asks another one and remembers what each module was told, so that it can be kept beside a test.
+//! A provider that asks another one and remembers what each module was told, with the dialect of the schema that it was
+//! sent, so that it can be kept beside a test and replayed.
 //! Changes nothing on the way in either direction. Of several answers to one module, the last counts.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cognitive_contract::Failure;
 use cognitive_contract::media::{AcceptedForm, Category};
 use cognitive_contract::ports::{
     Attempt, CallSink, DecodeMode, Destination, Finish, ModelCall, ModelEnd, PortFuture, Provider,
     ProviderError, RenderedRequest,
 };
+use cognitive_contract::{Failure, RecordedReply};
 use cognitive_schema::SchemaTarget;
 
 use crate::host::Host;
@@ -20,8 +21,8 @@ use crate::replay::Replay;
 pub enum SeenReply {
     /// The module was called, and its last answer did not finish.
     Unfinished,
-    /// Its last answer.
-    Reply(String),
+    /// Its last answer, as it can be replayed.
+    Reply(RecordedReply),
 }
 
 /// The recorded replies of one run, by module. Clones are cheap and share the same record.
@@ -37,9 +38,9 @@ impl SeenReplies {
 
     /// The reply to each module; `None` if one of them did not finish.
     #[must_use]
-    pub fn whole(&self) -> Option<BTreeMap<String, String>> {
+    pub fn whole(&self) -> Option<BTreeMap<String, RecordedReply>> {
         let replies = self.all().into_iter().map(|(module, seen)| match seen {
-            SeenReply::Reply(text) => Some((module, text)),
+            SeenReply::Reply(reply) => Some((module, reply)),
             SeenReply::Unfinished => None,
         });
         replies.collect()
@@ -79,8 +80,8 @@ impl ReplyWitness {
 
     /// Answers each module with its saved reply; fails for a module without one.
     #[must_use]
-    pub fn of_replies(replies: BTreeMap<String, String>) -> (Self, SeenReplies) {
-        let replies = replies.into_iter().map(|(module, text)| (module, Replay::text(text)));
+    pub fn of_replies(replies: BTreeMap<String, RecordedReply>) -> (Self, SeenReplies) {
+        let replies = replies.into_iter().map(|(module, reply)| (module, Replay::recorded(reply)));
         let error = ProviderError::Unavailable("no reply is recorded".to_owned());
         let silence = Replay::pieces(Vec::new(), Some(error));
         let seen = SeenReplies::default();
@@ -178,8 +179,9 @@ impl Provider for ReplyWitness {
             let mut ear = ReplyListener { text: String::new(), sink };
             let end = self.inner.ask(call, &mut ear).await;
             // A replay always comes to its natural end, so only such an answer is worth keeping.
-            if end.as_ref().is_ok_and(|end| end.finish == Finish::Complete) {
-                self.seen.note(&call.module, SeenReply::Reply(ear.text));
+            if let Some(end) = end.as_ref().ok().filter(|end| end.finish == Finish::Complete) {
+                let reply = RecordedReply::new(ear.text, call.dialect_of(end));
+                self.seen.note(&call.module, SeenReply::Reply(reply));
             }
             end
         })

@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cogn::workshop::FolderWorkshop;
+use cognitive_contract::recorded_reply::dialect_place;
 use cognitive_contract::review::expectation_of;
 use cognitive_contract::text::{cut, is_plain_name};
 use cognitive_contract::workshop::{
     BeforeChange, CaseBook, CaseKind, CaseVerdict, ChangedFiles, KeptCase, ModuleCase, ModuleWorkshop,
     NewCase, WrongPlace,
 };
-use cognitive_contract::{ErrorCode, Failure};
+use cognitive_contract::{ErrorCode, Failure, RecordedReply};
 use cognitive_library::folder::{Folder, JSON_LIMIT};
 use cognitive_library::formats;
 use serde_json::{Value, json};
@@ -175,11 +176,18 @@ fn golden_files(folder: &Folder, name: &str, case: &NewCase) -> Result<ChangedFi
     let own = manifest.get("name").and_then(Value::as_str).map_or_else(|| folder.name(), str::to_owned);
     let replies = match &case.replies {
         Some(replies) => replies.clone(),
-        None => BTreeMap::from([(own.clone(), pretty(&said(&case.envelope)?))]),
+        // An envelope is what was made of a reply: no null in it stands for anything.
+        None => BTreeMap::from([(own.clone(), RecordedReply::from(pretty(&said(&case.envelope)?)))]),
     };
     let test = GoldenCase::by_name(name);
-    let kept = replies.into_iter().map(|(module, reply)| (test.reply_of(&module, &own), Some(reply)));
-    let mut files: ChangedFiles = kept.collect();
+    let mut files = ChangedFiles::new();
+    for (module, reply) in replies {
+        let path = test.reply_of(&module, &own);
+        if let Some((place, dialect)) = dialect_place(&path).zip(reply.dialect_file()) {
+            files.insert(place, Some(dialect));
+        }
+        files.insert(path, Some(reply.text));
+    }
     files.insert(test.input, Some(pretty(&case.input)));
     files.insert(test.expected, Some(expected));
     Ok(files)
@@ -240,6 +248,7 @@ mod tests {
     use std::fs;
 
     use cognitive_library::Library;
+    use cognitive_schema::SchemaTarget;
 
     use super::*;
 
@@ -299,7 +308,8 @@ mod tests {
         let Place { dir, book } = place();
         let raw = "Here it is:\n```json\n{\"ok\": true, \"meta\": {\"confidence\": 0.9, \"risk\": \"low\", \"explain\": \"Praise.\"}, \
                    \"data\": {\"rationale\": \"Lovely is praise.\", \"sentiment\": \"positive\", \"label\": \"train\"}}\n```";
-        let replies = BTreeMap::from([("text-classifier".to_owned(), raw.to_owned())]);
+        let reply = RecordedReply::from(raw.to_owned());
+        let replies = BTreeMap::from([("text-classifier".to_owned(), reply)]);
         let case = NewCase { replies: Some(replies), ..answered(CaseKind::Golden, "on-the-train") };
         let kept = book.keep("text-classifier", &case, &|| Ok(())).unwrap();
         assert!(kept.recorded && kept.paths.contains(&"tests/on-the-train.reply.txt".to_owned()), "{kept:?}");
@@ -310,12 +320,32 @@ mod tests {
         let case = report.modules[0].cases.iter().find(|case| case.name == "on-the-train").unwrap();
         assert!(case.passed(), "{:?}", case.status);
         // Replies to parts of a composition have the part's name; a run without a model call has no reply.
-        let parts = BTreeMap::from([("code-reviewer".to_owned(), "{}".to_owned())]);
+        let parts = BTreeMap::from([("code-reviewer".to_owned(), RecordedReply::from("{}".to_owned()))]);
         let of_part = NewCase { replies: Some(parts), ..answered(CaseKind::Golden, "of-a-part") };
         let kept = book.keep("text-classifier", &of_part, &|| Ok(())).unwrap();
         assert!(kept.paths.contains(&"tests/of-a-part.code-reviewer.reply.txt".to_owned()), "{kept:?}");
         let none = NewCase { replies: Some(BTreeMap::new()), ..answered(CaseKind::Golden, "of-nobody") };
         assert_eq!(book.keep("text-classifier", &none, &|| Ok(())).unwrap().paths.len(), 2);
+    }
+
+    #[test]
+    fn a_test_is_kept_with_the_dialect_of_its_reply_and_passes_d_18() {
+        let Place { dir, book } = place();
+        let mut answer = answered(CaseKind::Golden, "on-the-train");
+        let mut raw = said(&answer.envelope).unwrap();
+        raw["error"] = Value::Null;
+        raw["data"]["extensions"] = Value::Null;
+        let reply = RecordedReply::new(raw.to_string(), Some(SchemaTarget::OpenAi));
+        answer.replies = Some(BTreeMap::from([("text-classifier".to_owned(), reply)]));
+        let kept = book.keep("text-classifier", &answer, &|| Ok(())).unwrap();
+        assert!(kept.paths.contains(&"tests/on-the-train.reply.json".to_owned()), "{kept:?}");
+        let folder = Folder::Disk(dir.path().join("cognitive/modules/text-classifier"));
+        let subject = golden::TestedFolder { name: "text-classifier".to_owned(), folder: folder.clone() };
+        let report = golden::run_recorded(&[subject], &golden::GoldenOptions::default()).unwrap();
+        let case = report.modules[0].cases.iter().find(|case| case.name == "on-the-train").unwrap();
+        assert!(case.passed(), "{:?}", case.status);
+        let warnings = &case.envelope.as_ref().unwrap()["meta"]["warnings"];
+        assert!(warnings.is_null(), "{warnings}");
     }
 
     #[test]

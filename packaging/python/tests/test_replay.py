@@ -68,6 +68,24 @@ def test_007_recorded_replies_answer_and_nobody_else(recorded: Path, runtime: co
     assert "a model was asked" in runtime.run("tiny", {"q": 1})["error"]["message"]
 
 
+def test_a_reply_is_read_in_the_dialect_that_was_recorded_with_it_d_18(recorded: Path, runtime: cogn.Runtime) -> None:
+    meta = {"confidence": 0.9, "risk": "low", "explain": "e"}
+    bound = json.dumps({"ok": True, "data": {"rationale": "r", "word": None}, "error": None, "meta": meta})
+    write(recorded, {"tests/tiny/c.input.json": {"q": 3}, "tests/tiny/c.reply.txt": bound})
+    with cogn.replay(recorded / "tests"):
+        assert (runtime.run("tiny", {"q": 3}).error or {})["code"] == "E3001", "no dialect is no schema"
+    write(recorded, {"tests/tiny/c.reply.json": {"reply_dialect": "openai"}})
+    with cogn.replay(recorded / "tests"):
+        envelope = runtime.run("tiny", {"q": 3})
+        assert envelope.data == {"rationale": "r"}
+        assert "REPAIRED" not in str(envelope["meta"])
+        last = list(runtime.stream("tiny", {"q": 3}))[-1]
+        assert (last["envelope"]["data"] if "envelope" in last else last["data"]) == {"rationale": "r"}
+    write(recorded, {"tests/tiny/c.reply.json": {"reply_dialect": "gpt"}})
+    with pytest.raises(ValueError, match="unknown schema dialect: `gpt`"), cogn.replay(recorded / "tests"):
+        pass
+
+
 def test_every_way_to_run_is_replayed(recorded: Path, runtime: cogn.Runtime) -> None:
     async def in_a_loop() -> list[Any]:
         envelope = await runtime.arun("tiny", {"q": 1})

@@ -9,7 +9,7 @@ use axum::body::Body;
 use axum::extract::{Extension, Request, State};
 use axum::http::Response;
 use cognitive_contract::workshop::{CaseBook, CaseKind, NewCase};
-use cognitive_contract::{ErrorCode, Failure};
+use cognitive_contract::{ErrorCode, Failure, RecordedReply, recorded_reply};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -28,6 +28,20 @@ struct CaseBody {
     envelope: Value,
     #[serde(default)]
     reply: Option<String>,
+    #[serde(default)]
+    reply_dialect: Option<String>,
+}
+
+impl CaseBody {
+    /// The reply that the caller recorded, if any. A dialect without a reply is refused.
+    fn recorded(&mut self) -> Result<Option<RecordedReply>, Failure> {
+        let named = self.reply_dialect.as_deref().map(recorded_reply::dialect).transpose();
+        let dialect = named.map_err(|why| Failure::new(ErrorCode::InvalidInput, why))?;
+        match (self.reply.take(), dialect) {
+            (None, Some(_)) => Err(Failure::new(ErrorCode::InvalidInput, "`reply_dialect` needs a `reply`")),
+            (reply, dialect) => Ok(reply.map(|text| RecordedReply::new(text, dialect.flatten()))),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -88,10 +102,15 @@ pub(crate) async fn keep(
     Name(module): Name,
     request: Request,
 ) -> Response<Body> {
-    let (CaseBody { kind, name, input, envelope, reply }, _claim) = match body::read(&shared, request).await {
+    let (mut body, _claim) = match body::read::<CaseBody>(&shared, request).await {
         Ok(read) => read,
         Err(refusal) => return *refusal,
     };
+    let reply = match body.recorded() {
+        Ok(reply) => reply,
+        Err(failure) => return answer(Err::<(), _>(failure)),
+    };
+    let CaseBody { kind, name, input, envelope, .. } = body;
     let kind = match kind {
         CaseWord::Golden => CaseKind::Golden,
         CaseWord::Example => CaseKind::Example,

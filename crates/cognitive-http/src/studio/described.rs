@@ -1,5 +1,6 @@
 //! The named schemas of `/openapi.json` for the operations of Studio. Describes; decides nothing.
 
+use cognitive_contract::recorded_reply::dialect_names;
 use serde_json::{Value, json};
 
 use crate::components::{Named, count, list, named, object, text};
@@ -104,7 +105,11 @@ fn modules() -> Named {
     let case = json!({ "id": text(), "set": text(), "input": any(), "expect": any() });
     let new = json!({
         "kind": word(&["golden", "example", "case"]), "name": text(), "input": any(), "envelope": envelope(),
-        "reply": { "type": "string", "description": "What the model wrote, letter by letter" },
+        "reply": { "type": "string", "description": "The raw text of the model" },
+        "reply_dialect": {
+            "type": "string", "enum": dialect_names().collect::<Vec<_>>(),
+            "description": "The dialect of the schema that the provider was sent with it; `none` without this member",
+        },
     });
     let version = json!({
         "id": text(), "version": or_null("string"), "origin": text(), "is_current": flag(), "at": text(), "about": text(),

@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Limits: the number of recorded runs, and the bytes of all of them.
+use cognitive_contract::RecordedReply;
+
+/// Runs that are remembered, and bytes of all of them together.
 const MOST: usize = 1_000;
 const MOST_BYTES: usize = 32 << 20;
 
@@ -16,14 +18,14 @@ pub(crate) struct KeptReplies(Mutex<VecDeque<RememberedRun>>);
 struct RememberedRun {
     owner: Arc<str>,
     trace: String,
-    replies: BTreeMap<String, String>,
+    replies: BTreeMap<String, RecordedReply>,
     bytes: usize,
 }
 
 impl KeptReplies {
     /// Records the replies of a run under its trace id.
-    pub(crate) fn keep(&self, owner: &Arc<str>, trace: &str, replies: BTreeMap<String, String>) {
-        let bytes = replies.iter().map(|(module, reply)| module.len() + reply.len()).sum();
+    pub(crate) fn keep(&self, owner: &Arc<str>, trace: &str, replies: BTreeMap<String, RecordedReply>) {
+        let bytes = replies.iter().map(|(module, reply)| module.len() + reply.text.len()).sum();
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|run| run.trace != trace || run.owner != *owner);
         all.push_back(RememberedRun { owner: Arc::clone(owner), trace: trace.to_owned(), replies, bytes });
@@ -34,7 +36,7 @@ impl KeptReplies {
     }
 
     /// Returns the replies of a run of this owner, if they are still recorded.
-    pub(crate) fn find(&self, owner: &str, trace: &str) -> Option<BTreeMap<String, String>> {
+    pub(crate) fn find(&self, owner: &str, trace: &str) -> Option<BTreeMap<String, RecordedReply>> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter().find(|run| run.trace == trace && &*run.owner == owner).map(|run| run.replies.clone())
     }
@@ -47,7 +49,7 @@ mod tests {
     #[test]
     fn replies_are_their_owners_and_the_oldest_go_first() {
         let (kept, ann): (_, Arc<str>) = (KeptReplies::default(), "ann".into());
-        let replies = |text: String| BTreeMap::from([("m".to_owned(), text)]);
+        let replies = |text: String| BTreeMap::from([("m".to_owned(), RecordedReply::from(text))]);
         kept.keep(&ann, "1", replies("one".to_owned()));
         kept.keep(&ann, "1", replies("again".to_owned()));
         assert_eq!(kept.find("ann", "1"), Some(replies("again".to_owned())));

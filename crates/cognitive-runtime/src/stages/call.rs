@@ -13,7 +13,7 @@ use cognitive_contract::ports::{
 };
 use cognitive_contract::thinking::{MAX_THINKING_TOKENS, ThoughtOutcome};
 use cognitive_contract::{Enforcement, ErrorCode, Failure, Module, RunSettings, Warning, text};
-use cognitive_schema::{accepts, drop_stand_ins};
+use cognitive_schema::{SchemaTarget, accepts, drop_stand_ins};
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
@@ -47,6 +47,8 @@ pub struct Reply {
     pub end: ModelEnd,
     /// `provider/model`.
     pub model: String,
+    /// The dialect of the schema that it was written under, if there was one.
+    pub dialect: Option<SchemaTarget>,
 }
 
 impl Reply {
@@ -160,13 +162,14 @@ async fn gather(run: &mut Run<'_, '_>, call: &ModelCall, has_tools: bool) -> Res
             return Err(stopped.unwrap_or_else(|| failure(run, &error, tried).with_partial(partial())));
         }
     };
-    if let (Some(lowered), DecodeMode::NativeSchema | DecodeMode::Grammar) = (&call.schema, end.decode) {
+    let dialect = call.dialect_of(&end);
+    if let Some(lowered) = call.schema.as_ref().filter(|_| end.decode.is_bound()) {
         run.receipt.lowered = Some(Arc::clone(lowered));
     }
     let outcome = end.thinking;
     run.receipt.thinking = call.thinking.map(|max_tokens| ThoughtRecord { max_tokens, outcome });
     let model = format!("{}/{}", provider.name(), end.model);
-    let reply = Reply { text, end, model };
+    let reply = Reply { text, end, model, dialect };
     if !reply.wants_tools() {
         held.release();
     } else if held.heard {
@@ -177,15 +180,15 @@ async fn gather(run: &mut Run<'_, '_>, call: &ModelCall, has_tools: bool) -> Res
     Ok(reply)
 }
 
-/// An object of a reply, complete: without the nulls that a lowered contract made the model write in place of optional
-/// members, which are ours and not the model's, and with the media that came beside the text.
+/// An object of a reply, complete: without the nulls that the schema of the call made the model write, which are ours and
+/// not the model's, and with the media that came beside the text.
 pub(crate) fn complete(
     run: &Run<'_, '_>,
     reply: &Reply,
     mut object: Map<String, Value>,
 ) -> Map<String, Value> {
-    if run.null_means_absent() && reply.end.decode == DecodeMode::NativeSchema {
-        drop_stand_ins(&run.module.contract, &mut object);
+    if let Some(dialect) = reply.dialect {
+        drop_stand_ins(&run.module.contract, dialect, &mut object);
     }
     media::insert(&mut object, &reply.end.media);
     object

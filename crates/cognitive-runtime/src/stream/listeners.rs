@@ -152,7 +152,7 @@ impl<'l> RunListeners<'l> {
     /// and no name can be a duplicate. Plain JSON mode promises only the first.
     fn bound(&mut self, decode: DecodeMode) {
         if let Some(call) = &self.call {
-            lock(call).is_bound = matches!(decode, DecodeMode::NativeSchema | DecodeMode::Grammar);
+            lock(call).is_bound = decode.is_bound();
         }
     }
 

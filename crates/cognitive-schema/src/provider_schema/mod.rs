@@ -44,7 +44,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::validate::Contract;
-use dialect::SchemaDialect;
+use dialect::{Optional, OutcomeShape, SchemaDialect};
 use normal::{MAX_DEPTH, MAX_NODES};
 
 pub use envelope::{EmittedContext, EnvelopeRules, InsightRule};
@@ -84,6 +84,24 @@ impl SchemaTarget {
             Self::Ollama => "ollama",
             Self::Grammar => "grammar",
         }
+    }
+
+    /// The target of a name on a command line or in JSON. The embedded model may be called by its provider's name.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        let word = if word == "embedded" { "grammar" } else { word };
+        Self::ALL.into_iter().find(|target| target.word() == word)
+    }
+
+    /// Returns whether a model that is bound to such a schema has to write `null` for an optional member that is absent.
+    #[must_use]
+    pub fn null_means_absent(self) -> bool {
+        SchemaDialect::of(self).optional != Optional::Absent
+    }
+
+    /// Returns whether it has to write `null` for the one of `data` and `error` that does not apply.
+    pub(crate) fn null_means_other_outcome(self) -> bool {
+        SchemaDialect::of(self).envelope == OutcomeShape::OneObject
     }
 }
 

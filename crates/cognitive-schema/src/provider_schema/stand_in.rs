@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
+use super::SchemaTarget;
 use crate::text::pointer;
 use crate::validate::{Contract, Section};
 
@@ -13,17 +14,41 @@ const ROUNDS: usize = 16;
 
 /// Removes the nulls that only represent absent members, and returns their locations.
 ///
-/// A null is removed if the contract refuses it and the member is optional. The envelope's own `data` and `error` are
-/// not handled here: one of them does not apply, and the repair of the answer drops that one.
-pub fn drop_stand_ins(contract: &Contract, reply: &mut Map<String, Value>) -> Vec<String> {
+/// The null of the outcome that `ok` rules out goes where the target has one object for both outcomes. The null of an
+/// optional member goes if the contract refuses it and the member may be missing.
+pub fn drop_stand_ins(
+    contract: &Contract,
+    target: SchemaTarget,
+    reply: &mut Map<String, Value>,
+) -> Vec<String> {
     if !reply.values().any(has_null) {
         return Vec::new();
     }
-    let sections = [("data", Some(contract.data())), ("error", contract.error()), ("meta", contract.meta())];
     let mut dropped = Vec::new();
+    if target.null_means_other_outcome() {
+        dropped.extend(drop_other_outcome(reply));
+    }
+    if target.null_means_absent() {
+        drop_absent(contract, reply, &mut dropped);
+    }
+    dropped
+}
+
+/// Without a clear `ok`, both `data` and `error` stay for the judge to see.
+fn drop_other_outcome(reply: &mut Map<String, Value>) -> Option<String> {
+    let other = if reply.get("ok")?.as_bool()? { "error" } else { "data" };
+    reply.get(other)?.is_null().then(|| {
+        reply.shift_remove(other);
+        pointer("", other)
+    })
+}
+
+fn drop_absent(contract: &Contract, reply: &mut Map<String, Value>, dropped: &mut Vec<String>) {
+    let sections = [("data", Some(contract.data())), ("error", contract.error()), ("meta", contract.meta())];
     for (name, section) in sections {
         if let (Some(section), Some(value)) = (section, reply.get_mut(name).filter(|value| has_null(value))) {
-            let gone = drop_refused(section, value);
+            let mut gone = drop_refused(section, value);
+            gone.extend(drop_ambiguous(section, value));
             dropped.extend(gone.into_iter().map(|path| format!("/{name}{path}")));
         }
     }
@@ -33,9 +58,8 @@ pub fn drop_stand_ins(contract: &Contract, reply: &mut Map<String, Value>) -> Ve
     }
     if let Some(emitted) = reply.get_mut("_emitted_context") {
         // No schema validates emitted context here, so every null in it is one that the target asked for.
-        drop_all(emitted, "/_emitted_context", &mut dropped);
+        drop_all(emitted, "/_emitted_context", dropped);
     }
-    dropped
 }
 
 /// Most answers have no null, and then the contract need not be checked.
@@ -74,6 +98,56 @@ fn drop_refused(section: &Section, value: &mut Value) -> Vec<String> {
         }
     }
     dropped
+}
+
+/// Drops the nulls that may mean "absent" although no violation names their place. An allowed null can break a rule about
+/// the members of its object, a choice does not say which null it refuses, and a long list has more nulls than are
+/// reported. Changes nothing unless the answer keeps the contract afterwards.
+fn drop_ambiguous(section: &Section, value: &mut Value) -> Vec<String> {
+    if !has_null(value) || section.accepts(value) {
+        return Vec::new();
+    }
+    let mut nulls = Vec::new();
+    null_members(value, "", &mut nulls);
+    let mut without = value.clone();
+    let mut removed = remove(&mut without, nulls);
+    for _ in 0..ROUNDS {
+        let missing: HashSet<String> =
+            section.violations(&without).into_iter().map(|violation| violation.path).collect();
+        let count = removed.len();
+        removed.retain(|path| {
+            let is_needed = missing.contains(path);
+            if is_needed {
+                restore(&mut without, path);
+            }
+            !is_needed
+        });
+        if removed.len() == count {
+            break;
+        }
+    }
+    if !section.accepts(&without) {
+        return Vec::new();
+    }
+    *value = without;
+    removed
+}
+
+fn null_members(value: &Value, path: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                let at = pointer(path, name);
+                if member.is_null() { found.push(at) } else { null_members(member, &at, found) }
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                null_members(item, &pointer(path, &index.to_string()), found);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 fn parent_of<'a>(value: &'a mut Value, path: &str) -> Option<(&'a mut Map<String, Value>, String)> {

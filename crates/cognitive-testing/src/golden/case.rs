@@ -4,7 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cognitive_contract::json;
+use cognitive_contract::recorded_reply::{REPLY_END, dialect_place, parse_dialect_file};
+use cognitive_contract::{RecordedReply, json};
 use cognitive_library::folder::{Folder, JSON_LIMIT, ReadError};
 use cognitive_library::formats;
 use cognitive_library::json::index;
@@ -17,7 +18,7 @@ use crate::expect::expectation::{Expectation, ExpectationUse};
 const TESTS: &str = "tests";
 const INPUT: &str = ".input.json";
 const EXPECTED: &str = ".expected.json";
-const REPLY: &str = ".reply.txt";
+const REPLY: &str = REPLY_END;
 
 /// One golden test: the paths of its files, relative to the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +52,7 @@ pub(super) struct Script {
     pub(super) input: Value,
     pub(super) expected: Option<ExpectedFile>,
     /// Recorded replies by module.
-    pub(super) replies: BTreeMap<String, String>,
+    pub(super) replies: BTreeMap<String, RecordedReply>,
 }
 
 impl GoldenCase {
@@ -116,7 +117,7 @@ impl GoldenCase {
         &self,
         folder: &Folder,
         own: &str,
-    ) -> Result<(Value, BTreeMap<String, String>), String> {
+    ) -> Result<(Value, BTreeMap<String, RecordedReply>), String> {
         if let Some(fault) = &self.fault {
             return Err(fault.clone());
         }
@@ -124,11 +125,9 @@ impl GoldenCase {
         let parts = self.part_replies.iter().map(|(module, path)| (module.as_str(), path));
         let mut replies = BTreeMap::new();
         for (module, path) in parts.chain([(own, &self.reply)]) {
-            match folder.read(path, JSON_LIMIT) {
-                Ok(text) => replies.insert(module.to_owned(), text),
-                Err(ReadError::Missing) => None,
-                Err(error) => return Err(unreadable(path, error)),
-            };
+            if let Some(reply) = read_reply(folder, path)? {
+                replies.insert(module.to_owned(), reply);
+            }
         }
         Ok((input, replies))
     }
@@ -206,7 +205,26 @@ fn tell_apart(cases: &mut [GoldenCase]) {
     }
 }
 
-/// The message for a case that has no expectation.
+/// A reply with the dialect beside it; `None` if none is recorded. One without a dialect is of a provider that was sent no
+/// schema.
+fn read_reply(folder: &Folder, path: &str) -> Result<Option<RecordedReply>, String> {
+    let text = match folder.read(path, JSON_LIMIT) {
+        Ok(text) => text,
+        Err(ReadError::Missing) => return Ok(None),
+        Err(error) => return Err(unreadable(path, error)),
+    };
+    let mut reply = RecordedReply::from(text);
+    if let Some(place) = dialect_place(path) {
+        reply.dialect = match folder.read(&place, JSON_LIMIT) {
+            Ok(text) => parse_dialect_file(&text).map_err(|why| format!("`{place}` {why}"))?,
+            Err(ReadError::Missing) => None,
+            Err(error) => return Err(unreadable(&place, error)),
+        };
+    }
+    Ok(Some(reply))
+}
+
+/// What is said of a case that has no expectation.
 pub(super) fn no_expectation(case: &GoldenCase) -> String {
     unreadable(&case.expected, ReadError::Missing)
 }
@@ -288,7 +306,7 @@ mod tests {
         assert_eq!(names(&folder), ["a", "b.c"]);
         let case = cases(&folder).remove(0);
         let replies = case.read(&folder, "m").unwrap().replies;
-        let replies: Vec<(&str, &str)> = replies.iter().map(|(name, text)| (&**name, &**text)).collect();
+        let replies: Vec<(&str, &str)> = replies.iter().map(|(name, text)| (&**name, &*text.text)).collect();
         assert_eq!(replies, [("m", "own"), ("part-one", "one")]);
         assert_eq!(case.reply_of("part-one", "m"), "tests/a.part-one.reply.txt");
         assert_eq!(case.reply_of("m", "m"), "tests/a.reply.txt");

@@ -2,12 +2,29 @@
 
 use std::fs;
 use std::io;
+use std::path::PathBuf;
 
 use cogn::out_file;
 use cognitive_library::folder::{Folder, safe_relative};
 
 /// Writes a file of a module. The error is a sentence.
 pub(super) fn write_in(folder: &Folder, path: &str, text: &str) -> Result<(), String> {
+    let target = place_in(folder, path)?;
+    out_file::write(&target, text.as_bytes()).map_err(|error| format!("cannot write `{path}`: {error}"))
+}
+
+/// Removes a file of a module, if it is there. The error is a sentence.
+pub(super) fn remove_in(folder: &Folder, path: &str) -> Result<(), String> {
+    match fs::remove_file(place_in(folder, path)?) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(format!("cannot remove `{path}`: {error}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Where a file of a module lies on disk, if it may be changed.
+fn place_in(folder: &Folder, path: &str) -> Result<PathBuf, String> {
     let Some(root) = folder.path() else {
         return Err("the module is a part of the program; copy it to a folder to record replies".to_owned());
     };
@@ -23,7 +40,7 @@ pub(super) fn write_in(folder: &Folder, path: &str, text: &str) -> Result<(), St
     if fs::symlink_metadata(&target).is_ok_and(|there| !there.is_file()) {
         return Err(format!("is there already and no plain file: `{path}`"));
     }
-    out_file::write(&target, text.as_bytes()).map_err(failed)
+    Ok(target)
 }
 
 #[cfg(test)]
@@ -39,6 +56,10 @@ mod tests {
         write_in(&folder, "tests/a.reply.txt", "r").unwrap();
         assert_eq!(fs::read_to_string(module.join("tests/a.reply.txt")).unwrap(), "r");
         assert!(write_in(&folder, "../a.reply.txt", "r").unwrap_err().contains("out of the module"));
+        remove_in(&folder, "tests/a.reply.txt").unwrap();
+        remove_in(&folder, "tests/a.reply.txt").unwrap();
+        assert!(!module.join("tests/a.reply.txt").exists());
+        assert!(remove_in(&folder, "../a.reply.txt").unwrap_err().contains("out of the module"));
         let memory = Folder::memory("m", std::collections::BTreeMap::new());
         assert!(write_in(&memory, "tests/a.reply.txt", "r").unwrap_err().contains("part of the program"));
         #[cfg(unix)]

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cognitive_contract::Format;
+use cognitive_contract::recorded_reply::{DIALECT_END, REPLY_END};
+use cognitive_contract::{Format, RecordedReply};
 use cognitive_library::folder::{Folder, read_file};
 use cognitive_library::{folder, formats};
 use serde_json::Value;
@@ -18,8 +19,6 @@ use super::case::cases;
 const MAX_FOLDER_DEPTH: usize = 8;
 /// The most folders that are searched.
 const MAX_FOLDERS: usize = 10_000;
-/// The suffix of a reply file.
-const REPLY_END: &str = ".reply.txt";
 
 /// Recorded replies for the inputs of some modules.
 #[derive(Debug, Clone, Default)]
@@ -31,7 +30,7 @@ pub struct Recordings {
 struct RecordedCase {
     module: String,
     input: Value,
-    replies: BTreeMap<String, String>,
+    replies: BTreeMap<String, RecordedReply>,
 }
 
 impl Recordings {
@@ -66,7 +65,7 @@ impl Recordings {
     /// Returns the recorded replies for this input of a module, given by name or path. They are keyed by
     /// module, because a composition calls several.
     #[must_use]
-    pub fn replies(&self, module: &str, input: &Value) -> Option<&BTreeMap<String, String>> {
+    pub fn replies(&self, module: &str, input: &Value) -> Option<&BTreeMap<String, RecordedReply>> {
         let name = Path::new(module).file_name().and_then(|name| name.to_str()).unwrap_or(module);
         let found = self.cases.iter().find(|case| case.module == name && case.input == *input);
         found.map(|case| &case.replies)
@@ -136,9 +135,9 @@ fn look(place: &Path) -> Result<(Vec<PathBuf>, bool), String> {
 fn as_tests(place: &Path) -> Result<Folder, String> {
     let folder = Folder::Disk(place.to_owned());
     let mut files = BTreeMap::new();
-    for name in
-        folder.names().iter().filter(|name| name.ends_with(REPLY_END) || name.ends_with(".input.json"))
-    {
+    let names = folder.names();
+    let endings = [REPLY_END, DIALECT_END, ".input.json"];
+    for name in names.iter().filter(|name| endings.iter().any(|end| name.ends_with(end))) {
         let bytes = read_file(&place.join(name), folder::JSON_LIMIT)
             .map_err(|error| format!("cannot read `{}`: {error:?}", place.join(name).display()))?;
         files.insert(format!("tests/{name}"), bytes);
@@ -148,6 +147,7 @@ fn as_tests(place: &Path) -> Result<Folder, String> {
 
 #[cfg(test)]
 mod tests {
+    use cognitive_schema::SchemaTarget;
     use serde_json::json;
 
     use super::*;
@@ -172,8 +172,11 @@ mod tests {
         write(root, "one/tests/a.part.reply.txt", "of a part");
         write(root, "deep/two/b.input.json", r#"{"q": 2}"#);
         write(root, "deep/two/b.reply.txt", "two");
+        write(root, "deep/two/b.reply.json", r#"{"reply_dialect": "openai"}"#);
         write(root, "deep/two/test_two.py", "");
         let all = Recordings::read(root).unwrap();
+        let two = &all.replies("two", &json!({ "q": 2 })).unwrap()["two"];
+        assert_eq!(*two, RecordedReply::new("two", Some(SchemaTarget::OpenAi)), "D-18");
         assert_eq!(all.len(), 2);
         assert_eq!(known(&all, "one", &json!({ "q": 1 })), ["one", "part"]);
         assert_eq!(known(&all, "./modules/two", &json!({ "q": 2 })), ["two"]);
@@ -193,5 +196,8 @@ mod tests {
         assert!(said(Recordings::read(dir.path())).starts_with("nothing is recorded"));
         write(dir.path(), "m/half.reply.txt", "no input");
         assert!(said(Recordings::read(dir.path())).contains("the recording `half`"));
+        write(dir.path(), "m/half.input.json", "{}");
+        write(dir.path(), "m/half.reply.json", r#"{"reply_dialect": "gpt"}"#);
+        assert!(said(Recordings::read(dir.path())).contains("unknown schema dialect: `gpt`"));
     }
 }

@@ -9,7 +9,8 @@ use std::time::Instant;
 
 use cognitive_contract::policy::{Caller, invocation_refusal};
 use cognitive_contract::ports::{ModuleSource, NullSink};
-use cognitive_contract::{ErrorCode, Failure, Module};
+use cognitive_contract::recorded_reply::dialect_place;
+use cognitive_contract::{ErrorCode, Failure, Module, RecordedReply};
 use cognitive_library::{Folder, Library, formats, load};
 use cognitive_runtime::host::RunInput;
 use cognitive_runtime::{Host, ReplyWitness, RunOptions, RunRequest, SeenReply};
@@ -266,11 +267,21 @@ fn record(
         return Err("it did not come to its end".to_owned());
     }
     for (module, seen) in seen {
-        if let SeenReply::Reply(text) = seen {
-            file::write_in(folder, &case.reply_of(module, own), text)?;
+        if let SeenReply::Reply(reply) = seen {
+            keep(folder, &case.reply_of(module, own), reply)?;
         }
     }
     Ok(!seen.is_empty())
+}
+
+/// Writes a reply with its dialect. Removes the dialect of an earlier recording.
+fn keep(folder: &Folder, path: &str, reply: &RecordedReply) -> Result<(), String> {
+    file::write_in(folder, path, &reply.text)?;
+    match (dialect_place(path), reply.dialect_file()) {
+        (Some(place), Some(text)) => file::write_in(folder, &place, &text),
+        (Some(place), None) => file::remove_in(folder, &place),
+        (None, _) => Ok(()),
+    }
 }
 
 async fn answer(host: &Host, module: &Module, input: Value, mut options: RunOptions) -> Value {

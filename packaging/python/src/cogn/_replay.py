@@ -42,7 +42,8 @@ class replay:
     """Answers runs with what was recorded in a folder. A context manager and a decorator, also of `async` functions.
 
     The folder is a module, the folder `tests` of one, or any folder with modules or recordings below it. Recordings outside of a
-    module lie in a folder of the module's name: `tests/text-classifier/CASE.input.json` and `CASE.reply.txt`.
+    module lie in a folder of the module's name: `tests/text-classifier/CASE.input.json` and `CASE.reply.txt`, and
+    where the provider was sent a schema, its dialect in `CASE.reply.json`: `{"reply_dialect": "openai"}`.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -131,8 +132,9 @@ def recorded(runtime: Runtime) -> _native.Runtime:
     return twin
 
 
-def replies_for(module: str, input: Any, text: str | None = None) -> dict[str, str]:
-    """The replies for a run, by module: those of the innermost block that has any for this input."""
+def replies_for(module: str, input: Any, text: str | None = None) -> dict[str, tuple[str, str | None]]:
+    """The replies for a run, by module: the text and the schema dialect of each, from the innermost block that has any for this
+    input."""
     with _lock:
         active: list[replay] = _runtime._replaying[::-1]
     asked = text if text is not None else ({} if input is None else input)

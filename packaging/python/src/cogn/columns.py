@@ -243,7 +243,7 @@ class Udf:
         return native, rows, faults
 
 
-def _replies(module: str, given: Any) -> dict[str, str]:
+def _replies(module: str, given: Any) -> dict[str, tuple[str, str | None]]:
     try:
         return replies_for(module, given)
     except TypeError:  # no JSON, which the run of the row will say

@@ -147,7 +147,7 @@ fn d_05_emitted_context_is_asked_for_if_declared() {
     );
     assert!(lowered.losses.iter().any(|loss| loss.path.ends_with("/notes") && loss.keyword == "$ref"));
     let mut reply = json!({ "_emitted_context": { "session_state": { "turn": null }, "notes": null } });
-    let dropped = drop_stand_ins(&module.contract, reply.as_object_mut().unwrap());
+    let dropped = drop_stand_ins(&module.contract, SchemaTarget::OpenAi, reply.as_object_mut().unwrap());
     assert_eq!(reply, json!({ "_emitted_context": { "session_state": {} } }));
     assert_eq!(dropped, ["/_emitted_context/notes", "/_emitted_context/session_state/turn"]);
 }
@@ -159,7 +159,10 @@ fn d_05_a_null_that_the_contract_allows_or_needs_is_no_stand_in() {
     } });
     let module = module(json!({}), json!({ "input": {}, "data": data }));
     let mut reply = json!({ "ok": true, "data": { "rationale": "r", "n": null, "o": null, "r": null } });
-    assert_eq!(drop_stand_ins(&module.contract, reply.as_object_mut().unwrap()), ["/data/o"]);
+    assert_eq!(
+        drop_stand_ins(&module.contract, SchemaTarget::OpenAi, reply.as_object_mut().unwrap()),
+        ["/data/o"]
+    );
     assert_eq!(reply["data"], json!({ "rationale": "r", "n": null, "r": null }));
 }
 
