@@ -22,6 +22,8 @@ mod media;
 mod official;
 #[path = "providers/prices.rs"]
 mod prices;
+#[path = "providers/recorded.rs"]
+mod recorded;
 #[path = "providers/schema.rs"]
 mod schema;
 #[path = "providers/secrets.rs"]

@@ -8,6 +8,7 @@ pub(crate) mod media;
 pub mod modules;
 pub mod provider;
 pub mod repeat;
+pub(crate) mod reply;
 
 use std::path::PathBuf;
 

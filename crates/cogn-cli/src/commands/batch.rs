@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cogn::embedded::EmbeddedUse;
 use cogn::media::MediaAccess;
-use cogn::settings::{OverrideScope, ProviderChoice, Settings};
+use cogn::settings::{OverrideScope, Settings};
 use cogn::stores::Stores;
 use cogn::wiring::{ChosenModels, HostParts};
 use cogn::{async_runtime, planned, wiring};
@@ -16,18 +16,17 @@ use cognitive_batch::{
     StopHandle,
 };
 use cognitive_contract::money::Money;
-use cognitive_contract::ports::Provider;
 use cognitive_contract::spending::DayBudget;
 use cognitive_contract::{ErrorCode, Failure, Module};
 use cognitive_library::{Library, ModuleCache};
-use cognitive_runtime::{Host, Replay};
+use cognitive_runtime::Host;
 use serde_json::{Map, Value};
 
 use super::batch_screen::{self, BatchScreen};
 use super::fail;
 use crate::args::candidates;
-use crate::args::input::read_text;
 use crate::args::provider::ProviderArgs;
+use crate::args::reply::ReplyArgs;
 use crate::output_paths::{NamedPath, refuse_collisions};
 use crate::printer::{Exit, Printer};
 use crate::pull_progress::TerminalProgress;
@@ -97,9 +96,8 @@ pub struct BatchArgs {
     json: bool,
     #[command(flatten)]
     provider: ProviderArgs,
-    /// File with a saved reply for `--provider replay`, which answers every row
-    #[arg(long, value_name = "FILE")]
-    reply: Option<PathBuf>,
+    #[command(flatten)]
+    reply: ReplyArgs,
 }
 
 impl BatchArgs {
@@ -149,7 +147,7 @@ fn run(args: &BatchArgs, library: &Library, printer: &Printer) -> Result<Exit, F
     let modules = Arc::new(ModuleCache::new(library.clone()));
     let screen = TerminalProgress::new(printer, false);
     let posts = posts(args, &settings)?;
-    let models = match reply(args, &settings)? {
+    let models = match args.reply.models(&settings)? {
         Some(reply) => reply,
         None => wiring::models(&settings, &wiring::environment, EmbeddedUse::Server, Some(screen.fetch()))?,
     };
@@ -238,7 +236,7 @@ fn dry_run(args: &BatchArgs, library: &Library, printer: &Printer) -> Result<Exi
         target(args)?;
     }
     let (settings, limit) = settings(args, library)?;
-    let models = match reply(args, &settings)? {
+    let models = match args.reply.models(&settings)? {
         Some(reply) => reply,
         None => planned::models(&settings)?,
     };
@@ -275,9 +273,7 @@ fn host(
 fn settings(args: &BatchArgs, library: &Library) -> Result<(Settings, Option<Money>), Failure> {
     let mut wanted = args.provider.overrides();
     let limit = wanted.max_cost.take();
-    if args.reply.is_some() && wanted.provider.is_none() {
-        wanted.provider = Some("replay".to_owned());
-    }
+    args.reply.choose_replay(&mut wanted);
     let name = project::own_name(library, &args.module);
     let scope = OverrideScope::Runs(&name);
     let settings = Settings::resolve(&wanted, &project::config()?, &wiring::environment, scope)?;
@@ -292,19 +288,13 @@ fn posts(args: &BatchArgs, settings: &Settings) -> Result<Option<PostPlan>, Fail
     Ok(Some(PostPlan { service, poll: args.poll }))
 }
 
-fn reply(args: &BatchArgs, settings: &Settings) -> Result<Option<ChosenModels>, Failure> {
-    let path = args.reply.as_deref().filter(|_| settings.provider == ProviderChoice::Replay);
-    let Some(path) = path else { return Ok(None) };
-    Ok(Some(ChosenModels::from(Arc::new(Replay::text(read_text(Some(path))?)) as Arc<dyn Provider>)))
-}
-
 /// Refuses files that would be written twice or over what is read, before any of them is opened.
 fn distinct_files(args: &BatchArgs) -> Result<(), Failure> {
     let output = args.output.as_deref();
     let work = output.map(AnswerTarget::work_folder);
     refuse_collisions([
         NamedPath::read("the file of rows", Some(&args.rows)),
-        NamedPath::read("`--reply`", args.reply.as_deref()),
+        NamedPath::read("`--reply`", args.reply.path()),
         NamedPath::write("`-o`", output),
         NamedPath::write("`--failed`", args.failed.as_deref()),
         NamedPath::own("what the batch keeps", work.as_deref()),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cogn::collector::Collector;
 use cogn::embedded::{EmbeddedUse, WeightsFetch};
 use cogn::media::MediaAccess;
-use cogn::settings::{OverrideScope, ProviderChoice, SettingOverrides, Settings};
+use cogn::settings::{OverrideScope, SettingOverrides, Settings};
 use cogn::stores::Stores;
 use cogn::wiring::{ChosenModels, HostParts};
 use cogn::{async_runtime, embedded, wiring};
@@ -25,10 +25,11 @@ use super::stream::{self, StreamForm};
 use super::trace::{self, Keeper};
 use super::{fail, media_out, reader};
 use crate::args::candidates;
-use crate::args::input::{InputArgs, read_text};
+use crate::args::input::InputArgs;
 use crate::args::media::attach;
 use crate::args::provider::ProviderArgs;
 use crate::args::repeat::RepeatArgs;
+use crate::args::reply::ReplyArgs;
 use crate::output_paths::{NamedPath, refuse_collisions};
 use crate::printer::{Exit, FAINT, Printer};
 use crate::pull_progress::TerminalProgress;
@@ -99,9 +100,8 @@ pub struct RunArgs {
     no_cache: bool,
     #[command(flatten)]
     provider: ProviderArgs,
-    /// File with a saved reply for `--provider replay`; `-` reads stdin
-    #[arg(long, value_name = "FILE")]
-    reply: Option<PathBuf>,
+    #[command(flatten)]
+    reply: ReplyArgs,
     /// Follow the `@call`s of the prompt. This is always done; the flag is for scripts of other runtimes
     #[arg(long, short = 's', hide = true)]
     subagent: bool,
@@ -134,7 +134,7 @@ pub fn run(args: &RunArgs, library: &Library, printer: &Printer) -> Exit {
     process_limits::take_limits_as_errors();
     let named = [
         NamedPath::read("the file of the input", args.input.named_file()),
-        NamedPath::read("`--reply`", args.reply.as_deref()),
+        NamedPath::read("`--reply`", args.reply.path()),
         NamedPath::write("`-o`", args.output.as_deref()),
         NamedPath::write("`--media-out`", args.media_out.as_deref()),
     ];
@@ -247,10 +247,7 @@ fn prepare(
     collector: Option<&Collector>,
 ) -> Result<(Host, RunRequest), Failure> {
     let mut wanted = args.provider.overrides();
-    // A saved reply implies the provider `replay`.
-    if args.reply.is_some() && wanted.provider.is_none() {
-        wanted.provider = Some("replay".to_owned());
-    }
+    args.reply.choose_replay(&mut wanted);
     let config = project::config()?;
     let name = project::own_name(library, &args.module);
     let scope = OverrideScope::Runs(&name);
@@ -304,14 +301,13 @@ fn equip(
     stores: &Stores,
     request: &mut RunRequest,
 ) -> Result<ChosenModels, Failure> {
-    let reply = args.reply.as_deref().filter(|_| settings.provider == ProviderChoice::Replay);
-    if reply.is_some_and(|path| path.as_os_str() == "-") && args.input.reads_stdin() {
+    if args.reply.reads_stdin(settings) && args.input.reads_stdin() {
         let failure = Failure::new(ErrorCode::InvalidInput, "input and reply cannot both come from stdin");
         return Err(failure.suggest("Put one of them into a file"));
     }
     request.input = input(args, modules)?;
-    if let Some(path) = reply {
-        return Ok(ChosenModels::from(Arc::new(Replay::text(read_text(Some(path))?)) as Arc<dyn Provider>));
+    if let Some(models) = args.reply.models(settings)? {
+        return Ok(models);
     }
     // A run that would fail before the call should not trigger a download.
     let worthwhile = || {

@@ -36,7 +36,7 @@ const MODULE_FILES: [&str; 3] = ["module.yaml", "prompt.md", "schema.json"];
 pub struct TestArgs {
     #[command(flatten)]
     modules: ModulesArgs,
-    /// Ask the model, and keep its replies beside the cases
+    /// Ask the model, and keep its replies beside the cases, each with the schema dialect that the provider was sent
     #[arg(long)]
     record: bool,
     /// Ask the model instead of replaying recorded replies
