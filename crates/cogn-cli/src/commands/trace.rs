@@ -168,8 +168,9 @@ mod tests {
         );
     }
 
-    /// The lines of a trace whose whole and part took so long, in a terminal of this width, with blanks instead of times.
-    fn untimed(whole: f64, part: f64, width: usize) -> Vec<String> {
+    /// The headings and the words of each line of a trace whose whole and part took so long, in a terminal of this width: where the
+    /// columns stand and where a reason is broken, without times and bars.
+    fn layout(whole: f64, part: f64, width: usize) -> Vec<String> {
         let envelope = json!({
             "ok": true, "meta": { "confidence": 0.5, "risk": "low", "explain": "e" }, "data": { "rationale": "r" },
         });
@@ -179,26 +180,23 @@ mod tests {
         let greeter = Trace::of("greeter", "1.0.0", &envelope, part, None);
         let trace = Trace::of("./visit", "1.0.0", &envelope, whole, None).with_parts(vec![greeter, skipped]);
         let lines = waterfall(&trace, CELLS).lines(Some(width)).into_iter();
-        let bare = lines.map(|line| anstream::adapter::strip_str(&line).to_string());
+        let mut bare = lines.map(|line| anstream::adapter::strip_str(&line).to_string());
+        let head = bare.next().unwrap();
         let times = [whole, part].map(duration);
-        bare.map(|line| times.iter().fold(line, |line, time| line.replace(time, &" ".repeat(time.len()))))
-            .map(|line| {
-                line.replace(['█', '·'], " ")
-                    .split("  ")
-                    .filter(|cell| !cell.is_empty())
-                    .collect::<Vec<_>>()
-                    .join("|")
-            })
-            .collect()
+        let words = bare.map(|line| {
+            let line = times.iter().fold(line, |line, time| line.replace(time, " ")).replace(['█', '·'], " ");
+            line.split_whitespace().collect::<Vec<_>>().join(" ")
+        });
+        [head].into_iter().chain(words).collect()
     }
 
     // Which columns are shown and where a reason is broken does not depend on how fast the machine was.
     #[test]
     fn the_columns_of_a_trace_do_not_depend_on_how_long_it_took() {
         for width in [60, 100, 101, 102, 200] {
-            let fast = untimed(9.9, 0.04, width);
+            let fast = layout(9.9, 0.04, width);
             for (whole, part) in [(12.0, 11.0), (150.0, 12.0), (1_234.0, 999.0), (99_900.0, 5.0)] {
-                assert_eq!(untimed(whole, part, width), fast, "{width} columns: {whole} ms, {part} ms");
+                assert_eq!(layout(whole, part, width), fast, "{width} columns: {whole} ms, {part} ms");
             }
         }
     }
