@@ -1,9 +1,8 @@
 //! Assembles the media source of this process from the configuration and the parts that read, fetch and store media.
 //! Sets no limit of the specification; an operator can only lower them.
 
-use std::fmt;
 use std::path::PathBuf;
-#[cfg(feature = "media")]
+#[cfg(all(feature = "media", feature = "net"))]
 use std::sync::Arc;
 #[cfg(feature = "media")]
 use std::time::SystemTime;
@@ -11,12 +10,9 @@ use std::time::SystemTime;
 use cognitive_contract::Failure;
 use cognitive_contract::media::MediaLimits;
 #[cfg(feature = "media")]
-use cognitive_contract::media::MediaSource;
-#[cfg(feature = "media")]
 use cognitive_media::{Documents, Media, UploadLimits, Uploads, Worker};
 #[cfg(all(feature = "media", feature = "net"))]
 use cognitive_net::fetch::{Fetcher, Policy};
-use cognitive_runtime::Host;
 
 use crate::config::MediaConfig;
 
@@ -32,52 +28,6 @@ pub struct MediaAccess {
     /// The program `cogn`, which reads documents in a process that can be killed. Without it a document fails with
     /// E4000: it is never read in this process, whose memory it could exhaust.
     pub document_reader: Option<PathBuf>,
-}
-
-/// The media of a host: where they come from, what they may weigh, and what of them a model sees.
-#[derive(Clone)]
-pub struct HostMedia {
-    #[cfg(feature = "media")]
-    source: Arc<dyn MediaSource>,
-    #[cfg(feature = "media")]
-    limits: MediaLimits,
-    #[cfg(feature = "media")]
-    keep_metadata: bool,
-}
-
-impl HostMedia {
-    /// Puts together what the configuration allows. Without the feature `media` the configuration is checked all the same.
-    pub fn new(config: &MediaConfig, access: MediaAccess) -> Result<Self, Failure> {
-        let limits = limits(config)?;
-        #[cfg(feature = "media")]
-        {
-            let source = Arc::new(source(config, access)?);
-            Ok(Self { source, limits, keep_metadata: config.keep_metadata.unwrap_or(false) })
-        }
-        #[cfg(not(feature = "media"))]
-        {
-            drop((limits, access));
-            Ok(Self {})
-        }
-    }
-
-    /// Lets the modules of a host have them. Without the feature `media` every item is refused.
-    #[cfg_attr(not(feature = "media"), expect(clippy::unused_self, reason = "there is nothing to give"))]
-    pub fn give_to(&self, host: &mut Host) {
-        #[cfg(feature = "media")]
-        {
-            host.keep_metadata = self.keep_metadata;
-            host.take_media(Arc::clone(&self.source), self.limits.clone());
-        }
-        #[cfg(not(feature = "media"))]
-        let _ = host;
-    }
-}
-
-impl fmt::Debug for HostMedia {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HostMedia").finish_non_exhaustive()
-    }
 }
 
 /// Files and addresses, as far as the configuration lets them be read. Documents are read by a second process, which can be

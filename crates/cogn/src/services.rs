@@ -36,6 +36,12 @@ mod none {
             match self {}
         }
 
+        /// Returns the address that is used by default.
+        #[must_use]
+        pub fn default_base_url(self) -> Option<&'static str> {
+            match self {}
+        }
+
         /// Returns the variable that holds its address.
         #[must_use]
         pub fn base_url_variable(self) -> &'static str {

@@ -22,7 +22,7 @@ use serde_json::json;
 use crate::embedded::{self, EmbeddedUse, WeightsFetch};
 use crate::env_vars;
 use crate::layers::{Layers, Vouching};
-use crate::media::{HostMedia, MediaAccess};
+use crate::media::{self, MediaAccess};
 use crate::prices;
 use crate::project_root;
 #[cfg(feature = "net")]
@@ -415,6 +415,14 @@ pub fn host(settings: &Settings, parts: HostParts) -> Result<Host, Failure> {
     host.timer = Some(Arc::new(TokioTimer));
     host.prices = prices::table(&settings.prices)?;
     host.spending = stores::spending(settings)?;
-    HostMedia::new(&settings.media, media)?.give_to(&mut host);
+    let limits = media::limits(&settings.media)?;
+    #[cfg(feature = "media")]
+    {
+        host.keep_metadata = settings.media.keep_metadata.unwrap_or(false);
+        host.take_media(Arc::new(media::source(&settings.media, media)?), limits);
+    }
+    // Without the feature every item is refused. The configuration is still checked.
+    #[cfg(not(feature = "media"))]
+    drop((limits, media));
     Ok(host)
 }

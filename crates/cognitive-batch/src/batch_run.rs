@@ -44,7 +44,7 @@ pub async fn run(
         work.begin_round(round)?;
         let mut workers = JoinSet::new();
         for _ in 0..work.plan.limits.concurrency.max(1) {
-            workers.spawn(work_on(Arc::clone(&work)));
+            workers.spawn(work_on(Arc::clone(&work), stop.clone()));
         }
         attend(&work, &mut workers, desk.as_deref(), stop, &mut hear).await?;
         if work.ended().is_some() || work.deferred.load(Ordering::Relaxed) == 0 {

@@ -20,7 +20,7 @@ use crate::answer_log::AnswerLog;
 use crate::batch_folder::{self, BatchFolder};
 use crate::journal::{JournalRecord, ShortHash};
 use crate::output_line::{OutputLine, envelope_of, spent};
-use crate::plan::{BatchPlan, BatchProgress, BatchStop};
+use crate::plan::{BatchPlan, BatchProgress, BatchStop, StopHandle};
 use crate::purse::{self, Purse, TokenPurse};
 use crate::row_input::ReadyRow;
 use crate::row_source::{RawRow, RowReader};
@@ -295,9 +295,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// The loop of one worker, until there are no more rows or the batch has ended.
-pub(crate) async fn work_on(work: Arc<BatchWork>) {
+pub(crate) async fn work_on(work: Arc<BatchWork>, stop: StopHandle) {
     let mut rows = 0_u32;
     while let Some(pass) = work.tempo.pass().await {
+        // Checked for each row: once the user was told that the batch stops, no further row may start.
+        if stop.is_stopped() {
+            return work.end(BatchStop::Interrupted, None);
+        }
         rows = rows.wrapping_add(1);
         if rows.is_multiple_of(ROWS_AT_ONCE) {
             tokio::task::yield_now().await;

@@ -43,7 +43,7 @@ impl SilentAddress {
 /// A free port for a program that cannot choose one itself. It is outside the range of the system's choices, so only
 /// another call of this could return it. Processes start at different offsets.
 ///
-/// If all are taken.
+/// # Panics
 /// If all are taken.
 #[expect(clippy::expect_used, reason = "in a test, a panic is the report")]
 #[must_use]

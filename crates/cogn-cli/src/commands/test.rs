@@ -109,7 +109,6 @@ fn once(args: &TestArgs, library: &Library, printer: &Printer) -> Exit {
             AcceptedAnswers::Successes
         }),
         library: library.clone(),
-        ..GoldenOptions::default()
     };
     let mut report = match run(args, &subjects, options) {
         Ok(report) => report,

@@ -30,13 +30,13 @@ pub(super) struct ModelSources<'a> {
 
 /// A source that can name a provider, a model or both.
 struct ModelSource {
-    origin: Origin,
+    kind: SourceKind,
     provider: Option<String>,
     model: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Origin {
+enum SourceKind {
     Flag,
     Module,
     Environment,
@@ -60,7 +60,7 @@ impl ModelSource {
     /// typed provider.
     fn embedded_model(&self) -> Option<&String> {
         let is_meant = |model: &&String| {
-            self.origin == Origin::Flag
+            self.kind == SourceKind::Flag
                 || of_embedded(model).is_some()
                 || self.provider.as_deref().is_none_or(|name| name == EMBEDDED)
         };
@@ -68,17 +68,17 @@ impl ModelSource {
     }
 }
 
-impl<'a> ModelSources<'a> {
+impl ModelSources<'_> {
     /// Returns the sources, the most specific one first.
     fn of(&self, own: Option<&ModuleConfig>, with_flags: bool) -> Vec<ModelSource> {
         let environment = |name: &str| (self.environment)(name);
         let flag = with_flags.then(|| ModelSource {
-            origin: Origin::Flag,
+            kind: SourceKind::Flag,
             provider: self.args.provider.clone(),
             model: self.args.model.clone(),
         });
         let module = own.map(|own| ModelSource {
-            origin: Origin::Module,
+            kind: SourceKind::Module,
             provider: own.provider.clone(),
             model: own.model.clone(),
         });
@@ -88,12 +88,12 @@ impl<'a> ModelSources<'a> {
         };
         let general = [
             ModelSource {
-                origin: Origin::Environment,
+                kind: SourceKind::Environment,
                 provider: environment(env_vars::PROVIDER),
                 model: environment(env_vars::MODEL),
             },
             ModelSource {
-                origin: Origin::File,
+                kind: SourceKind::File,
                 provider: self.config.provider.clone(),
                 model: self.config.model.clone(),
             },
@@ -174,7 +174,7 @@ impl<'a> ModelSources<'a> {
         if let Some(address) = typed().or_else(|| environment(kind.base_url_variable())) {
             return Ok(Some(address));
         }
-        let in_files = |source: &&ModelSource| matches!(source.origin, Origin::Module | Origin::File);
+        let in_files = |source: &&ModelSource| matches!(source.kind, SourceKind::Module | SourceKind::File);
         let configured = sources.iter().filter(in_files).find_map(ModelSource::named);
         // An address in a file belongs to the provider next to it.
         let own = |beside: Option<&str>| {
@@ -198,16 +198,16 @@ impl<'a> ModelSources<'a> {
     fn embedded(&self, sources: &[ModelSource], alone: bool) -> Result<ProviderChoice, Failure> {
         let choice =
             |model: &str| WeightsChoice::named(of_embedded(model).unwrap_or(model), self.environment);
-        let named = || sources.iter().filter_map(|source| Some((source.origin, source.embedded_model()?)));
+        let named = || sources.iter().filter_map(|source| Some((source.kind, source.embedded_model()?)));
         if let Some((origin, model)) = named().next()
             && choice(model).is_none()
-            && (alone || origin == Origin::Flag || of_embedded(model).is_some())
+            && (alone || origin == SourceKind::Flag || of_embedded(model).is_some())
         {
             return Err(no_such_model(of_embedded(model).unwrap_or(model)));
         }
         let by_name = |in_file: bool| {
             named()
-                .filter(|(origin, _)| (*origin == Origin::File) == in_file)
+                .filter(|(origin, _)| (*origin == SourceKind::File) == in_file)
                 .find_map(|(_, model)| choice(model))
         };
         let by_variable =
@@ -249,11 +249,11 @@ fn names_model(own: &ModuleConfig) -> bool {
 /// Returns whether a typed address belongs to this service. It belongs to the provider that all sources except the
 /// module's configuration resolve to.
 fn typed_address_is_for(kind: Kind, sources: &[ModelSource]) -> bool {
-    let Some(first) = sources.first().filter(|source| source.origin == Origin::Module) else {
-        return sources.iter().any(|source| source.origin == Origin::Flag);
+    let Some(first) = sources.first().filter(|source| source.kind == SourceKind::Module) else {
+        return sources.iter().any(|source| source.kind == SourceKind::Flag);
     };
     let general = sources.get(1..).unwrap_or_default();
-    let has_flags = general.iter().any(|source| source.origin == Origin::Flag);
+    let has_flags = general.iter().any(|source| source.kind == SourceKind::Flag);
     let named = general.iter().find_map(ModelSource::named);
     has_flags && (first.named().is_none() || named.is_some_and(|name| Kind::parse(&name) == Some(kind)))
 }

@@ -206,7 +206,9 @@ fn a_batch_leaves_the_same_chain_as_its_records_one_by_one(home: &Home) {
         })
         .collect();
     let alone = Store::in_memory_with(StoreOptions { retention: tight, ..StoreOptions::default() }).unwrap();
-    records.iter().for_each(|record| alone.record(record).unwrap());
+    for record in &records {
+        alone.record(record).unwrap();
+    }
     let batched = limited(home, tight);
     for batch in [&records[..1], &records[1..4], &records[4..40], &records[40..]] {
         batched.record_all(batch).into_iter().for_each(Result::unwrap);

@@ -30,7 +30,7 @@ pub enum FakeReply {
 type Answer = dyn Fn(usize, &FakeRequest) -> FakeReply + Send + Sync;
 
 #[derive(Default)]
-struct Received {
+struct RequestLog {
     requests: Mutex<Vec<FakeRequest>>,
     changed: Condvar,
 }
@@ -39,7 +39,7 @@ struct Received {
 #[derive(Clone)]
 pub struct FakeModel {
     address: String,
-    received: Arc<Received>,
+    received: Arc<RequestLog>,
 }
 
 impl FakeModel {
@@ -52,7 +52,7 @@ impl FakeModel {
     pub fn start(answer: impl Fn(usize, &FakeRequest) -> FakeReply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port to listen at");
         let address = listener.local_addr().expect("the address of a listener").to_string();
-        let received = Arc::<Received>::default();
+        let received = Arc::<RequestLog>::default();
         let (kept, answer) = (Arc::clone(&received), Arc::<Answer>::from(Box::new(answer) as Box<Answer>));
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
@@ -97,7 +97,7 @@ impl FakeModel {
     }
 }
 
-fn converse(stream: &TcpStream, received: &Received, answer: &Answer) -> std::io::Result<()> {
+fn converse(stream: &TcpStream, received: &RequestLog, answer: &Answer) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream);
     while let Some(request) = read(&mut reader)? {
         let number = {

@@ -60,7 +60,7 @@ impl Served {
         let mut connection = TcpStream::connect(&self.address).expect("a connection to the server");
         let mut head = format!("{first_line} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n", self.address);
         for (name, value) in headers {
-            head += &format!("{name}: {value}\r\n");
+            head.extend([name, ": ", value, "\r\n"]);
         }
         let length = body.len();
         let head = format!("{head}content-type: application/json\r\ncontent-length: {length}\r\n\r\n");
