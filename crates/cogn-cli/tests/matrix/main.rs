@@ -8,5 +8,6 @@
     reason = "in a test, a panic is the report"
 )]
 
+mod foreign_pages;
 mod module_models;
 mod surfaces;
