@@ -13,6 +13,9 @@ mod none {
     pub enum NoService {}
 
     impl NoService {
+        /// The services that are chosen by their credentials alone.
+        pub const CHOSEN_BY_KEY: [Self; 0] = [];
+
         /// Returns all services.
         pub fn all() -> impl Iterator<Item = Self> {
             std::iter::empty()

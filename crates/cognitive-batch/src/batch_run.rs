@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use cognitive_contract::Failure;
+use cognitive_contract::ports::Provider;
 use tokio::task::JoinSet;
 
 use crate::answer_log::AnswerLog;
@@ -62,7 +63,9 @@ fn post_desk(plan: &mut BatchPlan, folder: &BatchFolder) -> Result<Option<Arc<Po
     let desk = PostDesk::open(&folder.path).map_err(|error| batch_folder::unusable(&folder.path, &error))?;
     let desk = Arc::new(desk);
     let provider = PostedProvider { service: Arc::clone(&posts.service), desk: Arc::clone(&desk) };
-    plan.host = plan.host.asking(Arc::new(provider));
+    // A part with a model of its own keeps it; only calls that would reach the service are posted.
+    let posted = Arc::new(provider) as Arc<dyn Provider>;
+    plan.host = plan.host.for_runs_of(&plan.module.manifest.name, posted.into());
     plan.host.prices = Arc::new(plan.host.prices.for_posts());
     plan.limits.retries = 0;
     Ok(Some(desk))

@@ -51,7 +51,11 @@ struct Facts {
 }
 
 impl Kind {
-    /// Returns every kind, in the order in which credentials are searched.
+    /// The services that are chosen by their credentials alone, in this order. A key of another service is ignored: it must
+    /// not redirect inputs. (S-07)
+    pub const CHOSEN_BY_KEY: [Self; 4] = [Self::OpenAi, Self::Anthropic, Self::Gemini, Self::Ollama];
+
+    /// Returns every kind.
     pub fn all() -> impl Iterator<Item = Self> {
         use Kind as K;
         [

@@ -292,8 +292,7 @@ pub(crate) fn named(provider: Option<&str>, model: Option<&str>) -> Option<Strin
 
 /// Returns the first service with credentials, in a fixed order. An address is enough for a service that needs no key.
 fn first_with_credentials(environment: Environment<'_>) -> Option<Kind> {
-    let order = ["openai", "anthropic", "gemini", "ollama"];
-    order.iter().filter_map(|name| Kind::parse(name)).find(|kind| {
+    Kind::CHOSEN_BY_KEY.into_iter().find(|kind| {
         let key = kind.key_variable().and_then(environment).is_some();
         let address = environment(kind.base_url_variable()).is_some();
         if kind.needs_key() { key } else { key || address }
