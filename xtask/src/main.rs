@@ -1,5 +1,5 @@
-//! Maintenance: generated pages and the rules of this repository. `cargo xtask generate` writes the pages; `cargo test`
-//! fails while one is stale or a rule is broken.
+//! Maintenance: generated pages and the rules of this repository. `cargo xtask generate` writes the pages and
+//! `cargo xtask prose` measures the language. `cargo test` fails while a page is stale or a rule is broken.
 
 #[cfg(test)]
 mod book;
@@ -11,6 +11,7 @@ mod names;
 mod page;
 #[cfg(test)]
 mod platforms;
+mod prose;
 mod scale_page;
 mod tests_index;
 #[cfg(test)]
@@ -18,9 +19,10 @@ mod tidy;
 #[cfg(test)]
 mod traced;
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::{env, fs};
+use std::{env, fs, io};
 
 /// The root of the repository.
 fn root() -> PathBuf {
@@ -28,11 +30,17 @@ fn root() -> PathBuf {
 }
 
 fn main() -> ExitCode {
-    if env::args().nth(1).as_deref() != Some("generate") {
-        say("usage: cargo xtask generate");
-        return ExitCode::from(2);
-    }
-    match generate() {
+    let words: Vec<String> = env::args().skip(1).collect();
+    let gaps = match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["generate"] => generate(),
+        ["prose"] => prose(false),
+        ["prose", "--list"] => prose(true),
+        _ => {
+            say("usage: cargo xtask generate\n       cargo xtask prose [--list]");
+            return ExitCode::from(2);
+        }
+    };
+    match gaps {
         Ok(gaps) if gaps.is_empty() => ExitCode::SUCCESS,
         Ok(gaps) => {
             say(&gaps.join("\n"));
@@ -43,6 +51,14 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Prints the figures of the prose, and the places if `list` is set. Returns the figures beyond their limits.
+fn prose(list: bool) -> Result<Vec<String>, String> {
+    let (text, problems) = prose::report(&root(), list)?;
+    // A reader such as `head` may leave early.
+    let _ = io::stdout().write_all(text.as_bytes());
+    Ok(problems)
 }
 
 /// Renders a page, from the root of the repository.
