@@ -22,8 +22,18 @@ export interface RunOptions {
   timeout?: number;
   /** The conversation that stored context belongs to. */
   session?: string;
-  /** Whether `meta.receipt` is wanted: hashes, model, tokens, repairs. */
+  /** Puts the receipt into `meta.provenance`: hashes, model, tokens, repairs. */
   receipt?: boolean;
+  /** The time for each model call, in seconds; at most that of the server. `timeout` limits the whole run. */
+  callTimeout?: number;
+  /** Asks the model again up to so many times after an answer that breaks the contract. */
+  reask?: number;
+  /** The maximum number of model calls; at most that of the server. */
+  maxCalls?: number;
+  /** Accepts only valid JSON from the model. */
+  strictParse?: boolean;
+  /** Stops a call whose answer cannot become valid. */
+  earlyStop?: boolean;
   seed?: number;
   maxOutputTokens?: number;
   /** How many tokens the model may think before it answers, where it can; 0 is not at all. */
@@ -43,6 +53,11 @@ export function wireOptions(options: RunOptions): Record<string, unknown> {
   const written: Record<string, unknown> = {
     session: options.session,
     receipt: options.receipt,
+    timeout: options.callTimeout,
+    reask: options.reask,
+    max_calls: options.maxCalls,
+    strict_parse: options.strictParse,
+    early_stop: options.earlyStop,
     seed: options.seed,
     max_output_tokens: options.maxOutputTokens,
     thinking: options.thinking,

@@ -9,6 +9,7 @@ use cogn::ModuleRun;
 use cognitive_contract::money::Money;
 use cognitive_contract::recorded_reply::{self, RecordedReply};
 use cognitive_contract::thinking::checked_bound;
+use cognitive_contract::{Enforcement, RunSettings};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -19,24 +20,18 @@ use crate::from_python::{self, type_name};
 /// The options of one run.
 #[derive(Default)]
 pub struct PythonOptions {
-    timeout: Option<Duration>,
-    reask: Option<u32>,
-    seed: Option<u64>,
-    max_output_tokens: Option<u64>,
-    thinking: Option<u32>,
-    max_cost: Option<Money>,
-    receipt: bool,
+    /// The options that every surface has.
+    settings: RunSettings,
     user: Option<String>,
     session: Option<String>,
-    without_schemas: bool,
     text: Option<String>,
     replies: Option<Replies>,
     caller: Option<Arc<AskedFrom>>,
 }
 
 /// The option names, for the error message.
-const NAMES: &str = "`timeout`, `reask`, `seed`, `max_output_tokens`, `thinking`, `max_cost`, `receipt`, `user`, \
-                     `session`, `schemas` and `text`";
+const NAMES: &str = "`timeout`, `reask`, `max_calls`, `max_cost`, `seed`, `max_output_tokens`, `thinking`, `receipt`, \
+                     `strict_parse`, `early_stop`, `no_cache`, `user`, `session`, `schemas` and `text`";
 
 impl PythonOptions {
     /// Parses the options.
@@ -56,16 +51,24 @@ impl PythonOptions {
 
     fn set(&mut self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
         match name {
-            "timeout" => self.timeout = Some(seconds(value)?),
-            "reask" => self.reask = Some(number(name, value)?),
-            "seed" => self.seed = Some(number(name, value)?),
-            "max_output_tokens" => self.max_output_tokens = Some(number(name, value)?),
-            "thinking" => self.thinking = Some(bound(value)?),
-            "max_cost" => self.max_cost = Some(dollars(value)?),
-            "receipt" => self.receipt = word(name, value)?,
+            "timeout" => self.settings.timeout = Some(seconds(value)?),
+            "reask" => self.settings.reask = Some(number(name, value)?),
+            "seed" => self.settings.seed = Some(number(name, value)?),
+            "max_output_tokens" => self.settings.max_output_tokens = Some(number(name, value)?),
+            "thinking" => self.settings.thinking = Some(bound(value)?),
+            "max_cost" => self.settings.max_cost = Some(dollars(value)?),
+            "max_calls" => self.settings.max_calls = Some(number(name, value)?),
+            "receipt" => self.settings.receipt = Some(word(name, value)?),
+            "strict_parse" => self.settings.strict_parse = Some(word(name, value)?),
+            "early_stop" => self.settings.early_stop = Some(word(name, value)?),
+            "no_cache" => self.settings.no_cache = Some(word(name, value)?),
             "user" => self.user = Some(word(name, value)?),
             "session" => self.session = Some(word(name, value)?),
-            "schemas" => self.without_schemas = !word::<bool>(name, value)?,
+            "schemas" => {
+                let is_full: bool = word(name, value)?;
+                let enforcement = if is_full { Enforcement::Full } else { Enforcement::EnvelopeOnly };
+                self.settings.enforcement = Some(enforcement);
+            }
             "text" => self.text = Some(word(name, value)?),
             "replies" => self.replies = Some(Arc::new(replies(name, value)?)),
             "caller" => self.caller = Some(Arc::new(AskedFrom::read(value)?)),
@@ -90,30 +93,8 @@ impl PythonOptions {
             (None, Some(text)) => run.text(text),
             (None, None) => run,
         };
-        if let Some(timeout) = self.timeout {
-            run = run.timeout(timeout);
-        }
-        if let Some(times) = self.reask {
-            run = run.reask(times);
-        }
-        if let Some(seed) = self.seed {
-            run = run.seed(seed);
-        }
-        if let Some(tokens) = self.max_output_tokens {
-            run = run.max_output_tokens(tokens);
-        }
-        if let Some(tokens) = self.thinking {
-            run = run.thinking(tokens);
-        }
-        if let Some(most) = self.max_cost {
-            run = run.max_cost(most);
-        }
-        if self.receipt {
-            run = run.receipt();
-        }
-        if self.without_schemas {
-            run = run.without_schemas();
-        }
+        let asked = self.settings;
+        run = run.options(|options| options.settings = asked.over(options.settings));
         if let Some(user) = self.user {
             run = run.user(user);
         }

@@ -2,7 +2,6 @@
 //! JSON is passed on unchanged, and the run reports the error.
 
 use cogn::{ModuleRun, RunOptions};
-use cognitive_contract::money::Money;
 use cognitive_contract::{ErrorCode, Failure, RunSettings, numbers};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -12,14 +11,15 @@ const OPTIONS: &str = "_options";
 
 /// The run options of a caller.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub(crate) struct RunWishes {
-    receipt: bool,
-    seed: Option<u64>,
-    max_output_tokens: Option<u64>,
-    thinking: Option<u32>,
-    max_cost: Option<Money>,
+    /// The options that every surface has.
+    #[serde(flatten)]
+    settings: RunSettings,
     review: ReviewWish,
+    /// Everything else, which is refused.
+    #[serde(flatten)]
+    unknown: Map<String, Value>,
 }
 
 /// Selects when an answer that needs a review is returned.
@@ -49,14 +49,7 @@ impl RunWishes {
     }
 
     pub(crate) fn apply(&self, options: &mut RunOptions) {
-        options.settings = RunSettings {
-            receipt: self.receipt.then_some(true),
-            seed: self.seed,
-            max_output_tokens: self.max_output_tokens,
-            thinking: self.thinking,
-            max_cost: self.max_cost,
-            ..options.settings
-        };
+        options.settings = self.settings.over(options.settings);
     }
 
     /// Refuses `wait` for a run without a key, because a decision needs one.
@@ -155,10 +148,12 @@ fn take_wishes(members: &mut Map<String, Value>) -> Result<RunWishes, Failure> {
 }
 
 fn wishes_of(value: Value) -> Result<RunWishes, Failure> {
-    serde_json::from_value(value).map_err(|error| {
+    let wishes: RunWishes = serde_json::from_value(value).map_err(|error| {
         Failure::new(ErrorCode::InvalidInput, format!("`{OPTIONS}` cannot be used: {error}"))
-            .suggest("They are `receipt`, `seed`, `max_output_tokens`, `thinking`, `max_cost` and `review`")
-    })
+            .suggest(format!("They are {} and review", RunSettings::NAMES.join(", ")))
+    })?;
+    RunSettings::refuse_unknown(&wishes.unknown, &["review"])?;
+    Ok(wishes)
 }
 
 #[cfg(test)]
@@ -171,7 +166,7 @@ mod tests {
     fn options_are_taken_out_and_everything_else_is_left_to_the_run() {
         let (given, wishes) = read(br#"{"text": "t", "_options": {"seed": 1, "review": "wait"}}"#).unwrap();
         assert_eq!(given, GivenBody::Json(json!({ "text": "t" })));
-        assert!(wishes.seed == Some(1) && wishes.waits() && wishes.refuse_waiting().is_err());
+        assert!(wishes.settings.seed == Some(1) && wishes.waits() && wishes.refuse_waiting().is_err());
         for text in
             [r#"{"text": "t"}"#, "no JSON", "[1]", r#"{"n": 12345678901234567890123, "_options": {}}"#]
         {
@@ -194,7 +189,7 @@ mod tests {
             (named.module.as_str(), named.key.as_deref(), named.session.as_deref()),
             ("m", Some("k"), None)
         );
-        assert!(named.wishes().unwrap().receipt);
+        assert!(named.wishes().unwrap().settings.wants_receipt());
         assert_eq!(named.input_with_options(), json!({ "a": 1, "_options": { "receipt": true } }));
         for wrong in ["{}", "[]", r#"{"module": 1}"#, r#"{"module": "m", "inputs": {}}"#, "x"] {
             assert_eq!(NamedBody::read(wrong.as_bytes()).unwrap_err().number(), "E1001", "{wrong}");

@@ -3,8 +3,14 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Deserializer, de};
+use serde_json::{Map, Value};
+
+use crate::code::ErrorCode;
+use crate::failure::Failure;
 use crate::module::Enforcement;
 use crate::money::Money;
+use crate::thinking::MAX_THINKING_TOKENS;
 
 /// The model calls of one run, unless something else is set.
 pub const DEFAULT_MAX_CALLS: u64 = 64;
@@ -13,9 +19,11 @@ pub const DEFAULT_MAX_CALLS: u64 = 64;
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The options of a run. A member that is absent is decided by the next, less specific source.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
+#[serde(default)]
 pub struct RunSettings {
-    /// The time for each model call.
+    /// The time for each model call; written in seconds.
+    #[serde(deserialize_with = "seconds")]
     pub timeout: Option<Duration>,
     /// How often the model is asked again after an answer that breaks the contract. Each costs another call.
     pub reask: Option<u32>,
@@ -29,6 +37,7 @@ pub struct RunSettings {
     /// The maximum length of the answer, in tokens.
     pub max_output_tokens: Option<u64>,
     /// The longest thought before each answer, in tokens; 0 is none.
+    #[serde(deserialize_with = "thinking_tokens")]
     pub thinking: Option<u32>,
     /// Put the receipt into `meta.provenance`.
     pub receipt: Option<bool>,
@@ -39,11 +48,36 @@ pub struct RunSettings {
     pub early_stop: Option<bool>,
     /// Ask the model even if an answer to the same input is cached.
     pub no_cache: Option<bool>,
-    /// Which schemas are enforced. The envelope contract always is.
+    /// Which schemas are enforced. The envelope contract always is. Only a program on this machine can set it.
+    #[serde(skip)]
     pub enforcement: Option<Enforcement>,
 }
 
 impl RunSettings {
+    /// The names of the options in a request.
+    pub const NAMES: [&str; 11] = [
+        "timeout",
+        "reask",
+        "max_calls",
+        "max_cost",
+        "seed",
+        "max_output_tokens",
+        "thinking",
+        "receipt",
+        "strict_parse",
+        "early_stop",
+        "no_cache",
+    ];
+
+    /// Refuses options of a request that the server does not have: `unknown` holds what is left after every known option was taken,
+    /// and `own` names the options that the surface has besides these. (D-27)
+    pub fn refuse_unknown(unknown: &Map<String, Value>, own: &[&str]) -> Result<(), Failure> {
+        let Some(name) = unknown.keys().next() else { return Ok(()) };
+        let known: Vec<&str> = Self::NAMES.iter().chain(own).copied().collect();
+        let message = format!("unknown option: `{}`", crate::text::cut(name, 64));
+        Err(Failure::new(ErrorCode::InvalidInput, message).suggest(format!("Use one of: {}", known.join(", "))))
+    }
+
     /// Returns these options, with `below` for the members that are absent. The more specific source is `self`. (D-33)
     #[must_use]
     pub fn over(self, below: Self) -> Self {
@@ -143,6 +177,23 @@ impl RunSettings {
     }
 }
 
+/// Reads a time limit in seconds, which may have a fraction.
+fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    let Some(seconds) = Option::<f64>::deserialize(deserializer)? else { return Ok(None) };
+    let time = Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero());
+    time.map(Some).ok_or_else(|| de::Error::custom("`timeout` has to be a number of seconds above 0"))
+}
+
+/// Reads the length of a thought.
+fn thinking_tokens<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    let tokens = Option::<u32>::deserialize(deserializer)?;
+    if tokens.is_some_and(|tokens| tokens > MAX_THINKING_TOKENS) {
+        let message = format!("`thinking` has to be a number of tokens from 0 to {MAX_THINKING_TOKENS}");
+        return Err(de::Error::custom(message));
+    }
+    Ok(tokens)
+}
+
 /// The smaller of two limits. A limit that is absent does not limit.
 fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
     match (one, other) {
@@ -166,6 +217,28 @@ mod tests {
         let decided = request.over(module);
         assert_eq!((decided.reask, decided.receipt, decided.seed), (Some(0), Some(false), Some(7)));
         assert_eq!(decided.call_timeout(), DEFAULT_TIMEOUT);
+    }
+
+    #[test]
+    fn each_name_is_read_and_every_other_name_is_refused() {
+        for name in RunSettings::NAMES {
+            let value = match name {
+                "receipt" | "strict_parse" | "early_stop" | "no_cache" => Value::Bool(true),
+                _ => Value::from(1),
+            };
+            let given: Map<String, Value> = [(name.to_owned(), value)].into_iter().collect();
+            let read: RunSettings = serde_json::from_value(Value::Object(given.clone())).unwrap();
+            assert_ne!(read, RunSettings::default(), "{name}");
+            assert!(RunSettings::refuse_unknown(&given, &["session"]).is_err(), "{name} was not taken");
+        }
+        for wrong in [r#"{"timeout": 0}"#, r#"{"timeout": "1"}"#, r#"{"thinking": 32769}"#, r#"{"reask": -1}"#] {
+            assert!(serde_json::from_str::<RunSettings>(wrong).is_err(), "{wrong}");
+        }
+        let refused = RunSettings::refuse_unknown(&[("reaks".to_owned(), Value::Null)].into_iter().collect(), &["session"]);
+        let refused = refused.unwrap_err();
+        assert_eq!(refused.message(), "unknown option: `reaks`");
+        assert!(refused.suggestion().unwrap().ends_with("no_cache, session"), "{refused:?}");
+        assert!(RunSettings::refuse_unknown(&Map::new(), &[]).is_ok());
     }
 
     #[test]

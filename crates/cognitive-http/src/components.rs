@@ -261,6 +261,11 @@ fn requests() -> Named {
     let flag = json!({ "type": "boolean" });
     let options = json!({
         "response_mode": word(&["sync", "streaming"]), "chunk_type": word(&["delta", "snapshot"]), "receipt": flag,
+        "timeout": { "type": "number", "exclusiveMinimum": 0, "description": "Time for each model call, in seconds; at most that of the server" },
+        "reask": { "type": "integer", "minimum": 0, "description": "Ask the model again up to so many times after an answer that breaks the contract" },
+        "max_calls": { "type": "integer", "minimum": 0, "description": "Maximum number of model calls; at most that of the server" },
+        "strict_parse": { "type": "boolean", "description": "Accept only valid JSON from the model" },
+        "early_stop": { "type": "boolean", "description": "Stop a call whose answer cannot become valid" },
         "seed": count(), "max_output_tokens": { "type": "integer", "minimum": 1 }, "session": text(),
         "thinking": { "type": "integer", "minimum": 0, "maximum": MAX_THINKING_TOKENS },
         "max_cost": { "type": "number", "minimum": 0, "description": "The most that the run may cost, in US dollars" },

@@ -4,9 +4,7 @@
 use axum::http::{HeaderMap, HeaderName, header};
 use cognitive_contract::capabilities::WantedAnswer;
 use cognitive_contract::manifest::ChunkType;
-use cognitive_contract::money::Money;
 use cognitive_contract::stream::Checkpoint;
-use cognitive_contract::thinking::checked_bound;
 use cognitive_contract::workshop::ChangedFiles;
 use cognitive_contract::{ErrorCode, Failure, RunSettings, large_json, numbers};
 use cognitive_runtime::host::RunInput;
@@ -28,20 +26,31 @@ pub(crate) struct Ask {
     pub(crate) trailers: bool,
 }
 
+/// The options that only this server has, besides those of [`RunSettings`].
+const OWN_OPTIONS: [&str; 11] = [
+    "response_mode",
+    "chunk_type",
+    "require_streaming",
+    "resume_only",
+    "ask_again",
+    "session",
+    "media_out",
+    "model",
+    "draft",
+    "version",
+    "record",
+];
+
 /// `_options` of a body.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a word of the request")]
 pub(crate) struct Options {
+    /// The options that every surface has.
+    #[serde(flatten)]
+    pub(crate) settings: RunSettings,
     response_mode: Option<String>,
     pub(crate) chunk_type: Option<ChunkType>,
-    pub(crate) receipt: bool,
-    pub(crate) seed: Option<u64>,
-    pub(crate) max_output_tokens: Option<u64>,
-    /// The thinking budget of the model, in tokens.
-    pub(crate) thinking: Option<u64>,
-    /// The cost limit of the run, in US dollars.
-    pub(crate) max_cost: Option<Money>,
     /// Refuse a sync response instead of a stream (CAP-013).
     pub(crate) require_streaming: bool,
     /// Refuse a new run if the stream cannot be resumed, since it would have to be paid for again.
@@ -50,8 +59,6 @@ pub(crate) struct Options {
     pub(crate) ask_again: bool,
     /// The conversation of the stored context; visible to this client only.
     pub(crate) session: Option<String>,
-    /// Call the model even if an answer to the same input is cached.
-    pub(crate) no_cache: bool,
     pub(crate) media_out: MediaOut,
     /// One of `GET /v1/models`, overriding the default model.
     pub(crate) model: Option<String>,
@@ -61,6 +68,9 @@ pub(crate) struct Options {
     pub(crate) version: Option<String>,
     /// Record the model's replies for a while, so that the answer can be saved as a test with them.
     pub(crate) record: bool,
+    /// Everything else, which is refused.
+    #[serde(flatten)]
+    unknown: Map<String, Value>,
 }
 
 /// The form in which a client wants the media of an answer.
@@ -83,17 +93,9 @@ impl Options {
         self.draft.is_some() || self.version.is_some()
     }
 
-    /// Returns the settings of the run.
-    pub(crate) fn settings(&self) -> Result<RunSettings, Failure> {
-        Ok(RunSettings {
-            max_cost: self.max_cost,
-            seed: self.seed,
-            max_output_tokens: self.max_output_tokens,
-            thinking: self.thinking.map(checked_bound).transpose()?,
-            receipt: self.receipt.then_some(true),
-            no_cache: self.no_cache.then_some(true),
-            ..RunSettings::default()
-        })
+    /// Returns the options of the run, unless the request has one that does not exist.
+    pub(crate) fn checked(&self) -> Result<RunSettings, Failure> {
+        RunSettings::refuse_unknown(&self.unknown, &OWN_OPTIONS).map(|()| self.settings)
     }
 
     /// Returns the name of the conversation, or a failure if it is invalid.
@@ -413,7 +415,7 @@ mod tests {
         let bare = json!({ "a": 1, "_options": { "receipt": true } });
         let asked = ask(&[], &bare, true);
         assert_eq!(input(&asked), &json!({ "a": 1 }));
-        assert!(asked.options.receipt);
+        assert!(asked.options.settings.wants_receipt());
     }
 
     #[test]

@@ -184,7 +184,7 @@ pub(crate) fn options(client: &Client, asked: &Options) -> Result<RunOptions, Fa
     options.uploads_of = Some(client.uploader().to_owned());
     options.remote = true;
     options.session = asked.session()?;
-    options.settings = asked.settings()?;
+    options.settings = asked.checked()?;
     Ok(options)
 }
 

@@ -62,7 +62,8 @@ pub(crate) async fn again(
     };
     let mut options = Options::default();
     // A cached answer would be the old one that the new answer is compared with.
-    (options.model, options.draft, options.version, options.no_cache) = (model, draft, version, true);
+    (options.model, options.draft, options.version) = (model, draft, version);
+    options.settings.no_cache = Some(true);
     answer(run_again(&shared, &client, &run.module, given(input), options).await.map(
         |after| json!({ "diff": contract_difference(&before, &after), "before": before, "after": after }),
     ))
