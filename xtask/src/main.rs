@@ -5,6 +5,8 @@
 mod book;
 mod cli_page;
 mod config_page;
+#[cfg(test)]
+mod decisions;
 mod module_keys;
 #[cfg(test)]
 mod names;

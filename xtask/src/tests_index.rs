@@ -11,8 +11,10 @@ pub(crate) type Index = BTreeMap<String, Vec<String>>;
 /// Reads every Rust file below `crates/` and `xtask/`.
 pub(crate) fn read(root: &Path) -> Index {
     let mut index = Index::new();
-    // This file contains ids as test data, which are no evidence.
-    for file in rust_files(root).into_iter().filter(|file| !file.ends_with("tests_index.rs")) {
+    // These files contain ids as test data, which are no evidence.
+    let is_data =
+        |file: &Path| ["src/tests_index.rs", "src/decisions.rs"].iter().any(|name| file.ends_with(name));
+    for file in rust_files(root).into_iter().filter(|file| !is_data(file)) {
         let Ok(text) = fs::read_to_string(&file) else { continue };
         let place = place(root, &file);
         for (name, body) in tests(&text) {

@@ -1,4 +1,5 @@
-//! The rules of this repository, as tests: file headers, correct maps, allowed dependencies, one way to skip tests.
+//! The rules of this repository, as tests: file headers, correct maps and introductions, allowed dependencies, one
+//! way to skip tests.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -104,6 +105,63 @@ fn maps_name_only_what_exists() {
             assert!(paths.len() > 30, "the map names {} paths; has the check gone blind?", paths.len());
         }
     }
+}
+
+/// The section `# Modules` in the introduction of a crate, without comment marks.
+fn modules_section(text: &str) -> String {
+    let lines =
+        text.lines().skip_while(|line| line.starts_with("#!")).map_while(|line| line.strip_prefix("//!"));
+    let lines =
+        lines.map(|line| line.strip_prefix(' ').unwrap_or(line)).skip_while(|line| *line != "# Modules");
+    lines.skip(1).take_while(|line| !line.starts_with("# ")).collect::<Vec<_>>().join("\n")
+}
+
+/// The modules and files that such a section names: `run`, `stages::call`, `bin/cog/main.rs`. Other words in backticks,
+/// such as types, options and pages, contain another kind of character.
+fn modules_in(section: &str) -> Vec<&str> {
+    let is_module = |word: &str| {
+        word.chars().all(|each| each.is_ascii_lowercase() || each.is_ascii_digit() || "_:".contains(each))
+    };
+    let words = section.split('`').skip(1).step_by(2);
+    words.filter(|word| is_module(word) || word.ends_with(".rs")).collect()
+}
+
+/// Returns whether a name stands for a module or file of a crate, or for another crate.
+fn module_exists(source: &Path, name: &str) -> bool {
+    let path = name.replace("::", "/");
+    let files = [path.clone(), format!("{path}.rs"), format!("{path}/mod.rs")];
+    files.iter().any(|file| source.join(file).is_file())
+        || root().join("crates").join(name.replace('_', "-")).is_dir()
+}
+
+// A reader finds every public module of a crate in its introduction, and nothing that is gone.
+#[test]
+fn each_crate_introduces_its_modules() {
+    let sample = "//! A crate of `gone`.\n//!\n//! # Modules\n//!\n//! - `run`, [`Host`], [`ids`](mod@ids),\n//!   `a::b`: \
+                  `docs/x.md`.\n//!\n//! # Features\n//!\n//! `net`\n\npub mod run;\n";
+    assert_eq!(modules_in(&modules_section(sample)), ["run", "ids", "a::b"]);
+    let mut named = 0;
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        let source = entry.unwrap().path().join("src");
+        let text = fs::read_to_string(source.join("lib.rs")).unwrap();
+        let section = modules_section(&text);
+        let modules = modules_in(&section);
+        for module in &modules {
+            let exists = module_exists(&source, module);
+            assert!(exists, "{}/lib.rs introduces `{module}`, which does not exist", source.display());
+        }
+        let declared = text.lines().filter_map(|line| line.strip_suffix(';')?.split_once("mod "));
+        assert!(
+            !modules.is_empty() || declared.clone().next().is_none(),
+            "{}/lib.rs has no section `# Modules`",
+            source.display()
+        );
+        for (_, module) in declared.filter(|(before, _)| *before == "pub ") {
+            assert!(modules.contains(&module), "{}/lib.rs does not introduce `{module}`", source.display());
+        }
+        named += modules.len();
+    }
+    assert!(named > 250, "only {named} modules were found; has the check gone blind?");
 }
 
 /// The link targets of a page, without those on other hosts and within the page.

@@ -1,10 +1,22 @@
 //! `cogn`, the command line of the Cognitive Modules runtime.
 //!
 //! `main` reads like a table of contents: parse the arguments, find the modules, run one command, turn its verdict into
-//! an exit code. Each command is one file below `commands/`.
+//! an exit code.
 //!
 //! This crate is the only writer to the terminal. It wires no provider and no store: the library `cogn` does that for
 //! every surface. It contains no rules about modules or envelopes.
+//!
+//! # Modules
+//!
+//! - Commands: [`commands`] (one file per command) and `args` (the command line, and groups of options that several
+//!   commands share).
+//! - Output: [`printer`] (the only writer to the terminal), `text_table`, `view` (an envelope as a card), `figures`
+//!   (durations, local times, bars), `draw` (findings with their source line) and `pull_progress`.
+//! - Files: `output_paths` (refuses two outputs in one file, and an output over an input), `commands::hand_over` (saves
+//!   an answer that stdout did not take), `packages` (gets and installs packages), `project` (configuration and trust),
+//!   `editor_schemas` and `watch`.
+//! - The process: `allocator` (returns memory after a burst), `process_limits` and `platform`. `bin/cog/main.rs` starts
+//!   the program `cogn` next to it.
 
 mod allocator;
 mod args;

@@ -4,6 +4,19 @@
 //! Python threads wait with the GIL released. Functions of the program run on Python threads and event loops.
 //! Runtime threads attach to the interpreter only to start or cancel such a function, to find the folder of a
 //! module, or to wake an event loop.
+//!
+//! # Modules
+//!
+//! - Runs: `runtime` (the class that Python holds), `recipe` (how it is built, also in the child of a fork), `options`,
+//!   `run`, `chunks` (a run as a stream), `batch` (many inputs with bounded concurrency).
+//! - Threads: `engine` (the tokio runtime of the process; waiting, forks and exit) and `bridge` (results for an asyncio
+//!   event loop).
+//! - Python functions behind ports: `provider` and `tool`, started by `function`; `call` and `caller` are what they
+//!   see.
+//! - Values: `from_python` and `to_python`, `failing` (envelopes and failures), `modules` (descriptions of modules),
+//!   `column_shape` (answers as data frame columns).
+//! - Tests: `golden` (golden tests for pytest) and `recorded` (recorded replies).
+//! - System-specific code: `platform`.
 
 mod batch;
 mod bridge;

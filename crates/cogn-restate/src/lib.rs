@@ -17,6 +17,14 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Modules
+//!
+//! - Services: `services` (one file per kind) and `wishes` (parses requests).
+//! - Runs: `worker` (the shared state of all invocations), `durable` (drives one run step by step), `run_journal` (the
+//!   port `PartJournal`), `steps` (the entries that the server stores).
+//! - State: `session_context` (the context of a session) and `review` (answers that wait for a person).
+//! - The socket: `listening`, with `platform`.
 
 mod durable;
 mod listening;

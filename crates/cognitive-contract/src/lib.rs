@@ -6,36 +6,6 @@
 //! `{ok, meta, data}` or `{ok: false, meta, error, partial_data?}`. Middleware routes on `meta` and never needs
 //! to read `data`: `meta` holds the [`Confidence`], the [`Risk`] and a one-line explanation.
 //!
-//! Suggested reading order:
-//!
-//! 1. [`code`]: every published error code and who has to act on it. [`failure`]: a failed run. [`violation`]:
-//!    one broken rule.
-//! 2. [`meta`], [`envelope`]: the answer, valid by construction, and the check of answers from elsewhere.
-//!    [`envelope_schema`]: the same contract as a JSON Schema.
-//! 3. [`format`](mod@format), [`manifest`]: the file formats of a module and the defaults of its manifest.
-//! 4. [`module`]: manifest, compiled contract ([`cognitive_schema`]) and prompt together. It checks answers.
-//! 5. Rules about answers: [`insights`] (observations beyond the schema), [`risk`] (aggregation), [`tier`] (the
-//!    `exec` gate), [`repair`] (form, never meaning), [`wrap_v21`] (answers of older formats).
-//! 6. Building blocks of a run: [`media`], [`context`] (data besides the input), [`tools`], [`policy`] (allowed tools
-//!    and callers), [`capabilities`] (what a runtime supports), [`compose`] (modules made of modules),
-//!    [`thinking`] (a bounded thought before the answer), [`trained`] (weights learned from labelled cases),
-//!    [`stream`] (an answer in chunks).
-//! 7. [`ports`]: the traits that a runtime implements or receives; [`batch_service`], [`spending`] and [`span`]
-//!    are further ones.
-//!
-//! [`run_settings`] — the options of a run and the rule that merges them. [`review`] — answers that people judge, and what that says about confidence; [`archive`] — questions about past runs.
-//! [`workshop`] — the files of modules for those who change them. [`address`] — addresses and paths as others may read them. [`editor_schema`] — schemas as editors want them.
-//! [`recorded_reply`] — what a model wrote, kept so that it is read the same way again.
-//! [`built`] — what a text takes once it is read. [`SharedText`] — texts that many calls send, written once.
-//!
-//! - JSON: [`json`] (strict parsing), [`json_cmp`] (equality and order), [`numbers`] (numbers that parsing
-//!   would change), [`large_json`] (very long strings), [`built`] (memory of a parsed text), [`editor_schema`].
-//! - Cost: [`money`], [`prices`].
-//! - Records: [`archive`] (queries about past runs), [`review`] (human decisions and calibration), [`trace`].
-//! - Text: [`text`], [`address`] (URLs and paths without secrets), [`SharedText`] (a text that many calls
-//!   send).
-//! - Files: [`workshop`] (editing modules and their cases).
-//!
 //! This crate does no I/O: it opens no file and no socket, reads no clock and no environment, and prints
 //! nothing. Everything external is passed in. It never panics on data that a caller, a module author
 //! or a model controls.
@@ -55,6 +25,34 @@
 //! let violations = Envelope::from_value(vague).unwrap_err();
 //! assert_eq!(violations.len(), 4); // confidence, risk, explain and rationale, all at once
 //! ```
+//!
+//! # Modules
+//!
+//! In reading order:
+//!
+//! 1. Errors: [`code`] (every published error code and who has to act on it), [`failure`] (a failed run), [`violation`]
+//!    (one broken rule).
+//! 2. Answers: [`meta`], [`envelope`] (valid by construction), [`envelope_schema`] (the same contract as a JSON
+//!    Schema).
+//! 3. Files: [`format`](mod@format), [`manifest`] (settings with all defaults applied), [`editor_schema`] (schemas for
+//!    editors).
+//! 4. [`module`]: manifest, compiled contract ([`cognitive_schema`]) and prompt together. It checks answers.
+//! 5. Rules about answers: [`insights`] (observations beyond the schema), [`risk`] (aggregation; `risk_level` has the
+//!    levels), [`tier`] (the gate of strict modules), [`repair`] (form, never meaning), [`wrap_v21`] (answers of older
+//!    formats).
+//! 6. Parts of a run: [`media`], [`context`] (information besides the input), [`tools`], [`policy`] (allowed tools and
+//!    callers), [`capabilities`] (what a runtime supports), [`compose`] (modules made of modules), [`thinking`] (a
+//!    bounded thought before the answer), [`trained`] (weights learned from labelled cases), [`stream`] (an answer in
+//!    chunks), [`run_settings`] (the options of a run, and how they are merged).
+//! 7. Ports: [`ports`] (the traits that a runtime implements or receives), [`batch_service`], [`spending`] (daily
+//!    budgets), [`span`] (spans for a collector), [`workshop`] (module files for editing), `part_journal`,
+//!    `provider_error` and `port_future`.
+//! 8. Records: `audit` and `usage`, [`archive`] (queries about past runs), [`trace`] (the tree of a run), [`review`]
+//!    (human decisions and calibration), [`recorded_reply`].
+//! 9. Cost: [`money`], [`prices`].
+//! 10. JSON and text: [`json`] (strict parsing), [`json_cmp`] (equality and order), [`numbers`] (numbers that parsing
+//!     would change), [`large_json`] (very long strings), [`built`] (memory of a parsed text), [`text`], `shared_text`
+//!     ([`SharedText`], a text that many calls send), [`address`] (URLs and paths without secrets).
 
 pub mod code;
 pub mod failure;

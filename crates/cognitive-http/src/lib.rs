@@ -2,17 +2,28 @@
 //! endpoints for operators. Contains no rules about modules or envelopes: every request is passed to
 //! `cognitive_runtime`.
 //!
-//! The modules in the order of one request: `server` accepts the connection, `connection` wraps its socket and
-//! `connection_limit` counts it. `auth` is the guard around all `routes`: `admission` authenticates the client and
-//! `operations` is the table of endpoints. `intake` reads the body, `request` parses its options and `catalog` finds
-//! the module. `run` runs it and `counted_run` counts it. `session` buffers what a stream has sent in a `stream_log`;
-//! `sessions` holds the streams that can be resumed. `response` maps an envelope to a status and headers; `transport`
-//! writes streams; `pace` disconnects slow readers.
+//! # Modules
 //!
-//! WebSocket: `handshake`, `frames`, `websocket`. Several servers: `shared_state` is the state they share,
-//! `shared_streams` resumes a stream at another server, `other_servers` exchanges messages. Limits: `limits` for
-//! rates and streams, `memory_budget` for memory. Media: `uploads` receives media before a run, `files` serves those
-//! of answers. `mcp` serves agents; `studio` serves the web page for people and its API.
+//! In the order of one request:
+//!
+//! 1. The connection: `server` accepts it, `connection` wraps its socket, `connection_limit` counts it. `app` holds the
+//!    state that all requests share, [`config`] its settings.
+//! 2. Access: `auth` is the guard around all `routes`. `admission` authenticates the client, `operations` is the table
+//!    of endpoints, `roles` the roles of keys, `origin` the listed web origins.
+//! 3. The request: `intake` reads the body within the `memory_budget`, `request` parses its options, `catalog` finds
+//!    the module, `limits` applies rates.
+//! 4. The run: `run` runs it, `counted_run` and `metrics` count it, `spans` and `trace` connect it to a trace.
+//! 5. Streams: `session` buffers what a stream has sent in a `stream_log`, `sessions` holds the streams that can be
+//!    resumed, `transport` writes them, `pace` disconnects slow readers. WebSocket: `handshake`, `frames`, `websocket`.
+//! 6. The response: `response` maps an envelope to a status and headers, whose names are in `header_names`.
+//!
+//! For several servers, `shared_state` is the port to the state they share, `shared_streams` resumes a stream at
+//! another server, and `other_servers` exchanges messages. `uploads` receives media before a run, `files` serves those
+//! of answers.
+//!
+//! `openapi`, `components`, `schemas` and `client_form` describe the API. `pages` and `overview` describe the server
+//! and its modules. `mcp` serves agents, and `studio` serves the web page for people and its API. `ready` checks
+//! another server. `platform` has system-specific code.
 
 pub mod config;
 

@@ -6,6 +6,17 @@
 //! Runs nothing, evaluates no template, opens no connection, and reads nothing outside the folder of the named file.
 //! Refuses sources that are not a single judgement (an agent procedure, a conversation, a tool loop), and gives the
 //! reason.
+//!
+//! # Modules
+//!
+//! - Sources: `form` (detects the form of a file), `source` (reads it within limits), `front_matter`.
+//! - One reader per form: `skill`, `prompty`, `dotprompt` (with `picoschema`), `baml`, `tensorzero`. Each returns the
+//!   intermediate form in `draft`.
+//! - Templates: `template` reads templates of other tools as text and rewrites them in words, `prompt_text` escapes
+//!   untrusted text.
+//! - The module: `assemble` makes its files, `contract` and `foreign_schema` its schema, `made_up` a golden test,
+//!   `name` its name.
+//! - `loss` lists every difference from the source.
 
 mod assemble;
 mod baml;

@@ -3,13 +3,19 @@
 //! The only access to module files. Every format — v2.5, v2.2, v2.1, v1, v0 — becomes one
 //! [`Module`](cognitive_contract::Module) here, and code outside this crate does not depend on the format.
 //!
-//! - [`find`] looks a name up; [`load`](mod@load) turns a folder into a module; [`shelf`] caches it until its files
-//!   change.
-//! - [`validate`](mod@validate) reports everything that an author should know, with its location in the file.
-//! - [`migrate`](mod@migrate), [`init`], [`put_folder`] and [`change_folder`] write folders, each completely or not at
-//!   all. [`DraftFolder`] is a folder with unsaved changes.
-//!
 //! Opens no socket, reads no environment variable, prints nothing.
+//!
+//! # Modules
+//!
+//! - Reading: [`folder`] (the only way to read files of a module), [`find`] (looks a name up), [`load`](mod@load)
+//!   (turns a folder into a module), [`formats`] (one reader per format), [`shelf`] (caches modules until their files
+//!   change), [`bundled`] (the modules in the binary), `examples` and `trained`.
+//! - Validation: [`validate`](mod@validate) reports everything that an author should know, as a [`finding`] with its
+//!   location; `sources` holds the texts that findings point into.
+//! - Writing, each folder completely or not at all: [`migrate`], [`init`], `put_folder` and `change_folder`.
+//!   `draft_folder` is a folder with unsaved changes.
+//! - Export: [`skill`] (a module as an Agent Skill) and `folder_files`.
+//! - File formats: [`json`] and [`yaml`], both with limits. System-specific code: `platform`.
 
 pub mod bundled;
 mod change_folder;

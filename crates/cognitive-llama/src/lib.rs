@@ -4,12 +4,19 @@
 //! name. The logits of a token are the same bits for every split of the text before it, every batch and every number of
 //! threads. Their last digits do depend on the processor, see [`Kernel`].
 //!
-//! Read the files in this order:
-//! 1. `gguf`, `architectures`, `shape` and `weights`: the contents of a file.
-//! 2. `blocks`, `tiles` and `activations`: the layout in memory; `packed_file`: sharing between processes.
-//! 3. `raw` (the vector instructions), `product`, `rope`, `attention` and `forward`: the computation.
-//! 4. `together`, `board` and `crew`: the threads; `session` and `ensemble`: single texts and batches.
-//! 5. `tokenizer`, `byte_pairs` with `pieces` and `merger`, and `scored_pieces`.
+//! # Modules
+//!
+//! In reading order:
+//!
+//! 1. The contents of a file: `gguf`, `architectures` (one file each), `shape` and `weights`.
+//! 2. The layout in memory: `blocks` (one file per block type), `tiles` and `activations`; `packed_file` shares it
+//!    between processes.
+//! 3. The computation: `raw` (the vector instructions), `product`, `rope`, `norm`, `gates`, `exp`, `attention`,
+//!    `forward` and `likelihood`.
+//! 4. The threads: `together`, `board` (prompts) and `crew` (single tokens). Single texts and batches: `session` and
+//!    `ensemble`.
+//! 5. Text: `tokenizer`, `byte_pairs` with `pieces`, `letters` and `merger`, and `scored_pieces`.
+//! 6. System-specific code: `platform`.
 
 mod activations;
 mod architectures;

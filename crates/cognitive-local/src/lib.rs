@@ -2,11 +2,19 @@
 //! fetches nothing and reads one file: the weights that it is given. It writes only packed weights, into a file that
 //! the caller provides.
 //!
-//! From the bottom up: `cognitive_llama` computes, `grammar` knows the allowed tokens, `sample` chooses one, and
-//! `generate` writes a document with both. `decide` makes the decisions of the contract beforehand, `shortest_ending`
-//! closes a document in time, and `confidence` measures how sure the model was. `chat` builds the prompt, and `thought`
-//! lets the model think before it answers. `queue`, `text_room`, `beginnings` and `worker` serve parallel requests; the
-//! runtime calls `provider`. `trainer` trains decisions on labelled cases.
+//! # Modules
+//!
+//! From the bottom up:
+//!
+//! - The engine: `cognitive_llama` computes, `model` is its interface here, `hashed` verifies the weights.
+//! - Writing: `grammar` knows the allowed tokens, `sample` chooses one, and `generate` writes a document with both.
+//!   `json_cursor` and `shape` track the place in the document, `copying` restricts values to pieces of the input,
+//!   `shortest_ending` closes a document in time, `utf8` converts tokens to text.
+//! - Decisions: `decide` makes the decisions of the contract before anything is written, `say` words them, `confidence`
+//!   measures how sure the model was, `trainer` trains decisions on labelled cases.
+//! - Prompts: `chat` builds the prompt, `thought` lets the model think before it answers.
+//! - Serving: `provider` is the port that the runtime calls. `queue` and `worker` handle parallel requests, `text_room`
+//!   limits their memory, `beginnings` is the prefix cache.
 
 mod beginnings;
 mod chat;

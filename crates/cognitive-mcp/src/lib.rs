@@ -9,6 +9,16 @@
 //! Contains no rules about modules or envelopes, reads no file and no environment variable, and writes only protocol
 //! messages. Never asks a client for a model (sampling), folders (roots) or logs: the protocol has discontinued
 //! these.
+//!
+//! # Modules
+//!
+//! - The protocol: `server` dispatches every request, `transports` has stdio and HTTP, `door` is the interface to a
+//!   surface.
+//! - Tools: `surface` selects the tools that a client sees, `module_tool` describes a module as a tool, `search_tools`
+//!   has the four tools for servers with many modules.
+//! - Calls: `call` runs a tool, `result` builds its result, `suggestion` rewords hints for agents, `progress` reports
+//!   progress.
+//! - Further: `list_changes` (notifies clients of changed tools), `prompts` and `resources`.
 
 mod call;
 mod door;

@@ -6,6 +6,14 @@
 //!
 //! All input is untrusted. Sizes are checked before decoding, every decoder has a memory limit, and a panic becomes
 //! E1013. Documents are read in a separate process ([`worker`]) that can be killed.
+//!
+//! # Modules
+//!
+//! - The port: `source` loads, recognises and converts items. `files` opens files safely, and `uploads` stores uploads.
+//! - Recognition: `sniff` (types by their bytes), `sound` (duration of audio and video), `reader` and `checksum`.
+//! - Conversion: `image` (reads, rotates, strips and scales images), `pdf` (reads documents, in the process of
+//!   [`worker`]).
+//! - `fault` has the errors of this crate, `platform` the system-specific code.
 
 mod checksum;
 mod fault;

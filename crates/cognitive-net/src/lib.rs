@@ -11,17 +11,9 @@
 //! - The whole call ends within its timeout.
 //! - An answer counts only if the service reported that it is complete.
 //!
-//! Read the modules in this order:
-//!
-//! 1. `kind` and `config`: the supported providers.
-//! 2. `llm`: one file per service, and `llm::remote`, the loop shared by all of them.
-//! 3. `batches`: batch endpoints, one file per service.
-//! 4. `complaint` and `fault`: errors of services and the network; `retry`.
-//! 5. `service`: connections; `frames` and `sse`: the wire formats.
-//! 6. `secret` and `redact`; `probe`; `proxy` and `tls`: the route to a service and its errors.
-//! 7. `client`: HTTP clients for everything except models; `download`; `deployment`: workers of a Restate server;
-//!    `otlp`: spans for a collector.
-//! 8. [`fetch`]: untrusted URLs; [`registry`]: packages, through the guard of `fetch`.
+//! This is the only crate that opens connections to the outside. It reads no environment variables except the proxy
+//! variables: keys and addresses are parameters. It prints nothing, knows neither envelopes nor prompts, and passes
+//! schemas through unchanged. No text that it returns contains a key.
 //!
 //! ```
 //! use cognitive_net::{Kind, ProviderConfig, Secret, provider};
@@ -34,9 +26,20 @@
 //! assert!(error.to_string().ends_with("anthropic needs a key: set `ANTHROPIC_API_KEY`"));
 //! ```
 //!
-//! This is the only crate that opens connections to the outside. It reads no environment variables except the proxy
-//! variables: keys and addresses are parameters. It prints nothing, knows neither envelopes nor prompts, and passes
-//! schemas through unchanged. No text that it returns contains a key.
+//! # Modules
+//!
+//! In reading order:
+//!
+//! 1. `kind` and `config`: the supported providers.
+//! 2. `llm`: one file per service, and `llm::remote`, the loop that all of them share.
+//! 3. `batches`: batch endpoints, one file per service.
+//! 4. `complaint` and `fault`: errors of services and the network; `retry`.
+//! 5. `service`: connections; `frames` and `sse`: the wire formats.
+//! 6. `secret` and `redact`: keys; `probe`: checks a service; `proxy` and `tls`: the route to a service and its errors.
+//! 7. `client`: HTTP clients for everything except models; `download`; `deployment`: workers of a Restate server;
+//!    `otlp`: spans for a collector.
+//! 8. [`fetch`]: untrusted URLs; [`registry`]: packages, through the guard of `fetch`.
+//! 9. `platform`: system-specific code.
 
 mod batches;
 mod client;

@@ -1,14 +1,18 @@
 //! Cognitive Modules as packages: packs a folder into a reproducible archive, and unpacks an archive into a folder with
 //! exactly its files.
 //!
-//! - [`Package`] is a loadable module with its [`archive`] and the hashes of both forms.
-//! - [`PackageSource`] parses the address of a package. [`oci`] is the form in a registry, [`git`] fetches a folder
-//!   from a repository, and [`index`] is a list of packages that any web server can serve.
-//! - [`ModuleFolder`] installs and removes packages, and records them in the [`lock`] file.
-//! - [`signature`] signs and verifies.
-//!
 //! Accesses the module folders and runs the program `git`. Opens no socket, reads no environment variable, prints
 //! nothing. No package can make it write or remove anything outside the module folder.
+//!
+//! # Modules
+//!
+//! - A package: `package` ([`Package`], a loadable module with the hashes of both forms), [`archive`] (the same bytes
+//!   for the same files; refuses unsafe entries), `name`, [`signature`] (signs and verifies).
+//! - Origins: `source` ([`PackageSource`], the address of a package), [`oci`] (the form in a registry), [`git`]
+//!   (fetches a folder from a repository), [`git_history`] (earlier versions of a folder), [`index`] (a list of
+//!   packages that any web server can serve).
+//! - Installation: `module_folder` ([`ModuleFolder`] installs and removes packages), [`lock`] (the lock file).
+//! - `error` has the errors, `platform` the system-specific code.
 
 pub mod archive;
 mod error;

@@ -7,6 +7,21 @@
 //!
 //! Opens no socket and no file itself, reads no environment variable, writes to no terminal. Does not know HTTP
 //! status codes, exit codes or MCP. Always returns an [`Envelope`](cognitive_contract::Envelope).
+//!
+//! # Modules
+//!
+//! - A run: [`host`] and `run_options` (what a surface passes), [`run`](mod@run) (the entry), `pipeline` (the stages in
+//!   order), [`stages`] (one file each), [`receipt`], [`ids`], [`clock`], `time_limit`, `panics`, `canonical`.
+//! - Replies: [`reply`] (the only parser of model replies), [`early_stop`] (cancels hopeless calls, if the caller wants
+//!   that).
+//! - Streams: [`stream`](mod@stream) (an answer in chunks), [`chunks`](mod@chunks) (a run as an async iterator).
+//! - Several calls: [`compose`] (modules made of modules), [`repeat`](mod@repeat) (until a condition holds), [`tools`],
+//!   [`ladder`] (the model fallback chain), `call_budget` (limits the calls of a run).
+//! - Cost and memory: [`cost`] (limits and ceilings), [`run_context`] (stored context), `answer_cache`.
+//! - Records: `audit` (the audit log), [`spans`], [`witness`] (remembers model replies), [`replay`] (answers with saved
+//!   replies), [`review`] (human review).
+//! - For surfaces: [`preview`](mod@preview) (the prompt without a call), [`declare`] (the capabilities of this
+//!   runtime), [`throw`] (failures as Rust errors), `unavailable` (a provider that could not be built).
 
 mod answer_cache;
 mod audit;

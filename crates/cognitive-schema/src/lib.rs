@@ -10,6 +10,15 @@
 //!
 //! Does no I/O: `$ref` reaches only the files that the caller passes in, and nothing is fetched. Knows no manifests and
 //! no error codes; the caller passes the rules of the envelope as [`EnvelopeRules`].
+//!
+//! # Modules
+//!
+//! - `validate`: compiles a contract and validates values. `validate::keywords` limits single keywords, `validate::ids`
+//!   and `validate::refs` resolve references, `validate::prefix` checks the beginning of a value, `validate::reach`
+//!   answers questions about a place before it has a value.
+//! - `provider_schema`: writes the envelope of a module for a provider. `provider_schema::dialect` has one constant per
+//!   dialect, `provider_schema::tool` the schemas of tools.
+//! - `violation`: one broken rule. [`text`]: lengths, JSON pointers, names of types.
 
 mod provider_schema;
 pub mod text;

@@ -42,6 +42,17 @@
 //! let rows = store.list(&Filter { module: Some("greeter".to_owned()), ..Filter::default() }).unwrap();
 //! assert_eq!(rows[0].trace_id, "trace-1");
 //! ```
+//!
+//! # Modules
+//!
+//! - The database: `store` opens it, `place` checks its file, `schema` has the migrations, `copy` moves a whole store.
+//!   `sql` is the interface of the rules to both backends, `sql::sqlite` and `sql::postgres`.
+//! - The audit: `audit` writes, reads and verifies records (`audit::chain`, `audit::verify`); `background` writes them
+//!   for servers; `archive` answers queries about past runs.
+//! - `context` stores context per owner, `review` the review queue and its decisions, `spending` the spending of
+//!   budgets.
+//! - `error`, `time`, `gate` (a semaphore with a timeout), `acknowledgement` (reports the outcome of a write) and
+//!   `platform`.
 
 mod acknowledgement;
 mod archive;

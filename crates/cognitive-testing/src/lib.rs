@@ -3,6 +3,14 @@
 //! the cases of modules and adds new ones.
 //!
 //! Prints nothing and defines no validity rules: the crates under test decide what is valid.
+//!
+//! # Modules
+//!
+//! - `expect`: the syntax of expectations, common to all kinds of tests (`docs/expectations.md`). `expect::expectation`
+//!   parses it, `expect::pattern` and `expect::value_rule` judge values, `expect::accept` writes the expectation that
+//!   an answer satisfies.
+//! - [`golden`]: golden tests and recorded replies. [`eval`]: labelled cases. [`conformance`]: vector files.
+//! - [`grade`](mod@grade): the levels of the published certification. `case_book`: lists and adds cases.
 
 mod case_book;
 pub mod conformance;

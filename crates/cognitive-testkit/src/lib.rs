@@ -8,6 +8,13 @@
 //!
 //! A test that lacks something on this machine ends with [`skip`], which is the only way to do so: it is counted and named
 //! at the end of the run, and with `COGN_TEST_STRICT=1` it fails.
+//!
+//! # Modules
+//!
+//! - Services: `databases`, `registry` and `restate` start real servers, `tcp` provides ports.
+//! - Processes: `process` starts them, `programs` runs `cogn` and a model service, `patience` waits.
+//! - Fakes: `ports` (the ports of the runtime in memory), `random`, `poll`.
+//! - `kept` lists the skipped tests. `platform` has the system-specific code.
 
 mod databases;
 mod kept;

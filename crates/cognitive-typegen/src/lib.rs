@@ -5,6 +5,11 @@
 //! [`TypeLanguage`]. The same modules always give the same text, so that `--check` can compare. Does no I/O. Rules that
 //! no type system here can express (lengths, patterns, ranges) are left to the runtime, which checks every answer in
 //! full.
+//!
+//! # Modules
+//!
+//! - `type_reader` reads contracts into the types of `model`, `naming` names them.
+//! - `python`, `typescript` and `rust` write them.
 
 mod model;
 mod naming;

@@ -19,8 +19,13 @@
 //! assert!(answer.starts_with(r#"{"result":[{"path":"/ok","#), "{answer}");
 //! ```
 //!
-//! `exports` is the interface for WebAssembly hosts; it is compiled for that target only. Does no I/O, keeps no state
+//! Does no I/O, keeps no state
 //! except the most recent modules, and never panics on any question.
+//!
+//! # Modules
+//!
+//! - `described`: builds a module from what a server says about it, and caches the most recent ones.
+//! - `exports`: the interface for WebAssembly hosts, compiled for that target only.
 
 #[cfg(target_arch = "wasm32")]
 mod exports;
