@@ -75,7 +75,8 @@ impl RunSettings {
         let Some(name) = unknown.keys().next() else { return Ok(()) };
         let known: Vec<&str> = Self::NAMES.iter().chain(own).copied().collect();
         let message = format!("unknown option: `{}`", crate::text::cut(name, 64));
-        Err(Failure::new(ErrorCode::InvalidInput, message).suggest(format!("Use one of: {}", known.join(", "))))
+        Err(Failure::new(ErrorCode::InvalidInput, message)
+            .suggest(format!("Use one of: {}", known.join(", "))))
     }
 
     /// Returns these options, with `below` for the members that are absent. The more specific source is `self`. (D-33)
@@ -231,10 +232,15 @@ mod tests {
             assert_ne!(read, RunSettings::default(), "{name}");
             assert!(RunSettings::refuse_unknown(&given, &["session"]).is_err(), "{name} was not taken");
         }
-        for wrong in [r#"{"timeout": 0}"#, r#"{"timeout": "1"}"#, r#"{"thinking": 32769}"#, r#"{"reask": -1}"#] {
+        for wrong in
+            [r#"{"timeout": 0}"#, r#"{"timeout": "1"}"#, r#"{"thinking": 32769}"#, r#"{"reask": -1}"#]
+        {
             assert!(serde_json::from_str::<RunSettings>(wrong).is_err(), "{wrong}");
         }
-        let refused = RunSettings::refuse_unknown(&[("reaks".to_owned(), Value::Null)].into_iter().collect(), &["session"]);
+        let refused = RunSettings::refuse_unknown(
+            &[("reaks".to_owned(), Value::Null)].into_iter().collect(),
+            &["session"],
+        );
         let refused = refused.unwrap_err();
         assert_eq!(refused.message(), "unknown option: `reaks`");
         assert!(refused.suggestion().unwrap().ends_with("no_cache, session"), "{refused:?}");

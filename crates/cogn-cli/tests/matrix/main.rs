@@ -10,4 +10,5 @@
 
 mod foreign_pages;
 mod module_models;
+mod run_options;
 mod surfaces;

@@ -140,7 +140,7 @@ fn socket(home: &Home, ask: &Ask<'_>) -> Value {
     let server = server(home, ask);
     let mut message = json!({ "type": "run", "id": "1", "module": ask.module, "input": ask.input });
     if !ask.options.is_null() {
-        message["_options"] = ask.options.clone();
+        message["options"] = ask.options.clone();
     }
     let mut socket = std::net::TcpStream::connect(&server.address).unwrap();
     let head = format!(
@@ -167,8 +167,11 @@ fn socket(home: &Home, ask: &Ask<'_>) -> Value {
         let value: Value = serde_json::from_str(&message).unwrap_or_default();
         let chunk = value.get("chunk").unwrap_or(&value);
         let kind = chunk.get("type").and_then(Value::as_str).unwrap_or_default();
-        if matches!(kind, "final" | "error") || chunk.get("ok").is_some() {
-            return envelope_in(&chunk.to_string());
+        // The first message says that the run has started.
+        if matches!(kind, "final" | "error") || chunk.get("data").is_some() || chunk.get("error").is_some() {
+            let mut envelope = chunk.clone();
+            envelope["ok"] = Value::Bool(chunk.get("error").is_none());
+            return envelope;
         }
     }
 }
