@@ -123,7 +123,11 @@ fn modules_in(section: &str) -> Vec<&str> {
         word.chars().all(|each| each.is_ascii_lowercase() || each.is_ascii_digit() || "_:".contains(each))
     };
     let words = section.split('`').skip(1).step_by(2);
-    words.filter(|word| is_module(word) || word.ends_with(".rs")).collect()
+    words
+        .filter(|word| {
+            is_module(word) || Path::new(word).extension().is_some_and(|extension| extension == "rs")
+        })
+        .collect()
 }
 
 /// Returns whether a name stands for a module or file of a crate, or for another crate.
