@@ -212,7 +212,7 @@ pub(crate) fn json_text(status: StatusCode, text: Bytes) -> Response<Body> {
 mod tests {
     use super::*;
 
-    // API-004: the whole table.
+    // API-004, as D-21 amends it: the whole table.
     #[test]
     fn api_004_every_code_has_its_status() {
         let expected = [
@@ -224,12 +224,13 @@ mod tests {
             (404, &["E4006"]),
             (413, &["E1005", "E1011", "E4003"]),
             (415, &["E1010"]),
-            (422, &["E2001", "E2003", "E2004", "E2007", "E2010", "E2011", "E3001", "E3006", "E7001"]),
+            (402, &["E4101"]),
+            (422, &["E2001", "E2003", "E2004", "E2007", "E3001", "E3006", "E7001"]),
             (429, &["E4002"]),
-            (500, &["E4000", "E4004", "E4005"]),
+            (500, &["E4000", "E4004", "E4005", "E4100"]),
             (501, &["E4010", "E4011"]),
-            (502, &["E4001"]),
-            (504, &["E2002"]),
+            (502, &["E4001", "E2010"]),
+            (504, &["E2002", "E2011"]),
         ];
         for (expected, codes) in expected {
             for code in codes {
@@ -242,6 +243,18 @@ mod tests {
                 assert_eq!(status(&envelope).as_u16(), expected, "{code}");
             }
         }
+    }
+
+    // A client that leaves broke nothing upstream, and a missing price is for the operator to add.
+    #[test]
+    fn the_kind_of_a_failure_can_decide_its_status_d_21() {
+        let status_of = |failure: Failure| status(&failure.into_envelope()).as_u16();
+        assert_eq!(status_of(Failure::cancelled("the client disconnected")), 422);
+        let cost = |kind: &str| {
+            Failure::new(ErrorCode::CostLimitExceeded, "m").with_detail("kind", kind.to_owned().into())
+        };
+        assert_eq!((status_of(cost("no_price")), status_of(cost("no_books"))), (503, 503));
+        assert_eq!(status_of(Failure::new(ErrorCode::CostLimitExceeded, "m")), 402);
     }
 
     #[test]

@@ -194,6 +194,7 @@ fn a_flag_and_a_file_set_an_option_on_every_surface() {
     assert!(ignored.is_empty(), "{} of {cells} cells: {ignored:#?}", ignored.len());
 }
 
+// D-27: an option of a request is honoured, and one that does not exist is refused.
 #[test]
 fn a_request_sets_an_option_on_every_surface_that_has_requests() {
     let mut ignored = Vec::new();
