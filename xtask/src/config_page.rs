@@ -9,8 +9,9 @@ use cognitive_net::Kind;
 
 /// The path of the page.
 pub(crate) const PATH: &str = "docs/configuration.md";
-/// The files with the types of the configuration, of the server and of reviews.
+/// The files with the types of the configuration, of the options of runs, of the server and of reviews.
 const TYPES: &str = "crates/cogn/src/config.rs";
+const TYPES_OF_RUNS: &str = "crates/cognitive-contract/src/run_settings.rs";
 const TYPES_OF_SERVER: &str = "crates/cogn/src/serve_config.rs";
 const TYPES_OF_REVIEW: &str = "crates/cogn/src/review_config.rs";
 /// The file with the environment variables.
@@ -37,19 +38,19 @@ project's file about keys, data and records count only if the file is trusted: [
 
 ```yaml
 provider: anthropic
-timeout_seconds: 60
+timeout: 60
 audit: {payloads: true, keep: {days: 90}}
 modules:
   code-reviewer: {model: claude-sonnet-5, reask: 1}
 ```
 
-Both files have the same keys, and a key that does not exist is an error.
+Both files have the same keys, and a key that does not exist is an error. `timeout_seconds` is the old name of `timeout`.
 ";
 
 /// Renders the page.
 pub(crate) fn render(root: &Path) -> Result<String, String> {
     let read = |path: &str| fs::read_to_string(root.join(path)).map_err(|error| format!("{path}: {error}"));
-    let types = read(TYPES)? + &read(TYPES_OF_SERVER)? + &read(TYPES_OF_REVIEW)?;
+    let types = read(TYPES)? + &read(TYPES_OF_RUNS)? + &read(TYPES_OF_SERVER)? + &read(TYPES_OF_REVIEW)?;
     let mut page = HEAD.to_owned();
     page.push_str("\n## Keys of cognitive.yaml\n\n| Key | Value | Meaning |\n|---|---|---|\n");
     keys(&types, "Config", "", &mut page)?;
@@ -85,14 +86,21 @@ fn keys(types: &str, name: &str, above: &str, page: &mut String) -> Result<(), S
     let start =
         types.find(&format!("pub struct {name} {{")).ok_or_else(|| format!("{TYPES}: no `{name}`"))?;
     let body = types.get(start..).and_then(|rest| rest.split("\n}").next()).unwrap_or_default();
-    let (mut comment, mut skipped) = (Vec::new(), false);
+    let (mut comment, mut skipped, mut flattened) = (Vec::new(), false, false);
     for line in body.lines().skip(1).map(str::trim) {
         if let Some(words) = line.strip_prefix("/// ") {
             comment.push(words);
         } else if line.starts_with("#[serde(skip") {
             skipped = true;
+        } else if line.starts_with("#[serde(flatten") {
+            flattened = true;
         } else if let Some((field, kind)) = line.strip_prefix("pub ").and_then(|line| line.split_once(": ")) {
-            if !std::mem::take(&mut skipped) {
+            let is_flattened = std::mem::take(&mut flattened);
+            if is_flattened && above.is_empty() {
+                keys(types, kind.trim_end_matches(','), above, page)?;
+            } else if is_flattened {
+                let _ = writeln!(page, "| `{above}OPTION` | as above | {} Each from `timeout` to `no_cache`. |", comment.join(" "));
+            } else if !std::mem::take(&mut skipped) {
                 key(types, &format!("{above}{field}"), kind.trim_end_matches(','), &comment.join(" "), page)?;
             }
             comment.clear();
@@ -135,6 +143,8 @@ fn key(types: &str, name: &str, kind: &str, comment: &str, page: &mut String) ->
         return keys(types, &kind, &format!("{name}."), page);
     }
     let word = match kind.as_str() {
+        _ if name.ends_with("thinking") => "whole number, or `{max_tokens: N}`",
+        "Duration" => "number",
         "bool" => "`true` or `false`",
         "f64" | "Money" => "number",
         "u16" | "u32" | "u64" | "usize" | "NonZeroU32" | "NonZeroU64" | "NonZeroUsize" => "whole number",
@@ -142,7 +152,6 @@ fn key(types: &str, name: &str, kind: &str, comment: &str, page: &mut String) ->
         "Vec<String>" => "list of texts",
         "Vec<PathBuf>" => "list of paths",
         "Value" => "anything",
-        "ThinkingRule" => "object: `{max_tokens: N}`",
         _ => "text",
     };
     let _ = writeln!(page, "| `{name}` | {word} | {comment} |");

@@ -6,10 +6,11 @@ use std::sync::{Once, OnceLock};
 
 use cogn::config::Config;
 use cogn::layers::{Layers, PROJECT_FILE, USER_FILE};
-use cogn::wiring;
+use cogn::{Runtime, RuntimeBuilder, wiring};
 use cognitive_contract::Failure;
-use cognitive_library::Library;
+use cognitive_library::{Library, ModuleCache};
 
+use crate::args::provider::ProviderArgs;
 use crate::platform;
 use crate::printer::Printer;
 
@@ -59,6 +60,12 @@ pub(crate) fn config() -> Result<Config, Failure> {
         }
     });
     Ok(layers.config())
+}
+
+/// Starts the runtime of a command: its flags over the environment over the files of this project and user.
+pub(crate) fn runtime(library: &Library, typed: &ProviderArgs) -> Result<RuntimeBuilder, Failure> {
+    let builder = Runtime::builder().with_env().config(config()?).overrides(typed.overrides());
+    Ok(builder.module_source(ModuleCache::new(library.clone())).document_reader(this_program()))
 }
 
 /// Returns the module's own name for a typed name or path. The configuration refers to modules by that name.

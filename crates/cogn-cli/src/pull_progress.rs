@@ -2,6 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use cogn::Download;
 use cogn::embedded::WeightsFetch;
 use cogn::weights::{PullProgress, megabytes};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -33,6 +34,11 @@ impl<'a> TerminalProgress<'a> {
     /// Returns the permission to download, for a command that always needs the weights.
     pub(crate) fn fetch(&self) -> WeightsFetch<'_> {
         WeightsFetch { progress: self, before: &|| Ok(()) }
+    }
+
+    /// Returns the permission to download while a runtime is built.
+    pub(crate) fn download(&self) -> Download<'_> {
+        Download { progress: self, before: &|_| Ok(()) }
     }
 
     fn with<T>(&self, change: impl FnOnce(&mut BarState) -> T) -> T {

@@ -1,39 +1,92 @@
-//! The builder of a runtime. Parts that are not set are resolved as on the command line. Without the environment, they
-//! are absent.
+//! The builder of a runtime: the way in for every surface. Parts that are not set are resolved as on the command line.
+//! Without the environment, they are absent.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use cognitive_contract::ports::ModuleSource;
 use cognitive_contract::ports::Provider;
+use cognitive_contract::spending::DayBudget;
+use cognitive_contract::tools::Tool;
+use cognitive_contract::{Failure, RunSettings, Warning};
 use cognitive_library::{Library, ModuleCache};
 use cognitive_runtime::Host;
 
-use crate::Result;
 use crate::config::Config;
-use crate::embedded::EmbeddedUse;
+use crate::embedded::{EmbeddedUse, WeightsFetch};
 use crate::media::MediaAccess;
 use crate::runtime::Runtime;
 use crate::settings::{Environment, OverrideScope, SettingOverrides, Settings};
 use crate::stores::Stores;
+use crate::weights::PullProgress;
 use crate::wiring::{self, ChosenModels, HostParts};
+use crate::{Result, planned};
 
 /// A change to the finished host.
 type HostChange = dyn Fn(&mut Host) + Send + Sync;
+/// A change to the resolved settings.
+type SettingsChange = dyn Fn(&mut Settings) + Send + Sync;
+/// Opens the stores. The warning is for `meta.warnings` of every run.
+type OpenStores = dyn Fn(&Settings) -> Result<(Stores, Option<Warning>)> + Send + Sync;
+
+/// The source of the models.
+#[derive(Clone, Default)]
+enum ModelSource {
+    /// The settings.
+    #[default]
+    Settings,
+    /// The caller.
+    Given(Arc<dyn Provider>),
+    /// The settings, for a plan: no model is opened and none can answer.
+    Planned,
+}
+
+/// Permission to download missing weights while a runtime is built.
+#[derive(Clone, Copy)]
+pub struct Download<'a> {
+    /// Receives the progress.
+    pub progress: &'a dyn PullProgress,
+    /// Called before a download starts: a run that would fail before its call should not trigger one.
+    pub before: &'a (dyn Fn(&Stores) -> Result<()> + 'a),
+}
 
 /// The parts of a [`Runtime`].
-#[derive(Clone, Default)]
+#[derive(Clone)]
 #[must_use]
 pub struct RuntimeBuilder {
     reads_env: bool,
     folders: Vec<PathBuf>,
     modules: Option<Arc<dyn ModuleSource>>,
-    provider: Option<Arc<dyn Provider>>,
+    models: ModelSource,
+    workload: EmbeddedUse,
     overrides: SettingOverrides,
+    module: Option<String>,
     config: Option<Config>,
-    stores: Option<Stores>,
+    stores: Option<Arc<OpenStores>>,
     media: MediaAccess,
+    tools: Vec<Arc<dyn Tool>>,
+    resettled: Option<Arc<SettingsChange>>,
     tuned: Option<Arc<HostChange>>,
+}
+
+impl Default for RuntimeBuilder {
+    fn default() -> Self {
+        Self {
+            reads_env: false,
+            folders: Vec::new(),
+            modules: None,
+            models: ModelSource::default(),
+            workload: EmbeddedUse::Server,
+            overrides: SettingOverrides::default(),
+            module: None,
+            config: None,
+            stores: None,
+            media: MediaAccess::default(),
+            tools: Vec::new(),
+            resettled: None,
+            tuned: None,
+        }
+    }
 }
 
 impl RuntimeBuilder {
@@ -50,20 +103,81 @@ impl RuntimeBuilder {
     }
 
     /// Uses this module source and no other.
-    pub fn module_source(mut self, source: impl ModuleSource + 'static) -> Self {
-        self.modules = Some(Arc::new(source));
+    pub fn module_source(self, source: impl ModuleSource + 'static) -> Self {
+        self.shared_modules(Arc::new(source))
+    }
+
+    /// Uses this module source and no other.
+    pub fn shared_modules(mut self, source: Arc<dyn ModuleSource>) -> Self {
+        self.modules = Some(source);
+        self
+    }
+
+    /// Sets the name of the provider, such as `openai` or `embedded`.
+    pub fn provider_name(mut self, name: impl Into<String>) -> Self {
+        self.overrides.provider = Some(name.into());
+        self
+    }
+
+    /// Sets the model, by the name that its provider uses.
+    pub fn model(mut self, name: impl Into<String>) -> Self {
+        self.overrides.model = Some(name.into());
+        self
+    }
+
+    /// Sets the options of all runs. A run can override them.
+    pub fn run_settings(mut self, settings: RunSettings) -> Self {
+        self.overrides.run = settings;
         self
     }
 
     /// Uses this provider, regardless of the settings.
-    pub fn provider(mut self, provider: impl Provider + 'static) -> Self {
-        self.provider = Some(Arc::new(provider));
+    pub fn provider(self, provider: impl Provider + 'static) -> Self {
+        self.shared_provider(Arc::new(provider))
+    }
+
+    /// Uses this provider, regardless of the settings.
+    pub fn shared_provider(mut self, provider: Arc<dyn Provider>) -> Self {
+        self.models = ModelSource::Given(provider);
         self
     }
 
-    /// Sets overrides for environment and configuration: provider name, model and limits.
+    /// Builds a runtime that only estimates: no model is opened, no budget is spent and nothing is stored.
+    pub fn planned(mut self) -> Self {
+        self.models = ModelSource::Planned;
+        self.stores(Stores::default()).settle(|settings| settings.budget = DayBudget::default())
+    }
+
+    /// Sets whether runs are recorded, regardless of the settings.
+    pub fn audited(self, is_audited: bool) -> Self {
+        if is_audited {
+            return self;
+        }
+        self.settle(|settings| (settings.audit_enabled, settings.store) = (false, None))
+    }
+
+    /// Prepares the embedded model for one answer at a time instead of many callers.
+    pub fn one_by_one(mut self) -> Self {
+        self.workload = EmbeddedUse::OneByOne;
+        self
+    }
+
+    /// Adds a tool that modules may call.
+    pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
+        self.tools.push(Arc::new(tool));
+        self
+    }
+
+    /// Sets overrides for environment and configuration.
     pub fn overrides(mut self, overrides: SettingOverrides) -> Self {
         self.overrides = overrides;
+        self
+    }
+
+    /// Says that all runs are runs of this module, by its own name. The overrides are then options of these runs, and
+    /// take precedence over the configuration of the module. (D-33)
+    pub fn for_module(mut self, name: impl Into<String>) -> Self {
+        self.module = Some(name.into());
         self
     }
 
@@ -74,8 +188,16 @@ impl RuntimeBuilder {
     }
 
     /// Uses these stores instead of the configured database.
-    pub fn stores(mut self, stores: Stores) -> Self {
-        self.stores = Some(stores);
+    pub fn stores(self, stores: Stores) -> Self {
+        self.stores_by(move |_| Ok((stores.clone(), None)))
+    }
+
+    /// Opens the stores this way instead of the usual one.
+    pub fn stores_by(
+        mut self,
+        open: impl Fn(&Settings) -> Result<(Stores, Option<Warning>)> + Send + Sync + 'static,
+    ) -> Self {
+        self.stores = Some(Arc::new(open));
         self
     }
 
@@ -86,44 +208,112 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Changes the finished host: tools, thresholds, capabilities.
+    /// Accepts uploads in inputs.
+    #[cfg(feature = "media")]
+    pub fn uploads(mut self, uploads: Option<cognitive_media::Uploads>) -> Self {
+        self.media.uploads = uploads;
+        self
+    }
+
+    /// Changes the resolved settings.
+    pub fn settle(mut self, change: impl Fn(&mut Settings) + Send + Sync + 'static) -> Self {
+        let earlier = self.resettled.take();
+        self.resettled = Some(Arc::new(move |settings| {
+            if let Some(earlier) = &earlier {
+                earlier(settings);
+            }
+            change(settings);
+        }));
+        self
+    }
+
+    /// Changes the finished host: thresholds, capabilities.
     pub fn tune(mut self, change: impl Fn(&mut Host) + Send + Sync + 'static) -> Self {
         self.tuned = Some(Arc::new(change));
         self
     }
 
+    /// Resolves the settings and builds nothing.
+    pub fn settings(&self) -> Result<Settings> {
+        Ok(self.settled()?.0)
+    }
+
     /// Builds the runtime. Fails if the configuration cannot be read or is invalid. A provider that cannot be built
     /// does not fail here; every run that would call it reports the reason.
-    pub fn build(mut self) -> Result<Runtime> {
-        let mut notices = Vec::new();
-        if self.config.is_none() && self.reads_env {
-            let layers = wiring::layers(None, None)?;
-            notices.extend(layers.notice());
-            self.config = Some(layers.config());
-        }
-        let nothing: Environment<'_> = &|_| None;
-        let environment: Environment<'_> = if self.reads_env { &wiring::environment } else { nothing };
-        let config = self.config.take().unwrap_or_default();
-        let scope = OverrideScope::Process;
-        let settings = Settings::resolve(&self.overrides, &config, environment, scope)?;
-        let (stores, warning) = match self.stores.take() {
-            Some(stores) => (stores, None),
+    pub fn build(self) -> Result<Runtime> {
+        self.build_with(None)
+    }
+
+    /// Builds the runtime like [`build`](Self::build), and downloads missing weights of the embedded model if permitted.
+    pub fn build_with(mut self, download: Option<Download<'_>>) -> Result<Runtime> {
+        let (settings, mut notices) = self.settled()?;
+        let (stores, warning) = match &self.stores {
+            Some(open) => open(&settings)?,
             // Without the environment, only the configuration can name a database.
             None if !self.reads_env && settings.database.is_none() => (Stores::default(), None),
             None => Stores::open_or_warn(&settings, true)?,
         };
         notices.extend(warning.iter().map(|warning| warning.message.clone()));
-        let models = match self.provider.take() {
-            Some(provider) => ChosenModels::from(provider),
-            None => wiring::models_or_reason(&settings, environment, EmbeddedUse::Server, None),
+        let models = self.chosen_models(&settings, &stores, download)?;
+        notices.extend(models.left_out.iter().cloned());
+        let parts = HostParts {
+            modules: self.source(),
+            models,
+            stores: stores.clone(),
+            media: std::mem::take(&mut self.media),
         };
-        let modules = self.source();
-        let parts = HostParts { modules, models, stores, media: self.media };
         let mut host = wiring::host(&settings, parts)?;
+        for tool in &self.tools {
+            host.tools
+                .add(Arc::clone(tool))
+                .map_err(|error| Failure::misconfigured(format!("a tool cannot be used: {error}")))?;
+        }
         if let Some(change) = &self.tuned {
             change(&mut host);
         }
-        Ok(Runtime::new(host, settings, warning.into_iter().collect(), notices))
+        Ok(Runtime::new(host, settings, stores, warning.into_iter().collect(), notices))
+    }
+
+    /// Returns the resolved settings, and notices about files that are not in effect.
+    fn settled(&self) -> Result<(Settings, Vec<String>)> {
+        let mut notices = Vec::new();
+        let config = match &self.config {
+            Some(config) => config.clone(),
+            None if self.reads_env => {
+                let layers = wiring::layers(None, None)?;
+                notices.extend(layers.notice());
+                layers.config()
+            }
+            None => Config::default(),
+        };
+        let scope = self.module.as_deref().map_or(OverrideScope::Process, OverrideScope::Runs);
+        let mut settings = Settings::resolve(&self.overrides, &config, self.environment(), scope)?;
+        if let Some(change) = &self.resettled {
+            change(&mut settings);
+        }
+        Ok((settings, notices))
+    }
+
+    fn environment(&self) -> Environment<'static> {
+        if self.reads_env { &wiring::environment } else { &|_| None }
+    }
+
+    fn chosen_models(
+        &self,
+        settings: &Settings,
+        stores: &Stores,
+        download: Option<Download<'_>>,
+    ) -> Result<ChosenModels> {
+        match &self.models {
+            ModelSource::Given(provider) => Ok(ChosenModels::from(Arc::clone(provider))),
+            ModelSource::Planned => planned::models(settings),
+            ModelSource::Settings => {
+                let before = || download.map_or(Ok(()), |download| (download.before)(stores));
+                let fetch =
+                    download.map(|download| WeightsFetch { progress: download.progress, before: &before });
+                Ok(wiring::models_or_reason(settings, self.environment(), self.workload, fetch))
+            }
+        }
     }
 
     /// Returns the source of modules.

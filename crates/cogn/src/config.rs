@@ -4,24 +4,24 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use cognitive_contract::Risk;
+use cognitive_contract::{Risk, RunSettings};
 use cognitive_contract::editor_schema::for_editors;
 use cognitive_contract::money::Money;
-use cognitive_contract::thinking::ThinkingRule;
 use cognitive_library::find::nearest;
 use cognitive_library::yaml;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::review_config::ReviewConfig;
 use crate::serve_config::ServeConfig;
 use crate::weights::weights_file;
 
 /// What a configuration file may say. Everything is optional.
+// Unknown keys are refused by `unknown_setting`: serde cannot refuse them beside flattened members.
 #[derive(Debug, Clone, Default, Deserialize, Serialize, PartialEq, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
 pub struct Config {
     /// Who answers: `openai`, `anthropic`, `gemini`, `ollama`, `embedded` or another provider of the list below.
     pub provider: Option<String>,
@@ -36,27 +36,13 @@ pub struct Config {
     pub climb: ClimbConfig,
     /// The address of the service, if it is not the usual one.
     pub base_url: Option<String>,
-    /// Timeout of each model call, in seconds.
-    pub timeout_seconds: Option<u64>,
-    /// How often the model is asked again after a broken answer.
-    pub reask: Option<u32>,
-    /// The most model calls of one run.
-    pub max_calls: Option<u64>,
-    /// The most that one run may cost, in US dollars, its parts included. One that could cost more does not begin.
-    #[schemars(with = "Option<f64>")]
-    pub max_cost: Option<Money>,
+    /// The options of all runs.
+    #[serde(flatten)]
+    pub run: RunSettings,
     /// What may be spent in a day. A run that could exceed it does not begin.
     pub budget: BudgetConfig,
     /// What models cost, besides the prices that come along.
     pub prices: PricesConfig,
-    /// A thought before each answer, where the model can have one; above what modules say themselves.
-    pub thinking: Option<ThinkingRule>,
-    /// Take no liberties with the model's syntax.
-    pub strict_parse: Option<bool>,
-    /// Stop a call as soon as its answer cannot become valid any more.
-    pub early_stop: Option<bool>,
-    /// Put the receipt into `meta.provenance`.
-    pub receipt: Option<bool>,
     /// Below this an exec answer fails.
     pub exec_min_confidence: Option<f64>,
     /// What is recorded of runs, and for how long.
@@ -244,22 +230,17 @@ impl MediaConfig {
 
 /// What differs for one module.
 #[derive(Debug, Clone, Default, Deserialize, Serialize, PartialEq, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
 pub struct ModuleConfig {
     /// Who answers.
     pub provider: Option<String>,
     /// The model.
     pub model: Option<String>,
-    /// How often the model is asked again.
-    pub reask: Option<u32>,
-    /// Stop a call as soon as its answer cannot become valid any more.
-    pub early_stop: Option<bool>,
-    /// Put the receipt into `meta.provenance`.
-    pub receipt: Option<bool>,
+    /// The options of its runs.
+    #[serde(flatten)]
+    pub run: RunSettings,
     /// Ask only models on this machine, also for what the module is made of.
     pub local_only: Option<bool>,
-    /// A thought before each answer of this module.
-    pub thinking: Option<ThinkingRule>,
 }
 
 impl ModuleConfig {
@@ -267,11 +248,8 @@ impl ModuleConfig {
         Self {
             provider: self.provider.or(other.provider),
             model: self.model.or(other.model),
-            reask: self.reask.or(other.reask),
-            early_stop: self.early_stop.or(other.early_stop),
-            receipt: self.receipt.or(other.receipt),
+            run: self.run.over(other.run),
             local_only: self.local_only.or(other.local_only),
-            thinking: self.thinking.or(other.thinking),
         }
     }
 }
@@ -279,7 +257,13 @@ impl ModuleConfig {
 /// Returns the JSON Schema of a configuration file, for editors.
 #[must_use]
 pub fn editor_schema() -> Value {
-    let schema = SchemaSettings::draft07().into_generator().into_root_schema_for::<Config>().to_value();
+    let mut schema = SchemaSettings::draft07().into_generator().into_root_schema_for::<Config>().to_value();
+    let old = json!({ "type": "number", "deprecated": true, "description": "The old name of `timeout`" });
+    for pointer in ["/properties", "/definitions/ModuleConfig/properties"] {
+        if let Some(Value::Object(members)) = schema.pointer_mut(pointer) {
+            members.insert("timeout_seconds".to_owned(), old.clone());
+        }
+    }
     for_editors(schema, &[])
 }
 
@@ -359,16 +343,9 @@ impl Config {
             base_url,
             base_url_of,
             untrusted_address: self.untrusted_address.or(other.untrusted_address),
-            timeout_seconds: self.timeout_seconds.or(other.timeout_seconds),
-            reask: self.reask.or(other.reask),
-            max_calls: self.max_calls.or(other.max_calls),
-            max_cost: self.max_cost.or(other.max_cost),
+            run: self.run.over(other.run),
             budget: self.budget.over(other.budget),
             prices: self.prices.over(other.prices),
-            thinking: self.thinking.or(other.thinking),
-            strict_parse: self.strict_parse.or(other.strict_parse),
-            early_stop: self.early_stop.or(other.early_stop),
-            receipt: self.receipt.or(other.receipt),
             exec_min_confidence: self.exec_min_confidence.or(other.exec_min_confidence),
             audit: AuditConfig {
                 enabled: self.audit.enabled.or(other.audit.enabled),
@@ -397,11 +374,16 @@ impl Config {
     }
 }
 
+/// Returns the name of a setting that had another one.
+fn new_name(old: &str) -> Option<&'static str> {
+    (old == "timeout_seconds").then_some("timeout")
+}
+
 /// Returns a message about the first unknown setting, with its line and the closest known name.
 fn unknown_setting(says: &Value, known: &Value, text: &str) -> Option<String> {
     let (Value::Object(says), Value::Object(known)) = (says, known) else { return None };
     for (name, inner) in says.iter().filter(|(name, _)| *name != "cognitive") {
-        let Some(below) = known.get(name) else {
+        let Some(below) = known.get(name).or_else(|| known.get(new_name(name)?)) else {
             let at = text.lines().position(|line| names(line, name));
             let place = at.map(|at| format!("line {}: ", at + 1)).unwrap_or_default();
             let meant = nearest(name, known.keys().map(String::as_str));
@@ -452,7 +434,7 @@ mod tests {
         let config = first.over(Config::parse(second).unwrap());
         assert_eq!((config.provider.as_deref(), config.model.as_deref()), (Some("ollama"), Some("large")));
         assert_eq!(config.audit.payloads, Some(true));
-        assert_eq!(config.modules["m"].reask, Some(1));
+        assert_eq!(config.modules["m"].run.reask, Some(1));
         assert_eq!(config.modules["m"].provider.as_deref(), Some("vllm"));
         assert_eq!(Config::parse("").unwrap(), Config::default());
     }
@@ -520,8 +502,8 @@ mod tests {
         let named = config.by_name();
         let value =
             |name: &str| named.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
-        assert_eq!(value("media.roots"), Some(serde_json::json!(["/a"])));
-        assert_eq!(value("modules.m.reask"), Some(serde_json::json!(1)));
+        assert_eq!(value("media.roots"), Some(json!(["/a"])));
+        assert_eq!(value("modules.m.reask"), Some(json!(1)));
         assert_eq!(value("audit.path"), Some(Value::Null));
         assert_eq!(value("cognitive"), None);
     }

@@ -312,7 +312,7 @@ mod tests {
         let project = found.project.as_ref().unwrap();
         assert_eq!((&project.standing, project.held_back().len()), (&Standing::Unknown, 1));
         let config = found.config();
-        assert_eq!((config.audit.path, config.audit.payloads, config.reask), (None, Some(true), Some(1)));
+        assert_eq!((config.audit.path, config.audit.payloads, config.run.reask), (None, Some(true), Some(1)));
 
         let mut ledger = Ledger::default();
         ledger.add(&project.folder, &project.sha256).unwrap();
@@ -346,7 +346,7 @@ mod tests {
         let layers = Layers::read(&disk.0.path().join("p"), None, &named("own.yaml"), &|_| None).unwrap();
         assert_eq!(layers.project.as_ref().unwrap().standing, Standing::Vouched(NAMED));
         let config = layers.config();
-        assert_eq!((config.reask, config.audit.path), (Some(2), Some(disk.0.path().join("kept.db"))));
+        assert_eq!((config.run.reask, config.audit.path), (Some(2), Some(disk.0.path().join("kept.db"))));
         let missing =
             Layers::read(&disk.0.path().join("p"), None, &named("nothing.yaml"), &|_| None).unwrap_err();
         assert!(missing.starts_with("there is no file: `"), "{missing}");
@@ -359,7 +359,7 @@ mod tests {
             Layers::read_usable(&disk.0.path().join("p"), Some(&disk.home()), &Vouching::default(), &|_| {
                 None
             });
-        assert_eq!((layers.config().reask, layers.project.is_none(), problems.len()), (Some(1), true, 1));
+        assert_eq!((layers.config().run.reask, layers.project.is_none(), problems.len()), (Some(1), true, 1));
         assert!(
             problems[0].ends_with("line 1: unknown setting `modle`; did you mean `model`?"),
             "{problems:?}"

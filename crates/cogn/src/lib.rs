@@ -76,7 +76,7 @@ pub mod weights;
 pub mod wiring;
 pub mod workshop;
 
-pub use builder::RuntimeBuilder;
+pub use builder::{Download, RuntimeBuilder};
 pub use module_run::ModuleRun;
 pub use runtime::Runtime;
 
@@ -86,6 +86,7 @@ pub use cognitive_contract::ports::{
     CallSink, DecodeMode, Event, EventSink, Finish, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
 };
 pub use cognitive_contract::stream::Chunk;
+pub use cognitive_contract::tools::{Tool, ToolSpec};
 pub use cognitive_contract::{Envelope, ErrorCode, Failure, Meta, Module, Outcome};
 pub use cognitive_runtime::{Host, RunOptions};
 pub use futures_util::{Stream, StreamExt};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use cognitive_contract::money::Money;
 use cognitive_contract::ports::{EventSink, NullSink};
 use cognitive_contract::stream::Chunk;
-use cognitive_contract::{Enforcement, Envelope, Failure, Warning};
+use cognitive_contract::{Enforcement, Envelope, Failure};
 use cognitive_runtime::host::{ModuleRef, RunInput};
 use cognitive_runtime::{Host, RunOptions, RunRequest};
 use futures_util::Stream;
@@ -20,8 +20,7 @@ pub struct ModuleRun {
 }
 
 impl ModuleRun {
-    pub(crate) fn new(module: ModuleRef, host: Arc<Host>, warnings: Vec<Warning>) -> Self {
-        let options = RunOptions::default().with_warnings(warnings);
+    pub(crate) fn new(module: ModuleRef, host: Arc<Host>, options: RunOptions) -> Self {
         let request = RunRequest { module, input: RunInput::Json(Value::Object(Map::new())), options };
         Self { host, request }
     }

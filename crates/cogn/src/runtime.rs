@@ -3,15 +3,16 @@
 
 use std::sync::Arc;
 
-use cognitive_contract::Warning;
+use cognitive_contract::{Failure, Warning};
 use cognitive_contract::ports::ModuleSource;
-use cognitive_runtime::Host;
+use cognitive_runtime::{Host, RunOptions};
 use cognitive_runtime::host::ModuleRef;
 
 use crate::Result;
 use crate::builder::RuntimeBuilder;
 use crate::module_run::ModuleRun;
 use crate::settings::Settings;
+use crate::stores::Stores;
 
 /// Runs modules. Safe to share between tasks and threads.
 ///
@@ -24,6 +25,7 @@ pub struct Runtime {
     /// Warnings that every run adds to `meta.warnings`.
     warnings: Vec<Warning>,
     notices: Vec<String>,
+    stores: Stores,
 }
 
 impl Runtime {
@@ -45,8 +47,14 @@ impl Runtime {
         RuntimeBuilder::default()
     }
 
-    pub(crate) fn new(host: Host, settings: Settings, warnings: Vec<Warning>, notices: Vec<String>) -> Self {
-        Self { host: Arc::new(host), settings, warnings, notices }
+    pub(crate) fn new(
+        host: Host,
+        settings: Settings,
+        stores: Stores,
+        warnings: Vec<Warning>,
+        notices: Vec<String>,
+    ) -> Self {
+        Self { host: Arc::new(host), settings, warnings, notices, stores }
     }
 
     /// Prepares a run of a module, by name or path; set its input next. Fails with `E4006` if the module does not
@@ -61,7 +69,28 @@ impl Runtime {
     }
 
     fn run_of(&self, module: ModuleRef) -> ModuleRun {
-        ModuleRun::new(module, Arc::clone(&self.host), self.warnings.clone())
+        ModuleRun::new(module, Arc::clone(&self.host), self.run_options())
+    }
+
+    /// Returns the options of a run before the caller adds any: the overrides of these runs, and the warnings that each
+    /// of them reports.
+    #[must_use]
+    pub fn run_options(&self) -> RunOptions {
+        RunOptions::default().with_settings(self.settings.asked).with_warnings(self.warnings.clone())
+    }
+
+    /// Returns why the first model cannot be called, if so. Every run that would call it reports this.
+    #[must_use]
+    pub fn unavailable(&self) -> Option<&Failure> {
+        self.host.models.first.unavailable()
+    }
+
+    /// Returns this runtime if its first model can be called.
+    pub fn usable(self) -> Result<Self> {
+        match self.unavailable() {
+            Some(failure) => Err(failure.clone()),
+            None => Ok(self),
+        }
     }
 
     /// Returns the host of all runs, for APIs that need one, such as the router of a server. It includes a provider
@@ -71,10 +100,22 @@ impl Runtime {
         Arc::clone(&self.host)
     }
 
+    /// Returns the host for an API that changes it, without a copy if no run shares it.
+    #[must_use]
+    pub fn into_host(self) -> Host {
+        Arc::unwrap_or_clone(self.host)
+    }
+
     /// Returns the source of modules. It works without a provider.
     #[must_use]
     pub fn modules(&self) -> Arc<dyn ModuleSource> {
         Arc::clone(&self.host.modules)
+    }
+
+    /// Returns the stores that outlive a run.
+    #[must_use]
+    pub fn stores(&self) -> &Stores {
+        &self.stores
     }
 
     /// Returns the resolved settings of all modules and of single ones.
@@ -83,7 +124,8 @@ impl Runtime {
         &self.settings
     }
 
-    /// Returns notices for users, such as settings of an untrusted project file that are not in effect.
+    /// Returns notices for users, such as settings of an untrusted project file that are not in effect, a database that
+    /// cannot be opened, or a fallback model that cannot be called.
     #[must_use]
     pub fn notices(&self) -> &[String] {
         &self.notices

@@ -12,15 +12,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cognitive_contract::context::Sanitiser;
-use cognitive_contract::money::Money;
 use cognitive_contract::review::ReviewRules;
 use cognitive_contract::spending::DayBudget;
-use cognitive_contract::thinking::{MAX_THINKING_TOKENS, ThinkingRule, checked_bound};
 use cognitive_contract::tier::Gate;
 use cognitive_contract::{Confidence, Failure, RunSettings};
-use cognitive_runtime::{ClimbRules, RunOptions};
+use cognitive_runtime::ClimbRules;
 
-use crate::config::{Config, KeepConfig, MediaConfig, ModuleConfig, PricesConfig};
+use crate::config::{Config, KeepConfig, MediaConfig, PricesConfig};
 use crate::env_vars;
 use crate::services::Kind;
 use crate::weights::WeightsChoice;
@@ -34,7 +32,6 @@ pub const EMBEDDED: &str = "embedded";
 
 /// The overrides of one process or program over environment and configuration: the flags of the command line.
 #[derive(Debug, Clone, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct SettingOverrides {
     /// The provider: `embedded`, a service such as `openai`, or `replay`.
     pub provider: Option<String>,
@@ -43,26 +40,8 @@ pub struct SettingOverrides {
     pub model: Option<String>,
     /// The address of the service.
     pub base_url: Option<String>,
-    /// The timeout of each call, in seconds.
-    pub timeout: Option<u64>,
-    /// The maximum number of repeated calls after an answer that breaks the contract.
-    pub reask: Option<u32>,
-    /// The maximum number of model calls of one run.
-    pub max_calls: Option<u64>,
-    /// The maximum cost of one run.
-    pub max_cost: Option<Money>,
-    /// Seed of the model, where the provider supports one.
-    pub seed: Option<u64>,
-    /// Maximum length of the answer, in tokens.
-    pub max_tokens: Option<u64>,
-    /// The thinking budget of models, in tokens; 0 disables thinking.
-    pub thinking: Option<u32>,
-    /// True if the receipt is added to `meta.provenance`.
-    pub receipt: bool,
-    /// True if the parser repairs nothing in any tier.
-    pub strict_parse: bool,
-    /// True if a call is stopped as soon as its answer can no longer be valid.
-    pub early_stop: bool,
+    /// The options of runs.
+    pub run: RunSettings,
     /// True if the weights of the embedded model must not be downloaded.
     pub no_pull: bool,
 }
@@ -216,10 +195,8 @@ impl Settings {
             None => sources.choose(own)?,
         };
         let (asked, general) = match scope {
-            OverrideScope::Runs(_) => (args.run_settings()?, configured(config)?),
-            OverrideScope::Process => {
-                (RunSettings::default(), args.run_settings()?.over(configured(config)?))
-            }
+            OverrideScope::Runs(_) => (args.run, config.run),
+            OverrideScope::Process => (RunSettings::default(), args.run.over(config.run)),
         };
         Ok(Self {
             provider,
@@ -230,7 +207,7 @@ impl Settings {
             plain_http: is_on(environment, env_vars::PLAIN_HTTP),
             asked,
             general,
-            patience: args.timeout.map(|seconds| Duration::from_secs(seconds.max(1))),
+            patience: args.run.timeout,
             budget: DayBudget { per_day: config.budget.per_day, per_key: config.budget.per_key },
             prices: config.prices.clone(),
             gate,
@@ -259,12 +236,6 @@ impl Settings {
             ..self.clone()
         }
     }
-
-    /// Returns the run options that flags set. Options of a single request, such as its user, are not included.
-    #[must_use]
-    pub fn run_options(&self) -> RunOptions {
-        RunOptions::default().with_settings(self.asked)
-    }
 }
 
 impl SettingOverrides {
@@ -273,65 +244,6 @@ impl SettingOverrides {
     pub fn names_model(&self) -> bool {
         self.provider.is_some() || self.model.is_some() || self.base_url.is_some()
     }
-
-    /// The options of runs among the overrides.
-    fn run_settings(&self) -> Result<RunSettings, Failure> {
-        let on = |flag: bool| flag.then_some(true);
-        Ok(RunSettings {
-            timeout: self.timeout.map(seconds),
-            reask: self.reask,
-            max_calls: self.max_calls,
-            max_cost: self.max_cost,
-            seed: self.seed,
-            max_output_tokens: self.max_tokens,
-            thinking: self.thinking.map(|tokens| checked_bound(tokens.into())).transpose()?,
-            receipt: on(self.receipt),
-            strict_parse: on(self.strict_parse),
-            early_stop: on(self.early_stop),
-            ..RunSettings::default()
-        })
-    }
-}
-
-/// Returns the configured options of all runs.
-fn configured(config: &Config) -> Result<RunSettings, Failure> {
-    Ok(RunSettings {
-        timeout: config.timeout_seconds.map(seconds),
-        reask: config.reask,
-        max_calls: config.max_calls,
-        max_cost: config.max_cost,
-        thinking: configured_thinking("", config.thinking)?,
-        receipt: config.receipt,
-        strict_parse: config.strict_parse,
-        early_stop: config.early_stop,
-        ..RunSettings::default()
-    })
-}
-
-/// Returns the configured run options of one module.
-fn of_module(name: &str, own: &ModuleConfig) -> Result<RunSettings, Failure> {
-    Ok(RunSettings {
-        reask: own.reask,
-        thinking: configured_thinking(&format!("modules.{name}."), own.thinking)?,
-        receipt: own.receipt,
-        early_stop: own.early_stop,
-        ..RunSettings::default()
-    })
-}
-
-/// Raises zero to one second: a timeout of zero would end every call before it starts.
-fn seconds(seconds: u64) -> Duration {
-    Duration::from_secs(seconds.max(1))
-}
-
-fn configured_thinking(place: &str, rule: Option<ThinkingRule>) -> Result<Option<u32>, Failure> {
-    let Some(ThinkingRule { max_tokens }) = rule else { return Ok(None) };
-    checked_bound(max_tokens.into()).map(Some).map_err(|_| {
-        let message = format!(
-            "`{place}thinking.max_tokens` has to be from 0 to {MAX_THINKING_TOKENS}, found: {max_tokens}"
-        );
-        Failure::misconfigured(message).suggest("Correct `cognitive.yaml`")
-    })
 }
 
 /// Returns the rules that hide members of context from the model. (CTX-041)

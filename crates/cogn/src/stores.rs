@@ -53,6 +53,25 @@ impl Stores {
         }
     }
 
+    /// Opens the configured database for a server, whose audit is written by a background thread. Returns an error if
+    /// runs must be recorded and cannot be. `complain` reports everything else that is not stored.
+    pub fn of_server(
+        settings: &Settings,
+        complain: impl Fn(String) + Send + 'static,
+    ) -> Result<Self, Failure> {
+        match Self::open(settings, true) {
+            Ok(stores) => stores.in_background(complain),
+            Err(reason) if settings.audit_enabled => {
+                Err(Failure::misconfigured(format!("runs cannot be recorded: {reason}"))
+                    .suggest("Set `HOME` or `COGNITIVE_DB`, or start it with `--no-audit` to record nothing"))
+            }
+            Err(reason) => {
+                complain(format!("context is not stored: {reason}"));
+                Ok(Self::closed(settings, &reason))
+            }
+        }
+    }
+
     /// Returns the stores without a database: none, except a review queue that rejects every run with this reason.
     #[must_use]
     pub fn closed(settings: &Settings, reason: &str) -> Self {
@@ -214,7 +233,7 @@ impl Stores {
 
     /// Returns the same stores with an audit that a background thread writes, as a server needs it. `complain` is
     /// called once if records cannot be written.
-    pub fn in_background(self, complain: impl Fn(String) + Send + 'static) -> Result<Self, Failure> {
+    fn in_background(self, complain: impl Fn(String) + Send + 'static) -> Result<Self, Failure> {
         let audit = self.audit.map(|audit| {
             let background = cognitive_store::Background::new(audit, complain).map_err(|error| {
                 let message = format!("cannot start a thread: {error}");
@@ -272,7 +291,7 @@ impl Stores {
     }
 
     /// This build has no audit.
-    pub fn in_background(self, _: impl Fn(String) + Send + 'static) -> Result<Self, Failure> {
+    fn in_background(self, _: impl Fn(String) + Send + 'static) -> Result<Self, Failure> {
         Ok(self)
     }
 }

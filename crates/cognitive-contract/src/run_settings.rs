@@ -3,14 +3,15 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer, de};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value};
 
 use crate::code::ErrorCode;
 use crate::failure::Failure;
 use crate::module::Enforcement;
 use crate::money::Money;
-use crate::thinking::MAX_THINKING_TOKENS;
+use crate::thinking::{MAX_THINKING_TOKENS, ThinkingRule};
 
 /// The model calls of one run, unless something else is set.
 pub const DEFAULT_MAX_CALLS: u64 = 64;
@@ -19,38 +20,64 @@ pub const DEFAULT_MAX_CALLS: u64 = 64;
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The options of a run. A member that is absent is decided by the next, less specific source.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
+///
+/// The comments of the members are also the help of the command line and the page of the configuration.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[cfg_attr(feature = "clap", derive(clap::Args), command(next_help_heading = "Run"))]
 #[serde(default)]
 pub struct RunSettings {
-    /// The time for each model call; written in seconds.
-    #[serde(deserialize_with = "seconds")]
+    /// Timeout of each model call, in seconds
+    #[cfg_attr(feature = "clap", arg(long, value_name = "SECONDS", value_parser = flags::seconds))]
+    #[serde(alias = "timeout_seconds", deserialize_with = "seconds", serialize_with = "as_seconds")]
+    #[schemars(with = "Option<f64>")]
     pub timeout: Option<Duration>,
-    /// How often the model is asked again after an answer that breaks the contract. Each costs another call.
+    /// Ask again up to N times after an answer that breaks the contract; each costs another call
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
     pub reask: Option<u32>,
-    /// The most model calls of the run, including its parts, repetitions and tools (E4100).
+    /// Maximum number of model calls of a run, including its parts, retries and tools (64)
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
     pub max_calls: Option<u64>,
-    /// The most that the run may cost, including its parts and repetitions. A run that could cost more does not start
-    /// (E4101).
+    /// Start a run only if it cannot cost more than this, in US dollars, including its parts and retries
+    #[cfg_attr(feature = "clap", arg(long, value_name = "USD", value_parser = flags::dollars))]
+    #[schemars(with = "Option<f64>")]
     pub max_cost: Option<Money>,
-    /// The seed of the model, where the provider supports one.
+    /// Seed of the model, where the provider supports one
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NUMBER"))]
     pub seed: Option<u64>,
-    /// The maximum length of the answer, in tokens.
+    /// Maximum length of the answer, in tokens
+    #[cfg_attr(feature = "clap", arg(long, alias = "max-tokens", value_name = "N"))]
     pub max_output_tokens: Option<u64>,
-    /// The longest thought before each answer, in tokens; 0 is none.
+    /// Let the model think up to N tokens before it answers, where it can; 0 disables thinking
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = flags::thinking))]
     #[serde(deserialize_with = "thinking_tokens")]
+    #[schemars(with = "Option<ThinkingOption>")]
     pub thinking: Option<u32>,
-    /// Put the receipt into `meta.provenance`.
+    /// Add the receipt of the run to `meta.provenance`
+    #[cfg_attr(feature = "clap", arg(long, num_args = 0, default_missing_value = "true"))]
     pub receipt: Option<bool>,
-    /// Accept only valid JSON from the model in every tier.
+    /// Accept only valid JSON from the model, as tier exec always does
+    #[cfg_attr(feature = "clap", arg(long, num_args = 0, default_missing_value = "true"))]
     pub strict_parse: Option<bool>,
-    /// Stop a call as soon as its answer cannot become valid, where the model is bound to one document (D-08). Otherwise
-    /// every call is read to its end, so that a failure holds the whole answer.
+    /// Stop a call as soon as its answer cannot become valid; a failure then has only the complete part
+    // Only where the model is bound to one document. Otherwise every call is read to its end. (D-08)
+    #[cfg_attr(feature = "clap", arg(long, num_args = 0, default_missing_value = "true"))]
     pub early_stop: Option<bool>,
-    /// Ask the model even if an answer to the same input is cached.
+    /// Ask the model even if an answer to the same input is cached
+    #[cfg_attr(feature = "clap", arg(long, num_args = 0, default_missing_value = "true"))]
     pub no_cache: Option<bool>,
     /// Which schemas are enforced. The envelope contract always is. Only a program on this machine can set it.
+    #[cfg_attr(feature = "clap", arg(skip))]
     #[serde(skip)]
     pub enforcement: Option<Enforcement>,
+}
+
+/// The forms of `thinking`: a number, or the object of `module.yaml`.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum ThinkingOption {
+    Tokens(#[schemars(range(min = 0, max = 32_768))] u32),
+    Rule(ThinkingRule),
 }
 
 impl RunSettings {
@@ -185,14 +212,53 @@ fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration
     time.map(Some).ok_or_else(|| de::Error::custom("`timeout` has to be a number of seconds above 0"))
 }
 
-/// Reads the length of a thought.
+/// Writes a time limit in seconds, without a fraction if there is none.
+fn as_seconds<S: Serializer>(time: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    match time {
+        None => serializer.serialize_none(),
+        Some(time) if time.subsec_nanos() == 0 => serializer.serialize_u64(time.as_secs()),
+        Some(time) => serializer.serialize_f64(time.as_secs_f64()),
+    }
+}
+
+/// Reads the limit of a thought: a number of tokens, or `{max_tokens: N}` as in `module.yaml`.
 fn thinking_tokens<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
-    let tokens = Option::<u32>::deserialize(deserializer)?;
-    if tokens.is_some_and(|tokens| tokens > MAX_THINKING_TOKENS) {
+    let value = Value::deserialize(deserializer)?;
+    let tokens = match &value {
+        Value::Null => return Ok(None),
+        Value::Object(_) => serde_json::from_value(value).map(|rule: ThinkingRule| rule.max_tokens),
+        _ => serde_json::from_value(value),
+    };
+    let tokens = tokens.map_err(de::Error::custom)?;
+    if tokens > MAX_THINKING_TOKENS {
         let message = format!("`thinking` has to be a number of tokens from 0 to {MAX_THINKING_TOKENS}");
         return Err(de::Error::custom(message));
     }
-    Ok(tokens)
+    Ok(Some(tokens))
+}
+
+/// Reads the options of a command line.
+#[cfg(feature = "clap")]
+mod flags {
+    use std::time::Duration;
+
+    use crate::money::Money;
+    use crate::thinking::checked_bound;
+
+    pub(super) fn seconds(text: &str) -> Result<Duration, String> {
+        let time = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        time.filter(|time| !time.is_zero()).ok_or_else(|| "expected a number of seconds above 0".to_owned())
+    }
+
+    pub(super) fn dollars(text: &str) -> Result<Money, String> {
+        Money::parse(text.trim_start_matches('$'))
+            .ok_or_else(|| "expected an amount in dollars, such as 0.05".to_owned())
+    }
+
+    pub(super) fn thinking(text: &str) -> Result<u32, String> {
+        let tokens = text.parse().map_err(|_| "expected a number of tokens".to_owned())?;
+        checked_bound(tokens).map_err(|failure| failure.message().to_owned())
+    }
 }
 
 /// The smaller of two limits. A limit that is absent does not limit.

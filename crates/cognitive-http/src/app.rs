@@ -80,11 +80,11 @@ pub(crate) struct Shared {
 impl App {
     /// Creates a server that runs modules on `host`.
     #[must_use]
-    pub fn new(host: Host, config: ServerConfig) -> Self {
+    pub fn new(host: impl Into<Arc<Host>>, config: ServerConfig) -> Self {
         let limits = Arc::new(Limits::new(config.runs_per_minute, config.streams_per_client));
         let room = Room::new(config.large_bodies);
         let sessions = Sessions::new(config.live_streams);
-        let host = Arc::new(host);
+        let host = host.into();
         let mcp = crate::mcp::open(&host, &config);
         let models = ModelShelf::new(&host, &config.models);
         Self(Arc::new(Shared {

@@ -191,10 +191,7 @@ async fn one_run(
     let module = match found {
         Ok(Ok(module)) => ModuleRef::loaded(&name, module),
         // Passing the failure to the run gives it a trace and a record like any other.
-        Ok(Err(failure)) => {
-            options.unprepared = Some(failure);
-            ModuleRef::from(&name)
-        }
+        Ok(Err(failure)) => ModuleRef::Refused { name: name.clone(), failure },
         Err(_) => ModuleRef::from(&name),
     };
     let cancel = async move {

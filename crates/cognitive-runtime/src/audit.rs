@@ -296,6 +296,7 @@ fn recorded(input: RunInput) -> Value {
             Some(value) => Value::String(hidden(value).to_string()),
             None => Value::String(text),
         },
+        RunInput::Unreadable(_) => Value::Null,
     }
 }
 

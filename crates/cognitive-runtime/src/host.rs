@@ -292,6 +292,13 @@ pub enum ModuleRef {
         /// The module.
         module: Arc<Module>,
     },
+    /// Refused by the surface. The run ends with this failure, and has a trace and a record like any other.
+    Refused {
+        /// The name or path that the caller gave.
+        name: String,
+        /// The reason.
+        failure: Failure,
+    },
 }
 
 impl ModuleRef {
@@ -305,14 +312,14 @@ impl ModuleRef {
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
-            Self::Name(name) | Self::Loaded { name, .. } => name,
+            Self::Name(name) | Self::Loaded { name, .. } | Self::Refused { name, .. } => name,
         }
     }
 
     /// The module's own name, as far as it is known before the module is loaded.
     pub(crate) fn own_name(&self) -> &str {
         match self {
-            Self::Name(name) => name,
+            Self::Name(name) | Self::Refused { name, .. } => name,
             Self::Loaded { module, .. } => &module.manifest.name,
         }
     }
@@ -322,6 +329,7 @@ impl ModuleRef {
         match self {
             Self::Name(name) => modules.module(name),
             Self::Loaded { module, .. } => Ok(Arc::clone(module)),
+            Self::Refused { failure, .. } => Err(failure.clone()),
         }
     }
 }
@@ -356,6 +364,8 @@ pub enum RunInput {
     Raw(String),
     /// Free text (`--args`), which no schema judges.
     Text(String),
+    /// An input that the surface could not read, with the reason. The run fails with it.
+    Unreadable(Failure),
 }
 
 /// The caller's options of a run. A run inherits nothing from the runs above it through these options, except if the
@@ -375,9 +385,6 @@ pub struct RunOptions {
     pub require_streaming: bool,
     /// Notices of the surface for `meta.warnings`.
     pub warnings: Vec<Warning>,
-    /// The failure of the surface to get what the run needs, such as its input or a provider. The run then ends with
-    /// it, and has a trace and a record like any other.
-    pub unprepared: Option<Failure>,
     /// The name of the caller's key, for the audit.
     pub key: Option<String>,
     /// The owner of the context that is read and stored. A surface takes it from an authenticated caller, never from

@@ -190,9 +190,6 @@ async fn load_and_answer(
 ) -> Result<Envelope, Failure> {
     listeners.event(Event::Stage(Stage::Load));
     let (host, request) = (record.host(), record.request());
-    if let Some(failure) = &request.options.unprepared {
-        return Err(failure.clone());
-    }
     let module = lineage.in_tier(request.module.load(host.modules.as_ref())?);
     let plan = plan(host, request, lineage, &module);
     record.settings = plan.settings;

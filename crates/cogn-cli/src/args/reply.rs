@@ -6,15 +6,18 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cogn::settings::{ProviderChoice, SettingOverrides, Settings};
-use cogn::wiring::ChosenModels;
+use cogn::RuntimeBuilder;
 use cognitive_contract::ports::Provider;
 use cognitive_contract::recorded_reply::{self, RecordedReply, dialect_place, parse_dialect_file};
 use cognitive_contract::{ErrorCode, Failure};
-use cognitive_runtime::Replay;
+use cognitive_runtime::{Replay, Unavailable};
 use cognitive_schema::SchemaTarget;
 
 use super::input::read_text;
+use super::provider::ProviderArgs;
+
+/// The name of the provider that answers with a saved reply.
+const REPLAY: &str = "replay";
 
 /// The options, to be flattened into those of a command.
 #[derive(Debug, Clone, clap::Args)]
@@ -37,37 +40,37 @@ fn reply_dialect(name: &str) -> Result<ReplyDialect, String> {
 }
 
 impl ReplyArgs {
-    /// A saved reply that was named is what the user wants replayed, unless they name a provider.
-    pub fn choose_replay(&self, wanted: &mut SettingOverrides) {
-        if self.reply.is_some() && wanted.provider.is_none() {
-            wanted.provider = Some("replay".to_owned());
-        }
-    }
-
     /// The file that was typed.
     pub fn path(&self) -> Option<&Path> {
         self.reply.as_deref()
     }
 
-    /// Returns whether stdin is the saved reply of a run with these settings.
-    pub fn reads_stdin(&self, settings: &Settings) -> bool {
-        self.file(settings).is_some_and(|path| path.as_os_str() == "-")
+    /// Returns whether stdin is the saved reply.
+    pub fn reads_stdin(&self) -> bool {
+        self.path().is_some_and(|path| path.as_os_str() == "-")
     }
 
-    /// The model that answers with the saved reply; `None` where another provider was chosen or no file was named.
-    pub fn models(&self, settings: &Settings) -> Result<Option<ChosenModels>, Failure> {
-        let Some(path) = self.file(settings) else { return Ok(None) };
+    /// Lets the saved reply answer, if one was typed. A reply that cannot be read is reported by every run.
+    pub fn answer(&self, builder: RuntimeBuilder, typed: &ProviderArgs) -> Result<RuntimeBuilder, Failure> {
+        let Some(path) = self.path() else { return Ok(builder) };
+        if let Some(other) = typed.provider.as_deref().filter(|name| *name != REPLAY) {
+            let message = format!("`--reply` answers in place of a model, and `--provider {other}` names one");
+            return Err(Failure::new(ErrorCode::InvalidInput, message).suggest("Leave out one of the two"));
+        }
+        let provider: Arc<dyn Provider> = match self.recorded(path) {
+            Ok(reply) => Arc::new(Replay::recorded(reply)),
+            Err(failure) => Arc::new(Unavailable::new(REPLAY, failure)),
+        };
+        Ok(builder.provider_name(REPLAY).shared_provider(provider))
+    }
+
+    fn recorded(&self, path: &Path) -> Result<RecordedReply, Failure> {
         let text = read_text(Some(path))?;
         let dialect = match self.reply_dialect {
             Some(ReplyDialect(typed)) => typed,
             None => recorded_dialect(path)?,
         };
-        let replay = Replay::recorded(RecordedReply::new(text, dialect));
-        Ok(Some(ChosenModels::from(Arc::new(replay) as Arc<dyn Provider>)))
-    }
-
-    fn file(&self, settings: &Settings) -> Option<&Path> {
-        self.reply.as_deref().filter(|_| settings.provider == ProviderChoice::Replay)
+        Ok(RecordedReply::new(text, dialect))
     }
 }
 

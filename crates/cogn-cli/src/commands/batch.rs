@@ -5,21 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use cogn::embedded::EmbeddedUse;
-use cogn::media::MediaAccess;
-use cogn::settings::{OverrideScope, Settings};
 use cogn::stores::Stores;
-use cogn::wiring::{ChosenModels, HostParts};
-use cogn::{async_runtime, planned, wiring};
+use cogn::{RuntimeBuilder, async_runtime, wiring};
 use cognitive_batch::{
     AnswerTarget, BatchLimits, BatchPlan, BatchStop, BatchSummary, PostPlan, RowFile, RowFormat, RowMapping,
     StopHandle,
 };
 use cognitive_contract::money::Money;
-use cognitive_contract::spending::DayBudget;
 use cognitive_contract::{ErrorCode, Failure, Module};
-use cognitive_library::{Library, ModuleCache};
-use cognitive_runtime::Host;
+use cognitive_library::Library;
 use serde_json::{Map, Value};
 
 use super::batch_screen::{self, BatchScreen};
@@ -143,26 +137,23 @@ pub fn batch(args: &BatchArgs, library: &Library, printer: &Printer) -> Exit {
 fn run(args: &BatchArgs, library: &Library, printer: &Printer) -> Result<Exit, Failure> {
     let rows = row_file(&args.rows)?;
     let target = target(args)?;
-    let (settings, limit) = settings(args, library)?;
-    let modules = Arc::new(ModuleCache::new(library.clone()));
+    let (builder, limit) = builder(args, library)?;
     let screen = TerminalProgress::new(printer, false);
-    let posts = posts(args, &settings)?;
-    let models = match args.reply.models(&settings)? {
-        Some(reply) => reply,
-        None => wiring::models(&settings, &wiring::environment, EmbeddedUse::Server, Some(screen.fetch()))?,
-    };
-    models.left_out.iter().for_each(|line| printer.warning(line));
+    // Before a model is fetched that has no batch endpoint.
+    let posts = posts(args, &builder)?;
     // The output is the record of a batch. A million rows would evict everything else from the audit, so runs are
     // recorded only if that is required.
-    let stores =
-        if settings.audit_required { Stores::open_or_warn(&settings, false)?.0 } else { Stores::default() };
-    let host = host(&settings, modules, models, stores)?;
-    let module = host.modules.module(&args.module)?;
+    let builder = builder.stores_by(|settings| match settings.audit_required {
+        true => Stores::open_or_warn(settings, false),
+        false => Ok((Stores::default(), None)),
+    });
+    let runtime = builder.build_with(Some(screen.download()))?.usable()?;
+    runtime.notices().iter().for_each(|line| printer.warning(line));
     let plan = BatchPlan {
         name: args.module.clone(),
-        module,
-        host,
-        options: settings.run_options(),
+        module: runtime.modules().module(&args.module)?,
+        options: runtime.run_options(),
+        host: runtime.into_host(),
         rows,
         mapping: mapping(args),
         target,
@@ -235,19 +226,17 @@ fn dry_run(args: &BatchArgs, library: &Library, printer: &Printer) -> Result<Exi
     if args.output.is_some() {
         target(args)?;
     }
-    let (settings, limit) = settings(args, library)?;
-    let models = match args.reply.models(&settings)? {
-        Some(reply) => reply,
-        None => planned::models(&settings)?,
-    };
-    // The budget is disabled: an estimate spends nothing.
-    let settings = Settings { budget: DayBudget::default(), ..settings };
-    let mut host = host(&settings, Arc::new(ModuleCache::new(library.clone())), models, Stores::default())?;
-    if args.provider_batch {
-        host.prices = Arc::new(host.prices.for_posts());
-    }
+    let (builder, limit) = builder(args, library)?;
+    let is_batch = args.provider_batch;
+    let builder = builder.planned().tune(move |host| {
+        if is_batch {
+            host.prices = Arc::new(host.prices.for_posts());
+        }
+    });
+    let runtime = builder.build()?;
+    let host = runtime.host();
     let module: Arc<Module> = host.modules.module(&args.module)?;
-    let estimate = cognitive_batch::estimate(&rows, &mapping(args), &host, &module, &settings.run_options())?;
+    let estimate = cognitive_batch::estimate(&rows, &mapping(args), &host, &module, &runtime.run_options())?;
     if args.json {
         printer.json(&estimate);
     } else {
@@ -259,32 +248,19 @@ fn dry_run(args: &BatchArgs, library: &Library, printer: &Printer) -> Result<Exi
     Ok(if is_within { Exit::Good } else { Exit::Bad })
 }
 
-fn host(
-    settings: &Settings,
-    modules: Arc<ModuleCache>,
-    models: ChosenModels,
-    stores: Stores,
-) -> Result<Host, Failure> {
-    let media = MediaAccess { document_reader: Some(project::this_program()), ..MediaAccess::default() };
-    wiring::host(settings, HostParts { modules, models, stores, media })
+/// Returns the runtime to build, and the cost limit of all rows together. A configured limit applies to each run.
+fn builder(args: &BatchArgs, library: &Library) -> Result<(RuntimeBuilder, Option<Money>), Failure> {
+    let mut typed = args.provider.clone();
+    let limit = typed.run.max_cost.take();
+    let builder = project::runtime(library, &typed)?.for_module(project::own_name(library, &args.module));
+    Ok((args.reply.answer(builder, &typed)?, limit))
 }
 
-/// Returns the settings and the cost limit of all rows together. A configured limit applies to each run.
-fn settings(args: &BatchArgs, library: &Library) -> Result<(Settings, Option<Money>), Failure> {
-    let mut wanted = args.provider.overrides();
-    let limit = wanted.max_cost.take();
-    args.reply.choose_replay(&mut wanted);
-    let name = project::own_name(library, &args.module);
-    let scope = OverrideScope::Runs(&name);
-    let settings = Settings::resolve(&wanted, &project::config()?, &wiring::environment, scope)?;
-    Ok((settings, limit))
-}
-
-fn posts(args: &BatchArgs, settings: &Settings) -> Result<Option<PostPlan>, Failure> {
+fn posts(args: &BatchArgs, builder: &RuntimeBuilder) -> Result<Option<PostPlan>, Failure> {
     if !args.provider_batch {
         return Ok(None);
     }
-    let service = wiring::batch_service(settings, &wiring::environment)?;
+    let service = wiring::batch_service(&builder.settings()?, &wiring::environment)?;
     Ok(Some(PostPlan { service, poll: args.poll }))
 }
 

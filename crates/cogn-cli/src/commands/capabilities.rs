@@ -1,12 +1,13 @@
 //! `cogn capabilities`: the capabilities of this runtime with the configured provider, as HTTP also reports them
 //! (CAP-002, CAP-003). Calls no service and needs no key.
 
-use cogn::settings::{OverrideScope, SettingOverrides, Settings};
 use cogn::{media, wiring};
 use cognitive_contract::{Capabilities, Failure};
+use cognitive_library::Library;
 
 use super::fail;
 use crate::args::candidates;
+use crate::args::provider::ProviderArgs;
 use crate::printer::{Exit, Printer};
 use crate::project;
 
@@ -22,8 +23,8 @@ pub struct CapabilitiesArgs {
 }
 
 /// Prints the declaration.
-pub fn capabilities(args: &CapabilitiesArgs, printer: &Printer) -> Exit {
-    match declared(args) {
+pub fn capabilities(args: &CapabilitiesArgs, library: &Library, printer: &Printer) -> Exit {
+    match declared(args, library) {
         Ok(capabilities) => {
             printer.json(&cognitive_runtime::declaration(&capabilities));
             Exit::Good
@@ -32,14 +33,10 @@ pub fn capabilities(args: &CapabilitiesArgs, printer: &Printer) -> Exit {
     }
 }
 
-fn declared(args: &CapabilitiesArgs) -> Result<Capabilities, Failure> {
-    let wanted = SettingOverrides {
-        provider: args.provider.clone(),
-        model: args.model.clone(),
-        ..SettingOverrides::default()
-    };
-    let settings =
-        Settings::resolve(&wanted, &project::config()?, &wiring::environment, OverrideScope::Process)?;
+fn declared(args: &CapabilitiesArgs, library: &Library) -> Result<Capabilities, Failure> {
+    let typed =
+        ProviderArgs { provider: args.provider.clone(), model: args.model.clone(), ..ProviderArgs::default() };
+    let settings = project::runtime(library, &typed)?.settings()?;
     let mut capabilities = Capabilities::default();
     capabilities.take_media(&media::limits(&settings.media)?);
     Ok(wiring::limited_by_provider(&settings, capabilities))

@@ -65,7 +65,7 @@ pub fn compose(args: &ComposeArgs, library: &Library, printer: &Printer) -> Exit
             plan_cost::show(ceiling, printer);
         }
     }
-    let limit = args.provider.max_cost.zip(ceiling);
+    let limit = args.provider.run.max_cost.zip(ceiling);
     if limit.is_some_and(|(limit, ceiling)| ceiling.cost > limit) { Exit::Bad } else { Exit::Good }
 }
 

@@ -2,16 +2,11 @@
 //! A wrong answer is only counted; `--min-accuracy` turns a low share into a failure.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use cogn::embedded::EmbeddedUse;
-use cogn::media::MediaAccess;
-use cogn::settings::{OverrideScope, Settings};
 use cogn::stores::Stores;
-use cogn::wiring::HostParts;
-use cogn::{async_runtime, out_file, wiring};
+use cogn::{async_runtime, out_file};
 use cognitive_contract::Failure;
-use cognitive_library::{Library, ModuleCache};
+use cognitive_library::Library;
 use cognitive_testing::eval::{self, Evaluation, EvaluationPlan, LabelledCase};
 
 use super::cases::{CaseArgs, case_bar};
@@ -106,28 +101,18 @@ fn run(
     library: &Library,
     printer: &Printer,
 ) -> Result<Option<Evaluation>, Failure> {
-    let overrides = args.provider.overrides();
-    let name = project::own_name(library, &args.module);
-    let scope = OverrideScope::Runs(&name);
-    let settings = Settings::resolve(&overrides, &project::config()?, &wiring::environment, scope)?;
     let screen = TerminalProgress::new(printer, false);
-    let models =
-        wiring::models(&settings, &wiring::environment, EmbeddedUse::OneByOne, Some(screen.fetch()))?;
+    // The audit is for real work, not for measurements.
+    let builder = project::runtime(library, &args.provider)?.one_by_one().stores(Stores::default());
+    let builder = builder.for_module(project::own_name(library, &args.module));
+    let measured = builder.build_with(Some(screen.download()))?.usable()?;
     // A missing rung would change the measurement, so it is reported.
-    models.left_out.iter().for_each(|line| printer.warning(line));
-    let parts = HostParts {
-        modules: Arc::new(ModuleCache::new(library.clone())),
-        models,
-        // The audit is for real work, not for measurements.
-        stores: Stores::default(),
-        media: MediaAccess { document_reader: Some(project::this_program()), ..MediaAccess::default() },
-    };
-    let host = wiring::host(&settings, parts)?;
+    measured.notices().iter().for_each(|line| printer.warning(line));
     let progress = case_bar(printer, cases.len());
     let plan = EvaluationPlan {
         module: args.module.clone(),
-        host,
-        options: settings.run_options(),
+        options: measured.run_options(),
+        host: measured.into_host(),
         cases,
         concurrency: args.concurrency,
     };

@@ -3,14 +3,10 @@
 
 use std::sync::Arc;
 
-use cogn::embedded::EmbeddedUse;
-use cogn::media::MediaAccess;
-use cogn::settings::{OverrideScope, Settings};
+use cogn::async_runtime;
 use cogn::stores::Stores;
-use cogn::wiring::HostParts;
-use cogn::{async_runtime, wiring};
 use cognitive_contract::Failure;
-use cognitive_library::{Library, ModuleCache};
+use cognitive_library::Library;
 use cognitive_mcp::{Admission, Extensions, McpDoor, McpServer, ToolSurface};
 use cognitive_runtime::stages::prompt::estimated_tokens;
 use cognitive_runtime::{Host, RunOptions};
@@ -114,40 +110,23 @@ fn cost(server: &McpServer, as_json: bool, printer: &Printer) -> Exit {
 
 /// The modules and settings that the user's agents can access.
 struct AgentDoor {
-    host: Host,
+    host: Arc<Host>,
     library: Library,
     options: RunOptions,
 }
 
 impl AgentDoor {
     fn open(args: &McpArgs, library: &Library) -> Result<Self, Failure> {
-        let file = project::config()?;
-        let mut settings = Settings::resolve(
-            &args.provider.overrides(),
-            &file,
-            &wiring::environment,
-            OverrideScope::Process,
-        )?;
-        if args.no_audit {
-            (settings.audit_enabled, settings.store) = (false, None);
-        }
-        let mut options = settings.run_options();
-        let (stores, warning) = Stores::open_or_warn(&settings, false)?;
-        options.warnings.extend(warning);
+        let builder = project::runtime(library, &args.provider)?.audited(!args.no_audit);
+        let builder = builder.stores_by(|settings| Stores::open_or_warn(settings, false));
         // Downloads nothing: a client times out long before a model has arrived.
-        let models = wiring::models_or_reason(&settings, &wiring::environment, EmbeddedUse::Server, None);
-        if let Some(failure) = models.chain.first.unavailable() {
+        let runtime = builder.build()?;
+        if let Some(failure) = runtime.unavailable() {
             let hint = failure.suggestion().map(|hint| format!(". {hint}")).unwrap_or_default();
             Printer.warning(&format!("runs will fail: {}{hint}", failure.message()));
         }
-        models.left_out.iter().for_each(|line| Printer.warning(line));
-        let parts = HostParts {
-            modules: Arc::new(ModuleCache::new(library.clone())),
-            models,
-            stores,
-            media: MediaAccess { document_reader: Some(project::this_program()), ..MediaAccess::default() },
-        };
-        Ok(Self { host: wiring::host(&settings, parts)?, library: library.clone(), options })
+        runtime.notices().iter().for_each(|line| Printer.warning(line));
+        Ok(Self { host: runtime.host(), library: library.clone(), options: runtime.run_options() })
     }
 }
 

@@ -1,17 +1,10 @@
 //! The cost ceiling of one run of a module, for `compose plan --cost`. Calls no model and needs no key.
 
-use cogn::media::MediaAccess;
-use cogn::planned;
-use cogn::settings::{OverrideScope, Settings};
-use cogn::stores::Stores;
-use cogn::wiring::{self, HostParts};
 use cognitive_contract::Failure;
 use cognitive_contract::Module;
-use cognitive_contract::spending::DayBudget;
 use cognitive_library::Library;
 use cognitive_runtime::cost::ceiling;
 use cognitive_runtime::{CostCeiling, PartCost};
-use std::sync::Arc;
 
 use crate::args::provider::ProviderArgs;
 use crate::figures::{counted, dollars};
@@ -29,18 +22,8 @@ pub(super) fn of(
     typed: &ProviderArgs,
     input_bytes: u64,
 ) -> Result<CostCeiling, Failure> {
-    let config = project::config()?;
-    let scope = OverrideScope::Runs(&module.manifest.name);
-    let settings = Settings::resolve(&typed.overrides(), &config, &wiring::environment, scope)?;
-    let parts = HostParts {
-        modules: Arc::new(library.clone()),
-        models: planned::models(&settings)?,
-        stores: Stores::default(),
-        media: MediaAccess::default(),
-    };
-    // The budget is disabled: a plan spends nothing.
-    let host = wiring::host(&Settings { budget: DayBudget::default(), ..settings.clone() }, parts)?;
-    ceiling(&host, module, &settings.run_options(), input_bytes)
+    let runtime = project::runtime(library, typed)?.for_module(&module.manifest.name).planned().build()?;
+    ceiling(&runtime.host(), module, &runtime.run_options(), input_bytes)
 }
 
 /// Prints the ceiling.

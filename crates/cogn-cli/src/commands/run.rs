@@ -5,18 +5,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use cogn::collector::Collector;
-use cogn::embedded::{EmbeddedUse, WeightsFetch};
-use cogn::media::MediaAccess;
-use cogn::settings::{OverrideScope, SettingOverrides, Settings};
+use cogn::settings::{SettingOverrides, Settings};
 use cogn::stores::Stores;
-use cogn::wiring::{ChosenModels, HostParts};
-use cogn::{async_runtime, embedded, wiring};
-use cognitive_contract::ports::{Event, EventSink, ModuleSource, NullSink, Provider};
+use cogn::{Download, Runtime, async_runtime, embedded, wiring};
+use cognitive_contract::ports::{Event, EventSink, ModuleSource, NullSink};
 use cognitive_contract::trace::{PartState, Trace};
 use cognitive_contract::{Enforcement, Envelope, ErrorCode, Failure};
 use cognitive_library::{Library, ModuleCache};
-use cognitive_runtime::host::RunInput;
-use cognitive_runtime::{Clock, Host, Replay, RunContext, RunOptions, RunRequest, SpanParent, preview};
+use cognitive_runtime::host::{ModuleRef, RunInput};
+use cognitive_runtime::{Clock, Host, RunContext, RunOptions, RunRequest, SpanParent, Unavailable, preview};
 use cognitive_store::DROPPING;
 
 use super::hand_over::hand_over;
@@ -95,9 +92,6 @@ pub struct RunArgs {
     /// The session that context is read from and stored for
     #[arg(long, value_name = "ID", help_heading = "Context")]
     session: Option<String>,
-    /// Ask the model even if an answer to the same input is cached
-    #[arg(long, help_heading = "Context")]
-    no_cache: bool,
     #[command(flatten)]
     provider: ProviderArgs,
     #[command(flatten)]
@@ -149,7 +143,7 @@ pub fn run(args: &RunArgs, library: &Library, printer: &Printer) -> Exit {
         }
         Err(failure) => (None, Err(failure)),
     };
-    let audit = prepared.as_ref().ok().and_then(|(host, _)| host.audit.clone());
+    let audit = prepared.as_ref().ok().and_then(|prepared| prepared.runtime.stores().audit.clone());
     let exit = answer(args, prepared, printer);
     if audit.is_some_and(|audit| audit.drop_counts().owners > 0) {
         printer.warning(DROPPING);
@@ -169,12 +163,13 @@ fn report_lost(spans: u64, printer: &Printer) {
     }
 }
 
-fn answer(args: &RunArgs, prepared: Result<(Host, RunRequest), Failure>, printer: &Printer) -> Exit {
+fn answer(args: &RunArgs, prepared: Result<PreparedRun, Failure>, printer: &Printer) -> Exit {
     // Before a run, Ctrl-C can only interrupt the download of weights.
-    let unprepared = prepared.as_ref().ok().and_then(|(_, request)| request.options.unprepared.as_ref());
-    let unfetched = unprepared
+    let unavailable = prepared.as_ref().ok().and_then(|prepared| prepared.runtime.unavailable());
+    let unfetched = unavailable
         .is_some_and(|failure| failure.code() == ErrorCode::StreamInterrupted)
         .then_some(StopSignal::Interrupt);
+    let prepared = prepared.map(|PreparedRun { runtime, request }| (runtime.host(), request));
     let (mut envelope, cancelled, trace) = match (prepared, args.stream) {
         (prepared, Some(form)) => stream::run(prepared, form, &args.module, hearer(args), printer),
         (Ok((host, request)), None) => execute(&host, request, args, printer),
@@ -241,82 +236,57 @@ fn show(args: &RunArgs, form: EnvelopeForm, (envelope, text): (&Envelope, &str),
     }
 }
 
+/// A runtime, and the run that was typed.
+struct PreparedRun {
+    runtime: Runtime,
+    request: RunRequest,
+}
+
 fn prepare(
     args: &RunArgs,
     library: &Library,
     collector: Option<&Collector>,
-) -> Result<(Host, RunRequest), Failure> {
-    let mut wanted = args.provider.overrides();
-    args.reply.choose_replay(&mut wanted);
-    let config = project::config()?;
-    let name = project::own_name(library, &args.module);
-    let scope = OverrideScope::Runs(&name);
-    let resolve = |wanted| Settings::resolve(wanted, &config, &wiring::environment, scope);
-    let (settings, unresolved) = match resolve(&wanted) {
-        Ok(settings) => (settings, None),
-        // The typed overrides are invalid, but the record of the failed run still needs the settings without them.
-        Err(failure) => match resolve(&SettingOverrides::default()) {
-            Ok(settings) => (settings, Some(failure)),
-            Err(_) => return Err(failure),
-        },
-    };
-    explain_choices(args, library, &settings);
-    let mut request = RunRequest::new(&args.module, serde_json::Value::Null);
+) -> Result<PreparedRun, Failure> {
     let modules = Arc::new(ModuleCache::new(library.clone()));
-    request.options = options(args, &settings);
-    let named = args.user.is_some() || args.tenant.is_some() || args.session.is_some();
-    let (stores, warning) = Stores::open_or_warn(&settings, named)?;
-    if let Some(warning) = warning {
-        Printer.warning(&warning.message);
-        request.options.warnings.push(warning);
-    }
-    // From here on a failure belongs to a run, which has a trace and leaves a record.
-    let equipped = match unresolved {
-        Some(failure) => Err(failure),
-        None => equip(args, &settings, &modules, &stores, &mut request),
-    };
-    let models = equipped.unwrap_or_else(|failure| {
-        request.options.unprepared = Some(failure);
-        ChosenModels::from(Arc::new(Replay::text(String::new())) as Arc<dyn Provider>)
-    });
-    models.left_out.iter().for_each(|line| Printer.warning(line));
-    let parts = HostParts {
-        modules: Arc::clone(&modules) as Arc<dyn ModuleSource>,
-        models,
-        stores,
-        media: MediaAccess { document_reader: Some(project::this_program()), ..MediaAccess::default() },
-    };
-    let host = wiring::host(&settings, parts)?;
+    let input = input(args, &modules).unwrap_or_else(RunInput::Unreadable);
+    let runtime = start(args, library, &modules, &input)?;
+    explain_choices(args, library, runtime.settings());
+    runtime.notices().iter().for_each(|line| Printer.warning(line));
+    let mut options = options(args, &runtime);
     // Last, because the clock of the spans starts here.
-    request.options.spans = collector
-        .map(|collector| Arc::new(SpanParent::new(collector.sink()).asking_for(wiring::model(&settings))));
-    Ok((host, request))
+    let model = wiring::model(runtime.settings());
+    options.spans = collector.map(|collector| Arc::new(SpanParent::new(collector.sink()).asking_for(model)));
+    let request = RunRequest { module: ModuleRef::from(&args.module), input, options };
+    Ok(PreparedRun { runtime, request })
 }
 
-/// Gets the external parts of a run: its input, and its models.
-fn equip(
+/// Starts the runtime. Flags that cannot be used are reported by the run, which leaves a record like any other.
+fn start(
     args: &RunArgs,
-    settings: &Settings,
-    modules: &ModuleCache,
-    stores: &Stores,
-    request: &mut RunRequest,
-) -> Result<ChosenModels, Failure> {
-    if args.reply.reads_stdin(settings) && args.input.reads_stdin() {
-        let failure = Failure::new(ErrorCode::InvalidInput, "input and reply cannot both come from stdin");
-        return Err(failure.suggest("Put one of them into a file"));
-    }
-    request.input = input(args, modules)?;
-    if let Some(models) = args.reply.models(settings)? {
-        return Ok(models);
-    }
-    // A run that would fail before the call should not trigger a download.
-    let worthwhile = || {
-        let clock = Clock::new();
-        let memory = RunContext::new(stores.context.as_deref(), &clock, &request.options);
-        preview(&*modules.module(&args.module)?, &request.input, enforcement(args), Some(&memory)).map(drop)
+    library: &Library,
+    modules: &Arc<ModuleCache>,
+    input: &RunInput,
+) -> Result<Runtime, Failure> {
+    let named = args.user.is_some() || args.tenant.is_some() || args.session.is_some();
+    let builder = project::runtime(library, &args.provider)?
+        .shared_modules(Arc::clone(modules) as Arc<dyn ModuleSource>)
+        .for_module(project::own_name(library, &args.module))
+        .stores_by(move |settings| Stores::open_or_warn(settings, named))
+        .one_by_one();
+    let without_flags = builder.clone().overrides(SettingOverrides::default());
+    // A run that would fail before its call should not trigger a download.
+    let before = |stores: &Stores| {
+        let (clock, options) = (Clock::new(), caller(args));
+        let memory = RunContext::new(stores.context.as_deref(), &clock, &options);
+        preview(&*modules.module(&args.module)?, input, enforcement(args), Some(&memory)).map(drop)
     };
-    let fetch = WeightsFetch { progress: &TerminalProgress::new(&Printer, false), before: &worthwhile };
-    wiring::models(settings, &wiring::environment, EmbeddedUse::OneByOne, Some(fetch))
+    let download = Download { progress: &TerminalProgress::new(&Printer, false), before: &before };
+    let built =
+        args.reply.answer(builder, &args.provider).and_then(|builder| builder.build_with(Some(download)));
+    built.or_else(|failure| {
+        let unavailable = Unavailable::new("none", failure.clone());
+        without_flags.provider(unavailable).build().map_err(|_| failure)
+    })
 }
 
 /// With `--verbose`, prints the module folder, the provider and the store.
@@ -335,6 +305,10 @@ fn explain_choices(args: &RunArgs, library: &Library, settings: &Settings) {
 
 /// Returns the typed input with its media.
 fn input(args: &RunArgs, modules: &ModuleCache) -> Result<RunInput, Failure> {
+    if args.reply.reads_stdin() && args.input.reads_stdin() {
+        let failure = Failure::new(ErrorCode::InvalidInput, "input and reply cannot both come from stdin");
+        return Err(failure.suggest("Put one of them into a file"));
+    }
     // A module that fails to load is reported later, by the run itself.
     let module = args.input.has_members().then(|| modules.module(&args.module).ok()).flatten();
     if args.media.is_empty() {
@@ -353,17 +327,24 @@ fn enforcement(args: &RunArgs) -> Enforcement {
     if args.no_validate { Enforcement::EnvelopeOnly } else { Enforcement::Full }
 }
 
-fn options(args: &RunArgs, settings: &Settings) -> RunOptions {
-    let mut options = settings.run_options();
-    options.settings.enforcement = args.no_validate.then_some(Enforcement::EnvelopeOnly);
+/// The owner of the context that the run reads and stores.
+fn caller(args: &RunArgs) -> RunOptions {
+    let mut options = RunOptions::default();
     options.user.clone_from(&args.user);
     options.tenant.clone_from(&args.tenant);
     options.session.clone_from(&args.session);
-    options.settings.no_cache = args.no_cache.then_some(true);
-    options.require_streaming = args.require_streaming;
-    if args.stream.is_some() && settings.asked.over(settings.general).timeout.is_none() {
-        options.settings.timeout = Some(stream::MAX_STREAM);
+    options
+}
+
+fn options(args: &RunArgs, runtime: &Runtime) -> RunOptions {
+    let settings = runtime.settings();
+    let mut asked = settings.asked;
+    asked.enforcement = args.no_validate.then_some(Enforcement::EnvelopeOnly);
+    if args.stream.is_some() && asked.over(settings.general).timeout.is_none() {
+        asked.timeout = Some(stream::MAX_STREAM);
     }
+    let mut options = caller(args).with_settings(asked).with_warnings(runtime.run_options().warnings);
+    options.require_streaming = args.require_streaming;
     options
 }
 

@@ -8,20 +8,15 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use cogn::collector::Collector;
-use cogn::embedded::EmbeddedUse;
-use cogn::media::MediaAccess;
 use cogn::serve_config::ServeConfig;
-use cogn::settings::{OverrideScope, Settings};
 use cogn::stores::Stores;
-use cogn::wiring::HostParts;
-use cogn::{async_runtime, media, wiring};
+use cogn::{Runtime, async_runtime, media, wiring};
 use cognitive_contract::media::UploadStore;
-use cognitive_contract::{ErrorCode, Failure};
+use cognitive_contract::{Capabilities, ErrorCode, Failure};
 use cognitive_http::config::{AccessLog, DEFAULT_RUNS_PER_MINUTE, ModuleFilter, ToolSurface};
 use cognitive_http::{AccessRecord, App, ServerConfig};
 use cognitive_library::find::ModuleOrigin;
 use cognitive_library::{Library, ModuleCache, bundled};
-use cognitive_runtime::Host;
 use tokio::net::TcpListener;
 
 pub use super::serve_args::ServeArgs;
@@ -76,7 +71,7 @@ pub(super) fn serve_then(
         let log = if is_silent { None } else { Some(start_log()?) };
         Ok((prepared, log))
     });
-    let (ServeParts { host, mut config, serve }, log) = match prepared {
+    let (ServeParts { runtime: models, mut config, serve }, log) = match prepared {
         Ok(prepared) => prepared,
         Err(failure) => return fail(&failure, printer),
     };
@@ -103,7 +98,7 @@ pub(super) fn serve_then(
     // The runtime is dropped here, with every task that could still write to the log.
     let address = address(&serve);
     let any_port = listening.any_port && serve.port.is_none();
-    let app = App::new(host, config);
+    let app = App::new(models.host(), config);
     let outcome = runtime.block_on(async {
         let listener = match cognitive_http::listen(address) {
             Err(error) if any_port && error.kind() == std::io::ErrorKind::AddrInUse => {
@@ -185,7 +180,7 @@ async fn listen(
 
 /// The parts that a server needs before it listens.
 struct ServeParts {
-    host: Host,
+    runtime: Runtime,
     config: ServerConfig,
     serve: ServeConfig,
 }
@@ -193,11 +188,9 @@ struct ServeParts {
 fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<ServeParts, Failure> {
     let file = project::config()?;
     let serve = ServeConfig::decide(args.typed(), &file.serve, &wiring::environment)?;
-    let mut settings =
-        Settings::resolve(&args.provider.overrides(), &file, &wiring::environment, OverrideScope::Process)?;
-    if args.no_audit {
-        (settings.audit_enabled, settings.store) = (false, None);
-    }
+    let modules = ModuleCache::new(library.clone()).looking_every(LOOK);
+    let builder = project::runtime(library, &args.provider)?.module_source(modules).audited(!args.no_audit);
+    let settings = builder.settings()?;
     let mut config = ServerConfig::default();
     config.keys = server_keys::keys(&serve, printer)?;
     let address = address(&serve).ip();
@@ -218,35 +211,19 @@ fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<Ser
     if let Some(uploads) = uploads.as_ref().filter(|_| serve.shared.is_some()) {
         uploads.mention_others();
     }
+    let known = Capabilities::default().supported_transports;
+    let transports = transports(known, serve.transports.as_deref())?;
     let screen = TerminalProgress::new(printer, false);
-    let models = wiring::models(&settings, &wiring::environment, EmbeddedUse::Server, Some(screen.fetch()))?;
-    models.left_out.iter().for_each(|line| printer.warning(line));
-    let stores = stores(&settings, printer)?;
-    (config.archive, config.reviews) = (stores.archive.clone(), stores.review.clone());
-    let parts = HostParts {
-        modules: Arc::new(ModuleCache::new(library.clone()).looking_every(LOOK)),
-        models,
-        stores,
-        media: MediaAccess { uploads: uploads.clone(), document_reader: Some(project::this_program()) },
-    };
+    let runtime = builder
+        .uploads(uploads.clone())
+        .stores_by(|settings| Ok((Stores::of_server(settings, |reason| Printer.alarm(&reason))?, None)))
+        .tune(move |host| host.capabilities.supported_transports.clone_from(&transports))
+        .build_with(Some(screen.download()))?
+        .usable()?;
+    runtime.notices().iter().for_each(|line| printer.warning(line));
+    (config.archive, config.reviews) = (runtime.stores().archive.clone(), runtime.stores().review.clone());
     config.uploads = uploads.map(|uploads| Arc::new(uploads) as Arc<dyn UploadStore>);
-    let mut host = wiring::host(&settings, parts)?;
-    carry(&mut host, serve.transports.as_deref())?;
-    Ok(ServeParts { host, config, serve })
-}
-
-fn stores(settings: &Settings, printer: &Printer) -> Result<Stores, Failure> {
-    match Stores::open(settings, true) {
-        Ok(stores) => stores.in_background(|reason| Printer.alarm(&reason)),
-        Err(reason) if settings.audit_enabled => {
-            Err(Failure::misconfigured(format!("runs cannot be recorded: {reason}"))
-                .suggest("Set `HOME` or `COGNITIVE_DB`, or start it with `--no-audit` to record nothing"))
-        }
-        Err(reason) => {
-            printer.alarm(&format!("context is not stored: {reason}"));
-            Ok(Stores::closed(settings, &reason))
-        }
-    }
+    Ok(ServeParts { runtime, config, serve })
 }
 
 /// Sets the limits of the server.
@@ -272,16 +249,15 @@ fn limit(config: &mut ServerConfig, serve: &ServeConfig, printer: &Printer) -> R
     Ok(())
 }
 
-/// Keeps only the named transports.
-fn carry(host: &mut Host, named: Option<&[String]>) -> Result<(), Failure> {
-    let Some(named) = named else { return Ok(()) };
-    let known = &mut host.capabilities.supported_transports;
+/// Returns the transports that are offered: the named ones, or all.
+fn transports(mut known: Vec<String>, named: Option<&[String]>) -> Result<Vec<String>, Failure> {
+    let Some(named) = named else { return Ok(known) };
     if let Some(other) = named.iter().find(|word| !known.contains(word)) {
         let failure = Failure::misconfigured(format!("unknown transport in `serve.transports`: `{other}`"));
         return Err(failure.suggest(format!("Use one of: {}", known.join(", "))));
     }
     known.retain(|word| named.contains(word));
-    Ok(())
+    Ok(known)
 }
 
 /// Returns the offered modules: the named ones, which must exist, or all, or all user modules.

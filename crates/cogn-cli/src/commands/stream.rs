@@ -2,6 +2,7 @@
 //! Adds the parts that need a clock: heartbeats, and timeouts for slow or silent streams (S-04).
 
 use std::cell::Cell;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -56,7 +57,7 @@ const SHOWN: &str = "data.rationale";
 
 /// Runs the module and prints chunks; returns the envelope and whether the user cancelled the run.
 pub(super) fn run(
-    prepared: Result<(Host, RunRequest), Failure>,
+    prepared: Result<(Arc<Host>, RunRequest), Failure>,
     form: StreamForm,
     module: &str,
     hearer: Hearer,

@@ -2,13 +2,8 @@
 //! Judges nothing itself; the exit code is bad if any test failed.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use cogn::embedded::EmbeddedUse;
-use cogn::media::MediaAccess;
-use cogn::settings::{OverrideScope, Settings};
 use cogn::stores::Stores;
-use cogn::wiring::HostParts;
 use cogn::{async_runtime, env_vars, out_file, wiring};
 use cognitive_contract::{ErrorCode, Failure};
 use cognitive_library::{Library, ModuleOrigin};
@@ -186,20 +181,14 @@ fn run(args: &TestArgs, subjects: &[TestedFolder], options: GoldenOptions) -> Re
 
 /// The host that asks models for the cases. The audit is for the work of people, not for tests.
 fn live_host(args: &TestArgs, library: &Library) -> Result<LiveHost, Failure> {
-    let overrides = args.provider.overrides();
-    let scope = OverrideScope::Runs("");
-    let settings = Settings::resolve(&overrides, &project::config()?, &wiring::environment, scope)?;
     let screen = TerminalProgress::new(&Printer, false);
-    let models =
-        wiring::models(&settings, &wiring::environment, EmbeddedUse::OneByOne, Some(screen.fetch()))?;
-    let parts = HostParts {
-        modules: Arc::new(library.clone()),
-        models,
-        stores: Stores::default(),
-        media: MediaAccess { document_reader: Some(project::this_program()), ..MediaAccess::default() },
-    };
-    let host = wiring::host(&settings, parts)?;
-    Ok(LiveHost { host, options: settings.run_options(), is_chosen: overrides.names_model() })
+    // No module has this name: the flags are options of these runs, whatever module runs.
+    let builder = project::runtime(library, &args.provider)?.for_module("").one_by_one();
+    // A cache of modules would hide a change while files are watched.
+    let builder = builder.module_source(library.clone()).stores(Stores::default());
+    let asked = builder.build_with(Some(screen.download()))?.usable()?;
+    let is_chosen = args.provider.overrides().names_model();
+    Ok(LiveHost { options: asked.run_options(), host: asked.into_host(), is_chosen })
 }
 
 fn write_junit(path: &Path, report: &GoldenReport) -> Result<(), String> {

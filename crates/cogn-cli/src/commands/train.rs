@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cogn::settings::{OverrideScope, Settings};
 use cogn::training::{TrainingWish, train as train_model};
 use cogn::{async_runtime, out_file, wiring};
 use cognitive_contract::ports::Example;
@@ -62,7 +61,7 @@ pub fn train(args: &TrainArgs, library: &Library, printer: &Printer) -> Exit {
         // Checks the destination before an hour of training.
         let folder = place(args, &module)?;
         let (examples, lessons) = lessons(&module, &cases)?;
-        let mut report = learn(args, &module, &examples, &lessons, printer)?;
+        let mut report = learn(args, library, &module, &examples, &lessons, printer)?;
         check(&report)?;
         // The same weights under another name: their earlier result is replaced.
         let same = |known: &&TrainedModel| known.weights_sha256 == report.trained.weights_sha256;
@@ -179,15 +178,14 @@ fn want(path: &str, value: &Value, node: Option<&Value>, found: &mut BTreeMap<St
 
 fn learn(
     args: &TrainArgs,
+    library: &Library,
     module: &Module,
     examples: &[Example],
     cases: &[TrainingCase],
     printer: &Printer,
 ) -> Result<TrainingReport, Failure> {
-    let overrides = args.provider.overrides();
-    let name = module.manifest.name.clone();
-    let scope = OverrideScope::Runs(&name);
-    let settings = Settings::resolve(&overrides, &project::config()?, &wiring::environment, scope)?;
+    let builder = project::runtime(library, &args.provider)?.for_module(&module.manifest.name);
+    let settings = builder.settings()?;
     let screen = TerminalProgress::new(printer, false);
     let bar = case_bar(printer, cases.len());
     let is_stopped = Arc::new(AtomicBool::new(false));

@@ -10,12 +10,8 @@ use crate::surfaces::{Ask, Surface};
 struct OptionCase {
     name: &'static str,
     flag: &'static [&'static str],
-    /// For the file of the user.
-    config: Option<&'static str>,
-    /// For the entry of the module in that file.
-    module: Option<&'static str>,
-    /// A member of `_options`.
-    request: Value,
+    /// The value in files and in requests.
+    value: Value,
     /// What the model says to the request of this number.
     says: fn(usize) -> FakeReply,
     is_honoured: fn(&[FakeRequest], &Value) -> bool,
@@ -56,36 +52,28 @@ fn cases() -> Vec<OptionCase> {
         OptionCase {
             name: "reask",
             flag: &["--reask", "1"],
-            config: Some("reask: 1"),
-            module: Some("reask: 1"),
-            request: json!({ "reask": 1 }),
+            value: json!(1),
             says: broken_first,
             is_honoured: |requests, envelope| requests.len() == 2 && envelope["ok"] == true,
         },
         OptionCase {
             name: "receipt",
             flag: &["--receipt"],
-            config: Some("receipt: true"),
-            module: Some("receipt: true"),
-            request: json!({ "receipt": true }),
+            value: json!(true),
             says: good,
             is_honoured: |_, envelope| envelope["meta"]["provenance"].is_object(),
         },
         OptionCase {
             name: "seed",
             flag: &["--seed", "7"],
-            config: None,
-            module: None,
-            request: json!({ "seed": 7 }),
+            value: json!(7),
             says: good,
             is_honoured: |requests, _| body_has("seed", 7)(requests),
         },
         OptionCase {
             name: "max_output_tokens",
-            flag: &["--max-tokens", "500"],
-            config: None,
-            module: None,
-            request: json!({ "max_output_tokens": 500 }),
+            flag: &["--max-output-tokens", "500"],
+            value: json!(500),
             says: good,
             is_honoured: |requests, _| {
                 body_has("max_completion_tokens", 500)(requests) || body_has("max_tokens", 500)(requests)
@@ -94,36 +82,28 @@ fn cases() -> Vec<OptionCase> {
         OptionCase {
             name: "strict_parse",
             flag: &["--strict-parse"],
-            config: Some("strict_parse: true"),
-            module: None,
-            request: json!({ "strict_parse": true }),
+            value: json!(true),
             says: sloppy,
             is_honoured: |_, envelope| envelope["error"]["code"] == "E1000",
         },
         OptionCase {
             name: "max_calls",
             flag: &["--max-calls", "0"],
-            config: Some("max_calls: 0"),
-            module: None,
-            request: json!({ "max_calls": 0 }),
+            value: json!(0),
             says: good,
             is_honoured: |requests, envelope| requests.is_empty() && envelope["error"]["code"] == "E4100",
         },
         OptionCase {
             name: "max_cost",
             flag: &["--max-cost", "0.00000001"],
-            config: Some("max_cost: 0.00000001"),
-            module: None,
-            request: json!({ "max_cost": 0.000_000_01 }),
+            value: json!(0.000_000_01),
             says: good,
             is_honoured: |requests, envelope| requests.is_empty() && envelope["error"]["code"] == "E4101",
         },
         OptionCase {
             name: "timeout",
             flag: &["--timeout", "1"],
-            config: Some("timeout_seconds: 1"),
-            module: None,
-            request: json!({ "timeout": 1 }),
+            value: json!(1),
             says: silent,
             is_honoured: |_, envelope| {
                 let code = envelope["error"]["code"].as_str().unwrap_or_default();
@@ -137,7 +117,7 @@ fn cases() -> Vec<OptionCase> {
 fn cell(
     case: &OptionCase,
     surface: Surface,
-    config: &str,
+    (user, project): &(String, String),
     flags: &[&str],
     options: Value,
 ) -> Result<(), String> {
@@ -154,8 +134,10 @@ fn cell(
     });
     home.module("words", "name: words\nversion: 1.0.0\nresponsibility: Find words\n", "Find.", &schema);
     // Below a limit of a day, an ignored time limit never ends the run: the default of a minute would look the same.
-    let day = if case.name == "timeout" && config.is_empty() { "timeout_seconds: 86400\n" } else { config };
-    home.user_config(day);
+    home.user_config(if case.name == "timeout" && user.is_empty() { "timeout: 86400\n" } else { user });
+    if !project.is_empty() {
+        home.project_config(project);
+    }
     let url = service.url();
     let environment = [("OPENAI_API_KEY", "sk-test-test-test"), ("OPENAI_BASE_URL", url.as_str())];
     let ask = Ask { module: "words", input: json!({}), environment: &environment, flags, options };
@@ -165,6 +147,11 @@ fn cell(
         return Ok(());
     }
     Err(format!("{} on {surface:?}: {} requests, {envelope}", case.name, requests.len()))
+}
+
+/// No file of the user and none of the project.
+fn none() -> (String, String) {
+    (String::new(), String::new())
 }
 
 /// Surfaces whose cell is another test's: a batch counts `--max-cost` for all rows together, and stops before its first row.
@@ -182,14 +169,18 @@ fn a_flag_and_a_file_set_an_option_on_every_surface() {
             if is_for_another_test(&case, surface) {
                 continue;
             }
-            let mut ways = vec![("", case.flag)];
-            let config = case.config.map(|line| format!("{line}\n"));
-            ways.extend(config.as_deref().map(|config| (config, &[][..])));
-            let module = case.module.map(|line| format!("modules: {{words: {{{line}}}}}\n"));
-            ways.extend(module.as_deref().map(|config| (config, &[][..])));
-            for (config, flags) in ways {
+            let top = json!({ case.name: case.value }).to_string();
+            let module = json!({ "modules": { "words": { case.name: case.value } } }).to_string();
+            let ways = [
+                (none(), case.flag),
+                ((top.clone(), String::new()), &[]),
+                ((module.clone(), String::new()), &[]),
+                ((String::new(), top), &[]),
+                ((String::new(), module), &[]),
+            ];
+            for (files, flags) in ways {
                 cells += 1;
-                ignored.extend(cell(&case, surface, config, flags, Value::Null).err());
+                ignored.extend(cell(&case, surface, &files, flags, Value::Null).err());
             }
         }
     }
@@ -202,14 +193,14 @@ fn a_request_sets_an_option_on_every_surface_that_has_requests() {
     let mut ignored = Vec::new();
     for case in cases() {
         for surface in [Surface::ServeSync, Surface::ServeEvents, Surface::ServeLines, Surface::ServeSocket] {
-            ignored.extend(cell(&case, surface, "", &[], case.request.clone()).err());
+            ignored.extend(cell(&case, surface, &none(), &[], json!({ case.name: case.value })).err());
         }
     }
     assert!(ignored.is_empty(), "{ignored:#?}");
     let unknown = json!({ "reaks": 1 });
     for surface in [Surface::ServeSync, Surface::ServeSocket] {
         let case = &cases()[0];
-        let refused = cell(case, surface, "", &[], unknown.clone()).unwrap_err();
+        let refused = cell(case, surface, &none(), &[], unknown.clone()).unwrap_err();
         assert!(refused.contains("unknown option: `reaks`") && refused.contains("0 requests"), "{refused}");
     }
 }
@@ -227,7 +218,7 @@ fn a_request_loosens_no_limit_of_the_operator() {
     ] {
         let case = of(name);
         for surface in [Surface::ServeSync, Surface::ServeSocket] {
-            cell(case, surface, "", case.flag, looser.clone()).unwrap();
+            cell(case, surface, &none(), case.flag, looser.clone()).unwrap();
         }
     }
 }

@@ -9,7 +9,6 @@ use cognitive_contract::{ErrorCode, Failure};
 
 use super::{
     EMBEDDED, Environment, ModuleDecision, OverrideScope, ProviderChoice, RungChoice, SettingOverrides,
-    of_module,
 };
 use crate::config::{Config, ModuleConfig, UntrustedAddress};
 use crate::env_vars;
@@ -135,7 +134,7 @@ impl ModelSources<'_> {
             };
             let decision = ModuleDecision {
                 model: (names_model(own) && !is_root).then(choose),
-                settings: of_module(name, own)?,
+                settings: own.run,
                 local_only: own.local_only == Some(true),
             };
             Ok((name.clone(), decision))

@@ -9,9 +9,8 @@ mod tests;
 
 use std::path::Path;
 
-use cognitive_contract::money::Money;
+use cognitive_contract::RunSettings;
 use cognitive_contract::tier::Gate;
-use cognitive_runtime::DEFAULT_MAX_CALLS;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -27,6 +26,9 @@ use crate::settings::{EMBEDDED, Environment, ProviderChoice, destinations, of_em
 use crate::weights::{KnownWeights, weights_file};
 
 pub use ledger::{Ledger, TrustedFile};
+
+/// The reason to hold back a limit of cost.
+const COSTS_MORE: &str = "runs may cost more than your own file allows";
 
 /// A setting that takes effect only in a trusted file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -57,16 +59,9 @@ pub fn sift(
         providers,
         climb,
         base_url,
-        timeout_seconds,
-        reask,
-        max_calls,
-        max_cost,
+        run,
         budget,
         prices,
-        thinking,
-        strict_parse,
-        early_stop,
-        receipt,
         exec_min_confidence,
         audit,
         review,
@@ -96,20 +91,12 @@ pub fn sift(
         base_url: None,
         base_url_of: None,
         untrusted_address,
-        // These cost time or calls, which other limits cap, or only make a run stricter.
-        timeout_seconds,
-        reask,
-        max_calls: sieve.at_most(max_calls, below.max_calls),
-        max_cost: sieve.spend("max_cost", max_cost, below.max_cost),
+        run: sieve.run("", run, below.run),
         budget: BudgetConfig {
-            per_day: sieve.spend("budget.per_day", budget.per_day, below.budget.per_day),
-            per_key: sieve.spend("budget.per_key", budget.per_key, below.budget.per_key),
+            per_day: sieve.at_most("budget.per_day".into(), budget.per_day, below.budget.per_day, COSTS_MORE),
+            per_key: sieve.at_most("budget.per_key".into(), budget.per_key, below.budget.per_key, COSTS_MORE),
         },
         prices: sieve.prices(prices, &below.prices),
-        thinking,
-        strict_parse,
-        early_stop,
-        receipt,
         exec_min_confidence: sieve.at_least(exec_min_confidence, below.exec_min_confidence),
         audit: sieve.audit(audit, &below.audit),
         review: sieve.review(review, &below.review),
@@ -224,11 +211,12 @@ impl Sieve {
         destinations: &Destinations<'_>,
         (provider_of_all, model_of_all): (Option<&str>, Option<&str>),
     ) -> ModuleConfig {
-        let ModuleConfig { provider, model, reask, early_stop, receipt, local_only, thinking } = says;
+        let ModuleConfig { provider, model, run, local_only } = says;
         let below = destinations.below;
         let of_module = below.modules.get(name).cloned().unwrap_or_default();
         // A project cannot override a user's `local_only`.
         let local_only = local_only.filter(|only| *only || of_module.local_only != Some(true));
+        let below_of_module = of_module.run.over(below.run);
         let own = ModuleConfig {
             provider: provider.clone().or_else(|| of_module.provider.clone()),
             model: model.clone().or_else(|| of_module.model.clone()),
@@ -244,7 +232,8 @@ impl Sieve {
         let seen = Config { provider: own.provider.or_else(|| with.provider.clone()), ..Config::default() };
         let place = format!("modules.{name}.");
         let (provider, model) = self.choice(&place, (provider, model), moves, &seen);
-        ModuleConfig { provider, model, reask, early_stop, receipt, local_only, thinking }
+        let run = self.run(&place, run, below_of_module);
+        ModuleConfig { provider, model, run, local_only }
     }
 
     /// Any file may raise a threshold.
@@ -257,23 +246,57 @@ impl Sieve {
         None
     }
 
-    /// Any file may lower a limit.
-    fn at_most(&mut self, says: Option<u64>, below: Option<u64>) -> Option<u64> {
-        let calls = says?;
-        if calls <= below.unwrap_or(DEFAULT_MAX_CALLS) {
-            return Some(calls);
+    /// The options of runs. Any file may tighten a limit. The others cost time or calls, which the limits cap, or make a
+    /// run stricter.
+    fn run(&mut self, place: &str, says: RunSettings, below: RunSettings) -> RunSettings {
+        // Without `..`, so that a new option must be classified here.
+        let RunSettings {
+            max_calls,
+            max_cost,
+            max_output_tokens,
+            timeout: _,
+            reask: _,
+            seed: _,
+            thinking: _,
+            receipt: _,
+            strict_parse: _,
+            early_stop: _,
+            no_cache: _,
+            enforcement: _,
+        } = says;
+        let calls = Some(below.call_limit());
+        let name = |option: &str| format!("{place}{option}");
+        RunSettings {
+            max_calls: self.at_most(
+                name("max_calls"),
+                max_calls,
+                calls,
+                "one run may make, and cost, more model calls",
+            ),
+            max_cost: self.at_most(name("max_cost"), max_cost, below.max_cost, COSTS_MORE),
+            max_output_tokens: self.at_most(
+                name("max_output_tokens"),
+                max_output_tokens,
+                below.max_output_tokens,
+                "answers may be longer, and cost more, than your own file allows",
+            ),
+            ..says
         }
-        self.note("max_calls", json!(calls), "one run may make, and cost, more model calls");
-        None
     }
 
-    /// Any file may lower a limit of cost. If the user has no limit, every limit is lower.
-    fn spend(&mut self, setting: &str, says: Option<Money>, below: Option<Money>) -> Option<Money> {
-        let amount = says?;
-        if below.is_none_or(|limit| amount <= limit) {
-            return Some(amount);
+    /// Any file may lower a limit. If the user has no limit, every limit is lower.
+    fn at_most<T: PartialOrd + Serialize>(
+        &mut self,
+        setting: String,
+        says: Option<T>,
+        below: Option<T>,
+        because: &'static str,
+    ) -> Option<T> {
+        let value = says?;
+        if below.is_none_or(|limit| value <= limit) {
+            return Some(value);
         }
-        self.note(setting, json!(amount), "runs may cost more than your own file allows");
+        self.note(setting, json!(value), because);
         None
     }
 

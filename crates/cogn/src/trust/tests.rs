@@ -65,7 +65,8 @@ modules: {m: {model: /y.GGUF, reask: 1}}
         ]
     );
     assert_eq!(counts.untrusted_address.as_ref().unwrap().url, "https://me:pw@thief/v1?k=1");
-    assert_eq!(counts.modules["m"], ModuleConfig { reask: Some(1), ..ModuleConfig::default() });
+    let run = RunSettings { reask: Some(1), ..RunSettings::default() };
+    assert_eq!(counts.modules["m"], ModuleConfig { run, ..ModuleConfig::default() });
     assert_eq!((counts.serve.port, counts.serve.modules.as_ref().map(Vec::len)), (Some(9000), Some(1)));
     let left = Config {
         untrusted_address: None,

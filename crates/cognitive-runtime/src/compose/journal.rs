@@ -23,12 +23,13 @@ impl<'a> JournalEntry<'a> {
         let path = lineage.span().map_or_else(|| name.to_owned(), |above| format!("{above}/{name}"));
         let module = match &request.module {
             ModuleRef::Loaded { module, .. } => module.digest.module.clone(),
-            ModuleRef::Name(_) => String::new(),
+            ModuleRef::Name(_) | ModuleRef::Refused { .. } => String::new(),
         };
         let input = match &request.input {
             RunInput::Json(value) => input_sha256(value),
             RunInput::Shared(value) => input_sha256(value),
             RunInput::Raw(text) | RunInput::Text(text) => sha256(&[text.as_bytes()]),
+            RunInput::Unreadable(_) => String::new(),
         };
         Self { journal, question: PartQuestion::new(path, module, input) }
     }
@@ -40,7 +41,7 @@ impl<'a> JournalEntry<'a> {
         lineage.took_before(calls, usage.and_then(|usage| usage.cost));
         let version = match part {
             ModuleRef::Loaded { module, .. } => module.manifest.version.as_str(),
-            ModuleRef::Name(_) => "",
+            ModuleRef::Name(_) | ModuleRef::Refused { .. } => "",
         };
         let latency = envelope.meta().extra.get("latency_ms").and_then(Value::as_f64).unwrap_or_default();
         let trace = Trace::of(part.name(), version, &envelope, latency, usage);

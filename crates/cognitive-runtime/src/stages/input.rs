@@ -236,6 +236,7 @@ pub fn read(input: RunInput) -> Result<ParsedInput, Failure> {
         RunInput::Json(value) => ParsedInput::new(value, None),
         RunInput::Shared(value) => ParsedInput::new(value, None),
         RunInput::Raw(text) => ParsedInput::new(parse(text)?, None),
+        RunInput::Unreadable(failure) => return Err(failure),
     })
 }
 

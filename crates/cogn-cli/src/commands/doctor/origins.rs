@@ -97,19 +97,10 @@ fn variable(name: &str, chosen: Option<Kind>) -> Option<&'static str> {
 }
 
 fn typed(args: &SettingOverrides, name: &str) -> Option<Value> {
-    let on = |flag: bool| flag.then(|| json!(true));
     match name {
         "provider" => args.provider.as_ref().map(|value| json!(value)),
         "model" => args.model.as_ref().map(|value| json!(value)),
         "base_url" => args.base_url.as_ref().map(|value| json!(value)),
-        "timeout_seconds" => args.timeout.map(|value| json!(value)),
-        "reask" => args.reask.map(|value| json!(value)),
-        "max_calls" => args.max_calls.map(|value| json!(value)),
-        "max_cost" => args.max_cost.map(|value| json!(value)),
-        "thinking.max_tokens" => args.thinking.map(|value| json!(value)),
-        "receipt" => on(args.receipt),
-        "strict_parse" => on(args.strict_parse),
-        "early_stop" => on(args.early_stop),
-        _ => None,
+        option => json!(args.run).get(option).cloned().filter(|value| !value.is_null()),
     }
 }
