@@ -99,7 +99,11 @@ fn keys(types: &str, name: &str, above: &str, page: &mut String) -> Result<(), S
             if is_flattened && above.is_empty() {
                 keys(types, kind.trim_end_matches(','), above, page)?;
             } else if is_flattened {
-                let _ = writeln!(page, "| `{above}OPTION` | as above | {} Each from `timeout` to `no_cache`. |", comment.join(" "));
+                let _ = writeln!(
+                    page,
+                    "| `{above}OPTION` | as above | {} Each from `timeout` to `no_cache`. |",
+                    comment.join(" ")
+                );
             } else if !std::mem::take(&mut skipped) {
                 key(types, &format!("{above}{field}"), kind.trim_end_matches(','), &comment.join(" "), page)?;
             }

@@ -117,7 +117,9 @@ pub fn main() -> ExitCode {
         Command::Mcp(args) => commands::mcp::mcp(args, &wiring::library(), &printer),
         Command::Deploy(args) => commands::deploy::deploy(args, &printer),
         Command::Store(args) => commands::store::store(args, &printer),
-        Command::Capabilities(args) => commands::capabilities::capabilities(args, &wiring::library(), &printer),
+        Command::Capabilities(args) => {
+            commands::capabilities::capabilities(args, &wiring::library(), &printer)
+        }
         Command::Trust(args) => commands::trust::trust(args, &printer),
         Command::Doctor(args) => commands::doctor::doctor(args, &wiring::library(), &printer),
         Command::Conformance(args) => commands::conformance::conformance(args, &printer),

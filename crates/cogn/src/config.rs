@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use cognitive_contract::{Risk, RunSettings};
 use cognitive_contract::editor_schema::for_editors;
 use cognitive_contract::money::Money;
+use cognitive_contract::{Risk, RunSettings};
 use cognitive_library::find::nearest;
 use cognitive_library::yaml;
 use schemars::JsonSchema;

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use cognitive_contract::{Failure, Warning};
 use cognitive_contract::ports::ModuleSource;
-use cognitive_runtime::{Host, RunOptions};
+use cognitive_contract::{Failure, Warning};
 use cognitive_runtime::host::ModuleRef;
+use cognitive_runtime::{Host, RunOptions};
 
 use crate::Result;
 use crate::builder::RuntimeBuilder;

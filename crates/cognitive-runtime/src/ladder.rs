@@ -7,13 +7,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use cognitive_contract::code::Blame;
-use cognitive_contract::media::Category;
 use cognitive_contract::ports::Provider;
 use cognitive_contract::{Confidence, Envelope, ErrorCode, Failure, Risk, Warning, json_cmp};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::pipeline;
+use crate::attempt;
 use crate::receipt::Receipt;
 use crate::run::Run;
 use crate::stages::output::JudgedAnswer;
@@ -150,61 +149,18 @@ fn climbs_on(failure: &Failure) -> bool {
         || failure.code() == ErrorCode::ContextOverflow
 }
 
-/// The models of a run, from the first up, without those that `refusal` rejects.
-pub(crate) fn rungs<'a>(
-    run: &Run<'a, '_>,
-    refusal: impl Fn(&dyn Provider) -> Option<Failure>,
-) -> Result<Vec<&'a dyn Provider>, Failure> {
-    let local_only = run.lineage.is_local_only(run.host, run.module);
-    let (mut suitable, mut refused) = (Vec::<&'a dyn Provider>::new(), None);
-    for provider in run.plan.models.all().map(AsRef::as_ref) {
-        let no =
-            if local_only && !provider.stays_here() { Some(leaves(provider)) } else { refusal(provider) };
-        match no {
-            Some(failure) => {
-                refused.get_or_insert(failure);
-            }
-            // Media that were converted for one provider cannot be sent to another that takes other forms.
-            None if suitable.first().is_none_or(|first| takes_the_same(run, *first, provider)) => {
-                suitable.push(provider);
-            }
-            None => {}
-        }
-    }
-    match refused.filter(|_| suitable.is_empty()) {
-        Some(failure) => Err(failure),
-        None => Ok(suitable),
-    }
-}
-
-fn leaves(provider: &dyn Provider) -> Failure {
-    let name = provider.name();
-    let message =
-        format!("the module may only ask models on this machine, and this one is elsewhere: `{name}`");
-    Failure::new(ErrorCode::PermissionDenied, message).with_detail("provider", json!(name)).suggest(
-        "Choose `--provider embedded` or a server on this machine; `local_only` in the configuration says so",
-    )
-}
-
-fn takes_the_same(run: &Run<'_, '_>, one: &dyn Provider, other: &dyn Provider) -> bool {
-    !run.module.manifest.modalities.declared
-        || Category::ALL.into_iter().all(|category| {
-            one.takes(category) == other.takes(category) && one.gives(category) == other.gives(category)
-        })
-}
-
 /// Asks one model after the other until an answer is good enough or no model is left. Most runs have one model.
 pub(crate) async fn ask(run: &mut Run<'_, '_>, prompt: Prompt) -> Result<JudgedAnswer, Failure> {
     let mut passed = Vec::new();
     while !run.above.is_empty() {
         run.listeners.hold(true);
-        let outcome = pipeline::ask(run, prompt.clone()).await;
+        let outcome = attempt::ask(run, prompt.clone()).await;
         if let Some(good) = climb(run, outcome, &mut passed) {
             return good;
         }
     }
     run.listeners.hold(false);
-    let last = pipeline::ask(run, prompt).await;
+    let last = attempt::ask(run, prompt).await;
     best(run, last, passed)
 }
 

@@ -16,7 +16,7 @@
 //!   that).
 //! - Streams: [`stream`](mod@stream) (an answer in chunks), [`chunks`](mod@chunks) (a run as an async iterator).
 //! - Several calls: [`compose`] (modules made of modules), [`repeat`](mod@repeat) (until a condition holds), [`tools`],
-//!   [`ladder`] (the model fallback chain), `call_budget` (limits the calls of a run).
+//!   [`ladder`] (the model fallback chain), `attempt` (one model: call, verdict, repair prompts), `call_budget` (limits the calls of a run).
 //! - Cost and memory: [`cost`] (limits and ceilings), [`run_context`] (stored context), `answer_cache`.
 //! - Records: `audit` (the audit log), [`spans`], [`witness`] (remembers model replies), [`replay`] (answers with saved
 //!   replies), [`review`] (human review).
@@ -24,6 +24,7 @@
 //!   runtime), [`throw`] (failures as Rust errors), `unavailable` (a provider that could not be built).
 
 mod answer_cache;
+mod attempt;
 mod audit;
 mod call_budget;
 mod canonical;

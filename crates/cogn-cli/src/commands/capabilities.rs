@@ -34,8 +34,11 @@ pub fn capabilities(args: &CapabilitiesArgs, library: &Library, printer: &Printe
 }
 
 fn declared(args: &CapabilitiesArgs, library: &Library) -> Result<Capabilities, Failure> {
-    let typed =
-        ProviderArgs { provider: args.provider.clone(), model: args.model.clone(), ..ProviderArgs::default() };
+    let typed = ProviderArgs {
+        provider: args.provider.clone(),
+        model: args.model.clone(),
+        ..ProviderArgs::default()
+    };
     let settings = project::runtime(library, &typed)?.settings()?;
     let mut capabilities = Capabilities::default();
     capabilities.take_media(&media::limits(&settings.media)?);

@@ -242,11 +242,7 @@ struct PreparedRun {
     request: RunRequest,
 }
 
-fn prepare(
-    args: &RunArgs,
-    library: &Library,
-    collector: Option<&Collector>,
-) -> Result<PreparedRun, Failure> {
+fn prepare(args: &RunArgs, library: &Library, collector: Option<&Collector>) -> Result<PreparedRun, Failure> {
     let modules = Arc::new(ModuleCache::new(library.clone()));
     let input = input(args, &modules).unwrap_or_else(RunInput::Unreadable);
     let runtime = start(args, library, &modules, &input)?;

@@ -355,7 +355,7 @@ impl<'a> Estimate<'a> {
             .all()
             .map(AsRef::as_ref)
             .filter(|provider| !is_local || provider.stays_here())
-            .filter(|provider| requirements::refusal(&module.manifest, *provider).is_none())
+            .filter(|provider| requirements::check(&module.manifest, *provider).is_ok())
             .collect()
     }
 

@@ -1,6 +1,6 @@
-//! Stage 1a, after the input: checks whether this provider can serve this module at all. (E4001)
+//! Checks whether a provider can serve a module at all. (E4001)
 //! A missing preference, or one that a text answer can do without, becomes a warning. Never drops a requirement
-//! silently.
+//! silently, and chooses nothing: `models.rs` does.
 
 use cognitive_contract::manifest::Manifest;
 use cognitive_contract::media::Category;
@@ -8,42 +8,32 @@ use cognitive_contract::ports::{FailureKind, Provider};
 use cognitive_contract::{ErrorCode, Failure, Warning};
 use serde_json::json;
 
-use crate::ladder;
-use crate::run::Run;
-
 /// The ability of a provider to accept media. A saved reply has it: it was recorded with them.
 pub(crate) const MEDIA: &str = "media";
 
-/// Selects the models that have everything that the module requires.
-pub(crate) fn check(run: &mut Run<'_, '_>) -> Result<(), Failure> {
-    let manifest = &run.module.manifest;
-    let mut rungs = ladder::rungs(run, |provider| refusal(manifest, provider))?.into_iter();
-    if let Some(first) = rungs.next() {
-        (run.provider, run.above) = (first, rungs.collect());
-    }
-    run.warnings.extend(not_offered(manifest, run.provider));
-    run.warnings.extend(no_media_in_the_answer(manifest, run.provider));
-    Ok(())
+/// Returns the warnings about preferences that a model does not have.
+pub(crate) fn warnings(manifest: &Manifest, provider: &dyn Provider) -> Vec<Warning> {
+    let mut warnings = not_offered(manifest, provider);
+    warnings.extend(no_media_in_the_answer(manifest, provider));
+    warnings
 }
 
-/// Returns why a model cannot serve the module at all.
-pub(crate) fn refusal(manifest: &Manifest, provider: &dyn Provider) -> Option<Failure> {
+/// Fails with the reason why a model cannot serve the module at all.
+pub(crate) fn check(manifest: &Manifest, provider: &dyn Provider) -> Result<(), Failure> {
     if let Some(failure) = provider.unavailable() {
-        return Some(failure.clone());
+        return Err(failure.clone());
     }
     if manifest.runtime_requirements.structured_output && !provider.structured_output() {
         let message =
             format!("provider `{}` cannot answer in JSON, which the module requires", provider.name());
-        return Some(
-            Failure::new(ErrorCode::ProviderUnavailable, message)
-                .with_detail("missing", json!(["structured_output"]))
-                .with_detail("provider", json!(provider.name()))
-                .with_detail("kind", json!(FailureKind::Unsuitable.word()))
-                .with_recoverable(false)
-                .suggest("Choose another provider with `--provider`"),
-        );
+        return Err(Failure::new(ErrorCode::ProviderUnavailable, message)
+            .with_detail("missing", json!(["structured_output"]))
+            .with_detail("provider", json!(provider.name()))
+            .with_detail("kind", json!(FailureKind::Unsuitable.word()))
+            .with_recoverable(false)
+            .suggest("Choose another provider with `--provider`"));
     }
-    unsuitable(manifest, provider)
+    unsuitable(manifest, provider).map_or(Ok(()), Err)
 }
 
 /// Refuses a model that is known to lack a required capability: its answer would look valid without being so.
