@@ -2,6 +2,7 @@
 // Everything that `fetch` throws becomes a failure here.
 
 import { CognError, clientFailure, reason } from "./failure.js";
+import { type RunSettings, wireSettings } from "./runSettings.js";
 import type { Envelope, Failure } from "./types.js";
 
 /** Free text in place of an input, which no schema judges. Made by `freeText`. */
@@ -15,33 +16,13 @@ export function freeText(text: string): FreeText {
 }
 
 /** How a run is to be answered. */
-export interface RunOptions {
+export interface RunOptions extends RunSettings {
   /** Ends the run, here and on the server. */
   signal?: AbortSignal;
   /** Milliseconds after which the run is given up, here and on the server. */
   timeout?: number;
   /** The conversation that stored context belongs to. */
   session?: string;
-  /** Puts the receipt into `meta.provenance`: hashes, model, tokens, repairs. */
-  receipt?: boolean;
-  /** The time for each model call, in seconds; at most that of the server. `timeout` limits the whole run. */
-  callTimeout?: number;
-  /** Asks the model again up to so many times after an answer that breaks the contract. */
-  reask?: number;
-  /** The maximum number of model calls; at most that of the server. */
-  maxCalls?: number;
-  /** Accepts only valid JSON from the model. */
-  strictParse?: boolean;
-  /** Stops a call whose answer cannot become valid. */
-  earlyStop?: boolean;
-  seed?: number;
-  maxOutputTokens?: number;
-  /** How many tokens the model may think before it answers, where it can; 0 is not at all. */
-  thinking?: number;
-  /** The most that the run may cost, in US dollars; one that could cost more does not begin. */
-  maxCost?: number;
-  /** Ask the model even if an answer to the same input is kept. */
-  noCache?: boolean;
   /** `url`: media of the answer stay on the server for an hour, and the answer has addresses (`client.file`). */
   mediaOut?: "base64" | "url";
   /** W3C trace context of the caller. */
@@ -51,18 +32,8 @@ export interface RunOptions {
 /** `_options` of a request. */
 export function wireOptions(options: RunOptions): Record<string, unknown> {
   const written: Record<string, unknown> = {
+    ...wireSettings(options),
     session: options.session,
-    receipt: options.receipt,
-    timeout: options.callTimeout,
-    reask: options.reask,
-    max_calls: options.maxCalls,
-    strict_parse: options.strictParse,
-    early_stop: options.earlyStop,
-    seed: options.seed,
-    max_output_tokens: options.maxOutputTokens,
-    thinking: options.thinking,
-    max_cost: options.maxCost,
-    no_cache: options.noCache,
     media_out: options.mediaOut,
   };
   return Object.fromEntries(Object.entries(written).filter(([, value]) => value !== undefined));

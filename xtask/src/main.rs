@@ -4,6 +4,7 @@
 #[cfg(test)]
 mod book;
 mod cli_page;
+mod client_options;
 mod config_page;
 #[cfg(test)]
 mod decisions;
@@ -67,8 +68,10 @@ fn prose(list: bool) -> Result<Vec<String>, String> {
 type RenderPage = fn(&Path) -> Result<String, String>;
 
 /// The generated pages, except that of the requirements.
-const PAGES: [(&str, RenderPage); 4] = [
+const PAGES: [(&str, RenderPage); 6] = [
     (cli_page::PATH, cli_page::render),
+    (client_options::PYTHON, client_options::python),
+    (client_options::TYPESCRIPT, client_options::typescript),
     (config_page::PATH, config_page::render),
     (module_keys::PATH, module_keys::render),
     (scale_page::PATH, scale_page::render),

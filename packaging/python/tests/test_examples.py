@@ -81,6 +81,16 @@ def test_mypy_is_satisfied(tmp_path: Path) -> None:
     checked("mypy", "--strict", f"--cache-dir={tmp_path}", "src/cogn", "src/cognitive", "examples")
 
 
+def test_a_misspelt_option_fails_the_type_check(tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    program = tmp_path / "typo.py"
+    program.write_text('import cogn\n\ncogn.run("m", {}, reaks=1)\ncogn.run("m", {}, reask="1")\n', encoding="utf-8")
+    command = [sys.executable, "-m", "mypy", "--strict", f"--cache-dir={tmp_path}", str(program)]
+    environment = {**os.environ, "MYPYPATH": str(PACKAGE / "src")}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=170)
+    assert "did you mean \"reask\"?" in done.stdout and "typo.py:4: error" in done.stdout, done.stdout + done.stderr
+
+
 def test_pyright_is_satisfied(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyright")
     # It is kept in the home of the user, which other tests have none of.

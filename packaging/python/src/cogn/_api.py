@@ -5,11 +5,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 
 from ._envelope import Envelope, Failure
 from ._module import Module
 from ._runtime import Runtime, default
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._options import RunOptions
 
 AnyModule = Union[str, "os.PathLike[str]", Module[Any, Any]]
 
@@ -19,14 +24,14 @@ def _key(module: AnyModule) -> str:
 
 
 def run_module(
-    module: AnyModule, input: Mapping[str, Any] | None = None, *, runtime: Runtime | None = None, **options: Any
+    module: AnyModule, input: Mapping[str, Any] | None = None, *, runtime: Runtime | None = None, **options: Unpack[RunOptions]
 ) -> Envelope:
     """Runs a module, by name, by path or loaded. The answer is an envelope, also where everything failed."""
     return (runtime or default()).run(_key(module), input, **options)
 
 
 async def run_module_async(
-    module: AnyModule, input: Mapping[str, Any] | None = None, *, runtime: Runtime | None = None, **options: Any
+    module: AnyModule, input: Mapping[str, Any] | None = None, *, runtime: Runtime | None = None, **options: Unpack[RunOptions]
 ) -> Envelope:
     """The same for asyncio."""
     return await (runtime or default()).arun(_key(module), input, **options)

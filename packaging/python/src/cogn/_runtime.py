@@ -5,11 +5,16 @@ from __future__ import annotations
 import contextvars
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 
 from . import _native
 from ._binary import binary
 from ._envelope import Envelope
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._options import RunOptions
 
 Chunk = dict[str, Any]
 Provider = Callable[[_native.Call], Any]
@@ -96,16 +101,14 @@ class Runtime:
         }
         self._native = _native.Runtime(self._parts)
 
-    def run(self, module: str, input: Mapping[str, Any] | None = None, **options: Any) -> Envelope:
+    def run(self, module: str, input: Mapping[str, Any] | None = None, **options: Unpack[RunOptions]) -> Envelope:
         """Runs a module and waits for its envelope. Ctrl-C cancels the run."""
         if _replaying:
             envelope: Envelope = _replaying[-1].run(self, module, input, options)
             return envelope
-        if self._calls_program:
-            options["caller"] = (None, contextvars.copy_context())
-        return self._native.run(module, input, options)
+        return self._native.run(module, input, self._called(options, None))
 
-    async def arun(self, module: str, input: Mapping[str, Any] | None = None, **options: Any) -> Envelope:
+    async def arun(self, module: str, input: Mapping[str, Any] | None = None, **options: Unpack[RunOptions]) -> Envelope:
         """The same for asyncio. Cancelling the task cancels the run."""
         if _replaying:
             envelope: Envelope = await _replaying[-1].arun(self, module, input, options)
@@ -115,10 +118,8 @@ class Runtime:
         from . import _async
 
         loop = asyncio.get_running_loop()
-        if self._calls_program:
-            options["caller"] = (loop, contextvars.copy_context())
         future = loop.create_future()
-        handle = self._native.start(_async.bridge(loop), future, module, input, options)
+        handle = self._native.start(_async.bridge(loop), future, module, input, self._called(options, loop))
         try:
             answer: Envelope = await future
             return answer
@@ -126,23 +127,27 @@ class Runtime:
             handle.cancel()
             raise
 
-    def stream(self, module: str, input: Mapping[str, Any] | None = None, **options: Any) -> Chunks:
+    def stream(self, module: str, input: Mapping[str, Any] | None = None, **options: Unpack[RunOptions]) -> Chunks:
         """Runs a module and gives its answer in pieces. The run goes on only while pieces are asked for."""
         if _replaying:
             chunks: Chunks = _replaying[-1].stream(self, module, input, options)
             return chunks
-        if self._calls_program:
-            options["caller"] = (None, contextvars.copy_context())
-        return self._native.stream(module, input, options)
+        return self._native.stream(module, input, self._called(options, None))
 
-    def astream(self, module: str, input: Mapping[str, Any] | None = None, **options: Any) -> AsyncChunks:
+    def astream(self, module: str, input: Mapping[str, Any] | None = None, **options: Unpack[RunOptions]) -> AsyncChunks:
         """The same for asyncio: `async for chunk in runtime.astream(…)`."""
         if _replaying:
             chunks: AsyncChunks = _replaying[-1].astream(self, module, input, options)
             return chunks
+        loop = _running_loop() if self._calls_program else None
+        return AsyncChunks(self._native.stream(module, input, self._called(options, loop)))
+
+    def _called(self, options: RunOptions, loop: Any) -> dict[str, Any]:
+        """The options with the place where functions of this program are called, if the runtime has any."""
+        given: dict[str, Any] = options  # type: ignore[assignment]
         if self._calls_program:
-            options["caller"] = (_running_loop(), contextvars.copy_context())
-        return AsyncChunks(self._native.stream(module, input, options))
+            given["caller"] = (loop, contextvars.copy_context())
+        return given
 
     def names(self) -> list[str]:
         """The names of all modules that can be found."""
@@ -208,21 +213,21 @@ def default() -> Runtime:
     return _default
 
 
-def run(module: str, input: Mapping[str, Any] | None = None, **options: Any) -> Envelope:
+def run(module: str, input: Mapping[str, Any] | None = None, **options: Unpack[RunOptions]) -> Envelope:
     """`Runtime.run` of the default runtime."""
     return default().run(module, input, **options)
 
 
-async def arun(module: str, input: Mapping[str, Any] | None = None, **options: Any) -> Envelope:
+async def arun(module: str, input: Mapping[str, Any] | None = None, **options: Unpack[RunOptions]) -> Envelope:
     """`Runtime.arun` of the default runtime."""
     return await default().arun(module, input, **options)
 
 
-def stream(module: str, input: Mapping[str, Any] | None = None, **options: Any) -> Chunks:
+def stream(module: str, input: Mapping[str, Any] | None = None, **options: Unpack[RunOptions]) -> Chunks:
     """`Runtime.stream` of the default runtime."""
     return default().stream(module, input, **options)
 
 
-def astream(module: str, input: Mapping[str, Any] | None = None, **options: Any) -> AsyncChunks:
+def astream(module: str, input: Mapping[str, Any] | None = None, **options: Unpack[RunOptions]) -> AsyncChunks:
     """`Runtime.astream` of the default runtime."""
     return default().astream(module, input, **options)

@@ -26,9 +26,11 @@ from ._rows import input_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from typing_extensions import Unpack
 
     from ._envelope import Envelope
     from ._input_hash import InputHash
+    from ._options import RunOptions
     from ._runtime import Runtime
 
 __all__ = ["Udf", "udf"]
@@ -61,7 +63,7 @@ def udf(
     prepare: Callable[..., Any] | None = None,
     concurrency: int = 32,
     data: str = "typed",
-    **options: Any,
+    **options: Unpack[RunOptions],
 ) -> Udf:
     """A module as a function of columns.
 
@@ -76,7 +78,7 @@ def udf(
     if "text" in options:
         raise TypeError("`text` is no option of a column: every row has an input of its own")
     _native.Gate(concurrency)  # says at once what is wrong with it
-    return Udf(_Spec(module, runtime, field, dict(fixed or {}), prepare, concurrency, data, options))
+    return Udf(_Spec(module, runtime, field, dict(fixed or {}), prepare, concurrency, data, dict(options)))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os as _os
 from collections.abc import Mapping as _Mapping
 from importlib import metadata as _metadata
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 from typing import Union as _Union
 
@@ -42,6 +43,11 @@ from cogn import AsyncChunks, Envelope, Failure, Runtime  # noqa: E402
 from cogn import find_module, load_module, run_module, run_module_async  # noqa: E402
 from cogn._module import Module as _Module  # noqa: E402
 
+if _TYPE_CHECKING:
+    from typing_extensions import Unpack as _Unpack
+
+    from cogn._options import RunOptions as _RunOptions
+
 _AnyModule = _Union[str, "_os.PathLike[str]", "_Module[_Any, _Any]"]
 
 __all__ = [
@@ -67,18 +73,18 @@ class CognitiveRuntime:
         self.multimodal = multimodal
         self._runtime = Runtime(streaming=streaming, multimodal=multimodal, **options)
 
-    def execute(self, module: _AnyModule, input: _Mapping[str, _Any] | None = None, **options: _Any) -> Envelope:
+    def execute(self, module: _AnyModule, input: _Mapping[str, _Any] | None = None, **options: _Unpack[_RunOptions]) -> Envelope:
         """Runs a module and gives its envelope."""
         return self._runtime.run(_key(module), input, **options)
 
     async def execute_async(
-        self, module: _AnyModule, input: _Mapping[str, _Any] | None = None, **options: _Any
+        self, module: _AnyModule, input: _Mapping[str, _Any] | None = None, **options: _Unpack[_RunOptions]
     ) -> Envelope:
         """The same for asyncio."""
         return await self._runtime.arun(_key(module), input, **options)
 
     def execute_stream(
-        self, module: _AnyModule, input: _Mapping[str, _Any] | None = None, **options: _Any
+        self, module: _AnyModule, input: _Mapping[str, _Any] | None = None, **options: _Unpack[_RunOptions]
     ) -> AsyncChunks:
         """Runs a module and gives its answer in pieces: `async for chunk in runtime.execute_stream(module, input)`."""
         return self._runtime.astream(_key(module), input, **options)
