@@ -8,6 +8,7 @@
     reason = "in a test, a panic is the report"
 )]
 
+mod clients;
 mod foreign_pages;
 mod module_models;
 mod run_options;

@@ -6,6 +6,8 @@ use std::process::Stdio;
 use cognitive_testkit::{Home, Served};
 use serde_json::{Value, json};
 
+use crate::clients;
+
 /// A way to run a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Surface {
@@ -20,7 +22,13 @@ pub(crate) enum Surface {
     ServeSocket,
     McpStdio,
     McpHttp,
+    Library,
+    Python,
+    TypeScript,
 }
+
+/// The surfaces of programs. They have requests and files, and no flags of their own.
+pub(crate) const CLIENTS: [Surface; 3] = [Surface::Library, Surface::Python, Surface::TypeScript];
 
 impl Surface {
     pub(crate) const ALL: [Self; 11] = [
@@ -51,7 +59,15 @@ impl Surface {
             Self::ServeSocket => socket(home, ask),
             Self::McpStdio => agent(home, ask),
             Self::McpHttp => agent_over_http(home, ask),
+            Self::Library => clients::library(home, ask),
+            Self::Python => clients::python(home, ask),
+            Self::TypeScript => clients::typescript(home, ask),
         }
+    }
+
+    /// Returns whether the surface cannot run on this machine. The test has been reported as skipped.
+    pub(crate) fn is_missing(self, envelope: &Value) -> bool {
+        CLIENTS.contains(&self) && envelope.is_null()
     }
 }
 
@@ -126,7 +142,7 @@ fn batch(home: &Home, ask: &Ask<'_>) -> Value {
     if written.is_empty() { Value::String(output.out) } else { envelope_in(&written) }
 }
 
-fn server(home: &Home, ask: &Ask<'_>) -> Served {
+pub(crate) fn server(home: &Home, ask: &Ask<'_>) -> Served {
     Served::start(home, ask.flags, ask.environment)
 }
 

@@ -23,6 +23,8 @@ pub enum FakeReply {
     Text(String),
     /// Nothing, until the client disconnects.
     Silence,
+    /// The beginning of the text of the model, as a stream, and then nothing until the client disconnects.
+    Begun(String),
     /// An error with this status.
     Status(u16),
 }
@@ -108,6 +110,13 @@ fn converse(stream: &TcpStream, received: &RequestLog, answer: &Answer) -> std::
         received.changed.notify_all();
         match answer(number, &request) {
             FakeReply::Silence => while reader.read(&mut [0; 64])? > 0 {},
+            FakeReply::Begun(text) => {
+                let head = "HTTP/1.1 200 X\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+                let events = events(&text);
+                let begun = events.split("data: ").nth(1).unwrap_or_default();
+                (&mut &*stream).write_all(format!("{head}data: {begun}").as_bytes())?;
+                while reader.read(&mut [0; 64])? > 0 {}
+            }
             FakeReply::Status(status) => {
                 let error = json!({ "error": { "message": "refused by the test", "type": "test" } });
                 write_whole(stream, status, "application/json", &error.to_string())?;
