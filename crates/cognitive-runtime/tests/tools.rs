@@ -343,7 +343,7 @@ fn the_receipt_lists_calls_without_values() {
     assert_eq!((&tools[0]["name"], &tools[0]["outcome"]), (&json!("count"), &json!("ok")));
     assert_eq!((&tools[1]["name"], &tools[1]["outcome"]), (&json!("shell"), &json!("denied")));
     assert!(tools[0]["elapsed_ms"].is_u64());
-    let books = format!("{:?}{tools}", desk.seen.lock().unwrap().records);
+    let books = format!("{:?}{tools}", desk.audit.records());
     assert!(!books.contains("424242") && !books.contains("s3cret"), "{books}");
 }
 

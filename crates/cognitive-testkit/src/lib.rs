@@ -40,7 +40,8 @@ pub use patience::{PATIENCE, until};
 pub use poll::poll_now;
 #[cfg(feature = "ports")]
 pub use ports::{
-    FolderModule, LoadedModule, MemoryAuditLog, MemoryContext, NamedModules, ScriptedProvider, module_folder,
+    FakeProvider, FolderModule, LoadedModule, MemoryAuditLog, MemoryContext, NamedModules, ScriptedProvider,
+    answer_with, complete, loaded_module, module_folder, open_schema,
 };
 pub use process::command;
 #[cfg(feature = "programs")]
