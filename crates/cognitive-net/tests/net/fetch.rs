@@ -134,7 +134,7 @@ fn media_009_nobody_answers() {
     run(async {
         let server = Server::start(Vec::new()).await;
         let (fetcher, origin, names) = fetcher(&server);
-        names.set("media.example", &[]);
+        names.set("media.example", &[""; 0]);
         assert_eq!(reason(fetcher.fetch(&origin, 10).await.map_err(error_of)), "dns");
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let origin = format!("http://{}", listener.local_addr().unwrap());

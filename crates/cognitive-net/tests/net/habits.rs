@@ -209,180 +209,58 @@ fn e_what_was_not_asked_for_is_told_after_one_call() {
     }
 }
 
-/// Builds a stream of events from frames.
-fn done(frames: &[&str]) -> String {
-    let event = |frame: &&str| format!("data: {}\n\n", frame.replace('\n', " "));
-    frames.iter().map(event).chain(["data: [DONE]\n\n".to_owned()]).collect::<Vec<_>>().concat()
-}
-
-/// The kind, the content type, the body and the expected finish. All bodies have the same content.
-type Odd = (Kind, &'static str, String, Finish);
-
-/// Answers whose framing differs from the documentation.
-fn odd_frames() -> Vec<Odd> {
-    vec![
-        // Documents labelled as streams, and streams labelled as documents.
-        (
-            Kind::OpenAi,
-            EVENTS,
-            r#"{"choices":[{"message":{"content":"{\"a\":1}"},"finish_reason":"stop"}]}"#.to_owned(),
-            Finish::Complete,
-        ),
-        (
-            Kind::OpenAi,
-            JSON,
-            done(&[r#"{"choices":[{"delta":{"content":"{\"a\":1}"},"finish_reason":"stop"}]}"#]),
-            Finish::Complete,
-        ),
-        (
-            Kind::Ollama,
-            EVENTS,
-            r#"{"model":"m","message":{"content":"{\"a\":1}"}}"#.to_owned(),
-            Finish::Complete,
-        ),
-        // Members that are present but empty.
-        (
-            Kind::OpenAi,
-            JSON,
-            r#"{"error":null,"choices":[{"index":null,"message":{"content":"{\"a\":1}","refusal":null,"tool_calls":null,
-                "function_call":{"name":"","arguments":""}},"finish_reason":null}],"usage":null}"#
-                .to_owned(),
-            Finish::Complete,
-        ),
-        (
-            Kind::OpenAi,
-            EVENTS,
-            done(&[
-                r#"{"error":{},"choices":[{"delta":{"content":"{\"a\":1}"},"finish_reason":""}]}"#,
-                r#"{"error":{"code":0,"message":""},"choices":[],"usage":{"input_tokens":3,"output_tokens":2}}"#,
-            ]),
-            Finish::Complete,
-        ),
-        (
-            Kind::Gemini,
-            EVENTS,
-            done(&[
-                r#"{"candidates":[{"content":{"parts":[{"text":"{\"a\""}]},"finishReason":"FINISH_REASON_UNSPECIFIED"}],
-                    "promptFeedback":{"blockReason":"BLOCK_REASON_UNSPECIFIED"},"usageMetadata":null}"#,
-                r#"{"candidates":[{"content":{"parts":[{"text":":1}"}]},"finishReason":"STOP"}]}"#,
-            ]),
-            Finish::Complete,
-        ),
-        (
-            Kind::Anthropic,
-            JSON,
-            r#"{"type":"message","content":[{"type":"text","text":"{\"a\":1}","citations":null}],"stop_reason":null}"#
-                .to_owned(),
-            Finish::Complete,
-        ),
-        // Unknown finish reasons: validation against the contract shows whether the answer is complete.
-        (
-            Kind::OpenAi,
-            EVENTS,
-            done(&[r#"{"choices":[{"delta":{"content":"{\"a\":1}"},"finish_reason":"done_for_today"}]}"#]),
-            Finish::Complete,
-        ),
-        (
-            Kind::Gemini,
-            JSON,
-            r#"{"candidates":[{"content":{"parts":[{"text":"{\"a\":1}"}]},"finishReason":"FUTURE_SAFETY","finishMessage":"no"}]}"#
-                .to_owned(),
-            Finish::Refused("no".to_owned()),
-        ),
-    ]
-}
-
-/// Answers whose content differs from the documentation.
-fn odd_contents() -> Vec<Odd> {
-    vec![
-        // Only the accumulated text, without deltas.
-        (
-            Kind::Compatible,
-            EVENTS,
-            done(&[
-                r#"{"choices":[{"message":{"content":"{\"a\""},"finish_reason":null}]}"#,
-                r#"{"choices":[{"message":{"content":"{\"a\":1}"},"finish_reason":"stop"}]}"#,
-            ]),
-            Finish::Complete,
-        ),
-        // Blocks that are not the model's text, before and after those that are.
-        (
-            Kind::Anthropic,
-            JSON,
-            r#"{"type":"message","content":[{"type":"thinking","thinking":"hm"},{"type":"mcp_tool_use","id":"m","name":"n","input":{"x":1}},
-                {"type":"mcp_tool_result","text":"no","content":[{"type":"text","text":"no"}]},{"type":"text","text":"{\"a\":1}"},
-                {"type":"later_block","text":"no"}],"stop_reason":"end_turn"}"#
-                .to_owned(),
-            Finish::Complete,
-        ),
-        // Refusals in parts, and as an error within an answer.
-        (
-            Kind::OpenAi,
-            JSON,
-            r#"{"choices":[{"message":{"content":[{"type":"output_text","text":"{\"a\":1}"},{"type":"refusal","refusal":"I will not."}]},
-                "finish_reason":"stop"}]}"#
-                .to_owned(),
-            Finish::Refused("I will not.".to_owned()),
-        ),
-        (
-            Kind::OpenAi,
-            EVENTS,
-            done(&[
-                r#"{"choices":[{"delta":{"content":"{\"a\":1}"}}]}"#,
-                r#"{"error":{"code":"content_filter","message":"Stopped by the filter."}}"#,
-            ]),
-            Finish::Refused("Stopped by the filter.".to_owned()),
-        ),
-    ]
-}
-
 #[test]
 fn what_proxies_gateways_and_later_versions_send() {
-    for (kind, content_type, body, finish) in odd_frames().into_iter().chain(odd_contents()) {
-        let outcome = hear_body(kind, content_type, &body);
-        assert_eq!(
-            (outcome.heard.text.as_str(), &outcome.ok().finish),
-            ("{\"a\":1}", &finish),
-            "{kind} {body}"
-        );
-        assert_eq!(outcome.ok().tool_calls.len(), 0, "{kind} {body}");
+    let cases: Vec<&str> = include_str!("odd.txt").split("\n> ").skip(1).collect();
+    assert_eq!(cases.len(), 13);
+    for case in cases {
+        let (head, body) = case.split_once('\n').unwrap();
+        let mut words = head.splitn(3, ' ');
+        let (kind, content_type) = (Kind::parse(words.next().unwrap()).unwrap(), words.next().unwrap());
+        let finish = words.next().map_or(Finish::Complete, |why| Finish::Refused(why.to_owned()));
+        let lines = body.lines().filter(|line| !line.starts_with('#'));
+        let outcome =
+            hear_body(kind, content_type, &lines.map(|line| format!("{line}\n\n")).collect::<String>());
+        assert_eq!((outcome.heard.text.as_str(), &outcome.ok().finish), ("{\"a\":1}", &finish), "{case}");
+        assert_eq!(outcome.ok().tool_calls.len(), 0, "{case}");
     }
 }
 
 /// Errors that arrive with a good status, in many shapes.
 #[test]
 fn d_16_errors_within_an_answer_have_a_kind() {
+    use FailureKind::{Auth, BadRequest, ModelNotFound, Outage, Quota, RateLimit};
     for (kind, body, expected, tries) in [
-        (Kind::OpenAi, r#"{"error":{"message":"slow down","code":429}}"#, FailureKind::RateLimit, 3),
-        (Kind::OpenAi, r#"{"error":{"message":"Invalid API key","code":401}}"#, FailureKind::Auth, 1),
-        (Kind::OpenAi, r#"{"error":"boom"}"#, FailureKind::Outage, 3),
-        (Kind::OpenAi, r#"{"code":"429","message":"slow down"}"#, FailureKind::RateLimit, 3),
-        (Kind::OpenAi, r#"{"code":401,"msg":"who are you"}"#, FailureKind::Auth, 1),
+        (Kind::OpenAi, r#"{"error":{"message":"slow down","code":429}}"#, RateLimit, 3),
+        (Kind::OpenAi, r#"{"error":{"message":"Invalid API key","code":401}}"#, Auth, 1),
+        (Kind::OpenAi, r#"{"error":"boom"}"#, Outage, 3),
+        (Kind::OpenAi, r#"{"code":"429","message":"slow down"}"#, RateLimit, 3),
+        (Kind::OpenAi, r#"{"code":401,"msg":"who are you"}"#, Auth, 1),
         (
             Kind::OpenAi,
             r#"{"object":"error","message":"no such model: unknown model","code":404}"#,
-            FailureKind::ModelNotFound,
+            ModelNotFound,
             1,
         ),
         (
             Kind::MiniMax,
             r#"{"base_resp":{"status_code":1008,"status_msg":"insufficient balance"}}"#,
-            FailureKind::Quota,
+            Quota,
             1,
         ),
         (
             Kind::Gemini,
             r#"[{"error":{"code":400,"message":"bad","status":"INVALID_ARGUMENT"}}]"#,
-            FailureKind::BadRequest,
+            BadRequest,
             1,
         ),
         (
             Kind::Anthropic,
             r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
-            FailureKind::Outage,
+            Outage,
             3,
         ),
-        (Kind::Ollama, r#"{"error":"model requires more system memory"}"#, FailureKind::Outage, 3),
+        (Kind::Ollama, r#"{"error":"model requires more system memory"}"#, Outage, 3),
     ] {
         let outcome = hear_body(kind, JSON, body);
         outcome.error();
