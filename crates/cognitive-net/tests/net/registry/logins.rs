@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use cognitive_net::Secret;
 use cognitive_net::registry::Credentials;
 
-use crate::stub::{Answer, Asked, Ending, REPOSITORY, Stub, ann, client, digest, error_of, run};
+use crate::registry::stub::{Answer, Asked, Ending, REPOSITORY, Stub, ann, client, digest, error_of, run};
 
 const BASIC: &str = "Basic YW5uOnBhNTV3b3JkLTBmLWFubi0wMTIz";
 const TOKEN: &str = "t0ken-0f-the-registry";

@@ -14,12 +14,12 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection};
 
-use crate::stub::{ann, digest, error_of, reason, run};
+use crate::registry::stub::{ann, digest, error_of, reason, run};
 
 const JOB: &str = "COGNITIVE_NET_TEST_JOB";
 const PLACE: &str = "COGNITIVE_NET_TEST_PLACE";
 /// A certificate for 127.0.0.1, and its key.
-const SELF_SIGNED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/registry/self-signed.pem");
+const SELF_SIGNED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/net/registry/self-signed.pem");
 /// The variables for proxies and certificates.
 const VARIABLES: [&str; 10] = [
     "HTTP_PROXY",
@@ -102,7 +102,10 @@ fn child(job: &str, place: &str, variables: &[(&str, &str)]) {
     for name in VARIABLES {
         command.env_remove(name);
     }
-    command.args(["--exact", "outside::as_a_child", "--test-threads=1"]).env(JOB, job).env(PLACE, place);
+    command
+        .args(["--exact", "registry::outside::as_a_child", "--test-threads=1"])
+        .env(JOB, job)
+        .env(PLACE, place);
     let output = command.envs(variables.iter().copied()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }

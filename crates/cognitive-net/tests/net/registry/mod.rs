@@ -1,13 +1,6 @@
 //! Registries and file servers: a real one if it is installed, and hostile ones created by the tests. All of them
 //! listen on 127.0.0.1; no test needs a clock, an account or a network.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "in a test, a panic is the report"
-)]
-
 mod clients;
 mod files;
 mod hostile;

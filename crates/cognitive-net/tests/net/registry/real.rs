@@ -4,7 +4,7 @@ use cognitive_net::registry::{Credentials, OciClient};
 use cognitive_net::{Proxies, Secret};
 use cognitive_testkit::{REGISTRY_PASSWORD, REGISTRY_USER, TestRegistry};
 
-use crate::stub::{digest, error_of, run};
+use crate::registry::stub::{digest, error_of, run};
 
 /// Types that all registries accept, even those that refuse unknown media types.
 pub(crate) const CONFIG: &str = "application/vnd.oci.image.config.v1+json";

@@ -9,12 +9,15 @@ use cognitive_testkit::SilentAddress;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 
-use crate::stub::{
+use crate::registry::stub::{
     Answer, Ending, NoPause, REPOSITORY, Stub, client, digest, error_of, reason, run, run_without_waiting,
 };
 
 /// Gives this answer for the first requests, then a good one.
-fn first(times: usize, answer: Answer) -> impl Fn(&crate::stub::Asked) -> Answer + Send + Sync + 'static {
+fn first(
+    times: usize,
+    answer: Answer,
+) -> impl Fn(&crate::registry::stub::Asked) -> Answer + Send + Sync + 'static {
     let count = AtomicUsize::new(0);
     move |_| {
         if count.fetch_add(1, Ordering::SeqCst) < times {

@@ -1,6 +1,6 @@
 //! A registry that sends wrong content: other bytes, too many, too few, or endless. None of it is returned.
 
-use crate::stub::{Answer, Ending, REPOSITORY, Stub, client, digest, error_of, reason, run};
+use crate::registry::stub::{Answer, Ending, REPOSITORY, Stub, client, digest, error_of, reason, run};
 
 const BYTES: &[u8] = b"the bytes of a layer";
 

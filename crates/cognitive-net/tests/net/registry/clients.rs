@@ -9,8 +9,8 @@ use std::{env, fs};
 use cognitive_testkit::{Lack, REGISTRY_PASSWORD, REGISTRY_USER, TestRegistry, skip};
 use serde_json::Value;
 
-use crate::real::{client, layer, push};
-use crate::stub::{digest, run};
+use crate::registry::real::{client, layer, push};
+use crate::registry::stub::{digest, run};
 
 /// Runs a program, which must succeed.
 fn good(command: &mut Command) {

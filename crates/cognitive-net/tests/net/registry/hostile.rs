@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::stub::{
+use crate::registry::stub::{
     Answer, Everywhere, PASSWORD, REPOSITORY, Stub, ann, client, digest, error_of, reason, run,
 };
 

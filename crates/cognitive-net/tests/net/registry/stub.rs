@@ -2,7 +2,6 @@
 //! no assertions about behaviour.
 
 use std::collections::HashMap;
-use std::future::Future;
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +12,7 @@ use cognitive_contract::failure::Failure;
 use cognitive_contract::ports::PortFuture;
 use cognitive_net::fetch::Lookup;
 use cognitive_net::registry::{Credentials, OciClient};
-use cognitive_net::{Pause, Proxies, Secret};
+use cognitive_net::{Proxies, Secret};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -23,16 +22,7 @@ pub(crate) const USER: &str = "ann";
 pub(crate) const PASSWORD: &str = "pa55word-0f-ann-0123";
 pub(crate) const REPOSITORY: &str = "team/modules";
 
-/// Runs a test on a separate runtime.
-pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test)
-}
-
-/// Runs a test with a paused clock that advances when all tasks wait, so that minutes take no time.
-pub(crate) fn run_without_waiting<T>(test: impl Future<Output = T>) -> T {
-    let mut builder = tokio::runtime::Builder::new_current_thread();
-    builder.enable_all().start_paused(true).build().unwrap().block_on(test)
-}
+pub(crate) use crate::support::{NoPause, run, run_without_waiting};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
@@ -237,30 +227,6 @@ async fn read(stream: &mut TcpStream) -> io::Result<Option<Asked>> {
         body.extend_from_slice(&piece[..count]);
     }
     Ok(Some(Asked { line: line.trim_end_matches(" HTTP/1.1").to_owned(), headers, body }))
-}
-
-/// Never waits, and records the requested waits.
-#[derive(Default)]
-pub(crate) struct NoPause {
-    waits: Mutex<Vec<u128>>,
-}
-
-impl NoPause {
-    /// Returns the waits in milliseconds.
-    pub(crate) fn waits(&self) -> Vec<u128> {
-        self.waits.lock().unwrap().clone()
-    }
-}
-
-impl Pause for NoPause {
-    fn sleep(&self, time: Duration) -> PortFuture<'_, ()> {
-        self.waits.lock().unwrap().push(time.as_millis());
-        Box::pin(async {})
-    }
-
-    fn jitter(&self) -> f64 {
-        1.0
-    }
 }
 
 /// Resolves every name to one address.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cognitive_net::Proxies;
 use cognitive_net::registry::FileFetcher;
 
-use crate::stub::{Answer, Ending, Everywhere, NoPause, Stub, error_of, reason, run};
+use crate::registry::stub::{Answer, Ending, Everywhere, NoPause, Stub, error_of, reason, run};
 
 fn fetcher(trusted: &[String]) -> FileFetcher {
     let fetcher = FileFetcher::new(trusted).unwrap().with_pause(Arc::new(NoPause::default()));

@@ -1,6 +1,6 @@
 //! Uploads to a registry: their URLs, the credentials, and that nothing is sent twice.
 
-use crate::stub::{Answer, Asked, REPOSITORY, Stub, ann, client, digest, error_of, reason, run};
+use crate::registry::stub::{Answer, Asked, REPOSITORY, Stub, ann, client, digest, error_of, reason, run};
 
 const BYTES: &[u8] = &[0, 159, 146, 150, 10, 13];
 
