@@ -218,9 +218,8 @@ fn what_proxies_gateways_and_later_versions_send() {
         let mut words = head.splitn(3, ' ');
         let (kind, content_type) = (Kind::parse(words.next().unwrap()).unwrap(), words.next().unwrap());
         let finish = words.next().map_or(Finish::Complete, |why| Finish::Refused(why.to_owned()));
-        let lines = body.lines().filter(|line| !line.starts_with('#'));
-        let outcome =
-            hear_body(kind, content_type, &lines.map(|line| format!("{line}\n\n")).collect::<String>());
+        let lines: Vec<&str> = body.lines().filter(|line| !line.starts_with('#')).collect();
+        let outcome = hear_body(kind, content_type, &(lines.join("\n\n") + "\n\n"));
         assert_eq!((outcome.heard.text.as_str(), &outcome.ok().finish), ("{\"a\":1}", &finish), "{case}");
         assert_eq!(outcome.ok().tool_calls.len(), 0, "{case}");
     }
