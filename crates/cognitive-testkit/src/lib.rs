@@ -44,7 +44,10 @@ pub use ports::{
 };
 pub use process::command;
 #[cfg(feature = "programs")]
-pub use programs::{FakeModel, FakeReply, FakeRequest, Finished, Home, Served};
+pub use programs::{
+    Act, FakeModel, FakeReply, FakeRequest, Finished, Home, SELF_SIGNED, SELF_SIGNED_AUTHORITY, Served, Then,
+    bundled_replies, good_answer, piece, streamed,
+};
 pub use random::SeededRandom;
 pub use registry::{REGISTRY_PASSWORD, REGISTRY_USER, TestRegistry};
 pub use restate::TestRestate;
@@ -220,7 +223,7 @@ impl Lack {
             }
             Self::PythonGenerator => "`pip install openapi-python-client mypy`, then set `COGN_TEST_PYTHON`",
             Self::TypescriptGenerator => {
-                "`npm install` what `crates/cogn-cli/tests/clients/package.json` names, then set `COGN_TEST_NODE` to its folder"
+                "`npm install` what `crates/cogn-cli/tests/serve/clients/package.json` names, then set `COGN_TEST_NODE` to its folder"
             }
             Self::Xllamacpp => "`pip install xllamacpp`, then set `COGN_TEST_PYTHON`",
             Self::LlamaCppPython => "`pip install 'llama-cpp-python[server]'`, then set `COGN_TEST_PYTHON`",
@@ -239,7 +242,7 @@ impl Lack {
             Self::Wasm => "`typescript/build-wasm FILE`, then set `COGN_TEST_WASM` to the file",
             Self::Deno => "`npm install deno`, then set `COGN_TEST_DENO` to the program",
             Self::McpClients => {
-                "`pip install mcp skills-ref`, and `npm install` what `crates/cogn-cli/tests/clients/package.json` names; then set `COGN_TEST_PYTHON` and `COGN_TEST_NODE`"
+                "`pip install mcp skills-ref`, and `npm install` what `crates/cogn-cli/tests/serve/clients/package.json` names; then set `COGN_TEST_PYTHON` and `COGN_TEST_NODE`"
             }
             Self::McpSuite => {
                 "`npm install` what `crates/cogn-cli/tests/agents/package.json` names, then set `COGN_TEST_MCP` to its folder"
