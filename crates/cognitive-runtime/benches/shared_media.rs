@@ -26,7 +26,7 @@ use cognitive_contract::media::{
 };
 use cognitive_contract::ports::{NullSink, PortFuture};
 use cognitive_runtime::{Host, RunRequest, run};
-use cognitive_testkit::{FakeProvider, NamedModules, answer_with, complete};
+use cognitive_testkit::{FakeProvider, NamedModules, complete, good_answer};
 use serde_json::{Value, json};
 
 const PARTS: [&str; 4] = ["a", "b", "c", "d"];
@@ -75,7 +75,7 @@ fn slow() -> FakeProvider {
                 if looks > 1 { Poll::Ready(()) } else { Poll::Pending }
             })
             .await;
-            sink.piece(&answer_with(&json!({ "rationale": "r" })).to_string());
+            sink.piece(&good_answer(&json!({ "rationale": "r" })).to_string());
             Ok(complete())
         })
     });

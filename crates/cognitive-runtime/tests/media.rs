@@ -14,7 +14,7 @@ use cognitive_contract::ports::{ModelCall, NullSink, PortFuture};
 use cognitive_contract::{ErrorCode, Failure};
 use cognitive_runtime::{Host, RunRequest, run};
 use cognitive_testkit::{
-    FakeProvider, FolderModule, MemoryAuditLog, answer_with, complete, module_folder, open_schema, poll_now,
+    FakeProvider, FolderModule, MemoryAuditLog, complete, good_answer, module_folder, open_schema, poll_now,
 };
 use serde_json::{Value, json};
 
@@ -90,7 +90,7 @@ fn model(answers: Vec<Value>, media: Vec<Reported>) -> FakeProvider {
 }
 
 fn good() -> FakeProvider {
-    model(vec![answer_with(&json!({ "rationale": "r" }))], Vec::new())
+    model(vec![good_answer(&json!({ "rationale": "r" }))], Vec::new())
 }
 
 struct World {
@@ -212,7 +212,7 @@ fn prompt_002_media_that_the_prompt_does_not_place_come_after_it_and_without_any
 #[test]
 fn media_008_what_was_fetched_serves_every_try_of_the_run() {
     let world = world(
-        model(vec![json!("no answer"), answer_with(&json!({ "rationale": "r" }))], Vec::new()),
+        model(vec![json!("no answer"), good_answer(&json!({ "rationale": "r" }))], Vec::new()),
         json!({}),
         "Look. The envelope.",
     );
@@ -366,7 +366,7 @@ fn sec_010_the_source_knows_who_asks() {
 fn media_017_018_produced_media_are_put_into_the_answer_and_judged() {
     let answer = |kind: &str| {
         let medium = json!({ "type": "base64", "media_type": kind, "data": "attached:0" });
-        vec![answer_with(&json!({ "rationale": "r", "picture": medium }))]
+        vec![good_answer(&json!({ "rationale": "r", "picture": medium }))]
     };
     let made = |given: &str, real: &str| {
         let media = vec![Reported { media_type: real.to_owned(), base64: "UE5H".to_owned() }];

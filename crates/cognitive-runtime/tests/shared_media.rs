@@ -21,7 +21,7 @@ use cognitive_contract::media::{
 };
 use cognitive_contract::ports::{NullSink, PortFuture};
 use cognitive_runtime::{Host, RunRequest, run};
-use cognitive_testkit::{FakeProvider, NamedModules, answer_with, complete};
+use cognitive_testkit::{FakeProvider, NamedModules, complete, good_answer};
 use serde_json::{Value, json};
 
 const PARTS: [&str; 4] = ["a", "b", "c", "d"];
@@ -85,7 +85,7 @@ impl MediaSource for CountingSource {
 
 fn model() -> FakeProvider {
     let answering = FakeProvider::waiting(|_, sink| {
-        sink.piece(&answer_with(&json!({ "rationale": "r" })).to_string());
+        sink.piece(&good_answer(&json!({ "rationale": "r" })).to_string());
         Box::pin(later(Ok(complete())))
     });
     answering.with(|model| model.takes = Some((Category::Image, AcceptedForm::of(&[MediaType::Png]))))

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cognitive_contract::ports::NullSink;
 use cognitive_runtime::{Host, RunRequest, run};
-use cognitive_testkit::{FakeProvider, NamedModules, answer_with, complete, open_schema};
+use cognitive_testkit::{FakeProvider, NamedModules, complete, good_answer, open_schema};
 use serde_json::json;
 use tokio::sync::{Notify, Semaphore};
 
@@ -36,7 +36,7 @@ fn model(gate: &Arc<Gate>) -> FakeProvider {
                 gate.all_wait.notify_one();
             }
             let _opened = gate.opened.acquire().await;
-            sink.piece(&answer_with(&json!({ "rationale": "r" })).to_string());
+            sink.piece(&good_answer(&json!({ "rationale": "r" })).to_string());
             Ok(complete())
         })
     })

@@ -3,12 +3,10 @@
 //! before the commit. Only times, paths and ids are masked.
 
 #![cfg(unix)]
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
+#![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
 mod scenes;
 mod stage;
-#[path = "../pages/stand_in.rs"]
-mod stand_in;
 mod terminal;
 mod times;
 

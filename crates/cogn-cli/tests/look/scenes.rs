@@ -27,13 +27,8 @@ pub(crate) enum SceneCompany {
 
 impl Scene {
     pub(crate) fn new(name: &str, line: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            line: line.to_owned(),
-            stdin: "",
-            fits: false,
-            with: SceneCompany::Nobody,
-        }
+        let (name, line) = (name.to_owned(), line.to_owned());
+        Self { name, line, stdin: "", fits: false, with: SceneCompany::Nobody }
     }
 
     fn fits(name: &str, line: &str) -> Self {
@@ -46,59 +41,11 @@ impl Scene {
 }
 
 /// The commands whose help is tested.
-const COMMANDS: [&str; 47] = [
-    "run",
-    "batch",
-    "prompt",
-    "lower",
-    "types",
-    "export",
-    "import",
-    "compose",
-    "media",
-    "list",
-    "info",
-    "init",
-    "validate",
-    "test",
-    "eval",
-    "train",
-    "verify",
-    "migrate",
-    "add",
-    "remove",
-    "update",
-    "versions",
-    "search",
-    "pack",
-    "sign",
-    "publish",
-    "registry",
-    "serve",
-    "studio",
-    "store",
-    "deploy",
-    "prices",
-    "mcp",
-    "audit",
-    "review",
-    "context",
-    "doctor",
-    "model",
-    "trust",
-    "capabilities",
-    "completions",
-    "man",
-    "explain",
-    "schema",
-    "check",
-    "conformance",
-    "audit list",
-];
+const COMMANDS: &str = "run batch prompt lower types export import compose media list info init validate test eval train verify migrate add remove update versions search pack sign publish registry serve studio store deploy prices mcp audit review context doctor model trust capabilities completions man explain schema check conformance";
 
 /// Returns all scenes.
 pub(crate) fn scenes() -> Vec<Scene> {
-    let helps = COMMANDS.iter().map(|command| {
+    let helps = COMMANDS.split(' ').chain(["audit list"]).map(|command| {
         Scene::fits(&format!("help-{}", command.replace(' ', "-")), &format!("{command} --help"))
     });
     helps.chain(of_modules()).chain(of_runs()).chain(of_records()).chain(of_this_machine()).collect()

@@ -11,11 +11,11 @@ use cognitive_contract::Envelope;
 use cognitive_contract::ports::{AuditLog as _, AuditRecord, Usage};
 use cognitive_contract::review::{NewDecision, ReviewDesk as _, ReviewEntry, Verdict};
 use cognitive_store::{Desk, ReviewLimits, Store};
+use cognitive_testkit::{FakeModel, bundled_replies};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::scenes::{Scene, SceneCompany};
-use super::stand_in::StandIn;
 use super::times::{untimed, untimed_waterfall};
 
 /// The output of a command.
@@ -283,8 +283,9 @@ fn reviews(store: Store) {
 
 /// Returns the address of the hosted model, which all scenes share.
 fn model() -> String {
-    static MODEL: OnceLock<StandIn> = OnceLock::new();
-    MODEL.get_or_init(|| StandIn::start(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))).url()
+    static MODEL: OnceLock<FakeModel> = OnceLock::new();
+    let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../modules");
+    MODEL.get_or_init(|| FakeModel::knowing(bundled_replies(&modules))).url()
 }
 
 /// Reads the output of a server until it listens, then stops it and reads the rest.

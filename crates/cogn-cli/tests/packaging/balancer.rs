@@ -9,11 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use cognitive_testkit::{SilentAddress, port_to_name};
+use cognitive_testkit::{Act, FakeModel, SilentAddress, Then, piece, port_to_name};
 use tempfile::TempDir;
 
 use crate::nginx::{Started, no_curl, no_nginx, serve, start_nginx};
-use crate::stub::{Act, Stub, Then, piece};
 use crate::{good, read};
 
 /// nginx with the shipped configuration, in front of these three addresses.
@@ -134,7 +133,7 @@ fn a_chunk_passes_the_balancer_while_the_model_is_still_at_work() {
     let key = "0123456789abcdef";
     let homes = [(); 3].map(|()| tempfile::tempdir().unwrap());
     let beginning = piece(r#"{"ok": true, "data": {"rationale": "It begins, and "#, None);
-    let model = Stub::start(vec![Act::stream(beginning).then(Then::Silence)]);
+    let model = FakeModel::script(vec![Act::stream(beginning).then(Then::Silence)]);
     let servers = homes.each_ref().map(|home| serve(home.path(), &model, Some(key)));
     let balancer = Balancer::before(servers.each_ref().map(|(_, address)| address.as_str()));
     let authorization = format!("authorization: Bearer {key}");

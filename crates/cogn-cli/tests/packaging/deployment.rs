@@ -8,11 +8,10 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 
-use cognitive_testkit::{Lack, skip};
+use cognitive_testkit::{FakeModel, Lack, skip};
 use regex::Regex;
 
 use crate::containers::{self, Container};
-use crate::stub::Stub;
 use crate::{good, read, root, said};
 
 const COMPOSE: &str = "packaging/compose/compose.yaml";
@@ -281,7 +280,7 @@ fn a_worker_is_built_with_what_its_database_needs() {
 #[test]
 fn a_server_answers_what_probes_ask() {
     let home = tempfile::tempdir().unwrap();
-    let service = Stub::start(Vec::new());
+    let service = FakeModel::script(Vec::new());
     let (_server, address) = crate::nginx::serve(home.path(), &service, Some("0123456789abcdef"));
     let text = read("packaging/kubernetes/cogn.yaml");
     let probes = containers::of_kubernetes("cogn.yaml", &text).remove(0).probes;

@@ -16,9 +16,6 @@ mod deployment;
 mod files;
 mod nginx;
 mod npm;
-#[expect(dead_code, reason = "shared with tests that need more of it")]
-#[path = "../providers/stub.rs"]
-mod stub;
 mod wheel;
 
 use std::ffi::OsStr;

@@ -5,10 +5,9 @@ use std::io::{BufRead as _, BufReader, Lines};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 
-use cognitive_testkit::{Lack, port_to_name, skip};
+use cognitive_testkit::{Act, FakeModel, Lack, SELF_SIGNED, Then, piece, port_to_name, skip};
 use tempfile::TempDir;
 
-use crate::stub::{Act, SELF_SIGNED, Stub, Then, piece};
 use crate::{at_home, good, read};
 
 /// The key that clients send to the server.
@@ -31,7 +30,7 @@ impl Drop for Started {
 struct Site {
     base: String,
     _home: TempDir,
-    _service: Stub,
+    _service: FakeModel,
     _server: Started,
     _nginx: Started,
 }
@@ -51,7 +50,7 @@ impl Started {
     }
 }
 
-pub(crate) fn serve(home: &Path, service: &Stub, key: Option<&str>) -> (Started, String) {
+pub(crate) fn serve(home: &Path, service: &FakeModel, key: Option<&str>) -> (Started, String) {
     let mut command = at_home(env!("CARGO_BIN_EXE_cogn"), home);
     command.args([
         "serve",
@@ -125,7 +124,7 @@ impl Site {
         }
         let home = tempfile::tempdir().unwrap();
         let beginning = piece(r#"{"ok": true, "data": {"rationale": "It begins, and "#, None);
-        let service = Stub::start(vec![Act::stream(beginning).then(Then::Silence)]);
+        let service = FakeModel::script(vec![Act::stream(beginning).then(Then::Silence)]);
         let (server, upstream) = serve(home.path(), &service, key);
         let listen = format!("127.0.0.1:{}", port_to_name());
         configure(home.path(), &upstream, &listen);

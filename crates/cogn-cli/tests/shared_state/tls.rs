@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cognitive_testkit::TestRedis;
+use cognitive_testkit::{SELF_SIGNED, TestRedis};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::json;
@@ -11,9 +11,6 @@ use tokio::runtime::Runtime;
 use tokio_rustls::TlsAcceptor;
 
 use crate::service::{Home, Server, Service, answer};
-
-/// The certificate of a local server, with its key.
-const SELF_SIGNED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/providers/self-signed.pem");
 
 /// Adds TLS in front of a plain Redis and returns its port. Ends with the runtime.
 fn speak_tls(runtime: &Runtime, redis: &TestRedis) -> u16 {

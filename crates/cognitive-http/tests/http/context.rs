@@ -8,7 +8,7 @@ use cognitive_contract::ports::Provider;
 use cognitive_http::ApiKey;
 use cognitive_library::{Library, ModuleCache};
 use cognitive_runtime::Host;
-use cognitive_testkit::{FakeProvider, MemoryContext, answer_with, complete};
+use cognitive_testkit::{FakeProvider, MemoryContext, complete, good_answer};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
@@ -22,7 +22,7 @@ const BOB: &str = "bob-0123456789abcdef";
 fn turns() -> FakeProvider {
     let turn = AtomicUsize::new(0);
     FakeProvider::new(move |_, sink| {
-        let mut answer = answer_with(&json!({ "rationale": "r" }));
+        let mut answer = good_answer(&json!({ "rationale": "r" }));
         let note = format!("the-turn-is-{}", turn.fetch_add(1, Ordering::SeqCst) + 1);
         answer["_emitted_context"] = json!({ "session_state": { "note": note } });
         sink.piece(&answer.to_string());

@@ -11,7 +11,7 @@ use cognitive_http::{ApiKey, ServerConfig};
 use cognitive_library::{Library, ModuleCache};
 use cognitive_media::{Documents, Media, UploadLimits, Uploads};
 use cognitive_runtime::Host;
-use cognitive_testkit::{FakeProvider, answer_with};
+use cognitive_testkit::{FakeProvider, good_answer};
 use serde_json::{Value, json};
 
 use crate::support::{Server, client, json_of, roomy};
@@ -76,7 +76,7 @@ async fn world_with(keys: &[(&str, &str)], mut config: ServerConfig) -> World {
         move || SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000 + ticks.load(Ordering::SeqCst));
     let uploads = Uploads::open(folder.path().join("uploads"), UploadLimits::default(), now).unwrap();
     let png = AcceptedForm::of(&[MediaType::Png]);
-    let eyes = FakeProvider::saying(answer_with(&json!({ "rationale": "r" })));
+    let eyes = FakeProvider::saying(good_answer(&json!({ "rationale": "r" })));
     let eyes = Arc::new(eyes.with(|eyes| eyes.takes = Some((Category::Image, png))));
     let shelf = Arc::new(ModuleCache::new(Library::new(folder.path(), None, &[])));
     let mut host = Host::new(shelf, Arc::clone(&eyes) as Arc<dyn Provider>);

@@ -14,7 +14,7 @@ use cognitive_runtime::compose::{Overview, overview};
 use cognitive_runtime::host::RunInput;
 use cognitive_runtime::{Delivery, Host, RunRequest, repeat, run, stream};
 use cognitive_testkit::{
-    FakeProvider, MemoryAuditLog, NamedModules, answer_with, complete, loaded_module, open_schema,
+    FakeProvider, MemoryAuditLog, NamedModules, complete, good_answer, loaded_module, open_schema,
 };
 use serde_json::{Value, json};
 
@@ -108,7 +108,7 @@ fn provider(model: Model) -> FakeProvider {
                 }
                 Reply::Say(value) => value,
                 Reply::Emit(context) => {
-                    let mut answer = answer_with(&json!({ "rationale": "r" }));
+                    let mut answer = good_answer(&json!({ "rationale": "r" }));
                     answer["_emitted_context"] = context;
                     answer
                 }

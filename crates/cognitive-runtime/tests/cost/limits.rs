@@ -9,7 +9,7 @@ use cognitive_contract::ports::{Destination, NullSink, Provider, Usage};
 use cognitive_contract::prices::PriceTable;
 use cognitive_contract::spending::{BudgetShort, DayBudget, SpendingEntry, SpendingLedger};
 use cognitive_runtime::{Host, RunRequest, Spending, run};
-use cognitive_testkit::{FakeProvider, NamedModules, SeededRandom, answer_with, complete, poll_now};
+use cognitive_testkit::{FakeProvider, NamedModules, SeededRandom, complete, good_answer, poll_now};
 use serde_json::{Value, json};
 
 use super::drawn;
@@ -17,7 +17,7 @@ use super::drawn;
 /// A service that answers and reports 100 input tokens and 10 output tokens.
 fn service(name: &'static str) -> Arc<FakeProvider> {
     let answering = FakeProvider::new(|_, sink| {
-        sink.piece(&answer_with(&json!({ "rationale": "r", "text": "t" })).to_string());
+        sink.piece(&good_answer(&json!({ "rationale": "r", "text": "t" })).to_string());
         let mut end = complete();
         end.usage = Some(Usage::new(100, 10).with_cache(40, 0));
         Ok(end)

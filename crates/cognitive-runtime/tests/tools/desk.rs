@@ -10,7 +10,7 @@ use cognitive_contract::ports::{ModelCall, NullSink, PortFuture, Usage};
 use cognitive_contract::stream::Chunk;
 use cognitive_contract::tools::{FUNCTION_CALLING, Tool, ToolBox, ToolCall, ToolError, ToolSpec};
 use cognitive_runtime::{Host, RunRequest, run, stream};
-use cognitive_testkit::{FakeProvider, MemoryAuditLog, NamedModules, answer_with, complete, open_schema};
+use cognitive_testkit::{FakeProvider, MemoryAuditLog, NamedModules, complete, good_answer, open_schema};
 use serde_json::{Value, json};
 
 use crate::timer::TokioTimer;
@@ -36,7 +36,7 @@ pub fn wants_text(name: &'static str, arguments: &str) -> Turn {
 
 /// A turn that is the answer.
 pub fn says(rationale: &str) -> Turn {
-    Turn { text: answer_with(&json!({ "rationale": rationale })).to_string(), calls: Vec::new() }
+    Turn { text: good_answer(&json!({ "rationale": rationale })).to_string(), calls: Vec::new() }
 }
 
 impl Turn {

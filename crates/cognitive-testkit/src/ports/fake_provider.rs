@@ -7,7 +7,6 @@ use cognitive_contract::ports::{
     CallSink, DecodeMode, Destination, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
 };
 use cognitive_schema::SchemaTarget;
-use serde_json::{Value, json};
 
 use super::lock;
 
@@ -131,10 +130,4 @@ impl Provider for FakeProvider {
 #[must_use]
 pub fn complete() -> ModelEnd {
     ModelEnd::complete("m", DecodeMode::Prompt)
-}
-
-/// A good answer with these data.
-#[must_use]
-pub fn answer_with(data: &Value) -> Value {
-    json!({ "ok": true, "meta": { "confidence": 0.9, "risk": "low", "explain": "e" }, "data": data })
 }

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use audit::MemoryAuditLog;
 pub use context::MemoryContext;
-pub use fake_provider::{FakeProvider, answer_with, complete};
+pub use fake_provider::{FakeProvider, complete};
 pub use modules::{FolderModule, LoadedModule, NamedModules, loaded_module, module_folder, open_schema};
 pub use provider::ScriptedProvider;
 
