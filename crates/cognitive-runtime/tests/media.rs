@@ -262,7 +262,7 @@ fn media_011_bad_media_never_reach_a_model() {
 
 // S-28: at most ten items, and a limit on their total bytes.
 #[test]
-fn s_28_too_many_items_or_bytes_are_e1011() {
+fn too_many_items_or_bytes_are_e1011() {
     let many: Vec<Value> = (0..11).map(|_| inline("image/png", "UE5H")).collect();
     let mut world = usual();
     assert_eq!(code(&world.run(json!({ "i": many }))), "E1011");
@@ -389,7 +389,7 @@ fn media_017_018_produced_media_are_put_into_the_answer_and_judged() {
 
 // S-22: a fetch is recorded, without its address.
 #[test]
-fn s_22_fetches_are_in_the_books() {
+fn fetches_are_in_the_books() {
     let mut world = usual();
     let audit = Arc::new(MemoryAuditLog::default());
     world.host.audit = Some(audit.clone());

@@ -72,7 +72,7 @@ fn pol_013_what_is_only_preferred_is_a_warning() {
 
 // POL-010, D-16: a model that is known to lack a capability is not tried. Unknown words are tolerated.
 #[test]
-fn d5_pol_010_a_model_that_lacks_what_the_module_needs_is_not_asked() {
+fn pol_010_a_model_that_lacks_what_the_module_needs_is_not_asked() {
     let small = || Arc::new(answering().with(|model| model.lacks = &["reasoning", "vision"]));
     let needs = |words: Value| json!({ "runtime_requirements": { "required_capabilities": words } });
     let model = small();

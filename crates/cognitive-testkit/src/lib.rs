@@ -50,8 +50,8 @@ pub use ports::{
 pub use process::command;
 #[cfg(feature = "programs")]
 pub use programs::{
-    Act, FakeModel, FakeReply, FakeRequest, Finished, Home, SELF_SIGNED, SELF_SIGNED_AUTHORITY, Served, Then,
-    bundled_replies, piece, streamed,
+    Act, FakeModel, FakeReply, FakeRequest, Finished, Home, Running, SELF_SIGNED, SELF_SIGNED_AUTHORITY,
+    Served, Then, bundled_replies, piece, streamed,
 };
 pub use random::SeededRandom;
 pub use registry::{REGISTRY_PASSWORD, REGISTRY_USER, TestRegistry};

@@ -2,12 +2,10 @@
 //! releases it. A request with `fails` is refused; one with `expires` expires in its first batch.
 
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
-use cognitive_testkit::PATIENCE;
+use cognitive_testkit::{Act, FakeModel, FakeReply, FakeRequest, PATIENCE, Then, good_answer};
 use serde_json::{Value, json};
 
 #[derive(Default)]
@@ -44,47 +42,22 @@ impl StubState {
 
 /// The service, and where it is.
 pub(crate) fn serve() -> (Arc<StubState>, String) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let place = format!("http://{}", listener.local_addr().unwrap());
     let state = Arc::new(StubState::default());
-    let (served, base) = (Arc::clone(&state), place.clone());
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let (state, base) = (Arc::clone(&served), base.clone());
-            std::thread::spawn(move || answer(stream, &state, &base));
-        }
-    });
-    (state, place)
+    let served = Arc::clone(&state);
+    let model = FakeModel::start(move |_, request| FakeReply::Raw(answer(request, &served)));
+    (state, model.url().trim_end_matches("/v1").to_owned())
 }
 
-fn answer(mut stream: TcpStream, state: &StubState, base: &str) {
-    let mut reader = BufReader::new(stream.try_clone().unwrap());
-    let mut first = String::new();
-    if reader.read_line(&mut first).is_err() || first.is_empty() {
-        return;
+fn answer(request: &FakeRequest, state: &StubState) -> Act {
+    let (head, body) = request.text.split_once("\r\n\r\n").unwrap();
+    let host = head.lines().find_map(|line| line.strip_prefix("host: ")).unwrap();
+    let method = head.split(' ').next().unwrap();
+    let path = request.path.split('?').next().unwrap();
+    let (status, reply) = route(method, path, body, state, &format!("http://{host}"));
+    match status {
+        0 => Act::nothing(Then::Close),
+        status => Act::reply(status, "content-type: application/json\r\n", reply),
     }
-    let mut length = 0;
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line).unwrap();
-        if let Some(number) = line.to_lowercase().strip_prefix("content-length:") {
-            length = number.trim().parse().unwrap();
-        }
-        if line.trim().is_empty() {
-            break;
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).unwrap();
-    let mut words = first.split(' ');
-    let (method, path) = (words.next().unwrap(), words.next().unwrap());
-    let path = path.split('?').next().unwrap();
-    let (status, reply) = route(method, path, &String::from_utf8_lossy(&body), state, base);
-    if status == 0 {
-        return;
-    }
-    let head = format!("HTTP/1.1 {status} X\r\ncontent-type: application/json\r\nconnection: close\r\n");
-    let _ = write!(stream, "{head}content-length: {}\r\n\r\n{reply}", reply.len());
 }
 
 fn route(method: &str, path: &str, body: &str, state: &StubState, base: &str) -> (u16, String) {
@@ -294,6 +267,5 @@ fn fate(id: &str, body: &Value) -> Fate {
 
 fn said() -> String {
     let data = json!({ "rationale": "One topic.", "sentiment": "positive", "label": "x" });
-    json!({ "ok": true, "meta": { "confidence": 0.9, "risk": "low", "explain": "e" }, "data": data })
-        .to_string()
+    good_answer(&data).to_string()
 }

@@ -52,7 +52,7 @@ const PROGRAM: usize = 48 << 20;
 
 // Repairs, duplicate names and violations are stored only as far as they are shown, and the reply has one tree.
 #[test]
-fn growth_h_a_broken_reply_costs_at_most_thirty_times_its_size() {
+fn a_broken_reply_costs_at_most_thirty_times_its_size() {
     let home = tempfile::tempdir().unwrap();
     let module = items(home.path());
     let size = 4_000_000;
@@ -74,7 +74,7 @@ const MEASURES: usize = 2;
 // Names are looked up and not searched for. Four times the members take about four times the time; sixteen times is what
 // they took. The ratio of two processor times is the only honest measure of that from outside.
 #[test]
-fn growth_f_four_times_the_required_members_take_about_four_times_the_time() {
+fn four_times_the_required_members_take_about_four_times_the_time() {
     let home = tempfile::tempdir().unwrap();
     for target in ["openai", "grammar"] {
         let [few, many] = [2_500, 10_000].map(|count| {
@@ -92,7 +92,7 @@ fn growth_f_four_times_the_required_members_take_about_four_times_the_time() {
 
 // Beyond a dozen, overlapping branches are not compared pairwise.
 #[test]
-fn growth_g_five_hundred_overlapping_branches_cost_little_memory() {
+fn five_hundred_overlapping_branches_cost_little_memory() {
     let home = tempfile::tempdir().unwrap();
     let module = branches(home.path(), 499);
     let found = cost(home.path(), &["lower", &module, "--target", "grammar"]);

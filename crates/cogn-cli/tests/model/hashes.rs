@@ -14,7 +14,7 @@ const BRINGS_A_LINK: &str = "mkdir -p \"$target/tiny\"\nprintf 'GGUF and the wei
 const BRINGS_A_SECOND_NAME: &str = "mkdir -p \"$target/tiny\"\nprintf 'GGUF and the weights' > \"$(dirname \"$0\")/cached\"\nchmod 6777 \"$(dirname \"$0\")/cached\"\nln \"$(dirname \"$0\")/cached\" \"$target/tiny/weights.gguf\"\n";
 
 #[test]
-fn s13_whatever_a_tool_left_the_weights_are_a_plain_file_of_ours() {
+fn whatever_a_tool_left_the_weights_are_a_plain_file_of_ours() {
     for brings in [BRINGS_A_LINK, BRINGS_A_SECOND_NAME] {
         let world = World::new();
         world.tool("uv", brings);
@@ -30,7 +30,7 @@ fn s13_whatever_a_tool_left_the_weights_are_a_plain_file_of_ours() {
 }
 
 #[test]
-fn m6_a_file_in_the_cache_is_judged_by_its_hash() {
+fn a_file_in_the_cache_is_judged_by_its_hash() {
     let world = World::new();
     world.leave(&world.place().file(), WEIGHTS);
     assert_eq!(world.place().check(&KNOWN), cogn::weights::WeightsState::Right);
@@ -58,7 +58,7 @@ fn damage(path: &std::path::Path) {
 
 #[cfg(feature = "local")]
 #[test]
-fn m6_damaged_weights_are_no_model_and_a_receipt_names_the_right_ones() {
+fn damaged_weights_are_no_model_and_a_receipt_names_the_right_ones() {
     const SHA256: &str = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53";
     let Some(weights) = cognitive_testkit::weights() else { return };
     let world = World::new();

@@ -10,7 +10,7 @@ use crate::support::World;
 
 #[cfg(feature = "local")]
 #[test]
-fn m7_a_tool_that_hangs_or_talks_without_end_is_ended() {
+fn a_tool_that_hangs_or_talks_without_end_is_ended() {
     for does in ["exec sleep 600\n", "yes >&2\n", "yes >&2 & yes >&2 & wait\n"] {
         let world = World::new();
         world.tool("uv", does);
@@ -28,7 +28,7 @@ fn m7_a_tool_that_hangs_or_talks_without_end_is_ended() {
 }
 
 #[test]
-fn m7_a_signal_ends_the_tool_and_all_that_it_started() {
+fn a_signal_ends_the_tool_and_all_that_it_started() {
     for signal in ["-TERM", "-HUP", "-INT"] {
         let world = World::new();
         let started = world.dir.path().join("started");
@@ -56,7 +56,7 @@ fn m7_a_signal_ends_the_tool_and_all_that_it_started() {
 }
 
 #[test]
-fn m7_whoever_waits_for_another_process_says_so_and_gives_up() {
+fn whoever_waits_for_another_process_says_so_and_gives_up() {
     let world = World::new();
     let lock = world.file().with_extension("gguf.lock");
     fs::create_dir_all(lock.parent().unwrap()).unwrap();

@@ -4,56 +4,43 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 use cognitive_testing::eval;
-use cognitive_testkit::SeededRandom;
+use cognitive_testkit::{SeededRandom, good_answer};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 const RULES: &str =
     "review: {rules: [{when: 'risk in [high]'}, {when: 'confidence < 0.6', modules: [labels]}]}\n";
 
 /// A home with a module and these user settings.
-struct Home(TempDir);
+struct Home(cognitive_testkit::Home);
 
 impl Home {
     fn new(config: &str) -> Self {
-        let home = Self(tempfile::tempdir().unwrap());
-        home.write(".cognitive/config.yaml", config);
-        let manifest = json!({ "name": "labels", "version": "1.0.0", "responsibility": "Label a text", "tier": "decision",
-            "excludes": [] });
+        let home = cognitive_testkit::Home::new(env!("CARGO_BIN_EXE_cogn")).with("USER", "ann");
+        home.user_config(config);
+        home.simple_module("labels", &json!({}));
         let schema = json!({
             "input": { "type": "object", "required": ["text"], "properties": { "text": { "type": "string" } } },
             "data": { "type": "object", "required": ["rationale", "label"], "additionalProperties": false,
                 "properties": { "rationale": { "type": "string" }, "label": { "enum": ["a", "b"] } } },
         });
-        home.write("cognitive/modules/labels/module.yaml", &manifest.to_string());
-        home.write("cognitive/modules/labels/schema.json", &schema.to_string());
-        home.write("cognitive/modules/labels/prompt.md", "Label the text.");
+        home.write("cognitive/modules/labels/schema.json", schema.to_string());
         for (name, confidence) in [("unsure", 0.4), ("sure", 0.9)] {
-            let meta = json!({ "confidence": confidence, "risk": "low", "explain": "Some label" });
-            let reply = json!({ "ok": true, "meta": meta, "data": { "rationale": "r", "label": "a" } });
-            home.write(&format!("{name}.txt"), &reply.to_string());
+            let mut reply = good_answer(&json!({ "rationale": "r", "label": "a" }));
+            reply["meta"] = json!({ "confidence": confidence, "risk": "low", "explain": "Some label" });
+            home.write(&format!("{name}.txt"), reply.to_string());
         }
-        home
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        let path = self.0.path().join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
+        Self(home)
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"));
-        command.args(args).current_dir(self.0.path()).env_clear().stdin(Stdio::null());
-        command.env("HOME", self.0.path()).env("USER", "ann");
+        let mut command = self.0.command(args, &[]);
+        command.stdin(Stdio::null());
         command
     }
 
     /// Runs a command and returns exit code, stdout and stderr.
     fn cogn(&self, args: &[&str]) -> (i32, String, String) {
-        let output = self.command(args).output().unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+        self.0.cogn(args).parts()
     }
 
     fn json(&self, args: &[&str]) -> Value {
@@ -147,11 +134,11 @@ fn a_database_that_cannot_be_opened_is_a_warning_to_the_run_and_refuses_a_decisi
 #[test]
 fn a_stranger_s_file_stores_nothing_and_takes_no_rule_away() {
     let home = Home::new("");
-    home.write("cognitive.yaml", "review: {rules: [{when: 'true'}]}\n");
+    home.0.project_config("review: {rules: [{when: 'true'}]}\n");
     assert_eq!(home.run("unsure.txt"), None);
     assert_eq!(home.cogn(&["review", "list"]).2.lines().last(), Some("no run waits for review"));
     let own = Home::new(RULES);
-    own.write("cognitive.yaml", "review: {rules: [], max_open: 0}\n");
+    own.0.project_config("review: {rules: [], max_open: 0}\n");
     assert!(own.run("unsure.txt").is_some_and(|warning| warning.contains("review 1:")));
     let trusted = own.json(&["run", "labels", "--set", "text=t", "--reply", "unsure.txt", "--trust-project"]);
     assert!(trusted["meta"]["warnings"].to_string().contains("1 runs wait for review already"), "{trusted}");

@@ -88,7 +88,7 @@ fn a_stream_of_a_socket_is_taken_up_at_another_server() {
     );
     let mut waiting = Chunks::open(&third.address, "half-a", &json!({}), Some(&half_id));
     assert!(text(&waiting.until_text()).contains("one, two"));
-    first.kill();
+    drop(first);
     let again = Chunks::open(&second.address, "full-a", &json!({}), Some(&whole_id)).rest();
     assert_eq!((again[0]["resumed"].as_bool(), text(&again)), (Some(true), text(&whole)));
     for chunks in [waiting.rest(), Chunks::open(&second.address, "half-a", &json!({}), Some(&half_id)).rest()]

@@ -131,7 +131,7 @@ fn a_server_that_is_killed_under_two_hundred_streams_costs_nobody_an_answer() {
         *waiting[number].lock().unwrap() = Some((id, own, other));
     });
     assert_eq!(service.total(), STREAMS, "nobody asked twice so far");
-    first.kill();
+    drop(first);
     // A server that never saw a finished stream replays it.
     each(STREAMS / 2, |number| {
         let (id, chunks) = finished[number].get().unwrap();
@@ -185,7 +185,7 @@ fn a_stream_that_was_cut_off_is_asked_again_where_its_client_says_so() {
     let id = session(&own.until_text());
     // Once another server has the part, all servers find it there.
     Chunks::open(&third.address, "half-a", &json!({}), Some(&id)).until_text();
-    first.kill();
+    drop(first);
     // The third server follows it, and first reports that its server is gone; then no server treats it as alive.
     let gone = Chunks::open(&third.address, "half-a", &json!({}), Some(&id)).rest();
     assert_eq!(gone.last().unwrap()["error"]["code"], "E2010");
@@ -196,7 +196,7 @@ fn a_stream_that_was_cut_off_is_asked_again_where_its_client_says_so() {
 }
 
 #[test]
-fn s_29_a_limit_holds_over_all_three_servers() {
+fn a_limit_holds_over_all_three_servers() {
     let Some(redis) = TestRedis::start() else { return };
     let home = Home::new("");
     let service = Service::start();

@@ -2,11 +2,10 @@
 //! driver for Chromium.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
-use cognitive_testkit::{Lack, skip};
+use cognitive_testkit::{Lack, Served, skip};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -32,7 +31,7 @@ pub(crate) fn packages() -> Option<PathBuf> {
 
 /// A server, a model, and a browser that can be driven.
 pub(crate) struct Stage {
-    child: Child,
+    _served: Served,
     packages: PathBuf,
     pub(crate) base: String,
     pub(crate) model: Model,
@@ -69,7 +68,7 @@ impl Stage {
         fs::create_dir_all(home.path().join(".cognitive")).unwrap();
         fs::write(home.path().join(".cognitive/config.yaml"), settings).unwrap();
         let model = Model::start(known().into_iter().chain(recorded()).collect());
-        let url = format!("{}/v1", model.url());
+        let url = model.url();
         let mut serve = command(home.path());
         serve
             .args(["serve", "--port", "0", "--rate", "0", "--streams", "0", "--grace", "86400", "--quiet"])
@@ -78,14 +77,8 @@ impl Stage {
             Some(weights) => serve.args(["--provider", "embedded"]).env("COGN_MODEL", weights),
             None => serve.args(["--provider", "openai", "--model", "stub-audio", "--base-url", &url]),
         };
-        let child = serve.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        // From here on dropping this value kills the server, even if its first line is not an address.
-        let mut stage = Self { child, packages, base: String::new(), model, home };
-        let mut said = String::new();
-        BufReader::new(stage.child.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
-        let base = said.split_whitespace().find(|word| word.starts_with("http://"));
-        stage.base = base.unwrap_or_else(|| panic!("{said}")).trim_end_matches(',').to_owned();
-        Some(stage)
+        let served = Served::spawn(&mut serve);
+        Some(Self { base: served.url(), _served: served, packages, model, home })
     }
 
     /// Runs a scenario of this folder in the browser and returns its result.
@@ -128,13 +121,6 @@ impl Stage {
             (String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
         assert!(output.status.success(), "{arguments:?}\n{printed}\n{said}");
         printed.into_owned()
-    }
-}
-
-impl Drop for Stage {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

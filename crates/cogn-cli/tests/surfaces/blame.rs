@@ -1,23 +1,22 @@
 //! The party that a failure blames (ERR-008): the caller after a cancel, the operator for the configuration.
 
 use std::io::{BufRead, BufReader};
-use std::process::Command;
 
+use cognitive_testkit::Running;
 use serde_json::{Value, json};
 
-use crate::support::{PROMPT, Place, Running, SCHEMA, answer, endless_service, manifest};
+use crate::support::{Place, answer, endless_service};
 
 fn place() -> Place {
     let place = Place::new();
-    let manifest = manifest("words", "response: {mode: both}\n");
-    place.module("words", &[("module.yaml", &manifest), ("prompt.md", PROMPT), ("schema.json", SCHEMA)]);
+    place.finder("words", "response: {mode: both}\n");
     place
 }
 
 // ERR-008: the user pressed Ctrl-C; the provider is not at fault.
 #[cfg(unix)]
 #[test]
-fn w15_a_run_that_the_user_cancels_does_not_blame_the_provider() {
+fn a_run_that_the_user_cancels_does_not_blame_the_provider() {
     let place = place();
     let service = endless_service();
     let args = ["run", "words", "--set", "text=x", "--stream", "--provider", "openai", "--model", "stub"];
@@ -26,8 +25,7 @@ fn w15_a_run_that_the_user_cancels_does_not_blame_the_provider() {
     let mut lines = BufReader::new(child.0.stdout.take().unwrap()).lines().map(Result::unwrap);
     // Once part of the answer exists, the signal handler is installed too.
     assert!(lines.by_ref().any(|line| line.contains("It is")));
-    let sent = Command::new("kill").args(["-INT", &child.0.id().to_string()]).status().unwrap();
-    assert!(sent.success());
+    child.signal("INT");
     let last: Value = serde_json::from_str(&lines.last().unwrap()).unwrap();
     assert_eq!(last["error"]["code"], "E2010", "{last}");
     assert_eq!(
@@ -40,7 +38,7 @@ fn w15_a_run_that_the_user_cancels_does_not_blame_the_provider() {
 
 // ERR-008, D-16: the operator owns the configuration. The input was not read, and the runtime is not broken.
 #[test]
-fn w15_a_faulty_configuration_is_not_the_fault_of_the_input() {
+fn a_faulty_configuration_is_not_the_fault_of_the_input() {
     let place = place();
     for (text, reason) in [
         ("modle: large\n", "unknown setting `modle`"),
@@ -52,8 +50,8 @@ fn w15_a_faulty_configuration_is_not_the_fault_of_the_input() {
     ] {
         place.write("cognitive.yaml", text);
         let output = place.replay("words", &answer().to_string(), &["--set", "text=x", "--trust-project"]);
-        let envelope = output.json();
-        assert_eq!((output.code, &envelope["error"]["code"]), (1, &json!("E4001")), "{text} {envelope}");
+        let envelope = output.envelope();
+        assert_eq!((output.exit(), &envelope["error"]["code"]), (1, &json!("E4001")), "{text} {envelope}");
         let explain = envelope["meta"]["explain"].as_str().unwrap();
         assert!(explain.starts_with("Configuration is invalid: ") && explain.contains(reason), "{explain}");
         assert_eq!(envelope["error"]["details"]["kind"], "configuration", "{envelope}");
@@ -67,7 +65,7 @@ fn gen_006_the_printed_runtime_config_is_tolerated() {
     let place = place();
     place.write("cognitive.yaml", "# runtime config\ncognitive:\n  spec_versions:\n    - \"2.2\"    # Full support\n    - \"2.1\"    # Compatibility mode\n");
     let output = place.replay("words", &answer().to_string(), &["--set", "text=x"]);
-    assert_eq!((output.code, output.json()["data"]["word"].as_str()), (0, Some("a")), "{}", output.out);
+    assert_eq!((output.exit(), output.envelope()["data"]["word"].as_str()), (0, Some("a")), "{}", output.out);
     place.write("cognitive.yaml", "cognitive: {spec_versions: ['2.2']}\nprovder: openai\n");
     let output = place.replay("words", &answer().to_string(), &["--set", "text=x"]);
     assert!(output.out.contains("unknown setting `provder`"), "{}", output.out);

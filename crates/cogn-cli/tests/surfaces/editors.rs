@@ -4,10 +4,10 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
-use cognitive_testkit::{Lack, skip};
+use cognitive_testkit::{Lack, Running, skip};
 use serde_json::{Value, json};
 
-use crate::support::{Place, Running};
+use crate::support::Place;
 
 /// The language server, with an editor's protocol.
 struct Editor {
@@ -104,7 +104,7 @@ fn an_editor_marks_misspelt_and_missing_keys() {
     for (name, options) in
         [("mine", &[][..]), ("whole", &["--full", "--compose", "--context", "--media", "image"])]
     {
-        assert_eq!(place.run(&[&["init", name], options].concat()).code, 0);
+        assert_eq!(place.run(&[&["init", name], options].concat()).exit(), 0);
     }
     let Some(mut editor) = Editor::start(&place) else { return skip(Lack::YamlServer) };
     for name in ["mine", "whole"] {

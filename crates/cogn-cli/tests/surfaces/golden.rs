@@ -42,13 +42,13 @@ fn judged(place: &Place, expected: &Value) -> (i32, Value) {
         ],
     );
     let output = place.run(&["test", "review", "--json"]);
-    let report = output.json();
-    (output.code, report["modules"][0]["cases"][0].clone())
+    let report = output.envelope();
+    (output.exit(), report["modules"][0]["cases"][0].clone())
 }
 
 // TEST-003: every documented rule can pass and can fail.
 #[test]
-fn w09_every_documented_rule_holds_and_fails_where_it_should() {
+fn every_documented_rule_holds_and_fails_where_it_should() {
     let place = place();
     let printed = json!({
         "_validate": { "required": ["issues", "confidence", "rationale"], "confidence_min": 0.8 },
@@ -95,7 +95,7 @@ fn fmt_002_a_module_without_tests_is_no_failure() {
     let place = place();
     for command in [&["test", "review"][..], &["test", "review", "--coverage", "--junit", "out.xml"]] {
         let output = place.run(command);
-        assert_eq!(output.code, 0, "{}", output.out);
+        assert_eq!(output.exit(), 0, "{}", output.out);
         assert!(
             output.out.contains("review no tests") && output.out.contains("0 failed, 1 skipped"),
             "{}",
@@ -103,6 +103,6 @@ fn fmt_002_a_module_without_tests_is_no_failure() {
         );
     }
     assert!(std::fs::read_to_string(place.path("out.xml")).unwrap().contains("skipped=\"1\""));
-    assert_eq!(place.run(&["validate", "review"]).code, 0);
-    assert_eq!(place.run(&["test", "no-such-module"]).code, 1, "what cannot be tested is still a failure");
+    assert_eq!(place.run(&["validate", "review"]).exit(), 0);
+    assert_eq!(place.run(&["test", "no-such-module"]).exit(), 1, "what cannot be tested is still a failure");
 }

@@ -48,7 +48,7 @@ fn test_001_every_kind_of_new_module_keeps_what_init_promises() {
         for (number, options) in OPTIONS.iter().enumerate() {
             let name = format!("{tier}-{number}");
             let made = place.run(&[&["init", &name, "--tier", tier], *options].concat());
-            assert_eq!(made.code, 0, "{}", made.err);
+            assert_eq!(made.exit(), 0, "{}", made.err);
             let reply = std::fs::read_to_string(
                 place.path(&format!("cognitive/modules/{name}/tests/example.reply.txt")),
             );
@@ -84,7 +84,7 @@ fn test_001_every_kind_of_new_module_keeps_what_init_promises() {
 #[test]
 fn a_new_module_is_three_short_files_and_a_test() {
     let place = Place::new();
-    assert_eq!(place.run(&["init", "mine"]).code, 0);
+    assert_eq!(place.run(&["init", "mine"]).exit(), 0);
     let module = place.path("cognitive/modules/mine");
     let count = |file: &str| std::fs::read_to_string(module.join(file)).unwrap().lines().count();
     assert!(count("module.yaml") <= 8 && count("prompt.md") <= 4 && count("schema.json") <= 29);

@@ -2,13 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{PROMPT, Place, SCHEMA, answer, answering_service, manifest};
+use crate::support::{Place, answer, answering_service};
 
 /// A project with a module and this configuration.
 fn place(config: &str) -> Place {
     let place = Place::new();
-    let manifest = manifest("finder", "");
-    place.module("finder", &[("module.yaml", &manifest), ("prompt.md", PROMPT), ("schema.json", SCHEMA)]);
+    place.finder("finder", "");
     place.write("cognitive.yaml", config);
     place
 }

@@ -27,7 +27,7 @@ fn cli_003_subagent_is_understood_and_calls_are_followed_anyway() {
         let more: Vec<&str> = more.iter().copied().chain(["--trace=json"]).collect();
         let output = place.replay("asks", &answered, &more);
         assert_eq!(
-            (output.code, output.json()["data"]["word"].as_str()),
+            (output.exit(), output.envelope()["data"]["word"].as_str()),
             (0, Some("a")),
             "{more:?} {}",
             output.err
@@ -40,7 +40,7 @@ fn cli_003_subagent_is_understood_and_calls_are_followed_anyway() {
 #[test]
 fn man_003_info_shows_the_defaults_of_a_composition_too() {
     let place = Place::new();
-    let shown = place.run(&["info", "code-review-pipeline", "--json"]).json();
+    let shown = place.run(&["info", "code-review-pipeline", "--json"]).envelope();
     let composition = &shown["manifest"]["composition"];
     assert_eq!(
         (&composition["max_depth"], &composition["routing"]),
@@ -49,7 +49,7 @@ fn man_003_info_shows_the_defaults_of_a_composition_too() {
     );
     assert_eq!(composition["requires"][0]["fallback"], json!(null), "{composition}");
     assert!(composition["requires"][0].as_object().unwrap().contains_key("fallback"), "{composition}");
-    let plain = place.run(&["info", "summarizer", "--json"]).json();
+    let plain = place.run(&["info", "summarizer", "--json"]).envelope();
     assert_eq!(
         plain["manifest"]["response"],
         json!({ "mode": "both", "chunk_type": "delta", "buffer_size": 0 })
@@ -77,9 +77,9 @@ fn fmt_013_a_module_in_the_folder_of_the_user_is_listed_and_runs() {
     let place = Place::new();
     let own = manifest("words", "");
     for (file, text) in [("module.yaml", own.as_str()), ("prompt.md", PROMPT), ("schema.json", SCHEMA)] {
-        place.write(&format!("../home/.cognitive/modules/words/{file}"), text);
+        place.write(&format!(".cognitive/modules/words/{file}"), text);
     }
-    let listed = place.run(&["list", "--json"]).json();
+    let listed = place.run(&["list", "--json"]).envelope();
     let words = listed
         .as_array()
         .unwrap()
@@ -87,5 +87,5 @@ fn fmt_013_a_module_in_the_folder_of_the_user_is_listed_and_runs() {
         .find(|module| module["name"] == "words")
         .unwrap_or_else(|| panic!("{listed}"));
     assert_eq!(words["origin"], "user", "{words}");
-    assert_eq!(place.replay("words", &answer().to_string(), &["--set", "text=x"]).code, 0);
+    assert_eq!(place.replay("words", &answer().to_string(), &["--set", "text=x"]).exit(), 0);
 }

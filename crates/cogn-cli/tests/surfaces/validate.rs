@@ -1,19 +1,19 @@
 //! `cogn validate` on published modules.
 
 use std::io::{BufRead, BufReader};
-use std::process::Command;
 
-use crate::support::{PROMPT, Place, Running, SCHEMA, answer, manifest};
+use cognitive_testkit::Running;
+
+use crate::support::{PROMPT, Place, SCHEMA, answer, manifest};
 
 // VAL-002: an example that is not JSON or violates its schema is reported with file and line.
 #[test]
-fn w11_validate_points_at_the_fault_in_an_example() {
+fn validate_points_at_the_fault_in_an_example() {
     let place = Place::new();
-    let manifest = manifest("words", "");
-    place.module("words", &[("module.yaml", &manifest), ("prompt.md", PROMPT), ("schema.json", SCHEMA)]);
+    place.finder("words", "");
     place.module("words", &[("examples/input.json", r#"{"text": "t"}"#)]);
     place.module("words", &[("examples/output.json", &answer().to_string())]);
-    assert_eq!(place.run(&["validate", "words", "--v22"]).code, 0);
+    assert_eq!(place.run(&["validate", "words", "--v22"]).exit(), 0);
     for (file, text, line, words) in [
         (
             "examples/health-product-output.json",
@@ -38,7 +38,7 @@ fn w11_validate_points_at_the_fault_in_an_example() {
         let kept = std::fs::read_to_string(place.path(&format!("cognitive/modules/words/{file}"))).ok();
         place.module("words", &[(file, text)]);
         let output = place.run(&["validate", "words"]);
-        assert_eq!(output.code, 1, "{file}: {}{}", output.out, output.err);
+        assert_eq!(output.exit(), 1, "{file}: {}{}", output.out, output.err);
         let said = output.out + &output.err;
         assert!(said.contains(words) && said.contains(&format!("{file}:{line}")), "{file}: {said}");
         match kept {
@@ -48,7 +48,7 @@ fn w11_validate_points_at_the_fault_in_an_example() {
             None => std::fs::remove_file(place.path(&format!("cognitive/modules/words/{file}"))).unwrap(),
         }
     }
-    assert_eq!(place.run(&["validate", "words"]).code, 0);
+    assert_eq!(place.run(&["validate", "words"]).exit(), 0);
 }
 
 // COMP-030, COMP-070: a composition that can never run is reported before the first run, with the existing
@@ -67,7 +67,7 @@ fn comp_030_070_a_composition_is_judged_together_with_its_parts() {
         let manifest = manifest("whole", &composition);
         place.module("whole", &[("module.yaml", &manifest), ("prompt.md", PROMPT), ("schema.json", SCHEMA)]);
         let output = place.run(&["validate", "whole"]);
-        (output.code, output.out)
+        (output.exit(), output.out)
     };
     let (good, fits) = ("{name: words, version: ^1.0.0}", "{text: $.text}");
     assert_eq!(whole(good, fits, "$.data.word == 'a'").0, 0);
@@ -94,7 +94,7 @@ fn until(lines: &mut impl Iterator<Item = std::io::Result<String>>, words: &str)
 #[test]
 fn watch_validates_and_tests_again_after_each_change_until_it_is_ended() {
     let place = Place::new();
-    assert_eq!(place.run(&["init", "words"]).code, 0);
+    assert_eq!(place.run(&["init", "words"]).exit(), 0);
     for (command, good, bad) in
         [("validate", "valid", "invalid"), ("test", "1 passed, 0 failed", "0 passed, 1 failed")]
     {
@@ -108,8 +108,7 @@ fn watch_validates_and_tests_again_after_each_change_until_it_is_ended() {
         until(&mut lines, good);
         assert!(process.0.try_wait().unwrap().is_none());
         // SIGTERM instead of Ctrl-C: tests that run in the background and their children may ignore SIGINT.
-        let sent = Command::new("kill").args(["-TERM", &process.0.id().to_string()]).status().unwrap();
-        assert!(sent.success());
+        process.signal("TERM");
         assert!(!process.0.wait().unwrap().success());
     }
 }

@@ -2,23 +2,22 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{PROMPT, Place, SCHEMA, answer, manifest};
+use crate::support::{Place, answer};
 
 fn level(place: &Place, module: &str) -> (i32, Value) {
     let output = place.run(&["verify", module, "--output", "report.json"]);
-    let report = output.json();
+    let report = output.envelope();
     let written: Value =
         serde_json::from_str(&std::fs::read_to_string(place.path("report.json")).unwrap()).unwrap();
     assert_eq!(written, report, "the file says the same");
-    (output.code, report)
+    (output.exit(), report)
 }
 
 // TEST-005, CLI-002: the report has the published format, and each level requires what it documents.
 #[test]
 fn test_005_a_module_is_graded_step_by_step() {
     let place = Place::new();
-    let own = manifest("words", "");
-    place.module("words", &[("module.yaml", &own), ("prompt.md", PROMPT), ("schema.json", SCHEMA)]);
+    place.finder("words", "");
     let (code, report) = level(&place, "words");
     assert_eq!((code, &report["level"]), (1, &json!(null)), "it was never run: {report}");
     let case = |name: &str, reply: &Value, expected: &Value| {
@@ -67,5 +66,5 @@ fn test_005_a_module_is_graded_step_by_step() {
         (1, &json!(false)),
         "an example is broken: {broken}"
     );
-    assert_eq!(place.run(&["verify", "no-such-module"]).code, 1);
+    assert_eq!(place.run(&["verify", "no-such-module"]).exit(), 1);
 }

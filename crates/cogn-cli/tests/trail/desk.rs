@@ -4,43 +4,40 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::ops::{Deref, DerefMut};
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 
+use cognitive_testkit::{Served, good_answer, piece};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 pub(crate) const ANN: &str = "ann-0123456789abcdef";
 pub(crate) const BOB: &str = "bob-0123456789abcdef";
 
 /// A home with one module, two keys and this configuration.
-pub(crate) struct Home(TempDir);
+pub(crate) struct Home(cognitive_testkit::Home);
 
 impl Home {
     pub(crate) fn new(config: &str) -> Self {
-        let home = tempfile::tempdir().unwrap();
-        let module = home.path().join("cognitive/modules/talk");
-        std::fs::create_dir_all(&module).unwrap();
-        std::fs::create_dir_all(home.path().join(".cognitive")).unwrap();
-        let manifest = json!({ "name": "talk", "version": "1.0.0", "responsibility": "Talk", "tier": "decision",
-            "excludes": [], "response": { "mode": "both" }, "tools": { "allowed": ["current_time"] } });
+        let home = cognitive_testkit::Home::new(env!("CARGO_BIN_EXE_cogn")).with("OPENAI_API_KEY", "sk-test");
+        home.simple_module(
+            "talk",
+            &json!({ "response": { "mode": "both" }, "tools": { "allowed": ["current_time"] } }),
+        );
         let schema = json!({
             "input": { "type": "object", "required": ["text"], "properties": { "text": { "type": "string" } } },
             "data": { "type": "object", "required": ["rationale"], "properties": { "rationale": { "type": "string" } } },
         });
-        std::fs::write(module.join("module.yaml"), manifest.to_string()).unwrap();
-        std::fs::write(module.join("prompt.md"), "Talk.").unwrap();
-        std::fs::write(module.join("schema.json"), schema.to_string()).unwrap();
+        home.write("cognitive/modules/talk/schema.json", schema.to_string());
         // A run that is held ends by its signal or its client, and never by a time limit, however slow the machine is.
-        let config = format!("timeout_seconds: 86400\n{config}");
-        std::fs::write(home.path().join(".cognitive/config.yaml"), config).unwrap();
-        std::fs::write(home.path().join("keys"), format!("ann {ANN}\nbob {BOB}\n")).unwrap();
+        home.user_config(&format!("timeout_seconds: 86400\n{config}"));
+        home.write("keys", format!("ann {ANN}\nbob {BOB}\n"));
         Self(home)
     }
 
     pub(crate) fn path(&self) -> &Path {
-        self.0.path()
+        self.0.folder()
     }
 
     pub(crate) fn database(&self) -> std::path::PathBuf {
@@ -49,9 +46,8 @@ impl Home {
 
     /// Prepares the program in this home, isolated from this machine.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"));
-        command.args(args).current_dir(self.path()).env_clear();
-        command.env("HOME", self.path()).env("OPENAI_API_KEY", "sk-test").stdin(Stdio::null());
+        let mut command = self.0.command(args, &[]);
+        command.stdin(Stdio::null());
         command
     }
 
@@ -146,7 +142,7 @@ impl Service {
         let body = match act {
             Act::Answer => answer(),
             Act::Hold => String::new(),
-            Act::Cut => event(&json!({ "content": r#"{"ok": true, "data": {"rationale": "It is"# }), None),
+            Act::Cut => piece(r#"{"ok": true, "data": {"rationale": "It is"#, None),
             Act::Tools => tools(),
         };
         let more = usize::from(matches!(act, Act::Hold | Act::Cut));
@@ -215,20 +211,9 @@ fn read_request(stream: &mut TcpStream) -> Option<String> {
     String::from_utf8(body).ok()
 }
 
-fn event(delta: &Value, finish: Option<&str>) -> String {
-    let choice = json!({ "index": 0, "delta": delta, "finish_reason": finish });
-    format!("data: {}\n\n", json!({ "model": "stub", "choices": [choice] }))
-}
-
 fn answer() -> String {
-    let text = json!({
-        "ok": true,
-        "meta": { "confidence": 0.9, "risk": "low", "explain": "e" },
-        "data": { "rationale": "r" },
-    });
-    event(&json!({ "content": text.to_string() }), None)
-        + &event(&json!({}), Some("stop"))
-        + "data: [DONE]\n\n"
+    let text = good_answer(&json!({ "rationale": "r" })).to_string();
+    piece(&text, None) + &piece("", Some("stop")) + "data: [DONE]\n\n"
 }
 
 fn tools() -> String {
@@ -237,14 +222,26 @@ fn tools() -> String {
                 "function": { "name": "current_time", "arguments": "{}" } })
     };
     let calls: Vec<Value> = (0..200).map(call).collect();
-    event(&json!({ "tool_calls": calls }), None) + &event(&json!({}), Some("tool_calls")) + "data: [DONE]\n\n"
+    let choice = json!({ "index": 0, "delta": { "tool_calls": calls }, "finish_reason": null });
+    let calls = json!({ "model": "stub", "choices": [choice] });
+    format!("data: {calls}\n\n{}data: [DONE]\n\n", piece("", Some("tool_calls")))
 }
 
 /// A started server. It is killed when this value is dropped, if it is still running.
-pub(crate) struct Server {
-    pub(crate) child: Child,
-    pub(crate) address: String,
-    stderr: BufReader<ChildStderr>,
+pub(crate) struct Server(Served);
+
+impl Deref for Server {
+    type Target = Served;
+
+    fn deref(&self) -> &Served {
+        &self.0
+    }
+}
+
+impl DerefMut for Server {
+    fn deref_mut(&mut self) -> &mut Served {
+        &mut self.0
+    }
 }
 
 impl Server {
@@ -257,14 +254,7 @@ impl Server {
     }
 
     pub(crate) fn begin(command: &mut Command) -> Self {
-        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-        let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        let mut said = String::new();
-        // Warnings come before the address.
-        while !said.contains("http://") && stderr.read_line(&mut said).unwrap() > 0 {}
-        let address = said.split("http://").nth(1).unwrap_or_else(|| panic!("{said}"));
-        let address = address.split([',', ' ', '\u{1b}']).next().unwrap().trim().to_owned();
-        Self { child, address, stderr }
+        Self(Served::spawn_unread(command).unwrap())
     }
 
     /// Sends a run; the response can be read from the returned stream.
@@ -279,31 +269,13 @@ impl Server {
         answer
     }
 
-    /// Waits until it has printed a line with this text.
-    pub(crate) fn until_said(&mut self, words: &str) {
-        let mut line = String::new();
-        while !line.contains(words) {
-            line.clear();
-            assert!(
-                self.stderr.read_line(&mut line).unwrap() > 0,
-                "the server has ended and never said {words}"
-            );
-        }
+    /// Status and body of another request.
+    pub(crate) fn get_text(&self, first_line: &str, headers: &[(&str, &str)], body: &str) -> (u16, String) {
+        self.0.ask(first_line, headers, body)
     }
 
-    /// Sends SIGTERM, and waits for its end.
-    pub(crate) fn stop(mut self) -> String {
-        signal(&self.child, "TERM");
-        let mut said = String::new();
-        self.stderr.read_to_string(&mut said).unwrap();
-        assert!(self.child.wait().unwrap().success(), "{said}");
-        said
-    }
-
-    /// Kills the server.
-    pub(crate) fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+    pub(crate) fn stop(self) -> String {
+        self.0.stop()
     }
 }
 
@@ -316,11 +288,4 @@ pub(crate) fn ask(address: &str, headers: &str, body: &Value) -> std::io::Result
     );
     stream.write_all(request.as_bytes())?;
     Ok(stream)
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }

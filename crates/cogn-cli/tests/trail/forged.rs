@@ -28,7 +28,7 @@ fn edit(path: &Path, sql: &str) {
 
 // H4: forged, dropped and swapped records are found.
 #[test]
-fn h4_forged_dropped_and_swapped_records_are_found() {
+fn forged_dropped_and_swapped_records_are_found() {
     let home = recorded();
     let copy = home.path().join("copy.db");
     let database = home.database();

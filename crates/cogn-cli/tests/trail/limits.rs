@@ -13,7 +13,7 @@ fn text(bytes: &[u8]) -> String {
 
 // M5: a server that cannot record does not start, unless recording is disabled.
 #[test]
-fn m5_a_server_without_a_place_for_its_records_does_not_start() {
+fn a_server_without_a_place_for_its_records_does_not_start() {
     let home = Home::new("");
     let service = Service::start(|_| Act::Answer);
     let args =
@@ -42,7 +42,7 @@ fn m5_a_server_without_a_place_for_its_records_does_not_start() {
 
 // M5: a run continues and warns once, and `audit list` reports the real reason.
 #[test]
-fn m5_a_run_without_a_place_for_its_record_says_so() {
+fn a_run_without_a_place_for_its_record_says_so() {
     let home = Home::new("");
     let service = Service::start(|_| Act::Answer);
     let args = ["run", "talk", "--set", "text=<a>", "--provider", "openai", "--model", "stub"];
@@ -64,7 +64,7 @@ fn m5_a_run_without_a_place_for_its_record_says_so() {
 
 // H4: if every call must be recorded, a call that cannot be recorded is not made.
 #[test]
-fn h4_a_call_that_has_to_be_recorded_and_cannot_be_is_not_made() {
+fn a_call_that_has_to_be_recorded_and_cannot_be_is_not_made() {
     let home = Home::new("audit: {required: true}\n");
     let service = Service::start(|_| Act::Answer);
     let args = ["run", "talk", "--set", "text=<a>", "--provider", "openai", "--model", "stub"];
@@ -98,7 +98,7 @@ fn limited(home: &Home, limit: &str) -> Output {
 
 // Whatever the system refuses, a run returns one envelope.
 #[test]
-fn l_limits_of_the_system_end_no_run_without_an_envelope() {
+fn limits_of_the_system_end_no_run_without_an_envelope() {
     for files in 4..24 {
         let home = Home::new("");
         let output = limited(&home, &format!("ulimit -n {files}"));

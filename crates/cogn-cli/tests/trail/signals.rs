@@ -9,7 +9,7 @@ use crate::desk::{Act, Home, Server, Service, signal};
 
 // H4: SIGTERM and SIGHUP end a run like Ctrl-C: envelope, record, and exit code 128 plus the number of the signal.
 #[test]
-fn h4_signals_end_a_run_with_an_envelope_and_a_record() {
+fn signals_end_a_run_with_an_envelope_and_a_record() {
     let home = Home::new("");
     let service = Service::start(|_| Act::Hold);
     for (name, code) in [("TERM", 143), ("HUP", 129), ("INT", 130)] {
@@ -29,7 +29,7 @@ fn h4_signals_end_a_run_with_an_envelope_and_a_record() {
 
 // H4: a killed run leaves the record of its start, which is shown as unfinished.
 #[test]
-fn h4_a_run_that_is_killed_is_unfinished() {
+fn a_run_that_is_killed_is_unfinished() {
     let home = Home::new("");
     let service = Service::start(|_| Act::Hold);
     let mut child = home.run(&service, "<killed>", "ann");
@@ -54,18 +54,8 @@ fn a_run_that_is_to_outlive_its_terminal_does() {
     let script = "trap '' HUP; exec \"$@\"";
     let program = env!("CARGO_BIN_EXE_cogn");
     let mut command = cognitive_testkit::command("sh");
-    command.args([
-        "-c",
-        script,
-        "sh",
-        program,
-        "run",
-        "talk",
-        "--set",
-        "text=<kept>",
-        "--provider",
-        "openai",
-    ]);
+    let run = ["run", "talk", "--set", "text=<kept>", "--provider", "openai"];
+    command.args(["-c", script, "sh", program]).args(run);
     command.args(["--model", "stub", "--base-url", &service.url]).current_dir(home.path()).env_clear();
     command.env("HOME", home.path()).env("OPENAI_API_KEY", "k").env("PATH", "/usr/bin:/bin");
     let child =
@@ -79,7 +69,7 @@ fn a_run_that_is_to_outlive_its_terminal_does() {
 
 // H4: a client that disconnects leaves a record, a count and a log line. S-18: the audit records `cancelled`.
 #[test]
-fn h4_s_18_a_client_that_hangs_up_leaves_a_record_a_count_and_a_line() {
+fn a_client_that_hangs_up_leaves_a_record_a_count_and_a_line() {
     let home = Home::new("");
     let service = Service::start(|_| Act::Hold);
     let args =
@@ -91,14 +81,7 @@ fn h4_s_18_a_client_that_hangs_up_leaves_a_record_a_count_and_a_line() {
     assert!(service.was_left("gone"));
     // The log line is the last output about a request: everything else is complete then.
     server.until_said("\"status\":499");
-    let metrics = {
-        use std::io::{Read, Write};
-        let mut stream = std::net::TcpStream::connect(&server.address).unwrap();
-        stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
-        text
-    };
+    let (_, metrics) = server.get_text("GET /metrics", &[], "");
     let counted = "cogn_runs_total{module=\"talk\",model=\"openai/stub\",outcome=\"E2010\"} 1";
     assert!(metrics.contains(counted), "{metrics}");
     server.stop();

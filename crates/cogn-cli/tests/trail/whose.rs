@@ -11,7 +11,7 @@ fn with(key: &str) -> String {
 // H3: thirty invalid requests of 2 MiB, with stored payloads, do not evict the records of another key, and the eviction
 // is reported.
 #[test]
-fn h3_large_requests_of_one_key_leave_the_records_of_another_alone() {
+fn large_requests_of_one_key_leave_the_records_of_another_alone() {
     let home = Home::new("audit: {payloads: true}\n");
     let service = Service::start(|_| Act::Answer);
     let keys = home.path().join("keys").display().to_string();
@@ -25,16 +25,7 @@ fn h3_large_requests_of_one_key_leave_the_records_of_another_alone() {
         let answer = server.answer(&with(BOB), &large);
         assert!(answer.contains("E1001"), "{}", &answer[..300.min(answer.len())]);
     }
-    let metrics = {
-        use std::io::{Read, Write};
-        let mut stream = std::net::TcpStream::connect(&server.address).unwrap();
-        let request =
-            format!("GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{}\r\n", with(ANN));
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
-        text
-    };
+    let (_, metrics) = server.get_text("GET /metrics", &[("authorization", &format!("Bearer {ANN}"))], "");
     assert!(metrics.contains("cogn_audit_dropped_total{kind=\"records\"} 0"), "{metrics}");
     let said = server.stop();
     assert!(said.contains("the audit log has reached its limits"), "{said}");
@@ -70,7 +61,7 @@ fn listed(home: &Home, which: &[&str]) -> Vec<Value> {
 
 // S1: runs whose model calls tools endlessly do not evict the records of earlier runs.
 #[test]
-fn s01_hostile_runs_leave_the_records_of_earlier_runs_alone() {
+fn hostile_runs_leave_the_records_of_earlier_runs_alone() {
     let home = Home::new("audit: {keep: {records: 60}}\nmax_calls: 10\n");
     let service = Service::start(|text| if text == "bad" { Act::Tools } else { Act::Answer });
     for number in 0..5 {
@@ -94,7 +85,7 @@ fn s01_hostile_runs_leave_the_records_of_earlier_runs_alone() {
 
 // H4: a run on the command line is recorded with its user.
 #[test]
-fn h4_a_run_of_the_command_line_names_its_user_and_tenant() {
+fn a_run_of_the_command_line_names_its_user_and_tenant() {
     let home = Home::new("");
     let service = Service::start(|_| Act::Answer);
     let args = ["run", "talk", "--set", "text=<a>", "--provider", "openai", "--model", "stub"];

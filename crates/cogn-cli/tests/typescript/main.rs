@@ -65,7 +65,7 @@ fn check(seen: &Value, server: &Server) {
 }
 
 #[test]
-fn s_18_ext_rec_api_006_the_client_works_in_node() {
+fn ext_rec_api_006_the_client_works_in_node() {
     let Some(stage) = Stage::get() else { return };
     let server = Server::start(&[]);
     check(&stage.node(&["node.mjs", &server.world(json!({}))]), &server);

@@ -3,12 +3,10 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
 use std::sync::OnceLock;
 
-use cognitive_testkit::{Lack, skip};
+use cognitive_testkit::{Home, Lack, Served, skip};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -123,38 +121,22 @@ pub(crate) fn examples() -> Vec<(String, String)> {
 
 /// A server with the bundled modules and one that streams. It is killed when this value is dropped.
 pub(crate) struct Server {
-    child: Child,
+    _served: Served,
     pub(crate) base: String,
     pub(crate) model: Model,
-    home: TempDir,
+    home: Home,
 }
 
 impl Server {
     pub(crate) fn start(more: &[&str]) -> Self {
-        let home = tempfile::tempdir().unwrap();
-        let module = home.path().join("cognitive/modules/words");
-        fs::create_dir_all(&module).unwrap();
-        fs::write(module.join("module.yaml"), MANIFEST).unwrap();
-        fs::write(module.join("prompt.md"), "Find the words.").unwrap();
-        fs::write(module.join("schema.json"), SCHEMA).unwrap();
+        let home = Home::new(env!("CARGO_BIN_EXE_cogn")).with("OPENAI_API_KEY", "sk-test");
+        home.module("words", MANIFEST, "Find the words.", &serde_json::from_str(SCHEMA).unwrap());
         let model = Model::start(recorded().into_iter().chain([words()]).collect());
-        let mut child = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"))
-            .args(["serve", "--port", "0", "--rate", "0", "--streams", "0", "--grace", "86400", "--quiet"])
-            .args(provider(&model))
-            .args(more)
-            .current_dir(home.path())
-            .env_clear()
-            .env("HOME", home.path())
-            .env("OPENAI_API_KEY", "sk-test")
-            .env("COGNITIVE_API_KEY", KEY)
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut said = String::new();
-        BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
-        let base = said.split_whitespace().find(|word| word.starts_with("http://"));
-        let base = base.unwrap_or_else(|| panic!("{said}")).trim_end_matches(',').to_owned();
-        Self { child, base, model, home }
+        let mut args = vec!["--rate", "0", "--streams", "0", "--grace", "86400"];
+        let provider = provider(&model);
+        args.extend(provider.iter().map(String::as_str).chain(more.iter().copied()));
+        let served = Served::start(&home, &args, &[("COGNITIVE_API_KEY", KEY)]);
+        Self { base: served.url(), _served: served, model, home }
     }
 
     /// Writes the parameters of the test programs and returns the file name.
@@ -163,30 +145,21 @@ impl Server {
         let mut world = json!({ "base": self.base, "key": KEY, "cutAfter": CUT_AFTER, "image": image });
         let members = world.as_object_mut().unwrap();
         members.extend(more.as_object().unwrap().clone());
-        let file = self.home.path().join("world.json");
-        fs::write(&file, world.to_string()).unwrap();
-        file.display().to_string()
+        self.home.write("world.json", world.to_string());
+        self.home.path("world.json").display().to_string()
     }
 
     /// Returns the envelope that the command line prints for the same run.
     pub(crate) fn by_command_line(&self, module: &str, input: &Value) -> String {
         let input = input.to_string();
+        let provider = provider(&self.model);
         let run = ["run", module, "--input", &input];
-        let mut command = cognitive_testkit::command(env!("CARGO_BIN_EXE_cogn"));
-        command.args(run).args(provider(&self.model)).current_dir(self.home.path()).env_clear();
-        let output = command.env("HOME", self.home.path()).env("OPENAI_API_KEY", "sk-test").output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
+        let args: Vec<&str> = run.into_iter().chain(provider.iter().map(String::as_str)).collect();
+        self.home.cogn(&args).out
     }
 }
 
 fn provider(model: &Model) -> Vec<String> {
-    let url = format!("{}/v1", model.url());
+    let url = model.url();
     ["--provider", "openai", "--model", "stub-audio", "--base-url", &url].map(str::to_owned).to_vec()
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }

@@ -80,7 +80,7 @@ async fn turn(
 
 // S-23, CTX-016: a conversation belongs to a key and a name; another key or name is another conversation.
 #[tokio::test]
-async fn s_23_several_turns_over_http_belong_to_one_key_and_one_conversation() {
+async fn several_turns_over_http_belong_to_one_key_and_one_conversation() {
     let (server, turns) = server(&[("anna", ANNA), ("bob", BOB)]).await;
     assert_eq!(turn(&server, &turns, Some(ANNA), Some("login")).await, None);
     assert_eq!(turn(&server, &turns, Some(ANNA), Some("login")).await, Some(1));
@@ -102,7 +102,7 @@ async fn without_keys_a_conversation_goes_on_under_its_name() {
 
 // W5, D-13, CTX-032: without an identified user, user context is neither stored nor found, on any transport.
 #[tokio::test]
-async fn w05_without_keys_nobody_is_given_the_context_of_somebody_else() {
+async fn without_keys_nobody_is_given_the_context_of_somebody_else() {
     let of_user = "      key_pattern: \"${user_id}:x\"\n";
     let (open, turns) = server_with(&[], of_user).await;
     for session in [None, Some("login")] {

@@ -192,7 +192,7 @@ async fn sec_010_a_file_of_this_machine_is_refused() {
 
 // S-28: a body as large as its module accepts.
 #[tokio::test]
-async fn s_28_a_module_with_pictures_takes_a_larger_body() {
+async fn a_module_with_pictures_takes_a_larger_body() {
     let world = world(&[]).await;
     let body = json!({ "image": { "type": "base64", "media_type": "image/png", "data": PNG }, "note": "x".repeat(3 << 20) });
     let (status, seen) = world.post("/api/run/look", "", body.clone()).await;
@@ -211,7 +211,7 @@ async fn s_28_a_module_with_pictures_takes_a_larger_body() {
 
 // S-28: many large bodies are not held in memory at once; small ones are not counted.
 #[tokio::test]
-async fn s_28_large_bodies_share_a_memory_and_small_ones_need_none() {
+async fn large_bodies_share_a_memory_and_small_ones_need_none() {
     let mut config = roomy();
     config.large_bodies = 2 << 20;
     let world = world_with(&[], config).await;

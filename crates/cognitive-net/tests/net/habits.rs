@@ -33,7 +33,7 @@ const EVENTS: &str = "text/event-stream";
 const JSON: &str = "application/json";
 
 #[test]
-fn b1_perplexity_sends_the_sum_beside_each_piece() {
+fn perplexity_sends_the_sum_beside_each_piece() {
     let outcome = hear(Kind::Compatible, "services/perplexity-stream");
     let envelope: serde_json::Value = serde_json::from_str(&outcome.heard.text).unwrap();
     assert_eq!(envelope["data"]["sentiment"], "neutral");
@@ -45,7 +45,7 @@ fn b1_perplexity_sends_the_sum_beside_each_piece() {
 }
 
 #[test]
-fn b2_mistral_sends_thoughts_and_text_as_a_list() {
+fn mistral_sends_thoughts_and_text_as_a_list() {
     let outcome = hear(Kind::Mistral, "services/mistral-thinking-list");
     assert_eq!((outcome.heard.text.as_str(), outcome.ok().usage), ("4", Some(usage(28, 35))));
     let pieces = [
@@ -61,7 +61,7 @@ fn b2_mistral_sends_thoughts_and_text_as_a_list() {
 }
 
 #[test]
-fn b3_a_guard_of_gemini_refuses_and_is_not_asked_again() {
+fn a_guard_of_gemini_refuses_and_is_not_asked_again() {
     let outcome = hear(Kind::Gemini, "services/gemini-model-armor");
     let why =
         "The response violated Responsible AI Safety settings (Hate Speech, Harassment, Dangerous) filters.";
@@ -81,7 +81,7 @@ fn err_015_a_guard_that_repeats_the_key_is_not_repeated() {
 }
 
 #[test]
-fn b3_calls_that_gemini_did_not_expect_are_calls_that_nobody_offered() {
+fn calls_that_gemini_did_not_expect_are_calls_that_nobody_offered() {
     let outcome = hear(Kind::Gemini, "gemini/unexpected-call");
     let names: Vec<&str> = outcome.ok().tool_calls.iter().map(|call| call.name.as_str()).collect();
     assert_eq!(
@@ -102,7 +102,7 @@ fn b3_calls_that_gemini_did_not_expect_are_calls_that_nobody_offered() {
 }
 
 #[test]
-fn b4_a_document_without_a_reason_to_finish_is_over() {
+fn a_document_without_a_reason_to_finish_is_over() {
     let outcome = hear(Kind::Compatible, "services/snowflake-empty-finish");
     let text = r#"{"city": "Mexico City", "country": "Mexico"}"#;
     assert_eq!((outcome.heard.text.as_str(), &outcome.ok().finish), (text, &Finish::Complete));
@@ -110,14 +110,14 @@ fn b4_a_document_without_a_reason_to_finish_is_over() {
 }
 
 #[test]
-fn b5_tools_that_anthropic_calls_itself_are_no_calls_of_ours() {
+fn tools_that_anthropic_calls_itself_are_no_calls_of_ours() {
     let outcome = hear(Kind::Anthropic, "services/anthropic-server-tool-stream");
     assert_eq!(outcome.heard.text, "A clear daytime sky is blue.");
     assert_eq!((outcome.ok().tool_calls.len(), outcome.ok().usage), (0, Some(usage(12_229, 86))));
 }
 
 #[test]
-fn b5_a_turn_that_anthropic_paused_is_no_answer() {
+fn a_turn_that_anthropic_paused_is_no_answer() {
     let body = r#"{"type":"message","model":"m","content":[{"type":"text","text":"{\"a\":1"}],"stop_reason":"pause_turn",
         "usage":{"input_tokens":3,"output_tokens":2}}"#;
     let outcome = hear_body(Kind::Anthropic, JSON, body);
@@ -126,7 +126,7 @@ fn b5_a_turn_that_anthropic_paused_is_no_answer() {
 }
 
 #[test]
-fn b8_only_the_first_candidate_counts() {
+fn only_the_first_candidate_counts() {
     let openai = |index: u64, text: &str, finish: Option<&str>| {
         let choice = json!({ "index": index, "delta": { "content": text }, "finish_reason": finish });
         format!("data: {}\n\n", json!({ "choices": [choice] }))
@@ -142,7 +142,7 @@ fn b8_only_the_first_candidate_counts() {
 
 // D-16: the reason is known, in the words of the service.
 #[test]
-fn c1_a_model_that_deepseek_does_not_know() {
+fn a_model_that_deepseek_does_not_know() {
     let outcome = hear(Kind::DeepSeek, "services/deepseek-400-model");
     assert!(matches!(outcome.error(), ProviderError::Misconfigured(_)), "{:?}", outcome.error());
     let failed = outcome.heard.attempts[0].failed.clone().unwrap();
@@ -152,7 +152,7 @@ fn c1_a_model_that_deepseek_does_not_know() {
 }
 
 #[test]
-fn c1_a_limit_of_tokens_that_is_told_as_an_error_is_a_limit_of_tokens() {
+fn a_limit_of_tokens_that_is_told_as_an_error_is_a_limit_of_tokens() {
     let outcome = hear(Kind::OpenRouter, "services/openrouter-token-limit");
     assert_eq!(
         (&outcome.ok().finish, outcome.ok().usage),
@@ -166,7 +166,7 @@ fn c1_a_limit_of_tokens_that_is_told_as_an_error_is_a_limit_of_tokens() {
 }
 
 #[test]
-fn c3_what_the_service_counted_before_it_broke_off_is_known() {
+fn what_the_service_counted_before_it_broke_off_is_known() {
     for (kind, name, counted) in [
         (Kind::Gemini, "gemini/truncated", 211),
         (Kind::Gemini, "gemini/other", 211),
@@ -181,7 +181,7 @@ fn c3_what_the_service_counted_before_it_broke_off_is_known() {
 }
 
 #[test]
-fn e_one_event_may_be_as_long_as_an_answer() {
+fn one_event_may_be_as_long_as_an_answer() {
     let long = "x".repeat(5 << 20);
     let choice = json!({ "index": 0, "delta": { "content": long }, "finish_reason": "stop" });
     let body = format!("data: {}\n\ndata: [DONE]\n\n", json!({ "choices": [choice] }));
@@ -189,7 +189,7 @@ fn e_one_event_may_be_as_long_as_an_answer() {
 }
 
 #[test]
-fn e_what_was_not_asked_for_is_told_after_one_call() {
+fn what_was_not_asked_for_is_told_after_one_call() {
     let packed: &[u8] = &[0x1F, 0x8B, 8, 0, 0, 0, 0, 0];
     let reply = |headers: &str| Reply::new("200 OK", headers, "").bytes(packed);
     for (reply, why) in [

@@ -155,7 +155,7 @@ fn what_may_be_repaired_or_is_not_understood_does_not_blow_it() {
 
 // W1, D-08, REPAIR-010: by default a call is read to its end, and the failure contains the model's whole text.
 #[test]
-fn w01_d_08_repair_010_a_hopeless_answer_is_read_to_its_end_and_kept_whole() {
+fn d_08_repair_010_a_hopeless_answer_is_read_to_its_end_and_kept_whole() {
     let module = corpus_module("", "delta");
     let data =
         json!({ "answer": 5, "rationale": "a long and valuable reason", "count": -1, "tail": "kept?" });

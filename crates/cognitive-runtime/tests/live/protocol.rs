@@ -128,7 +128,7 @@ fn stream_014_a_lack_of_time_is_e2011_and_a_break_is_e2010_with_partial_data() {
 // W7, D-12: the failure contains the data that a reader of the stream has seen, and a run without a stream contains
 // the same.
 #[test]
-fn w07_d_12_stream_015_an_interrupted_answer_holds_what_was_streamed() {
+fn d_12_stream_015_an_interrupted_answer_holds_what_was_streamed() {
     let text = reply(r#"{"rationale": "The image shows", "items": [{"name": "a"}, {"name": "su"#);
     let text = text.strip_suffix('}').unwrap();
     let (module, wraps) = (module(json!({}), &open()), json!({ "compat": { "accepts_v21_payload": true } }));

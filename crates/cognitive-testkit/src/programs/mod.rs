@@ -5,6 +5,7 @@ mod act;
 mod fake_model;
 mod home;
 mod recorded;
+mod running;
 mod served;
 mod wire;
 
@@ -12,6 +13,7 @@ pub use act::{Act, Then};
 pub use fake_model::{FakeModel, FakeReply, FakeRequest};
 pub use home::{Finished, Home};
 pub use recorded::bundled_replies;
+pub use running::Running;
 pub use served::Served;
 pub use wire::{piece, streamed};
 

@@ -9,13 +9,14 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{ChildStderr, Command, Stdio};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use serde_json::Value;
 
-use super::{Finished, Home};
-use crate::command;
+use super::{Finished, Home, Running};
+use crate::PATIENCE;
 
 /// A running server.
 pub struct Served {
@@ -27,20 +28,10 @@ pub struct Served {
     pub address: String,
 }
 
-/// A process that is killed when this value is dropped.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// The standard error of a server behind its address.
 enum ServerLog {
     /// A full pipe would hold up the server.
-    Read(JoinHandle<String>),
+    Read(JoinHandle<()>, Arc<(Mutex<String>, Condvar)>),
     Unread(BufReader<ChildStderr>),
 }
 
@@ -65,11 +56,21 @@ impl Served {
     pub fn try_spawn(command: &mut Command) -> Result<Self, Box<Finished>> {
         let mut server = Self::spawn_unread(command)?;
         if let ServerLog::Unread(mut rest) = server.log {
-            server.log = ServerLog::Read(std::thread::spawn(move || {
-                let mut more = Vec::new();
-                let _ = rest.read_to_end(&mut more);
-                String::from_utf8_lossy(&more).into_owned()
-            }));
+            let log = Arc::<(Mutex<String>, Condvar)>::default();
+            let heard = Arc::clone(&log);
+            let read = std::thread::spawn(move || {
+                let mut line = Vec::new();
+                while rest.read_until(b'\n', &mut line).is_ok_and(|count| count > 0) {
+                    heard
+                        .0
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .push_str(&String::from_utf8_lossy(&line));
+                    heard.1.notify_all();
+                    line.clear();
+                }
+            });
+            server.log = ServerLog::Read(read, log);
         }
         Ok(server)
     }
@@ -112,19 +113,49 @@ impl Served {
 
     /// Sends SIGTERM.
     pub fn terminate(&self) {
-        let sent = command("kill").args(["-TERM", &self.id().to_string()]).status().expect("`kill`");
-        assert!(sent.success(), "the server is gone");
+        self.child.signal("TERM");
+    }
+
+    /// Waits until it has written this text behind its address.
+    pub fn wait_for(&self, words: &str) {
+        let ServerLog::Read(_, log) = &self.log else { panic!("no thread reads it") };
+        let said = log.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = log.1.wait_timeout_while(said, PATIENCE, |said| !said.contains(words));
+        let (said, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        assert!(said.contains(words), "{said}");
+    }
+
+    /// Waits until it has written a line with this text. Only for [`Served::spawn_unread`].
+    pub fn until_said(&mut self, words: &str) {
+        let ServerLog::Unread(rest) = &mut self.log else { panic!("another thread reads it") };
+        let said = rest.lines().map_while(Result::ok).any(|line| line.contains(words));
+        assert!(said, "the server has ended and never said {words}");
+    }
+
+    /// Sends SIGTERM and waits for its end, which has to be a success. Returns what it wrote behind its address.
+    #[must_use]
+    pub fn stop(self) -> String {
+        self.terminate();
+        let (code, said) = self.ended();
+        assert_eq!(code, Some(0), "{said}");
+        said
     }
 
     /// Waits for its end. Returns its exit code and what it wrote behind its address.
     #[must_use]
     pub fn ended(mut self) -> (Option<i32>, String) {
-        let code = self.child.0.wait().expect("the end of the server").code();
         let more = match self.log {
-            ServerLog::Read(read) => read.join().unwrap_or_default(),
-            ServerLog::Unread(_) => String::new(),
+            ServerLog::Read(read, log) => {
+                let _ = read.join();
+                std::mem::take(&mut *log.0.lock().unwrap_or_else(PoisonError::into_inner))
+            }
+            ServerLog::Unread(mut rest) => {
+                let mut more = String::new();
+                let _ = rest.read_to_string(&mut more);
+                more
+            }
         };
-        (code, more)
+        (self.child.0.wait().expect("the end of the server").code(), more)
     }
 
     /// Sends a request; the response can be read from the returned stream.
