@@ -14,6 +14,7 @@
 //! - Services: `databases`, `registry` and `restate` start real servers, `tcp` provides ports.
 //! - Processes: `process` starts them, `programs` runs `cogn` and a model service, `patience` waits.
 //! - Fakes: `ports` (the ports of the runtime in memory), `random`, `poll`.
+//! - Files: `timed` generates sound and film.
 //! - `kept` lists the skipped tests. `platform` has the system-specific code.
 
 mod databases;
@@ -30,6 +31,7 @@ mod random;
 mod registry;
 mod restate;
 mod tcp;
+pub mod timed;
 
 use std::env;
 use std::path::{Path, PathBuf};

@@ -24,10 +24,3 @@ mod size;
 mod skills;
 mod stage;
 mod suggestions;
-#[path = "../../../cognitive-media/tests/media/support/timed.rs"]
-#[expect(
-    dead_code,
-    clippy::cast_possible_truncation,
-    reason = "other tests need more kinds of sound and film; what is counted is small"
-)]
-mod timed;

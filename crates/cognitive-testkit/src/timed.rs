@@ -1,5 +1,12 @@
 //! Generates audio and video: the smallest files that a parser accepts, with empty packets.
 
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    clippy::must_use_candidate,
+    reason = "the sizes of files that are made here are small"
+)]
+
 /// Frames of 128 kbit/s at 44.1 kHz, 1,152 samples each.
 pub fn mp3(frames: usize) -> Vec<u8> {
     [&[0xff, 0xfb, 0x90, 0x00][..], &[0; 413]].concat().repeat(frames)
@@ -32,6 +39,7 @@ pub fn ogg(packets: u64) -> Vec<u8> {
     file
 }
 
+/// A page of Ogg with one packet.
 pub fn page(flags: u8, position: u64, number: u32, packet: &[u8]) -> Vec<u8> {
     let mut page = b"OggS\0".to_vec();
     page.push(flags);
@@ -50,11 +58,13 @@ pub fn page(flags: u8, position: u64, number: u32, packet: &[u8]) -> Vec<u8> {
     page
 }
 
+/// An element of EBML.
 pub fn element(id: &[u8], content: &[u8]) -> Vec<u8> {
     let length = (content.len() as u64 | 1 << 56).to_be_bytes();
     [id, &length, content].concat()
 }
 
+/// The header of a file in Matroska or `WebM`.
 pub fn ebml_header(kind: &[u8]) -> Vec<u8> {
     element(&[0x1a, 0x45, 0xdf, 0xa3], &element(&[0x42, 0x82], kind))
 }
@@ -94,10 +104,12 @@ pub fn webm(film: bool, blocks: u16) -> Vec<u8> {
     [&ebml_header(b"webm")[..], &segment, &info, &tracks, &cluster].concat()
 }
 
+/// An atom of MP4.
 pub fn atom(name: &[u8], content: &[u8]) -> Vec<u8> {
     [&(content.len() as u32 + 8).to_be_bytes()[..], name, content].concat()
 }
 
+/// Numbers of four bytes.
 pub fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
 }
