@@ -27,6 +27,7 @@ mod ports;
 mod process;
 #[cfg(feature = "programs")]
 mod programs;
+mod python;
 mod random;
 mod registry;
 mod restate;
@@ -50,6 +51,7 @@ pub use programs::{
     Act, FakeModel, FakeReply, FakeRequest, Finished, Home, SELF_SIGNED, SELF_SIGNED_AUTHORITY, Served, Then,
     bundled_replies, good_answer, piece, streamed,
 };
+pub use python::python_with;
 pub use random::SeededRandom;
 pub use registry::{REGISTRY_PASSWORD, REGISTRY_USER, TestRegistry};
 pub use restate::TestRestate;
