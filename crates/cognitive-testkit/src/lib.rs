@@ -14,6 +14,7 @@
 //! - Services: `databases`, `registry` and `restate` start real servers, `tcp` provides ports.
 //! - Processes: `process` starts them, `programs` runs `cogn` and a model service, `patience` waits.
 //! - Fakes: `ports` (the ports of the runtime in memory), `random`, `poll`.
+//! - Files: `timed` generates sound and film.
 //! - `kept` lists the skipped tests. `platform` has the system-specific code.
 
 #[cfg(any(feature = "ports", feature = "programs"))]
@@ -28,10 +29,12 @@ mod ports;
 mod process;
 #[cfg(feature = "programs")]
 mod programs;
+mod python;
 mod random;
 mod registry;
 mod restate;
 mod tcp;
+pub mod timed;
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -53,6 +56,7 @@ pub use programs::{
     Act, FakeModel, FakeReply, FakeRequest, Finished, Home, Running, SELF_SIGNED, SELF_SIGNED_AUTHORITY,
     Served, Then, bundled_replies, piece, streamed,
 };
+pub use python::python_with;
 pub use random::SeededRandom;
 pub use registry::{REGISTRY_PASSWORD, REGISTRY_USER, TestRegistry};
 pub use restate::TestRestate;

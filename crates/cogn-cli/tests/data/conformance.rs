@@ -49,7 +49,7 @@ fn counted(directory: &Path) -> BTreeMap<u64, usize> {
 
 /// Returns the output of `cogn`, and whether it succeeded.
 fn cogn(arguments: &[&str]) -> (bool, String) {
-    let output = Finished::of(command(env!("CARGO_BIN_EXE_cogn")).args(arguments).current_dir(root()));
+    let output = Finished::run(command(env!("CARGO_BIN_EXE_cogn")).args(arguments).current_dir(root()));
     (output.code == Some(0), output.out)
 }
 

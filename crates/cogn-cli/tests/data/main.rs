@@ -1,5 +1,4 @@
-//! Labelled cases, golden tests and vectors: `cogn eval`, `cogn train`, `cogn test`, `cogn conformance`, and mutated envelopes and
-//! modules.
+//! Many runs and their records: labelled cases, golden tests, vectors, mutated envelopes and modules, batches, reviews, and the audit.
 
 #![expect(
     clippy::unwrap_used,
@@ -8,11 +7,16 @@
     reason = "in a test, a panic is the report"
 )]
 
+mod batch;
 mod conformance;
 mod eval;
 mod golden;
 mod labelled;
 mod mutations;
+#[cfg(unix)]
+mod review;
+#[cfg(unix)]
+mod trail;
 #[cfg(feature = "local")]
 mod train;
 

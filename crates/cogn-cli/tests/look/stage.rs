@@ -1,7 +1,7 @@
 //! The folder of every scene: a project with modules, replies and records with fixed times and ids.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, OnceLock};
@@ -214,14 +214,13 @@ impl Stage {
         command
             .args(scene.line.split(' '))
             .args(["--color", if colour { "always" } else { "never" }])
-            .stdin(Stdio::piped())
+            .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         if scene.with != SceneCompany::Nobody {
             command.env("OPENAI_API_KEY", "sk-test").env("OPENAI_BASE_URL", model());
         }
         let mut child = command.spawn().unwrap();
-        let _unread = child.stdin.take().unwrap().write_all(scene.stdin.as_bytes());
         let started =
             if scene.with == SceneCompany::Operator { stop_once_it_listens(&mut child) } else { Vec::new() };
         let output = child.wait_with_output().unwrap();

@@ -6,10 +6,6 @@ use serde_json::{Value, json};
 use crate::{Act, FakeModel, Finished, Home, answering, good, home, summarizer};
 use cognitive_testkit::piece;
 
-fn module(run: &Home, name: &str, more: &Value) {
-    run.simple_module(name, more);
-}
-
 /// Returns a composition of these modules, with its own prompt at the end.
 fn made_of(parts: &[Value]) -> Value {
     json!({ "composition": { "pattern": "parallel", "max_depth": 16, "timeout_ms": 600_000, "requires": parts } })
@@ -22,11 +18,11 @@ fn part(name: impl Into<String>) -> Value {
 /// Writes fifteen levels of two modules, each of which needs both of the next level: 31 modules, 65,535 calls.
 fn diamonds(run: &Home) {
     let level = |level: usize| [part(format!("dia{level}-a")), part(format!("dia{level}-b"))];
-    module(run, "dia", &made_of(&level(1)));
+    run.simple_module("dia", &made_of(&level(1)));
     for at in 1..=15 {
         let below = if at == 15 { json!({}) } else { made_of(&level(at + 1)) };
-        module(run, &format!("dia{at}-a"), &below);
-        module(run, &format!("dia{at}-b"), &below);
+        run.simple_module(&format!("dia{at}-a"), &below);
+        run.simple_module(&format!("dia{at}-b"), &below);
     }
 }
 
@@ -64,9 +60,9 @@ fn what_hangs_on_conditions_is_counted_while_it_runs() {
     let mut whole = made_of(&parts);
     whole["composition"]["pattern"] = json!("sequential");
     whole["composition"]["dataflow"] = json!(steps);
-    module(&run, "whole", &whole);
+    run.simple_module("whole", &whole);
     for name in &names {
-        module(&run, name, &json!({}));
+        run.simple_module(name, &json!({}));
     }
     let output = ask(&run, &service, "whole", &["--max-calls", "5"]);
     let (code, details) = error(&output);
@@ -97,7 +93,7 @@ fn turns_of_tools_count() {
     let service =
         FakeModel::script(vec![Act::stream(event + &piece("", Some("tool_calls")) + "data: [DONE]\n\n")]);
     let run = home();
-    module(&run, "clock", &json!({ "tools": { "allowed": ["current_time"] }, "max_calls": 4 }));
+    run.simple_module("clock", &json!({ "tools": { "allowed": ["current_time"] }, "max_calls": 4 }));
     let output = ask(&run, &service, "clock", &[]);
     let (code, details) = error(&output);
     assert_eq!((code, &details["module"]), ("E4100", &json!("clock")), "{}", output.all());
@@ -109,7 +105,7 @@ fn a_module_can_lower_the_limit_and_not_raise_it() {
     let service = answering(&json!({ "ok": true }));
     for (own, allowed, made) in [(2, "9", 2), (1_000, "3", 3)] {
         let run = home();
-        module(&run, "m", &json!({ "max_calls": own }));
+        run.simple_module("m", &json!({ "max_calls": own }));
         let before = service.asked().len();
         let output = ask(&run, &service, "m", &["--reask", "50", "--max-calls", allowed]);
         assert_eq!((error(&output).0, service.asked().len() - before), ("E4100", made), "{}", output.all());
@@ -121,7 +117,7 @@ fn the_configuration_sets_the_limit_and_rounds_share_it() {
     let service = answering(&good());
     let run = home();
     run.user_config("max_calls: 3\n");
-    module(&run, "m", &json!({}));
+    run.simple_module("m", &json!({}));
     let output =
         ask(&run, &service, "m", &["--until", "$.data.rationale == 'never'", "--max-iterations", "9"]);
     assert_eq!((error(&output).0, service.asked().len()), ("E4100", 3), "{}", output.all());

@@ -1,5 +1,5 @@
 //! `cogn run` with a model: a scripted service in each wire format, real chat servers, a larger embedded model. The envelope, the
-//! audit, no leaked key, and network faults.
+//! audit, no leaked key, and network faults. `weights` is about `cogn model`: names, downloads and checks of weights.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
 
@@ -22,6 +22,8 @@ mod secrets;
 mod servers;
 mod services;
 mod tools;
+#[cfg(unix)]
+mod weights;
 
 use official::Official;
 

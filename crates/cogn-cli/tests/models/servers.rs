@@ -5,13 +5,12 @@
 //! `COGN_TEST_PYTHON` lists the Pythons to search, `COGN_MODEL` names the file. If one is missing, a test is skipped.
 //! Nothing is downloaded here.
 
-use std::env;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use cognitive_testkit::{Home, Lack, skip, weights};
+use cognitive_testkit::{Home, Lack, python_with, skip, weights};
 use serde_json::{Value, json};
 
 /// A server of a Python package.
@@ -45,7 +44,7 @@ impl Server {
     /// Starts a server; `None`, after `skip`, if something is missing on this machine.
     fn start(package: &Package) -> Option<Self> {
         let model = weights()?;
-        let Some(python) = python(package) else {
+        let Some(python) = python_with(&format!("import {}", package.import)) else {
             skip(package.lack);
             return None;
         };
@@ -77,18 +76,6 @@ impl Drop for Server {
         drop(self.child.stdin.take());
         let _ = self.child.wait();
     }
-}
-
-/// Returns a Python that has the package. `COGN_TEST_PYTHON` may list several, as `PATH` does.
-fn python(package: &Package) -> Option<PathBuf> {
-    let named = env::var_os("COGN_TEST_PYTHON").unwrap_or_else(|| "python3".into());
-    let has_it = |python: &PathBuf| {
-        let import = format!("import {}", package.import);
-        let mut command = Command::new(python);
-        command.args(["-c", &import]).stdout(Stdio::null()).stderr(Stdio::null());
-        command.status().is_ok_and(|status| status.success())
-    };
-    env::split_paths(&named).find(has_it)
 }
 
 /// Writes a module that is easy enough for a small model: two worked examples, one word to find.

@@ -48,7 +48,7 @@ impl Place {
     }
 
     pub(crate) fn run(&self, args: &[&str]) -> Finished {
-        Finished::of(&mut self.command(args))
+        Finished::run(&mut self.command(args))
     }
 
     /// Runs a command that must succeed, and returns its JSON.

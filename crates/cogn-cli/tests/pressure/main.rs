@@ -1,8 +1,10 @@
 //! The server as a process under load: the resources that a hostile client can take, and the startup messages about
-//! limits, keys and origins.
+//! limits, keys and origins. `growth` measures what large replies and schemas cost. A binary of its own, because other tests that run
+//! at the same time would be measured too.
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
 
+mod growth;
 #[expect(dead_code, reason = "benchmarks use the rest of it")]
 mod process;
 

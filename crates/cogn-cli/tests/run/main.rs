@@ -1,5 +1,5 @@
 //! The command line: what each command prints, writes and returns, how it reads its options and its input, and what a hostile folder
-//! cannot make it do.
+//! cannot make it do. `surfaces` and `matrix` compare the surfaces of the program with each other.
 
 #![expect(
     clippy::unwrap_used,
@@ -18,6 +18,7 @@ mod import;
 mod matrix;
 mod options;
 mod stream;
+mod surfaces;
 mod types;
 #[cfg(unix)]
 mod untrusted;

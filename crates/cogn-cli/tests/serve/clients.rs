@@ -4,7 +4,9 @@
 use std::process::{Child, Command, Stdio};
 
 use cognitive_contract::stream::check_log;
-use cognitive_testkit::{Act, FakeModel, FakeReply, FakeRequest, Home, Lack, Served, piece, skip};
+use cognitive_testkit::{
+    Act, FakeModel, FakeReply, FakeRequest, Home, Lack, Served, piece, python_with, skip,
+};
 use serde_json::{Value, json};
 
 use crate::{end, home};
@@ -113,12 +115,7 @@ fn curl_sees_the_same_chunks_as_events_and_as_lines() {
 fn python_sees_the_same_chunks_over_all_three_transports() {
     let (server, _home) = start(&[]);
     let Some(expected) = expected(&server) else { return };
-    let pythons = std::env::var_os("COGN_TEST_PYTHON").unwrap_or_else(|| "python3".into());
-    let able = std::env::split_paths(&pythons).find(|python| {
-        let mut check = Command::new(python);
-        check.args(["-c", "import httpx, httpx_sse, websockets"]).stderr(Stdio::null());
-        check.status().is_ok_and(|status| status.success())
-    });
+    let able = python_with("import httpx, httpx_sse, websockets");
     let Some(python) = able else { return skip(Lack::PythonClients) };
     let mut script = Command::new(python);
     script.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/serve/clients/clients.py")).arg(server.url());

@@ -49,7 +49,7 @@ fn start() -> (Served, Home) {
 fn output(program: impl AsRef<OsStr>, folder: &Path, arguments: &[&str]) -> String {
     let mut command = cognitive_testkit::command(&program);
     command.args(arguments).current_dir(folder).env("NO_PROXY", "127.0.0.1").env("no_proxy", "127.0.0.1");
-    let output = Finished::of(&mut command).expect_exit(0);
+    let output = Finished::run(&mut command).expect_exit(0);
     output.out
 }
 

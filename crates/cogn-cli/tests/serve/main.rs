@@ -1,10 +1,13 @@
-//! `cogn serve` as a process: the settings of its operator, real and generated clients, signals, and traces.
+//! `cogn serve` as a process: the settings of its operator, real and generated clients, signals, traces, and the state that several
+//! servers share.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
 
 mod clients;
 mod generated_clients;
 mod serving;
+#[cfg(unix)]
+mod shared_state;
 #[cfg(unix)]
 mod signals;
 mod spans;

@@ -38,7 +38,7 @@ fn modules(server: &Served) -> Vec<String> {
 
 /// Returns the output of a server that fails to start.
 fn refusal(home: &Home, args: &[&str], environment: &[(&str, &str)]) -> String {
-    let output = Finished::of(&mut command(home, args, environment));
+    let output = Finished::run(&mut command(home, args, environment));
     assert_ne!(output.exit(), 0);
     output.err
 }

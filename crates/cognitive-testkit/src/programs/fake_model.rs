@@ -45,7 +45,7 @@ pub enum FakeReply {
 
 type Answer = dyn Fn(usize, &FakeRequest) -> FakeReply + Send + Sync;
 
-enum Script {
+enum FakeScript {
     /// One response per connection; the last one repeats.
     Acts(Vec<Act>),
     /// The response to the request of this number, from 0.
@@ -78,7 +78,7 @@ impl FakeModel {
     /// A service that answers each request with the result of this function, which gets its number, from 0.
     #[must_use]
     pub fn start(answer: impl Fn(usize, &FakeRequest) -> FakeReply + Send + Sync + 'static) -> Self {
-        Self::serve(Script::Function(Box::new(answer)), None)
+        Self::serve(FakeScript::Function(Box::new(answer)), None)
     }
 
     /// A service that always answers with this value, as text.
@@ -91,13 +91,13 @@ impl FakeModel {
     /// A service that follows a script, one response per connection, and repeats the last one.
     #[must_use]
     pub fn script(acts: Vec<Act>) -> Self {
-        Self::serve(Script::Acts(acts), None)
+        Self::serve(FakeScript::Acts(acts), None)
     }
 
     /// The same with TLS, and with the certificate and the key in this file.
     #[must_use]
     pub fn script_tls(acts: Vec<Act>, certificate: &str) -> Self {
-        Self::serve(Script::Acts(acts), Some(Arc::new(certified(certificate))))
+        Self::serve(FakeScript::Acts(acts), Some(Arc::new(certified(certificate))))
     }
 
     /// A service that knows the reply to each of these prompts.
@@ -113,7 +113,7 @@ impl FakeModel {
         })
     }
 
-    fn serve(script: Script, tls: Option<Arc<ServerConfig>>) -> Self {
+    fn serve(script: FakeScript, tls: Option<Arc<ServerConfig>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port to listen at");
         let address = listener.local_addr().expect("the address of a listener").to_string();
         let (log, script) = (Arc::<RequestLog>::default(), Arc::new(script));
@@ -233,13 +233,13 @@ fn converse<S: Read + Write>(
     stream: &mut S,
     tcp: &TcpStream,
     connection: usize,
-    script: &Script,
+    script: &FakeScript,
     log: &RequestLog,
 ) -> std::io::Result<()> {
     loop {
         let act = match script {
-            Script::Acts(acts) => acts.get(connection).or(acts.last()),
-            Script::Function(_) => None,
+            FakeScript::Acts(acts) => acts.get(connection).or(acts.last()),
+            FakeScript::Function(_) => None,
         };
         // Closing with an unread byte resets the connection.
         let spare = usize::from(act.is_some_and(|act| act.then == Then::Reset));
@@ -254,8 +254,8 @@ fn converse<S: Read + Write>(
         };
         let number = log.add(&request);
         let reply = match script {
-            Script::Acts(_) => act.cloned().map(FakeReply::Raw),
-            Script::Function(answer) => Some(answer(number, &request)),
+            FakeScript::Acts(_) => act.cloned().map(FakeReply::Raw),
+            FakeScript::Function(answer) => Some(answer(number, &request)),
         };
         let is_stream = request.body.get("stream") == Some(&Value::Bool(true));
         let (status, media_type, body) = match reply {

@@ -42,7 +42,7 @@ pub struct Finished {
 impl Finished {
     /// The result of a command that has to start.
     #[must_use]
-    pub fn of(command: &mut Command) -> Self {
+    pub fn run(command: &mut Command) -> Self {
         Self::from(command.output().expect("the program"))
     }
 

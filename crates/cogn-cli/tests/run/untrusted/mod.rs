@@ -12,7 +12,8 @@ use std::process::Command;
 use std::thread;
 
 use serde_json::Value;
-use world::{Outcome, Variant, World};
+use table::{Outcome, Variant};
+use world::World;
 
 /// The number of variants that run concurrently.
 const AT_ONCE: usize = 4;
@@ -48,7 +49,7 @@ fn judge(variant: &Variant) -> Vec<String> {
     if !as_expected {
         complain(&format!("expected {:?}, found exit code {:?}", variant.outcome, ended.code));
     }
-    if let Some(text) = variant.says.filter(|text| !ended.said.contains(*text)) {
+    if let Some(text) = variant.says.as_ref().filter(|text| !ended.said.contains(*text)) {
         complain(&format!("it does not say `{text}`"));
     }
     wrong

@@ -12,10 +12,10 @@ use std::sync::mpsc::channel;
 use cognitive_testkit::{Act, FakeModel, Home, PATIENCE, SELF_SIGNED, Served, good_answer, streamed};
 use serde_json::json;
 
+use super::table::Variant;
+
 /// The key of every service.
 pub(crate) const KEY: &str = "sk-proj-REALLY-secret-0123456789";
-/// The input of every run.
-pub(crate) const INPUT: &str = "text=A private sentence.";
 
 /// Returns whether a text contains the key, as it is or in base64 as headers encode it.
 pub(crate) fn holds_key(text: &str) -> bool {
@@ -23,90 +23,6 @@ pub(crate) fn holds_key(text: &str) -> bool {
     [KEY.to_lowercase().as_str(), "really-secret", "uksfmwlsznljcmv0"]
         .iter()
         .any(|needle| text.contains(needle))
-}
-
-/// The expected result of a variant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// It fails, with a hint on how to trust the file.
-    Refused,
-    /// It fails for any reason.
-    Fails,
-    /// It works as if the setting were missing.
-    Works,
-    /// Both results are fine.
-    Either,
-}
-
-/// A hostile folder and a command in it. `{THIEF}`, `{THIEF_TLS}`, `{REAL}` and `{OUT}` are placeholders.
-#[derive(Debug, Clone)]
-pub(crate) struct Variant {
-    pub(crate) name: String,
-    pub(crate) files: Vec<(String, String)>,
-    pub(crate) user: Option<String>,
-    pub(crate) env: Vec<(String, String)>,
-    pub(crate) args: Vec<String>,
-    pub(crate) prepare: Option<fn(&World)>,
-    pub(crate) outcome: Outcome,
-    pub(crate) says: Option<&'static str>,
-}
-
-impl Variant {
-    /// Creates a run of a bundled module in a folder with this configuration.
-    pub(crate) fn new(name: impl Into<String>, config: impl Into<String>) -> Self {
-        let args = ["run", "summarizer", "--set", INPUT].map(str::to_owned).to_vec();
-        Self {
-            name: name.into(),
-            files: vec![("cognitive.yaml".to_owned(), config.into())],
-            user: None,
-            env: Vec::new(),
-            args,
-            prepare: None,
-            outcome: Outcome::Refused,
-            says: None,
-        }
-    }
-
-    pub(crate) fn args(mut self, line: &str) -> Self {
-        self.args = line.split(' ').map(str::to_owned).collect();
-        self
-    }
-
-    pub(crate) fn file(mut self, path: &str, text: &str) -> Self {
-        self.files.retain(|(known, _)| known != path);
-        self.files.push((path.to_owned(), text.to_owned()));
-        self
-    }
-
-    pub(crate) fn without_config(mut self) -> Self {
-        self.files.retain(|(known, _)| known != "cognitive.yaml");
-        self
-    }
-
-    pub(crate) fn user(mut self, config: &str) -> Self {
-        self.user = Some(config.to_owned());
-        self
-    }
-
-    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
-        self.env.push((name.to_owned(), value.to_owned()));
-        self
-    }
-
-    pub(crate) fn prepare(mut self, prepare: fn(&World)) -> Self {
-        self.prepare = Some(prepare);
-        self
-    }
-
-    pub(crate) fn outcome(mut self, outcome: Outcome) -> Self {
-        self.outcome = outcome;
-        self
-    }
-
-    pub(crate) fn says(mut self, text: &'static str) -> Self {
-        self.says = Some(text);
-        self
-    }
 }
 
 /// The result of a command.
@@ -199,18 +115,16 @@ impl World {
 
     /// Writes the folder and runs the command in it.
     pub(crate) fn play(&self, variant: &Variant) -> Ended {
-        for (path, text) in &variant.files {
-            self.write(path, text);
+        for (path, text) in variant.files() {
+            self.write(&path, &text);
         }
         if let Some(user) = &variant.user {
             fs::write(self.home().join(".cognitive/config.yaml"), self.fill_in(user)).unwrap();
         }
-        if let Some(prepare) = variant.prepare {
-            prepare(self);
-        }
-        let args: Vec<String> = variant.args.iter().map(|word| self.fill_in(word)).collect();
+        variant.prepare(self);
+        let args: Vec<String> = variant.args().iter().map(|word| self.fill_in(word)).collect();
         let env: Vec<(String, String)> =
-            variant.env.iter().map(|(name, value)| (name.clone(), self.fill_in(value))).collect();
+            variant.env().into_iter().map(|(name, value)| (name, self.fill_in(&value))).collect();
         if args[0] == "serve" { self.serve(&args, &env) } else { self.cogn(&args, &env) }
     }
 
