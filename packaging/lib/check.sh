@@ -213,7 +213,7 @@ serve_behind_nginx() {
   local folder="$work/nginx" server port=18438 tls=18439 code=0
   mkdir -p "$folder"
   sed -e "s/127.0.0.1:8000/127.0.0.1:$port/" -e "s/listen 443/listen 127.0.0.1:$tls/" \
-    -e "s|/etc/ssl/cogn/[a-z]*.pem|$PWD/crates/cogn-cli/tests/providers/self-signed.pem|" packaging/nginx/cogn.conf >"$folder/cogn.conf"
+    -e "s|/etc/ssl/cogn/[a-z]*.pem|$PWD/crates/cognitive-testkit/certificates/self-signed.pem|" packaging/nginx/cogn.conf >"$folder/cogn.conf"
   printf 'pid %s/pid;\nerror_log stderr;\nevents {}\nhttp {\naccess_log off;\ninclude %s/cogn.conf;\n}\n' "$folder" "$folder" >"$folder/nginx.conf"
   nginx -t -c "$folder/nginx.conf"
   COGNITIVE_API_KEY=0123456789abcdef HOME="$folder" "$program" serve --port $port --provider ollama >"$folder/log" 2>&1 &

@@ -9,7 +9,7 @@
     reason = "a benchmark may panic, and prints"
 )]
 
-#[path = "../tests/growth/material.rs"]
+#[path = "../tests/pressure/growth/material.rs"]
 mod material;
 
 use std::fs;

@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn l_connections_fit_into_the_files_that_may_be_open() {
+    fn connections_fit_into_the_files_that_may_be_open() {
         assert_eq!(fitting(256, 10_000), 96);
         assert_eq!(fitting(20_064, 10_000), 10_000);
         assert_eq!(fitting(1 << 20, 10_000), 10_000);

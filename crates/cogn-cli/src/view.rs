@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn w10_meta_002_confidence_is_no_percentage() {
+    fn meta_002_confidence_is_no_percentage() {
         let text = shown(
             json!({ "ok": true, "meta": { "confidence": 0.82, "risk": "low", "explain": "e" }, "data": { "rationale": "r" } }),
             80,

@@ -1,5 +1,5 @@
 //! The seeds and findings of the fuzzer, run again through the same checks. A panic in any thread counts, even a caught
-//! one: it is a defect even if users would only see an error code.
+//! one: it is a defect even if users would only see an error code. A binary of its own, because its panic hook sees all threads.
 
 #![expect(
     clippy::unwrap_used,

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn m4_an_address_keeps_only_what_says_where_it_is() {
+    fn an_address_keeps_only_what_says_where_it_is() {
         for (text, expected) in [
             ("https://host/a.png", "https://host/a.png"),
             ("http://alice:PW@host/x.png?X-Amz-Signature=SIG", "http://host/x.png"),
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn m4_a_path_keeps_its_last_part() {
+    fn a_path_keeps_its_last_part() {
         for (path, expected) in [
             ("/home/ann/scan.pdf", "scan.pdf"),
             ("C:\\Users\\ann\\scan.pdf", "scan.pdf"),

@@ -93,7 +93,7 @@ mod tests {
 
     // H2: the estimate is never below the real size, and not so far above it that ordinary texts are refused.
     #[test]
-    fn h2_the_estimate_covers_what_is_built() {
+    fn the_estimate_covers_what_is_built() {
         let many = |piece: &str| format!("[{}0]", piece.repeat(10_000));
         let members: Vec<String> = (0..10_000).map(|number| format!("\"k{number}\":0")).collect();
         for text in [
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn h2_what_is_long_but_simple_costs_nothing_besides_its_text() {
+    fn what_is_long_but_simple_costs_nothing_besides_its_text() {
         let picture = json!({ "image": { "data": "A".repeat(4 << 20) } }).to_string();
         assert!(size(picture.as_bytes(), usize::MAX) < 4_096);
         let pretty = format!("[{}1]", " ".repeat(1 << 20));
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn h2_it_stops_where_the_answer_is_known() {
+    fn it_stops_where_the_answer_is_known() {
         let most = 1 << 20;
         for hostile in ["{\"\":0},", "0,", "[0],", "\"\","] {
             let text = format!("[{}0]", hostile.repeat(most / 8));

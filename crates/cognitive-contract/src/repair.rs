@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_h_of_dropped_members_a_hundred_are_kept_and_the_rest_is_counted() {
+    fn of_dropped_members_a_hundred_are_kept_and_the_rest_is_counted() {
         let members: Map<String, Value> = (0..10_000).map(|each| (format!("m{each}"), json!(1))).collect();
         let mut reply = Map::from_iter([("ok".to_owned(), json!(true))]);
         reply.extend(members);

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn s_19_a_page_of_a_stranger_is_turned_away() {
+    fn a_page_of_a_stranger_is_turned_away() {
         let listed = vec!["https://app.example".to_owned()];
         let from = |origin: &str| {
             origin_allowed(&headers(&[("origin", origin), ("host", "localhost:8000")]), &listed)

@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn s_19_keys_are_found_by_hash_and_never_shown() {
+    fn keys_are_found_by_hash_and_never_shown() {
         let keys =
             [ApiKey::new("a", "0123456789abcdef").unwrap(), ApiKey::new("b", "fedcba9876543210").unwrap()];
         let found = |keys: &[ApiKey], shown: &str| ApiKey::find(keys, shown).map(|key| key.name.clone());

@@ -365,7 +365,7 @@ mod tests {
     // H2: an unfinished message counts by its received bytes, not by its announced length. A client that exceeds the
     // budget is refused.
     #[tokio::test]
-    async fn h2_an_unfinished_message_takes_room_by_what_arrived() {
+    async fn an_unfinished_message_takes_room_by_what_arrived() {
         let room = Room::new(2 << 20);
         let (mut client, server) = tokio::io::duplex(1 << 20);
         let mut announced = vec![FINAL | TEXT, 0xff];
@@ -389,7 +389,7 @@ mod tests {
 
     // H2: a message has a deadline, regardless of control frames in between.
     #[tokio::test(start_paused = true)]
-    async fn h2_a_message_that_is_never_whole_is_not_waited_for() {
+    async fn a_message_that_is_never_whole_is_not_waited_for() {
         let (mut client, server) = tokio::io::duplex(1 << 10);
         let mut reader = FrameReader::new(server, 1 << 20, Room::new(1 << 20), Duration::from_secs(30));
         let started = Instant::now();

@@ -64,7 +64,7 @@ mod tests {
 
     // The example of RFC 6455.
     #[test]
-    fn s_17_the_answer_proves_that_the_key_was_read() {
+    fn the_answer_proves_that_the_key_was_read() {
         let response = accept(&Method::GET, &headers(&[])).unwrap();
         assert_eq!(response.status(), 101);
         assert_eq!(response.headers()["sec-websocket-accept"], "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn s_29_a_minute_holds_so_many_runs_and_says_how_long_to_wait() {
+    fn a_minute_holds_so_many_runs_and_says_how_long_to_wait() {
         let limits = Limits::new(60, 4);
         let start = Instant::now();
         for _ in 0..60 {

@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn l_token_counters_stop_at_the_end_and_do_not_wrap() {
+    fn token_counters_stop_at_the_end_and_do_not_wrap() {
         let metrics = Metrics::default();
         let mut envelope = Failure::new(ErrorCode::Timeout, "m").into_envelope();
         envelope.meta_mut().set_usage(Usage::new(u64::MAX, 7));

@@ -75,7 +75,7 @@ mod tests {
 
     // S8: origins are compared in the form that browsers send.
     #[test]
-    fn s08_an_origin_is_written_as_browsers_send_it() {
+    fn an_origin_is_written_as_browsers_send_it() {
         for (given, sent) in [
             ("https://app.example", "https://app.example"),
             ("https://app.example/", "https://app.example"),
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn s08_what_could_never_match_or_matches_strangers_is_refused_with_a_hint() {
+    fn what_could_never_match_or_matches_strangers_is_refused_with_a_hint() {
         for (given, hint) in [
             ("*", "Name each origin"),
             ("null", "origin of its own"),

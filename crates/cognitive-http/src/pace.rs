@@ -111,19 +111,19 @@ mod tests {
 
     // S3: reading nothing has the same effect on every transport, since all of them use this type.
     #[tokio::test(start_paused = true)]
-    async fn s03_who_takes_nothing_is_let_go_after_half_a_minute() {
+    async fn who_takes_nothing_is_let_go_after_half_a_minute() {
         assert_eq!(kept(0, Duration::from_secs(1)).await, Some(Duration::from_secs(30)));
     }
 
     // S12: a trickle counts as almost nothing.
     #[tokio::test(start_paused = true)]
-    async fn s12_who_takes_a_trickle_is_let_go_after_two_minutes() {
+    async fn who_takes_a_trickle_is_let_go_after_two_minutes() {
         let gone = kept(12_000, Duration::from_secs(24)).await.unwrap();
         assert!((120..=150).contains(&gone.as_secs()), "{gone:?}");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn s12_a_slow_but_honest_reader_stays() {
+    async fn a_slow_but_honest_reader_stays() {
         assert_eq!(kept(6_000, Duration::from_secs(1)).await, None);
         assert_eq!(kept(120_000, Duration::from_secs(20)).await, None);
     }

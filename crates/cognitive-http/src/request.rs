@@ -364,7 +364,7 @@ mod tests {
 
     // D-14, API-005, STREAM-021: the quality decides, and a wildcard never selects a stream.
     #[test]
-    fn w08_a_stream_is_what_accept_prefers_by_its_quality() {
+    fn a_stream_is_what_accept_prefers_by_its_quality() {
         let sync = (Some(WantedAnswer::Sync), Framing::Events);
         let (events, lines) = (
             (Some(WantedAnswer::Streaming), Framing::Events),

@@ -250,7 +250,7 @@ mod tests {
 
     // S-16: at most 1 MiB each, and a limit for all of them together.
     #[test]
-    fn s_16_what_ended_is_kept_within_bounds() {
+    fn what_ended_is_kept_within_bounds() {
         let sessions = Sessions { most: 4 << 20, ..Sessions::new(1 << 30) };
         let large = session(&sessions, 1);
         end(&sessions, &large, MAX_SIZE);
@@ -268,7 +268,7 @@ mod tests {
 
     // S2: all streams together have a limit. Streams without readers are ended; a reader that keeps up loses nothing.
     #[tokio::test]
-    async fn s02_all_streams_share_a_memory_and_the_slowest_give_it_back() {
+    async fn all_streams_share_a_memory_and_the_slowest_give_it_back() {
         let most = 8 << 20;
         let sessions = Sessions::new(most);
         let watched = session(&sessions, 1_000);
@@ -313,7 +313,7 @@ mod tests {
 
     // S2: a run that was asked to end holds its answer until it has ended; no other stream is ended because of that.
     #[tokio::test]
-    async fn s02_a_run_counts_until_it_has_ended() {
+    async fn a_run_counts_until_it_has_ended() {
         let sessions = Sessions::new(1 << 20);
         let streams = [session(&sessions, 1), session(&sessions, 2)];
         let _readers = streams.each_ref().map(|session| Reader::new(session, 0));
@@ -342,7 +342,7 @@ mod tests {
 
     // S2: chunks that were read are dropped before any stream is ended.
     #[tokio::test]
-    async fn s02_what_was_read_goes_before_those_who_read() {
+    async fn what_was_read_goes_before_those_who_read() {
         let sessions = Sessions::new(1 << 20);
         let session = session(&sessions, 1);
         let mut reader = Reader::new(&session, 0);

@@ -417,7 +417,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn s_17_a_chunk_carries_the_id_of_the_client() {
+    fn a_chunk_carries_the_id_of_the_client() {
         let text = |id: Option<Value>, json: &[u8]| String::from_utf8(labelled(id.as_ref(), json)).unwrap();
         assert_eq!(text(Some("a\"b".into()), br#"{"final":true}"#), r#"{"id":"a\"b","final":true}"#);
         assert_eq!(text(Some(7.into()), b"{}"), r#"{"id":7}"#);

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn s_39_a_folder_takes_the_place_of_another_as_a_whole() {
+    fn a_folder_takes_the_place_of_another_as_a_whole() {
         let dir = tempfile::tempdir().unwrap();
         put_folder(dir.path(), "m", &files("1")).unwrap();
         fs::write(dir.path().join("m/extra"), "old").unwrap();
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn s_39_a_folder_that_cannot_be_written_leaves_the_old_one() {
+    fn a_folder_that_cannot_be_written_leaves_the_old_one() {
         let dir = tempfile::tempdir().unwrap();
         put_folder(dir.path(), "m", &files("1")).unwrap();
         // `a` cannot be both a file and a folder.

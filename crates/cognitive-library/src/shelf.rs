@@ -173,7 +173,7 @@ mod tests {
 
     // Growth B: one module above the capacity evicts one other, not all of them, and listing all modules evicts none.
     #[test]
-    fn growth_b_a_full_shelf_gives_up_the_module_that_nobody_asked_for() {
+    fn a_full_shelf_gives_up_the_module_that_nobody_asked_for() {
         let (dir, folder) = project();
         for name in ["n", "o", "p"] {
             let other = folder.with_file_name(name);

@@ -158,7 +158,7 @@ mod tests {
     const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
     #[test]
-    fn m6_all_of_a_file_is_hashed_and_its_judge_speaks_before_the_reader() {
+    fn all_of_a_file_is_hashed_and_its_judge_speaks_before_the_reader() {
         let folder = std::env::temp_dir().join(format!("cogn-hashed-{}", std::process::id()));
         std::fs::write(&folder, "abc").unwrap();
         let witness = Remembers { refused: Some(ABC.to_owned()), ..Remembers::default() };

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn d2_a_sentence_says_what_was_decided_and_nothing_else() {
+    fn a_sentence_says_what_was_decided_and_nothing_else() {
         let decisions = Decisions::of(vec![
             decided("mood", Some("good"), Some("bad"), 0.9),
             decided("found.who", Some("Ada"), None, 0.9),

@@ -40,7 +40,7 @@ fn cases(name: &str, half: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn d1_the_label_is_one_of_the_list_and_its_place_there_does_not_matter() {
+async fn the_label_is_one_of_the_list_and_its_place_there_does_not_matter() {
     let Some(host) = host() else { return };
     for (text, labels) in [
         ("The parcel was left in the rain at the wrong house.", ["billing", "delivery", "bug", "praise"]),
@@ -63,7 +63,7 @@ async fn d1_the_label_is_one_of_the_list_and_its_place_there_does_not_matter() {
 /// The rationale names the decided values, on the evaluation set itself. A sentiment that was not chosen appears only
 /// as the second one.
 #[tokio::test]
-async fn d2_the_rationale_never_contradicts_the_answer() {
+async fn the_rationale_never_contradicts_the_answer() {
     let Some(host) = host() else { return };
     for case in cases("text-classifier", "tuning").into_iter().step_by(9) {
         let envelope = answer(&host, "text-classifier", case["input"].clone()).await;
@@ -83,7 +83,7 @@ async fn d2_the_rationale_never_contradicts_the_answer() {
 }
 
 #[tokio::test]
-async fn d4_what_a_text_does_not_have_is_not_found_in_it() {
+async fn what_a_text_does_not_have_is_not_found_in_it() {
     let Some(host) = host() else { return };
     let found = async |text: &str| {
         answer(&host, "entity-extractor", json!({ "text": text })).await["data"]["found"].clone()
@@ -97,7 +97,7 @@ async fn d4_what_a_text_does_not_have_is_not_found_in_it() {
 /// The figures of `docs/examples-and-evaluation.md`, as lower bounds, on the half that was not used for tuning.
 #[tokio::test]
 #[ignore = "takes minutes; `cogn eval --half held-out` prints the same figures"]
-async fn d1_held_out_labels_are_right_in_85_of_100_cases() {
+async fn held_out_labels_are_right_in_85_of_100_cases() {
     let Some(host) = host() else { return };
     let cases = cases("text-classifier", "held-out");
     let cases: Vec<&Value> = cases.iter().filter(|case| case["expect"]["label"].is_string()).collect();

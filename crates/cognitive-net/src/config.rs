@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn h1_a_key_goes_over_http_to_this_machine_only() {
+    fn a_key_goes_over_http_to_this_machine_only() {
         let with = |base: &str| {
             ProviderConfig::new(Kind::Vllm)
                 .with_model("m")

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn s09_a_variable_that_names_no_proxy_is_refused() {
+    fn a_variable_that_names_no_proxy_is_refused() {
         let far = "https://api.example";
         for value in ["::::", "http://", "not a proxy", "ftp://h:1", "http://[::1"] {
             let error = checked(far, &[("HTTPS_PROXY", value)]).unwrap_err();

@@ -191,7 +191,7 @@ mod tests {
 
     // A key in every form in which services quote it.
     #[test]
-    fn l_a_key_is_redacted_in_base64_in_capitals_encoded_and_without_its_prefix() {
+    fn a_key_is_redacted_in_base64_in_capitals_encoded_and_without_its_prefix() {
         let secret = "sk-proj-AbC+dEf/0123456789xyz";
         let key = Secret::new(secret);
         let redactor = Redactor::new(key.as_ref(), None);

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn s_27_what_is_written_is_read_again_and_no_file_is_an_empty_one() {
+    fn what_is_written_is_read_again_and_no_file_is_an_empty_one() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(LOCK_FILE);
         assert_eq!(LockFile::read(&path).unwrap(), LockFile::default());

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn s_27_the_lock_file_is_right_at_every_step() {
+    fn the_lock_file_is_right_at_every_step() {
         let dir = tempfile::tempdir().unwrap();
         let folder = ModuleFolder::of_project(dir.path());
         let (one, two) = (package("m", "1.0.0"), package("m", "1.1.0"));

@@ -10,7 +10,7 @@ use cognitive_testkit::{PATIENCE, TestRedis};
 const MINUTE: Duration = Duration::from_mins(1);
 
 #[tokio::test]
-async fn s_29_a_minute_holds_so_many_runs_over_all_servers() {
+async fn a_minute_holds_so_many_runs_over_all_servers() {
     let Some(redis) = TestRedis::start() else { return };
     let servers = [
         RedisState::connect(&redis.address(), None).await.unwrap(),

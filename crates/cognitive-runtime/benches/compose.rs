@@ -20,10 +20,9 @@ use std::time::Instant;
 
 use cognitive_contract::Module;
 use cognitive_contract::ports::NullSink;
-use cognitive_library::{Folder, load};
 use cognitive_runtime::compose::overview;
 use cognitive_runtime::{Host, Replay, RunRequest, run};
-use cognitive_testkit::{NamedModules, poll_now};
+use cognitive_testkit::{NamedModules, loaded_module, open_schema, poll_now};
 use serde_json::{Value, json};
 
 /// Every measured number of parts.
@@ -34,14 +33,7 @@ fn module(name: &str, composition: Option<Value>, prompt: &str) -> Arc<Module> {
     if let Some(composition) = composition {
         manifest["composition"] = composition;
     }
-    let schema =
-        json!({ "input": { "type": "object" }, "data": { "type": "object", "required": ["rationale"] } });
-    let files = BTreeMap::from([
-        ("module.yaml".to_owned(), manifest.to_string().into_bytes()),
-        ("schema.json".to_owned(), schema.to_string().into_bytes()),
-        ("prompt.md".to_owned(), format!("Answer in the envelope.\n{prompt}").into_bytes()),
-    ]);
-    Arc::new(load(&Folder::memory(name, files)).unwrap_or_else(|error| panic!("{error:?}")))
+    loaded_module(&manifest, &open_schema(), &format!("Answer in the envelope.\n{prompt}"))
 }
 
 fn part(number: usize) -> String {

@@ -10,7 +10,6 @@
     reason = "a benchmark prints and may panic"
 )]
 
-use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::sync::Arc;
 
@@ -18,19 +17,18 @@ use std::time::{Duration, Instant};
 
 use cognitive_contract::Module;
 use cognitive_contract::ports::{
-    CallSink, DecodeMode, EventSink, ModelCall, ModelEnd, NullSink, PortFuture, Provider, ProviderError,
+    CallSink, EventSink, ModelCall, ModelEnd, NullSink, PortFuture, Provider, ProviderError,
 };
-use cognitive_library::{Folder, load};
 use cognitive_runtime::early_stop::EarlyStop;
 use cognitive_runtime::reply::ReplyScanner;
 use cognitive_runtime::{Host, RunRequest, run, stream};
-use cognitive_testkit::{LoadedModule, poll_now};
+use cognitive_testkit::{LoadedModule, complete, loaded_module, poll_now};
 use serde_json::{Value, json};
 
 const DELTA: usize = 16;
 const TIME: Duration = Duration::from_millis(1_500);
 
-/// Sends the same deltas every time.
+/// Sends the same deltas every time, and keeps nothing of its many calls.
 struct Deltas(Vec<String>);
 
 impl Provider for Deltas {
@@ -46,7 +44,7 @@ impl Provider for Deltas {
         for piece in &self.0 {
             sink.piece(piece);
         }
-        Box::pin(async { Ok(ModelEnd::complete("m", DecodeMode::Prompt)) })
+        Box::pin(async { Ok(complete()) })
     }
 }
 
@@ -70,13 +68,9 @@ fn module() -> Arc<Module> {
             },
         },
     });
-    let manifest = b"name: m\nversion: 1.0.0\ntier: decision\nresponse: { mode: streaming }\n".to_vec();
-    let files = BTreeMap::from([
-        ("module.yaml".to_owned(), manifest),
-        ("schema.json".to_owned(), schema.to_string().into_bytes()),
-        ("prompt.md".to_owned(), b"Simplify the code. Answer in the envelope.".to_vec()),
-    ]);
-    Arc::new(load(&Folder::memory("m", files)).unwrap())
+    let manifest =
+        json!({ "name": "m", "version": "1.0.0", "tier": "decision", "response": { "mode": "streaming" } });
+    loaded_module(&manifest, &schema, "Simplify the code. Answer in the envelope.")
 }
 
 fn reply(bytes: usize) -> String {

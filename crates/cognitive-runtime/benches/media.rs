@@ -8,7 +8,6 @@
     reason = "a benchmark may panic, and prints its figures"
 )]
 
-use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
@@ -22,12 +21,11 @@ use cognitive_contract::media::{AcceptedForm, Category, MediaLimits, MediaSource
 use cognitive_contract::ports::{
     CallSink, DecodeMode, ModelCall, ModelEnd, NullSink, PortFuture, Provider, ProviderError,
 };
-use cognitive_library::{Folder, load};
 use cognitive_media::{Documents, Media};
 use cognitive_runtime::host::RunInput;
 use cognitive_runtime::receipt::canonical_sha256;
 use cognitive_runtime::{Host, RunRequest, run};
-use cognitive_testkit::LoadedModule;
+use cognitive_testkit::{LoadedModule, loaded_module};
 use image::{DynamicImage, ImageFormat, Rgb, RgbImage};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -79,12 +77,7 @@ fn host(receiver: &Arc<Receiver>) -> Host {
             "type": "object", "required": ["type"], "properties": { "data": { "type": "string" } } } } } },
         "data": { "type": "object", "required": ["rationale"] },
     });
-    let files = BTreeMap::from([
-        ("module.yaml".to_owned(), manifest.to_string().into_bytes()),
-        ("schema.json".to_owned(), schema.to_string().into_bytes()),
-        ("prompt.md".to_owned(), b"Look at $MEDIA_INPUTS.".to_vec()),
-    ]);
-    let module = Arc::new(load(&Folder::memory("m", files)).unwrap());
+    let module = loaded_module(&manifest, &schema, "Look at $MEDIA_INPUTS.");
     let mut host = Host::new(Arc::new(LoadedModule(module)), Arc::clone(receiver) as Arc<dyn Provider>);
     host.take_media(Arc::new(Media::new(Documents::Here)), MediaLimits::default());
     host

@@ -3,15 +3,13 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a benchmark may panic")]
 
-use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::sync::Arc;
 
 use cognitive_contract::ports::NullSink;
 use cognitive_contract::{Envelope, Module};
-use cognitive_library::{Folder, load};
 use cognitive_runtime::{Host, Replay, RunRequest, run};
-use cognitive_testkit::{LoadedModule, poll_now};
+use cognitive_testkit::{LoadedModule, loaded_module, poll_now};
 use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::{Value, json};
 
@@ -52,12 +50,8 @@ fn once(host: &Host) -> Envelope {
 }
 
 fn module() -> Arc<Module> {
-    let files = BTreeMap::from([
-        ("module.yaml".to_owned(), b"name: m\nversion: 1.0.0\ntier: decision\n".to_vec()),
-        ("schema.json".to_owned(), schema().to_string().into_bytes()),
-        ("prompt.md".to_owned(), b"Simplify the code. Answer in the envelope.".to_vec()),
-    ]);
-    Arc::new(load(&Folder::memory("m", files)).unwrap())
+    let manifest = json!({ "name": "m", "version": "1.0.0", "tier": "decision" });
+    loaded_module(&manifest, &schema(), "Simplify the code. Answer in the envelope.")
 }
 
 fn bench(criterion: &mut Criterion) {

@@ -10,7 +10,6 @@
     reason = "a benchmark may panic, and prints"
 )]
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -20,17 +19,14 @@ use std::task::{Context, Poll, Waker};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use cognitive_contract::Module;
+use cognitive_contract::Failure;
 use cognitive_contract::media::{
     AcceptedForm, Category, Checksum, Fitted, LoadedMedia, MediaFacts, MediaLimits, MediaSource, MediaType,
     WantedMedia,
 };
-use cognitive_contract::ports::{
-    CallSink, DecodeMode, ModelCall, ModelEnd, ModuleSource, NullSink, PortFuture, Provider, ProviderError,
-};
-use cognitive_contract::{ErrorCode, Failure};
-use cognitive_library::{Folder, ModuleLoadError, load};
+use cognitive_contract::ports::{NullSink, PortFuture};
 use cognitive_runtime::{Host, RunRequest, run};
+use cognitive_testkit::{FakeProvider, NamedModules, complete, good_answer};
 use serde_json::{Value, json};
 
 const PARTS: [&str; 4] = ["a", "b", "c", "d"];
@@ -69,22 +65,8 @@ impl MediaSource for Plain {
 }
 
 /// Answers at its second poll, so that all parts have their media at the same time.
-struct Slow;
-
-impl Provider for Slow {
-    fn name(&self) -> &'static str {
-        "slow"
-    }
-
-    fn takes(&self, category: Category) -> Option<AcceptedForm> {
-        (category == Category::Image).then(|| AcceptedForm::of(&[MediaType::Png]))
-    }
-
-    fn ask<'a>(
-        &'a self,
-        call: &'a ModelCall,
-        sink: &'a mut dyn CallSink,
-    ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
+fn slow() -> FakeProvider {
+    let answering = FakeProvider::waiting(|call, sink| {
         assert_eq!(call.media.len(), 1);
         let mut looks = 0;
         Box::pin(async move {
@@ -93,43 +75,25 @@ impl Provider for Slow {
                 if looks > 1 { Poll::Ready(()) } else { Poll::Pending }
             })
             .await;
-            sink.piece(
-                r#"{"ok":true,"meta":{"confidence":0.9,"risk":"low","explain":"e"},"data":{"rationale":"r"}}"#,
-            );
-            Ok(ModelEnd::complete("m", DecodeMode::Prompt))
+            sink.piece(&good_answer(&json!({ "rationale": "r" })).to_string());
+            Ok(complete())
         })
-    }
-}
-
-struct Modules(BTreeMap<String, Arc<Module>>);
-
-impl ModuleSource for Modules {
-    fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
-        self.0.get(name).cloned().ok_or_else(|| Failure::new(ErrorCode::ModuleNotFound, name))
-    }
-}
-
-fn module(name: &str, mut manifest: Value) -> (String, Arc<Module>) {
-    let schema = json!({ "input": { "type": "object" }, "data": { "type": "object" } });
-    manifest["name"] = json!(name);
-    manifest["tier"] = json!("decision");
-    manifest["modalities"] = json!({ "input": ["image"] });
-    let files = BTreeMap::from([
-        ("module.yaml".to_owned(), manifest.to_string().into_bytes()),
-        ("schema.json".to_owned(), schema.to_string().into_bytes()),
-        ("prompt.md".to_owned(), b"Look at it.".to_vec()),
-    ]);
-    let module = load(&Folder::memory(name, files)).map_err(ModuleLoadError::into_failure);
-    (name.to_owned(), Arc::new(module.unwrap()))
+    });
+    answering.with(|model| model.takes = Some((Category::Image, AcceptedForm::of(&[MediaType::Png]))))
 }
 
 fn host() -> Host {
     let requires = PARTS.map(|name| json!({ "name": name }));
     let dataflow = json!([{ "from": PARTS, "to": "output", "aggregate": "array" }]);
     let composition = json!({ "pattern": "parallel", "requires": requires, "dataflow": dataflow });
-    let parts = PARTS.map(|name| module(name, json!({})));
-    let modules = parts.into_iter().chain([module("whole", json!({ "composition": composition }))]).collect();
-    let mut host = Host::new(Arc::new(Modules(modules)), Arc::new(Slow));
+    let schema = json!({ "input": { "type": "object" }, "data": { "type": "object" } });
+    let mut manifest = json!({ "tier": "decision", "modalities": { "input": ["image"] } });
+    let modules = PARTS
+        .iter()
+        .fold(NamedModules::default(), |all, name| all.with(name, manifest.clone(), &schema, "Look at it."));
+    manifest["composition"] = composition;
+    let modules = modules.with("whole", manifest, &schema, "Look at it.");
+    let mut host = Host::new(Arc::new(modules), Arc::new(slow()));
     host.take_media(Arc::new(Plain), MediaLimits::default());
     host
 }

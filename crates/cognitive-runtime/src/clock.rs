@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn s_44_a_clock_never_runs_backwards_and_can_be_replaced() {
+    fn a_clock_never_runs_backwards_and_can_be_replaced() {
         let clock = Clock::new();
         let before = clock.now();
         assert!(clock.now() >= before);

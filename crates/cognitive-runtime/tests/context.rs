@@ -326,7 +326,7 @@ fn cache() -> Value {
 
 // S-46, CTX-031
 #[test]
-fn s_46_the_same_input_costs_one_call_until_the_answer_expires() {
+fn the_same_input_costs_one_call_until_the_answer_expires() {
     let world = World::new(&cache(), vec![reply(Some(json!({ "analysis_cache": { "seen": 1 } })))]);
     let first = world.go(ask("ann", "s", json!({ "q": { "a": 1, "b": 2 } })));
     assert_eq!(warnings(&first), Vec::<String>::new());
@@ -347,7 +347,7 @@ fn s_46_the_same_input_costs_one_call_until_the_answer_expires() {
 }
 
 #[test]
-fn s_46_another_question_is_asked() {
+fn another_question_is_asked() {
     let world = World::new(&cache(), vec![reply(None)]);
     let question = || ask("ann", "s", json!({ "q": "?" }));
     world.go(question());
@@ -375,7 +375,7 @@ fn s_46_another_question_is_asked() {
 }
 
 #[test]
-fn s_46_nothing_is_kept_unless_it_is_declared_and_bound_to_the_input() {
+fn nothing_is_kept_unless_it_is_declared_and_bound_to_the_input() {
     for emits in [
         json!([]),
         json!([{ "type": "analysis_cache", "key_pattern": "${module}:${input_hash}" }]),
@@ -391,7 +391,7 @@ fn s_46_nothing_is_kept_unless_it_is_declared_and_bound_to_the_input() {
 }
 
 #[test]
-fn s_46_a_kept_answer_is_judged_by_the_rules_of_today() {
+fn a_kept_answer_is_judged_by_the_rules_of_today() {
     let mut world = World::new(&cache(), vec![reply(None)]);
     let question = || ask("ann", "s", json!({ "q": "?" }));
     world.go(question());
@@ -408,7 +408,7 @@ fn s_46_a_kept_answer_is_judged_by_the_rules_of_today() {
 }
 
 #[test]
-fn s_46_a_kept_answer_has_to_pass_the_gate_again() {
+fn a_kept_answer_has_to_pass_the_gate_again() {
     let mut world = World::new(&cache(), vec![reply(None)]);
     world.modules.replace(folder_of_tier("exec", &cache(), "Do it."));
     let question = || ask("ann", "s", json!({ "q": "?" }));
@@ -419,7 +419,7 @@ fn s_46_a_kept_answer_has_to_pass_the_gate_again() {
 }
 
 #[test]
-fn s_46_what_was_repaired_in_an_answer_is_said_again_with_it() {
+fn what_was_repaired_in_an_answer_is_said_again_with_it() {
     let mut untidy = reply(None);
     untidy["meta"]["explain"] = json!("e".repeat(400));
     let world = World::new(&cache(), vec![untidy]);
@@ -430,7 +430,7 @@ fn s_46_what_was_repaired_in_an_answer_is_said_again_with_it() {
 }
 
 #[test]
-fn s_46_a_kept_answer_can_be_streamed() {
+fn a_kept_answer_can_be_streamed() {
     let world = World::new(&cache(), vec![reply(None)]);
     let whole = world.go(ask("ann", "s", json!({ "q": "?" })));
     let mut sent = Vec::new();

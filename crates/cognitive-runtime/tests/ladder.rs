@@ -3,68 +3,27 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use cognitive_contract::ports::{
-    CallSink, DecodeMode, Destination, Event, EventSink, ModelCall, ModelEnd, NullSink, PortFuture, Provider,
-    ProviderError,
-};
+use cognitive_contract::ports::{Destination, Event, EventSink, NullSink, Provider, ProviderError};
 use cognitive_contract::{Confidence, Risk};
 use cognitive_runtime::{ClimbRules, Host, Ladder, ModuleSettings, RunRequest, run, stream};
-use cognitive_testkit::{FolderModule, MemoryAuditLog, NamedModules, module_folder, poll_now};
+use cognitive_testkit::{FakeProvider, FolderModule, MemoryAuditLog, NamedModules, module_folder, poll_now};
 use serde_json::{Value, json};
 
-/// A model that always gives the same answer, or is never available.
-struct Rung {
-    name: &'static str,
-    says: Option<String>,
-    lacks: &'static [&'static str],
-    is_here: bool,
-    calls: AtomicUsize,
+/// A model that always gives the same answer.
+fn rung(name: &'static str, says: impl ToString) -> FakeProvider {
+    named(name, FakeProvider::saying(says))
 }
 
-impl Rung {
-    fn new(name: &'static str, says: impl ToString) -> Self {
-        Self { name, says: Some(says.to_string()), lacks: &[], is_here: false, calls: AtomicUsize::new(0) }
-    }
-
-    fn gone(name: &'static str) -> Self {
-        Self { says: None, ..Self::new(name, "") }
-    }
+/// A model that is never available.
+fn gone(name: &'static str) -> FakeProvider {
+    named(name, FakeProvider::new(|_, _| Err(ProviderError::Unavailable("nobody is there".to_owned()))))
 }
 
-impl Provider for Rung {
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    fn lacks(&self) -> &[&str] {
-        self.lacks
-    }
-
-    fn stays_here(&self) -> bool {
-        self.is_here
-    }
-
-    fn destination(&self) -> Option<Destination> {
-        Some(Destination { model: Some("m".to_owned()), address: None })
-    }
-
-    fn ask<'a>(
-        &'a self,
-        _: &'a ModelCall,
-        sink: &'a mut dyn CallSink,
-    ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
-        self.calls.fetch_add(1, Ordering::Relaxed);
-        match &self.says {
-            Some(text) => {
-                sink.piece(text);
-                Box::pin(async { Ok(ModelEnd::complete("m", DecodeMode::Prompt)) })
-            }
-            None => Box::pin(async { Err(ProviderError::Unavailable("nobody is there".to_owned())) }),
-        }
-    }
+fn named(name: &'static str, provider: FakeProvider) -> FakeProvider {
+    let destination = Some(Destination { model: Some("m".to_owned()), address: None });
+    provider.with(|rung| (rung.name, rung.destination) = (name, destination))
 }
 
 fn answer(label: &str, confidence: f64, risk: &str) -> Value {
@@ -77,7 +36,7 @@ fn schema() -> Value {
             "properties": { "rationale": { "type": "string" }, "label": { "enum": ["a", "b", "c"] } } } })
 }
 
-fn host(rungs: &[Arc<Rung>], rules: ClimbRules) -> Host {
+fn host(rungs: &[Arc<FakeProvider>], rules: ClimbRules) -> Host {
     let manifest = json!({ "name": "sample", "tier": "decision" });
     let modules = FolderModule::new(module_folder(&manifest, &schema(), "Judge."));
     let mut rungs = rungs.iter().map(|rung| Arc::clone(rung) as Arc<dyn Provider>);
@@ -92,14 +51,14 @@ fn asked(host: &Host) -> Value {
     serde_json::to_value(poll_now(run(host, request, &mut NullSink))).unwrap()
 }
 
-fn calls(rungs: &[Arc<Rung>]) -> Vec<usize> {
-    rungs.iter().map(|rung| rung.calls.load(Ordering::Relaxed)).collect()
+fn calls(rungs: &[Arc<FakeProvider>]) -> Vec<usize> {
+    rungs.iter().map(|rung| rung.calls().len()).collect()
 }
 
 #[test]
 fn a_good_answer_is_the_first_ones_and_nobody_else_is_asked() {
-    let rungs = [Rung::new("small", answer("a", 0.9, "low")), Rung::new("large", answer("b", 0.9, "low"))]
-        .map(Arc::new);
+    let rungs =
+        [rung("small", answer("a", 0.9, "low")), rung("large", answer("b", 0.9, "low"))].map(Arc::new);
     let envelope = asked(&host(&rungs, ClimbRules::default()));
     assert_eq!((&envelope["data"]["label"], &envelope["meta"]["model"]), (&json!("a"), &json!("small/m")));
     assert_eq!(calls(&rungs), [1, 0]);
@@ -109,11 +68,11 @@ fn a_good_answer_is_the_first_ones_and_nobody_else_is_asked() {
 #[test]
 fn a_run_climbs_when_the_answer_fails_and_when_the_provider_does() {
     let rungs = [
-        Rung::gone("gone"),
-        Rung::new("prose", "I would say a."),
-        Rung::new("wrong", answer("z", 0.9, "low")),
-        Rung::new("large", answer("c", 0.9, "low")),
-        Rung::new("larger", answer("b", 0.9, "low")),
+        gone("gone"),
+        rung("prose", "I would say a."),
+        rung("wrong", answer("z", 0.9, "low")),
+        rung("large", answer("c", 0.9, "low")),
+        rung("larger", answer("b", 0.9, "low")),
     ]
     .map(Arc::new);
     let envelope = asked(&host(&rungs, ClimbRules::default()));
@@ -130,9 +89,9 @@ fn a_run_climbs_when_the_answer_fails_and_when_the_provider_does() {
 fn confidence_and_risk_are_reasons_where_the_rules_say_so() {
     let rungs = || {
         [
-            Rung::new("unsure", answer("a", 0.4, "low")),
-            Rung::new("risky", answer("b", 0.9, "high")),
-            Rung::new("large", answer("c", 0.8, "low")),
+            rung("unsure", answer("a", 0.4, "low")),
+            rung("risky", answer("b", 0.9, "high")),
+            rung("large", answer("c", 0.8, "low")),
         ]
         .map(Arc::new)
     };
@@ -153,9 +112,9 @@ fn an_answer_that_two_models_give_need_not_be_sure() {
         "data": { "label": "a", "rationale": "another reason" } });
     let rungs = |second: Value| {
         [
-            Rung::new("small", answer("a", 0.75, "low")),
-            Rung::new("middle", second),
-            Rung::new("large", answer("c", 0.9, "low")),
+            rung("small", answer("a", 0.75, "low")),
+            rung("middle", second),
+            rung("large", answer("c", 0.9, "low")),
         ]
         .map(Arc::new)
     };
@@ -188,9 +147,9 @@ fn an_answer_that_two_models_give_need_not_be_sure() {
                 "data": { "rationale": words } })
     };
     let prose = [
-        Rung::new("small", reasons("one", 0.8)),
-        Rung::new("middle", reasons("two", 0.8)),
-        Rung::new("large", reasons("three", 0.9)),
+        rung("small", reasons("one", 0.8)),
+        rung("middle", reasons("two", 0.8)),
+        rung("large", reasons("three", 0.9)),
     ]
     .map(Arc::new);
     let mut free = host(&prose, rules.with_agreement(sure(0.7)));
@@ -205,17 +164,17 @@ fn an_answer_that_two_models_give_need_not_be_sure() {
     assert_eq!(asked(&host(&risky, rules))["data"]["label"], "c");
     // An answer that was rejected for its risk does not count as agreement either.
     let left_for_risk = [
-        Rung::new("small", answer("a", 0.95, "high")),
-        Rung::new("middle", answer("a", 0.2, "low")),
-        Rung::new("large", answer("c", 0.9, "low")),
+        rung("small", answer("a", 0.95, "high")),
+        rung("middle", answer("a", 0.2, "low")),
+        rung("large", answer("c", 0.9, "low")),
     ]
     .map(Arc::new);
     assert_eq!(asked(&host(&left_for_risk, rules))["data"]["label"], "c");
     // The same model twice is no second opinion.
     let same = [
-        Rung::new("small", answer("a", 0.75, "low")),
-        Rung::new("small", answer("a", 0.75, "low")),
-        Rung::new("large", answer("c", 0.9, "low")),
+        rung("small", answer("a", 0.75, "low")),
+        rung("small", answer("a", 0.75, "low")),
+        rung("large", answer("c", 0.9, "low")),
     ]
     .map(Arc::new);
     assert_eq!(asked(&host(&same, rules))["data"]["label"], "c");
@@ -224,14 +183,14 @@ fn an_answer_that_two_models_give_need_not_be_sure() {
 // The last model is the least likely to be available; the answer of a lower one is better than nothing.
 #[test]
 fn a_valid_answer_below_is_handed_over_when_the_last_rung_fails() {
-    let rungs = [Rung::new("unsure", answer("a", 0.4, "low")), Rung::gone("gone")].map(Arc::new);
+    let rungs = [rung("unsure", answer("a", 0.4, "low")), gone("gone")].map(Arc::new);
     let rules = ClimbRules::default().with_confidence(Confidence::new(0.7).unwrap());
     let envelope = asked(&host(&rungs, rules));
     assert_eq!((&envelope["data"]["label"], &envelope["meta"]["model"]), (&json!("a"), &json!("unsure/m")));
     let warnings = envelope["meta"]["warnings"].as_array().unwrap();
     assert!(warnings.iter().any(|warning| warning["code"] == "CLIMB_FAILED"), "{warnings:?}");
     assert_eq!(envelope["meta"]["provenance"]["left"][1]["because"], "E4001");
-    let all_gone = [Rung::gone("one"), Rung::gone("other")].map(Arc::new);
+    let all_gone = [gone("one"), gone("other")].map(Arc::new);
     let envelope = asked(&host(&all_gone, rules));
     assert_eq!((&envelope["ok"], &envelope["error"]["code"]), (&json!(false), &json!("E4001")));
     assert_eq!(envelope["error"]["details"]["provider"], "other");
@@ -239,8 +198,8 @@ fn a_valid_answer_below_is_handed_over_when_the_last_rung_fails() {
 
 #[test]
 fn what_the_caller_did_wrong_is_not_tried_elsewhere() {
-    let rungs = [Rung::new("small", answer("a", 0.9, "low")), Rung::new("large", answer("b", 0.9, "low"))]
-        .map(Arc::new);
+    let rungs =
+        [rung("small", answer("a", 0.9, "low")), rung("large", answer("b", 0.9, "low"))].map(Arc::new);
     let host = host(&rungs, ClimbRules::default());
     let envelope = poll_now(run(&host, RunRequest::new("sample", json!([])), &mut NullSink));
     assert!(!envelope.ok());
@@ -249,8 +208,8 @@ fn what_the_caller_did_wrong_is_not_tried_elsewhere() {
 
 #[test]
 fn a_model_that_lacks_what_the_module_needs_is_no_rung() {
-    let small = Rung { lacks: &["weighing"], ..Rung::new("small", answer("a", 0.9, "low")) };
-    let rungs = [small, Rung::new("large", answer("b", 0.9, "low"))].map(Arc::new);
+    let small = rung("small", answer("a", 0.9, "low")).with(|small| small.lacks = &["weighing"]);
+    let rungs = [small, rung("large", answer("b", 0.9, "low"))].map(Arc::new);
     let mut host = host(&rungs, ClimbRules::default());
     let manifest = json!({ "name": "sample", "tier": "decision",
         "runtime_requirements": { "required_capabilities": ["weighing"] } });
@@ -261,13 +220,13 @@ fn a_model_that_lacks_what_the_module_needs_is_no_rung() {
 
 #[test]
 fn a_module_that_may_only_ask_here_is_asked_nowhere_else() {
-    let here = Rung { is_here: true, ..Rung::new("here", answer("z", 0.9, "low")) };
-    let rungs = [Rung::new("far", answer("a", 0.9, "low")), here].map(Arc::new);
+    let here = rung("here", answer("z", 0.9, "low")).with(|here| here.stays_here = true);
+    let rungs = [rung("far", answer("a", 0.9, "low")), here].map(Arc::new);
     let mut ladder = host(&rungs, ClimbRules::default());
     ladder.configure("sample", ModuleSettings { local_only: true, ..ModuleSettings::default() });
     assert_eq!(asked(&ladder)["error"]["code"], "E3001", "also where the one that is here fails");
     assert_eq!(calls(&rungs), [0, 1]);
-    let rungs = [Rung::new("far", answer("a", 0.9, "low"))].map(Arc::new);
+    let rungs = [rung("far", answer("a", 0.9, "low"))].map(Arc::new);
     let mut alone = host(&rungs, ClimbRules::default());
     alone.configure("sample", ModuleSettings { local_only: true, ..ModuleSettings::default() });
     assert_eq!(asked(&alone)["error"]["code"], "E4007");
@@ -277,28 +236,20 @@ fn a_module_that_may_only_ask_here_is_asked_nowhere_else() {
 // COMP-090: a restriction of a module also applies to its parts.
 #[test]
 fn the_parts_of_a_module_that_may_only_ask_here_stay_here_too() {
-    let parts = [
-        ("part", json!({ "name": "part", "tier": "decision" })),
-        (
-            "whole",
-            json!({ "name": "whole", "tier": "decision",
-        "composition": { "requires": [{ "name": "part" }],
-            "dataflow": [{ "from": "input", "to": "part" }, { "from": "part.output", "to": "output" }] } }),
-        ),
-    ];
-    let load = |manifest: &Value| {
-        Arc::new(cognitive_library::load(&module_folder(manifest, &schema(), "Judge.")).unwrap())
-    };
-    let modules = parts.iter().map(|(name, manifest)| ((*name).to_owned(), load(manifest))).collect();
-    let far = Arc::new(Rung::new("far", answer("a", 0.9, "low")));
-    let mut host = Host::new(Arc::new(NamedModules(modules)), Arc::clone(&far) as Arc<dyn Provider>);
+    let flow = json!([{ "from": "input", "to": "part" }, { "from": "part.output", "to": "output" }]);
+    let composition = json!({ "requires": [{ "name": "part" }], "dataflow": flow });
+    let modules = NamedModules::default()
+        .with("part", json!({ "tier": "decision" }), &schema(), "Judge.")
+        .with("whole", json!({ "tier": "decision", "composition": composition }), &schema(), "Judge.");
+    let far = Arc::new(rung("far", answer("a", 0.9, "low")));
+    let mut host = Host::new(Arc::new(modules), Arc::clone(&far) as Arc<dyn Provider>);
     let ask = |host: &Host| {
         serde_json::to_value(poll_now(run(host, RunRequest::new("whole", json!({})), &mut NullSink))).unwrap()
     };
     assert_eq!(ask(&host)["ok"], true);
     host.configure("whole", ModuleSettings { local_only: true, ..ModuleSettings::default() });
     assert_eq!(ask(&host)["error"]["code"], "E4007");
-    assert_eq!(far.calls.load(Ordering::Relaxed), 1, "only before it was forbidden");
+    assert_eq!(far.calls().len(), 1, "only before it was forbidden");
 }
 
 /// The text that a surface receives.
@@ -315,8 +266,8 @@ impl EventSink for Heard {
 
 #[test]
 fn nobody_hears_of_an_answer_that_is_not_handed_over() {
-    let rungs = [Rung::new("wrong", answer("z", 0.9, "low")), Rung::new("large", answer("c", 0.9, "low"))]
-        .map(Arc::new);
+    let rungs =
+        [rung("wrong", answer("z", 0.9, "low")), rung("large", answer("c", 0.9, "low"))].map(Arc::new);
     let host = host(&rungs, ClimbRules::default());
     let mut heard = Heard::default();
     poll_now(run(&host, RunRequest::new("sample", json!({})), &mut heard));
@@ -340,7 +291,7 @@ fn nobody_hears_of_an_answer_that_is_not_handed_over() {
 
 #[test]
 fn every_request_is_in_the_audit_with_its_own_model() {
-    let rungs = [Rung::gone("gone"), Rung::new("large", answer("c", 0.9, "low"))].map(Arc::new);
+    let rungs = [gone("gone"), rung("large", answer("c", 0.9, "low"))].map(Arc::new);
     let mut host = host(&rungs, ClimbRules::default());
     let log = Arc::new(MemoryAuditLog::default());
     host.audit = Some(Arc::clone(&log) as Arc<_>);

@@ -150,8 +150,8 @@ fn same_as_at_once(file: &str) -> usize {
         let expected = sync(&module, waiting(&[&case.text], &case.finish), case.strict);
         // Every place was tried with deltas.
         let most = if *chunk_type == "delta" { usize::MAX } else { 4 };
-        let provider = Arc::new(Changing::default());
-        let host = host(&module, Arc::clone(&provider));
+        let provider = Changing::default();
+        let host = host(&module, Arc::new(provider.provider()));
         for pieces in splits(&case.text).into_iter().rev().take(most) {
             provider.says(waiting(&pieces, &case.finish));
             let (log, _) = chunks(&host, request(case.strict));

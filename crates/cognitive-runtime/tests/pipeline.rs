@@ -9,14 +9,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cognitive_contract::policy::Caller;
-use cognitive_contract::ports::{
-    CallSink, ModelCall, ModelEnd, NullSink, PortFuture, Provider, ProviderError,
-};
+use cognitive_contract::ports::{NullSink, Provider, ProviderError};
 use cognitive_contract::{Enforcement, Envelope};
 use cognitive_library::Folder;
 use cognitive_runtime::host::RunInput;
 use cognitive_runtime::{Host, Replay, RunRequest, chunks, run, run_by_contract, stream};
-use cognitive_testkit::{FolderModule, ScriptedProvider, module_folder, poll_now};
+use cognitive_testkit::{FakeProvider, FolderModule, ScriptedProvider, module_folder, poll_now};
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 
@@ -194,21 +192,9 @@ fn gen_008_nothing_of_one_run_reaches_the_next() {
 
 #[test]
 fn pipe_011_err_015_a_panic_becomes_an_envelope_without_its_text() {
-    struct Bomb;
-    impl Provider for Bomb {
-        fn name(&self) -> &'static str {
-            "bomb"
-        }
-        fn ask<'a>(
-            &'a self,
-            _: &'a ModelCall,
-            _: &'a mut dyn CallSink,
-        ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
-            Box::pin(async { panic!("sk-secret") })
-        }
-    }
+    let bomb = FakeProvider::new(|_, _| panic!("sk-secret"));
     std::panic::set_hook(Box::new(|_| {}));
-    let value = go(&json!({ "tier": "exec" }), Arc::new(Bomb), RunRequest::new("sample", json!({ "q": 1 })));
+    let value = go(&json!({ "tier": "exec" }), Arc::new(bomb), RunRequest::new("sample", json!({ "q": 1 })));
     let _ = std::panic::take_hook();
     assert_eq!(value["error"]["code"], "E4000");
     assert!(!value.to_string().contains("sk-secret"));

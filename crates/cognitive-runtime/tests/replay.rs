@@ -7,37 +7,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cognitive_contract::Module;
-use cognitive_contract::ports::{
-    CallSink, DecodeMode, ModelCall, ModelEnd, NullSink, PortFuture, Provider, ProviderError,
-};
+use cognitive_contract::ports::{DecodeMode, ModelEnd, NullSink};
 use cognitive_contract::recorded_reply::RecordedReply;
-use cognitive_library::{Folder, ModuleLoadError, load};
 use cognitive_runtime::{Host, ReplyWitness, RunRequest, run};
 use cognitive_schema::{SchemaTarget, accepts};
-use cognitive_testkit::{NamedModules, SeededRandom, poll_now};
+use cognitive_testkit::{FakeProvider, NamedModules, SeededRandom, loaded_module, poll_now};
 use serde_json::{Map, Value, json};
 
-/// The answers to modules by name, written under the schema that is sent, or under none.
-struct Bound {
-    target: Option<SchemaTarget>,
-    answers: BTreeMap<String, Value>,
-}
-
-impl Provider for Bound {
-    fn name(&self) -> &'static str {
-        "bound"
-    }
-
-    fn target(&self) -> Option<SchemaTarget> {
-        self.target
-    }
-
-    fn ask<'a>(
-        &'a self,
-        call: &'a ModelCall,
-        sink: &'a mut dyn CallSink,
-    ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
-        let answer = &self.answers[&call.module];
+/// A model that writes the answers to modules by name under the schema that it is sent, or under none.
+fn bound(target: Option<SchemaTarget>, answers: BTreeMap<String, Value>) -> FakeProvider {
+    let answering = FakeProvider::new(move |call, sink| {
+        let answer = &answers[&call.module];
         let (text, decode) = match &call.schema {
             None => (answer.to_string(), DecodeMode::Prompt),
             Some(sent) => {
@@ -48,8 +28,9 @@ impl Provider for Bound {
             }
         };
         sink.piece(&text);
-        Box::pin(async move { Ok(ModelEnd::complete("m", decode)) })
-    }
+        Ok(ModelEnd::complete("m", decode))
+    });
+    answering.with(|model| model.target = target)
 }
 
 /// Fills in the nulls that a sent schema demands, as a bound model has to.
@@ -214,17 +195,12 @@ impl Generator {
             "input": {}, "data": data, "meta": meta, "error": error, "$defs": { "note": note },
         });
         let manifest = json!({ "name": name, "version": "1.0.0", "tier": "decision" });
-        let files = BTreeMap::from([
-            ("module.yaml".to_owned(), manifest.to_string().into_bytes()),
-            ("schema.json".to_owned(), schema.to_string().into_bytes()),
-            ("prompt.md".to_owned(), prompt.as_bytes().to_vec()),
-        ]);
         let answer = if self.random.below(4) == 0 {
             json!({ "ok": false, "meta": judged, "error": failed })
         } else {
             json!({ "ok": true, "meta": judged, "data": said })
         };
-        (Arc::new(load(&Folder::memory(name, files)).map_err(ModuleLoadError::into_failure).unwrap()), answer)
+        (loaded_module(&manifest, &schema, prompt), answer)
     }
 }
 
@@ -268,7 +244,7 @@ fn a_recording_gives_the_envelope_of_the_live_run_in_every_dialect_d_18() {
         let answers =
             BTreeMap::from([("part".to_owned(), part_answer), ("whole".to_owned(), whole_answer.clone())]);
         for target in targets() {
-            let provider = Arc::new(Bound { target, answers: answers.clone() });
+            let provider = Arc::new(bound(target, answers.clone()));
             let (host, seen) = Host::new(modules.clone(), provider).watched();
             let live = masked(&host, "whole");
             let recorded = seen.whole().unwrap();
@@ -299,13 +275,8 @@ fn a_null_that_no_schema_demanded_is_judged_as_it_stands_d_18() {
         "type": "object", "required": ["rationale"],
         "properties": { "rationale": { "type": "string" }, "note": { "type": "string" } },
     } });
-    let files = BTreeMap::from([
-        ("module.yaml".to_owned(), br#"{"name": "m", "version": "1.0.0", "tier": "decision"}"#.to_vec()),
-        ("schema.json".to_owned(), schema.to_string().into_bytes()),
-        ("prompt.md".to_owned(), b"Answer.".to_vec()),
-    ]);
-    let module = Arc::new(load(&Folder::memory("m", files)).map_err(ModuleLoadError::into_failure).unwrap());
-    let modules = Arc::new(NamedModules(BTreeMap::from([("m".to_owned(), module)])));
+    let manifest = json!({ "version": "1.0.0", "tier": "decision" });
+    let modules = Arc::new(NamedModules::default().with("m", manifest, &schema, "Answer."));
     let replayed = |reply: &Value, dialect| {
         let reply = RecordedReply::new(reply.to_string(), dialect);
         let replies = BTreeMap::from([("m".to_owned(), reply)]);

@@ -67,7 +67,7 @@ fn cases() -> impl Iterator<Item = (&'static str, Case)> {
 }
 
 #[test]
-fn d_01_pipe_003_004_005_s_09_s_11_c_11_c_28_every_case_gets_its_verdict() {
+fn d_01_pipe_003_004_005_s_09_s_11_every_case_gets_its_verdict() {
     let modules: BTreeMap<_, _> = ["", "exec", "wraps"].map(|name| (name, module(name))).into();
     let mut wrong = Vec::new();
     for (file, case) in cases() {
@@ -221,7 +221,7 @@ fn d_01_no_answer_with_a_piece_missing_is_read_as_another() {
 }
 
 #[test]
-fn err_014_c_28_partial_data_can_be_forbidden_and_is_cut() {
+fn err_014_partial_data_can_be_forbidden_and_is_cut() {
     let silent = module("silent");
     for text in ["no json", "[1]", "{\"ok\": true}"] {
         assert!(answer(&silent, text, Finish::Complete, How::default()).get("partial_data").is_none());

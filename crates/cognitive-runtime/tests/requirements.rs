@@ -2,63 +2,27 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use cognitive_contract::ports::{
-    CallSink, DecodeMode, ModelCall, ModelEnd, NullSink, PortFuture, Provider, ProviderError,
-};
-
+use cognitive_contract::ports::{NullSink, Provider};
 use cognitive_runtime::{Host, Replay, RunRequest, run};
-use cognitive_testkit::{FolderModule, module_folder, poll_now};
+use cognitive_testkit::{FakeProvider, FolderModule, module_folder, open_schema, poll_now};
 use serde_json::{Value, json};
-
-/// A model that always gives the same answer, and records its temperature.
-#[derive(Default)]
-struct Model {
-    no_json: bool,
-    lacks: &'static [&'static str],
-    calls: AtomicUsize,
-    temperatures: Mutex<Vec<f64>>,
-}
-
-impl Provider for Model {
-    fn name(&self) -> &'static str {
-        "model"
-    }
-
-    fn structured_output(&self) -> bool {
-        !self.no_json
-    }
-
-    fn lacks(&self) -> &[&str] {
-        self.lacks
-    }
-
-    fn ask<'a>(
-        &'a self,
-        call: &'a ModelCall,
-        sink: &'a mut dyn CallSink,
-    ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
-        self.calls.fetch_add(1, Ordering::Relaxed);
-        self.temperatures.lock().unwrap().push(call.temperature);
-        sink.piece(&good().to_string());
-        Box::pin(async { Ok(ModelEnd::complete("m", DecodeMode::Prompt)) })
-    }
-}
 
 fn good() -> Value {
     json!({ "ok": true, "meta": { "confidence": 0.95, "risk": "low", "explain": "e" },
             "data": { "rationale": "r", "behavior_equivalence": false } })
 }
 
+fn answering() -> FakeProvider {
+    FakeProvider::saying(good())
+}
+
 /// Runs a module with this manifest; its tier is `decision` by default.
 fn ask(provider: Arc<dyn Provider>, manifest: &Value, prompt: &str, input: Value) -> Value {
     let mut manifest = manifest.clone();
     manifest.as_object_mut().unwrap().entry("tier").or_insert(json!("decision"));
-    let schema =
-        json!({ "input": { "type": "object" }, "data": { "type": "object", "required": ["rationale"] } });
-    let modules = FolderModule::new(module_folder(&manifest, &schema, prompt));
+    let modules = FolderModule::new(module_folder(&manifest, &open_schema(), prompt));
     let host = Host::new(Arc::new(modules), provider);
     let envelope = poll_now(run(&host, RunRequest::new("sample", input), &mut NullSink));
     serde_json::to_value(&envelope).unwrap()
@@ -66,7 +30,7 @@ fn ask(provider: Arc<dyn Provider>, manifest: &Value, prompt: &str, input: Value
 
 /// The codes of the warnings of a run with this manifest and input.
 fn warnings(manifest: Value, input: Value) -> Vec<String> {
-    let envelope = ask(Arc::new(Model::default()), &manifest, "Do it.", input);
+    let envelope = ask(Arc::new(answering()), &manifest, "Do it.", input);
     assert_eq!(envelope["ok"], true, "{envelope}");
     let warnings = envelope["meta"]["warnings"].as_array().cloned().unwrap_or_default();
     warnings
@@ -77,12 +41,12 @@ fn warnings(manifest: Value, input: Value) -> Vec<String> {
 
 #[test]
 fn pol_010_011_a_provider_without_json_is_not_asked() {
-    let model = Arc::new(Model { no_json: true, ..Model::default() });
+    let model = Arc::new(answering().with(|model| model.structured_output = false));
     let manifest = json!({ "runtime_requirements": { "structured_output": true } });
     let envelope = ask(model.clone(), &manifest, "Do it.", json!({}));
     assert_eq!(envelope["error"]["code"], "E4001");
     assert_eq!(envelope["error"]["details"]["missing"], json!(["structured_output"]));
-    assert_eq!(model.calls.load(Ordering::Relaxed), 0);
+    assert_eq!(model.calls().len(), 0);
     let manifest = json!({ "runtime_requirements": { "structured_output": false } });
     assert_eq!(ask(model, &manifest, "Do it.", json!({}))["ok"], true, "only if the module requires it");
 }
@@ -90,13 +54,13 @@ fn pol_010_011_a_provider_without_json_is_not_asked() {
 // POL-012, S-10: counted before the call, by bytes without a tokenizer; both numbers are reported.
 #[test]
 fn pol_012_more_input_than_the_module_allows_asks_no_model() {
-    let model = Arc::new(Model::default());
+    let model = Arc::new(answering());
     let manifest = json!({ "runtime_requirements": { "max_input_tokens": 500 } });
     let envelope = ask(model.clone(), &manifest, "Do it.", json!({ "text": "word ".repeat(1_000) }));
     assert_eq!(envelope["error"]["code"], "E1005");
     assert_eq!(envelope["error"]["details"]["allowed_tokens"], 500);
     assert!(envelope["error"]["details"]["counted_tokens"].as_u64().unwrap() > 1_250, "{envelope}");
-    assert_eq!(model.calls.load(Ordering::Relaxed), 0);
+    assert_eq!(model.calls().len(), 0);
 }
 
 #[test]
@@ -108,8 +72,8 @@ fn pol_013_what_is_only_preferred_is_a_warning() {
 
 // POL-010, D-16: a model that is known to lack a capability is not tried. Unknown words are tolerated.
 #[test]
-fn d5_pol_010_a_model_that_lacks_what_the_module_needs_is_not_asked() {
-    let small = || Arc::new(Model { lacks: &["reasoning", "vision"], ..Model::default() });
+fn pol_010_a_model_that_lacks_what_the_module_needs_is_not_asked() {
+    let small = || Arc::new(answering().with(|model| model.lacks = &["reasoning", "vision"]));
     let needs = |words: Value| json!({ "runtime_requirements": { "required_capabilities": words } });
     let model = small();
     let envelope = ask(model.clone(), &needs(json!(["reasoning", "telepathy"])), "Do it.", json!({}));
@@ -118,26 +82,27 @@ fn d5_pol_010_a_model_that_lacks_what_the_module_needs_is_not_asked() {
     let details = json!({ "provider": "model", "kind": "unsuitable", "missing": ["reasoning"] });
     assert_eq!(error["details"], details);
     assert!(error["suggestion"].as_str().unwrap().contains("--provider"), "{envelope}");
-    assert_eq!(model.calls.load(Ordering::Relaxed), 0);
+    assert_eq!(model.calls().len(), 0);
     assert_eq!(ask(small(), &needs(json!(["telepathy"])), "Do it.", json!({}))["ok"], true);
-    let other = Arc::new(Model::default());
+    let other = Arc::new(answering());
     assert_eq!(ask(other, &needs(json!(["reasoning"])), "Do it.", json!({}))["ok"], true);
 }
 
 // TIER-005, S-08: the tier decides the temperature.
 #[test]
 fn tier_005_each_tier_has_its_temperature() {
-    let model = Arc::new(Model::default());
+    let model = Arc::new(answering());
     for tier in ["exec", "decision", "exploration"] {
         ask(model.clone(), &json!({ "tier": tier }), "Do it.", json!({}));
     }
-    assert_eq!(*model.temperatures.lock().unwrap(), [0.0, 0.2, 0.7]);
+    let temperatures: Vec<f64> = model.calls().iter().map(|call| call.temperature).collect();
+    assert_eq!(temperatures, [0.0, 0.2, 0.7]);
 }
 
 #[test]
 fn prompt_013_rules_of_the_prompt_are_not_enforced_by_the_runtime() {
     let prompt = "If `behavior_equivalence` is false, `confidence` is at most 0.7.";
-    let envelope = ask(Arc::new(Model::default()), &json!({ "tier": "decision" }), prompt, json!({}));
+    let envelope = ask(Arc::new(answering()), &json!({ "tier": "decision" }), prompt, json!({}));
     assert_eq!((&envelope["ok"], &envelope["meta"]["confidence"]), (&json!(true), &json!(0.95)));
 }
 
@@ -150,11 +115,11 @@ fn cap_011_media_are_refused_while_nobody_can_take_them() {
         (json!({ "a/b": { "type": "base64", "media_type": "image/png", "data": "AA==" } }), "/a~1b"),
         (json!({ "deep": { "er": [[{ "type": "file", "path": "x.png" }]] } }), "/deep/er/0/0"),
     ] {
-        let model = Arc::new(Model::default());
+        let model = Arc::new(answering());
         let envelope = ask(model.clone(), &manifest, "Do it.", input.clone());
         assert_eq!(envelope["error"]["code"], "E4011", "{envelope}");
         assert_eq!(envelope["error"]["details"]["path"], place);
-        assert_eq!(model.calls.load(Ordering::Relaxed), 0);
+        assert_eq!(model.calls().len(), 0);
         let replayed = ask(Arc::new(Replay::text(good().to_string())), &manifest, "Do it.", input);
         assert_eq!(replayed["ok"], true, "a saved reply was written with the media");
     }

@@ -9,21 +9,19 @@
 )]
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use cognitive_contract::Failure;
 use cognitive_contract::media::{
     AcceptedForm, Category, Checksum, Fitted, LoadedMedia, MediaFacts, MediaLimits, MediaSource, MediaType,
     WantedMedia,
 };
-use cognitive_contract::ports::{
-    CallSink, DecodeMode, ModelCall, ModelEnd, ModuleSource, NullSink, PortFuture, Provider, ProviderError,
-};
-use cognitive_contract::{ErrorCode, Failure, Module};
-use cognitive_library::{Folder, ModuleLoadError, load};
+use cognitive_contract::ports::{NullSink, PortFuture};
 use cognitive_runtime::{Host, RunRequest, run};
+use cognitive_testkit::{FakeProvider, NamedModules, complete, good_answer};
 use serde_json::{Value, json};
 
 const PARTS: [&str; 4] = ["a", "b", "c", "d"];
@@ -85,57 +83,19 @@ impl MediaSource for CountingSource {
     }
 }
 
-#[derive(Default)]
-struct Model(Mutex<Vec<ModelCall>>);
-
-impl Provider for Model {
-    fn name(&self) -> &'static str {
-        "model"
-    }
-
-    fn takes(&self, category: Category) -> Option<AcceptedForm> {
-        (category == Category::Image).then(|| AcceptedForm::of(&[MediaType::Png]))
-    }
-
-    fn ask<'a>(
-        &'a self,
-        call: &'a ModelCall,
-        sink: &'a mut dyn CallSink,
-    ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
-        self.0.lock().unwrap().push(call.clone());
-        sink.piece(
-            r#"{"ok":true,"meta":{"confidence":0.9,"risk":"low","explain":"e"},"data":{"rationale":"r"}}"#,
-        );
-        Box::pin(later(Ok(ModelEnd::complete("m", DecodeMode::Prompt))))
-    }
-}
-
-struct Modules(BTreeMap<String, Arc<Module>>);
-
-impl ModuleSource for Modules {
-    fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
-        self.0.get(name).cloned().ok_or_else(|| Failure::new(ErrorCode::ModuleNotFound, name))
-    }
-}
-
-fn module(name: &str, mut manifest: Value) -> (String, Arc<Module>) {
-    let schema = json!({ "input": { "type": "object" }, "data": { "type": "object" } });
-    manifest["name"] = json!(name);
-    manifest["tier"] = json!("decision");
-    let files = BTreeMap::from([
-        ("module.yaml".to_owned(), manifest.to_string().into_bytes()),
-        ("schema.json".to_owned(), schema.to_string().into_bytes()),
-        ("prompt.md".to_owned(), b"Look at it.".to_vec()),
-    ]);
-    let module = load(&Folder::memory(name, files)).map_err(ModuleLoadError::into_failure);
-    (name.to_owned(), Arc::new(module.unwrap()))
+fn model() -> FakeProvider {
+    let answering = FakeProvider::waiting(|_, sink| {
+        sink.piece(&good_answer(&json!({ "rationale": "r" })).to_string());
+        Box::pin(later(Ok(complete())))
+    });
+    answering.with(|model| model.takes = Some((Category::Image, AcceptedForm::of(&[MediaType::Png]))))
 }
 
 /// A composition of four parts that all get the same input; `dataflow` handles their results.
 struct World {
     host: Host,
     source: Arc<CountingSource>,
-    model: Arc<Model>,
+    model: Arc<FakeProvider>,
 }
 
 fn world(dataflow: &Value, whole_takes_images: bool) -> World {
@@ -146,10 +106,16 @@ fn world(dataflow: &Value, whole_takes_images: bool) -> World {
     if whole_takes_images {
         whole["modalities"] = images.clone();
     }
-    let parts = PARTS.map(|name| module(name, json!({ "modalities": images })));
-    let modules = parts.into_iter().chain([module("whole", whole)]).collect();
-    let (source, model) = (Arc::new(CountingSource::default()), Arc::new(Model::default()));
-    let mut host = Host::new(Arc::new(Modules(modules)), model.clone());
+    whole["tier"] = json!("decision");
+    let (schema, part) = (
+        json!({ "input": { "type": "object" }, "data": { "type": "object" } }),
+        json!({ "modalities": images, "tier": "decision" }),
+    );
+    let modules = NamedModules::default().with("whole", whole, &schema, "Look at it.");
+    let modules =
+        PARTS.iter().fold(modules, |all, name| all.with(name, part.clone(), &schema, "Look at it."));
+    let (source, model) = (Arc::new(CountingSource::default()), Arc::new(model()));
+    let mut host = Host::new(Arc::new(modules), model.clone());
     host.take_media(source.clone(), MediaLimits::default());
     World { host, source, model }
 }
@@ -168,7 +134,7 @@ impl World {
 
     /// The base64 of every sent medium, each once, and the number of sent media.
     fn sent(&self) -> (Vec<Bytes>, usize) {
-        let calls = self.model.0.lock().unwrap();
+        let calls = self.model.calls();
         let mut sent: Vec<Bytes> =
             calls.iter().flat_map(|call| call.media.iter().map(|part| part.base64.clone())).collect();
         let count = sent.len();
@@ -224,7 +190,7 @@ fn an_inline_item_is_looked_into_once_and_never_copied_for_a_part() {
         assert_eq!(world.source.counts(), (0, 1, 1), "{dataflow}");
         let (sent, count) = world.sent();
         assert_eq!((sent.as_slice(), count), ([Bytes::from_static(b"UE5HIGlubGluZQ==")].as_slice(), 4));
-        let calls = world.model.0.lock().unwrap();
+        let calls = world.model.calls();
         let first = calls[0].media[0].base64.as_ptr();
         assert!(calls.iter().all(|call| call.media[0].base64.as_ptr() == first), "{dataflow}");
     }
@@ -243,7 +209,7 @@ fn other_bytes_are_another_item() {
     let envelope = world.run(json!({ "first": image("UE5HIDE="), "second": image("UE5HIDI=") }));
     assert_eq!(envelope["ok"], true, "{envelope}");
     assert_eq!(world.source.counts(), (0, 2, 2));
-    let calls = world.model.0.lock().unwrap();
+    let calls = world.model.calls();
     let sent: BTreeMap<&str, &[u8]> =
         calls.iter().map(|call| (call.module.as_str(), &call.media[0].base64[..])).collect();
     assert_eq!((sent["a"], sent["b"]), (&b"UE5HIDE="[..], &b"UE5HIDE="[..]));

@@ -6,17 +6,13 @@
 
 mod timer;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use cognitive_contract::ports::{
-    CallSink, DecodeMode, ModelCall, ModelEnd, ModuleSource, NullSink, PortFuture, Provider, ProviderError,
-};
-use cognitive_contract::{ErrorCode, Failure, Module};
-use cognitive_library::{Folder, ModuleLoadError, load};
+use cognitive_contract::ports::NullSink;
 use cognitive_runtime::{Host, RunRequest, run};
-use serde_json::{Value, json};
+use cognitive_testkit::{FakeProvider, NamedModules, complete, good_answer, open_schema};
+use serde_json::json;
 use tokio::sync::{Notify, Semaphore};
 
 use crate::timer::{TokioTimer, block_on};
@@ -31,49 +27,19 @@ struct Gate {
     opened: Semaphore,
 }
 
-struct Model(Arc<Gate>);
-
-impl Provider for Model {
-    fn name(&self) -> &'static str {
-        "model"
-    }
-
-    fn ask<'a>(
-        &'a self,
-        _: &'a ModelCall,
-        sink: &'a mut dyn CallSink,
-    ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
+fn model(gate: &Arc<Gate>) -> FakeProvider {
+    let gate = Arc::clone(gate);
+    FakeProvider::waiting(move |_, sink| {
+        let gate = Arc::clone(&gate);
         Box::pin(async move {
-            if self.0.waiting.fetch_add(1, Ordering::Relaxed) + 1 == RUNS * PARTS.len() {
-                self.0.all_wait.notify_one();
+            if gate.waiting.fetch_add(1, Ordering::Relaxed) + 1 == RUNS * PARTS.len() {
+                gate.all_wait.notify_one();
             }
-            let _opened = self.0.opened.acquire().await;
-            sink.piece(
-                r#"{"ok":true,"meta":{"confidence":0.9,"risk":"low","explain":"e"},"data":{"rationale":"r"}}"#,
-            );
-            Ok(ModelEnd::complete("m", DecodeMode::Prompt))
+            let _opened = gate.opened.acquire().await;
+            sink.piece(&good_answer(&json!({ "rationale": "r" })).to_string());
+            Ok(complete())
         })
-    }
-}
-
-struct Modules(BTreeMap<String, Arc<Module>>);
-
-impl ModuleSource for Modules {
-    fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
-        self.0.get(name).cloned().ok_or_else(|| Failure::new(ErrorCode::ModuleNotFound, name))
-    }
-}
-
-fn module(name: &str, mut manifest: Value) -> (String, Arc<Module>) {
-    let schema = json!({ "input": { "type": "object" }, "data": { "type": "object" } });
-    manifest["name"] = json!(name);
-    let files = BTreeMap::from([
-        ("module.yaml".to_owned(), manifest.to_string().into_bytes()),
-        ("schema.json".to_owned(), schema.to_string().into_bytes()),
-        ("prompt.md".to_owned(), b"Do it.".to_vec()),
-    ]);
-    let module = load(&Folder::memory(name, files)).map_err(ModuleLoadError::into_failure);
-    (name.to_owned(), Arc::new(module.unwrap()))
+    })
 }
 
 /// The number of threads of this process.
@@ -90,11 +56,12 @@ async fn a_hundred_compositions() {
     let requires = PARTS.map(|name| json!({ "name": name, "timeout_ms": 60_000 }));
     let dataflow = json!([{ "from": PARTS, "to": "output", "aggregate": "array" }]);
     let composition = json!({ "pattern": "parallel", "requires": requires, "dataflow": dataflow });
-    let parts = PARTS.map(|name| module(name, json!({})));
-    let modules = parts.into_iter().chain([module("whole", json!({ "composition": composition }))]).collect();
+    let whole = json!({ "composition": composition });
+    let modules = NamedModules::default().with("whole", whole, &open_schema(), "Do it.");
+    let modules = PARTS.iter().fold(modules, |all, name| all.with(name, json!({}), &open_schema(), "Do it."));
     let gate =
         Arc::new(Gate { waiting: AtomicUsize::new(0), all_wait: Notify::new(), opened: Semaphore::new(0) });
-    let mut host = Host::new(Arc::new(Modules(modules)), Arc::new(Model(Arc::clone(&gate))));
+    let mut host = Host::new(Arc::new(modules), Arc::new(model(&gate)));
     host.timer = Some(Arc::new(TokioTimer));
     let host = Arc::new(host);
     let before = threads();

@@ -137,7 +137,7 @@ fn a_tool_that_does_not_exist_is_not_called_and_the_model_is_told() {
 
 // S-35: eight rounds, then one call in which the model must answer.
 #[test]
-fn s_35_a_model_that_never_stops_asking_is_stopped() {
+fn a_model_that_never_stops_asking_is_stopped() {
     let desk = Desk::new(lists(&["count"]), vec![wants(&[("count", json!({}))])]).tool("count", &[], seven());
     let envelope = desk.run();
     assert_eq!(envelope["error"]["code"], "E1000", "{envelope}");
@@ -149,7 +149,7 @@ fn s_35_a_model_that_never_stops_asking_is_stopped() {
 }
 
 #[test]
-fn s_35_the_last_call_may_still_bring_the_answer() {
+fn the_last_call_may_still_bring_the_answer() {
     let mut script = vec![wants(&[("count", json!({}))]); 8];
     script.push(says("at last"));
     let desk = Desk::new(lists(&["count"]), script).tool("count", &[], seven());
@@ -158,7 +158,7 @@ fn s_35_the_last_call_may_still_bring_the_answer() {
 
 // D-06, S-35: after a repair prompt the results are kept, and the model must answer.
 #[test]
-fn s_35_asking_again_keeps_the_results_and_brings_no_new_rounds() {
+fn asking_again_keeps_the_results_and_brings_no_new_rounds() {
     let script = vec![wants(&[("count", json!({}))]), says("x").saying("no answer"), says("at last")];
     let desk = Desk::new(lists(&["count"]), script).tool("count", &[], seven());
     let mut request = RunRequest::new("sample", json!({}));
@@ -172,7 +172,7 @@ fn s_35_asking_again_keeps_the_results_and_brings_no_new_rounds() {
 
 // Surplus calls are one reply, one entry and one record, whatever their number.
 #[test]
-fn s01_more_calls_than_fit_into_one_turn_are_answered_as_one_and_not_made() {
+fn more_calls_than_fit_into_one_turn_are_answered_as_one_and_not_made() {
     let many = vec![("count", json!({})); 5_000];
     let desk = Desk::new(lists(&["count"]), vec![wants(&many), says("x")]).tool("count", &[], seven());
     let envelope = desk.run();
@@ -343,7 +343,7 @@ fn the_receipt_lists_calls_without_values() {
     assert_eq!((&tools[0]["name"], &tools[0]["outcome"]), (&json!("count"), &json!("ok")));
     assert_eq!((&tools[1]["name"], &tools[1]["outcome"]), (&json!("shell"), &json!("denied")));
     assert!(tools[0]["elapsed_ms"].is_u64());
-    let books = format!("{:?}{tools}", desk.seen.lock().unwrap().records);
+    let books = format!("{:?}{tools}", desk.audit.records());
     assert!(!books.contains("424242") && !books.contains("s3cret"), "{books}");
 }
 

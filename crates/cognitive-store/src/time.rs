@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn s_22_times_are_rfc_3339_in_utc_and_their_order_is_that_of_their_texts() {
+    fn times_are_rfc_3339_in_utc_and_their_order_is_that_of_their_texts() {
         assert_eq!(text(at(1_767_323_045, 7)), "2026-01-02T03:04:05.007Z");
         assert_eq!(text(at(0, 0) - Duration::from_secs(9)), "1970-01-01T00:00:00.000Z");
         assert_eq!(text(at(1 << 40, 0)).len(), 24);

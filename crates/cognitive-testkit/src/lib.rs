@@ -14,8 +14,11 @@
 //! - Services: `databases`, `registry` and `restate` start real servers, `tcp` provides ports.
 //! - Processes: `process` starts them, `programs` runs `cogn` and a model service, `patience` waits.
 //! - Fakes: `ports` (the ports of the runtime in memory), `random`, `poll`.
+//! - Files: `timed` generates sound and film.
 //! - `kept` lists the skipped tests. `platform` has the system-specific code.
 
+#[cfg(any(feature = "ports", feature = "programs"))]
+mod answer;
 mod databases;
 mod kept;
 mod patience;
@@ -26,25 +29,34 @@ mod ports;
 mod process;
 #[cfg(feature = "programs")]
 mod programs;
+mod python;
 mod random;
 mod registry;
 mod restate;
 mod tcp;
+pub mod timed;
 
 use std::env;
 use std::path::{Path, PathBuf};
 
+#[cfg(any(feature = "ports", feature = "programs"))]
+pub use answer::good_answer;
 pub use databases::{TestPostgres, TestRedis};
 pub use kept::{Skipped, forget, skipped_by, summary};
 pub use patience::{PATIENCE, until};
 pub use poll::poll_now;
 #[cfg(feature = "ports")]
 pub use ports::{
-    FolderModule, LoadedModule, MemoryAuditLog, MemoryContext, NamedModules, ScriptedProvider, module_folder,
+    FakeProvider, FolderModule, LoadedModule, MemoryAuditLog, MemoryContext, NamedModules, ScriptedProvider,
+    complete, loaded_module, module_folder, open_schema,
 };
 pub use process::command;
 #[cfg(feature = "programs")]
-pub use programs::{FakeModel, FakeReply, FakeRequest, Finished, Home, Served};
+pub use programs::{
+    Act, FakeModel, FakeReply, FakeRequest, Finished, Home, Running, SELF_SIGNED, SELF_SIGNED_AUTHORITY,
+    Served, Then, bundled_replies, piece, streamed,
+};
+pub use python::python_with;
 pub use random::SeededRandom;
 pub use registry::{REGISTRY_PASSWORD, REGISTRY_USER, TestRegistry};
 pub use restate::TestRestate;
@@ -220,7 +232,7 @@ impl Lack {
             }
             Self::PythonGenerator => "`pip install openapi-python-client mypy`, then set `COGN_TEST_PYTHON`",
             Self::TypescriptGenerator => {
-                "`npm install` what `crates/cogn-cli/tests/clients/package.json` names, then set `COGN_TEST_NODE` to its folder"
+                "`npm install` what `crates/cogn-cli/tests/serve/clients/package.json` names, then set `COGN_TEST_NODE` to its folder"
             }
             Self::Xllamacpp => "`pip install xllamacpp`, then set `COGN_TEST_PYTHON`",
             Self::LlamaCppPython => "`pip install 'llama-cpp-python[server]'`, then set `COGN_TEST_PYTHON`",
@@ -239,7 +251,7 @@ impl Lack {
             Self::Wasm => "`typescript/build-wasm FILE`, then set `COGN_TEST_WASM` to the file",
             Self::Deno => "`npm install deno`, then set `COGN_TEST_DENO` to the program",
             Self::McpClients => {
-                "`pip install mcp skills-ref`, and `npm install` what `crates/cogn-cli/tests/clients/package.json` names; then set `COGN_TEST_PYTHON` and `COGN_TEST_NODE`"
+                "`pip install mcp skills-ref`, and `npm install` what `crates/cogn-cli/tests/serve/clients/package.json` names; then set `COGN_TEST_PYTHON` and `COGN_TEST_NODE`"
             }
             Self::McpSuite => {
                 "`npm install` what `crates/cogn-cli/tests/agents/package.json` names, then set `COGN_TEST_MCP` to its folder"

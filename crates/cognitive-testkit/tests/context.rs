@@ -29,7 +29,7 @@ fn keys(store: &MemoryContext, owner: &Owner, now: u64) -> Vec<String> {
 }
 
 #[test]
-fn s_23_nobody_sees_the_context_of_another() {
+fn nobody_sees_the_context_of_another() {
     let store = MemoryContext::default();
     let owners = [
         Owner::user(Some("ann")),
@@ -52,7 +52,7 @@ fn s_23_nobody_sees_the_context_of_another() {
 
 // CTX-022: an expired entry is removed from the store; a lifetime of 0 is never stored.
 #[test]
-fn ctx_022_s_44_what_has_expired_is_gone() {
+fn ctx_022_what_has_expired_is_gone() {
     let store = MemoryContext::default();
     let owner = Owner::default();
     for (key, ttl) in [("hour", 3_600), ("never", -1), ("request", 0), ("minute", 60)] {
@@ -66,7 +66,7 @@ fn ctx_022_s_44_what_has_expired_is_gone() {
 }
 
 #[test]
-fn s_23_the_oldest_goes_first() {
+fn the_oldest_goes_first() {
     let owner = Owner::default();
     let store = MemoryContext::default();
     for number in 0..1_001 {

@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cognitive_testkit::{TestPostgres, TestRedis};
-use measured::{Home, Measured, ServerGroup};
+use measured::{Measured, ServerGroup, home};
 use serde_json::{Value, json};
 
 /// Pairs of servers and total concurrent clients. Zero servers means one server without shared state, as the baseline.
@@ -55,7 +55,7 @@ async fn measure(postgres: &TestPostgres, redis: &TestRedis, time: Duration) -> 
     let mut rounds = Vec::new();
     for (servers, connections) in ROUNDS {
         let database = postgres.database();
-        let home = Home::new(&database);
+        let home = home(&database);
         let group = ServerGroup::start(&home, &upstream, servers, &redis.address());
         load(&group, connections, WARMING).await;
         let before = Measured::now(&group, postgres, redis, &database);

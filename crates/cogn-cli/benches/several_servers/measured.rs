@@ -1,13 +1,9 @@
 //! Server processes, and the resources that they, PostgreSQL and Redis use.
 
-use std::io::{BufRead as _, BufReader};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use cognitive_testkit::{TestPostgres, TestRedis};
+use cognitive_testkit::{Home, Served, TestPostgres, TestRedis};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 use crate::client::Load;
 
@@ -29,81 +25,47 @@ fn key(person: usize) -> String {
 }
 
 /// A home with a module, keys and a database.
-pub(crate) struct Home(TempDir);
-
-impl Home {
-    pub(crate) fn new(database: &str) -> Self {
-        let home = tempfile::tempdir().unwrap();
-        let module = home.path().join("cognitive/modules/words");
-        std::fs::create_dir_all(&module).unwrap();
-        std::fs::create_dir_all(home.path().join(".cognitive")).unwrap();
-        let manifest = json!({ "name": "words", "version": "1.0.0", "responsibility": "Find words", "tier": "decision", "excludes": [] });
-        let schema = json!({
-            "input": { "type": "object", "required": ["text"], "properties": { "text": { "type": "string" } } },
-            "data": { "type": "object", "required": ["rationale", "words"], "properties": {
-                "rationale": { "type": "string" }, "words": { "type": "array", "items": { "type": "string" } } } },
-        });
-        std::fs::write(module.join("module.yaml"), manifest.to_string()).unwrap();
-        std::fs::write(module.join("prompt.md"), "Find the words that matter.").unwrap();
-        std::fs::write(module.join("schema.json"), schema.to_string()).unwrap();
-        let config = json!({ "audit": { "path": database } }).to_string();
-        std::fs::write(home.path().join(".cognitive/config.yaml"), config).unwrap();
-        let keys: Vec<String> = (0..PEOPLE).map(|person| format!("person{person} {}", key(person))).collect();
-        std::fs::write(home.path().join("keys"), keys.join("\n")).unwrap();
-        Self(home)
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
+pub(crate) fn home(database: &str) -> Home {
+    let home = Home::new(env!("CARGO_BIN_EXE_cogn")).with("OPENAI_API_KEY", "sk-test");
+    let manifest = json!({ "name": "words", "version": "1.0.0", "responsibility": "Find words", "tier": "decision", "excludes": [] });
+    let schema = json!({
+        "input": { "type": "object", "required": ["text"], "properties": { "text": { "type": "string" } } },
+        "data": { "type": "object", "required": ["rationale", "words"], "properties": {
+            "rationale": { "type": "string" }, "words": { "type": "array", "items": { "type": "string" } } } },
+    });
+    home.module("words", &manifest.to_string(), "Find the words that matter.", &schema);
+    home.user_config(&json!({ "audit": { "path": database } }).to_string());
+    let keys: Vec<String> = (0..PEOPLE).map(|person| format!("person{person} {}", key(person))).collect();
+    home.write("keys", keys.join("\n"));
+    home
 }
 
 /// Servers that are measured together. They are killed when this value is dropped.
-pub(crate) struct ServerGroup(Vec<(Child, String)>);
+pub(crate) struct ServerGroup(Vec<Served>);
 
 impl ServerGroup {
     /// Starts this number of servers with shared state; zero means one server without it.
     pub(crate) fn start(home: &Home, upstream: &str, count: usize, redis: &str) -> Self {
-        let start = |_| {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_cogn"));
-            command.current_dir(home.path()).env_clear();
-            command.env("HOME", home.path()).env("OPENAI_API_KEY", "sk-test").stdin(Stdio::null());
-            command.args(["serve", "--port", "0", "--streams", "0", "--keys", "keys", "--quiet"]);
-            command.args(["--provider", "openai", "--base-url", upstream, "--model", "stub"]);
-            if count == 0 {
-                command.args(["--no-audit", "--rate", "0"]);
-            } else {
-                // A limit that is never reached, so that Redis still has to count.
-                command.args(["--shared", redis, "--rate", "100000000"]);
-            }
-            let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-            let mut stderr = BufReader::new(child.stderr.take().unwrap());
-            let mut said = String::new();
-            while !said.contains("http://") && stderr.read_line(&mut said).unwrap() > 0 {}
-            let address = said.split("http://").nth(1).unwrap_or_default();
-            let address = address.split([',', ' ', '\u{1b}']).next().unwrap().trim().to_owned();
-            assert!(!address.is_empty(), "{said}");
-            std::thread::spawn(move || {
-                for line in stderr.lines().map_while(Result::ok) {
-                    println!("said by a server: {line}");
-                }
-            });
-            (child, address)
-        };
-        Self((0..count.max(1)).map(start).collect())
+        let usual = [
+            "--streams",
+            "0",
+            "--keys",
+            "keys",
+            "--provider",
+            "openai",
+            "--base-url",
+            upstream,
+            "--model",
+            "stub",
+        ];
+        // A limit that is never reached, so that Redis still has to count.
+        let shared = ["--shared", redis, "--rate", "100000000"];
+        let more = if count == 0 { &["--no-audit", "--rate", "0"][..] } else { &shared };
+        Self((0..count.max(1)).map(|_| Served::start(home, &[&usual, more].concat(), &[])).collect())
     }
 
     pub(crate) fn addresses(&self) -> Vec<String> {
-        self.0.iter().map(|(_, address)| address.clone()).collect()
-    }
-}
-
-impl Drop for ServerGroup {
-    fn drop(&mut self) {
-        for (child, _) in &mut self.0 {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        self.0.iter().map(|server| server.address.clone()).collect()
     }
 }
 
@@ -133,7 +95,7 @@ impl Measured {
             number("SELECT count(*) FROM information_schema.tables WHERE table_schema = 'cogn'") > 0.0;
         let records = if has_tables { number("SELECT count(*) FROM cogn.audit") } else { 0.0 };
         Self {
-            servers: group.0.iter().map(|(child, _)| processor_time(child.id(), false)).sum(),
+            servers: group.0.iter().map(|server| processor_time(server.id(), false)).sum(),
             postgres: processor_time(postgres.pid(), true),
             redis: processor_time(redis.pid(), false),
             around: processor_time(std::process::id(), false),

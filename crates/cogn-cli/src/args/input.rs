@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_i_single_values_nest_as_deep_as_files_do() {
+    fn single_values_nest_as_deep_as_files_do() {
         let nested = |levels: usize, value: &str| {
             assemble(Map::new(), &[format!("a{}={value}", ".a".repeat(levels - 1))], None)
         };

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn growth_j_each_form_is_made_once_however_many_providers_take_it() {
+    async fn each_form_is_made_once_however_many_providers_take_it() {
         let counting = Counting::default();
         let facts = MediaFacts::new(MediaType::Png, 9);
         let all = providers_get(&counting, &bytes::Bytes::from_static(b"picture"), &facts).await;

@@ -1,7 +1,7 @@
-//! Agents as users run them: `cogn mcp` started by third-party programs, and the same tools at `/mcp` of a server.
-//! `clients.rs` runs the official clients, `conformance.rs` the conformance suite, `inspector.rs` the Inspector,
-//! `skills.rs` the validator of Agent Skills. `size.rs` measures the cost of many modules; `suggestions.rs` checks the
-//! hints of failed calls.
+//! Programs that use `cogn`: agents over MCP, the TypeScript client, the Python package, and the page in a browser. `clients.rs` runs
+//! the official clients of MCP, `conformance.rs` its conformance suite, `inspector.rs` the Inspector, `skills.rs` the validator of
+//! Agent Skills. `size.rs` measures the cost of many modules; `suggestions.rs` checks the hints of failed calls. `model.rs` is the
+//! model of all of them. A test is skipped if its tools are not installed.
 #![cfg(unix)]
 #![expect(
     clippy::unwrap_used,
@@ -16,18 +16,14 @@ mod fixture_content;
 mod fixture_server;
 mod fixture_tools;
 mod inspector;
-#[path = "../typescript/model.rs"]
-#[expect(dead_code, reason = "other tests count calls and use a module that streams")]
 mod model;
 mod project;
+#[cfg(unix)]
+mod python;
 mod size;
 mod skills;
 mod stage;
+#[cfg(unix)]
+mod studio;
 mod suggestions;
-#[path = "../../../cognitive-media/tests/media/support/timed.rs"]
-#[expect(
-    dead_code,
-    clippy::cast_possible_truncation,
-    reason = "other tests need more kinds of sound and film; what is counted is small"
-)]
-mod timed;
+mod typescript;

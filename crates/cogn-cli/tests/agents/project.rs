@@ -7,12 +7,12 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use cognitive_testkit::timed;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::model::{Recorded, of_module};
 use crate::stage::Stage;
-use crate::timed;
 
 /// A module of the project.
 pub(crate) struct FixtureModule {

@@ -1,10 +1,11 @@
 //! The shared setup of the agent tests: a temporary home, a model with recorded replies, the program with both
 //! interfaces (`cogn mcp`, `/mcp` of `cogn serve`), and the third-party programs that call it.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
+use cognitive_testkit::Served;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -27,7 +28,7 @@ impl Stage {
     }
 
     pub(crate) fn provider(&self) -> [String; 6] {
-        let url = format!("{}/v1", self.model.url());
+        let url = self.model.url();
         ["--provider", "openai", "--model", "stub", "--base-url", &url].map(str::to_owned)
     }
 
@@ -57,12 +58,8 @@ impl Stage {
         serve
             .args(["serve", "--port", "0", "--rate", "0", "--grace", "86400", "--quiet", "--tools", tools])
             .args(self.provider());
-        let mut process = serve.stderr(Stdio::piped()).spawn().unwrap();
-        let mut said = String::new();
-        BufReader::new(process.stderr.take().unwrap()).read_line(&mut said).unwrap();
-        let base = said.split_whitespace().find(|word| word.starts_with("http://"));
-        let base = base.unwrap_or_else(|| panic!("{said}")).trim_end_matches(',');
-        Serving { url: format!("{base}/mcp"), process }
+        let served = Served::spawn(&mut serve);
+        Serving { url: format!("{}/mcp", served.url()), _served: served }
     }
 
     /// Writes the instructions for a client: how to start the server, and the calls to make.
@@ -104,14 +101,7 @@ pub(crate) fn printed_with_line(mut command: Command, before: impl FnOnce(), aft
 /// A server that is killed when this value is dropped.
 pub(crate) struct Serving {
     pub(crate) url: String,
-    process: Child,
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
+    _served: Served,
 }
 
 /// Strips ids and times from an envelope. The hints also differ, because an outside caller has no command line.

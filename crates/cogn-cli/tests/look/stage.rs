@@ -1,7 +1,7 @@
 //! The folder of every scene: a project with modules, replies and records with fixed times and ids.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, OnceLock};
@@ -11,11 +11,11 @@ use cognitive_contract::Envelope;
 use cognitive_contract::ports::{AuditLog as _, AuditRecord, Usage};
 use cognitive_contract::review::{NewDecision, ReviewDesk as _, ReviewEntry, Verdict};
 use cognitive_store::{Desk, ReviewLimits, Store};
+use cognitive_testkit::{FakeModel, bundled_replies};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::scenes::{Scene, SceneCompany};
-use super::stand_in::StandIn;
 use super::times::{untimed, untimed_waterfall};
 
 /// The output of a command.
@@ -214,14 +214,13 @@ impl Stage {
         command
             .args(scene.line.split(' '))
             .args(["--color", if colour { "always" } else { "never" }])
-            .stdin(Stdio::piped())
+            .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         if scene.with != SceneCompany::Nobody {
             command.env("OPENAI_API_KEY", "sk-test").env("OPENAI_BASE_URL", model());
         }
         let mut child = command.spawn().unwrap();
-        let _unread = child.stdin.take().unwrap().write_all(scene.stdin.as_bytes());
         let started =
             if scene.with == SceneCompany::Operator { stop_once_it_listens(&mut child) } else { Vec::new() };
         let output = child.wait_with_output().unwrap();
@@ -283,8 +282,9 @@ fn reviews(store: Store) {
 
 /// Returns the address of the hosted model, which all scenes share.
 fn model() -> String {
-    static MODEL: OnceLock<StandIn> = OnceLock::new();
-    MODEL.get_or_init(|| StandIn::start(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))).url()
+    static MODEL: OnceLock<FakeModel> = OnceLock::new();
+    let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../modules");
+    MODEL.get_or_init(|| FakeModel::knowing(bundled_replies(&modules))).url()
 }
 
 /// Reads the output of a server until it listens, then stops it and reads the rest.

@@ -20,7 +20,7 @@ fn usual(place: &Place, one: &str, two: &str) -> Duration {
 }
 
 #[test]
-fn s_39_a_kill_at_any_moment_leaves_a_module_that_runs() {
+fn a_kill_at_any_moment_leaves_a_module_that_runs() {
     let place = Place::new();
     let (one, two) = (place.packed("labels", "1.0.0"), place.packed("labels", "2.0.0"));
     place.json(&["add", &one]);

@@ -23,7 +23,7 @@ fn reg_002_the_same_folder_is_the_same_bytes_on_any_day_and_in_any_place() {
 }
 
 #[test]
-fn s_27_add_update_and_remove_keep_the_lock_file_right() {
+fn add_update_and_remove_keep_the_lock_file_right() {
     let place = Place::new();
     let (one, two) = (place.packed("labels", "1.0.0"), place.packed("labels", "1.1.0"));
     let source = place.beside("newest.tar.gz").display().to_string();
@@ -58,7 +58,7 @@ fn s_27_add_update_and_remove_keep_the_lock_file_right() {
 }
 
 #[test]
-fn s_27_the_lock_file_brings_the_same_modules_to_another_checkout() {
+fn the_lock_file_brings_the_same_modules_to_another_checkout() {
     let place = Place::new();
     place.json(&["add", &place.packed("labels", "1.0.0")]);
     let lock = fs::read_to_string(place.path("cognitive.lock")).unwrap();

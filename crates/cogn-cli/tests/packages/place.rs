@@ -3,22 +3,15 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
-use serde_json::Value;
+use cognitive_testkit::{Finished, good_answer};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// A place that is isolated from this machine.
 pub(crate) struct Place {
     dir: TempDir,
-}
-
-/// The output of the program.
-#[derive(Debug)]
-pub(crate) struct Said {
-    pub(crate) code: Option<i32>,
-    pub(crate) out: String,
-    pub(crate) err: String,
 }
 
 impl Place {
@@ -54,8 +47,8 @@ impl Place {
         command
     }
 
-    pub(crate) fn run(&self, args: &[&str]) -> Said {
-        Said::of(self.command(args).output().unwrap())
+    pub(crate) fn run(&self, args: &[&str]) -> Finished {
+        Finished::run(&mut self.command(args))
     }
 
     /// Runs a command that must succeed, and returns its JSON.
@@ -66,7 +59,7 @@ impl Place {
     }
 
     /// Runs a command that must be refused with this message and change nothing.
-    pub(crate) fn refused(&self, args: &[&str], words: &str) -> Said {
+    pub(crate) fn refused(&self, args: &[&str], words: &str) -> Finished {
         let before = self.everything();
         let said = self.run(args);
         assert_eq!(said.code, Some(1), "{args:?}: {}{}", said.out, said.err);
@@ -122,32 +115,12 @@ impl Place {
     /// Returns whether the installed module runs, with a recorded reply.
     pub(crate) fn runs(&self, name: &str) -> bool {
         let reply = self.beside("reply.json");
-        fs::write(&reply, REPLY).unwrap();
-        let said = self.run(&[
-            "run",
-            name,
-            "--set",
-            "text=x",
-            "--provider",
-            "replay",
-            "--reply",
-            reply.to_str().unwrap(),
-        ]);
-        said.code == Some(0)
+        let answer = good_answer(&json!({ "rationale": "Because.", "label": "a" }));
+        fs::write(&reply, answer.to_string()).unwrap();
+        let run = ["run", name, "--set", "text=x", "--provider", "replay", "--reply"];
+        self.run(&[&run[..], &[reply.to_str().unwrap()]].concat()).code == Some(0)
     }
 }
-
-impl Said {
-    pub(crate) fn of(output: Output) -> Self {
-        Self {
-            code: output.status.code(),
-            out: String::from_utf8(output.stdout).unwrap(),
-            err: String::from_utf8(output.stderr).unwrap(),
-        }
-    }
-}
-
-const REPLY: &str = r#"{"ok": true, "meta": {"confidence": 0.9, "risk": "none", "explain": "Said."}, "data": {"rationale": "Because.", "label": "a"}}"#;
 
 /// Returns the files of a working module.
 pub(crate) fn module_files(name: &str, version: &str) -> [(&'static str, String); 5] {

@@ -14,15 +14,21 @@
 )]
 
 mod blocks;
+mod errors;
 mod outcome;
 mod session;
-mod stand_in;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use blocks::{Block, blocks};
+use cognitive_testkit::Home;
 use session::Session;
+
+/// A home with nothing from this machine, whose programs have a key.
+fn home() -> Home {
+    Home::new(env!("CARGO_BIN_EXE_cogn")).with("OPENAI_API_KEY", "sk-test")
+}
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()

@@ -6,12 +6,12 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use cognitive_testkit::{Lack, port_to_name, skip, weights};
+use cognitive_testkit::{FakeModel, Lack, bundled_replies, port_to_name, skip, weights};
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::blocks::{Block, Typed};
 use crate::outcome::is_as_shown;
-use crate::stand_in::StandIn;
 
 /// The separator between the outputs of two commands.
 const MARK: &str = "--- end of a command, exit code";
@@ -19,7 +19,7 @@ const MARK: &str = "--- end of a command, exit code";
 pub(crate) struct Session {
     folder: TempDir,
     home: TempDir,
-    model: StandIn,
+    model: FakeModel,
 }
 
 impl Session {
@@ -28,7 +28,7 @@ impl Session {
         for name in ["conformance", "eval", "modules"] {
             std::os::unix::fs::symlink(root.join(name), folder.path().join(name)).unwrap();
         }
-        Self { folder, home: tempfile::tempdir().unwrap(), model: StandIn::start(root) }
+        Self { folder, home: tempfile::tempdir().unwrap(), model: stand_in(root) }
     }
 
     /// Runs a block; returns the number of commands.
@@ -111,6 +111,18 @@ impl Session {
         let output = shell.output().unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
+}
+
+/// A hosted model that answers each bundled module with a recorded reply, and the modules of the pages with those in `replies/`, such as
+/// `{"prompt": "You sort support tickets.", "reply": {…}}`.
+fn stand_in(root: &Path) -> FakeModel {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pages/replies");
+    let files = fs::read_dir(folder).unwrap().map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap());
+    let of_page = |text: String| {
+        let value: Value = serde_json::from_str(&text).unwrap();
+        (value["prompt"].as_str().unwrap().to_owned(), value["reply"].to_string())
+    };
+    FakeModel::knowing(files.map(of_page).chain(bundled_replies(&root.join("modules"))).collect())
 }
 
 fn judge(command: &Typed, output: &str, code: &str, wanted: &str) -> Result<(), String> {

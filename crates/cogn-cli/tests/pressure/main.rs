@@ -1,8 +1,10 @@
 //! The server as a process under load: the resources that a hostile client can take, and the startup messages about
-//! limits, keys and origins.
+//! limits, keys and origins. `growth` measures what large replies and schemas cost. A binary of its own, because other tests that run
+//! at the same time would be measured too.
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
 
+mod growth;
 #[expect(dead_code, reason = "benchmarks use the rest of it")]
 mod process;
 
@@ -21,7 +23,7 @@ fn started(limit: &str, args: &[&str]) -> Served {
 
 // H2: one body of 39 MiB for a module with media used to allocate gigabytes and keep them.
 #[test]
-fn h2_a_hostile_body_takes_no_more_than_itself_and_gives_it_back() {
+fn a_hostile_body_takes_no_more_than_itself_and_gives_it_back() {
     let server = started("", &[]);
     let (status, _) = server.ask("POST", "/api/run/image-analyzer", br#"{"images": 1}"#);
     assert_eq!(status, 400);
@@ -39,7 +41,7 @@ fn h2_a_hostile_body_takes_no_more_than_itself_and_gives_it_back() {
 
 // Growth A: connections wait in a queue of the maximum system length. The server is stopped, so that it accepts none.
 #[test]
-fn growth_a_a_burst_of_connections_waits_in_the_queue() {
+fn a_burst_of_connections_waits_in_the_queue() {
     let longest: usize =
         std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap().trim().parse().unwrap();
     let burst = 400.min(longest - 28);
@@ -59,7 +61,7 @@ fn growth_a_a_burst_of_connections_waits_in_the_queue() {
 
 // With few open files, a client is either served or refused; none waits for others to disconnect.
 #[test]
-fn l_connections_fit_the_limit_of_open_files() {
+fn connections_fit_the_limit_of_open_files() {
     let server = started("-n 256", &[]);
     assert!(server.said.contains("room for 96 connections"), "{}", server.said);
     let idle: Vec<TcpStream> = (0..300).map(|_| server.connect()).collect();
@@ -78,7 +80,7 @@ fn l_connections_fit_the_limit_of_open_files() {
 
 // S8: origins that could never match, or would allow every sandboxed page, are refused at startup.
 #[test]
-fn s08_an_origin_that_cannot_be_meant_stops_the_start() {
+fn an_origin_that_cannot_be_meant_stops_the_start() {
     for (origin, hint) in [
         ("*", "Name each origin"),
         ("null", "an origin of its own"),
@@ -107,7 +109,7 @@ fn s08_an_origin_that_cannot_be_meant_stops_the_start() {
 
 // S-19: a warning names a key file that other users can read.
 #[test]
-fn l_a_file_of_keys_that_others_can_read_is_named() {
+fn a_file_of_keys_that_others_can_read_is_named() {
     for (mode, warned) in [(0o644, true), (0o640, true), (0o600, false), (0o400, false)] {
         let dir = project();
         let keys = dir.path().join("keys");

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -15,18 +15,11 @@ pub(crate) const KEY: &str = "a-key-of-some-length";
 
 /// A running server. It is killed when this value is dropped.
 pub(crate) struct Served {
-    child: Child,
+    served: cognitive_testkit::Served,
     pub(crate) address: String,
     /// Its stderr up to its address.
     pub(crate) said: String,
     _dir: TempDir,
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 /// Creates a project for a server, with a temporary home.
@@ -78,27 +71,19 @@ pub(crate) fn command(dir: &Path, limit: &str, args: &[&str]) -> Command {
 
 impl Served {
     pub(crate) fn start(dir: TempDir, limit: &str, args: &[&str]) -> Self {
-        let mut child = command(dir.path(), limit, args).spawn().unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap());
-        let mut said = String::new();
-        let address = loop {
-            let before = said.len();
-            assert!(lines.read_line(&mut said).unwrap() > 0, "it ended before it listened: {said}");
-            if let Some((_, address)) = said[before..].split_once("http://") {
-                break address.split([',', ' ', '\u{1b}']).next().unwrap().trim().to_owned();
-            }
-        };
-        std::thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
-        Self { child, address, said, _dir: dir }
+        let served = cognitive_testkit::Served::spawn(&mut command(dir.path(), limit, args));
+        Self { address: served.address.clone(), said: served.said.clone(), served, _dir: dir }
     }
 
     pub(crate) fn id(&self) -> u32 {
-        self.child.id()
+        self.served.id()
     }
 
     /// Returns whether it is still running.
-    pub(crate) fn lives(&mut self) -> bool {
-        self.child.try_wait().unwrap().is_none()
+    pub(crate) fn lives(&self) -> bool {
+        // A process that has ended stays there as a zombie until it is waited for.
+        let status = fs::read_to_string(format!("/proc/{}/status", self.id()));
+        status.is_ok_and(|status| !status.contains("State:\tZ"))
     }
 
     /// Returns a figure of `/proc/PID/status`, in bytes: `VmRSS`, `VmHWM`.

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn s_24_an_expression_has_at_most_a_thousand_characters() {
+    fn an_expression_has_at_most_a_thousand_characters() {
         assert!(within_limit(&"é".repeat(1_000)).is_ok());
         assert!(within_limit(&"a".repeat(1_001)).is_err());
     }

@@ -269,7 +269,7 @@ mod tests {
 
     // CTX-022: 0 is the request, N ends at N, -1 never ends.
     #[test]
-    fn ctx_022_s_20_a_ttl_ends_at_its_age() {
+    fn ctx_022_a_ttl_ends_at_its_age() {
         assert_eq!(
             [0, 5, -1, -2].map(Ttl::parse),
             [Some(Ttl::Request), Some(Ttl::Seconds(5)), Some(Ttl::Forever), None]
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn l_what_was_kept_while_the_clock_was_in_the_future_is_not_fresh() {
+    fn what_was_kept_while_the_clock_was_in_the_future_is_not_fresh() {
         let now = SystemTime::UNIX_EPOCH + seconds(1_000_000);
         let kept = |ttl, ahead| ContextEntry::new("a", Key::plain("k"), json!(1), ttl, now + seconds(ahead));
         assert!(kept(HOUR, 59).is_live(now) && !kept(HOUR, 61).is_live(now));

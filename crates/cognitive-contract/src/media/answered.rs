@@ -187,7 +187,7 @@ mod tests {
 
     // D-15, MEDIA-017, MEDIA-019: each item has exactly one violation.
     #[test]
-    fn w02_the_words_of_media_in_answers_are_judged() {
+    fn the_words_of_media_in_answers_are_judged() {
         let with = |more: Value| {
             let mut medium = json!({ "media_type": "image/png" });
             medium.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

@@ -177,14 +177,14 @@ mod tests {
 
     // EXT-MEDIA: 67,108,864 pixels are accepted and one more is E1017; S-32 has no separate lower limit.
     #[test]
-    fn w14_pixels_are_counted_as_the_extensions_say() {
+    fn pixels_are_counted_as_the_extensions_say() {
         assert_eq!(code(image(7_100, 7_100)), None);
         assert_eq!(code(image(8_192, 8_192)), None);
         assert_eq!(code(image(8_193, 8_193)), Some("E1017"));
     }
 
     #[test]
-    fn s_32_a_document_has_an_end() {
+    fn a_document_has_an_end() {
         let pages = |pages| code(MediaFacts { pages: Some(pages), ..MediaFacts::new(MediaType::Pdf, 9) });
         assert_eq!(pages(500), None);
         assert_eq!(pages(501), Some("E1011"));

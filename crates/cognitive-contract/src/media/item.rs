@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn s_28_the_number_of_items_and_the_length_of_their_places_are_bounded() {
+    fn the_number_of_items_and_the_length_of_their_places_are_bounded() {
         let item = json!({ "type": "url", "url": "https://a/b" });
         let code = |input: &Value| find(&declared(), input).map(|found| found.len()).map_err(|f| f.code());
         assert_eq!(code(&json!({ "a": vec![item.clone(); 1_000] })), Ok(1_000));
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn c_43_half_an_item_is_an_input_error_that_names_its_member() {
+    fn half_an_item_is_an_input_error_that_names_its_member() {
         for (input, place) in [
             (json!({ "a": { "type": "base64", "data": "AA==" } }), "/a/media_type"),
             (json!({ "a": { "type": "url", "url": 7 } }), "/a/url"),

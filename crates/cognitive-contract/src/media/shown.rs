@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn m4_items_lose_what_opens_a_door_at_any_depth() {
+    fn items_lose_what_opens_a_door_at_any_depth() {
         let mut value = json!({
             "a": [{ "type": "url", "url": "https://me:pw@h/x.png?sig=s#f", "media_type": "image/png" }],
             "b": { "c": { "type": "file", "path": "/home/ann/x.pdf", "more": { "type": "url", "url": "http://h?k" } } },

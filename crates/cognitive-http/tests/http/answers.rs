@@ -237,7 +237,7 @@ async fn post(server: &Server, path: &str, body: impl Into<reqwest::Body>) -> re
 // D-14, C-32, STREAM-021: a stream has to be requested. A v2.2 module in tier exploration, which streams by default,
 // answers a plain request with one envelope and no warning about streaming.
 #[tokio::test]
-async fn w08_a_plain_request_gets_one_envelope_whatever_the_module_offers() {
+async fn a_plain_request_gets_one_envelope_whatever_the_module_offers() {
     let server = Server::start(&Script::free(&ANSWER), "streaming", roomy()).await;
     let manifest = server.folder.path().join("cognitive/modules/words/module.yaml");
     let streaming = std::fs::read_to_string(&manifest).unwrap();
@@ -287,7 +287,7 @@ async fn w08_a_plain_request_gets_one_envelope_whatever_the_module_offers() {
 
 // C-56, PROMPT-006: free text is not validated by the input schema over HTTP, as on the command line.
 #[tokio::test]
-async fn w13_args_of_a_request_are_not_judged_by_the_input_schema() {
+async fn args_of_a_request_are_not_judged_by_the_input_schema() {
     let server = Server::start(&Script::free(&ANSWER), "both", roomy()).await;
     let prompt = server.folder.path().join("cognitive/modules/words/prompt.md");
     std::fs::write(prompt, "Find the words in: $ARGUMENTS").unwrap();
@@ -303,7 +303,7 @@ async fn w13_args_of_a_request_are_not_judged_by_the_input_schema() {
 
 // Invalid JSON gets the same message on every path.
 #[tokio::test]
-async fn e_broken_json_is_e1000_on_every_path() {
+async fn broken_json_is_e1000_on_every_path() {
     let server = Server::start(&Script::free(&ANSWER), "both", roomy()).await;
     for broken in ["{nope", "", "{\"module\": \"words\", \"input\": {\"text\": \"a\"}", "\u{0}"] {
         let [by_path, by_body] =

@@ -92,7 +92,7 @@ async fn bodies_without_a_length_have_a_limit_and_torn_ones_are_called_torn() {
 
 // The response must not be lost because the client is still sending the refused body.
 #[tokio::test]
-async fn s_28_a_body_that_is_too_large_is_answered_while_it_is_sent() {
+async fn a_body_that_is_too_large_is_answered_while_it_is_sent() {
     let server = Server::start(&Script::free(&ANSWER), "both", roomy()).await;
     for _ in 0..10 {
         let (mut read, mut write) = TcpStream::connect(server.address).await.unwrap().into_split();
@@ -135,7 +135,7 @@ async fn pipelined_requests_are_answered_in_their_order() {
 // S-18: a half-closed connection counts as closed. A client that shuts down its side before the answer is gone, and
 // the call ends.
 #[tokio::test]
-async fn s_18_a_half_closed_connection_takes_its_call_along() {
+async fn a_half_closed_connection_takes_its_call_along() {
     let script = Script::with_leave(&ANSWER, 1);
     let server = Server::start(&script, "both", roomy()).await;
     let mut stream = TcpStream::connect(server.address).await.unwrap();
@@ -195,7 +195,7 @@ async fn names_that_no_module_can_have_are_not_found() {
 
 // S-29: the client is identified by the connection, not by a forged header.
 #[tokio::test]
-async fn s_29_an_address_in_a_header_is_not_believed() {
+async fn an_address_in_a_header_is_not_believed() {
     let mut config = roomy();
     config.runs_per_minute = 2;
     let server = Server::start(&Script::free(&ANSWER), "both", config).await;
@@ -209,7 +209,7 @@ async fn s_29_an_address_in_a_header_is_not_believed() {
 
 // Looking up missing modules costs as much as running existing ones.
 #[tokio::test]
-async fn s_29_guessing_names_is_limited_like_running() {
+async fn guessing_names_is_limited_like_running() {
     let mut config = roomy();
     config.runs_per_minute = 2;
     let server = Server::start(&Script::free(&ANSWER), "both", config).await;
@@ -222,7 +222,7 @@ async fn s_29_guessing_names_is_limited_like_running() {
 
 // S-19: without a key no method reveals what exists.
 #[tokio::test]
-async fn s_19_the_key_comes_before_everything_else() {
+async fn the_key_comes_before_everything_else() {
     let mut config = roomy();
     config.keys = vec![ApiKey::new("anna", "a-key-of-some-length").unwrap()];
     let server = Server::start(&Script::free(&ANSWER), "both", config).await;

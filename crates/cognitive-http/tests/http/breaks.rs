@@ -21,7 +21,7 @@ pub(crate) async fn read_events(response: &mut reqwest::Response, count: usize) 
 
 // S-18: the model call is cancelled when its client disconnects, at every position.
 #[tokio::test]
-async fn s_18_a_client_that_goes_takes_its_call_along() {
+async fn a_client_that_goes_takes_its_call_along() {
     for pieces in 0..ANSWER.len() {
         let script = Script::with_leave(&ANSWER, pieces);
         let mut config = roomy();
@@ -36,7 +36,7 @@ async fn s_18_a_client_that_goes_takes_its_call_along() {
 }
 
 #[tokio::test]
-async fn s_18_a_sync_call_ends_with_its_connection_too() {
+async fn a_sync_call_ends_with_its_connection_too() {
     let script = Script::with_leave(&ANSWER, 1);
     let server = Server::start(&script, "both", roomy()).await;
     let waiting = tokio::spawn(ask(&server, "application/json").send());
@@ -146,7 +146,7 @@ async fn ext_rec_a_client_may_refuse_a_new_run_in_place_of_its_stream() {
 
 // S-18: a stream that its client cancels ends at once, even where a lost connection would have a grace period.
 #[tokio::test]
-async fn s_18_a_client_can_end_the_run_of_its_stream() {
+async fn a_client_can_end_the_run_of_its_stream() {
     let script = Script::with_leave(&ANSWER, 1);
     let server = Server::start(&script, "both", roomy()).await;
     let mut response = ask(&server, "text/event-stream").send().await.unwrap();

@@ -67,7 +67,7 @@ async fn an_address_may_have_so_many_connections() {
 
 // S-19: a page cannot set headers of a WebSocket, so it sends its key as a subprotocol. The key is never sent back.
 #[tokio::test]
-async fn s_19_a_browser_shows_its_key_as_a_subprotocol() {
+async fn a_browser_shows_its_key_as_a_subprotocol() {
     let mut config = roomy();
     config.keys = vec![ApiKey::new("anna", KEY).unwrap()];
     let server = Server::start(&Script::free(&ANSWER), "both", config).await;

@@ -52,7 +52,7 @@ async fn a_panic_ends_in_an_envelope_and_the_server_lives_on() {
 
 // S-17: close code 1011.
 #[tokio::test]
-async fn s_17_a_socket_is_closed_in_order_after_a_panic() {
+async fn a_socket_is_closed_in_order_after_a_panic() {
     let (folder, shelf) = shelf("both");
     let fragile = Arc::new(Fragile(shelf, AtomicBool::new(false)));
     let modules: Arc<dyn ModuleSource> = Arc::clone(&fragile) as Arc<dyn ModuleSource>;

@@ -74,7 +74,7 @@ fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
 
 // S-17: a protocol violation closes the socket with the matching code and an orderly end.
 #[tokio::test]
-async fn s_17_broken_frames_are_told_what_was_wrong() {
+async fn broken_frames_are_told_what_was_wrong() {
     let mut config = roomy();
     config.body_limit = 100_000;
     let server = Server::start(&Script::free(&ANSWER), "both", config).await;

@@ -61,7 +61,7 @@ async fn wait_until_stale() {
 // Growth B, C: each module is read once for the list and once for the description, and again only after a change.
 // None of them enters the module cache for that.
 #[tokio::test]
-async fn growth_c_only_what_changed_is_described_anew() {
+async fn only_what_changed_is_described_anew() {
     let (server, counted) = server().await;
     let count = told(&server, "/health").await["modules_count"].as_u64().unwrap();
     let list = told(&server, "/api/modules").await;
@@ -90,7 +90,7 @@ async fn growth_c_only_what_changed_is_described_anew() {
 
 // A client with the current version is not sent it again.
 #[tokio::test]
-async fn growth_c_what_a_client_has_is_not_sent_again() {
+async fn what_a_client_has_is_not_sent_again() {
     let (server, _) = server().await;
     for path in ["/openapi.json", "/api/modules"] {
         let first = client().get(server.url(path)).send().await.unwrap();
@@ -127,7 +127,7 @@ impl ModuleSource for Stuck {
 
 // Growth D: a health check does not wait for a folder scan, however long it takes.
 #[tokio::test]
-async fn growth_d_the_health_never_waits_for_the_folders() {
+async fn the_health_never_waits_for_the_folders() {
     let (release, go_on) = std::sync::mpsc::channel();
     let stuck = Arc::new(Stuck {
         looks: AtomicUsize::new(0),

@@ -133,7 +133,7 @@ async fn begin(server: &Server) -> reqwest::Response {
 
 // S-18, STREAM-023: wherever a client goes, the service sees it, and the client's place is free again.
 #[tokio::test]
-async fn s_18_a_client_that_goes_at_any_chunk_ends_the_call_at_the_service() {
+async fn a_client_that_goes_at_any_chunk_ends_the_call_at_the_service() {
     let (whole, complete) = answer(&ANSWER);
     let service = Service::start(move |_| Act { bytes: whole.clone().into_bytes(), waits: false }).await;
     let server = service.server(roomy()).await;

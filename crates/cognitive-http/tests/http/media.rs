@@ -1,45 +1,20 @@
 //! Media over HTTP: uploads that belong to the client that announced them, files that stay on this machine, and body
 //! limits that depend on the module.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use cognitive_contract::media::{AcceptedForm, Category, MediaLimits, MediaType, UploadStore};
-use cognitive_contract::ports::{
-    CallSink, DecodeMode, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
-};
+use cognitive_contract::ports::Provider;
 use cognitive_http::{ApiKey, ServerConfig};
 use cognitive_library::{Library, ModuleCache};
 use cognitive_media::{Documents, Media, UploadLimits, Uploads};
 use cognitive_runtime::Host;
+use cognitive_testkit::{FakeProvider, good_answer};
 use serde_json::{Value, json};
 
 use crate::support::{Server, client, json_of, roomy};
-
-/// A model that accepts images, and records its calls.
-#[derive(Default)]
-struct Eyes(Mutex<Vec<ModelCall>>);
-
-impl Provider for Eyes {
-    fn name(&self) -> &'static str {
-        "eyes"
-    }
-
-    fn takes(&self, category: Category) -> Option<AcceptedForm> {
-        (category == Category::Image).then(|| AcceptedForm::of(&[MediaType::Png]))
-    }
-
-    fn ask<'a>(
-        &'a self,
-        call: &'a ModelCall,
-        sink: &'a mut dyn CallSink,
-    ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
-        self.0.lock().unwrap().push(call.clone());
-        sink.piece(r#"{"ok": true, "meta": {"confidence": 0.9, "risk": "low", "explain": "e"}, "data": {"rationale": "r"}}"#);
-        Box::pin(async { Ok(ModelEnd::complete("m", DecodeMode::Prompt)) })
-    }
-}
 
 pub(crate) const ANN: &str = "ann-has-a-long-key";
 pub(crate) const BOB: &str = "bob-has-a-long-key";
@@ -70,7 +45,7 @@ pub(crate) fn png() -> Vec<u8> {
 
 struct World {
     server: Server,
-    eyes: Arc<Eyes>,
+    eyes: Arc<FakeProvider>,
     /// Elapsed seconds.
     clock: Arc<AtomicU64>,
 }
@@ -100,7 +75,9 @@ async fn world_with(keys: &[(&str, &str)], mut config: ServerConfig) -> World {
     let now =
         move || SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000 + ticks.load(Ordering::SeqCst));
     let uploads = Uploads::open(folder.path().join("uploads"), UploadLimits::default(), now).unwrap();
-    let eyes = Arc::new(Eyes::default());
+    let png = AcceptedForm::of(&[MediaType::Png]);
+    let eyes = FakeProvider::saying(good_answer(&json!({ "rationale": "r" })));
+    let eyes = Arc::new(eyes.with(|eyes| eyes.takes = Some((Category::Image, png))));
     let shelf = Arc::new(ModuleCache::new(Library::new(folder.path(), None, &[])));
     let mut host = Host::new(shelf, Arc::clone(&eyes) as Arc<dyn Provider>);
     let media = Media::new(Documents::Here).with_uploads(uploads.clone());
@@ -156,11 +133,11 @@ async fn ext_media_an_upload_is_sent_ahead_and_used_by_its_owner_alone() {
     assert_eq!((status, &sent["status"]), (200, &json!("complete")), "{sent}");
     let (status, theirs) = world.post("/api/run/look", BOB, reference(&announced)).await;
     assert_eq!((status, &theirs["error"]["code"]), (404, &json!("E1019")));
-    assert!(world.eyes.0.lock().unwrap().is_empty());
+    assert!(world.eyes.calls().is_empty());
     let (status, mine) = world.post("/api/run/look", ANN, reference(&announced)).await;
     assert_eq!(status, 200, "{mine}");
     assert_eq!(mine["meta"]["media_processed"][0]["bytes"], png().len());
-    assert_eq!(&world.eyes.0.lock().unwrap()[0].media[0].base64[..], PNG.as_bytes());
+    assert_eq!(&world.eyes.calls()[0].media[0].base64[..], PNG.as_bytes());
     world.clock.store(7_200, Ordering::SeqCst);
     let (status, late) = world.post("/api/run/look", ANN, reference(&announced)).await;
     assert_eq!((status, &late["error"]["code"]), (410, &json!("E1018")));
@@ -210,12 +187,12 @@ async fn sec_010_a_file_of_this_machine_is_refused() {
         let (status, refused) = world.post("/api/run/look", "", body).await;
         assert_eq!((status, &refused["error"]["code"]), (403, &json!("E4007")), "{path}: {refused}");
     }
-    assert!(world.eyes.0.lock().unwrap().is_empty());
+    assert!(world.eyes.calls().is_empty());
 }
 
 // S-28: a body as large as its module accepts.
 #[tokio::test]
-async fn s_28_a_module_with_pictures_takes_a_larger_body() {
+async fn a_module_with_pictures_takes_a_larger_body() {
     let world = world(&[]).await;
     let body = json!({ "image": { "type": "base64", "media_type": "image/png", "data": PNG }, "note": "x".repeat(3 << 20) });
     let (status, seen) = world.post("/api/run/look", "", body.clone()).await;
@@ -234,7 +211,7 @@ async fn s_28_a_module_with_pictures_takes_a_larger_body() {
 
 // S-28: many large bodies are not held in memory at once; small ones are not counted.
 #[tokio::test]
-async fn s_28_large_bodies_share_a_memory_and_small_ones_need_none() {
+async fn large_bodies_share_a_memory_and_small_ones_need_none() {
     let mut config = roomy();
     config.large_bodies = 2 << 20;
     let world = world_with(&[], config).await;

@@ -27,7 +27,7 @@ async fn posted(server: &Server, path: &str, body: String) -> (u16, Value) {
 
 // H2, S-28: a body within its limit may still be a hundred times as large when parsed. It is refused before that.
 #[tokio::test]
-async fn h2_a_body_of_too_many_values_is_refused_before_they_are_built() {
+async fn a_body_of_too_many_values_is_refused_before_they_are_built() {
     let script = Script::free(&ANSWER);
     let mut config = roomy();
     config.body_limit = 400 << 10;
@@ -48,7 +48,7 @@ async fn h2_a_body_of_too_many_values_is_refused_before_they_are_built() {
 
 // H2: realistic bodies pass: three-digit numbers, records, and text up to the limit.
 #[tokio::test]
-async fn h2_an_ordinary_body_of_the_largest_size_is_never_too_many_values() {
+async fn an_ordinary_body_of_the_largest_size_is_never_too_many_values() {
     let mut config = roomy();
     config.body_limit = 400 << 10;
     let server = Server::start(&Script::free(&ANSWER), "both", config).await;
@@ -63,7 +63,7 @@ async fn h2_an_ordinary_body_of_the_largest_size_is_never_too_many_values() {
 
 // H2: parsed values are counted in addition to the body.
 #[tokio::test]
-async fn h2_values_take_room_besides_their_text() {
+async fn values_take_room_besides_their_text() {
     let mut config = roomy();
     config.large_bodies = 4 << 20;
     let server = Server::start(&Script::free(&ANSWER), "both", config).await;
@@ -75,7 +75,7 @@ async fn h2_values_take_room_besides_their_text() {
 
 // H2, S-29: a rate-limited client is refused before a large body is read.
 #[tokio::test]
-async fn h2_the_rate_is_asked_before_a_large_body_is_read() {
+async fn the_rate_is_asked_before_a_large_body_is_read() {
     let mut config = roomy();
     config.runs_per_minute = 1;
     let server = Server::start(&Script::free(&ANSWER), "both", config).await;
@@ -95,7 +95,7 @@ async fn h2_the_rate_is_asked_before_a_large_body_is_read() {
 
 // EXT-REC, S-29: resuming a stream does not count as a run, with any recovery method.
 #[tokio::test]
-async fn h2_coming_back_does_not_count_as_a_run() {
+async fn coming_back_does_not_count_as_a_run() {
     let mut config = roomy();
     config.runs_per_minute = 2;
     let server = Server::start(&Script::free(&ANSWER), "both", config).await;
@@ -117,7 +117,7 @@ async fn h2_coming_back_does_not_count_as_a_run() {
 
 // H2: the received part of a message counts, even if it never completes.
 #[tokio::test]
-async fn h2_an_unfinished_message_takes_room_from_everybody() {
+async fn an_unfinished_message_takes_room_from_everybody() {
     let mut config = roomy();
     config.large_bodies = 2 << 20;
     let server = Server::start(&Script::free(&ANSWER), "both", config).await;
@@ -139,7 +139,7 @@ async fn h2_an_unfinished_message_takes_room_from_everybody() {
 
 // H2: a frame that announces many bytes and sends none reserves no memory; one above the limit is refused at once.
 #[tokio::test]
-async fn h2_a_message_above_the_limit_closes_with_1009_before_it_is_sent() {
+async fn a_message_above_the_limit_closes_with_1009_before_it_is_sent() {
     let server = Server::start(&Script::free(&ANSWER), "both", roomy()).await;
     let mut raw = Raw::open(&server).await;
     let announced = [&[0x81, 0xff][..], &(3_u64 << 20).to_be_bytes(), &[0; 4]].concat();
@@ -151,7 +151,7 @@ async fn h2_a_message_above_the_limit_closes_with_1009_before_it_is_sent() {
 
 // H2: a message has the same deadline as a body.
 #[tokio::test]
-async fn h2_a_message_that_does_not_arrive_is_not_waited_for() {
+async fn a_message_that_does_not_arrive_is_not_waited_for() {
     let mut config = roomy();
     config.read_timeout = Duration::from_hours(1);
     config.heartbeat = Duration::from_hours(24);
@@ -175,7 +175,7 @@ async fn h2_a_message_that_does_not_arrive_is_not_waited_for() {
 
 // S3: a socket whose client reads nothing is closed with all its runs, even if the client still sends.
 #[tokio::test]
-async fn s03_a_socket_that_takes_nothing_is_closed_like_any_other_connection() {
+async fn a_socket_that_takes_nothing_is_closed_like_any_other_connection() {
     let script = endless();
     let mut config = roomy();
     config.write_timeout = Duration::from_millis(50);
@@ -196,7 +196,7 @@ async fn s03_a_socket_that_takes_nothing_is_closed_like_any_other_connection() {
 
 // S2: when all streams together exceed their memory limit, the one without a reader ends with an error.
 #[tokio::test]
-async fn s02_a_stream_that_nobody_reads_is_given_up_for_the_others() {
+async fn a_stream_that_nobody_reads_is_given_up_for_the_others() {
     let script = endless();
     let mut config = roomy();
     config.live_streams = 2 << 20;
@@ -226,7 +226,7 @@ impl Server {
 
 // S-17: a socket that the server closes gets a close code.
 #[tokio::test]
-async fn h2_a_message_too_large_for_its_module_closes_with_1009() {
+async fn a_message_too_large_for_its_module_closes_with_1009() {
     let server = Server::start(&Script::free(&ANSWER), "both", roomy()).await;
     let mut socket = socket(&server).await;
     let text = "x".repeat(3 << 20);

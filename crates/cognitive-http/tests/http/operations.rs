@@ -10,7 +10,7 @@ const KEY: &str = "a-key-of-some-length";
 
 // S-19: without a key only the health check answers, and the refusal explains how to send one.
 #[tokio::test]
-async fn s_19_a_key_opens_the_server_and_nothing_else_does() {
+async fn a_key_opens_the_server_and_nothing_else_does() {
     let mut config = roomy();
     config.keys = vec![ApiKey::new("anna", KEY).unwrap()];
     let server = Server::start(&Script::free(&ANSWER), "both", config).await;
@@ -35,7 +35,7 @@ async fn s_19_a_key_opens_the_server_and_nothing_else_does() {
 }
 
 #[tokio::test]
-async fn s_19_a_page_from_elsewhere_is_refused_unless_listed() {
+async fn a_page_from_elsewhere_is_refused_unless_listed() {
     let mut config = roomy();
     config.cors = vec!["https://app.example".to_owned()];
     let server = Server::start(&Script::free(&ANSWER), "both", config).await;
@@ -59,7 +59,7 @@ async fn s_19_a_page_from_elsewhere_is_refused_unless_listed() {
 
 // S-29: runs per minute are limited, and the response says when to retry.
 #[tokio::test]
-async fn s_29_too_many_runs_are_told_when_to_come_back() {
+async fn too_many_runs_are_told_when_to_come_back() {
     let mut config = roomy();
     config.runs_per_minute = 2;
     let server = Server::start(&Script::free(&ANSWER), "both", config).await;
@@ -76,7 +76,7 @@ async fn s_29_too_many_runs_are_told_when_to_come_back() {
 
 // Local callers are not limited unless the operator configured it; proxied requests are.
 #[tokio::test]
-async fn s_29_callers_on_this_machine_are_limited_only_behind_a_proxy() {
+async fn callers_on_this_machine_are_limited_only_behind_a_proxy() {
     let mut config = roomy();
     config.runs_per_minute = 1;
     config.limit_local_callers = false;

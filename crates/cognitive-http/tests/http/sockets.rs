@@ -114,7 +114,7 @@ async fn a_socket_takes_a_place_among_the_connections() {
 
 // The id of a run is repeated in every chunk, so its length is limited.
 #[tokio::test]
-async fn s_17_an_id_is_a_number_or_a_short_string() {
+async fn an_id_is_a_number_or_a_short_string() {
     let server = Server::start(&Script::free(&ANSWER), "both", roomy()).await;
     let mut socket = socket(&server).await;
     for odd in [json!("x".repeat(129)), json!({ "a": 1 }), json!([1]), json!(true)] {
@@ -253,7 +253,7 @@ fn a_server_that_stopped_has_told_its_sockets() {
 // ERR-008: the failure names the client's own cancel as the reason. The provider is not blamed, and the stream cannot
 // be resumed.
 #[tokio::test]
-async fn w15_a_cancel_of_the_client_is_explained_as_its_own() {
+async fn a_cancel_of_the_client_is_explained_as_its_own() {
     let script = Script::with_leave(&ANSWER, 2);
     let server = Server::start(&script, "both", roomy()).await;
     let mut socket = socket(&server).await;

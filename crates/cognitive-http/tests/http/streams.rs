@@ -96,7 +96,7 @@ async fn stream_012_a_stream_assembles_to_the_sync_answer() {
 
 // D-07, ENV-009: a sync answer has its tokens in `meta`, a last chunk next to it, on every transport.
 #[tokio::test]
-async fn w06_tokens_are_in_meta_of_an_answer_and_beside_that_of_a_last_chunk() {
+async fn tokens_are_in_meta_of_an_answer_and_beside_that_of_a_last_chunk() {
     let server = Server::start(&Script::free(&ANSWER), "both", roomy()).await;
     let tokens = json!({ "input_tokens": 7, "output_tokens": 5, "total_tokens": 12 });
     let sync = json_of(ask(&server, "application/json").send().await.unwrap()).await;

@@ -11,7 +11,7 @@ async fn server() -> Server {
 
 // The documentation says 431 above 64 KiB of headers, however they arrive.
 #[tokio::test]
-async fn l_headers_above_64_kib_are_refused_however_they_arrive() {
+async fn headers_above_64_kib_are_refused_however_they_arrive() {
     let server = server().await;
     for length in [66_000, 100_000, 120_000] {
         let long = format!(
@@ -29,7 +29,7 @@ async fn l_headers_above_64_kib_are_refused_however_they_arrive() {
 }
 
 #[tokio::test]
-async fn l_a_host_is_said_once_and_is_nothing_but_a_host() {
+async fn a_host_is_said_once_and_is_nothing_but_a_host() {
     let server = server().await;
     let ready = async |hosts: &str| {
         server.raw(format!("GET /ready HTTP/1.1\r\n{hosts}connection: close\r\n\r\n").as_bytes()).await
@@ -45,7 +45,7 @@ async fn l_a_host_is_said_once_and_is_nothing_but_a_host() {
 
 // RFC 9112, 6.1: an unknown transfer coding is 501. Only `chunked` is supported.
 #[tokio::test]
-async fn l_a_body_in_another_coding_is_not_taken_for_plain() {
+async fn a_body_in_another_coding_is_not_taken_for_plain() {
     let server = server().await;
     let send = async |coding: &str| {
         let head = head(0, &format!("connection: close\r\ntransfer-encoding: {coding}\r\n"));
@@ -62,7 +62,7 @@ async fn l_a_body_in_another_coding_is_not_taken_for_plain() {
 
 // S11: a page of another origin cannot detect the server by loading its resources.
 #[tokio::test]
-async fn s11_no_answer_can_be_embedded_by_another_origin() {
+async fn no_answer_can_be_embedded_by_another_origin() {
     let server = server().await;
     for path in ["/docs.js", "/docs", "/health", "/openapi.json", "/nothing", "/api/modules"] {
         let response = client().get(server.url(path)).send().await.unwrap();
@@ -75,7 +75,7 @@ async fn s11_no_answer_can_be_embedded_by_another_origin() {
 // S11: browsers cannot send a key with a navigation, so the first page opens without one and reveals nothing. No
 // other page opens without a key.
 #[tokio::test]
-async fn s11_the_first_page_opens_without_a_key_and_asks_for_it() {
+async fn the_first_page_opens_without_a_key_and_asks_for_it() {
     let mut config = roomy();
     config.keys = vec![ApiKey::new("anna", "a-key-of-some-length").unwrap()];
     let server = Server::start(&Script::free(&ANSWER), "both", config).await;
@@ -113,7 +113,7 @@ async fn the_first_page_is_for_people_and_for_programs() {
 // All callers on this machine are one client, with whichever loopback address.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn l_addresses_of_this_machine_are_one_client() {
+async fn addresses_of_this_machine_are_one_client() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut config = roomy();
     config.runs_per_minute = 2;
@@ -132,7 +132,7 @@ async fn l_addresses_of_this_machine_are_one_client() {
 
 // RFC 9110, 14.4: a partial upload is refused instead of being stored as the whole.
 #[tokio::test]
-async fn s13_a_part_of_an_upload_is_not_taken_for_the_whole() {
+async fn a_part_of_an_upload_is_not_taken_for_the_whole() {
     use cognitive_contract::media::{MediaType, NewUpload};
     let folder = tempfile::tempdir().unwrap();
     let limits = cognitive_media::UploadLimits::default();

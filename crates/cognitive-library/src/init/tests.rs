@@ -406,7 +406,7 @@ fn a_created_folder_loads_from_disk_and_is_never_overwritten() {
 
 /// META-002, D-17: every explanation of confidence, for models and people, says the same.
 #[test]
-fn w10_meta_002_confidence_is_how_sure_a_module_is_of_having_met_its_contract() {
+fn meta_002_confidence_is_how_sure_a_module_is_of_having_met_its_contract() {
     let said = |text: &str| text.contains("how sure you are of having met this contract");
     let claims =
         ["right and complete", "complete and correct", "probability of", "how likely", "is correct)"];

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn s06_what_was_opened_stays_what_is_read() {
+    fn what_was_opened_stays_what_is_read() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
         fs::create_dir(path("m")).unwrap();

@@ -26,12 +26,18 @@ fn good() -> (Value, Value, &'static str) {
     (manifest, schema, "Answer in the envelope.")
 }
 
+/// The files of a module.
+fn module(manifest: &Value, schema: &str, prompt: &str) -> BTreeMap<String, Vec<u8>> {
+    let files = [
+        ("module.yaml", manifest.to_string()),
+        ("schema.json", schema.to_owned()),
+        ("prompt.md", prompt.to_owned()),
+    ];
+    files.map(|(path, text)| (path.to_owned(), text.into_bytes())).into()
+}
+
 fn check(manifest: &Value, schema: &Value, prompt: &str, extra: &[(&str, &str)], mode: Mode) -> Vec<String> {
-    let mut files = BTreeMap::from([
-        ("module.yaml".to_owned(), manifest.to_string().into_bytes()),
-        ("schema.json".to_owned(), schema.to_string().into_bytes()),
-        ("prompt.md".to_owned(), prompt.as_bytes().to_vec()),
-    ]);
+    let mut files = module(manifest, &schema.to_string(), prompt);
     files.extend(extra.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec())));
     rules(&Folder::memory("m", files), mode)
 }
@@ -62,11 +68,7 @@ fn val_001_002_a_good_module_has_no_findings_in_either_mode() {
 fn fmt_001_each_missing_file_is_named() {
     let (manifest, schema, prompt) = good();
     for gone in ["module.yaml", "schema.json", "prompt.md"] {
-        let mut files = BTreeMap::from([
-            ("module.yaml".to_owned(), manifest.to_string().into_bytes()),
-            ("schema.json".to_owned(), schema.to_string().into_bytes()),
-            ("prompt.md".to_owned(), prompt.as_bytes().to_vec()),
-        ]);
+        let mut files = module(&manifest, &schema.to_string(), prompt);
         files.remove(gone);
         let report = validate(&Folder::memory("m", files), Mode::Standard);
         assert!(
@@ -176,11 +178,7 @@ fn man_006_011_sch_013_keys_and_codes_that_mean_nothing_are_warnings() {
     );
     let (mut manifest, schema, prompt) = good();
     manifest["exclude"] = json!(["y"]);
-    let files = BTreeMap::from([
-        ("module.yaml".to_owned(), manifest.to_string().into_bytes()),
-        ("schema.json".to_owned(), schema.to_string().into_bytes()),
-        ("prompt.md".to_owned(), prompt.as_bytes().to_vec()),
-    ]);
+    let files = module(&manifest, &schema.to_string(), prompt);
     let report = validate(&Folder::memory("m", files), Mode::Standard);
     assert_eq!(report.findings[0].hint.as_deref(), Some("Did you mean `excludes`?"));
 }
@@ -267,11 +265,7 @@ fn traps_of_draft_07_are_warnings() {
         json!({ "$ref": "#/$defs/extensions", "maxItems": 3, "description": "fine" });
     assert_eq!(check(&manifest, &schema, prompt, &[], Mode::Standard), ["Warning schema/beside-ref"]);
     let text = schema.to_string().replacen("{\"meta\"", "{\"input\": {}, \"meta\"", 1);
-    let files = BTreeMap::from([
-        ("module.yaml".to_owned(), manifest.to_string().into_bytes()),
-        ("schema.json".to_owned(), text.into_bytes()),
-        ("prompt.md".to_owned(), prompt.as_bytes().to_vec()),
-    ]);
+    let files = module(&manifest, &text, prompt);
     let found = rules(&Folder::memory("m", files), Mode::Standard);
     assert!(found.contains(&"Warning schema/repeated".to_owned()), "{found:?}");
 }

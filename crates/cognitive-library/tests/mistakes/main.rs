@@ -1,31 +1,73 @@
-//! A table of authors' mistakes: the change to a valid module and the expected finding, with its file, line and column
-//! and with words of its message and hint. No other finding is allowed, so that no mistake is hidden. The valid
+//! Tables of authors' mistakes: the changes to a valid module and the expected findings, each with its file, line and
+//! column and with words of its message and hint. No other finding is allowed, so that no mistake is hidden. The valid
 //! modules, the bundled ones and those of the documents have no finding at all.
+//!
+//! A table is a text file. `# MODULE` names the valid module of the following mistakes, a folder in `modules`. A mistake is
+//! `? NAME`, then its changes and findings. A change is `@ FILE`, `- OLD TEXT` and `+ NEW TEXT`, where `\n`, `\t` and `\s`
+//! are a line break, a tab and a space. Without old text it replaces the whole file, and without new text it deletes the
+//! old. A finding is `= SEVERITY RULE LOCATION ~ WORDS ~ WORDS`.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, a panic is the report")]
 
-mod base;
-mod composition;
-mod contract;
 mod documents;
-mod expected;
-mod manifest;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use cognitive_library::{
     Finding, Folder, Library, Mode, Severity, ValidationReport, ValidationSurroundings, validate_with,
 };
 use cognitive_testing::GoldenExpectations;
 
-/// One mistake.
-pub(crate) struct Mistake {
-    /// A description of the mistake.
-    pub(crate) what: &'static str,
-    /// File, old text and new text. An empty old text means the whole file.
-    pub(crate) edits: &'static [(&'static str, &'static str, &'static str)],
+const TABLES: [&str; 4] = [
+    include_str!("manifest.txt"),
+    include_str!("contract.txt"),
+    include_str!("expected.txt"),
+    include_str!("composition.txt"),
+];
+
+#[derive(Default)]
+struct Mistake {
+    /// The valid module.
+    module: String,
+    what: String,
+    /// File, old text and new text.
+    edits: Vec<[String; 3]>,
     /// Severity, rule and location of every finding, with words of its message and hint after ` ~ `.
-    pub(crate) finds: &'static [&'static str],
+    finds: Vec<String>,
+}
+
+fn mistakes(table: &str) -> Vec<Mistake> {
+    let (mut module, mut mistakes) = (String::new(), Vec::<Mistake>::new());
+    for line in table.lines().filter(|line| !line.is_empty()) {
+        let (sign, text) = line.split_at(2);
+        let text = text.replace("\\n", "\n").replace("\\t", "\t").replace("\\s", " ");
+        match (sign, mistakes.last_mut()) {
+            ("# ", _) => module = text,
+            ("? ", _) => mistakes.push(Mistake { module: module.clone(), what: text, ..Mistake::default() }),
+            ("@ ", Some(mistake)) => mistake.edits.push([text, String::new(), String::new()]),
+            ("- ", Some(mistake)) => mistake.edits.last_mut().unwrap()[1] = text,
+            ("+ ", Some(mistake)) => mistake.edits.last_mut().unwrap()[2] = text,
+            ("= ", Some(mistake)) => mistake.finds.push(text),
+            _ => panic!("no line of a table: {line}"),
+        }
+    }
+    mistakes
+}
+
+/// The files of a valid module.
+fn module(name: &str) -> BTreeMap<String, String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mistakes/modules").join(name);
+    let (mut files, mut open) = (BTreeMap::new(), vec![folder.clone()]);
+    while let Some(path) = open.pop() {
+        if path.is_dir() {
+            open.extend(std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()));
+        } else {
+            let name = path.strip_prefix(&folder).unwrap().to_str().unwrap().replace('\\', "/");
+            files.insert(name, std::fs::read_to_string(path).unwrap());
+        }
+    }
+    files
 }
 
 /// A project with the installed modules `ticket` and `answer`.
@@ -37,10 +79,9 @@ pub(crate) struct Project {
 impl Project {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        for (name, files) in [("ticket", base::ticket()), ("answer", base::answer())] {
-            let place = folder.path().join("cognitive/modules").join(name);
-            for (path, text) in files {
-                let path = place.join(path);
+        for name in ["ticket", "answer"] {
+            for (path, text) in module(name) {
+                let path = folder.path().join("cognitive/modules").join(name).join(path);
                 std::fs::create_dir_all(path.parent().unwrap()).unwrap();
                 std::fs::write(path, text).unwrap();
             }
@@ -69,60 +110,41 @@ fn told(finding: &Finding, report: &ValidationReport) -> (String, String) {
     (format!("{severity} {} {}{place}", finding.rule, finding.file), format!("{} | {hint}", finding.message))
 }
 
-fn changed(files: BTreeMap<String, String>, mistake: &Mistake) -> BTreeMap<String, String> {
-    let mut files = files;
-    for (file, from, to) in mistake.edits {
-        match (*from, files.get_mut(*file)) {
-            ("", _) => {
-                files.insert((*file).to_owned(), (*to).to_owned());
-            }
-            (from, Some(text)) => {
-                assert!(text.contains(from), "{}: `{from}` is not in {file}", mistake.what);
-                *text = text.replacen(from, to, 1);
-            }
-            (_, None) => panic!("{}: no file {file}", mistake.what),
-        }
+fn changed(mistake: &Mistake) -> BTreeMap<String, String> {
+    let mut files = module(&mistake.module);
+    for [file, from, to] in &mistake.edits {
+        let text = files.entry(file.clone()).or_default();
+        assert!(text.contains(from), "{}: `{from}` is not in {file}", mistake.what);
+        *text = if from.is_empty() { to.clone() } else { text.replacen(from, to, 1) };
     }
     files
 }
 
 /// Compares the whole table before it reports differences.
-fn check(name: &str, good: &BTreeMap<String, String>, table: &[Mistake]) {
-    let project = Project::new();
+fn check(table: &str) {
+    let (project, mistakes) = (Project::new(), mistakes(table));
     let mut wrong = Vec::new();
-    for mistake in table {
-        let report = project.validate(name, &changed(good.clone(), mistake));
+    for mistake in &mistakes {
+        let report = project.validate(&mistake.module, &changed(mistake));
         let found: Vec<(String, String)> = report.findings.iter().map(|each| told(each, &report)).collect();
-        let expected: Vec<(&str, Vec<&str>)> = mistake
-            .finds
-            .iter()
-            .map(|line| {
-                let mut pieces = line.split(" ~ ");
-                (pieces.next().unwrap_or_default(), pieces.collect())
-            })
-            .collect();
-        let same = found.len() == expected.len()
-            && found.iter().zip(&expected).all(|((place, words), (wanted, pieces))| {
-                place == wanted && !pieces.is_empty() && pieces.iter().all(|piece| words.contains(piece))
-            });
-        if !same {
+        let is_as_expected = |((place, words), wanted): (&(String, String), &String)| {
+            let mut pieces = wanted.split(" ~ ");
+            let is_there = pieces.next() == Some(place) && wanted.contains(" ~ ");
+            is_there && pieces.all(|piece| words.contains(piece))
+        };
+        let is_same = found.len() == mistake.finds.len();
+        if !(is_same && found.iter().zip(&mistake.finds).all(is_as_expected)) {
             wrong.push(format!("{}\n  expected {:#?}\n  found {found:#?}", mistake.what, mistake.finds));
         }
     }
-    assert!(wrong.is_empty(), "{} of {} differ:\n{}", wrong.len(), table.len(), wrong.join("\n"));
+    assert!(wrong.is_empty(), "{} of {} differ:\n{}", wrong.len(), mistakes.len(), wrong.join("\n"));
 }
 
 #[test]
 fn the_good_modules_have_no_finding() {
     let project = Project::new();
-    for (name, files) in [
-        ("ticket", base::ticket()),
-        ("answer", base::answer()),
-        ("desk", base::desk()),
-        ("guess", base::guess()),
-        ("caller", base::caller()),
-    ] {
-        let report = project.validate(name, &files);
+    for name in ["ticket", "answer", "desk", "guess", "caller"] {
+        let report = project.validate(name, &module(name));
         let found: Vec<_> = report.findings.iter().map(|each| told(each, &report)).collect();
         assert!(found.is_empty(), "{name}: {found:#?}");
     }
@@ -130,42 +152,24 @@ fn the_good_modules_have_no_finding() {
 
 #[test]
 fn val_002_mistakes_in_the_manifest() {
-    check("ticket", &base::ticket(), manifest::YAML);
-    check("ticket", &base::ticket(), manifest::KEYS);
+    check(TABLES[0]);
 }
 
 #[test]
 fn val_002_mistakes_in_schema_prompt_and_tests() {
-    check("ticket", &base::ticket(), contract::SCHEMA);
-    check("ticket", &base::ticket(), contract::PROMPT);
-    check("ticket", &base::ticket(), contract::TESTS);
-    check("ticket", &base::ticket(), expected::EXPECTED);
+    check(TABLES[1]);
+    check(TABLES[2]);
 }
 
 #[test]
 fn comp_042_mistakes_in_compositions() {
-    check("desk", &base::desk(), composition::FLOW);
-    check("guess", &base::guess(), composition::RULES);
-    check("desk", &base::desk(), composition::CALLS);
-    check("caller", &base::caller(), composition::ARGUMENTS);
+    check(TABLES[3]);
 }
 
 #[test]
 fn there_are_at_least_sixty_mistakes_and_each_has_a_name_of_its_own() {
-    let tables = [
-        manifest::YAML,
-        manifest::KEYS,
-        contract::SCHEMA,
-        contract::PROMPT,
-        contract::TESTS,
-        composition::FLOW,
-        composition::RULES,
-        composition::CALLS,
-        composition::ARGUMENTS,
-        expected::EXPECTED,
-    ];
-    let names: Vec<&str> = tables.into_iter().flatten().map(|mistake| mistake.what).collect();
-    let distinct: std::collections::BTreeSet<&str> = names.iter().copied().collect();
+    let names: Vec<String> = TABLES.into_iter().flat_map(mistakes).map(|mistake| mistake.what).collect();
+    let distinct: std::collections::BTreeSet<&String> = names.iter().collect();
     assert_eq!(names.len(), distinct.len());
     assert!(names.len() >= 60, "{}", names.len());
 }

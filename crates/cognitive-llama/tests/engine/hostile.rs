@@ -226,7 +226,7 @@ fn models_of_other_kinds_are_sent_elsewhere() {
 
 // Copies and downloads truncate the target file first.
 #[test]
-fn s05_a_file_that_is_shortened_while_it_is_read_is_damaged_and_no_more() {
+fn a_file_that_is_shortened_while_it_is_read_is_damaged_and_no_more() {
     let bytes = Toy::default().bytes();
     let path = std::env::temp_dir().join(format!("cogn-shortened-{}.gguf", std::process::id()));
     for left in [0, 3, bytes.len() / 2, bytes.len() - 1] {

@@ -55,7 +55,7 @@ fn by() -> Value {
 }
 
 #[test]
-fn d1_the_order_of_a_list_plays_no_part_in_a_decision() {
+fn the_order_of_a_list_plays_no_part_in_a_decision() {
     let schema = contract(json!({ "label": {
         "type": "string", "x-copy-from": "labels",
         "x-decide": { "about": "text", "ask": "Which of {options}?", "by": by() },
@@ -194,7 +194,7 @@ fn a_piece_that_can_be_one_thing_only_belongs_to_the_likeliest() {
 }
 
 #[test]
-fn d4_a_piece_that_is_not_likely_is_no_piece_and_that_is_sure() {
+fn a_piece_that_is_not_likely_is_no_piece_and_that_is_sure() {
     let curve = JudgeProfile::of(134_479_872).curves.piece;
     let nothing = piece(vec!["a".to_owned()], Some("weather".to_owned()), pieces::MIN_SCORE, curve);
     assert_eq!(nothing.value, None);

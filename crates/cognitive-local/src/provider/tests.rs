@@ -332,7 +332,7 @@ async fn missing_or_broken_weights_are_said_with_the_remedy() {
 
 /// The answer contains the decided values, for every order of the list, and the text about them names them.
 #[tokio::test]
-async fn d2_what_is_written_about_a_decision_is_what_was_decided() {
+async fn what_is_written_about_a_decision_is_what_was_decided() {
     let decide = json!({ "about": "text", "by": [{ "ask": "What?", "say": "It is" }] });
     let schema = json!({ "anyOf": [
         { "type": "object", "required": ["ok", "data"], "additionalProperties": false, "properties": {

@@ -203,7 +203,7 @@ async fn ext_media_a_restart_finds_what_was_complete_and_forgets_what_was_not() 
 
 // Setting the clock back does not revive an expired upload.
 #[tokio::test]
-async fn s13_an_upload_that_has_expired_stays_so_when_the_clock_goes_back() {
+async fn an_upload_that_has_expired_stays_so_when_the_clock_goes_back() {
     let (_folder, time, uploads) = setting();
     let announced = uploads.announce("ann", &upload(3)).unwrap();
     send(&uploads, "ann", &announced.id, &[b"abc"]).await.unwrap();
@@ -216,7 +216,7 @@ async fn s13_an_upload_that_has_expired_stays_so_when_the_clock_goes_back() {
 // Two servers on one machine share a folder: an upload received by one can be read at the other, by the same owner
 // only.
 #[tokio::test]
-async fn l_an_upload_is_found_by_another_process_once_it_is_whole() {
+async fn an_upload_is_found_by_another_process_once_it_is_whole() {
     let (folder, time, first) = setting();
     let second = time.open(&folder, UploadLimits::default());
     let announced = first.announce("ann", &upload(3)).unwrap();

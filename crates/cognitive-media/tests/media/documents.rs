@@ -77,7 +77,7 @@ async fn a_scanned_document_has_no_text() {
 }
 
 #[tokio::test]
-async fn s_32_five_hundred_pages_and_no_more() {
+async fn five_hundred_pages_and_no_more() {
     assert_eq!(examine(&of_pages(500), MediaType::Pdf).await.unwrap().pages, Some(500));
     assert_eq!(code(examine(&of_pages(501), MediaType::Pdf).await), "E1011");
 }

@@ -85,7 +85,7 @@ fn odd_png(colours: u8, bits: u8, channels: usize, interlaced: u8) -> Vec<u8> {
 
 // S-30: the orientation is applied before it is removed.
 #[tokio::test]
-async fn s_30_every_orientation_comes_out_upright() {
+async fn every_orientation_comes_out_upright() {
     let (red, green, blue, white) = ([220, 20, 20], [20, 200, 20], [20, 20, 220], [240, 240, 240]);
     // The corners that a viewer shows: top left, top right, bottom left, bottom right.
     let shown = [
@@ -148,7 +148,7 @@ async fn sec_004_notes_go_and_not_one_pixel_changes() {
 }
 
 #[tokio::test]
-async fn s_30_notes_stay_if_the_operator_wants_them() {
+async fn notes_stay_if_the_operator_wants_them() {
     let file = with_segments(&jpeg(40, 30), &[exif_segment(6)]);
     let mut form = usual();
     form.keep_metadata = true;

@@ -254,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn s_31_credentials_stay_where_they_were_given_out() {
+    fn credentials_stay_where_they_were_given_out() {
         let from = Url::parse("https://me:pw@a.example/a").unwrap();
         for (location, expected) in [
             ("/b", "https://me:pw@a.example/b"),
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn s_31_a_protected_connection_is_never_left_for_an_open_one() {
+    fn a_protected_connection_is_never_left_for_an_open_one() {
         let to = |from: &str, location| {
             let found = redirected(&Url::parse(from).unwrap(), location);
             found.map(String::from).map_err(|refusal| refusal.reason())

@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn s_31_https_on_usual_ports_unless_configured() {
+    fn https_on_usual_ports_unless_configured() {
         let usual = Policy::default();
         for (url, expected) in [
             ("https://a.example/x", None),

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn s01_of_a_turn_that_never_stops_calling_only_the_first_calls_are_kept() {
+    fn of_a_turn_that_never_stops_calling_only_the_first_calls_are_kept() {
         for same_number in [true, false] {
             let mut calls = Calls::default();
             for index in 0..100_000_u64 {
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn s07_a_call_that_is_too_long_stays_a_call_without_arguments() {
+    fn a_call_that_is_too_long_stays_a_call_without_arguments() {
         let mut calls = Calls::default();
         calls.piece(0, "a", "f", "{}");
         for _ in 0..3_000 {

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn l_a_key_in_an_answer_is_taken_out_wherever_pieces_part_it() {
+    fn a_key_in_an_answer_is_taken_out_wherever_pieces_part_it() {
         let text = format!("é{KEY}, s sk- {KEY}{KEY} sk-test");
         let expected = "é[redacted], s sk- [redacted][redacted] sk-test";
         for first in (0..=text.len()).filter(|at| text.is_char_boundary(*at)) {

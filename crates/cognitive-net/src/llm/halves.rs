@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn l_surrogate_halves_are_found_only_where_they_are_alone() {
+    fn surrogate_halves_are_found_only_where_they_are_alone() {
         for whole in
             [r#""\ud83d\ude00""#, r#""\\ud83d""#, r#""\u00e9\n\"""#, r#""a\\\\ud83d\\""#, "\"\\", "\"é\\é\""]
         {
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn l_surrogate_halves_become_one_character_where_pieces_meet() {
+    fn surrogate_halves_become_one_character_where_pieces_meet() {
         let (mut seam, mut said) = (Seam::default(), String::new());
         for frame in [r#""a\ud83d""#, r#""\ude00b\ud83d""#, r#""c""#, r#""\ude00""#, r#""d\ud83d""#] {
             said += &seam.join(&read(frame).unwrap_or_else(|| serde_json::from_str(frame).unwrap()));

@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_e_what_is_said_counts_and_not_what_stands_around_it() {
+    fn what_is_said_counts_and_not_what_stands_around_it() {
         assert_eq!(check(FREE + 100_000_000, 100_000, false), Ok(()));
         assert_eq!(check(1_000_001, 1_000_001, false), Err(Excess::Said(1_000_000)));
         assert_eq!(check(1_000_001, 0, true), Err(Excess::Said(1_000_000)), "a document is kept whole");

@@ -35,67 +35,35 @@ fn pipe_010_what_is_misconfigured() {
     }
 }
 
-// PIPE-010: a prompt that is too long, in the words of each service.
+// PIPE-010, S-02: a prompt that is too long, in the words of each service; a service that fails gets three attempts. A truncated
+// stream looks like a complete one, unless the closing mark is required; with text it is not tried again. A request refused
+// permanently is not repeated unchanged.
 #[test]
-fn pipe_010_prompts_that_do_not_fit() {
-    for (kind, name) in [
-        (Kind::OpenAi, "openai/error-context"),
-        (Kind::Anthropic, "anthropic/error-context"),
-        (Kind::Anthropic, "anthropic/error-413"),
-        (Kind::Gemini, "gemini/error-context"),
-        (Kind::Ollama, "ollama/error-context"),
-        (Kind::Vllm, "compatible/vllm-context"),
-        (Kind::LlamaCpp, "compatible/llama-cpp-context"),
-        (Kind::LmStudio, "compatible/lm-studio-error"),
+fn pipe_010_recorded_failures_have_their_kind_and_number_of_attempts() {
+    for (expected, attempts, names) in [
+        (
+            "ContextOverflow",
+            1,
+            "openai/error-context anthropic/error-context anthropic/error-413 gemini/error-context",
+        ),
+        ("ContextOverflow", 1, "ollama/error-context vllm/vllm-context llama.cpp/llama-cpp-context"),
+        ("ContextOverflow", 1, "lm-studio/lm-studio-error"),
+        ("Unavailable", 3, "openai/error-500 openai/error-503 anthropic/error-529 anthropic/error-in-stream"),
+        ("Unavailable", 3, "gemini/error-503 ollama/error-500 openrouter/openrouter-error"),
+        ("Interrupted", 1, "openai/truncated openai/error-in-stream anthropic/truncated gemini/truncated"),
+        ("Interrupted", 1, "gemini/other ollama/truncated ollama/error-in-stream"),
+        ("Rejected", 1, "anthropic/error-limit"),
     ] {
-        let (error, tries) = fails(kind, &[name]);
-        assert!(matches!(error, ProviderError::ContextOverflow(_)), "{name}: {error:?}");
-        assert_eq!(tries, 1, "{name}");
+        for name in names.split(' ') {
+            let (service, file) = name.split_once('/').unwrap();
+            let has_folder = ["openai", "anthropic", "gemini", "ollama"].contains(&service);
+            let recording = format!("{}/{file}", if has_folder { service } else { "compatible" });
+            let kind = Kind::parse(service).unwrap();
+            let (error, tries) = fails(kind, &[recording.as_str(); 3][..attempts]);
+            assert!(format!("{error:?}").starts_with(expected), "{name}: {error:?}");
+            assert_eq!(tries, attempts, "{name}");
+        }
     }
-}
-
-// PIPE-010: a failing service gets three attempts.
-#[test]
-fn pipe_010_services_that_are_broken() {
-    for (kind, name) in [
-        (Kind::OpenAi, "openai/error-500"),
-        (Kind::OpenAi, "openai/error-503"),
-        (Kind::Anthropic, "anthropic/error-529"),
-        (Kind::Anthropic, "anthropic/error-in-stream"),
-        (Kind::Gemini, "gemini/error-503"),
-        (Kind::Ollama, "ollama/error-500"),
-        (Kind::OpenRouter, "compatible/openrouter-error"),
-    ] {
-        let (error, tries) = fails(kind, &[name, name, name]);
-        assert!(matches!(error, ProviderError::Unavailable(_)), "{name}: {error:?}");
-        assert_eq!(tries, 3, "{name}");
-    }
-}
-
-// A truncated stream looks like a complete one, unless the closing mark is required.
-#[test]
-fn answers_that_break_off() {
-    for (kind, name) in [
-        (Kind::OpenAi, "openai/truncated"),
-        (Kind::OpenAi, "openai/error-in-stream"),
-        (Kind::Anthropic, "anthropic/truncated"),
-        (Kind::Gemini, "gemini/truncated"),
-        (Kind::Gemini, "gemini/other"),
-        (Kind::Ollama, "ollama/truncated"),
-        (Kind::Ollama, "ollama/error-in-stream"),
-    ] {
-        let (error, tries) = fails(kind, &[name]);
-        assert!(matches!(error, ProviderError::Interrupted(_)), "{name}: {error:?}");
-        assert_eq!(tries, 1, "{name}: there was text, so it is not tried again");
-    }
-}
-
-// S-02: a request refused permanently is not repeated unchanged.
-#[test]
-fn a_request_that_cannot_work_is_made_once() {
-    let (error, tries) = fails(Kind::Anthropic, &["anthropic/error-limit"]);
-    assert!(matches!(error, ProviderError::Rejected(_)), "{error:?}");
-    assert_eq!(tries, 1);
 }
 
 #[test]

@@ -241,7 +241,7 @@ fn pages_and_gibberish_are_no_answers() {
 
 // A body without content ends too, with a separate message.
 #[test]
-fn growth_e_an_endless_body_is_cut() {
+fn an_endless_body_is_cut() {
     let endless = |body: &str| {
         let reply = Reply::new("200 OK", "content-type: text/event-stream", body);
         run(async {

@@ -53,7 +53,7 @@ fn media_007_bytes_and_their_type() {
 
 // S-31: a request has no cookie, credentials, referrer or range.
 #[test]
-fn s_31_a_request_carries_nothing() {
+fn a_request_carries_nothing() {
     run(async {
         let cookie = "set-cookie: session=1; Path=/\nlocation: /b.png#part";
         let script = vec![Reply::new("302 Found", cookie, "").act(), png("x").act()];
@@ -100,7 +100,7 @@ fn media_007_credentials_of_the_url_are_used_and_stay_there() {
 
 // S-31: three redirects are followed and a fourth is not; each resolves the name again.
 #[test]
-fn s_31_three_redirects_and_no_more() {
+fn three_redirects_and_no_more() {
     run(async {
         let on = || Reply::new("302 Found", "location: /next", "").act();
         let server = Server::start(vec![on(), on(), on(), png("x").act()]).await;
@@ -134,7 +134,7 @@ fn media_009_nobody_answers() {
     run(async {
         let server = Server::start(Vec::new()).await;
         let (fetcher, origin, names) = fetcher(&server);
-        names.set("media.example", &[]);
+        names.set("media.example", &[""; 0]);
         assert_eq!(reason(fetcher.fetch(&origin, 10).await.map_err(error_of)), "dns");
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let origin = format!("http://{}", listener.local_addr().unwrap());

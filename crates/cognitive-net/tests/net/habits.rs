@@ -33,7 +33,7 @@ const EVENTS: &str = "text/event-stream";
 const JSON: &str = "application/json";
 
 #[test]
-fn b1_perplexity_sends_the_sum_beside_each_piece() {
+fn perplexity_sends_the_sum_beside_each_piece() {
     let outcome = hear(Kind::Compatible, "services/perplexity-stream");
     let envelope: serde_json::Value = serde_json::from_str(&outcome.heard.text).unwrap();
     assert_eq!(envelope["data"]["sentiment"], "neutral");
@@ -45,7 +45,7 @@ fn b1_perplexity_sends_the_sum_beside_each_piece() {
 }
 
 #[test]
-fn b2_mistral_sends_thoughts_and_text_as_a_list() {
+fn mistral_sends_thoughts_and_text_as_a_list() {
     let outcome = hear(Kind::Mistral, "services/mistral-thinking-list");
     assert_eq!((outcome.heard.text.as_str(), outcome.ok().usage), ("4", Some(usage(28, 35))));
     let pieces = [
@@ -61,7 +61,7 @@ fn b2_mistral_sends_thoughts_and_text_as_a_list() {
 }
 
 #[test]
-fn b3_a_guard_of_gemini_refuses_and_is_not_asked_again() {
+fn a_guard_of_gemini_refuses_and_is_not_asked_again() {
     let outcome = hear(Kind::Gemini, "services/gemini-model-armor");
     let why =
         "The response violated Responsible AI Safety settings (Hate Speech, Harassment, Dangerous) filters.";
@@ -81,7 +81,7 @@ fn err_015_a_guard_that_repeats_the_key_is_not_repeated() {
 }
 
 #[test]
-fn b3_calls_that_gemini_did_not_expect_are_calls_that_nobody_offered() {
+fn calls_that_gemini_did_not_expect_are_calls_that_nobody_offered() {
     let outcome = hear(Kind::Gemini, "gemini/unexpected-call");
     let names: Vec<&str> = outcome.ok().tool_calls.iter().map(|call| call.name.as_str()).collect();
     assert_eq!(
@@ -102,7 +102,7 @@ fn b3_calls_that_gemini_did_not_expect_are_calls_that_nobody_offered() {
 }
 
 #[test]
-fn b4_a_document_without_a_reason_to_finish_is_over() {
+fn a_document_without_a_reason_to_finish_is_over() {
     let outcome = hear(Kind::Compatible, "services/snowflake-empty-finish");
     let text = r#"{"city": "Mexico City", "country": "Mexico"}"#;
     assert_eq!((outcome.heard.text.as_str(), &outcome.ok().finish), (text, &Finish::Complete));
@@ -110,14 +110,14 @@ fn b4_a_document_without_a_reason_to_finish_is_over() {
 }
 
 #[test]
-fn b5_tools_that_anthropic_calls_itself_are_no_calls_of_ours() {
+fn tools_that_anthropic_calls_itself_are_no_calls_of_ours() {
     let outcome = hear(Kind::Anthropic, "services/anthropic-server-tool-stream");
     assert_eq!(outcome.heard.text, "A clear daytime sky is blue.");
     assert_eq!((outcome.ok().tool_calls.len(), outcome.ok().usage), (0, Some(usage(12_229, 86))));
 }
 
 #[test]
-fn b5_a_turn_that_anthropic_paused_is_no_answer() {
+fn a_turn_that_anthropic_paused_is_no_answer() {
     let body = r#"{"type":"message","model":"m","content":[{"type":"text","text":"{\"a\":1"}],"stop_reason":"pause_turn",
         "usage":{"input_tokens":3,"output_tokens":2}}"#;
     let outcome = hear_body(Kind::Anthropic, JSON, body);
@@ -126,7 +126,7 @@ fn b5_a_turn_that_anthropic_paused_is_no_answer() {
 }
 
 #[test]
-fn b8_only_the_first_candidate_counts() {
+fn only_the_first_candidate_counts() {
     let openai = |index: u64, text: &str, finish: Option<&str>| {
         let choice = json!({ "index": index, "delta": { "content": text }, "finish_reason": finish });
         format!("data: {}\n\n", json!({ "choices": [choice] }))
@@ -142,7 +142,7 @@ fn b8_only_the_first_candidate_counts() {
 
 // D-16: the reason is known, in the words of the service.
 #[test]
-fn c1_a_model_that_deepseek_does_not_know() {
+fn a_model_that_deepseek_does_not_know() {
     let outcome = hear(Kind::DeepSeek, "services/deepseek-400-model");
     assert!(matches!(outcome.error(), ProviderError::Misconfigured(_)), "{:?}", outcome.error());
     let failed = outcome.heard.attempts[0].failed.clone().unwrap();
@@ -152,7 +152,7 @@ fn c1_a_model_that_deepseek_does_not_know() {
 }
 
 #[test]
-fn c1_a_limit_of_tokens_that_is_told_as_an_error_is_a_limit_of_tokens() {
+fn a_limit_of_tokens_that_is_told_as_an_error_is_a_limit_of_tokens() {
     let outcome = hear(Kind::OpenRouter, "services/openrouter-token-limit");
     assert_eq!(
         (&outcome.ok().finish, outcome.ok().usage),
@@ -166,7 +166,7 @@ fn c1_a_limit_of_tokens_that_is_told_as_an_error_is_a_limit_of_tokens() {
 }
 
 #[test]
-fn c3_what_the_service_counted_before_it_broke_off_is_known() {
+fn what_the_service_counted_before_it_broke_off_is_known() {
     for (kind, name, counted) in [
         (Kind::Gemini, "gemini/truncated", 211),
         (Kind::Gemini, "gemini/other", 211),
@@ -181,7 +181,7 @@ fn c3_what_the_service_counted_before_it_broke_off_is_known() {
 }
 
 #[test]
-fn e_one_event_may_be_as_long_as_an_answer() {
+fn one_event_may_be_as_long_as_an_answer() {
     let long = "x".repeat(5 << 20);
     let choice = json!({ "index": 0, "delta": { "content": long }, "finish_reason": "stop" });
     let body = format!("data: {}\n\ndata: [DONE]\n\n", json!({ "choices": [choice] }));
@@ -189,7 +189,7 @@ fn e_one_event_may_be_as_long_as_an_answer() {
 }
 
 #[test]
-fn e_what_was_not_asked_for_is_told_after_one_call() {
+fn what_was_not_asked_for_is_told_after_one_call() {
     let packed: &[u8] = &[0x1F, 0x8B, 8, 0, 0, 0, 0, 0];
     let reply = |headers: &str| Reply::new("200 OK", headers, "").bytes(packed);
     for (reply, why) in [
@@ -209,180 +209,57 @@ fn e_what_was_not_asked_for_is_told_after_one_call() {
     }
 }
 
-/// Builds a stream of events from frames.
-fn done(frames: &[&str]) -> String {
-    let event = |frame: &&str| format!("data: {}\n\n", frame.replace('\n', " "));
-    frames.iter().map(event).chain(["data: [DONE]\n\n".to_owned()]).collect::<Vec<_>>().concat()
-}
-
-/// The kind, the content type, the body and the expected finish. All bodies have the same content.
-type Odd = (Kind, &'static str, String, Finish);
-
-/// Answers whose framing differs from the documentation.
-fn odd_frames() -> Vec<Odd> {
-    vec![
-        // Documents labelled as streams, and streams labelled as documents.
-        (
-            Kind::OpenAi,
-            EVENTS,
-            r#"{"choices":[{"message":{"content":"{\"a\":1}"},"finish_reason":"stop"}]}"#.to_owned(),
-            Finish::Complete,
-        ),
-        (
-            Kind::OpenAi,
-            JSON,
-            done(&[r#"{"choices":[{"delta":{"content":"{\"a\":1}"},"finish_reason":"stop"}]}"#]),
-            Finish::Complete,
-        ),
-        (
-            Kind::Ollama,
-            EVENTS,
-            r#"{"model":"m","message":{"content":"{\"a\":1}"}}"#.to_owned(),
-            Finish::Complete,
-        ),
-        // Members that are present but empty.
-        (
-            Kind::OpenAi,
-            JSON,
-            r#"{"error":null,"choices":[{"index":null,"message":{"content":"{\"a\":1}","refusal":null,"tool_calls":null,
-                "function_call":{"name":"","arguments":""}},"finish_reason":null}],"usage":null}"#
-                .to_owned(),
-            Finish::Complete,
-        ),
-        (
-            Kind::OpenAi,
-            EVENTS,
-            done(&[
-                r#"{"error":{},"choices":[{"delta":{"content":"{\"a\":1}"},"finish_reason":""}]}"#,
-                r#"{"error":{"code":0,"message":""},"choices":[],"usage":{"input_tokens":3,"output_tokens":2}}"#,
-            ]),
-            Finish::Complete,
-        ),
-        (
-            Kind::Gemini,
-            EVENTS,
-            done(&[
-                r#"{"candidates":[{"content":{"parts":[{"text":"{\"a\""}]},"finishReason":"FINISH_REASON_UNSPECIFIED"}],
-                    "promptFeedback":{"blockReason":"BLOCK_REASON_UNSPECIFIED"},"usageMetadata":null}"#,
-                r#"{"candidates":[{"content":{"parts":[{"text":":1}"}]},"finishReason":"STOP"}]}"#,
-            ]),
-            Finish::Complete,
-        ),
-        (
-            Kind::Anthropic,
-            JSON,
-            r#"{"type":"message","content":[{"type":"text","text":"{\"a\":1}","citations":null}],"stop_reason":null}"#
-                .to_owned(),
-            Finish::Complete,
-        ),
-        // Unknown finish reasons: validation against the contract shows whether the answer is complete.
-        (
-            Kind::OpenAi,
-            EVENTS,
-            done(&[r#"{"choices":[{"delta":{"content":"{\"a\":1}"},"finish_reason":"done_for_today"}]}"#]),
-            Finish::Complete,
-        ),
-        (
-            Kind::Gemini,
-            JSON,
-            r#"{"candidates":[{"content":{"parts":[{"text":"{\"a\":1}"}]},"finishReason":"FUTURE_SAFETY","finishMessage":"no"}]}"#
-                .to_owned(),
-            Finish::Refused("no".to_owned()),
-        ),
-    ]
-}
-
-/// Answers whose content differs from the documentation.
-fn odd_contents() -> Vec<Odd> {
-    vec![
-        // Only the accumulated text, without deltas.
-        (
-            Kind::Compatible,
-            EVENTS,
-            done(&[
-                r#"{"choices":[{"message":{"content":"{\"a\""},"finish_reason":null}]}"#,
-                r#"{"choices":[{"message":{"content":"{\"a\":1}"},"finish_reason":"stop"}]}"#,
-            ]),
-            Finish::Complete,
-        ),
-        // Blocks that are not the model's text, before and after those that are.
-        (
-            Kind::Anthropic,
-            JSON,
-            r#"{"type":"message","content":[{"type":"thinking","thinking":"hm"},{"type":"mcp_tool_use","id":"m","name":"n","input":{"x":1}},
-                {"type":"mcp_tool_result","text":"no","content":[{"type":"text","text":"no"}]},{"type":"text","text":"{\"a\":1}"},
-                {"type":"later_block","text":"no"}],"stop_reason":"end_turn"}"#
-                .to_owned(),
-            Finish::Complete,
-        ),
-        // Refusals in parts, and as an error within an answer.
-        (
-            Kind::OpenAi,
-            JSON,
-            r#"{"choices":[{"message":{"content":[{"type":"output_text","text":"{\"a\":1}"},{"type":"refusal","refusal":"I will not."}]},
-                "finish_reason":"stop"}]}"#
-                .to_owned(),
-            Finish::Refused("I will not.".to_owned()),
-        ),
-        (
-            Kind::OpenAi,
-            EVENTS,
-            done(&[
-                r#"{"choices":[{"delta":{"content":"{\"a\":1}"}}]}"#,
-                r#"{"error":{"code":"content_filter","message":"Stopped by the filter."}}"#,
-            ]),
-            Finish::Refused("Stopped by the filter.".to_owned()),
-        ),
-    ]
-}
-
 #[test]
 fn what_proxies_gateways_and_later_versions_send() {
-    for (kind, content_type, body, finish) in odd_frames().into_iter().chain(odd_contents()) {
-        let outcome = hear_body(kind, content_type, &body);
-        assert_eq!(
-            (outcome.heard.text.as_str(), &outcome.ok().finish),
-            ("{\"a\":1}", &finish),
-            "{kind} {body}"
-        );
-        assert_eq!(outcome.ok().tool_calls.len(), 0, "{kind} {body}");
+    let cases: Vec<&str> = include_str!("odd.txt").split("\n> ").skip(1).collect();
+    assert_eq!(cases.len(), 13);
+    for case in cases {
+        let (head, body) = case.split_once('\n').unwrap();
+        let mut words = head.splitn(3, ' ');
+        let (kind, content_type) = (Kind::parse(words.next().unwrap()).unwrap(), words.next().unwrap());
+        let finish = words.next().map_or(Finish::Complete, |why| Finish::Refused(why.to_owned()));
+        let lines: Vec<&str> = body.lines().filter(|line| !line.starts_with('#')).collect();
+        let outcome = hear_body(kind, content_type, &(lines.join("\n\n") + "\n\n"));
+        assert_eq!((outcome.heard.text.as_str(), &outcome.ok().finish), ("{\"a\":1}", &finish), "{case}");
+        assert_eq!(outcome.ok().tool_calls.len(), 0, "{case}");
     }
 }
 
 /// Errors that arrive with a good status, in many shapes.
 #[test]
 fn d_16_errors_within_an_answer_have_a_kind() {
+    use FailureKind::{Auth, BadRequest, ModelNotFound, Outage, Quota, RateLimit};
     for (kind, body, expected, tries) in [
-        (Kind::OpenAi, r#"{"error":{"message":"slow down","code":429}}"#, FailureKind::RateLimit, 3),
-        (Kind::OpenAi, r#"{"error":{"message":"Invalid API key","code":401}}"#, FailureKind::Auth, 1),
-        (Kind::OpenAi, r#"{"error":"boom"}"#, FailureKind::Outage, 3),
-        (Kind::OpenAi, r#"{"code":"429","message":"slow down"}"#, FailureKind::RateLimit, 3),
-        (Kind::OpenAi, r#"{"code":401,"msg":"who are you"}"#, FailureKind::Auth, 1),
+        (Kind::OpenAi, r#"{"error":{"message":"slow down","code":429}}"#, RateLimit, 3),
+        (Kind::OpenAi, r#"{"error":{"message":"Invalid API key","code":401}}"#, Auth, 1),
+        (Kind::OpenAi, r#"{"error":"boom"}"#, Outage, 3),
+        (Kind::OpenAi, r#"{"code":"429","message":"slow down"}"#, RateLimit, 3),
+        (Kind::OpenAi, r#"{"code":401,"msg":"who are you"}"#, Auth, 1),
         (
             Kind::OpenAi,
             r#"{"object":"error","message":"no such model: unknown model","code":404}"#,
-            FailureKind::ModelNotFound,
+            ModelNotFound,
             1,
         ),
         (
             Kind::MiniMax,
             r#"{"base_resp":{"status_code":1008,"status_msg":"insufficient balance"}}"#,
-            FailureKind::Quota,
+            Quota,
             1,
         ),
         (
             Kind::Gemini,
             r#"[{"error":{"code":400,"message":"bad","status":"INVALID_ARGUMENT"}}]"#,
-            FailureKind::BadRequest,
+            BadRequest,
             1,
         ),
         (
             Kind::Anthropic,
             r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
-            FailureKind::Outage,
+            Outage,
             3,
         ),
-        (Kind::Ollama, r#"{"error":"model requires more system memory"}"#, FailureKind::Outage, 3),
+        (Kind::Ollama, r#"{"error":"model requires more system memory"}"#, Outage, 3),
     ] {
         let outcome = hear_body(kind, JSON, body);
         outcome.error();

@@ -19,6 +19,7 @@ mod habits;
 mod lifetime;
 mod media;
 mod recorded;
+mod registry;
 mod requests;
 mod ssrf;
 mod support;

@@ -1,6 +1,5 @@
 //! Media on the wire: in the format of each service, without a copy, and back out of answers.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,7 +8,7 @@ use cognitive_contract::ports::{Example, ModelCall, Provider, ProviderError};
 use cognitive_net::{Kind, ProviderConfig, provider};
 use serde_json::Value;
 
-use crate::support::{Act, Outcome, Reply, Request, Server, TEXT, ask, call, config, recorded, run};
+use crate::support::{Act, Outcome, Reply, Request, Server, TEXT, ask, call, config, recorded, run, written};
 
 fn part(index: usize, media_type: MediaType) -> MediaPart {
     let base64 = match media_type {
@@ -53,12 +52,6 @@ fn usual(kind: Kind) -> impl Fn(&Server) -> ProviderConfig {
 
 fn model(kind: Kind, model: &str) -> impl Fn(&Server) -> ProviderConfig {
     move |server| config(kind, &server.url).with_model(model)
-}
-
-/// Returns a stored request below `tests/wire`.
-fn written(name: &str) -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wire").join(format!("{name}.request.json"));
-    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
 // Every service gets media in its format, whether it streams its answer or not.

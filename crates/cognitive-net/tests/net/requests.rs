@@ -4,7 +4,7 @@ use cognitive_contract::ports::Example;
 use cognitive_net::Kind;
 use serde_json::{Value, json};
 
-use crate::support::{KEY, Request, ask, at, call, play, recorded, run, schema};
+use crate::support::{KEY, Request, ask, at, call, play, recorded, run, schema, written};
 use crate::support::{Server, config};
 
 /// Returns the request that a call sends.
@@ -14,90 +14,29 @@ fn request(kind: Kind, recording: &str) -> Request {
     server.seen().remove(0)
 }
 
-// D-05: the lowered schema, where OpenAI expects it.
+// D-05: the lowered schema, where each service expects it.
 #[test]
-fn openai_is_asked() {
-    let request = request(Kind::OpenAi, "openai/stream");
-    assert_eq!(request.line, "POST /v1/chat/completions HTTP/1.1");
-    assert!(request.headers.contains(&format!("authorization: bearer {KEY}")));
-    assert!(request.headers.contains("content-type: application/json"));
-    assert!(request.headers.contains("user-agent: cogn/"));
-    let expected = json!({
-        "model": "gpt-5.4-mini",
-        "messages": [
-            { "role": "system", "content": "Judge the code. Answer in JSON." },
-            { "role": "user", "content": "let x = 1;" },
-        ],
-        "stream": true,
-        "stream_options": { "include_usage": true },
-        "temperature": 0.2,
-        "seed": 7,
-        "max_completion_tokens": 900,
-        "response_format": {
-            "type": "json_schema",
-            "json_schema": { "name": "answer", "strict": true, "schema": schema() },
-        },
-    });
-    assert_eq!(request.json(), expected);
-}
-
-#[test]
-fn anthropic_is_asked() {
-    let request = request(Kind::Anthropic, "anthropic/stream");
-    assert_eq!(request.line, "POST /v1/messages HTTP/1.1");
-    assert!(request.headers.contains(&format!("x-api-key: {KEY}")));
-    assert!(request.headers.contains("anthropic-version: 2023-06-01"));
-    let expected = json!({
-        "model": "claude-sonnet-5",
-        "max_tokens": 900,
-        "system": "Judge the code. Answer in JSON.",
-        "messages": [{ "role": "user", "content": "let x = 1;" }],
-        "stream": true,
-        "temperature": 0.2,
-        "output_config": { "format": { "type": "json_schema", "schema": schema() } },
-    });
-    assert_eq!(request.json(), expected);
-}
-
-#[test]
-fn gemini_is_asked() {
-    let request = request(Kind::Gemini, "gemini/stream");
-    assert_eq!(
-        request.line,
-        "POST /v1beta/models/gemini-flash-latest:streamGenerateContent?alt=sse HTTP/1.1"
-    );
-    assert!(request.headers.contains(&format!("x-goog-api-key: {KEY}")));
-    let expected = json!({
-        "systemInstruction": { "parts": [{ "text": "Judge the code. Answer in JSON." }] },
-        "contents": [{ "role": "user", "parts": [{ "text": "let x = 1;" }] }],
-        "generationConfig": {
-            "temperature": 0.2,
-            "seed": 7,
-            "maxOutputTokens": 900,
-            "responseMimeType": "application/json",
-            "responseJsonSchema": schema(),
-        },
-    });
-    assert_eq!(request.json(), expected);
-}
-
-#[test]
-fn ollama_is_asked() {
-    let request = request(Kind::Ollama, "ollama/stream");
-    assert_eq!(request.line, "POST /api/chat HTTP/1.1");
-    let expected = json!({
-        "model": "llama3.2",
-        "messages": [
-            { "role": "system", "content": "Judge the code. Answer in JSON." },
-            { "role": "user", "content": "let x = 1;" },
-        ],
-        "stream": true,
-        "truncate": false,
-        "shift": false,
-        "options": { "temperature": 0.2, "seed": 7, "num_predict": 900 },
-        "format": schema(),
-    });
-    assert_eq!(request.json(), expected);
+fn each_service_is_asked_in_its_format() {
+    for (kind, service, path, key) in [
+        (Kind::OpenAi, "openai", "/v1/chat/completions", "authorization: bearer "),
+        (Kind::Anthropic, "anthropic", "/v1/messages", "x-api-key: "),
+        (
+            Kind::Gemini,
+            "gemini",
+            "/v1beta/models/gemini-flash-latest:streamGenerateContent?alt=sse",
+            "x-goog-api-key: ",
+        ),
+        (Kind::Ollama, "ollama", "/api/chat", ""),
+    ] {
+        let name = format!("{service}/stream");
+        let request = request(kind, &name);
+        assert_eq!(request.line, format!("POST {path} HTTP/1.1"));
+        assert!(key.is_empty() || request.headers.contains(&format!("{key}{KEY}")), "{service}");
+        assert!(request.headers.contains("content-type: application/json"), "{service}");
+        assert!(request.headers.contains("user-agent: cogn/"), "{service}");
+        assert_eq!(request.headers.contains("anthropic-version: 2023-06-01"), service == "anthropic");
+        assert_eq!(request.json(), written(&name), "{service}");
+    }
 }
 
 #[test]

@@ -75,6 +75,12 @@ pub(crate) fn recorded(name: &str) -> Reply {
     Reply { head: head.to_owned(), body: body.as_bytes().to_vec(), cut: usize::MAX, then: Then::End }
 }
 
+/// Returns a stored request below `tests/wire`.
+pub(crate) fn written(name: &str) -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wire").join(format!("{name}.request.json"));
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
 impl Reply {
     /// Creates an answer without a recording.
     pub(crate) fn new(status: &str, headers: &str, body: &str) -> Self {

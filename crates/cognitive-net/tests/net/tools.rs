@@ -71,7 +71,7 @@ fn asked_for(calls: &[ToolCall]) -> Vec<(String, String, Value)> {
 
 // S-35: the same calls, however the bytes are split, in a stream and in one document.
 #[test]
-fn s_35_calls_are_read_in_every_wire_format() {
+fn calls_are_read_in_every_wire_format() {
     for (kind, recording, ids) in [
         (Kind::OpenAi, "openai/tools", ["call_a1", "call_b2"]),
         (Kind::OpenAi, "openai/tools-whole", ["call_a1", "call_b2"]),
@@ -288,7 +288,7 @@ fn mentions(turn: &Value, word: &str) -> usize {
 
 // The turn contains only the answered calls, because services refuse a call without a result.
 #[test]
-fn s01_a_turn_with_thousands_of_calls_goes_back_with_the_first() {
+fn a_turn_with_thousands_of_calls_goes_back_with_the_first() {
     for (kind, _) in OTHERS {
         let end = crowded_turn(kind, 5_000, "");
         assert_eq!((end.tool_calls.len(), end.more_calls), (17, 4_983), "{kind}");
@@ -297,7 +297,7 @@ fn s01_a_turn_with_thousands_of_calls_goes_back_with_the_first() {
 }
 
 #[test]
-fn s07_a_call_that_is_too_long_goes_back_without_its_arguments() {
+fn a_call_that_is_too_long_goes_back_without_its_arguments() {
     for (kind, _) in OTHERS {
         let end = crowded_turn(kind, 2, &"x".repeat(2 << 20));
         let too_long: Vec<bool> = end.tool_calls.iter().map(|call| call.too_long).collect();

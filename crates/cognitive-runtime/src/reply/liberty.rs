@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_h_of_a_kind_a_hundred_are_kept_and_the_rest_is_counted() {
+    fn of_a_kind_a_hundred_are_kept_and_the_rest_is_counted() {
         let mut forgiven = Forgiven::default();
         for at in 0..1_000_000 {
             forgiven.take(at, LibertyRule::Quotes, || "quotes".to_owned());

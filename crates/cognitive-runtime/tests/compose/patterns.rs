@@ -53,7 +53,7 @@ fn comp_003_051_parallel_parts_run_at_the_same_time() {
 }
 
 #[test]
-fn s_26_at_most_four_run_at_once() {
+fn at_most_four_run_at_once() {
     let mut world = World::new();
     let names = ["a", "b", "c", "d", "e", "f"];
     let requires: Vec<Value> = names.iter().map(|name| json!({ "name": name })).collect();
@@ -72,7 +72,7 @@ fn s_26_at_most_four_run_at_once() {
 }
 
 #[test]
-fn s_26_comp_081_the_first_failure_ends_the_others() {
+fn comp_081_the_first_failure_ends_the_others() {
     let mut world = World::new();
     world.module("main", json!({ "composition": three("parallel") }), "");
     for name in ["one", "two", "three"] {

@@ -1,22 +1,21 @@
 //! Modules by name, and a model that recognises the calling module by its instructions.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
+use cognitive_contract::Failure;
 use cognitive_contract::compose::Repeat;
-use cognitive_contract::ports::{
-    AuditLog, AuditRecord, CallSink, DecodeMode, Event, EventSink, ModelCall, ModelEnd, ModuleSource,
-    NullSink, PortFuture, Provider, ProviderError, Usage,
-};
+use cognitive_contract::ports::{Event, EventSink, ModelCall, ModuleSource, NullSink, ProviderError, Usage};
 use cognitive_contract::stream::Chunk;
 use cognitive_contract::trace::PartEvent;
-use cognitive_contract::{ErrorCode, Failure, Module};
-use cognitive_library::{Folder, ModuleLoadError, load};
 use cognitive_runtime::compose::{Overview, overview};
 use cognitive_runtime::host::RunInput;
 use cognitive_runtime::{Delivery, Host, RunRequest, repeat, run, stream};
+use cognitive_testkit::{
+    FakeProvider, MemoryAuditLog, NamedModules, complete, good_answer, loaded_module, open_schema,
+};
 use serde_json::{Value, json};
 
 use crate::timer::{TokioTimer, block_on};
@@ -55,10 +54,9 @@ struct Seen {
     dropped: Vec<String>,
     open: Vec<String>,
     waiting: Vec<Waker>,
-    records: Vec<(String, String)>,
 }
 
-#[derive(Default)]
+#[derive(Clone)]
 struct Model {
     replies: HashMap<String, Reply>,
     seen: Arc<Mutex<Seen>>,
@@ -80,24 +78,18 @@ fn speaker(call: &ModelCall) -> String {
     rest.split_once('`').unwrap().0.to_owned()
 }
 
-impl Provider for Model {
-    fn name(&self) -> &'static str {
-        "model"
-    }
-
-    fn ask<'a>(
-        &'a self,
-        call: &'a ModelCall,
-        sink: &'a mut dyn CallSink,
-    ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
+fn provider(model: Model) -> FakeProvider {
+    FakeProvider::waiting(move |call, sink| {
+        let Model { replies, seen } = model.clone();
+        let model = Model { replies, seen: Arc::clone(&seen) };
         Box::pin(async move {
             let name = speaker(call);
-            self.seen.lock().unwrap().calls.push((name.clone(), call.clone()));
-            let mut guard = Guard(Arc::clone(&self.seen), name.clone(), false);
-            let mut reply = self.reply(&name);
+            seen.lock().unwrap().calls.push((name.clone(), call.clone()));
+            let mut guard = Guard(Arc::clone(&seen), name.clone(), false);
+            let mut reply = model.reply(&name);
             if let Reply::Gate(behind) = reply {
                 poll_fn(|context| {
-                    let mut seen = self.seen.lock().unwrap();
+                    let mut seen = seen.lock().unwrap();
                     if seen.open.contains(&name) {
                         return Poll::Ready(());
                     }
@@ -112,11 +104,13 @@ impl Provider for Model {
             let text = match reply {
                 Reply::Raw(text) => {
                     sink.piece(text);
-                    return Ok(ModelEnd::complete("m", DecodeMode::Prompt));
+                    return Ok(complete());
                 }
                 Reply::Say(value) => value,
                 Reply::Emit(context) => {
-                    json!({ "ok": true, "meta": good, "data": { "rationale": "r" }, "_emitted_context": context })
+                    let mut answer = good_answer(&json!({ "rationale": "r" }));
+                    answer["_emitted_context"] = context;
+                    answer
                 }
                 Reply::Refuse(code) => {
                     json!({ "ok": false, "meta": good, "error": { "code": code, "message": "no" } })
@@ -124,11 +118,11 @@ impl Provider for Model {
                 Reply::Late | Reply::Gate(_) | Reply::Turns(_) => return Err(ProviderError::Timeout),
             };
             sink.piece(&text.to_string());
-            let mut end = ModelEnd::complete("m", DecodeMode::Prompt);
+            let mut end = complete();
             end.usage = Some(Usage::new(10, 2));
             Ok(end)
         })
-    }
+    })
 }
 
 impl Model {
@@ -137,18 +131,6 @@ impl Model {
         let Reply::Turns(turns) = reply else { return reply.clone() };
         let asked = self.seen.lock().unwrap().calls.iter().filter(|(who, _)| who == name).count();
         turns[(asked - 1).min(turns.len() - 1)].clone()
-    }
-}
-
-struct Books(Arc<Mutex<Seen>>);
-
-impl AuditLog for Books {
-    fn record(&self, record: &AuditRecord) -> Result<(), String> {
-        let mut seen = self.0.lock().unwrap();
-        if record.event == "run" {
-            seen.records.push((record.module.clone(), record.trace_id.clone()));
-        }
-        Ok(())
     }
 }
 
@@ -173,21 +155,12 @@ impl EventSink for Listener {
     }
 }
 
-#[derive(Clone, Default)]
-struct Modules(BTreeMap<String, Arc<Module>>);
-
-impl ModuleSource for Modules {
-    fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
-        let found = self.0.get(name).cloned();
-        found.ok_or_else(|| Failure::new(ErrorCode::ModuleNotFound, format!("no module: `{name}`")))
-    }
-}
-
 #[derive(Default)]
 pub struct World {
-    modules: Modules,
+    modules: NamedModules,
     replies: HashMap<String, Reply>,
     seen: Arc<Mutex<Seen>>,
+    audit: Arc<MemoryAuditLog>,
 }
 
 impl World {
@@ -196,9 +169,7 @@ impl World {
     }
 
     pub fn module(&mut self, name: &str, manifest: Value, prompt: &str) -> &mut Self {
-        let schema =
-            json!({ "input": { "type": "object" }, "data": { "type": "object", "required": ["rationale"] } });
-        self.module_with(name, manifest, prompt, &schema)
+        self.module_with(name, manifest, prompt, &open_schema())
     }
 
     /// The same with a specific contract.
@@ -214,13 +185,8 @@ impl World {
                 manifest[member] = json!(usual);
             }
         }
-        let files = BTreeMap::from([
-            ("module.yaml".to_owned(), manifest.to_string().into_bytes()),
-            ("schema.json".to_owned(), schema.to_string().into_bytes()),
-            ("prompt.md".to_owned(), format!("I am `{name}`. {prompt}").into_bytes()),
-        ]);
-        let module = load(&Folder::memory(name, files)).map_err(ModuleLoadError::into_failure);
-        self.modules.0.insert(name.to_owned(), Arc::new(module.unwrap()));
+        let module = loaded_module(&manifest, schema, &format!("I am `{name}`. {prompt}"));
+        self.modules.0.insert(name.to_owned(), module);
         self
     }
 
@@ -231,8 +197,8 @@ impl World {
 
     pub fn host(&self) -> Host {
         let model = Model { replies: self.replies.clone(), seen: Arc::clone(&self.seen) };
-        let mut host = Host::new(Arc::new(self.modules.clone()), Arc::new(model));
-        host.audit = Some(Arc::new(Books(Arc::clone(&self.seen))));
+        let mut host = Host::new(Arc::new(self.modules.clone()), Arc::new(provider(model)));
+        host.audit = Some(Arc::clone(&self.audit) as Arc<_>);
         host
     }
 
@@ -326,7 +292,8 @@ impl World {
     }
 
     pub fn records(&self) -> Vec<(String, String)> {
-        self.seen.lock().unwrap().records.clone()
+        let runs = self.audit.records().into_iter().filter(|record| record.event == "run");
+        runs.map(|record| (record.module, record.trace_id)).collect()
     }
 
     pub fn of(&self, name: &str) -> Vec<ModelCall> {

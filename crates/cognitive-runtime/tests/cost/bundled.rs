@@ -6,62 +6,43 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use cognitive_contract::money::Money;
-use cognitive_contract::ports::{
-    CallSink, DecodeMode, Destination, ModelCall, ModelEnd, NullSink, PortFuture, Provider, ProviderError,
-    Usage,
-};
+use cognitive_contract::ports::{DecodeMode, Destination, ModelEnd, NullSink, Provider, Usage};
 use cognitive_library::Library;
 use cognitive_runtime::{Host, RunRequest, run};
 use cognitive_schema::SchemaTarget;
-use cognitive_testkit::poll_now;
+use cognitive_testkit::{FakeProvider, poll_now};
 use serde_json::{Value, json};
 
+type Requests = Arc<Mutex<Vec<Value>>>;
+
 /// A service that answers with a recorded reply, and counts four bytes as a token, as in English.
-struct Recorded {
-    service: &'static str,
+fn recorded(
+    name: &'static str,
     model: &'static str,
     target: SchemaTarget,
-    reply: String,
-    seen: Mutex<Vec<Value>>,
-}
-
-impl Provider for Recorded {
-    fn name(&self) -> &str {
-        self.service
-    }
-
-    fn target(&self) -> Option<SchemaTarget> {
-        Some(self.target)
-    }
-
-    fn capabilities(&self) -> &[&str] {
-        &["json_mode"]
-    }
-
-    fn destination(&self) -> Option<Destination> {
-        Some(Destination { model: Some(self.model.to_owned()), address: None })
-    }
-
-    fn ask<'a>(
-        &'a self,
-        call: &'a ModelCall,
-        sink: &'a mut dyn CallSink,
-    ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
-        Box::pin(async move {
-            let turns: Vec<String> =
-                call.examples.iter().flat_map(|each| [each.input.clone(), each.answer.clone()]).collect();
-            let schema = call.schema.as_ref().map_or("", |schema| schema.text());
-            let bytes = call.instructions.len() + turns.concat().len() + call.input.len() + schema.len();
-            self.seen.lock().unwrap().push(json!({
-                "instructions": &*call.instructions, "turns": turns, "input": call.input, "schema": schema,
-                "limit": call.max_output_tokens,
-            }));
-            sink.piece(&self.reply);
-            let mut end = ModelEnd::complete(self.model, DecodeMode::NativeSchema);
-            end.usage = Some(Usage::new(bytes as u64 / 4, self.reply.len() as u64 / 4));
-            Ok(end)
-        })
-    }
+    reply: &str,
+) -> (FakeProvider, Requests) {
+    let (requests, reply) = (Requests::default(), reply.to_owned());
+    let seen = Arc::clone(&requests);
+    let provider = FakeProvider::new(move |call, sink| {
+        let turns: Vec<String> =
+            call.examples.iter().flat_map(|each| [each.input.clone(), each.answer.clone()]).collect();
+        let schema = call.schema.as_ref().map_or("", |schema| schema.text());
+        let bytes = call.instructions.len() + turns.concat().len() + call.input.len() + schema.len();
+        seen.lock().unwrap().push(json!({
+            "instructions": &*call.instructions, "turns": turns, "input": call.input, "schema": schema,
+            "limit": call.max_output_tokens,
+        }));
+        sink.piece(&reply);
+        let mut end = ModelEnd::complete(model, DecodeMode::NativeSchema);
+        end.usage = Some(Usage::new(bytes as u64 / 4, reply.len() as u64 / 4));
+        Ok(end)
+    });
+    let destination = Some(Destination { model: Some(model.to_owned()), address: None });
+    let provider = provider.with(|service| {
+        (service.name, service.target, service.destination) = (name, Some(target), destination);
+    });
+    (provider, requests)
 }
 
 /// Every recorded case of every module that is one prompt.
@@ -100,10 +81,8 @@ fn ceilings_are_near_what_recorded_runs_cost() {
     let mut judged = 0;
     for (module, case, input, reply) in cases() {
         for (service, model, target) in services {
-            let reply = reply.clone();
-            let provider =
-                Arc::new(Recorded { service, model, target, reply: reply.clone(), seen: Mutex::default() });
-            let host = Host::new(Arc::new(Library::default()), Arc::clone(&provider) as Arc<dyn Provider>);
+            let (provider, requests) = recorded(service, model, target, &reply);
+            let host = Host::new(Arc::new(Library::default()), Arc::new(provider) as Arc<dyn Provider>);
             // A limit of zero makes the failure report the ceiling; with the ceiling as its limit the run succeeds.
             let mut request = RunRequest::new(module.as_str(), input.clone());
             request.options.settings.max_cost = Some(Money::ZERO);
@@ -115,7 +94,7 @@ fn ceilings_are_near_what_recorded_runs_cost() {
             request.options.settings.max_cost = Some(ceiling);
             let envelope = poll_now(run(&host, request, &mut NullSink));
             let cost = envelope.meta().usage().and_then(|usage| usage.cost);
-            let seen = provider.seen.lock().unwrap();
+            let seen = requests.lock().unwrap();
             let Some(cost) = cost.filter(|_| !seen.is_empty()) else { continue };
             assert!(cost <= ceiling, "{module}/{case}: {cost} of {ceiling}");
             judged += 1;

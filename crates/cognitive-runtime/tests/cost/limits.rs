@@ -5,66 +5,28 @@ use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use cognitive_contract::money::Money;
-use cognitive_contract::ports::{
-    CallSink, DecodeMode, Destination, ModelCall, ModelEnd, NullSink, PortFuture, Provider, ProviderError,
-    Usage,
-};
+use cognitive_contract::ports::{Destination, NullSink, Provider, Usage};
 use cognitive_contract::prices::PriceTable;
 use cognitive_contract::spending::{BudgetShort, DayBudget, SpendingEntry, SpendingLedger};
 use cognitive_runtime::{Host, RunRequest, Spending, run};
-use cognitive_testkit::{NamedModules, SeededRandom, poll_now};
+use cognitive_testkit::{FakeProvider, NamedModules, SeededRandom, complete, good_answer, poll_now};
 use serde_json::{Value, json};
 
 use super::drawn;
 
 /// A service that answers and reports 100 input tokens and 10 output tokens.
-struct Service {
-    name: &'static str,
-    stays: bool,
-    calls: Mutex<Vec<ModelCall>>,
+fn service(name: &'static str) -> Arc<FakeProvider> {
+    let answering = FakeProvider::new(|_, sink| {
+        sink.piece(&good_answer(&json!({ "rationale": "r", "text": "t" })).to_string());
+        let mut end = complete();
+        end.usage = Some(Usage::new(100, 10).with_cache(40, 0));
+        Ok(end)
+    });
+    let destination = Some(Destination { model: Some("m".to_owned()), address: None });
+    Arc::new(answering.with(|service| (service.name, service.destination) = (name, destination)))
 }
 
-impl Service {
-    fn new(name: &'static str) -> Arc<Self> {
-        Arc::new(Self { name, stays: false, calls: Mutex::default() })
-    }
-
-    fn calls(&self) -> usize {
-        self.calls.lock().unwrap().len()
-    }
-}
-
-impl Provider for Service {
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    fn destination(&self) -> Option<Destination> {
-        Some(Destination { model: Some("m".to_owned()), address: None })
-    }
-
-    fn stays_here(&self) -> bool {
-        self.stays
-    }
-
-    fn ask<'a>(
-        &'a self,
-        call: &'a ModelCall,
-        sink: &'a mut dyn CallSink,
-    ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
-        Box::pin(async move {
-            self.calls.lock().unwrap().push(call.clone());
-            let data = json!({ "rationale": "r", "text": "t" });
-            let meta = json!({ "confidence": 0.9, "risk": "low", "explain": "e" });
-            sink.piece(&json!({ "ok": true, "meta": meta, "data": data }).to_string());
-            let mut end = ModelEnd::complete("m", DecodeMode::Prompt);
-            end.usage = Some(Usage::new(100, 10).with_cache(40, 0));
-            Ok(end)
-        })
-    }
-}
-
-fn host(provider: &Arc<Service>) -> Host {
+fn host(provider: &Arc<FakeProvider>) -> Host {
     let module = drawn::leaf("bound-one", &mut SeededRandom::new(5));
     let modules = BTreeMap::from([("bound-one".to_owned(), module)]);
     let mut host = Host::new(Arc::new(NamedModules(modules)), Arc::clone(provider) as Arc<dyn Provider>);
@@ -81,27 +43,27 @@ fn go(host: &Host, limit: Option<&str>) -> Value {
 
 #[test]
 fn what_a_run_cost_is_in_its_usage() {
-    let service = Service::new("dear");
+    let service = service("dear");
     let usage = &go(&host(&service), None)["meta"]["usage"];
     // 60 plain at 10, 40 from the cache at 1, 10 written at 100, per million.
     assert_eq!((&usage["cost"], &usage["currency"]), (&json!(0.00164), &json!("USD")));
     assert_eq!(usage["cache_read_tokens"], 40);
-    let call = &service.calls.lock().unwrap()[0];
+    let call = &service.calls()[0];
     assert_eq!((call.max_output_tokens, call.keeps_limit), (None, false), "nobody pays by a limit");
 }
 
 #[test]
 fn a_run_that_could_cost_more_does_not_begin_and_says_how_much_it_could() {
-    let service = Service::new("dear");
+    let service = service("dear");
     let (host, dear) = (host(&service), |envelope: &Value| envelope["error"]["details"].clone());
     let refused = go(&host, Some("0.000001"));
     assert_eq!(refused["error"]["code"], "E4101");
     let details = dear(&refused);
     assert_eq!((&details["limit"], &details["limit_from"]), (&json!(0.000_001), &json!("max_cost")));
-    assert_eq!(service.calls(), 0);
+    assert_eq!(service.calls().len(), 0);
     let ceiling = details["ceiling"].to_string();
     assert_eq!(go(&host, Some(&ceiling))["ok"], true, "the ceiling itself is enough: {ceiling}");
-    let call = service.calls.lock().unwrap()[0].clone();
+    let call = service.calls()[0].clone();
     assert!(call.keeps_limit && call.max_output_tokens.is_some(), "{:?}", call.max_output_tokens);
     let less = Money::parse(&ceiling).unwrap().minus(Money::from_pico(1)).to_string();
     assert_eq!(go(&host, Some(&less))["error"]["code"], "E4101");
@@ -109,21 +71,22 @@ fn a_run_that_could_cost_more_does_not_begin_and_says_how_much_it_could() {
 
 #[test]
 fn a_model_without_a_price_has_no_cost_and_is_not_asked_under_a_limit() {
-    let service = Service::new("unlisted");
+    let service = service("unlisted");
     let host = host(&service);
     assert_eq!(go(&host, None)["meta"]["usage"].get("cost"), None);
     let refused = go(&host, Some("1000"));
-    assert_eq!((&refused["error"]["code"], service.calls()), (&json!("E4101"), 1));
+    assert_eq!((&refused["error"]["code"], service.calls().len()), (&json!("E4101"), 1));
     let hint = refused["error"]["suggestion"].as_str().unwrap();
     assert!(hint.contains("`unlisted/m`") && hint.contains("`prices`"), "{hint}");
 }
 
 #[test]
 fn models_on_this_machine_cost_nothing() {
-    let service = Arc::new(Service { name: "here", stays: true, calls: Mutex::default() });
+    let here = Arc::into_inner(service("here")).unwrap().with(|service| service.stays_here = true);
+    let service = Arc::new(here);
     let answer = go(&host(&service), Some("0"));
     assert_eq!((&answer["ok"], &answer["meta"]["usage"]["cost"]), (&json!(true), &json!(0)));
-    assert_eq!(service.calls.lock().unwrap()[0].max_output_tokens, None, "they are held to nothing");
+    assert_eq!(service.calls()[0].max_output_tokens, None, "they are held to nothing");
 }
 
 /// A ledger that stores every entry in memory.
@@ -172,7 +135,7 @@ fn with_key(host: &Host, key: &str) -> Value {
 
 #[test]
 fn a_budget_of_the_day_is_used_up_by_what_runs_cost_and_not_by_what_they_could_have() {
-    let service = Service::new("dear");
+    let service = service("dear");
     let mut host = host(&service);
     let ceiling = go(&host, Some("0"))["error"]["details"]["ceiling"].to_string();
     let (ceiling, each) = (Money::parse(&ceiling).unwrap(), Money::parse("0.00164").unwrap());
@@ -192,17 +155,17 @@ fn a_budget_of_the_day_is_used_up_by_what_runs_cost_and_not_by_what_they_could_h
     let short = with_key(&host, "ben");
     assert_eq!(short["error"]["details"]["limit_from"], "per_day");
     assert_eq!(books.counted(0, "ann", SystemTime::now()).unwrap(), (each.times(3), each.times(2)));
-    assert_eq!(service.calls(), 3);
+    assert_eq!(service.calls().len(), 3);
 }
 
 #[test]
 fn books_that_cannot_be_kept_are_a_reason_not_to_spend() {
-    let service = Service::new("dear");
+    let service = service("dear");
     let mut host = host(&service);
     let ledger = Arc::new(BooksInMemory { broken: true, ..BooksInMemory::default() });
     let budget = DayBudget { per_day: Some(Money::MAX), per_key: None };
     host.spending = Some(Spending { budget, ledger });
     let refused = with_key(&host, "ann");
-    assert_eq!((&refused["error"]["code"], service.calls()), (&json!("E4101"), 0));
+    assert_eq!((&refused["error"]["code"], service.calls().len()), (&json!("E4101"), 0));
     assert!(refused["error"]["message"].as_str().unwrap().ends_with(": the disk is full"), "{refused}");
 }

@@ -9,6 +9,7 @@ use cognitive_contract::ports::{DecodeMode, Finish, NullSink};
 use cognitive_runtime::early_stop::EarlyStop;
 use cognitive_runtime::reply::ReplyScanner;
 use cognitive_runtime::{RunRequest, run};
+use cognitive_testkit::MemoryAuditLog;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -154,7 +155,7 @@ fn what_may_be_repaired_or_is_not_understood_does_not_blow_it() {
 
 // W1, D-08, REPAIR-010: by default a call is read to its end, and the failure contains the model's whole text.
 #[test]
-fn w01_d_08_repair_010_a_hopeless_answer_is_read_to_its_end_and_kept_whole() {
+fn d_08_repair_010_a_hopeless_answer_is_read_to_its_end_and_kept_whole() {
     let module = corpus_module("", "delta");
     let data =
         json!({ "answer": 5, "rationale": "a long and valuable reason", "count": -1, "tail": "kept?" });
@@ -235,26 +236,17 @@ fn d_08_a_value_that_is_being_written_is_not_in_the_failure() {
 
 #[test]
 fn a_cut_call_stands_in_the_books_and_may_be_asked_again() {
-    use cognitive_contract::ports::{AuditLog, AuditRecord};
-    #[derive(Default)]
-    struct Books(std::sync::Mutex<Vec<Value>>);
-    impl AuditLog for Books {
-        fn record(&self, record: &AuditRecord) -> Result<(), String> {
-            self.0.lock().unwrap().push(record.receipt.clone());
-            Ok(())
-        }
-    }
     let text = reply(r#"{"rationale": 5, "kind": "low"}"#);
     let provider = Arc::new(bound(&[&text[..text.len() - 9], &text[text.len() - 9..]]));
-    let books = Arc::new(Books::default());
+    let books = Arc::new(MemoryAuditLog::default());
     let mut host = host(&typed(), Arc::clone(&provider));
-    host.audit = Some(Arc::clone(&books) as Arc<dyn AuditLog>);
+    host.audit = Some(Arc::clone(&books) as Arc<_>);
     let mut asked = early();
     asked.options.settings.reask = Some(1);
     asked.options.settings.max_output_tokens = Some(100);
     assert!(!now(run(&host, asked, &mut NullSink)).ok());
     assert_eq!(provider.given.load(Ordering::Relaxed), 2, "one piece for each of two calls");
-    let receipt = books.0.lock().unwrap().last().unwrap().clone();
+    let receipt = books.records().last().unwrap().receipt.clone();
     assert_eq!(receipt["reasked"], 1);
     assert_eq!(receipt["fuse"]["path"], "/data/rationale");
     let written = receipt["fuse"]["tokens_written"].as_u64().unwrap();

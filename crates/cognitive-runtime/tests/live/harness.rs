@@ -10,9 +10,8 @@ use cognitive_contract::ports::{
     CallSink, DecodeMode, Finish, ModelCall, ModelEnd, NullSink, PortFuture, Provider, ProviderError,
 };
 use cognitive_contract::stream::{Chunk, assemble, check_log};
-use cognitive_library::{Folder, load};
 use cognitive_runtime::{Delivery, Host, RunRequest, run, stream};
-use cognitive_testkit::LoadedModule;
+use cognitive_testkit::{FakeProvider, LoadedModule, loaded_module};
 use serde_json::{Value, json};
 
 pub const META: &str = r#"{"confidence": 0.95, "risk": "low", "explain": "e"}"#;
@@ -48,12 +47,7 @@ pub fn module(manifest: Value, data: &Value) -> Arc<Module> {
     let mut loaded = LOADED.lock().unwrap();
     let module = loaded.entry(key).or_insert_with(|| {
         let schema = json!({ "input": { "type": "object", "properties": { "n": { "type": "integer" } } }, "data": data });
-        let files = BTreeMap::from([
-            ("module.yaml".to_owned(), manifest.to_string().into_bytes()),
-            ("schema.json".to_owned(), schema.to_string().into_bytes()),
-            ("prompt.md".to_owned(), b"Answer the question.".to_vec()),
-        ]);
-        Arc::new(load(&Folder::memory("sample", files)).unwrap())
+        loaded_module(&manifest, &schema, "Answer the question.")
     });
     Arc::clone(module)
 }
@@ -115,27 +109,21 @@ impl Provider for Pieces {
 }
 
 /// A model with a replaceable reply, so that one host serves many replies: creating a host costs more than a run.
-#[derive(Default)]
-pub struct Changing(Mutex<Option<Arc<Pieces>>>);
+#[derive(Clone, Default)]
+pub struct Changing(Arc<Mutex<Option<Arc<Pieces>>>>);
 
 impl Changing {
     pub fn says(&self, pieces: Pieces) {
         *self.0.lock().unwrap() = Some(Arc::new(pieces));
     }
-}
 
-impl Provider for Changing {
-    fn name(&self) -> &'static str {
-        "pieces"
-    }
-
-    fn ask<'a>(
-        &'a self,
-        call: &'a ModelCall,
-        sink: &'a mut dyn CallSink,
-    ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
-        let pieces = self.0.lock().unwrap().clone().unwrap();
-        Box::pin(async move { pieces.ask(call, sink).await })
+    pub fn provider(&self) -> FakeProvider {
+        let current = Arc::clone(&self.0);
+        let answering = FakeProvider::waiting(move |call, sink| {
+            let pieces = current.lock().unwrap().clone().unwrap();
+            Box::pin(async move { pieces.ask(call, sink).await })
+        });
+        answering.with(|model| model.name = "pieces")
     }
 }
 

@@ -1,12 +1,13 @@
 //! The rules of the stream itself: the chunks, their timing, and the end.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::Poll;
 
-use cognitive_contract::ports::{AuditLog, AuditRecord, Finish, NullSink, ProviderError};
+use cognitive_contract::ports::{AuditLog, Finish, NullSink, ProviderError};
 use cognitive_contract::stream::assemble;
 use cognitive_contract::{ErrorCode, Failure};
 use cognitive_runtime::{Delivery, Stream};
+use cognitive_testkit::MemoryAuditLog;
 use serde_json::{Value, json};
 
 use super::harness::{META, Pieces, chunks, gathered, good, host, module, request};
@@ -127,7 +128,7 @@ fn stream_014_a_lack_of_time_is_e2011_and_a_break_is_e2010_with_partial_data() {
 // W7, D-12: the failure contains the data that a reader of the stream has seen, and a run without a stream contains
 // the same.
 #[test]
-fn w07_d_12_stream_015_an_interrupted_answer_holds_what_was_streamed() {
+fn d_12_stream_015_an_interrupted_answer_holds_what_was_streamed() {
     let text = reply(r#"{"rationale": "The image shows", "items": [{"name": "a"}, {"name": "su"#);
     let text = text.strip_suffix('}').unwrap();
     let (module, wraps) = (module(json!({}), &open()), json!({ "compat": { "accepts_v21_payload": true } }));
@@ -187,19 +188,6 @@ fn stream_021_a_module_without_streams_answers_whole_with_a_warning() {
     assert_eq!(envelope.meta().extra["warnings"][0]["code"], "E4010");
 }
 
-/// An audit log that stores codes.
-#[derive(Default)]
-struct Codes(Mutex<Vec<Option<String>>>);
-
-impl AuditLog for Codes {
-    fn record(&self, record: &AuditRecord) -> Result<(), String> {
-        if record.event == "run" {
-            self.0.lock().unwrap().push(record.code.clone());
-        }
-        Ok(())
-    }
-}
-
 // S-18: a cancelled run is in the audit log like any other.
 #[test]
 fn a_stream_that_is_stopped_ends_with_what_there_is() {
@@ -207,7 +195,7 @@ fn a_stream_that_is_stopped_ends_with_what_there_is() {
     let mut provider = Pieces::new(&[&text[..text.len() - 2], "f"], Ok(Finish::Complete));
     provider.waits = true;
     let (mut host, mut log) = (host(&module(json!({}), &open()), Arc::new(provider)), Vec::new());
-    let books = Arc::new(Codes::default());
+    let books = Arc::new(MemoryAuditLog::default());
     host.audit = Some(Arc::clone(&books) as Arc<dyn AuditLog>);
     let mut stream = Stream::new(|chunk| log.push(serde_json::to_value(chunk).unwrap()));
     let stop = std::future::ready(Failure::new(ErrorCode::StreamTimeout, "too slow"));
@@ -222,7 +210,9 @@ fn a_stream_that_is_stopped_ends_with_what_there_is() {
     let envelope = delivery.into_envelope();
     assert_eq!(envelope.error().unwrap().code(), "E2011");
     assert!(envelope.meta().extra.contains_key("trace_id"));
-    assert_eq!(*books.0.lock().unwrap(), [Some("E2011".to_owned())]);
+    let codes: Vec<_> =
+        books.records().into_iter().filter(|it| it.event == "run").map(|it| it.code).collect();
+    assert_eq!(codes, [Some("E2011".to_owned())]);
     assert_eq!(log.last().unwrap()["partial_data"], json!({ "rationale": "hal" }));
     assert!(cognitive_contract::stream::check_log(&log).is_empty());
 }

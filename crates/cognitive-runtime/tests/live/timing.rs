@@ -6,11 +6,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cognitive_contract::ports::{
-    CallSink, DecodeMode, ModelCall, ModelEnd, NullSink, PortFuture, Provider, ProviderError,
-};
+use cognitive_contract::ports::{DecodeMode, ModelEnd, NullSink};
 use cognitive_contract::stream::{Chunk, assemble};
 use cognitive_runtime::{run, stream};
+use cognitive_testkit::FakeProvider;
 use serde_json::Value;
 
 use super::harness::{corpus_module, host, request};
@@ -24,36 +23,22 @@ enum Pace {
     Pauses,
 }
 
-struct Paced {
-    text: String,
-    pace: Pace,
-    number: u64,
-}
-
-impl Provider for Paced {
-    fn name(&self) -> &'static str {
-        "paced"
-    }
-
-    fn ask<'a>(
-        &'a self,
-        _: &'a ModelCall,
-        sink: &'a mut dyn CallSink,
-    ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
+fn paced(text: String, pace: Pace, number: u64) -> FakeProvider {
+    FakeProvider::waiting(move |_, sink| {
+        let text = text.clone();
         Box::pin(async move {
             sink.bound(DecodeMode::NativeSchema);
-            let mut dice = Dice::new(self.number);
-            let pieces =
-                if let Pace::AtOnce = self.pace { vec![self.text.as_str()] } else { deltas(&self.text) };
+            let mut dice = Dice::new(number);
+            let pieces = if let Pace::AtOnce = pace { vec![text.as_str()] } else { deltas(&text) };
             for piece in pieces {
                 sink.piece(piece);
-                if let Pace::Pauses = self.pace {
+                if let Pace::Pauses = pace {
                     tokio::time::sleep(Duration::from_millis(dice.below(31) as u64)).await;
                 }
             }
             Ok(ModelEnd::complete("m", DecodeMode::NativeSchema))
         })
-    }
+    })
 }
 
 fn check(numbers: std::ops::Range<u64>) -> BTreeMap<String, usize> {
@@ -64,18 +49,14 @@ fn check(numbers: std::ops::Range<u64>) -> BTreeMap<String, usize> {
         let module = corpus_module(["", "wraps", "exec"][(number % 3) as usize], "delta");
         let mut seen: Option<String> = None;
         for pace in [Pace::AtOnce, Pace::Deltas, Pace::Pauses] {
-            let host = host(&module, Arc::new(Paced { text: reply(number), pace, number }));
+            let host = host(&module, Arc::new(paced(reply(number), pace, number)));
             let envelope = runtime.block_on(run(&host, request(false), &mut NullSink));
             let mut log: Vec<Chunk> = Vec::new();
             runtime.block_on(stream(&host, request(false), |chunk| log.push(chunk)));
             let log = log.iter().map(|chunk| serde_json::to_value(chunk).unwrap()).collect::<Vec<_>>();
             let sync = settled(serde_json::to_value(&envelope).unwrap());
-            assert_eq!(
-                settled(serde_json::to_value(assemble(log)).unwrap()),
-                sync,
-                "{number}: {}",
-                reply(number)
-            );
+            let assembled = settled(serde_json::to_value(assemble(log)).unwrap());
+            assert_eq!(assembled, sync, "{number}: {}", reply(number));
             let first = seen.get_or_insert_with(|| sync.clone());
             assert_eq!(*first, sync, "{number}: {}", reply(number));
         }

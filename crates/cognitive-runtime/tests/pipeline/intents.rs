@@ -109,7 +109,7 @@ fn request() -> RunRequest {
 
 // H4: no request leaves before its record is safe, and no retry either. The record names the request and its owner.
 #[test]
-fn h4_no_request_leaves_before_its_record_is_kept() {
+fn no_request_leaves_before_its_record_is_kept() {
     let (host, log, model) = world(Way::Answers);
     log.waits.store(true, Ordering::Relaxed);
     let mut sink = NullSink;
@@ -137,7 +137,7 @@ fn h4_no_request_leaves_before_its_record_is_kept() {
 
 // H4, S-18: a dropped run records its end and its cost so far; so does one that panics.
 #[test]
-fn h4_s_18_a_run_that_nobody_waits_for_leaves_its_end() {
+fn a_run_that_nobody_waits_for_leaves_its_end() {
     let (host, log, _) = world(Way::NeverEnds);
     let mut sink = NullSink;
     let mut future = Box::pin(run(&host, request(), &mut sink));
@@ -164,7 +164,7 @@ fn h4_s_18_a_run_that_nobody_waits_for_leaves_its_end() {
 // H4: an intent that cannot be recorded is a warning. If the operator requires records, it ends the run before
 // anything leaves.
 #[test]
-fn h4_an_intent_that_cannot_be_kept_warns_or_ends_the_run() {
+fn an_intent_that_cannot_be_kept_warns_or_ends_the_run() {
     let (mut host, log, model) = world(Way::Answers);
     log.fails.store(true, Ordering::Relaxed);
     let value = |host: &Host| -> Value {

@@ -4,13 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use cognitive_contract::ports::{
-    CallSink, DecodeMode, Finish, ModelCall, ModelEnd, NullSink, PortFuture, Provider, ProviderError,
-};
+use cognitive_contract::ports::{Finish, NullSink, Provider};
 use cognitive_contract::{Envelope, Module};
-use cognitive_library::{Folder, load};
 use cognitive_runtime::{Host, Replay, RunRequest, run};
-use cognitive_testkit::{LoadedModule, poll_now};
+use cognitive_testkit::{FakeProvider, LoadedModule, complete, loaded_module, poll_now};
 use serde_json::{Value, json};
 
 pub const META: &str = r#"{"confidence": 0.95, "risk": "low", "explain": "e"}"#;
@@ -50,36 +47,8 @@ fn schema() -> Value {
 /// A module, loaded once.
 pub fn module(name: &str) -> Arc<Module> {
     static LOADED: Mutex<BTreeMap<String, Arc<Module>>> = Mutex::new(BTreeMap::new());
-    LOADED.lock().unwrap().entry(name.to_owned()).or_insert_with(|| loaded(name)).clone()
-}
-
-fn loaded(name: &str) -> Arc<Module> {
-    let files = BTreeMap::from([
-        ("module.yaml".to_owned(), manifest(name).to_string().into_bytes()),
-        ("schema.json".to_owned(), schema().to_string().into_bytes()),
-        ("prompt.md".to_owned(), b"Answer the question.".to_vec()),
-    ]);
-    Arc::new(load(&Folder::memory("sample", files)).unwrap())
-}
-
-/// A saved reply with a configured finish.
-struct Ending(String, Finish);
-
-impl Provider for Ending {
-    fn name(&self) -> &'static str {
-        "ending"
-    }
-
-    fn ask<'a>(
-        &'a self,
-        _: &'a ModelCall,
-        sink: &'a mut dyn CallSink,
-    ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
-        sink.piece(&self.0);
-        let mut end = ModelEnd::complete("m", DecodeMode::Prompt);
-        end.finish = self.1.clone();
-        Box::pin(async { Ok(end) })
-    }
+    let load = || loaded_module(&manifest(name), &schema(), "Answer the question.");
+    LOADED.lock().unwrap().entry(name.to_owned()).or_insert_with(load).clone()
 }
 
 /// The options of a run.
@@ -91,7 +60,14 @@ pub struct How {
 }
 
 pub fn answer(module: &Arc<Module>, text: &str, finish: Finish, how: How) -> Value {
-    go(module, Arc::new(Ending(text.to_owned(), finish)), how)
+    let text = text.to_owned();
+    let provider = FakeProvider::new(move |_, sink| {
+        sink.piece(&text);
+        let mut end = complete();
+        end.finish = finish.clone();
+        Ok(end)
+    });
+    go(module, Arc::new(provider), how)
 }
 
 /// Runs the reply in pieces, as a stream delivers it.

@@ -1,21 +1,16 @@
 //! A model with scripted tool calls, tools that record their use, and a host around them. Judges nothing.
 
-use std::collections::BTreeMap;
 use std::future::{pending, poll_fn};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
 use cognitive_contract::policy::ToolClass;
-use cognitive_contract::ports::{
-    AuditLog, AuditRecord, CallSink, DecodeMode, ModelCall, ModelEnd, ModuleSource, NullSink, PortFuture,
-    Provider, ProviderError, Usage,
-};
+use cognitive_contract::ports::{ModelCall, NullSink, PortFuture, Usage};
 use cognitive_contract::stream::Chunk;
 use cognitive_contract::tools::{FUNCTION_CALLING, Tool, ToolBox, ToolCall, ToolError, ToolSpec};
-use cognitive_contract::{ErrorCode, Failure, Module};
-use cognitive_library::{Folder, ModuleLoadError, load};
 use cognitive_runtime::{Host, RunRequest, run, stream};
+use cognitive_testkit::{FakeProvider, MemoryAuditLog, NamedModules, complete, good_answer, open_schema};
 use serde_json::{Value, json};
 
 use crate::timer::TokioTimer;
@@ -41,9 +36,7 @@ pub fn wants_text(name: &'static str, arguments: &str) -> Turn {
 
 /// A turn that is the answer.
 pub fn says(rationale: &str) -> Turn {
-    let answer = json!({ "ok": true, "meta": { "confidence": 0.9, "risk": "low", "explain": "e" },
-                         "data": { "rationale": rationale } });
-    Turn { text: answer.to_string(), calls: Vec::new() }
+    Turn { text: good_answer(&json!({ "rationale": rationale })).to_string(), calls: Vec::new() }
 }
 
 impl Turn {
@@ -59,48 +52,30 @@ impl Turn {
 pub struct Seen {
     pub calls: Vec<ModelCall>,
     pub used: Vec<(String, Value)>,
-    pub records: Vec<AuditRecord>,
     pub dropped: usize,
 }
 
 type Shared = Arc<Mutex<Seen>>;
 
-/// Follows its script and repeats the last turn.
-struct Model {
-    script: Vec<Turn>,
-    seen: Shared,
-    capabilities: &'static [&'static str],
-}
-
-impl Provider for Model {
-    fn name(&self) -> &'static str {
-        "model"
-    }
-
-    fn capabilities(&self) -> &[&str] {
-        self.capabilities
-    }
-
-    fn ask<'a>(
-        &'a self,
-        call: &'a ModelCall,
-        sink: &'a mut dyn CallSink,
-    ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
-        let mut seen = self.seen.lock().unwrap();
-        let turn = self.script.get(seen.calls.len()).or(self.script.last()).unwrap().clone();
+/// A model that follows its script and repeats the last turn.
+fn model(script: Vec<Turn>, seen: Shared, capabilities: &'static [&'static str]) -> FakeProvider {
+    let answering = FakeProvider::new(move |call, sink| {
+        let mut seen = seen.lock().unwrap();
+        let turn = script.get(seen.calls.len()).or(script.last()).unwrap().clone();
         seen.calls.push(call.clone());
         drop(seen);
         for piece in turn.text.split_inclusive(' ') {
             sink.piece(piece);
         }
-        let mut end = ModelEnd::complete("m", DecodeMode::Prompt);
+        let mut end = complete();
         end.usage = Some(Usage::new(10, 1));
         let call = |(index, (name, arguments)): (usize, &(&str, String))| {
             ToolCall::new(&format!("call_{index}"), name, arguments)
         };
         end.tool_calls = turn.calls.iter().enumerate().map(call).collect();
-        Box::pin(async { Ok(end) })
-    }
+        Ok(end)
+    });
+    answering.with(|model| model.capabilities = capabilities)
 }
 
 /// The behaviour of a tool.
@@ -151,29 +126,11 @@ impl Tool for Noted {
     }
 }
 
-struct Books(Shared);
-
-impl AuditLog for Books {
-    fn record(&self, record: &AuditRecord) -> Result<(), String> {
-        self.0.lock().unwrap().records.push(record.clone());
-        Ok(())
-    }
-}
-
-#[derive(Clone, Default)]
-struct Modules(BTreeMap<String, Arc<Module>>);
-
-impl ModuleSource for Modules {
-    fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
-        let found = self.0.get(name).cloned();
-        found.ok_or_else(|| Failure::new(ErrorCode::ModuleNotFound, format!("no module: `{name}`")))
-    }
-}
-
 /// A host with one module `sample`, or more, and the tools of the test.
 pub struct Desk {
-    modules: Modules,
+    modules: NamedModules,
     pub seen: Shared,
+    pub audit: Arc<MemoryAuditLog>,
     tools: ToolBox,
     script: Vec<Turn>,
     capabilities: &'static [&'static str],
@@ -182,8 +139,9 @@ pub struct Desk {
 impl Desk {
     pub fn new(manifest: Value, script: Vec<Turn>) -> Self {
         let mut desk = Self {
-            modules: Modules::default(),
+            modules: NamedModules::default(),
             seen: Shared::default(),
+            audit: Arc::default(),
             tools: ToolBox::default(),
             script,
             capabilities: &["json_mode", FUNCTION_CALLING],
@@ -193,18 +151,9 @@ impl Desk {
     }
 
     pub fn module(&mut self, name: &str, mut manifest: Value, prompt: &str) {
-        manifest["name"] = json!(name);
         manifest["version"] = json!("1.2.3");
         manifest["tier"] = json!("decision");
-        let schema =
-            json!({ "input": { "type": "object" }, "data": { "type": "object", "required": ["rationale"] } });
-        let files = BTreeMap::from([
-            ("module.yaml".to_owned(), manifest.to_string().into_bytes()),
-            ("schema.json".to_owned(), schema.to_string().into_bytes()),
-            ("prompt.md".to_owned(), prompt.as_bytes().to_vec()),
-        ]);
-        let module = load(&Folder::memory(name, files)).map_err(ModuleLoadError::into_failure);
-        self.modules.0.insert(name.to_owned(), Arc::new(module.unwrap()));
+        self.modules = std::mem::take(&mut self.modules).with(name, manifest, &open_schema(), prompt);
     }
 
     /// Adds a tool to the host.
@@ -222,9 +171,9 @@ impl Desk {
 
     pub fn host(&self) -> Host {
         let (script, seen) = (self.script.clone(), Arc::clone(&self.seen));
-        let model = Model { script, seen, capabilities: self.capabilities };
+        let model = model(script, seen, self.capabilities);
         let mut host = Host::new(Arc::new(self.modules.clone()), Arc::new(model));
-        host.audit = Some(Arc::new(Books(Arc::clone(&self.seen))));
+        host.audit = Some(Arc::clone(&self.audit) as Arc<_>);
         for spec in self.tools.specs() {
             // The host has the built-in tools already.
             assert!(host.tools.spec(&spec.name).is_none());
@@ -271,9 +220,8 @@ impl Desk {
 
     /// Event, success and code of every record except those of whole runs.
     pub fn records(&self) -> Vec<(&'static str, bool, Option<String>)> {
-        let seen = self.seen.lock().unwrap();
-        let records = seen.records.iter().filter(|record| record.is_detail());
-        records.map(|record| (record.event, record.ok, record.code.clone())).collect()
+        let records = self.audit.records().into_iter().filter(|record| record.is_detail());
+        records.map(|record| (record.event, record.ok, record.code)).collect()
     }
 }
 

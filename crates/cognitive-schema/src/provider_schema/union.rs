@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_g_many_branches_are_told_apart_by_one_tag() {
+    fn many_branches_are_told_apart_by_one_tag() {
         let tagged = |tag: usize| {
             let properties = json!({ "n": { "type": "integer" }, "t": { "enum": [format!("tag {tag}"), format!("other {tag}")] } });
             json!({ "type": "object", "required": ["t"], "properties": properties })

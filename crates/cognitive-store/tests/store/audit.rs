@@ -69,7 +69,7 @@ fn a_record_comes_back_as_it_was(home: &Home) {
 
 on_every_backend! {
 #[test]
-fn s_22_an_exported_record_has_the_members_of_the_audit_format(home: &Home) {
+fn an_exported_record_has_the_members_of_the_audit_format(home: &Home) {
     let mut record = full_record();
     record.payload = None;
     let store = filled(home, [record, good("trace-2", "m")]);
@@ -98,7 +98,7 @@ fn s_22_an_exported_record_has_the_members_of_the_audit_format(home: &Home) {
 
 on_every_backend! {
 #[test]
-fn s_22_there_is_no_payload_unless_one_is_given(home: &Home) {
+fn there_is_no_payload_unless_one_is_given(home: &Home) {
     let store = home.open();
     store.record(&good("without", "m")).unwrap();
     let mut with = good("with", "m");
@@ -267,7 +267,7 @@ fn limited(home: &Home, records: u64, bytes: u64) -> Arc<Store> {
 
 on_every_backend! {
 #[test]
-fn s_22_the_oldest_records_make_room_when_there_are_too_many(home: &Home) {
+fn the_oldest_records_make_room_when_there_are_too_many(home: &Home) {
     let store = limited(home, 10, u64::MAX);
     for number in 0..1_000 {
         store.record(&good(&format!("{number:03}"), "m")).unwrap();
@@ -281,7 +281,7 @@ fn s_22_the_oldest_records_make_room_when_there_are_too_many(home: &Home) {
 
 on_every_backend! {
 #[test]
-fn s_22_the_oldest_records_make_room_when_they_are_too_large(home: &Home) {
+fn the_oldest_records_make_room_when_they_are_too_large(home: &Home) {
     let store = limited(home, u64::MAX, 50_000);
     let record = |number: usize, size: usize| {
         let mut record = good(&format!("{number:03}"), "m");

@@ -64,7 +64,7 @@ fn ten(path: &Path) -> Store {
 
 // H4: edits of the file are found and located.
 #[test]
-fn h4_a_record_that_was_changed_removed_inserted_or_moved_is_found() {
+fn a_record_that_was_changed_removed_inserted_or_moved_is_found() {
     let (_dir, path) = place();
     let store = ten(&path);
     assert_eq!(whole(&store).records, 10);
@@ -107,7 +107,7 @@ fn h4_a_record_that_was_changed_removed_inserted_or_moved_is_found() {
 
 // H4: only an anchor reveals a chain that was rewritten from some point on, or whose end was cut.
 #[test]
-fn h4_an_anchor_that_is_kept_elsewhere_shows_a_cut_or_rewritten_end() {
+fn an_anchor_that_is_kept_elsewhere_shows_a_cut_or_rewritten_end() {
     let (_dir, path) = place();
     let store = ten(&path);
     let head = store.heads().unwrap().remove(0);
@@ -135,7 +135,7 @@ fn h4_an_anchor_that_is_kept_elsewhere_shows_a_cut_or_rewritten_end() {
 
 // H4: the chain of one owner cannot be deleted unnoticed.
 #[test]
-fn h4_a_chain_that_vanished_is_missed() {
+fn a_chain_that_vanished_is_missed() {
     let (_dir, path) = place();
     let store = Store::open(&path).unwrap();
     for key in ["ann", "bob", "ann"] {
@@ -152,7 +152,7 @@ fn h4_a_chain_that_vanished_is_missed() {
 on_every_backend! {
 // H3: records of one owner never evict those of another, with or without payloads.
 #[test]
-fn h3_the_records_of_an_owner_make_no_room_for_those_of_another(home: &Home) {
+fn the_records_of_an_owner_make_no_room_for_those_of_another(home: &Home) {
     let small = Retention { records: 40, bytes: 100_000, payload_bytes: 20_000, age: None };
     let store = limited(home, small);
     for number in 0..40 {
@@ -228,7 +228,7 @@ fn a_batch_leaves_the_same_chain_as_its_records_one_by_one(home: &Home) {
 on_every_backend! {
 // S1: any number of tools that a model asks for makes no run go.
 #[test]
-fn s01_details_never_displace_runs_and_calls(home: &Home) {
+fn details_never_displace_runs_and_calls(home: &Home) {
     let store = limited(home, Retention { records: 40, ..Retention::default() });
     for number in 0..5 {
         store.record(&by("ann", good(&format!("run-{number}"), "m"))).unwrap();
@@ -255,7 +255,7 @@ fn s01_details_never_displace_runs_and_calls(home: &Home) {
 on_every_backend! {
 // H4: a call whose run has no end record is shown as unfinished.
 #[test]
-fn h4_a_run_without_an_end_is_unfinished(home: &Home) {
+fn a_run_without_an_end_is_unfinished(home: &Home) {
     let store = home.open();
     let call = |run: &str, number: u32| {
         let mut record = AuditRecord::call(at(0), "trace", "m", json!({ "attempt": number }));
@@ -321,7 +321,7 @@ fn records_that_are_too_old_go_and_the_rest_still_verifies(home: &Home) {
 where_others_find_it! {
 // H4: several processes write one chain, and a killed process leaves it intact.
 #[test]
-fn h4_many_processes_write_one_chain(home: &Home) {
+fn many_processes_write_one_chain(home: &Home) {
     let path = home.path();
     let mut helpers = ["a", "b", "c"].map(|name| child(&format!("write-for-ever {name}"), path));
     for helper in &mut helpers {

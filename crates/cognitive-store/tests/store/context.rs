@@ -29,7 +29,7 @@ fn rows(path: &Path) -> i64 {
 }
 
 #[test]
-fn s_23_s_44_an_entry_comes_back_as_it_was_also_after_the_store_was_closed() {
+fn an_entry_comes_back_as_it_was_also_after_the_store_was_closed() {
     let (_dir, path) = place();
     let key = Key { text: "k".to_owned(), session: Some("s".to_owned()), input_hash: Some("h".to_owned()) };
     let value = json!({ "b": [1, 2.5, null], "a": "ü\u{0}\u{1b}" });
@@ -45,7 +45,7 @@ fn s_23_s_44_an_entry_comes_back_as_it_was_also_after_the_store_was_closed() {
 
 on_every_backend! {
 #[test]
-fn s_23_nobody_sees_the_context_of_another(home: &Home) {
+fn nobody_sees_the_context_of_another(home: &Home) {
     let store = home.open();
     let owners = [ann(), Owner::user(Some("ANN")), Owner::user(None), Owner::new(Some("acme"), Some("ann"))];
     for (number, owner) in owners.iter().enumerate() {
@@ -68,7 +68,7 @@ fn s_23_nobody_sees_the_context_of_another(home: &Home) {
 
 // CTX-022: expires at its age, and is removed on access.
 #[test]
-fn ctx_022_s_23_what_has_expired_is_not_given_out_and_goes_on_access() {
+fn ctx_022_what_has_expired_is_not_given_out_and_goes_on_access() {
     let (_dir, path) = place();
     let store = Store::open(&path).unwrap();
     for (key, ttl) in [("minute", 60), ("hour", 3_600), ("never", -1), ("request", 0)] {
@@ -86,7 +86,7 @@ fn ctx_022_s_23_what_has_expired_is_not_given_out_and_goes_on_access() {
 
 on_every_backend! {
 #[test]
-fn s_23_the_oldest_goes_first_and_the_usual_limits_are_1_000_entries_and_10_mib(home: &Home) {
+fn the_oldest_goes_first_and_the_usual_limits_are_1_000_entries_and_10_mib(home: &Home) {
     let store = home.open();
     for number in 0..1_001 {
         store.put(&ann(), &state(&number.to_string(), number, -1), at(0)).unwrap();
@@ -116,7 +116,7 @@ fn s_23_the_oldest_goes_first_and_the_usual_limits_are_1_000_entries_and_10_mib(
 on_every_backend! {
 // The store on disk and the one in memory implement the same port: after the same operations, they answer the same.
 #[test]
-fn ctx_022_s_23_both_stores_answer_the_same_whatever_is_done(home: &Home) {
+fn ctx_022_both_stores_answer_the_same_whatever_is_done(home: &Home) {
     let caps = Caps { entries: 12, bytes: 4_000 };
     let disk = home.open_with(StoreOptions { caps, ..StoreOptions::default() });
     let memory = MemoryContext::with_caps(caps);

@@ -23,7 +23,7 @@ fn problem(path: &Path) -> Problem {
 }
 
 #[test]
-fn s_22_only_the_owner_can_read_the_file_its_log_and_its_index() {
+fn only_the_owner_can_read_the_file_its_log_and_its_index() {
     let (dir, _) = place();
     let path = dir.path().join("a/b/cognitive.db");
     // Even with a umask that gives everyone access.

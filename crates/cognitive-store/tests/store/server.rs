@@ -71,7 +71,7 @@ fn three_writers_make_one_chain_for_each_owner_and_retention_drops_its_beginning
 }
 
 #[test]
-fn h4_what_somebody_does_to_the_tables_is_found() {
+fn what_somebody_does_to_the_tables_is_found() {
     let Some(server) = server() else { return };
     let after = |sql: &str, with_anchor: bool| {
         let address = server.database();

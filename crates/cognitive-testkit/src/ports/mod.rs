@@ -2,6 +2,7 @@
 
 mod audit;
 mod context;
+mod fake_provider;
 mod modules;
 mod provider;
 
@@ -9,7 +10,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use audit::MemoryAuditLog;
 pub use context::MemoryContext;
-pub use modules::{FolderModule, LoadedModule, NamedModules, module_folder};
+pub use fake_provider::{FakeProvider, complete};
+pub use modules::{FolderModule, LoadedModule, NamedModules, loaded_module, module_folder, open_schema};
 pub use provider::ScriptedProvider;
 
 /// A panic leaves no half-changed list, because every change is one step.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use cognitive_contract::ports::ModuleSource;
 use cognitive_contract::{ErrorCode, Failure, Module};
 use cognitive_library::{Folder, ModuleLoadError, load};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::lock;
 
@@ -19,6 +19,22 @@ pub fn module_folder(manifest: &Value, schema: &Value, prompt: &str) -> Folder {
         ("prompt.md".to_owned(), prompt.as_bytes().to_vec()),
     ]);
     Folder::memory("sample", files)
+}
+
+/// A contract that takes any object, and demands no more of an answer than its rationale.
+#[must_use]
+pub fn open_schema() -> Value {
+    json!({ "input": { "type": "object" }, "data": { "type": "object", "required": ["rationale"] } })
+}
+
+/// The loaded module.
+///
+/// # Panics
+/// If it cannot be loaded.
+#[expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+#[must_use]
+pub fn loaded_module(manifest: &Value, schema: &Value, prompt: &str) -> Arc<Module> {
+    Arc::new(load(&module_folder(manifest, schema, prompt)).map_err(ModuleLoadError::into_failure).unwrap())
 }
 
 /// A folder that is loaded again for every run, so that a broken one fails the run.
@@ -55,8 +71,18 @@ impl ModuleSource for LoadedModule {
 }
 
 /// Modules that were loaded once, by name.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct NamedModules(pub BTreeMap<String, Arc<Module>>);
+
+impl NamedModules {
+    /// Adds a module. Its manifest needs no name.
+    #[must_use]
+    pub fn with(mut self, name: &str, mut manifest: Value, schema: &Value, prompt: &str) -> Self {
+        manifest["name"] = json!(name);
+        self.0.insert(name.to_owned(), loaded_module(&manifest, schema, prompt));
+        self
+    }
+}
 
 impl ModuleSource for NamedModules {
     fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {

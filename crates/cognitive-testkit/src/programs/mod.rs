@@ -1,10 +1,24 @@
 //! The program `cogn` in tests: a home folder without anything from this machine, one run of the program, a server, and a
 //! model service on loopback.
 
+mod act;
 mod fake_model;
 mod home;
+mod recorded;
+mod running;
 mod served;
+mod wire;
 
+pub use act::{Act, Then};
 pub use fake_model::{FakeModel, FakeReply, FakeRequest};
 pub use home::{Finished, Home};
+pub use recorded::bundled_replies;
+pub use running::Running;
 pub use served::Served;
+pub use wire::{piece, streamed};
+
+/// The certificate of a service with TLS and its key, in one file. No machine trusts it by default.
+pub const SELF_SIGNED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/certificates/self-signed.pem");
+
+/// The same for a certificate that is an authority, as `openssl req -x509` creates it.
+pub const SELF_SIGNED_AUTHORITY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/certificates/authority.pem");

@@ -355,7 +355,7 @@ proptest! {
 
 // Certain calls are counted once per run of a module, without walking every path; missing modules count zero.
 #[test]
-fn m1_certain_calls_are_counted_without_being_made() {
+fn certain_calls_are_counted_without_being_made() {
     let mut graph = Graph::new("0");
     while let Some(name) = graph.next_unknown() {
         let level: u32 = name.parse().unwrap();

@@ -7,11 +7,7 @@ use crate::finding::MAX_FINDINGS;
 fn report_with(change: impl FnOnce(&mut Value), extra: &[(String, String)]) -> ValidationReport {
     let (mut manifest, schema, prompt) = good();
     change(&mut manifest);
-    let mut files = BTreeMap::from([
-        ("module.yaml".to_owned(), manifest.to_string().into_bytes()),
-        ("schema.json".to_owned(), schema.to_string().into_bytes()),
-        ("prompt.md".to_owned(), prompt.as_bytes().to_vec()),
-    ]);
+    let mut files = module(&manifest, &schema.to_string(), prompt);
     files.extend(extra.iter().map(|(path, text)| (path.clone(), text.clone().into_bytes())));
     validate(&Folder::memory("m", files), Mode::Standard)
 }
@@ -107,11 +103,7 @@ fn long_names_over_many_values_are_refused() {
 fn what_is_ignored_beside_ref_is_shown_with_its_whole_path() {
     let (manifest, mut schema, prompt) = good();
     schema["data"]["allOf"] = json!([{}, { "a/b": { "$ref": "#/$defs/extensions", "maxItems": 3 } }]);
-    let files = BTreeMap::from([
-        ("module.yaml".to_owned(), manifest.to_string().into_bytes()),
-        ("schema.json".to_owned(), schema.to_string().into_bytes()),
-        ("prompt.md".to_owned(), prompt.as_bytes().to_vec()),
-    ]);
+    let files = module(&manifest, &schema.to_string(), prompt);
     let report = validate(&Folder::memory("m", files), Mode::Standard);
     let place = FindingLocation::Value("/data/allOf/1/a~1b/maxItems".into());
     assert!(report.findings.iter().any(|each| each.at == place), "{:?}", report.findings);

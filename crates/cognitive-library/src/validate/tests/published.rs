@@ -7,7 +7,7 @@ use super::{after, check, good};
 
 // VAL-002: every published form of examples, each with one fault.
 #[test]
-fn w11_examples_of_every_published_form_are_judged() {
+fn examples_of_every_published_form_are_judged() {
     let (manifest, mut schema, prompt) = good();
     schema["input"] =
         json!({ "type": "object", "required": ["text"], "properties": { "text": { "type": "string" } } });

@@ -138,7 +138,7 @@ fn what_was_learned_for_another_question_or_other_candidates_does_not_count() {
 /// Two values cannot be the same piece. The one that loses it has a head that says that it exists, so its probability
 /// is low. The same applies to a value for which no piece can be found.
 #[test]
-fn d4_a_kind_that_is_there_and_has_no_piece_is_unsure() {
+fn a_kind_that_is_there_and_has_no_piece_is_unsure() {
     let cases: Vec<TrainingCase> = (0..60).map(case).collect();
     let trained = trained_on(&cases, false).unwrap().trained;
     let decisions = decided(Some(&trained), "zzzz qqqq");

@@ -65,7 +65,7 @@ async fn take(bytes: Vec<u8>, kind: MediaType, form: &AcceptedForm) -> &'static 
 
 // S-32, SEC-003: no hostile file passes for another type, and none exhausts the machine.
 #[test]
-fn s_32_the_whole_corpus_is_answered_within_its_bounds() {
+fn the_whole_corpus_is_answered_within_its_bounds() {
     let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "hostile::run_the_corpus", "--ignored", "--nocapture"])
         .output()

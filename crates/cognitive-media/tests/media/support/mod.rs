@@ -2,7 +2,6 @@
 
 pub mod documents;
 pub mod pictures;
-pub mod timed;
 
 use bytes::Bytes;
 use cognitive_contract::Failure;
@@ -10,6 +9,7 @@ use cognitive_contract::media::{
     AcceptedForm, Fitted, MediaFacts, MediaLimits, MediaSource, MediaType, judge,
 };
 use cognitive_media::{Documents, Media, Worker};
+pub use cognitive_testkit::timed;
 
 /// The port, with a separate process for documents.
 pub fn media() -> Media {

@@ -214,42 +214,6 @@ fn d_05_a_payload_may_contain_itself() {
 }
 
 #[test]
-fn d_05_an_object_without_described_members() {
-    let x = json!({ "type": "object" });
-    assert_eq!(lowered_member(x.clone(), SchemaTarget::Ollama), (json!({ "type": "object" }), Vec::new()));
-    assert_eq!(lowered_member(x.clone(), SchemaTarget::Gemini), (json!({ "type": "object" }), Vec::new()));
-    assert_eq!(lowered_member(x.clone(), SchemaTarget::Grammar).0, json!({ "type": "object", "const": {} }));
-    let expected =
-        json!({ "type": "object", "properties": {}, "required": [], "additionalProperties": false });
-    assert_eq!(lowered_member(x, SchemaTarget::OpenAi).0, expected);
-}
-
-#[test]
-fn d_05_maps_stay_maps_where_that_can_be_said() {
-    let x = json!({ "type": "object", "additionalProperties": { "type": "integer", "minimum": 0, "maximum": 5 } });
-    assert_eq!(lowered_member(x.clone(), SchemaTarget::Ollama), (x.clone(), Vec::new()));
-    assert_eq!(lowered_member(x.clone(), SchemaTarget::Gemini), (x.clone(), Vec::new()));
-    assert_eq!(lowered_member(x.clone(), SchemaTarget::Grammar).0["maxProperties"], json!(8));
-    let (_, losses) = lowered_member(x, SchemaTarget::Anthropic);
-    assert_eq!(losses, ["additionalProperties tightened: only the members that are described"]);
-}
-
-#[test]
-fn d_05_members_named_by_a_pattern_are_noted() {
-    let x = json!({ "type": "object", "additionalProperties": false, "patternProperties": { "^a": { "type": "string" } } });
-    let (said, losses) = lowered_member(x, SchemaTarget::Gemini);
-    assert_eq!((said, losses), (json!({ "type": "object" }), vec!["patternProperties dropped".to_owned()]));
-}
-
-#[test]
-fn d_05_a_member_without_any_value_goes() {
-    let x = json!({ "type": "object", "required": ["a"], "properties": { "a": { "type": "string" }, "b": false } });
-    assert_eq!(lowered_member(x, SchemaTarget::Gemini).0["propertyOrdering"], json!(["a"]));
-    let x = json!({ "anyOf": [{ "type": "object", "required": ["b"], "properties": { "b": false } }, { "type": "string" }] });
-    assert_eq!(lowered_member(x, SchemaTarget::Gemini).0, json!({ "type": "string" }));
-}
-
-#[test]
 fn d_05_openai_takes_ten_levels() {
     let mut x =
         json!({ "type": "object", "properties": { "end": { "type": "string" } }, "required": ["end"] });

@@ -1,0 +1,127 @@
+//! `cogn train` as a process: the learning effect of labelled cases on a small model, and the refusals.
+
+use std::fs;
+use std::path::Path;
+
+use cognitive_testkit::{Finished, Home};
+use serde_json::json;
+
+use crate::home;
+
+/// An arbitrary rule that the model cannot know in advance: animals go left, vehicles right.
+const LEFT: &str = "horse,cow,sheep,goat,dog,cat,lion,tiger,bear,wolf,fox,rabbit,mouse,eagle,swan,duck,goose,hen,pig,donkey,camel,zebra,elephant,monkey,snake,frog,whale,shark,salmon,bee";
+const RIGHT: &str = "car,truck,bus,tram,train,bicycle,motorcycle,scooter,van,taxi,ambulance,tractor,plane,helicopter,ship,boat,ferry,canoe,yacht,submarine,rocket,wagon,lorry,jeep,limousine,tanker,glider,sled,cable car,fire engine";
+/// Items that were not among the cases.
+const UNSEEN_LEFT: &str = "deer,parrot,squirrel,trout";
+const UNSEEN_RIGHT: &str = "minibus,locomotive,speedboat,airliner";
+
+fn text(thing: &str, number: usize) -> String {
+    match number % 3 {
+        0 => format!("They brought a {thing} this morning."),
+        1 => format!("Where shall the {thing} go?"),
+        _ => format!("A {thing} is standing in the yard."),
+    }
+}
+
+fn with_module() -> Home {
+    let home = home();
+    let schema = json!({
+        "input": { "type": "object", "required": ["text"], "properties": { "text": { "type": "string" } } },
+        "data": {
+            "type": "object", "required": ["rationale", "room"], "additionalProperties": false,
+            "properties": {
+                "rationale": { "type": "string", "maxLength": 80, "x-say": "It goes to the {room}." },
+                "room": {
+                    "enum": ["left", "right"],
+                    "x-decide": { "about": "text", "by": [{ "ask": "What is this about?", "say": "This is about a" }] },
+                },
+            },
+        },
+    });
+    let manifest = "name: rooms\nversion: 1.0.0\ntier: decision\nresponsibility: Say where a thing goes.\n";
+    home.module("./rooms", manifest, "Say into which `room` the thing in the text goes.\n", &schema);
+    let case = |(number, (thing, room)): (usize, (&str, &str))| {
+        json!({ "input": { "text": text(thing, number) }, "expect": { "room": room } }).to_string()
+    };
+    let rooms = |left: &'static str, right: &'static str| {
+        let of = |things: &'static str, room| things.split(',').map(move |thing| (thing, room));
+        (of(left, "left"), of(right, "right"))
+    };
+    let (left, right) = rooms(LEFT, RIGHT);
+    let all = left.zip(right).flat_map(|(one, other)| [one, other]);
+    home.write("cases.jsonl", all.enumerate().map(case).collect::<Vec<_>>().join("\n"));
+    let (left, right) = rooms(UNSEEN_LEFT, UNSEEN_RIGHT);
+    home.write("unseen.jsonl", left.chain(right).enumerate().map(case).collect::<Vec<_>>().join("\n"));
+    home
+}
+
+fn cogn(home: &Home, words: &[&str], weights: &Path) -> Finished {
+    home.run(words, &[("COGN_MODEL", weights.to_str().unwrap())], "")
+}
+
+fn right(home: &Home, weights: &Path) -> u64 {
+    let words = ["eval", "./rooms", "--cases", "unseen.jsonl", "--provider", "embedded", "--json"];
+    let report = cogn(home, &words, weights).json;
+    assert_eq!(report["valid"]["right"], 8, "{report}");
+    report["accuracy"]["right"].as_u64().unwrap()
+}
+
+#[test]
+fn a_small_model_learns_what_it_could_not_know() {
+    let Some(weights) = cognitive_testkit::weights() else { return };
+    let home = with_module();
+    let before = right(&home, &weights);
+    let train = ["train", "./rooms", "--cases", "cases.jsonl", "--provider", "embedded", "--json"];
+    let output = cogn(&home, &train, &weights);
+    assert!(output.code == Some(0), "{}", output.err);
+    let report = &output.json;
+    assert_eq!(report["learned"]["room"]["cases"], 60, "{report}");
+    assert!(report["learned"]["room"]["right_unseen"].as_u64() > Some(50), "{report}");
+    let after = right(&home, &weights);
+    assert!(after >= 7 && after > before + 1, "it cannot know where things go: {before}, then {after}");
+    // Training again gives the same result, and the module stays valid.
+    let file = home.path(report["file"].as_str().unwrap());
+    let first = fs::read(&file).unwrap();
+    assert!(cogn(&home, &train, &weights).code == Some(0));
+    assert_eq!(fs::read(&file).unwrap(), first);
+    assert!(home.cogn(&["validate", "./rooms"]).code == Some(0));
+    // Too few cases leave the earlier result unchanged.
+    let few = cogn(&home, &[&train[..], &["--limit", "30"]].concat(), &weights).expect_exit(1);
+    assert!(few.err.contains("nothing could be learned: `room`: 30 cases are fewer than 40"), "{}", few.err);
+    assert_eq!(fs::read(&file).unwrap(), first);
+    // The result is not lost if its file cannot be written.
+    let nowhere = [&train[..], &["--output", "cases.jsonl/below.json"]].concat();
+    let output = cogn(&home, &nowhere, &weights);
+    let kept = &output.err;
+    assert_eq!(output.code, Some(1), "{kept}");
+    let kept = kept.split_once("what was learned is saved in `").unwrap().1;
+    let kept = Path::new(kept.split_once('`').unwrap().0);
+    assert_eq!(fs::read(kept).unwrap(), first);
+    fs::remove_file(kept).unwrap();
+}
+
+#[test]
+fn what_cannot_be_trained_is_refused_before_anything_is_read() {
+    let home = with_module();
+    let refused = |words: &[&str], code: i32, why: &str| {
+        let output = home.cogn(words);
+        assert_eq!(output.code, Some(code), "{words:?}: {}", output.err);
+        assert!(output.err.contains(why), "{words:?}: {}", output.err);
+    };
+    refused(&["train", "./rooms", "--cases", "nowhere.jsonl"], 2, "nowhere.jsonl");
+    refused(&["train", "./rooms", "--cases", "cases.jsonl", "--half", "x"], 2, "belongs to the half `x`");
+    refused(&["train", "text-classifier", "--cases", "cases.jsonl"], 1, "Name a file with `--output`");
+    refused(
+        &["train", "./rooms", "--cases", "cases.jsonl", "--provider", "ollama", "--model", "m"],
+        1,
+        "only a model that runs in this process can be trained",
+    );
+    home.write("odd.jsonl", r#"{"input": {"texts": 1}, "expect": {"room": "left"}}"#);
+    refused(&["train", "./rooms", "--cases", "odd.jsonl"], 1, "the input of case `1` cannot be used");
+    assert!(!home.path("rooms/trained").exists());
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(home.folder(), home.path("rooms/trained")).unwrap();
+        refused(&["train", "./rooms", "--cases", "cases.jsonl"], 1, "is a link");
+    }
+}

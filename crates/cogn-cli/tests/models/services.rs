@@ -1,0 +1,197 @@
+//! Behaviour of real services: the envelope reports which service failed, how and with which message; paid calls are
+//! counted; permanent errors are not retried.
+
+use std::path::{Path, PathBuf};
+
+use cognitive_testkit::{Act, FakeModel, Finished, streamed};
+use serde_json::{Value, json};
+
+use crate::{KEY, good, home, summarizer};
+
+/// Returns the folder of recorded answers.
+pub(crate) fn wire() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../cognitive-net/tests/wire")
+}
+
+/// A recorded answer.
+pub(crate) fn recorded(path: &Path) -> Act {
+    let text = std::fs::read_to_string(path).unwrap();
+    let (head, body) = text.split_once("\n\n").unwrap();
+    let (status, headers) = head.split_once('\n').unwrap_or((head, ""));
+    let status = status.split(' ').nth(1).unwrap().parse().unwrap();
+    let headers: String = headers.lines().flat_map(|line| [line, "\r\n"]).collect();
+    Act::reply(status, &headers, body)
+}
+
+/// Runs a module with a service that always answers like this, and returns the number of requests.
+fn run(provider: &str, act: Act, more: &[&str]) -> (Finished, usize) {
+    let service = FakeModel::script(vec![act]);
+    let named = ["--provider", provider, "--receipt"];
+    let output = summarizer(&home(), &service.url(), &[&named, more].concat());
+    let asked = service.asked().len();
+    (output, asked)
+}
+
+fn replayed(provider: &str, name: &str) -> (Finished, usize) {
+    run(provider, recorded(&wire().join(format!("{name}.http"))), &[])
+}
+
+#[test]
+fn a_stream_with_the_sum_beside_each_piece_is_one_answer() {
+    let event = |frame: &Value| format!("data: {frame}\n\n");
+    let text = good().to_string();
+    let (mut sum, mut body) = (String::new(), String::new());
+    for letter in text.chars() {
+        sum.push(letter);
+        let choice = json!({ "index": 0, "delta": { "content": letter }, "message": { "content": sum } });
+        body += &event(&json!({ "choices": [choice] }));
+    }
+    let end = json!({ "choices": [{ "index": 0, "delta": {}, "message": { "content": sum }, "finish_reason": "stop" }] });
+    body += &event(&end);
+    let (output, _) = run("openai", Act::stream(body), &[]);
+    assert_eq!((output.exit(), &output.json["data"]), (0, &good()["data"]), "{}", output.all());
+}
+
+// D-16: `error.details` has everything for routing on failures, and the code is never that of an internal error.
+#[test]
+fn every_failure_of_a_provider_says_who_how_and_why() {
+    let error = |status: u16, code: &str, message: &str| Act::error(status, code, message);
+    let in_band = |value: Value| Act::json(200, &value);
+    for (act, code, kind, status, recoverable, said) in [
+        (error(401, "x", &format!("bad key {KEY}")), "E4001", "auth", 401, false, "bad key [redacted]"),
+        (
+            error(404, "x", "The model `m` does not exist"),
+            "E4001",
+            "model_not_found",
+            404,
+            false,
+            "The model `m` does not exist",
+        ),
+        (error(429, "insufficient_quota", "Pay first"), "E4001", "quota", 429, false, "Pay first"),
+        (error(400, "x", "Unknown thing"), "E4001", "bad_request", 400, false, "Unknown thing"),
+        (error(422, "x", "Cannot process"), "E4001", "bad_request", 422, false, "Cannot process"),
+        (
+            error(400, "x", "prompt is too long: 5 > 4"),
+            "E4003",
+            "too_long",
+            400,
+            false,
+            "prompt is too long: 5 > 4",
+        ),
+        (error(400, "content_filter", "Not that."), "E2004", "refused", 400, false, "Not that."),
+        (
+            in_band(json!({ "error": { "code": 402, "message": "No credits" } })),
+            "E4001",
+            "quota",
+            402,
+            false,
+            "No credits",
+        ),
+    ] {
+        let (output, asked) = run("openai", act, &[]);
+        let error = &output.json["error"];
+        assert_eq!((error["code"].as_str(), asked), (Some(code), 1), "{kind}: {}", output.all());
+        assert_eq!(error["recoverable"], recoverable, "{kind}: {}", output.all());
+        let details = &error["details"];
+        assert_eq!(
+            [&details["provider"], &details["kind"], &details["status"], &details["provider_message"]],
+            [&json!("openai"), &json!(kind), &json!(status), &json!(said)],
+            "{}",
+            output.all()
+        );
+        assert!(!output.all().contains(KEY), "{}", output.all());
+    }
+}
+
+// D-16: a transient error is marked as such, after its retries.
+#[test]
+fn failures_that_may_pass_are_recoverable() {
+    for (act, code, kind, asked_for) in [
+        (Act::error(503, "x", "Down"), "E4001", "outage", 3),
+        (Act::reply(429, "retry-after: 60\r\n", "{}"), "E4002", "rate_limit", 1),
+        (Act::stream("data: {\"choices\":[{\"delta\":{\"content\":\"{\"}}]}\n\n"), "E2010", "network", 1),
+        (Act::reply(200, "content-encoding: gzip\r\n", "x"), "E4001", "malformed", 1),
+    ] {
+        let (output, asked) = run("openai", act, &[]);
+        let error = &output.json["error"];
+        assert_eq!(
+            (&error["code"], &error["details"]["kind"]),
+            (&json!(code), &json!(kind)),
+            "{}",
+            output.all()
+        );
+        assert_eq!((error["recoverable"].as_bool(), asked), (Some(kind != "malformed"), asked_for), "{kind}");
+        assert_eq!(error["details"]["provider"], "openai");
+    }
+}
+
+#[test]
+fn a_provider_that_is_not_set_up_says_which() {
+    let run = home();
+    let output = run.cogn(&["run", "summarizer", "--set", "text=a", "--provider", "groq"]);
+    let error = &output.json["error"];
+    assert_eq!((&error["code"], &error["recoverable"]), (&json!("E4001"), &json!(false)), "{}", output.all());
+    assert_eq!(error["details"], json!({ "provider": "groq", "kind": "auth" }));
+}
+
+// D-16, D-07: a receipt and the token counts, even if the answer was unusable.
+#[test]
+fn a_failed_run_has_a_receipt_and_its_tokens() {
+    for (provider, name, code, kind, tokens) in [
+        ("deepseek", "services/deepseek-400-model", "E4001", "model_not_found", None),
+        ("openrouter", "services/openrouter-token-limit", "E2003", "too_long", Some(53)),
+        ("gemini", "services/gemini-model-armor", "E2004", "refused", Some(52)),
+        ("gemini", "gemini/unexpected-call", "E4007", "", Some(228)),
+        ("gemini", "gemini/malformed-call", "E2010", "malformed", Some(228)),
+        ("gemini", "gemini/truncated", "E2010", "network", Some(228)),
+        ("anthropic", "anthropic/truncated", "E2010", "network", Some(213)),
+        ("openai", "openai/tools", "E4007", "", Some(228)),
+    ] {
+        let key = format!("{}_API_KEY", provider.to_uppercase());
+        let service = FakeModel::script(vec![recorded(&wire().join(format!("{name}.http")))]);
+        let run = home();
+        let usual = ["run", "summarizer", "--set", "text=A long text.", "--model", "stub", "--receipt"];
+        let place = ["--base-url", &service.url(), "--provider", provider];
+        let output = run.run(&[&usual[..], &place[..]].concat(), &[(key.as_str(), KEY)], "");
+        let error = &output.json["error"];
+        assert_eq!(
+            (error["code"].as_str(), service.asked().len()),
+            (Some(code), 1),
+            "{name}: {}",
+            output.all()
+        );
+        assert_eq!(error["details"]["kind"].as_str().unwrap_or_default(), kind, "{name}: {}", output.all());
+        let meta = &output.json["meta"];
+        assert_eq!(meta["usage"]["total_tokens"].as_u64(), tokens, "{name}: {}", output.all());
+        let attempts = meta["provenance"]["attempts"].as_array().unwrap();
+        assert_eq!(attempts.len(), 1, "{name}: {}", output.all());
+        assert_eq!(meta["model"].is_string(), tokens.is_some(), "{name}: {}", output.all());
+    }
+}
+
+#[test]
+fn a_guard_speaks_for_itself() {
+    let (output, asked) = replayed("gemini", "services/gemini-model-armor");
+    let error = &output.json["error"];
+    assert!(
+        error["message"].as_str().unwrap().contains("violated Responsible AI Safety settings"),
+        "{error}"
+    );
+    assert_eq!((asked, &error["details"]["provider_message"]), (1, &error["message"]));
+}
+
+// Unreadable bytes are always reported.
+#[test]
+fn bytes_that_are_no_text_are_told() {
+    let text = good().to_string().replace("Short.", "Sh\u{ff}rt.");
+    let choice = json!({ "index": 0, "delta": { "content": text }, "finish_reason": "stop" });
+    let body = format!("data: {}\n\ndata: [DONE]\n\n", json!({ "choices": [choice] }));
+    // Each letter stands for one byte.
+    let bytes: Vec<u8> = body.chars().map(|letter| u8::try_from(u32::from(letter)).unwrap()).collect();
+    let (output, _) = run("openai", Act::stream(bytes), &[]);
+    assert_eq!(output.json["data"]["summary"], "Sh\u{fffd}rt.", "{}", output.all());
+    let warnings = output.json["meta"]["warnings"].as_array().unwrap();
+    assert!(warnings.iter().any(|warning| warning["code"] == "ENCODING"), "{warnings:?}");
+    let (output, _) = run("openai", Act::stream(streamed(&good())), &[]);
+    assert_eq!(output.json["meta"].get("warnings"), None, "{}", output.all());
+}

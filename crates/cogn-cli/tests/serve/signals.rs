@@ -1,0 +1,117 @@
+//! `cogn serve` as a process that is stopped, that keeps context between requests and restarts, and that sends traces.
+
+use std::io::BufRead;
+
+use cognitive_testkit::{Act, FakeModel, Home, Served, Then, good_answer, piece, streamed};
+use serde_json::{Value, json};
+
+use crate::{batches_of, collector, home};
+
+const MANIFEST: &str = "name: talk\nversion: 1.0.0\nresponsibility: Talk\ntier: decision\nexcludes: []\nresponse:\n  mode: both\ncontext:\n  accepts:\n    - type: session_state\n  emits:\n    - type: session_state\n      ttl: 3600\n";
+
+/// A home with one module.
+fn with_module() -> Home {
+    let home = home();
+    home.simple_module("talk", &json!({}));
+    home.write("cognitive/modules/talk/module.yaml", MANIFEST);
+    // A stream whose model waits ends by the signal, and not by a time limit.
+    home.user_config("timeout_seconds: 86400\n");
+    home
+}
+
+fn start(home: &Home, service: &FakeModel, more: &[&str]) -> Served {
+    let url = service.url();
+    let usual =
+        ["--rate", "0", "--streams", "0", "--provider", "openai", "--base-url", &url, "--model", "stub"];
+    Served::start(home, &[&usual, more].concat(), &[])
+}
+
+/// Returns the chunks in the rest of a response in lines.
+fn chunks(stream: impl BufRead) -> Vec<Value> {
+    let lines = stream.lines().map(Result::unwrap).filter(|line| line.starts_with('{'));
+    lines.map(|line| serde_json::from_str(&line).unwrap()).collect()
+}
+
+// STREAM-004: a signal during a hundred streams; each gets exactly one terminal chunk, and the process exits cleanly.
+#[test]
+fn stream_004_a_signal_gives_each_of_a_hundred_streams_its_last_chunk() {
+    let begun = piece(r#"{"ok": true, "data": {"rationale": "It is"#, None);
+    let service = FakeModel::script(vec![Act::stream(begun).then(Then::Silence)]);
+    let home = with_module();
+    let server = start(&home, &service, &["--drain", "0"]);
+    let lines = [("accept", "application/x-ndjson")];
+    let ask = |_| server.open("POST /api/run/talk", &lines, r#"{"text": "a"}"#);
+    let mut streams: Vec<_> = (0..100).map(ask).collect();
+    for stream in &mut streams {
+        let mut line = String::new();
+        while !line.contains("It is") {
+            line.clear();
+            assert!(stream.read_line(&mut line).unwrap() > 0, "a stream ended before it was told to");
+        }
+    }
+    assert_eq!(service.requests().len(), 100, "each has a model call of its own");
+    server.terminate();
+    for stream in streams {
+        let rest = chunks(stream);
+        let ends: Vec<&Value> = rest
+            .iter()
+            .filter(|chunk| chunk.get("error").is_some() || chunk.get("final").is_some())
+            .collect();
+        assert_eq!(ends.len(), 1, "{rest:?}");
+        assert_eq!(ends[0]["error"]["code"], "E2010");
+        assert_eq!(rest.last(), Some(ends[0]));
+        assert_eq!(ends[0]["partial_data"]["rationale"], "It is");
+    }
+    assert_eq!(server.ended(), (Some(0), "stopped\n".to_owned()));
+}
+
+/// Returns an answer that emits a state.
+fn answer() -> Vec<Act> {
+    let mut answer = good_answer(&json!({ "rationale": "r" }));
+    answer["_emitted_context"] = json!({ "session_state": { "note": "remember-the-milk" } });
+    vec![Act::stream(streamed(&answer))]
+}
+
+// D-04, S-23: the context of a conversation survives the process, and belongs to its key.
+#[test]
+fn s_23_a_server_remembers_a_conversation_of_a_key_after_a_restart() {
+    let (service, home) = (FakeModel::script(answer()), with_module());
+    let (anna, bob) = ("anna-0123456789abcdef", "bob-0123456789abcdef");
+    home.write("keys", format!("anna {anna}\nbob {bob}\n"));
+    let turn = |server: &Served, key: &str| {
+        let body = json!({ "input": { "text": "a" }, "_options": { "session": "shopping" } });
+        let bearer = format!("Bearer {key}");
+        let headers = [("authorization", bearer.as_str())];
+        let (status, answer) = server.ask("POST /api/run/talk", &headers, body.to_string());
+        assert_eq!(status, 200, "{answer}");
+        service.asked().last().unwrap().contains("remember-the-milk")
+    };
+    let server = start(&home, &service, &["--keys", "keys"]);
+    assert!(!turn(&server, anna));
+    assert!(turn(&server, anna));
+    server.terminate();
+    assert_eq!(server.ended().0, Some(0));
+    let server = start(&home, &service, &["--keys", "keys"]);
+    assert!(!turn(&server, bob), "another key has a conversation of its own");
+    assert!(turn(&server, anna));
+    let kept = home.cogn(&["context", "list", "--user", "anna", "--session", "shopping"]);
+    assert!(kept.out.contains("session_state"), "the operator can look");
+}
+
+// The last spans are sent before the process ends.
+#[test]
+fn spans_are_sent_before_a_server_ends() {
+    let (service, home, collector) = (FakeModel::script(answer()), with_module(), collector());
+    let server = start(&home, &service, &["--otlp", &format!("http://{}", collector.address)]);
+    assert_eq!(server.ask("POST /api/run/talk", &[], r#"{"text": "a"}"#).0, 200);
+    server.terminate();
+    assert_eq!(server.ended().0, Some(0));
+    let batches: Vec<String> = batches_of(&collector).iter().map(Value::to_string).collect();
+    let has_model = |batch: &String| {
+        batch.contains(r#""gen_ai.provider.name""#) && batch.contains(r#""stringValue":"openai""#)
+    };
+    assert!(batches.iter().any(has_model), "{batches:?}");
+    let wrong = home.cogn(&["serve", "--port", "0", "--provider", "ollama", "--otlp", "nonsense"]);
+    assert_ne!(wrong.exit(), 0);
+    assert!(wrong.err.contains("collector"));
+}
