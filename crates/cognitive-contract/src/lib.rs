@@ -53,6 +53,7 @@
 //! 10. JSON and text: [`json`] (strict parsing), [`json_cmp`] (equality and order), [`numbers`] (numbers that parsing
 //!     would change), [`large_json`] (very long strings), [`built`] (memory of a parsed text), [`text`], `shared_text`
 //!     ([`SharedText`], a text that many calls send), [`address`] (URLs and paths without secrets).
+//! 11. [`lock`] (a mutex without poisoning).
 
 pub mod code;
 pub mod failure;
@@ -86,6 +87,7 @@ pub mod context;
 pub mod json;
 pub mod json_cmp;
 pub mod large_json;
+pub mod lock;
 pub mod media;
 pub mod money;
 pub mod numbers;

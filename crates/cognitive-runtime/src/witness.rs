@@ -3,8 +3,9 @@
 //! Changes nothing on the way in either direction. Of several answers to one module, the last counts.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use cognitive_contract::lock::Lock;
 use cognitive_contract::media::{AcceptedForm, Category};
 use cognitive_contract::ports::{
     Attempt, CallSink, DecodeMode, Destination, Finish, ModelCall, ModelEnd, PortFuture, Provider,
@@ -27,13 +28,13 @@ pub enum SeenReply {
 
 /// The recorded replies of one run, by module. Clones are cheap and share the same record.
 #[derive(Debug, Clone, Default)]
-pub struct SeenReplies(Arc<Mutex<BTreeMap<String, SeenReply>>>);
+pub struct SeenReplies(Arc<Lock<BTreeMap<String, SeenReply>>>);
 
 impl SeenReplies {
     /// All replies so far.
     #[must_use]
     pub fn all(&self) -> BTreeMap<String, SeenReply> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 
     /// The reply to each module; `None` if one of them did not finish.
@@ -47,7 +48,7 @@ impl SeenReplies {
     }
 
     fn note(&self, module: &str, seen: SeenReply) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(module.to_owned(), seen);
+        self.0.lock().insert(module.to_owned(), seen);
     }
 }
 
