@@ -192,7 +192,7 @@ fn links_lead_somewhere() {
 }
 
 /// The allowed dependencies of each crate within the workspace.
-const ARROWS: [(&str, &[&str]); 23] = [
+const ARROWS: [(&str, &[&str]); 22] = [
     ("cognitive-batch", &["cognitive-contract", "cognitive-runtime", "cognitive-schema"]),
     ("cognitive-contract", &["cognitive-schema"]),
     ("cognitive-http", &["cognitive-contract", "cognitive-mcp", "cognitive-runtime"]),
@@ -204,7 +204,6 @@ const ARROWS: [(&str, &[&str]); 23] = [
     ("cognitive-media", &["cognitive-contract"]),
     ("cognitive-net", &["cognitive-contract", "cognitive-schema"]),
     ("cognitive-packages", &["cognitive-contract", "cognitive-library"]),
-    ("cognitive-redis", &["cognitive-contract", "cognitive-http"]),
     ("cognitive-runtime", &["cognitive-contract", "cognitive-schema"]),
     ("cognitive-schema", &[]),
     ("cognitive-store", &["cognitive-contract"]),
@@ -234,7 +233,6 @@ const ARROWS: [(&str, &[&str]); 23] = [
             "cognitive-media",
             "cognitive-net",
             "cognitive-packages",
-            "cognitive-redis",
             "cognitive-runtime",
             "cognitive-schema",
             "cognitive-store",

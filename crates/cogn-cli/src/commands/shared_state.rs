@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use cogn::{env_vars, wiring};
 use cognitive_contract::Failure;
 use cognitive_contract::lock::Lock;
+use cognitive_http::redis::RedisState;
 use cognitive_http::{Complaints, SharedState};
-use cognitive_redis::RedisState;
 
 use crate::printer::Printer;
 

@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
+use cognitive_http::redis::RedisState;
 use cognitive_http::{ServerWord, SharedState as _, SharedStream};
-use cognitive_redis::RedisState;
 use cognitive_testkit::{PATIENCE, TestRedis};
 
 const MINUTE: Duration = Duration::from_mins(1);

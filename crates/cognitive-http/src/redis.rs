@@ -1,4 +1,4 @@
-//! State shared by several servers of one service in Redis: rate limits, streams, logins, and messages between
+//! [`SharedState`] in Redis: rate limits, streams, logins, and messages between
 //! servers. Each operation that reads and writes is one script, so that it is atomic. All entries expire; durable
 //! data belongs in the database.
 //!
@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cognitive_contract::ports::PortFuture;
-use cognitive_http::{ServerWord, SharedPart, SharedState, SharedStream};
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::{AsyncCommands, Client, RedisError, Script};
 use tokio::task::JoinHandle;
+
+use crate::shared_state::{ServerWord, SharedPart, SharedState, SharedStream};
 
 /// The response timeout of Redis.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -43,7 +44,6 @@ return 0";
 
 /// Checks whether the server is alive before reading its chunks. The last chunk of a server that died right after it
 /// is therefore not missed.
-/// after it is not missed.
 const READ: &str = r"
 local server = redis.call('HGET', KEYS[2], 'server')
 if not server then return {0, 0, {}} end
