@@ -6,8 +6,7 @@ use serde_json::Value;
 const WIDTH: usize = 100;
 
 /// Writes a value with two spaces per level and a final line break. The outermost value is always spread out.
-#[must_use]
-pub fn pretty(value: &Value) -> String {
+pub(crate) fn pretty_json(value: &Value) -> String {
     let mut text = String::new();
     spread(value, 0, &mut text);
     text.push('\n');
@@ -105,14 +104,14 @@ mod tests {
   ]
 }
 "##;
-        assert_eq!(pretty(&value), expected);
-        assert_eq!(cognitive_contract::json::parse(&pretty(&value)).unwrap(), value);
+        assert_eq!(pretty_json(&value), expected);
+        assert_eq!(cognitive_contract::json::parse(&pretty_json(&value)).unwrap(), value);
     }
 
     #[test]
     fn lines_are_broken_before_they_get_long() {
         let value = json!({ "a": { "description": "d".repeat(80), "type": "string" } });
-        assert!(pretty(&value).lines().all(|line| line.len() <= WIDTH + 4));
-        assert_eq!(pretty(&value).lines().count(), 6);
+        assert!(pretty_json(&value).lines().all(|line| line.len() <= WIDTH + 4));
+        assert_eq!(pretty_json(&value).lines().count(), 6);
     }
 }
