@@ -6,11 +6,11 @@ use std::time::SystemTime;
 
 use cognitive_contract::lock::Lock;
 use cognitive_contract::ports::PortFuture;
-use cognitive_contract::review::{
+use cognitive_contract::{Envelope, ErrorCode, Failure, Module};
+use cognitive_ports::review::{
     CalibrationReport, Decided, DeskError, NewDecision, Review, ReviewDesk, ReviewEntry, ReviewExport,
     ReviewFilter, ReviewPage, Verdict,
 };
-use cognitive_contract::{Envelope, ErrorCode, Failure, Module};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 

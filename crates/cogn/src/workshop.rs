@@ -8,15 +8,15 @@ use std::sync::Arc;
 use cognitive_contract::lock::Lock;
 use cognitive_contract::manifest::Manifest;
 use cognitive_contract::text::cut;
-use cognitive_contract::workshop::{
-    BeforeChange, ChangedFiles, ModuleFile, ModuleFiles, ModuleVersion, ModuleWorkshop, SavedModule, widened,
-};
 use cognitive_contract::{ErrorCode, Failure, Module};
 use cognitive_library::folder::TEXT_LIMIT;
 use cognitive_library::validate::{ExpectationReader, Mode};
 use cognitive_library::{
     Finding, Folder, Library, ModuleLoadError, ValidationSurroundings, change_folder, draft_hash, files_of,
     folder_hash, formats, load, validate_with,
+};
+use cognitive_ports::workshop::{
+    BeforeChange, ChangedFiles, ModuleFile, ModuleFiles, ModuleVersion, ModuleWorkshop, SavedModule, widened,
 };
 use serde_json::{Value, json};
 

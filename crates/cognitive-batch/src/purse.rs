@@ -10,7 +10,7 @@ use std::time::SystemTime;
 
 use cognitive_contract::lock::Lock;
 use cognitive_contract::money::Money;
-use cognitive_contract::spending::{BudgetShort, DayBudget, MAX_COST, SpendingEntry, SpendingLedger};
+use cognitive_ports::spending::{BudgetShort, DayBudget, MAX_COST, SpendingEntry, SpendingLedger};
 use cognitive_runtime::{Host, Spending};
 
 /// The cost ledger of a batch.

@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use cognitive_contract::lock::Lock;
 use cognitive_contract::ports::{FailureKind, NullSink};
-use cognitive_contract::spending::MAX_COST;
 use cognitive_contract::{Envelope, Failure};
+use cognitive_ports::spending::MAX_COST;
 use cognitive_runtime::RunRequest;
 use cognitive_runtime::host::{ModuleRef, RunInput};
 use serde::Serialize;

@@ -23,7 +23,7 @@ use crate::tools::{ToolCall, ToolRound, ToolSpec, ToolUse};
 use crate::trace::{PartEvent, Trace};
 use crate::trained::TrainedModel;
 pub use crate::usage::Usage;
-use crate::usage::{as_member, as_milliseconds};
+use crate::usage::as_milliseconds;
 
 /// Finds and loads modules by name.
 pub trait ModuleSource: Send + Sync {
@@ -278,7 +278,7 @@ pub struct Attempt {
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub failed: Option<FailedTry>,
     /// Tokens of a failed attempt, if the service counted them. Those of a successful one are in [`ModelEnd`].
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_member")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     /// The model that the service reported in a failed attempt.
     #[serde(skip)]

@@ -5,10 +5,10 @@ use std::io;
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use cognitive_contract::batch_service::{PostLimits, PostedReply, PostedRequest};
 use cognitive_contract::lock::Lock;
 use cognitive_contract::ports::ProviderError;
 use cognitive_contract::text::hex;
+use cognitive_ports::batch_service::{PostLimits, PostedReply, PostedRequest};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::oneshot;
 

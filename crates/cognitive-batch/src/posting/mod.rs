@@ -10,11 +10,11 @@ mod postman;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cognitive_contract::batch_service::{BatchService, PostOutcome};
 use cognitive_contract::media::{AcceptedForm, Category};
 use cognitive_contract::ports::{
     CallSink, Destination, ModelCall, ModelEnd, PortFuture, Provider, ProviderError, RenderedRequest,
 };
+use cognitive_ports::batch_service::{BatchService, PostOutcome};
 use cognitive_schema::SchemaTarget;
 
 pub(crate) use self::desk::PostDesk;

@@ -9,11 +9,11 @@ mod openai;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use cognitive_contract::batch_service::{
-    BatchService, CollectReply, PostDraft, PostLimits, PostOutcome, PostState, PostedReply, PostedRequest,
-};
 use cognitive_contract::ports::{
     Attempt, CallSink, FailedTry, FailureKind, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
+};
+use cognitive_ports::batch_service::{
+    BatchService, CollectReply, PostDraft, PostLimits, PostOutcome, PostState, PostedReply, PostedRequest,
 };
 use hyper::Method;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};

@@ -9,8 +9,8 @@ use cognitive_contract::Failure;
 use cognitive_contract::lock::Lock;
 use cognitive_contract::money::Money;
 use cognitive_contract::ports::{Attempt, Usage};
-use cognitive_contract::prices::ModelPrice;
-use cognitive_contract::spending::{BudgetShort, DayBudget, MAX_COST, SpendingEntry, SpendingLedger, day_of};
+use cognitive_ports::prices::ModelPrice;
+use cognitive_ports::spending::{BudgetShort, DayBudget, MAX_COST, SpendingEntry, SpendingLedger, day_of};
 
 use super::WritingScript;
 use super::limit::{no_books, too_dear_now};

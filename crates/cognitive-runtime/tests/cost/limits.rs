@@ -9,8 +9,8 @@ use cognitive_contract::ports::{
     CallSink, DecodeMode, Destination, ModelCall, ModelEnd, NullSink, PortFuture, Provider, ProviderError,
     Usage,
 };
-use cognitive_contract::prices::PriceTable;
-use cognitive_contract::spending::{BudgetShort, DayBudget, SpendingEntry, SpendingLedger};
+use cognitive_ports::prices::PriceTable;
+use cognitive_ports::spending::{BudgetShort, DayBudget, SpendingEntry, SpendingLedger};
 use cognitive_runtime::{Host, RunRequest, Spending, run};
 use cognitive_testkit::{NamedModules, SeededRandom, poll_now};
 use serde_json::{Value, json};

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use cognitive_contract::lock::Lock;
-use cognitive_contract::review::calibration::Judged;
-use cognitive_contract::review::{CalibrationCurve, Verdict};
+use cognitive_ports::review::calibration::Judged;
+use cognitive_ports::review::{CalibrationCurve, Verdict};
 
 use crate::error::Problem;
 use crate::sql::{SqlRow, SqlSession, all, number, values};

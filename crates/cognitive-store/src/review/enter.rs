@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use cognitive_contract::lock::Lock;
-use cognitive_contract::review::{Review, ReviewEntry};
+use cognitive_ports::review::{Review, ReviewEntry};
 use serde_json::{Value, json};
 
 use super::ReviewLimits;

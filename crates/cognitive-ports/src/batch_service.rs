@@ -6,8 +6,8 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use crate::port_future::PortFuture;
-use crate::ports::{CallSink, ModelCall, ModelEnd, Provider, ProviderError};
+use cognitive_contract::ports::PortFuture;
+use cognitive_contract::ports::{CallSink, ModelCall, ModelEnd, Provider, ProviderError};
 
 /// A request ready to be sent, with the data needed to read its answer.
 #[derive(Clone)]

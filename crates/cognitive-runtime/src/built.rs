@@ -2,11 +2,9 @@
 //! per value grows a hundredfold, so a limit on its length does not limit memory. One pass, no allocation.
 //! Checks no syntax: invalid JSON gets an estimate too, and the parser reports the error.
 
+use cognitive_contract::json::end_of_string;
+use cognitive_contract::{ErrorCode, Failure};
 use serde_json::Value;
-
-use crate::code::ErrorCode;
-use crate::failure::Failure;
-use crate::large_json;
 
 /// The size of a value inside its list. Lists grow by doubling, so up to half of one is empty.
 const VALUE: usize = 2 * size_of::<Value>();
@@ -33,7 +31,7 @@ pub fn size(text: &[u8], most: usize) -> usize {
         match byte {
             b'"' => {
                 size += TEXT;
-                match large_json::end_of_string(text, at) {
+                match end_of_string(text, at) {
                     Some((end, _)) => at = end + 1,
                     None => break,
                 }

@@ -8,6 +8,10 @@ mod rules;
 use std::fmt;
 use std::time::SystemTime;
 
+use cognitive_contract::meta::CALIBRATED_CONFIDENCE;
+use cognitive_contract::module::{Enforcement, Module};
+use cognitive_contract::ports::PortFuture;
+use cognitive_contract::violation::Violation;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -15,15 +19,9 @@ pub use self::calibration::{
     CalibrationBin, CalibrationCurve, CalibrationReport, JudgedByModel, ModelCalibration,
 };
 pub use self::rules::{ReviewFacts, ReviewRule, ReviewRules};
-use crate::module::{Enforcement, Module};
-use crate::port_future::PortFuture;
-use crate::violation::Violation;
 
 /// The code of the warning about a run that waits for a human review, or should.
 pub const REVIEW: &str = "REVIEW";
-/// The member of `meta` with the share of answers of such a confidence that people found right. Only the
-/// runtime sets it.
-pub const CALIBRATED_CONFIDENCE: &str = "calibrated_confidence";
 /// The maximum length of a decision's reason, in characters.
 pub const MAX_REASON: usize = 2_000;
 
@@ -134,7 +132,7 @@ impl NewDecision {
             }
             (_, None) => {}
         }
-        if !crate::text::fits(&self.reason, MAX_REASON) {
+        if !cognitive_contract::text::fits(&self.reason, MAX_REASON) {
             return invalid(format!("a reason has at most {MAX_REASON} characters"));
         }
         Ok(())
@@ -478,7 +476,7 @@ fn place(name: &str) -> String {
         name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-')
             && name.starts_with(|letter: char| letter.is_ascii_alphabetic())
             && !["ok", "meta", "data", "error", "partial_data"].contains(&name);
-    if is_plain { name.to_owned() } else { crate::text::pointer("/data", name) }
+    if is_plain { name.to_owned() } else { cognitive_contract::text::pointer("/data", name) }
 }
 
 /// Expects a value exactly, even if parts of it look like a rule.

@@ -5,10 +5,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
+use cognitive_contract::money::Money;
+use cognitive_contract::ports::Usage;
 use serde::{Deserialize, Serialize};
-
-use crate::money::Money;
-use crate::usage::Usage;
 
 /// The bundled price table.
 const BUILT_IN: &str = include_str!("prices.json");
@@ -156,7 +155,8 @@ impl PriceTable {
         if !is_day(&as_of) {
             return Err(format!("expected a day such as `2026-11-17` in `as_of`: `{as_of}`"));
         }
-        if let Some(other) = file.currency.filter(|currency| currency != crate::money::CURRENCY) {
+        if let Some(other) = file.currency.filter(|currency| currency != cognitive_contract::money::CURRENCY)
+        {
             return Err(format!("prices are in US dollars, not in: `{other}`"));
         }
         if file.models.len() > MAX_MODELS {

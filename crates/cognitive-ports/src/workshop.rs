@@ -4,13 +4,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use cognitive_contract::failure::Failure;
+use cognitive_contract::manifest::{Allow, AllowedTools, Manifest, ToolPolicy};
+use cognitive_contract::module::Module;
+use cognitive_contract::recorded_reply::RecordedReply;
 use serde::Serialize;
 use serde_json::Value;
-
-use crate::failure::Failure;
-use crate::manifest::{Allow, AllowedTools, Manifest, ToolPolicy};
-use crate::module::Module;
-use crate::recorded_reply::RecordedReply;
 
 /// Files that replace those of a module, by path in its folder; `None` removes a file.
 pub type ChangedFiles = BTreeMap<String, Option<String>>;
@@ -245,7 +244,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::format::Format;
+    use cognitive_contract::format::Format;
 
     fn widens(installed: Value, draft: Value) -> Option<String> {
         let manifest = |mut written: Value| {

@@ -4,11 +4,10 @@
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
+use cognitive_contract::money::Money;
+use cognitive_contract::ports::Usage;
 use serde::Serialize;
 use serde_json::Value;
-
-use crate::money::Money;
-use crate::usage::{Usage, as_member};
 
 /// The filter of a query. The default matches all runs.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -78,7 +77,6 @@ pub struct ArchivedRun {
     /// The latency.
     pub latency_ms: f64,
     /// Tokens, if known.
-    #[serde(serialize_with = "as_member")]
     pub usage: Option<Usage>,
     /// The cost in dollars, if known.
     pub cost: Option<Money>,

@@ -4,7 +4,7 @@
 
 use std::time::SystemTime;
 
-use crate::money::Money;
+use cognitive_contract::money::Money;
 
 /// Spending limits per day, in UTC. Unset limits do not apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -5,15 +5,11 @@
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::ops::Range;
 
+use cognitive_contract::json::end_of_string;
 use serde_json::Value;
 
 /// The minimum length of a long string, in bytes. Copying a shorter one is faster than finding it.
 const LONG: usize = 256 << 10;
-/// The number of bytes that are scanned at once.
-const BLOCK: usize = 1 << 10;
-/// The number of plain characters after which scanning in blocks pays off.
-const HEAD: usize = 64;
-
 /// Parses a JSON text with long strings and reuses its buffer for the longest of them; the text is empty
 /// afterwards. Returns `None` for any other text, including invalid JSON. Such a text stays unchanged, to be
 /// parsed as usual.
@@ -27,21 +23,6 @@ pub fn parse(text: &mut String) -> Option<Value> {
     let mut value = serde_json::from_str(&marked(text, &places, &mark)?).ok()?;
     put_back(&mut value, &mark, &mut taken(text, places));
     Some(value)
-}
-
-/// Returns whether a text needs no escapes inside a JSON string. Fast for long texts.
-#[must_use]
-pub fn is_plain(text: &[u8]) -> bool {
-    // Checks a whole block without an early exit, which the compiler can vectorise.
-    let has_special = |block: &[u8]| block.iter().fold(false, |found, byte| found | is_special(*byte));
-    !text.chunks(BLOCK).any(has_special)
-}
-
-/// Returns whether a byte must be escaped inside a JSON string.
-#[must_use]
-#[inline]
-pub fn is_special(byte: u8) -> bool {
-    byte < 0x20 || byte == b'"' || byte == b'\\'
 }
 
 fn random() -> u64 {
@@ -63,24 +44,6 @@ fn long_strings(text: &[u8]) -> Vec<Range<usize>> {
         }
     }
     found
-}
-
-/// Finds the end of the JSON string whose content starts at `start`, and whether it has no escapes.
-#[must_use]
-pub fn end_of_string(text: &[u8], start: usize) -> Option<(usize, bool)> {
-    let rest = text.get(start..)?;
-    let is_short = rest.iter().take(HEAD).any(|byte| is_special(*byte));
-    let blocks = rest.chunks_exact(BLOCK).take_while(|block| !is_short && is_plain(block));
-    let (mut at, mut plain) = (start + blocks.count() * BLOCK, true);
-    loop {
-        at += text.get(at..)?.iter().position(|byte| is_special(*byte))?;
-        match text.get(at)? {
-            b'"' => return Some((at, plain)),
-            b'\\' => at += 2,
-            _ => at += 1,
-        }
-        plain = false;
-    }
 }
 
 /// Returns a string member of the top-level object, unless it contains escapes. Scans the bytes without
@@ -252,15 +215,5 @@ mod tests {
         let Value::Array(items) = value else { panic!("{}", value["0"]) };
         let room = items.iter().map(|item| if let Value::String(text) = item { text.capacity() } else { 0 });
         assert!(room.sum::<usize>() < 9 * LONG);
-    }
-
-    #[test]
-    fn plain_is_what_stands_in_json_as_it_is() {
-        for byte in 0..=u8::MAX {
-            let text = char::from(byte).to_string();
-            let written = serde_json::to_string(&text).unwrap();
-            assert_eq!(is_plain(text.as_bytes()), written == format!("\"{text}\""), "{byte}");
-        }
-        assert!(is_plain(long("é", 0).as_bytes()) && !is_plain(format!("{}\"", long("a", 0)).as_bytes()));
     }
 }

@@ -2,14 +2,11 @@
 //! expression language of compositions, with short names for the permitted fields. Never reads `data`: routing of runs
 //! does not need their content.
 
-use std::ops::Range;
-
+use cognitive_contract::Risk;
+use cognitive_contract::compose::{Condition, Path, PathRoot, Slip};
+use cognitive_contract::envelope::{Envelope, ErrorBody};
+use cognitive_contract::meta::CALIBRATED_CONFIDENCE;
 use serde_json::{Value, json};
-
-use crate::compose::{Condition, Path, PathRoot, Slip};
-use crate::envelope::{Envelope, ErrorBody};
-use crate::review::CALIBRATED_CONFIDENCE;
-use crate::risk_level::Risk;
 
 /// The fields that a rule may read without `$.`.
 const NAMES: [&str; 7] = ["risk", "confidence", CALIBRATED_CONFIDENCE, "ok", "code", "module", "model"];
@@ -52,7 +49,7 @@ impl ReviewRule {
         for (path, span) in condition.paths() {
             match path.first_member() {
                 Some(name) if name == META || NAMES.contains(&name) => names.push(name.to_owned()),
-                _ => return Err(slip(span, "expected something of `meta`: rules look at nothing else")),
+                _ => return Err(Slip::new(span, "expected something of `meta`: rules look at nothing else")),
             }
         }
         check_risk(&condition)?;
@@ -92,16 +89,12 @@ impl ReviewRule {
     }
 }
 
-fn slip(span: Range<usize>, message: impl Into<String>) -> Slip {
-    Slip::new(span, message)
-}
-
 /// Rejects two mistakes that would silently let risky answers pass. As text, `high` sorts before `low`, and an unknown
 /// word never matches.
 fn check_risk(condition: &Condition) -> Result<(), Slip> {
     let is_risk = |path: &Path| path.first_member() == Some("risk");
     if let Some((_, span)) = condition.orders().into_iter().find(|(path, _)| is_risk(path)) {
-        return Err(slip(
+        return Err(Slip::new(
             span,
             "expected a list of risks, such as `risk in [medium, high]`: they have no order here",
         ));
@@ -109,7 +102,7 @@ fn check_risk(condition: &Condition) -> Result<(), Slip> {
     let words = condition.equalities().into_iter().filter(|(path, ..)| is_risk(path));
     for (_, value, span) in words {
         if value.as_str().and_then(Risk::parse).is_none() {
-            return Err(slip(span, format!("expected one of `{}`", Risk::WORDS.join("`, `"))));
+            return Err(Slip::new(span, format!("expected one of `{}`", Risk::WORDS.join("`, `"))));
         }
     }
     Ok(())
@@ -138,8 +131,8 @@ impl ReviewRules {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::failure::Failure;
-    use crate::{Confidence, ErrorCode};
+    use cognitive_contract::failure::Failure;
+    use cognitive_contract::{Confidence, ErrorCode};
 
     fn answer(confidence: f64, risk: &str) -> Envelope {
         let meta =
