@@ -38,7 +38,7 @@ const LIMITS: [Row<'static>; 9] = [
     ("doc comments of cogn", People, 2),
     ("doc comments of cogn-cli", People, 3),
     ("doc comments of cognitive-store", People, 1),
-    (STRINGS, Openings, 20),
+    (STRINGS, Openings, 15),
     (STRINGS, People, 30),
     (PAGES, Openings, 14),
     (PAGES, People, 10),

@@ -5,14 +5,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use cognitive_contract::RecordedReply;
 use cognitive_contract::lock::Lock;
-use cognitive_contract::media::{AcceptedForm, Category};
 use cognitive_contract::ports::{
-    Attempt, CallSink, DecodeMode, Destination, Finish, ModelCall, ModelEnd, PortFuture, Provider,
-    ProviderError, RenderedRequest,
+    Attempt, CallSink, DecodeMode, Finish, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
 };
-use cognitive_contract::{Failure, RecordedReply};
-use cognitive_schema::SchemaTarget;
 
 use crate::host::Host;
 use crate::replay::Replay;
@@ -126,48 +123,8 @@ impl Provider for ReplyWitness {
         self.inner.name()
     }
 
-    fn identity(&self) -> String {
-        self.inner.identity()
-    }
-
-    fn lacks(&self) -> &[&str] {
-        self.inner.lacks()
-    }
-
-    fn unavailable(&self) -> Option<&Failure> {
-        self.inner.unavailable()
-    }
-
-    fn takes(&self, category: Category) -> Option<AcceptedForm> {
-        self.inner.takes(category)
-    }
-
-    fn gives(&self, category: Category) -> bool {
-        self.inner.gives(category)
-    }
-
-    fn rendered(&self, call: &ModelCall) -> Option<RenderedRequest> {
-        self.inner.rendered(call)
-    }
-
-    fn stays_here(&self) -> bool {
-        self.inner.stays_here()
-    }
-
-    fn target(&self) -> Option<SchemaTarget> {
-        self.inner.target()
-    }
-
-    fn structured_output(&self) -> bool {
-        self.inner.structured_output()
-    }
-
-    fn destination(&self) -> Option<Destination> {
-        self.inner.destination()
-    }
-
-    fn capabilities(&self) -> &[&str] {
-        self.inner.capabilities()
+    fn inner(&self) -> Option<&dyn Provider> {
+        Some(&*self.inner)
     }
 
     fn ask<'a>(

@@ -25,8 +25,6 @@ pub(super) fn hold(host: &mut Host, limit: Money) {
     host.spending = Some(Spending { budget, ledger: Arc::new(ledger) });
 }
 
-impl TotalLimit {}
-
 impl SpendingLedger for TotalLimit {
     fn cover(
         &self,
