@@ -15,7 +15,6 @@ mod page;
 #[cfg(test)]
 mod platforms;
 mod prose;
-mod scale_page;
 mod tests_index;
 #[cfg(test)]
 mod tidy;
@@ -68,13 +67,12 @@ fn prose(list: bool) -> Result<Vec<String>, String> {
 type RenderPage = fn(&Path) -> Result<String, String>;
 
 /// The generated pages, except that of the requirements.
-const PAGES: [(&str, RenderPage); 6] = [
+const PAGES: [(&str, RenderPage); 5] = [
     (cli_page::PATH, cli_page::render),
     (client_options::PYTHON, client_options::python),
     (client_options::TYPESCRIPT, client_options::typescript),
     (config_page::PATH, config_page::render),
     (module_keys::PATH, module_keys::render),
-    (scale_page::PATH, scale_page::render),
 ];
 
 /// Writes the pages and returns the gaps in the list of requirements.

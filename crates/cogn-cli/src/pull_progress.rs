@@ -1,10 +1,9 @@
 //! Shows the progress of downloads: a bar with bytes and per cent on a terminal, a few plain lines in a pipe.
 
-use std::sync::{Mutex, PoisonError};
-
 use cogn::Download;
 use cogn::embedded::WeightsFetch;
 use cogn::weights::{PullProgress, megabytes};
+use cognitive_contract::lock::Lock;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::printer::Printer;
@@ -14,7 +13,7 @@ pub(crate) struct TerminalProgress<'a> {
     printer: &'a Printer,
     /// True if a pipe also gets a line for each source.
     talkative: bool,
-    state: Mutex<BarState>,
+    state: Lock<BarState>,
 }
 
 #[derive(Default)]
@@ -28,7 +27,7 @@ impl<'a> TerminalProgress<'a> {
     /// Creates a bar on a terminal. A pipe gets notes and a line for each quarter, and with `talkative` also the
     /// sources.
     pub(crate) fn new(printer: &'a Printer, talkative: bool) -> Self {
-        Self { printer, talkative, state: Mutex::default() }
+        Self { printer, talkative, state: Lock::default() }
     }
 
     /// Returns the permission to download, for a command that always needs the weights.
@@ -42,7 +41,7 @@ impl<'a> TerminalProgress<'a> {
     }
 
     fn with<T>(&self, change: impl FnOnce(&mut BarState) -> T) -> T {
-        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+        change(&mut self.state.lock())
     }
 }
 

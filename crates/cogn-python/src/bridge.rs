@@ -3,9 +3,9 @@
 //! cannot watch sockets are woken by `call_soon_threadsafe`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use cogn::{Chunk, Envelope};
+use cognitive_contract::lock::Lock;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
@@ -44,7 +44,7 @@ impl LoopResult {
 #[pyclass(frozen, module = "cogn._native")]
 pub struct Bridge {
     event_loop: Py<PyAny>,
-    queue: Mutex<Vec<(Py<PyAny>, LoopResult)>>,
+    queue: Lock<Vec<(Py<PyAny>, LoopResult)>>,
     sockets: WakingSockets,
     /// True if the loop watches the socket.
     is_watched: AtomicBool,
@@ -57,7 +57,7 @@ impl Bridge {
     fn new(event_loop: Bound<'_, PyAny>) -> PyResult<Self> {
         Ok(Self {
             event_loop: event_loop.unbind(),
-            queue: Mutex::default(),
+            queue: Lock::default(),
             sockets: platform::waking_sockets()?,
             is_watched: AtomicBool::new(true),
         })
@@ -77,7 +77,7 @@ impl Bridge {
     /// Delivers the queued results. Called by the loop.
     fn deliver(&self, py: Python<'_>) -> PyResult<()> {
         platform::rest(&self.sockets);
-        let due = std::mem::take(&mut *self.queue.lock().unwrap_or_else(PoisonError::into_inner));
+        let due = std::mem::take(&mut *self.queue.lock());
         for (future, outcome) in due {
             let future = future.bind(py);
             // The future is already done if the program has cancelled it.
@@ -100,7 +100,7 @@ impl Bridge {
 pub fn send(bridge: &Py<Bridge>, future: Py<PyAny>, outcome: LoopResult) {
     let shared = bridge.get();
     let first = {
-        let mut queue = shared.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queue = shared.queue.lock();
         queue.push((future, outcome));
         queue.len() == 1
     };

@@ -2,9 +2,10 @@
 //! progresses while a chunk is requested; dropping or closing the stream cancels it.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use cogn::{Chunk, Stream, StreamExt as _};
+use cognitive_contract::lock::Lock;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -24,7 +25,7 @@ pub struct ChunkIterator {
     generation: u64,
     scope: Scope,
     /// `Busy` while a thread waits for the next chunk, `Over` at the end.
-    source: Arc<Mutex<SourceState>>,
+    source: Arc<Lock<SourceState>>,
 }
 
 enum SourceState {
@@ -39,7 +40,7 @@ impl ChunkIterator {
         scope: Scope,
         source: impl Stream<Item = Chunk> + Send + 'static,
     ) -> Self {
-        let source = Arc::new(Mutex::new(SourceState::Ready(Box::pin(source))));
+        let source = Arc::new(Lock::new(SourceState::Ready(Box::pin(source))));
         Self { engine, generation: engine::generation(), scope, source }
     }
 
@@ -50,7 +51,7 @@ impl ChunkIterator {
                 "a stream cannot go on in the child of a fork: start it anew",
             ));
         }
-        let mut state = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.source.lock();
         match std::mem::replace(&mut *state, SourceState::Busy) {
             SourceState::Ready(source) => Ok(Some(source)),
             SourceState::Busy => {
@@ -65,8 +66,8 @@ impl ChunkIterator {
 }
 
 /// Returns the source, unless the stream ended or was closed in the meantime.
-fn put_back(state: &Mutex<SourceState>, source: Option<Source>) {
-    let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+fn put_back(state: &Lock<SourceState>, source: Option<Source>) {
+    let mut state = state.lock();
     if matches!(*state, SourceState::Busy) {
         *state = source.map_or(SourceState::Over, SourceState::Ready);
     }
@@ -127,10 +128,7 @@ impl ChunkIterator {
         if self.generation != engine::generation() {
             return;
         }
-        let old = std::mem::replace(
-            &mut *self.source.lock().unwrap_or_else(PoisonError::into_inner),
-            SourceState::Over,
-        );
+        let old = std::mem::replace(&mut *self.source.lock(), SourceState::Over);
         // Dropping the source may call Python, so the GIL is released.
         py.detach(|| {
             let _context = self.engine.handle().enter();
@@ -143,12 +141,12 @@ impl Drop for ChunkIterator {
     fn drop(&mut self) {
         if self.generation != engine::generation() {
             // A stream from before a fork belongs to the parent process.
-            let state = &mut *self.source.lock().unwrap_or_else(PoisonError::into_inner);
+            let state = &mut *self.source.lock();
             std::mem::forget(std::mem::replace(state, SourceState::Over));
             return;
         }
         let _context = self.engine.handle().enter();
-        let state = &mut *self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = &mut *self.source.lock();
         *state = SourceState::Over;
     }
 }

@@ -7,10 +7,11 @@
 
 use std::cell::Cell;
 use std::future::Future;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use cognitive_contract::lock::Lock;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use tokio::runtime::{Handle, Runtime};
@@ -23,7 +24,7 @@ const SIGNAL_CHECK: Duration = Duration::from_millis(50);
 /// The longest wait for cancelled runs at interpreter shutdown.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-static ENGINE: Mutex<Option<Arc<Engine>>> = Mutex::new(None);
+static ENGINE: Lock<Option<Arc<Engine>>> = Lock::new(None);
 /// The number of forks that led to this process. Objects from before the last fork are not used any more.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 static CLOSED: AtomicBool = AtomicBool::new(false);
@@ -35,7 +36,7 @@ thread_local! {
 
 /// The shared tokio runtime.
 pub struct Engine {
-    runtime: Mutex<Option<Runtime>>,
+    runtime: Lock<Option<Runtime>>,
     handle: Handle,
     closing: watch::Sender<bool>,
     /// The number of threads that wait in [`Engine::wait`].
@@ -71,14 +72,14 @@ pub fn engine(py: Python<'_>) -> PyResult<Arc<Engine>> {
         }
         return Err(PyRuntimeError::new_err("the interpreter is shutting down: nothing can be run any more"));
     }
-    let mut kept = ENGINE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut kept = ENGINE.lock();
     if let Some(engine) = kept.as_ref() {
         return Ok(Arc::clone(engine));
     }
     let runtime = cogn::async_runtime::on_all_cores().map_err(|failure| failing::exception(py, failure))?;
     let handle = runtime.handle().clone();
     let engine = Arc::new(Engine {
-        runtime: Mutex::new(Some(runtime)),
+        runtime: Lock::new(Some(runtime)),
         handle,
         closing: watch::Sender::new(false),
         waiting: AtomicUsize::new(0),
@@ -125,7 +126,7 @@ impl Engine {
                             return Err(interrupted());
                         }
                         () = tokio::time::sleep(SIGNAL_CHECK), if is_main => {
-                            Python::try_attach(pending_signals).unwrap_or_else(|| Err(interrupted()))?;
+                            Python::try_attach(|py| py.check_signals()).unwrap_or_else(|| Err(interrupted()))?;
                         }
                     }
                 }
@@ -152,11 +153,6 @@ fn park() -> ! {
     }
 }
 
-/// Runs the handlers of pending signals; Ctrl-C is an error.
-fn pending_signals(py: Python<'_>) -> PyResult<()> {
-    py.check_signals()
-}
-
 fn interrupted() -> PyErr {
     PyRuntimeError::new_err("the interpreter is shutting down: the run was cancelled")
 }
@@ -177,7 +173,7 @@ fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
 pub fn after_fork() {
     GENERATION.fetch_add(1, Ordering::AcqRel);
     IS_MAIN.set(None);
-    let kept = ENGINE.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let kept = ENGINE.lock().take();
     std::mem::forget(kept);
 }
 
@@ -186,8 +182,8 @@ pub fn after_fork() {
 #[pyfunction]
 pub fn close(py: Python<'_>) {
     CLOSED.store(true, Ordering::Release);
-    let Some(engine) = ENGINE.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
-    let runtime = engine.runtime.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let Some(engine) = ENGINE.lock().take() else { return };
+    let runtime = engine.runtime.lock().take();
     py.detach(|| {
         engine.closing.send_replace(true);
         let began = Instant::now();

@@ -1,9 +1,8 @@
 //! Describes modules to Python, and supports its typed interface: the growing data of a stream, the assembled
 //! envelope, and the failure for data that does not fit a class.
 
-use std::sync::{Mutex, PoisonError};
-
 use cogn::{ErrorCode, Failure, Module};
+use cognitive_contract::lock::Lock;
 use cognitive_contract::stream::{DataSoFar, assemble};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -28,7 +27,7 @@ pub fn described<'py>(py: Python<'py>, module: &Module) -> PyResult<Bound<'py, P
 /// The data of a stream received so far.
 #[pyclass(frozen, name = "DataSoFar", module = "cogn._native")]
 #[derive(Default)]
-pub struct GrowingData(Mutex<DataSoFar>);
+pub struct GrowingData(Lock<DataSoFar>);
 
 #[pymethods]
 impl GrowingData {
@@ -40,7 +39,7 @@ impl GrowingData {
     /// Adds the member `chunk` of a chunk. Returns whether the data changed.
     fn take(&self, chunk: &Bound<'_, PyAny>) -> PyResult<bool> {
         let Value::Object(mut chunk) = from_python::value("chunk", chunk)? else { return Ok(false) };
-        let mut so_far = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut so_far = self.0.lock();
         match (chunk.get("field"), chunk.get("delta")) {
             (Some(Value::String(field)), Some(Value::String(text))) => Ok(so_far.append(field, text)),
             _ => match chunk.shift_remove("data") {
@@ -55,7 +54,7 @@ impl GrowingData {
 
     /// Returns the data.
     fn data<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_python::object(py, self.0.lock().unwrap_or_else(PoisonError::into_inner).data())
+        to_python::object(py, self.0.lock().data())
     }
 }
 

@@ -1,9 +1,10 @@
 //! The runtime as a Python object. Every method returns an envelope; only misuse raises an exception. The
 //! child of a fork rebuilds it from its recipe, because threads and connections stay with the parent.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use cogn::{ModuleRun, Runtime};
+use cognitive_contract::lock::Lock;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -23,24 +24,20 @@ pub struct NativeRuntime {
     recipe: Recipe,
     /// The fork generation and the runtime built in it. Only locked by a thread that holds the GIL and does
     /// not release it.
-    made: Mutex<(u64, Arc<Runtime>)>,
+    made: Lock<(u64, Arc<Runtime>)>,
 }
 
 impl NativeRuntime {
-    fn made(&self) -> std::sync::MutexGuard<'_, (u64, Arc<Runtime>)> {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn runtime(&self, py: Python<'_>) -> PyResult<Arc<Runtime>> {
         let now = engine::generation();
         {
-            let made = self.made();
+            let made = self.made.lock();
             if made.0 == now {
                 return Ok(Arc::clone(&made.1));
             }
         }
         let new = Arc::new(self.recipe.make(py)?);
-        let old = std::mem::replace(&mut *self.made(), (now, Arc::clone(&new)));
+        let old = std::mem::replace(&mut *self.made.lock(), (now, Arc::clone(&new)));
         // The threads of the old runtime are gone and its files are shared with the parent, so it is leaked
         // and not dropped.
         std::mem::forget(old);
@@ -68,7 +65,7 @@ impl NativeRuntime {
     #[new]
     fn new(py: Python<'_>, parts: &Bound<'_, PyDict>) -> PyResult<Self> {
         let recipe = Recipe::read(parts)?;
-        let made = Mutex::new((engine::generation(), Arc::new(recipe.make(py)?)));
+        let made = Lock::new((engine::generation(), Arc::new(recipe.make(py)?)));
         Ok(Self { recipe, made })
     }
 

@@ -1,15 +1,16 @@
 //! Answers that wait for a person: the queued review, the person's decision, and the resulting answer. The
 //! server stores the promise; the worker's review desk, if it has one, also receives the decision.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
+use cognitive_contract::lock::Lock;
 use cognitive_contract::ports::PortFuture;
-use cognitive_contract::review::{
+use cognitive_contract::{Envelope, ErrorCode, Failure, Module};
+use cognitive_ports::review::{
     CalibrationReport, Decided, DeskError, NewDecision, Review, ReviewDesk, ReviewEntry, ReviewExport,
     ReviewFilter, ReviewPage, Verdict,
 };
-use cognitive_contract::{Envelope, ErrorCode, Failure, Module};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -138,17 +139,17 @@ pub(crate) struct WaitingDesk {
     behind: Option<Arc<dyn ReviewDesk>>,
     /// The review id if there is no desk behind.
     name: String,
-    entered: Mutex<Option<OpenReview>>,
+    entered: Lock<Option<OpenReview>>,
 }
 
 impl WaitingDesk {
     pub(crate) fn new(behind: Option<Arc<dyn ReviewDesk>>, name: String) -> Self {
-        Self { behind, name, entered: Mutex::default() }
+        Self { behind, name, entered: Lock::default() }
     }
 
     /// Returns the review of the run, if a rule requires one.
     pub(crate) fn entered(&self) -> Option<OpenReview> {
-        self.entered.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.entered.lock().clone()
     }
 
     fn desk(&self) -> Result<&dyn ReviewDesk, String> {
@@ -165,7 +166,7 @@ impl ReviewDesk for WaitingDesk {
             };
             let id = behind.unwrap_or_else(|| self.name.clone());
             let open = OpenReview { id: id.clone(), rule: entry.rule.clone() };
-            *self.entered.lock().unwrap_or_else(PoisonError::into_inner) = Some(open);
+            *self.entered.lock() = Some(open);
             Ok(id)
         })
     }

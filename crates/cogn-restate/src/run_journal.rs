@@ -4,9 +4,10 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Poll, Waker};
 
+use cognitive_contract::lock::Lock;
 use cognitive_contract::ports::{PartAnswer, PartJournal, PartQuestion, PortFuture};
 
 use crate::session_context::SessionContext;
@@ -15,7 +16,7 @@ use crate::steps::{KeptEntry, PartStep};
 /// The answers of the parts of one run.
 #[derive(Default)]
 pub(crate) struct RunJournal {
-    state: Mutex<JournalState>,
+    state: Lock<JournalState>,
     /// The context of the session, if the run belongs to one.
     context: Option<Arc<SessionContext>>,
 }
@@ -57,11 +58,11 @@ struct FinishedPart {
 
 /// Wakes one part when it is its turn.
 #[derive(Default)]
-struct PartTurn(Mutex<(bool, Option<Waker>)>);
+struct PartTurn(Lock<(bool, Option<Waker>)>);
 
 impl PartTurn {
     fn come(&self) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         state.0 = true;
         if let Some(waker) = state.1.take() {
             waker.wake();
@@ -70,7 +71,7 @@ impl PartTurn {
 
     async fn wait(&self) {
         poll_fn(|context| {
-            let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = self.0.lock();
             if state.0 {
                 return Poll::Ready(());
             }
@@ -84,12 +85,12 @@ impl PartTurn {
 impl RunJournal {
     /// Creates the journal of a run, with the context of its session if it has one.
     pub(crate) fn new(context: Option<Arc<SessionContext>>) -> Self {
-        Self { state: Mutex::default(), context }
+        Self { state: Lock::default(), context }
     }
 
     /// Takes the next unrecorded answer as a step.
     pub(crate) fn take_finished(&self) -> Option<PartStep> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let finished = state.finished.pop_front()?;
         let step = PartStep::new(&finished.question, &finished.answer, self.kept());
         state.leaving = Some(finished);
@@ -103,7 +104,7 @@ impl RunJournal {
 
     /// Records that the server has this step, of this process or of one that died.
     pub(crate) fn recorded(&self, step: PartStep) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let part = match state.leaving.take() {
             Some(FinishedPart { question, turn, .. }) => {
                 // The part still has its answer, and the store has its context.
@@ -123,7 +124,7 @@ impl RunJournal {
     /// Returns the next recorded answer to the part that waits for it; returns whether there was one. An
     /// answer that no part waits for belongs to a nested part whose parent is recorded too.
     pub(crate) fn give_next(&self) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let awaited = state.recorded.iter().position(|part| part.phase == Phase::Awaited);
         let passed = awaited.map_or(state.recorded.len(), |place| place + 1);
         for part in state.recorded.iter_mut().take(passed) {
@@ -138,14 +139,9 @@ impl RunJournal {
         true
     }
 
-    fn lock(&self) -> MutexGuard<'_, JournalState> {
-        // Every change is a single step, so the state is complete even after a panic.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Claims the recorded answer to a question for the part that asks it.
     fn claim(&self, question: &PartQuestion) -> Option<(Arc<PartTurn>, PartAnswer)> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let asked = |part: &&mut RecordedPart| part.phase == Phase::Unasked && part.question == *question;
         let part = state.recorded.iter_mut().find(asked)?;
         let answer = part.answer.take()?;
@@ -168,7 +164,7 @@ impl PartJournal for RunJournal {
             let turn = Arc::new(PartTurn::default());
             let finished =
                 FinishedPart { question: question.clone(), answer: answer.clone(), turn: Arc::clone(&turn) };
-            self.lock().finished.push_back(finished);
+            self.state.lock().finished.push_back(finished);
             turn.wait().await;
         })
     }

@@ -2,10 +2,10 @@
 //! stores. Writes nothing to the server: new entries go into the steps of the run, and from there into the
 //! state. A session has one owner, so lookups ignore the owner.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use cognitive_contract::context::{Caps, ContextEntry, ContextFilter, Owner, Ttl};
+use cognitive_contract::lock::Lock;
 use cognitive_contract::ports::ContextStore;
 
 use crate::steps::KeptEntry;
@@ -15,7 +15,7 @@ const CAPS: Caps = Caps { entries: 100, bytes: 1 << 20 };
 
 /// The context of one session.
 #[derive(Default)]
-pub(crate) struct SessionContext(Mutex<SessionState>);
+pub(crate) struct SessionContext(Lock<SessionState>);
 
 #[derive(Default)]
 struct SessionState {
@@ -29,24 +29,20 @@ impl SessionContext {
     /// Loads the context from the state of a session.
     pub(crate) fn new(state: &[KeptEntry]) -> Self {
         let kept = state.iter().filter_map(KeptEntry::entry).collect();
-        Self(Mutex::new(SessionState { kept, written: Vec::new() }))
+        Self(Lock::new(SessionState { kept, written: Vec::new() }))
     }
 
     /// Takes the entries stored since the last call.
     pub(crate) fn take_written(&self) -> Vec<KeptEntry> {
-        std::mem::take(&mut self.lock().written)
+        std::mem::take(&mut self.0.lock().written)
     }
 
     /// Stores the entries of a process that died again. They are already part of a step.
     pub(crate) fn keep_again(&self, entries: &[KeptEntry]) {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         for entry in entries.iter().filter_map(KeptEntry::entry) {
             state.keep(entry);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, SessionState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -80,7 +76,7 @@ pub(crate) fn after(state: Vec<KeptEntry>, written: &[KeptEntry]) -> Vec<KeptEnt
 
 impl ContextStore for SessionContext {
     fn get(&self, _: &Owner, kind: &str, key: &str, now: SystemTime) -> Result<Option<ContextEntry>, String> {
-        let state = self.lock();
+        let state = self.0.lock();
         let found = state.kept.iter().find(|entry| entry.kind == kind && entry.key.text == key);
         Ok(found.filter(|entry| entry.is_live(now)).cloned())
     }
@@ -90,7 +86,7 @@ impl ContextStore for SessionContext {
             return Ok(());
         }
         CAPS.weigh(owner, entry, entry.value.to_string().len())?;
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         state.written.push(KeptEntry::of(entry));
         state.keep(entry.clone());
         Ok(())
@@ -102,7 +98,7 @@ impl ContextStore for SessionContext {
         filter: ContextFilter<'_>,
         now: SystemTime,
     ) -> Result<Vec<ContextEntry>, String> {
-        let state = self.lock();
+        let state = self.0.lock();
         let meant = state.kept.iter().rev().filter(|entry| filter.means(entry) && entry.is_live(now));
         Ok(meant.cloned().collect())
     }

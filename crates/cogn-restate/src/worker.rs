@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime};
 
 use cogn::{Host, ModuleRun, Runtime};
 use cognitive_contract::ports::PartJournal;
-use cognitive_contract::review::ReviewDesk;
 use cognitive_contract::{Failure, Module};
+use cognitive_ports::review::ReviewDesk;
 use cognitive_runtime::{Clock, Reviewing};
 use restate_sdk::endpoint::ContextInternal;
 use serde_json::{Value, json};

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use cognitive_contract::ports::ModuleSource;
 use cognitive_contract::ports::Provider;
-use cognitive_contract::spending::DayBudget;
 use cognitive_contract::tools::Tool;
 use cognitive_contract::{Failure, RunSettings, Warning};
 use cognitive_library::{Library, ModuleCache};
+use cognitive_ports::spending::DayBudget;
 use cognitive_runtime::Host;
 
 use crate::config::Config;

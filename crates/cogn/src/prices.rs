@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use cognitive_contract::Failure;
-use cognitive_contract::prices::PriceTable;
 use cognitive_library::folder::{self, ReadError, TEXT_LIMIT};
 use cognitive_library::yaml;
+use cognitive_ports::prices::PriceTable;
 use serde_json::{Value, json};
 
 use crate::config::PricesConfig;

@@ -2,7 +2,7 @@
 //! file can remove a rule of another.
 
 use cognitive_contract::Failure;
-use cognitive_contract::review::{ReviewRule, ReviewRules};
+use cognitive_ports::review::{ReviewRule, ReviewRules};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

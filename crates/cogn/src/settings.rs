@@ -12,10 +12,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cognitive_contract::context::Sanitiser;
-use cognitive_contract::review::ReviewRules;
-use cognitive_contract::spending::DayBudget;
 use cognitive_contract::tier::Gate;
 use cognitive_contract::{Confidence, Failure, RunSettings};
+use cognitive_ports::review::ReviewRules;
+use cognitive_ports::spending::DayBudget;
 use cognitive_runtime::ClimbRules;
 
 use crate::config::{Config, KeepConfig, MediaConfig, PricesConfig};

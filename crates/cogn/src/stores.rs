@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use cognitive_contract::archive::RunArchive;
 use cognitive_contract::ports::{AuditLog, ContextStore, PortFuture};
-use cognitive_contract::review::{
+use cognitive_contract::{Failure, Warning};
+use cognitive_ports::archive::RunArchive;
+use cognitive_ports::review::{
     CalibrationReport, Decided, DeskError, NewDecision, Review, ReviewDesk, ReviewEntry, ReviewExport,
     ReviewFilter, ReviewPage,
 };
-use cognitive_contract::spending::SpendingLedger;
-use cognitive_contract::{Failure, Warning};
+use cognitive_ports::spending::SpendingLedger;
 use cognitive_runtime::Spending;
 
 use crate::config::Config;

@@ -6,8 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 #[cfg(feature = "net")]
-use cognitive_contract::batch_service::BatchService;
-#[cfg(feature = "net")]
 use cognitive_contract::ports::FailureKind;
 use cognitive_contract::ports::ModuleSource;
 use cognitive_contract::ports::Provider;
@@ -15,6 +13,8 @@ use cognitive_contract::{Capabilities, ErrorCode, Failure};
 use cognitive_library::Library;
 #[cfg(feature = "net")]
 use cognitive_net::{ProviderConfig, Secret};
+#[cfg(feature = "net")]
+use cognitive_ports::batch_service::BatchService;
 use cognitive_runtime::{Host, Ladder, ModelChain, ModuleSettings, Reviewing, Unavailable};
 #[cfg(feature = "net")]
 use serde_json::json;

@@ -3,19 +3,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use cognitive_contract::lock::Lock;
 use cognitive_contract::manifest::Manifest;
 use cognitive_contract::text::cut;
-use cognitive_contract::workshop::{
-    BeforeChange, ChangedFiles, ModuleFile, ModuleFiles, ModuleVersion, ModuleWorkshop, SavedModule, widened,
-};
 use cognitive_contract::{ErrorCode, Failure, Module};
 use cognitive_library::folder::TEXT_LIMIT;
 use cognitive_library::validate::{ExpectationReader, Mode};
 use cognitive_library::{
     Finding, Folder, Library, ModuleLoadError, ValidationSurroundings, change_folder, draft_hash, files_of,
     folder_hash, formats, load, validate_with,
+};
+use cognitive_ports::workshop::{
+    BeforeChange, ChangedFiles, ModuleFile, ModuleFiles, ModuleVersion, ModuleWorkshop, SavedModule, widened,
 };
 use serde_json::{Value, json};
 
@@ -61,14 +62,14 @@ pub struct FolderWorkshop {
     editable: Vec<PathBuf>,
     expectations: Option<Arc<dyn ExpectationReader + Send + Sync>>,
     past: Option<Arc<dyn FolderPast>>,
-    changing: Mutex<()>,
+    changing: Lock<()>,
 }
 
 impl FolderWorkshop {
     /// Creates a workshop in which nothing may be changed yet.
     #[must_use]
     pub fn new(library: Library) -> Self {
-        Self { library, editable: Vec::new(), expectations: None, past: None, changing: Mutex::new(()) }
+        Self { library, editable: Vec::new(), expectations: None, past: None, changing: Lock::new(()) }
     }
 
     /// Allows changes to modules below these folders. Each folder must exist.
@@ -248,7 +249,7 @@ impl ModuleWorkshop for FolderWorkshop {
                 .suggest_remotely("Ask whoever runs this server to allow it"));
         };
         // A panic under the lock leaves the folder either changed or unchanged, never in between.
-        let _one_at_a_time = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = self.changing.lock();
         let hash = change_folder(&place, hash, files, before)?;
         Ok(SavedModule { hash, findings: self.findings(&folder) })
     }

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use std::io;
 
 use cognitive_contract::money::Money;
-use cognitive_contract::prices::ModelPrice;
 use cognitive_contract::{ErrorCode, Failure, Module};
+use cognitive_ports::prices::ModelPrice;
 use cognitive_runtime::cost::{ceiling, price_of};
 use cognitive_runtime::host::RunInput;
 use cognitive_runtime::{Host, RunOptions, preview};

@@ -5,17 +5,18 @@ use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
+use cognitive_contract::lock::Lock;
 use cognitive_contract::money::Money;
-use cognitive_contract::spending::{BudgetShort, DayBudget, MAX_COST, SpendingEntry, SpendingLedger};
+use cognitive_ports::spending::{BudgetShort, DayBudget, MAX_COST, SpendingEntry, SpendingLedger};
 use cognitive_runtime::{Host, Spending};
 
 /// The cost ledger of a batch.
 pub(crate) struct Purse {
     limit: Money,
-    state: Mutex<PurseState>,
+    state: Lock<PurseState>,
     outer: Option<Spending>,
 }
 
@@ -78,14 +79,14 @@ impl Purse {
         let (held, all_held) = (HashMap::new(), Money::ZERO);
         Ok(Self {
             limit,
-            state: Mutex::new(PurseState { spent: spent.plus(file.lost), file, held, all_held }),
+            state: Lock::new(PurseState { spent: spent.plus(file.lost), file, held, all_held }),
             outer,
         })
     }
 
     /// Records that no row is in flight any more.
     pub(crate) fn close(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.file.most = Money::ZERO;
         // If the write fails, the next process counts more than was spent.
         let _ = state.file.write();
@@ -93,11 +94,7 @@ impl Purse {
 
     /// Returns the additional cost that killed processes may have caused.
     pub(crate) fn lost(&self) -> Money {
-        self.lock().file.lost
-    }
-
-    fn lock(&self) -> MutexGuard<'_, PurseState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().file.lost
     }
 }
 
@@ -108,7 +105,7 @@ impl SpendingLedger for Purse {
         _: &DayBudget,
         now: SystemTime,
     ) -> Result<Result<(), BudgetShort>, String> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let own = state.held.get(&entry.id).copied().unwrap_or_default();
         let others = state.spent.plus(state.all_held.minus(own));
         let left = self.limit.minus(others);
@@ -131,7 +128,7 @@ impl SpendingLedger for Purse {
     }
 
     fn settle(&self, id: &str, spent: Money) -> Result<(), String> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let held = state.held.remove(id).unwrap_or_default();
         state.all_held = state.all_held.minus(held);
         state.spent = state.spent.plus(spent);
@@ -139,7 +136,7 @@ impl SpendingLedger for Purse {
     }
 
     fn counted(&self, _: u64, _: &str, _: SystemTime) -> Result<(Money, Money), String> {
-        let state = self.lock();
+        let state = self.state.lock();
         let sum = state.spent.plus(state.all_held);
         Ok((sum, sum))
     }
@@ -149,7 +146,7 @@ impl SpendingLedger for Purse {
 /// reserved.
 pub(crate) struct TokenPurse {
     limit: Option<u64>,
-    state: Mutex<TokenState>,
+    state: Lock<TokenState>,
 }
 
 #[derive(Default)]
@@ -162,12 +159,12 @@ struct TokenState {
 impl TokenPurse {
     /// A limit, with `spent` tokens already used; `usual` is the reservation for the first row.
     pub(crate) fn new(limit: Option<u64>, spent: u64, usual: u64) -> Self {
-        Self { limit, state: Mutex::new(TokenState { spent, held: 0, most: usual }) }
+        Self { limit, state: Lock::new(TokenState { spent, held: 0, most: usual }) }
     }
 
     /// Reserves tokens for one more row and returns their number; `None` if they do not fit.
     pub(crate) fn hold(&self) -> Option<u64> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let needed = state.most;
         let total = state.spent.saturating_add(state.held).saturating_add(needed);
         if self.limit.is_some_and(|limit| total > limit) {
@@ -179,7 +176,7 @@ impl TokenPurse {
 
     /// Replaces the reservation of a finished row by its real tokens.
     pub(crate) fn settle(&self, held: u64, spent: u64) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         state.held = state.held.saturating_sub(held);
         state.spent = state.spent.saturating_add(spent);
         state.most = state.most.max(spent);
@@ -208,7 +205,7 @@ mod tests {
         assert_eq!(cover("b", 9), Ok(()));
         assert_eq!(cover("b", 8), Ok(()), "its own place");
         purse.settle("b", Money::from_pico(8)).unwrap();
-        let state = purse.lock();
+        let state = purse.state.lock();
         assert_eq!((state.held.len(), state.spent), (0, Money::from_pico(11)));
         drop(state);
         // The process is killed: its highest ceiling counts, once.

@@ -2,9 +2,9 @@
 //! limit error. It drops by a tenth when answers take three times as long as at best. Waits for
 //! `Retry-After`. The number stays between one and the caller's maximum.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use cognitive_contract::lock::Lock;
 use tokio::sync::Notify;
 use tokio::time::timeout_at;
 
@@ -22,7 +22,7 @@ const LONGEST: Duration = Duration::from_mins(10);
 /// Limits the number of rows in flight.
 pub(crate) struct Tempo {
     most: f64,
-    state: Mutex<TempoState>,
+    state: Lock<TempoState>,
     changed: Notify,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct TempoPass<'a>(&'a Tempo);
 
 impl Drop for TempoPass<'_> {
     fn drop(&mut self) {
-        let mut state = self.0.lock();
+        let mut state = self.0.state.lock();
         state.in_flight = state.in_flight.saturating_sub(1);
         drop(state);
         self.0.changed.notify_one();
@@ -60,7 +60,7 @@ impl Tempo {
         let most = f64::from(u32::try_from(most.max(1)).unwrap_or(u32::MAX));
         let limit = if is_steady { most } else { most.min(FIRST) };
         let state = TempoState { limit, is_first_climb: true, ..TempoState::default() };
-        Self { most, state: Mutex::new(state), changed: Notify::new() }
+        Self { most, state: Lock::new(state), changed: Notify::new() }
     }
 
     /// Waits until one more row may start; `None` after [`Tempo::close`].
@@ -68,7 +68,7 @@ impl Tempo {
         loop {
             let changed = self.changed.notified();
             let paused = {
-                let mut state = self.lock();
+                let mut state = self.state.lock();
                 if state.is_closed {
                     self.changed.notify_one();
                     return None;
@@ -90,14 +90,14 @@ impl Tempo {
 
     /// Prevents further rows from starting.
     pub(crate) fn close(&self) {
-        self.lock().is_closed = true;
+        self.state.lock().is_closed = true;
         self.changed.notify_waiters();
         self.changed.notify_one();
     }
 
     /// Records the response time of a successful call, and adapts the limit.
     pub(crate) fn answered(&self, took: Duration) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let took = took.as_secs_f64();
         let usual = state.usual.map_or(took, |usual| usual + (took - usual) / 16.0);
         // The best time slowly increases: a service may become slower for reasons unrelated to our load.
@@ -116,7 +116,7 @@ impl Tempo {
 
     /// Records a rate limit error: lowers the limit and pauses.
     pub(crate) fn refused(&self, began: Instant, retry_after: Option<Duration>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         // A request that started before the limit was lowered carries no new information.
         if state.lowered_at.is_none_or(|lowered| began >= lowered) {
             Self::lower(&mut state, 0.5);
@@ -128,7 +128,7 @@ impl Tempo {
     /// Lowers the limit because the reservations of all rows together do not fit. Returns whether other rows
     /// are in flight: only then can the row fit later.
     pub(crate) fn crowded(&self) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let others = state.in_flight.saturating_sub(1);
         state.limit = state.limit.min(f64::from(u32::try_from(others.max(1)).unwrap_or(u32::MAX)));
         state.is_first_climb = false;
@@ -143,13 +143,8 @@ impl Tempo {
 
     /// Returns the rows in flight and the current limit.
     pub(crate) fn shown(&self) -> (usize, usize) {
-        let state = self.lock();
+        let state = self.state.lock();
         (state.in_flight, whole(state.limit))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, TempoState> {
-        // Every change is complete, so a poisoned lock is safe to use.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

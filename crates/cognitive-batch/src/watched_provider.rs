@@ -4,24 +4,18 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cognitive_contract::Failure;
-use cognitive_contract::media::{AcceptedForm, Category};
 use cognitive_contract::ports::{
-    Attempt, CallSink, DecodeMode, Destination, FailureKind, ModelCall, ModelEnd, PortFuture, Provider,
-    ProviderError, RenderedRequest,
+    Attempt, CallSink, DecodeMode, FailureKind, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
 };
 use cognitive_runtime::Host;
-use cognitive_schema::SchemaTarget;
 
 use crate::tempo::Tempo;
 
 /// Wraps all providers of a host.
 pub(crate) fn watch(host: &mut Host, tempo: &Arc<Tempo>) {
-    host.wrap_models(|provider| watched(provider, tempo));
-}
-
-fn watched(inner: &Arc<dyn Provider>, tempo: &Arc<Tempo>) -> Arc<dyn Provider> {
-    Arc::new(WatchedProvider { inner: Arc::clone(inner), tempo: Arc::clone(tempo) })
+    host.wrap_models(|provider| {
+        Arc::new(WatchedProvider { inner: Arc::clone(provider), tempo: Arc::clone(tempo) })
+    });
 }
 
 struct WatchedProvider {
@@ -67,48 +61,8 @@ impl Provider for WatchedProvider {
         self.inner.name()
     }
 
-    fn identity(&self) -> String {
-        self.inner.identity()
-    }
-
-    fn target(&self) -> Option<SchemaTarget> {
-        self.inner.target()
-    }
-
-    fn structured_output(&self) -> bool {
-        self.inner.structured_output()
-    }
-
-    fn capabilities(&self) -> &[&str] {
-        self.inner.capabilities()
-    }
-
-    fn lacks(&self) -> &[&str] {
-        self.inner.lacks()
-    }
-
-    fn unavailable(&self) -> Option<&Failure> {
-        self.inner.unavailable()
-    }
-
-    fn takes(&self, category: Category) -> Option<AcceptedForm> {
-        self.inner.takes(category)
-    }
-
-    fn gives(&self, category: Category) -> bool {
-        self.inner.gives(category)
-    }
-
-    fn destination(&self) -> Option<Destination> {
-        self.inner.destination()
-    }
-
-    fn rendered(&self, call: &ModelCall) -> Option<RenderedRequest> {
-        self.inner.rendered(call)
-    }
-
-    fn stays_here(&self) -> bool {
-        self.inner.stays_here()
+    fn inner(&self) -> Option<&dyn Provider> {
+        Some(&*self.inner)
     }
 
     fn ask<'a>(

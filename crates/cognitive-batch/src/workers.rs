@@ -4,12 +4,13 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
+use cognitive_contract::lock::Lock;
 use cognitive_contract::ports::{FailureKind, NullSink};
-use cognitive_contract::spending::MAX_COST;
 use cognitive_contract::{Envelope, Failure};
+use cognitive_ports::spending::MAX_COST;
 use cognitive_runtime::RunRequest;
 use cognitive_runtime::host::{ModuleRef, RunInput};
 use serde::Serialize;
@@ -40,15 +41,15 @@ pub(crate) struct BatchWork {
     tempo: Arc<Tempo>,
     pub(crate) money: Option<Arc<Purse>>,
     tokens: TokenPurse,
-    log: Mutex<AnswerLog>,
-    rows: Mutex<RowFeed>,
+    log: Lock<AnswerLog>,
+    rows: Lock<RowFeed>,
     /// Inputs in flight, and the rows that wait for the same answer.
-    asked: Mutex<HashMap<ShortHash, Vec<ReadyRow>>>,
+    asked: Lock<HashMap<ShortHash, Vec<ReadyRow>>>,
     followers: AtomicU64,
     landed: Notify,
     pub(crate) deferred: AtomicU64,
     streak: AtomicU32,
-    ended: Mutex<Option<(BatchStop, Option<String>)>>,
+    ended: Lock<Option<(BatchStop, Option<String>)>>,
     all_rows: u64,
     answered_before: u64,
     pub(crate) started: Instant,
@@ -110,14 +111,14 @@ impl BatchWork {
             tokens: TokenPurse::new(plan.limits.max_tokens, log.counts.tokens, usual),
             tempo,
             answered_before: log.counts.answered,
-            log: Mutex::new(log),
-            rows: Mutex::default(),
-            asked: Mutex::default(),
+            log: Lock::new(log),
+            rows: Lock::default(),
+            asked: Lock::default(),
             followers: AtomicU64::new(0),
             landed: Notify::new(),
             deferred: AtomicU64::new(0),
             streak: AtomicU32::new(0),
-            ended: Mutex::default(),
+            ended: Lock::default(),
             all_rows: folder.rows,
             started,
             plan,
@@ -128,29 +129,29 @@ impl BatchWork {
         let reader = self.plan.rows.open();
         let reader = reader.map_err(|error| batch_folder::unusable(&self.plan.rows.path, &error))?;
         let is_last_round = round >= self.plan.limits.retries;
-        *lock(&self.rows) = RowFeed { reader: Some(reader), is_last_round, ..RowFeed::default() };
+        *self.rows.lock() = RowFeed { reader: Some(reader), is_last_round, ..RowFeed::default() };
         self.deferred.store(0, Ordering::Relaxed);
         Ok(())
     }
 
     /// Ends the batch. The first reason is the one reported.
     pub(crate) fn end(&self, why: BatchStop, reason: Option<String>) {
-        lock(&self.ended).get_or_insert((why, reason));
+        self.ended.lock().get_or_insert((why, reason));
         self.tempo.close();
         self.landed.notify_waiters();
     }
 
     pub(crate) fn ended(&self) -> Option<(BatchStop, Option<String>)> {
-        lock(&self.ended).clone()
+        self.ended.lock().clone()
     }
 
     pub(crate) fn log(&self) -> MutexGuard<'_, AnswerLog> {
-        lock(&self.log)
+        self.log.lock()
     }
 
     /// Takes the next row without an answer.
     fn take(&self) -> std::io::Result<Option<TakenRow>> {
-        let mut feed = lock(&self.rows);
+        let mut feed = self.rows.lock();
         if let Some(returned) = feed.returned.pop() {
             return Ok(Some(TakenRow::Ready(Box::new(returned))));
         }
@@ -186,7 +187,7 @@ impl BatchWork {
         if !self.plan.dedupe || ready.input.is_err() {
             return true;
         }
-        let mut asked = lock(&self.asked);
+        let mut asked = self.asked.lock();
         if let Some(followers) = asked.get_mut(&ready.short_hash) {
             followers.push(ready.clone());
             self.followers.fetch_add(1, Ordering::Relaxed);
@@ -211,7 +212,7 @@ impl BatchWork {
         if !self.plan.dedupe || ready.input.is_err() {
             return Vec::new();
         }
-        let followers = lock(&self.asked).remove(&ready.short_hash).unwrap_or_default();
+        let followers = self.asked.lock().remove(&ready.short_hash).unwrap_or_default();
         self.followers.fetch_sub(followers.len() as u64, Ordering::Relaxed);
         followers
     }
@@ -224,7 +225,7 @@ impl BatchWork {
     /// Without other rows in flight it would never fit, so the batch ends.
     fn put_back(&self, ready: &ReadyRow, spare: Option<ReadyRow>, stop: BatchStop) {
         let followers = self.release(ready);
-        lock(&self.rows).returned.extend(spare.into_iter().chain(followers));
+        self.rows.lock().returned.extend(spare.into_iter().chain(followers));
         if !self.tempo.crowded() {
             self.end(stop, None);
         }
@@ -280,18 +281,13 @@ impl BatchWork {
         if streak >= MAX_STREAK && self.plan.posts.is_none() {
             return RowVerdict::Hopeless(said());
         }
-        if lock(&self.rows).is_last_round { RowVerdict::Keep } else { RowVerdict::Later }
+        if self.rows.lock().is_last_round { RowVerdict::Keep } else { RowVerdict::Later }
     }
 }
 
 /// A record without cost.
 fn free() -> JournalRecord {
     JournalRecord { cost: Some(cognitive_contract::money::Money::ZERO), ..JournalRecord::default() }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panicking worker only loses its own row; rows without a line are asked again.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The loop of one worker, until there are no more rows or the batch has ended.
@@ -316,7 +312,7 @@ pub(crate) async fn work_on(work: Arc<BatchWork>, stop: StopHandle) {
         };
         let landed = work.landed.notified();
         if work.followers.load(Ordering::Relaxed) >= MAX_FOLLOWERS as u64 {
-            lock(&work.rows).returned.push(ready);
+            work.rows.lock().returned.push(ready);
             drop(pass);
             landed.await;
             continue;

@@ -43,6 +43,44 @@ fn offset_of(text: &str, line: usize, column: usize) -> usize {
     offset
 }
 
+/// The number of bytes that are scanned at once.
+const BLOCK: usize = 1 << 10;
+/// The number of plain characters after which scanning in blocks pays off.
+const HEAD: usize = 64;
+
+/// Returns whether a text needs no escapes inside a JSON string. Fast for long texts.
+#[must_use]
+pub fn is_plain(text: &[u8]) -> bool {
+    // Checks a whole block without an early exit, which the compiler can vectorise.
+    let has_special = |block: &[u8]| block.iter().fold(false, |found, byte| found | is_special(*byte));
+    !text.chunks(BLOCK).any(has_special)
+}
+
+/// Returns whether a byte must be escaped inside a JSON string.
+#[must_use]
+#[inline]
+pub fn is_special(byte: u8) -> bool {
+    byte < 0x20 || byte == b'"' || byte == b'\\'
+}
+
+/// Finds the end of the JSON string whose content starts at `start`, and whether it has no escapes.
+#[must_use]
+pub fn end_of_string(text: &[u8], start: usize) -> Option<(usize, bool)> {
+    let rest = text.get(start..)?;
+    let is_short = rest.iter().take(HEAD).any(|byte| is_special(*byte));
+    let blocks = rest.chunks_exact(BLOCK).take_while(|block| !is_short && is_plain(block));
+    let (mut at, mut plain) = (start + blocks.count() * BLOCK, true);
+    loop {
+        at += text.get(at..)?.iter().position(|byte| is_special(*byte))?;
+        match text.get(at)? {
+            b'"' => return Some((at, plain)),
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+        plain = false;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,5 +103,17 @@ mod tests {
         let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
         assert!(parse(&nested(MAX_DEPTH)).is_ok() && parse(&nested(MAX_DEPTH + 1)).is_err());
         assert!(parse(&"[".repeat(10_000)).unwrap_err().message.contains("recursion limit"));
+    }
+
+    #[test]
+    fn plain_is_what_stands_in_json_as_it_is() {
+        for byte in 0..=u8::MAX {
+            let text = char::from(byte).to_string();
+            let written = serde_json::to_string(&text).unwrap();
+            assert_eq!(is_plain(text.as_bytes()), written == format!("\"{text}\""), "{byte}");
+        }
+        assert!(
+            is_plain("é".repeat(4096).as_bytes()) && !is_plain(format!("{}\"", "a".repeat(4096)).as_bytes())
+        );
     }
 }

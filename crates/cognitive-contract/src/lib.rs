@@ -44,15 +44,13 @@
 //!    callers), [`capabilities`] (what a runtime supports), [`compose`] (modules made of modules), [`thinking`] (a
 //!    bounded thought before the answer), [`trained`] (weights learned from labelled cases), [`stream`] (an answer in
 //!    chunks), [`run_settings`] (the options of a run, and how they are merged).
-//! 7. Ports: [`ports`] (the traits that a runtime implements or receives), [`batch_service`], [`spending`] (daily
-//!    budgets), [`span`] (spans for a collector), [`workshop`] (module files for editing), `part_journal`,
-//!    `provider_error` and `port_future`.
-//! 8. Records: `audit` and `usage`, [`archive`] (queries about past runs), [`trace`] (the tree of a run), [`review`]
-//!    (human decisions and calibration), [`recorded_reply`].
-//! 9. Cost: [`money`], [`prices`].
-//! 10. JSON and text: [`json`] (strict parsing), [`json_cmp`] (equality and order), [`numbers`] (numbers that parsing
-//!     would change), [`large_json`] (very long strings), [`built`] (memory of a parsed text), [`text`], `shared_text`
-//!     ([`SharedText`], a text that many calls send), [`address`] (URLs and paths without secrets).
+//! 7. Ports: [`ports`] (the traits that a runtime implements or receives), [`span`] (spans for a collector),
+//!    `part_journal`, `provider_error` and `port_future`.
+//! 8. Records: `audit` and `usage`, [`money`], [`trace`] (the tree of a run), [`recorded_reply`].
+//! 9. JSON and text: [`json`] (strict parsing), [`json_cmp`] (equality and order), [`numbers`] (numbers that parsing
+//!    would change), [`text`], `shared_text` ([`SharedText`], a text that many calls send), [`address`] (URLs and paths
+//!    without secrets).
+//! 10. [`lock`] (a mutex without poisoning).
 
 pub mod code;
 pub mod failure;
@@ -76,24 +74,18 @@ pub mod tier;
 pub mod wrap_v21;
 
 pub mod address;
-pub mod archive;
 mod audit;
-pub mod batch_service;
-pub mod built;
 pub mod capabilities;
 pub mod compose;
 pub mod context;
 pub mod json;
 pub mod json_cmp;
-pub mod large_json;
+pub mod lock;
 pub mod media;
 pub mod money;
 pub mod numbers;
 pub mod policy;
-pub mod prices;
-pub mod review;
 pub mod run_settings;
-pub mod spending;
 pub mod stream;
 pub mod thinking;
 
@@ -108,7 +100,6 @@ pub mod text;
 pub mod tools;
 pub mod trace;
 mod usage;
-pub mod workshop;
 
 pub use capabilities::Capabilities;
 pub use code::ErrorCode;

@@ -8,7 +8,6 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::code::ErrorCode;
-use crate::review::CALIBRATED_CONFIDENCE;
 use crate::risk_level::Risk;
 use crate::text::{self, pointer};
 use crate::usage::Usage;
@@ -29,6 +28,9 @@ pub const OF_THE_RUNTIME: [&str; 10] = [
     "provenance",
     CALIBRATED_CONFIDENCE,
 ];
+/// The member of `meta` with the share of answers of such a confidence that people found right. Only the
+/// runtime sets it.
+pub const CALIBRATED_CONFIDENCE: &str = "calibrated_confidence";
 /// The member with the token counts of a run.
 pub(crate) const USAGE: &str = "usage";
 /// A member that only compositions use.

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::code::ErrorCode;
 use crate::failure::Failure;
-use crate::large_json;
+use crate::json;
 use crate::text::pointer;
 use crate::violation::Violation;
 
@@ -133,7 +133,7 @@ impl<'a> NumberWalk<'a> {
 
     /// Skips the string that starts here.
     fn string(&mut self) -> Option<()> {
-        let (end, _) = large_json::end_of_string(self.text, self.at + 1)?;
+        let (end, _) = json::end_of_string(self.text, self.at + 1)?;
         self.at = end + 1;
         Some(())
     }

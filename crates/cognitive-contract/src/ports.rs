@@ -23,7 +23,7 @@ use crate::tools::{ToolCall, ToolRound, ToolSpec, ToolUse};
 use crate::trace::{PartEvent, Trace};
 use crate::trained::TrainedModel;
 pub use crate::usage::Usage;
-use crate::usage::{as_member, as_milliseconds};
+use crate::usage::as_milliseconds;
 
 /// Finds and loads modules by name.
 pub trait ModuleSource: Send + Sync {
@@ -53,64 +53,69 @@ pub trait Provider: Send + Sync {
     /// The part before the slash in `meta.model`, such as `openai`.
     fn name(&self) -> &str;
 
+    /// Returns the provider that this one wraps. It then answers for this one in everything but `name` and `ask`.
+    fn inner(&self) -> Option<&dyn Provider> {
+        None
+    }
+
     /// Returns a cache key that distinguishes providers of the same name, by address and model. Cached answers
     /// are stored under it, because another model may answer differently. Contains no secret.
     fn identity(&self) -> String {
-        String::new()
+        self.inner().map(|inner| inner.identity()).unwrap_or_default()
     }
 
     /// Why the provider cannot be asked at all, if it could not be built. A run then ends with this failure.
     fn unavailable(&self) -> Option<&Failure> {
-        None
+        self.inner()?.unavailable()
     }
 
     /// What an answer can be bound to; `None` if the provider takes no schema.
     fn target(&self) -> Option<SchemaTarget> {
-        None
+        self.inner()?.target()
     }
 
     /// Returns whether the provider can be made to answer in JSON at all.
     fn structured_output(&self) -> bool {
-        true
+        self.inner().is_none_or(|inner| inner.structured_output())
     }
 
     /// Returns its other capabilities, in the words of `preferred_capabilities`. Only a provider that lists
     /// [`FUNCTION_CALLING`](crate::tools::FUNCTION_CALLING) receives tools.
     fn capabilities(&self) -> &[&str] {
-        &["json_mode"]
+        self.inner().map_or(&["json_mode"], |inner| inner.capabilities())
     }
 
     /// Returns the capabilities that it is known to lack, in the words of `required_capabilities`. A word in
     /// neither list is unknown and never causes a refusal.
     fn lacks(&self) -> &[&str] {
-        &[]
+        self.inner().map_or(&[], |inner| inner.lacks())
     }
 
     /// Returns the accepted form of a media kind; `None` if it accepts none.
-    fn takes(&self, _: Category) -> Option<AcceptedForm> {
-        None
+    fn takes(&self, category: Category) -> Option<AcceptedForm> {
+        self.inner()?.takes(category)
     }
 
     /// Returns whether its answers may contain this media kind in addition to text.
-    fn gives(&self, _: Category) -> bool {
-        false
+    fn gives(&self, category: Category) -> bool {
+        self.inner().is_some_and(|inner| inner.gives(category))
     }
 
     /// Returns the destination of requests, for the audit. `None` if nothing leaves the process, as with saved
     /// replies.
     fn destination(&self) -> Option<Destination> {
-        Some(Destination::default())
+        self.inner().map_or_else(|| Some(Destination::default()), |inner| inner.destination())
     }
 
     /// Returns the request that it would send for a call, for display; `None` if it sends none. Each secret is
     /// replaced by the name of its variable.
-    fn rendered(&self, _: &ModelCall) -> Option<RenderedRequest> {
-        None
+    fn rendered(&self, call: &ModelCall) -> Option<RenderedRequest> {
+        self.inner()?.rendered(call)
     }
 
     /// Returns whether requests stay on this machine.
     fn stays_here(&self) -> bool {
-        self.destination().is_none()
+        self.inner().map_or_else(|| self.destination().is_none(), |inner| inner.stays_here())
     }
 
     /// Calls the model. Text and attempts go to `sink` as they happen; the summary follows at the end.
@@ -278,7 +283,7 @@ pub struct Attempt {
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub failed: Option<FailedTry>,
     /// Tokens of a failed attempt, if the service counted them. Those of a successful one are in [`ModelEnd`].
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_member")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     /// The model that the service reported in a failed attempt.
     #[serde(skip)]

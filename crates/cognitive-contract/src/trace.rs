@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use crate::envelope::Envelope;
-use crate::usage::{Usage, as_member};
+use crate::usage::Usage;
 
 /// One module of a run. Time and tokens include those of its parts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -37,7 +37,7 @@ pub struct Trace {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub risk: Option<String>,
     /// Tokens and cost.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_member")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     /// The parts of the module, in the order in which they ended.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -116,21 +116,19 @@ impl Usage {
     }
 }
 
+/// As in `meta`.
+impl Serialize for Usage {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.to_value().serialize(serializer)
+    }
+}
+
 /// Serialises a duration as whole milliseconds.
 pub(crate) fn as_milliseconds<S: serde::Serializer>(
     elapsed: &Duration,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     serializer.serialize_u64(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX))
-}
-
-/// Serialises tokens as in `meta`.
-#[expect(clippy::ref_option, reason = "serde hands over a reference")]
-pub(crate) fn as_member<S: serde::Serializer>(
-    usage: &Option<Usage>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    usage.map(Usage::to_value).serialize(serializer)
 }
 
 #[cfg(test)]

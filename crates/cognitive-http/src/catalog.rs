@@ -2,8 +2,9 @@
 //! threads and are limited in number: a caller must not be able to keep the server busy with searches.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use cognitive_contract::lock::Lock;
 use cognitive_contract::text::is_plain_name;
 use cognitive_contract::{ErrorCode, Failure, Module};
 use tokio::sync::Semaphore;
@@ -19,7 +20,7 @@ const NAMES: usize = 10_000;
 #[derive(Debug)]
 pub(crate) struct Catalog {
     /// Names of modules found before. Checking that one still exists takes a few reads of one folder.
-    seen: Mutex<HashSet<String>>,
+    seen: Lock<HashSet<String>>,
     searches: Arc<Semaphore>,
     /// Separate permits for lists, so that monitoring does not wait behind clients that guess names.
     pub(crate) lists: Arc<Semaphore>,
@@ -28,13 +29,13 @@ pub(crate) struct Catalog {
 impl Default for Catalog {
     fn default() -> Self {
         let places = || Arc::new(Semaphore::new(SEARCHES));
-        Self { seen: Mutex::default(), searches: places(), lists: places() }
+        Self { seen: Lock::default(), searches: places(), lists: places() }
     }
 }
 
 impl Catalog {
     fn with_seen<T>(&self, act: impl FnOnce(&mut HashSet<String>) -> T) -> T {
-        act(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner))
+        act(&mut self.seen.lock())
     }
 }
 

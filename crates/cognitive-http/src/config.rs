@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cognitive_contract::Failure;
-use cognitive_contract::archive::RunArchive;
 use cognitive_contract::media::UploadStore;
 use cognitive_contract::ports::Provider;
-use cognitive_contract::review::ReviewDesk;
 use cognitive_contract::span::SpanSink;
 use cognitive_contract::text::hex;
-use cognitive_contract::workshop::{CaseBook, ModuleWorkshop};
 pub use cognitive_mcp::ToolSurface;
+use cognitive_ports::archive::RunArchive;
+use cognitive_ports::review::ReviewDesk;
+use cognitive_ports::workshop::{CaseBook, ModuleWorkshop};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;

@@ -3,14 +3,16 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use cognitive_contract::lock::Lock;
 
 /// The connections of all addresses.
 #[derive(Debug)]
 pub(crate) struct Crowd {
     /// The limit per address; 0 means no limit.
     most: usize,
-    by_address: Mutex<HashMap<IpAddr, usize>>,
+    by_address: Lock<HashMap<IpAddr, usize>>,
 }
 
 /// A permit for one connection of an address, released on drop.
@@ -19,7 +21,7 @@ pub(crate) struct Seat(Option<(Arc<Crowd>, IpAddr)>);
 
 impl Crowd {
     pub(crate) fn new(most: usize) -> Arc<Self> {
-        Arc::new(Self { most, by_address: Mutex::default() })
+        Arc::new(Self { most, by_address: Lock::default() })
     }
 
     /// Returns a permit for one more connection of this address, if it is below its limit.
@@ -28,7 +30,7 @@ impl Crowd {
             return Some(Seat(None));
         }
         let house = house(address);
-        let mut by_address = self.lock();
+        let mut by_address = self.by_address.lock();
         let count = by_address.entry(house).or_default();
         if *count >= self.most {
             return None;
@@ -36,17 +38,12 @@ impl Crowd {
         *count += 1;
         Some(Seat(Some((Arc::clone(self), house))))
     }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
-        // A panic while the lock was held leaves at worst a count that is off by one.
-        self.by_address.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
         let Some((crowd, house)) = self.0.take() else { return };
-        let mut by_address = crowd.lock();
+        let mut by_address = crowd.by_address.lock();
         if let Some(count) = by_address.get_mut(&house) {
             *count -= 1;
             if *count == 0 {
@@ -84,7 +81,7 @@ mod tests {
         drop(first);
         assert!(crowd.admit(address("10.0.0.1")).is_some());
         drop(second);
-        assert!(crowd.lock().is_empty(), "nobody is remembered who has no connection");
+        assert!(crowd.by_address.lock().is_empty(), "nobody is remembered who has no connection");
         let _six =
             [crowd.admit(address("2001:db8::1")), crowd.admit(address("2001:db8::2"))].map(Option::unwrap);
         assert!(crowd.admit(address("2001:db8::3")).is_none());

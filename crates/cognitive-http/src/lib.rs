@@ -17,15 +17,17 @@
 //!    resumed, `transport` writes them, `pace` disconnects slow readers. WebSocket: `handshake`, `frames`, `websocket`.
 //! 6. The response: `response` maps an envelope to a status and headers, whose names are in `header_names`.
 //!
-//! For several servers, `shared_state` is the port to the state they share, `shared_streams` resumes a stream at
-//! another server, and `other_servers` exchanges messages. `uploads` receives media before a run, `files` serves those
-//! of answers.
+//! For several servers, `shared_state` is the port to the state they share, and `redis` implements it (feature
+//! `redis`). `shared_streams` resumes a stream at another server, and `other_servers` exchanges messages. `uploads`
+//! receives media before a run, `files` serves those of answers.
 //!
 //! `openapi`, `components`, `schemas` and `client_form` describe the API. `pages` and `overview` describe the server
 //! and its modules. `mcp` serves agents, and `studio` serves the web page for people and its API. `ready` checks
 //! another server. `platform` has system-specific code.
 
 pub mod config;
+#[cfg(feature = "redis")]
+pub mod redis;
 
 mod admission;
 mod app;

@@ -1,8 +1,10 @@
 //! Limits per client: runs per minute, and streams at once. Holds no state of idle clients for long.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use cognitive_contract::lock::Lock;
 
 /// The number of clients above which idle ones are evicted.
 const MANY: usize = 10_000;
@@ -15,7 +17,7 @@ pub(crate) struct Limits {
     /// The largest burst of runs, as a share of a minute.
     burst: Duration,
     streams: usize,
-    clients: Mutex<Clients>,
+    clients: Lock<Clients>,
 }
 
 #[derive(Debug)]
@@ -42,7 +44,7 @@ pub(crate) struct StreamPermit {
 
 impl Drop for StreamPermit {
     fn drop(&mut self) {
-        if let Some(client) = self.limits.lock().by_name.get_mut(&self.client) {
+        if let Some(client) = self.limits.clients.lock().by_name.get_mut(&self.client) {
             client.streams = client.streams.saturating_sub(1);
         }
     }
@@ -56,7 +58,7 @@ impl Limits {
             interval,
             burst: minute,
             streams,
-            clients: Mutex::new(Clients { by_name: HashMap::new(), crowd: MANY }),
+            clients: Lock::new(Clients { by_name: HashMap::new(), crowd: MANY }),
         }
     }
 
@@ -70,7 +72,7 @@ impl Limits {
         if self.interval.is_zero() {
             return Ok(());
         }
-        let mut clients = self.lock();
+        let mut clients = self.clients.lock();
         let client = clients.client(name, now);
         let begins = client.busy_until.map_or(now, |until| until.max(now));
         let ends = begins + self.interval;
@@ -83,14 +85,14 @@ impl Limits {
 
     /// Refunds a run that was counted but did not take place.
     pub(crate) fn give_back(&self, name: &str) {
-        if let Some(client) = self.lock().by_name.get_mut(name) {
+        if let Some(client) = self.clients.lock().by_name.get_mut(name) {
             client.busy_until = client.busy_until.and_then(|until| until.checked_sub(self.interval));
         }
     }
 
     /// Returns how long a run at `now` would have to wait, if at all, without counting it.
     pub(crate) fn has_run_out(&self, name: &str, now: Instant) -> Option<Duration> {
-        let busy_until = self.lock().by_name.get(name).and_then(|client| client.busy_until)?;
+        let busy_until = self.clients.lock().by_name.get(name).and_then(|client| client.busy_until)?;
         (busy_until.max(now) + self.interval)
             .checked_duration_since(now + self.burst)
             .filter(|wait| !wait.is_zero())
@@ -98,18 +100,13 @@ impl Limits {
 
     /// Returns a permit for one more stream if the client is below its limit (STREAM-023).
     pub(crate) fn stream(self: &Arc<Self>, name: &str) -> Option<StreamPermit> {
-        let mut clients = self.lock();
+        let mut clients = self.clients.lock();
         let client = clients.client(name, Instant::now());
         if self.streams > 0 && client.streams >= self.streams {
             return None;
         }
         client.streams += 1;
         Some(StreamPermit { limits: Arc::clone(self), client: name.to_owned() })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Clients> {
-        // A panic while the lock was held leaves at worst a count that is off by one.
-        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -134,20 +131,24 @@ mod tests {
         let kept = limits.stream("kept").unwrap();
         for number in 0..3 * MANY {
             drop(limits.stream(&number.to_string()));
-            assert!(limits.lock().by_name.len() <= MANY);
+            assert!(limits.clients.lock().by_name.len() <= MANY);
         }
-        assert!(limits.lock().by_name.contains_key("kept"), "who has a stream is not forgotten");
+        assert!(limits.clients.lock().by_name.contains_key("kept"), "who has a stream is not forgotten");
         drop(kept);
         let limits = Limits::new(60, 2);
         let start = Instant::now();
         for number in 0..3 * MANY {
             limits.run(&number.to_string(), start).unwrap();
         }
-        assert_eq!(limits.lock().by_name.len(), 3 * MANY, "who is busy is not forgotten");
+        assert_eq!(limits.clients.lock().by_name.len(), 3 * MANY, "who is busy is not forgotten");
         for number in 0..=2 * MANY {
             limits.run(&format!("later-{number}"), start + Duration::from_mins(2)).unwrap();
         }
-        assert!(limits.lock().by_name.len() <= 2 * MANY + 1, "{}", limits.lock().by_name.len());
+        assert!(
+            limits.clients.lock().by_name.len() <= 2 * MANY + 1,
+            "{}",
+            limits.clients.lock().by_name.len()
+        );
     }
 
     #[test]

@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Display, Write};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use cognitive_contract::lock::Lock;
 use cognitive_contract::money::Money;
 use cognitive_contract::ports::{DropCounts, Usage};
 use cognitive_contract::{Envelope, ErrorCode};
@@ -21,7 +22,7 @@ const OTHER_MODELS: &str = "other";
 
 /// All counters.
 #[derive(Debug, Default)]
-pub(crate) struct Metrics(Mutex<Counters>);
+pub(crate) struct Metrics(Lock<Counters>);
 
 #[derive(Debug, Default)]
 struct Counters {
@@ -60,7 +61,7 @@ pub(crate) struct ServerGauges {
 impl Metrics {
     /// Counts an HTTP response.
     pub(crate) fn answered(&self, status: u16) {
-        *self.lock().answers.entry(status).or_default() += 1;
+        *self.0.lock().answers.entry(status).or_default() += 1;
     }
 
     /// Counts a run of an installed module. `asked` is the model that was called, used if the envelope names none.
@@ -69,7 +70,7 @@ impl Metrics {
             None => "ok",
             Some(error) => ErrorCode::find(error.code()).map_or("module_code", ErrorCode::number),
         };
-        let mut counters = self.lock();
+        let mut counters = self.0.lock();
         let model = envelope.meta().extra.get("model").and_then(serde_json::Value::as_str);
         let model = counters.model(model.or(asked).unwrap_or_default());
         // Only the first run of a module allocates its name.
@@ -94,7 +95,7 @@ impl Metrics {
 
     /// Returns all counters in the text format of Prometheus.
     pub(crate) fn text(&self, now: &ServerGauges) -> String {
-        let counters = self.lock();
+        let counters = self.0.lock();
         let mut page = MetricsPage::default();
         page.family("cogn_http_answers_total", "counter", "HTTP answers by status");
         for (status, count) in &counters.answers {
@@ -150,11 +151,6 @@ impl Metrics {
             page.histogram(module, &runs.seconds);
         }
         page.text
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Counters> {
-        // A panic while the lock was held leaves at worst a count that is off by one.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -5,9 +5,10 @@ use axum::http::{HeaderMap, HeaderName, header};
 use cognitive_contract::capabilities::WantedAnswer;
 use cognitive_contract::manifest::ChunkType;
 use cognitive_contract::stream::Checkpoint;
-use cognitive_contract::workshop::ChangedFiles;
-use cognitive_contract::{ErrorCode, Failure, RunSettings, large_json, numbers};
+use cognitive_contract::{ErrorCode, Failure, RunSettings, numbers};
+use cognitive_ports::workshop::ChangedFiles;
 use cognitive_runtime::host::RunInput;
+use cognitive_runtime::large_json;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 

@@ -1,12 +1,13 @@
 //! One stream and its log, from which a client that lost its connection resumes exactly where it stopped. Starts no
 //! model call and knows no transport. The log is bounded: a client that reads too slowly gets an error.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::BytesMut;
 use cognitive_contract::code::Blame;
+use cognitive_contract::lock::Lock;
 use cognitive_contract::stream::{Chunk, ChunkWriter, SessionId};
 use cognitive_contract::{ErrorCode, Failure};
 use tokio::sync::watch;
@@ -30,9 +31,9 @@ pub(crate) struct Session {
     cut_off: AtomicBool,
     /// Set if another server runs the stream and this one only follows it.
     followed: AtomicBool,
-    log: Mutex<Log>,
+    log: Lock<Log>,
     /// Its share of the memory of all streams.
-    weight: Mutex<StreamWeight>,
+    weight: Lock<StreamWeight>,
     burden: Arc<Burden>,
     /// The number of chunks; readers wait for it to grow.
     length: watch::Sender<usize>,
@@ -66,8 +67,8 @@ impl Session {
             kept,
             cut_off: AtomicBool::new(false),
             followed: AtomicBool::new(false),
-            log: Mutex::default(),
-            weight: Mutex::default(),
+            log: Lock::default(),
+            weight: Lock::default(),
             burden: Arc::clone(burden),
             length: watch::Sender::new(0),
             readers: watch::Sender::new(0),
@@ -77,7 +78,7 @@ impl Session {
 
     /// Adds a chunk and wakes waiting readers.
     pub(crate) fn push(&self, chunk: Chunk) {
-        let mut log = self.lock();
+        let mut log = self.log.lock();
         let chunk = log.complete(chunk, self.kept);
         let Some(length) = log.add(&chunk) else { return };
         self.weigh(&log);
@@ -107,7 +108,7 @@ impl Session {
 
     /// Adds a chunk of another server unchanged.
     pub(crate) fn adopt(&self, sent: Sent) {
-        let mut log = self.lock();
+        let mut log = self.log.lock();
         let length = log.adopt(sent);
         self.weigh(&log);
         drop(log);
@@ -115,7 +116,7 @@ impl Session {
     }
 
     fn weigh(&self, log: &Log) {
-        let mut weight = self.weight.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut weight = self.weight.lock();
         let before = std::mem::replace(&mut *weight, log.weight());
         self.burden.change(before, *weight);
     }
@@ -123,25 +124,25 @@ impl Session {
     /// Returns its share of the memory of all streams.
     #[cfg(test)]
     pub(crate) fn weight(&self) -> StreamWeight {
-        *self.weight.lock().unwrap()
+        *self.weight.lock()
     }
 
     /// Returns the bytes that no reader has read yet, and the bytes that were read.
     pub(crate) fn load(&self) -> (usize, usize) {
-        let log = self.lock();
+        let log = self.log.lock();
         (log.behind, log.bytes - log.behind)
     }
 
     /// Drops the chunks that were read. A client that lost its connection cannot resume before them.
     pub(crate) fn forget_taken(&self) {
-        let mut log = self.lock();
+        let mut log = self.log.lock();
         log.forget_taken();
         self.weigh(&log);
     }
 
     /// Ends a stream whose readers are too far behind: they get an error, and the run is cancelled.
     pub(crate) fn give_up(&self) {
-        let mut log = self.lock();
+        let mut log = self.log.lock();
         log.forget_all();
         self.weigh(&log);
         let ended = log.ended;
@@ -153,17 +154,17 @@ impl Session {
 
     /// Returns the length of the text that the run has produced so far.
     pub(crate) fn text(&self) -> usize {
-        self.lock().text
+        self.log.lock().text
     }
 
     /// Returns whether the last chunk was sent.
     pub(crate) fn has_ended(&self) -> bool {
-        self.lock().ended
+        self.log.lock().ended
     }
 
     /// Returns the memory of the log.
     pub(crate) fn bytes(&self) -> usize {
-        self.lock().bytes
+        self.log.lock().bytes
     }
 
     /// Asks the run to stop for this reason.
@@ -193,7 +194,7 @@ impl Session {
 
     /// Returns the position for a client that left off at `place`; `None` if that part is no longer stored (EXT-REC).
     pub(crate) fn resume(&self, place: &Place) -> Option<Resumption> {
-        let log = self.lock();
+        let log = self.log.lock();
         let found = log.find(place);
         let from = found.unwrap_or_else(|| log.beginning());
         (from >= log.gone).then(|| Resumption { from, next_seq: log.next_seq(from), agreed: found.is_some() })
@@ -202,11 +203,6 @@ impl Session {
     /// Returns whether the stream has as many readers as one client can need.
     pub(crate) fn crowded(&self) -> bool {
         *self.readers.borrow() >= READERS
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Log> {
-        // A panic while the lock was held leaves at worst a chunk unsent.
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -223,7 +219,7 @@ impl Reader {
     pub(crate) fn new(session: &Arc<Session>, from: usize) -> Self {
         session.readers.send_modify(|count| *count += 1);
         // A reader that already has the last chunk has nothing to wait for.
-        let log = session.lock();
+        let log = session.log.lock();
         let ended = log.ended && from >= log.length();
         drop(log);
         Self { session: Arc::clone(session), next: from, length: session.length.subscribe(), ended }
@@ -239,7 +235,7 @@ impl Reader {
             return None;
         }
         let sent = self.peek().await?;
-        self.session.lock().took(self.next);
+        self.session.log.lock().took(self.next);
         self.next += 1;
         self.ended = sent.kind.is_terminal();
         Some((self.next, sent))
@@ -249,7 +245,7 @@ impl Reader {
     pub(crate) async fn peek(&mut self) -> Option<Sent> {
         let wanted = self.next;
         self.length.wait_for(|length| *length > wanted).await.ok()?;
-        let sent = self.session.lock().get(wanted).cloned();
+        let sent = self.session.log.lock().get(wanted).cloned();
         sent.or_else(|| too_slow(&self.session.id))
     }
 }
@@ -275,7 +271,7 @@ impl SilentReader {
         if self.ended || self.length.wait_for(|length| *length > wanted).await.is_err() {
             return Vec::new();
         }
-        let log = self.session.lock();
+        let log = self.session.log.lock();
         let chunks: Vec<Sent> =
             (wanted..log.length()).take(most).map_while(|place| log.get(place)).cloned().collect();
         drop(log);
@@ -299,7 +295,7 @@ fn reads_too_slowly() -> Failure {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        let weight = self.weight.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let weight = self.weight.get_mut();
         self.burden.change(*weight, StreamWeight::default());
     }
 }

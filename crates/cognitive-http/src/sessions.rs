@@ -4,10 +4,11 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use cognitive_contract::Failure;
+use cognitive_contract::lock::Lock;
 
 use crate::session::Session;
 
@@ -59,14 +60,14 @@ impl Burden {
 /// All streams that can be resumed.
 #[derive(Debug)]
 pub(crate) struct Sessions {
-    known: Mutex<Known>,
+    known: Lock<Known>,
     /// The limit for all ended streams, in bytes.
     most: usize,
     pub(crate) burden: Arc<Burden>,
     /// The limit for all streams, in bytes.
     most_together: usize,
     /// All streams that are still referenced, including those that cannot be resumed.
-    alive: Mutex<Vec<Weak<Session>>>,
+    alive: Lock<Vec<Weak<Session>>>,
 }
 
 #[derive(Debug, Default)]
@@ -87,7 +88,7 @@ struct Ended {
 impl Sessions {
     /// Creates an empty set of streams with a limit for all of them, in bytes.
     pub(crate) fn new(most_together: usize) -> Self {
-        let (known, burden, alive) = (Mutex::default(), Arc::default(), Mutex::default());
+        let (known, burden, alive) = (Lock::default(), Arc::default(), Lock::default());
         Self { known, most: KEPT, burden, most_together, alive }
     }
 
@@ -103,7 +104,7 @@ impl Sessions {
             return;
         }
         // One caller at a time is enough.
-        let Ok(alive) = self.alive.try_lock() else { return };
+        let Some(alive) = self.alive.try_lock() else { return };
         let alive: Vec<Arc<Session>> = alive.iter().filter_map(Weak::upgrade).collect();
         // Free a little more than needed, so that the next chunk does not trigger this again.
         let enough = self.most_together - self.most_together / 8;
@@ -125,13 +126,13 @@ impl Sessions {
     }
 
     pub(crate) fn insert(&self, session: &Arc<Session>) {
-        let mut alive = self.alive.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut alive = self.alive.lock();
         if alive.len() >= MANY && alive.len() == alive.capacity() {
             alive.retain(|session| session.strong_count() > 0);
         }
         alive.push(Arc::downgrade(session));
         drop(alive);
-        self.lock().by_id.insert(session.id.as_str().to_owned(), Arc::clone(session));
+        self.known.lock().by_id.insert(session.id.as_str().to_owned(), Arc::clone(session));
     }
 
     /// Returns a stream of this client and module. Streams of other clients do not exist for it.
@@ -141,18 +142,18 @@ impl Sessions {
 
     /// Returns a stream of this client, of any module.
     pub(crate) fn of(&self, id: &str, owner: &str) -> Option<Arc<Session>> {
-        self.lock().by_id.get(id).filter(|session| session.owner == owner).cloned()
+        self.known.lock().by_id.get(id).filter(|session| session.owner == owner).cloned()
     }
 
     /// Returns the stream with this id that runs on this server, for any owner: the server that received the request
     /// has already checked the owner.
     pub(crate) fn run_here(&self, id: &str) -> Option<Arc<Session>> {
-        self.lock().by_id.get(id).filter(|session| !session.is_followed()).cloned()
+        self.known.lock().by_id.get(id).filter(|session| !session.is_followed()).cloned()
     }
 
     /// The number of running streams.
     pub(crate) fn open(&self) -> usize {
-        let known = self.lock();
+        let known = self.known.lock();
         known.by_id.len().saturating_sub(known.ended.len())
     }
 
@@ -160,7 +161,7 @@ impl Sessions {
     pub(crate) fn ended(&self, session: &Session, keep: Duration) {
         let id = session.id.as_str().to_owned();
         let log = session.bytes();
-        let mut known = self.lock();
+        let mut known = self.known.lock();
         if log > MAX_SIZE || keep.is_zero() {
             known.by_id.remove(&id);
             return;
@@ -175,22 +176,17 @@ impl Sessions {
 
     /// Cancels all streams that are still running.
     pub(crate) fn cancel_all(&self, reason: &Failure) {
-        for session in self.lock().by_id.values() {
+        for session in self.known.lock().by_id.values() {
             session.cancel(reason.clone());
         }
     }
 
     /// Evicts streams that ended longer than `keep` ago.
     pub(crate) fn sweep(&self, keep: Duration) {
-        let mut known = self.lock();
+        let mut known = self.known.lock();
         while known.ended.front().is_some_and(|oldest| oldest.at.elapsed() >= keep) {
             known.forget_oldest();
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        // A panic while the lock was held leaves at worst a stream that is stored too long.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -258,10 +254,10 @@ mod tests {
         for number in 2..20 {
             let session = session(&sessions, number);
             end(&sessions, &session, MAX_SIZE / 2);
-            assert!(sessions.lock().bytes <= sessions.most);
+            assert!(sessions.known.lock().bytes <= sessions.most);
             assert!(sessions.get(session.id.as_str(), "anna", "words").is_some(), "the newest is there");
         }
-        let known = sessions.lock();
+        let known = sessions.known.lock();
         assert_eq!(known.by_id.len(), 7);
         assert_eq!(known.by_id.len(), known.ended.len());
     }
@@ -307,7 +303,7 @@ mod tests {
         }
         assert!(told > 12, "{told}");
         drop((streams, slow, watched, quick));
-        sessions.lock().by_id.clear();
+        sessions.known.lock().by_id.clear();
         assert_eq!(sessions.burden.held(), 0, "all of it came back");
     }
 

@@ -6,7 +6,6 @@ use std::fmt::Write as _;
 
 use cognitive_contract::manifest::InputModality;
 use cognitive_contract::{Failure, Module};
-use cognitive_library::init::pretty_json;
 use cognitive_library::{Finding, Folder, Mode, ModuleLoadError, Severity, load, validate};
 use serde_json::{Value, json};
 
@@ -15,6 +14,7 @@ use crate::draft::ImportDraft;
 use crate::loss::ImportLoss;
 use crate::made_up::value_for;
 use crate::name::module_name;
+use crate::pretty_json::pretty_json;
 use crate::prompt_text::{OwnPlaceholders, quiet};
 use crate::source::{bare, quote, refuse};
 use crate::{ImportOptions, ImportedModule};

@@ -15,7 +15,7 @@
 //! - Templates: `template` reads templates of other tools as text and rewrites them in words, `prompt_text` escapes
 //!   untrusted text.
 //! - The module: `assemble` makes its files, `contract` and `foreign_schema` its schema, `made_up` a golden test,
-//!   `name` its name.
+//!   `name` its name, `pretty_json` writes JSON for people.
 //! - `loss` lists every difference from the source.
 
 mod assemble;
@@ -30,6 +30,7 @@ mod loss;
 mod made_up;
 mod name;
 mod picoschema;
+mod pretty_json;
 mod prompt_text;
 mod prompty;
 mod skill;

@@ -6,7 +6,6 @@ mod proposal;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use cognitive_contract::Failure;
@@ -20,7 +19,7 @@ use crate::form::ImportForm;
 use crate::front_matter::{FrontMatter, split, text_of};
 use crate::name::not_reserved;
 use crate::prompt_text::OwnPlaceholders;
-use crate::source::{quote, refuse};
+use crate::source::{file_type, quote, refuse};
 use crate::{ImportOptions, ImportedModule};
 
 const PAGE: &str = "SKILL.md";
@@ -47,23 +46,13 @@ pub(crate) fn import(path: &Path, options: &ImportOptions) -> Result<ImportedMod
 }
 
 fn folder_of(path: &Path) -> Result<PathBuf, Failure> {
-    let shown = path.display();
-    let kind = fs::symlink_metadata(path)
-        .map_err(|error| refuse(format!("cannot read `{shown}`: {error}"), "Check the path"))?
-        .file_type();
-    if kind.is_symlink() {
-        return Err(refuse(
-            format!("it is a link, and links are not followed: `{shown}`"),
-            "Name the folder itself",
-        ));
-    }
-    if kind.is_dir() {
+    if file_type(path, "Name the folder itself")?.is_dir() {
         return Ok(path.to_path_buf());
     }
     let parent = path.parent().filter(|_| path.file_name().is_some_and(|name| name == PAGE));
     let folder = parent.map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
     let folder = folder.ok_or_else(|| {
-        refuse(format!("it is no folder with a `{PAGE}`: `{shown}`"), "Name the folder of a skill")
+        refuse(format!("it is no folder with a `{PAGE}`: `{}`", path.display()), "Name the folder of a skill")
     })?;
     Ok(folder.to_path_buf())
 }

@@ -1,7 +1,7 @@
 //! Reads the files to import, with the limits of module files. Refuses links, binary files and paths outside the folder
 //! of the named file.
 
-use std::fs;
+use std::fs::{self, FileType};
 use std::path::{Path, PathBuf};
 
 use cognitive_contract::text::{cut, written_out};
@@ -12,6 +12,18 @@ use cognitive_library::folder::{ReadError, TEXT_LIMIT};
 /// A refusal: the problem with the file, and a hint.
 pub(crate) fn refuse(message: impl Into<String>, hint: &str) -> Failure {
     Failure::new(ErrorCode::InvalidInput, message).suggest(hint)
+}
+
+/// Returns the type of a file, and refuses a link with this hint.
+pub(crate) fn file_type(path: &Path, hint: &str) -> Result<FileType, Failure> {
+    let shown = path.display();
+    let kind = fs::symlink_metadata(path)
+        .map_err(|error| refuse(format!("cannot read `{shown}`: {error}"), "Check the path"))?
+        .file_type();
+    if kind.is_symlink() {
+        return Err(refuse(format!("it is a link, and links are not followed: `{shown}`"), hint));
+    }
+    Ok(kind)
 }
 
 /// Quotes a literal of the file for a message, in back quotes.
@@ -40,15 +52,7 @@ impl SourceFile {
     /// Reads the file at a path.
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
         let shown = path.display().to_string();
-        let kind = fs::symlink_metadata(path)
-            .map_err(|error| refuse(format!("cannot read `{shown}`: {error}"), "Check the path"))?
-            .file_type();
-        if kind.is_symlink() {
-            return Err(refuse(
-                format!("it is a link, and links are not followed: `{shown}`"),
-                "Name the file itself",
-            ));
-        }
+        let kind = file_type(path, "Name the file itself")?;
         if kind.is_dir() {
             return Err(refuse(format!("it is a folder: `{shown}`"), "Name a file in it"));
         }

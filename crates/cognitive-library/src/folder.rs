@@ -197,7 +197,7 @@ impl Folder {
                     text.as_bytes().to_vec()
                 }
             },
-            Self::Disk(root) => read_disk(root, &inside, budget)?,
+            Self::Disk(root) => read_regular(&locate(root, &inside)?, budget)?,
             Self::Memory { files, .. } => {
                 let bytes = in_memory(files, &inside)?;
                 budget.take(bytes.len() as u64)?;
@@ -276,10 +276,6 @@ fn locate(root: &Path, inside: &Path) -> Result<PathBuf, ReadError> {
 fn size_of_regular(path: &Path) -> Result<u64, ReadError> {
     let meta = fs::metadata(path).map_err(io_error)?;
     if meta.is_file() { Ok(meta.len()) } else { Err(refused("is not a regular file")) }
-}
-
-fn read_disk(root: &Path, inside: &Path, budget: &mut Budget) -> Result<Vec<u8>, ReadError> {
-    read_regular(&locate(root, inside)?, budget)
 }
 
 /// Reads a regular file, given by its real path.

@@ -3,9 +3,10 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use cognitive_contract::lock::Lock;
 use cognitive_contract::ports::ModuleSource;
 use cognitive_contract::{Failure, Module};
 
@@ -33,7 +34,7 @@ pub struct ModuleCache {
     /// The time during which a check of the files stays valid.
     patience: Duration,
     most: usize,
-    loaded: Mutex<HashMap<String, CachedModule>>,
+    loaded: Lock<HashMap<String, CachedModule>>,
 }
 
 impl Default for ModuleCache {
@@ -46,7 +47,7 @@ impl ModuleCache {
     /// Creates an empty cache in front of a library.
     #[must_use]
     pub fn new(library: Library) -> Self {
-        Self { library, patience: Duration::ZERO, most: MAX_COUNT, loaded: Mutex::default() }
+        Self { library, patience: Duration::ZERO, most: MAX_COUNT, loaded: Lock::default() }
     }
 
     /// Limits the checks of a module's files to one in this time. For a server with thousands of requests a second,
@@ -66,7 +67,7 @@ impl ModuleCache {
     /// Returns a module, ready to run. Reloads it only if its files have changed.
     pub fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
         let now = Instant::now();
-        if let Some(kept) = self.lock().get_mut(name)
+        if let Some(kept) = self.loaded.lock().get_mut(name)
             && kept.looked_at.elapsed() < self.patience
         {
             kept.asked_for = now;
@@ -74,7 +75,7 @@ impl ModuleCache {
         }
         let found = self.library.find(name)?;
         let stamp = found.folder.stamp();
-        if let Some(kept) = self.lock().get_mut(name)
+        if let Some(kept) = self.loaded.lock().get_mut(name)
             && kept.stamp == stamp
         {
             (kept.looked_at, kept.asked_for) = (now, now);
@@ -82,7 +83,7 @@ impl ModuleCache {
         }
         let module = Arc::new(load(&found.folder).map_err(ModuleLoadError::into_failure)?);
         let kept = CachedModule { stamp, looked_at: now, asked_for: now, module: Arc::clone(&module) };
-        let mut loaded = self.lock();
+        let mut loaded = self.loaded.lock();
         if loaded.len() >= self.most && !loaded.contains_key(name) {
             let oldest = loaded.iter().min_by_key(|(_, kept)| kept.asked_for).map(|(name, _)| name.clone());
             oldest.and_then(|oldest| loaded.remove(&oldest));
@@ -96,7 +97,7 @@ impl ModuleCache {
     pub fn glance(&self, name: &str) -> Result<Arc<Module>, Failure> {
         let found = self.library.find(name)?;
         let stamp = found.folder.stamp();
-        if let Some(kept) = self.lock().get(name)
+        if let Some(kept) = self.loaded.lock().get(name)
             && kept.stamp == stamp
         {
             return Ok(Arc::clone(&kept.module));
@@ -113,11 +114,6 @@ impl ModuleCache {
             (found.name, hasher.finish())
         };
         self.library.list().into_iter().map(mark).collect()
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, CachedModule>> {
-        // A panic while the lock was held causes at worst a missing entry.
-        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

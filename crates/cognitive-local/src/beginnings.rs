@@ -2,10 +2,11 @@
 //! requests share them, including requests that arrive during the read. Keeps few prefixes, and none that is larger
 //! than the limit for all of them together.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, PoisonError};
 use std::time::Duration;
 
 use crate::model::{LanguageModel, ModelState, SharedReading};
+use cognitive_contract::lock::Lock;
 use cognitive_llama::FeedError;
 
 /// The largest number of cached prefixes; the least recently used one is evicted first.
@@ -18,7 +19,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// The prefixes that have been read.
 #[derive(Default)]
 pub(crate) struct Beginnings {
-    known: Mutex<KnownBeginnings>,
+    known: Lock<KnownBeginnings>,
     changed: Condvar,
 }
 
@@ -44,7 +45,7 @@ impl Beginnings {
         weights: &Arc<dyn LanguageModel>,
         stop: &dyn Fn() -> bool,
     ) -> Result<Box<dyn SharedReading>, FeedError> {
-        let mut known = self.known();
+        let mut known = self.known.lock();
         loop {
             let found = known.longest(fixed);
             if let Some((at, length)) = found.filter(|(_, length)| *length == fixed.len()) {
@@ -75,13 +76,8 @@ impl Beginnings {
         let _reading = BeingRead { beginnings: self, fixed };
         let unread = fixed.get(text.tokens().len()..).unwrap_or_default();
         text.read(unread, stop)?;
-        self.known().keep(text.fork(fixed.len()));
+        self.known.lock().keep(text.fork(fixed.len()));
         Ok(text)
-    }
-
-    fn known(&self) -> MutexGuard<'_, KnownBeginnings> {
-        // The list is consistent even after a panic.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -120,7 +116,7 @@ struct BeingRead<'a> {
 
 impl Drop for BeingRead<'_> {
     fn drop(&mut self) {
-        let mut known = self.beginnings.known();
+        let mut known = self.beginnings.known.lock();
         known.being_read.retain(|other| other != self.fixed);
         drop(known);
         self.beginnings.changed.notify_all();
@@ -233,10 +229,10 @@ mod tests {
     #[test]
     fn who_comes_while_a_beginning_is_read_waits_for_it_instead_of_reading_it_again() {
         let (reached, opened) = (mpsc::channel(), mpsc::channel::<()>());
-        let (tell, wait) = (Mutex::new(reached.0), Mutex::new(opened.1));
+        let (tell, wait) = (Lock::new(reached.0), Lock::new(opened.1));
         let gate = move |_| {
-            tell.lock().unwrap().send(()).unwrap();
-            let _ = wait.lock().unwrap().recv();
+            tell.lock().send(()).unwrap();
+            let _ = wait.lock().recv();
         };
         let toy = Arc::new(Toy { gate: Some(Box::new(gate)), ..Toy::default() });
         let beginnings = Beginnings::default();
@@ -269,12 +265,12 @@ mod tests {
         for module in 0..MAX_KEPT + 4 {
             let name = u8::try_from(module).unwrap() + b'a';
             cost(&beginnings, &toy, &char::from(name).to_string().repeat(20));
-            assert!(beginnings.known().read.len() <= MAX_KEPT);
+            assert!(beginnings.known.lock().read.len() <= MAX_KEPT);
         }
         assert_eq!(cost(&beginnings, &toy, &"a".repeat(20)), 20, "the oldest is gone");
         let long = "long ".repeat(MAX_TOKENS / 5);
         cost(&beginnings, &toy, &long);
-        assert!(beginnings.known().read.len() < 3, "it takes nearly all the room");
+        assert!(beginnings.known.lock().read.len() < 3, "it takes nearly all the room");
         cost(&beginnings, &toy, &format!("{long}!!!"));
         assert_eq!(cost(&beginnings, &toy, &long), 0, "what is too large takes nobody's place");
     }

@@ -7,10 +7,11 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use cognitive_contract::lock::Lock;
 use cognitive_contract::ports::{Attempt, ModelCall, ModelEnd, ProviderError};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -62,7 +63,7 @@ pub(crate) struct QueueLimits {
 /// Waiting requests, and the workers.
 pub(crate) struct Queue {
     limits: QueueLimits,
-    line: Mutex<WorkLine>,
+    line: Lock<WorkLine>,
     changed: Condvar,
 }
 
@@ -89,14 +90,14 @@ impl WorkLine {
 
 impl Queue {
     pub(crate) fn new(limits: QueueLimits) -> Self {
-        Self { limits, line: Mutex::default(), changed: Condvar::new() }
+        Self { limits, line: Lock::default(), changed: Condvar::new() }
     }
 
     /// Appends a request. Starts a worker for it if all are busy and the limit allows another one.
     pub(crate) fn push(self: &Arc<Self>, job: Job, work: &Arc<Work>) -> Result<(), ProviderError> {
         let room = self.limits.at_once.max(1).saturating_add(self.limits.waiting);
         let is_full = |line: &WorkLine| line.jobs.len() + line.busy() >= room;
-        let mut line = self.line();
+        let mut line = self.line.lock();
         if is_full(&line) {
             line.sweep();
         }
@@ -124,19 +125,19 @@ impl Queue {
 
     /// Ends the workers.
     pub(crate) fn close(&self) {
-        self.line().is_closed = true;
+        self.line.lock().is_closed = true;
         self.changed.notify_all();
     }
 
     /// Removes requests that have timed out or are cancelled. Busy workers call this regularly, so no timer is needed:
     /// without busy workers, no request waits.
     pub(crate) fn sweep(&self) {
-        self.line().sweep();
+        self.line.lock().sweep();
     }
 
     /// Waits for the next request; returns `None` when the queue is closed.
     fn next(&self) -> Option<Job> {
-        let mut line = self.line();
+        let mut line = self.line.lock();
         loop {
             if line.is_closed {
                 return None;
@@ -152,15 +153,10 @@ impl Queue {
 
     /// Returns a worker to the queue, and records the duration of the answer if there was one.
     fn take_back(&self, job: &Job, took: Option<Duration>) {
-        let mut line = self.line();
+        let mut line = self.line.lock();
         line.idle += 1;
         line.running.retain(|other| !Arc::ptr_eq(other, &job.cancelled));
         line.last = took.unwrap_or(line.last);
-    }
-
-    fn line(&self) -> MutexGuard<'_, WorkLine> {
-        // The list of jobs is consistent even after a panic.
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,8 +3,10 @@
 //! one. A text that exceeds the whole budget is read while no other is.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, PoisonError};
 use std::time::Duration;
+
+use cognitive_contract::lock::Lock;
 
 /// The polling interval for cancellation of waiting requests.
 const LOOK: Duration = Duration::from_millis(20);
@@ -12,7 +14,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// The room for texts.
 pub(crate) struct TextRoom {
     tokens: usize,
-    taken: Mutex<TakenRoom>,
+    taken: Lock<TakenRoom>,
     changed: Condvar,
 }
 
@@ -28,12 +30,12 @@ struct TakenRoom {
 impl TextRoom {
     /// Creates room for this many tokens.
     pub(crate) fn new(tokens: usize) -> Self {
-        Self { tokens, taken: Mutex::default(), changed: Condvar::new() }
+        Self { tokens, taken: Lock::default(), changed: Condvar::new() }
     }
 
     /// Waits for room for a text and reserves it. Returns `None` if `stop` returns true before.
     pub(crate) fn take(&self, tokens: usize, stop: &dyn Fn() -> bool) -> Option<TextShare<'_>> {
-        let mut taken = self.taken();
+        let mut taken = self.taken.lock();
         let number = taken.next;
         taken.next += 1;
         taken.line.push_back(number);
@@ -58,12 +60,7 @@ impl TextRoom {
     /// The number of waiting requests.
     #[cfg(test)]
     pub(crate) fn waiting(&self) -> usize {
-        self.taken().line.len()
-    }
-
-    fn taken(&self) -> MutexGuard<'_, TakenRoom> {
-        // The counters are consistent even after a panic.
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+        self.taken.lock().line.len()
     }
 }
 
@@ -75,7 +72,7 @@ pub(crate) struct TextShare<'a> {
 
 impl Drop for TextShare<'_> {
     fn drop(&mut self) {
-        let mut taken = self.room.taken();
+        let mut taken = self.room.taken.lock();
         taken.texts = taken.texts.saturating_sub(1);
         taken.tokens = taken.tokens.saturating_sub(self.tokens);
         drop(taken);
@@ -108,7 +105,7 @@ mod tests {
             drop(first);
             assert_eq!(told.recv(), Ok(true));
         });
-        assert_eq!(room.taken().texts, 0);
+        assert_eq!(room.taken.lock().texts, 0);
     }
 
     #[test]
@@ -129,12 +126,12 @@ mod tests {
         thread::scope(|scope| {
             let (waits, waiting) = mpsc::channel();
             let (go, stop) = mpsc::channel::<()>();
-            let (room, stop) = (&room, Mutex::new(stop));
+            let (room, stop) = (&room, Lock::new(stop));
             // A long text waits, and a short one after it that would fit.
             let long = scope.spawn(move || {
                 let asked = || {
                     let _ = waits.send(());
-                    stop.lock().unwrap().try_recv().is_ok()
+                    stop.lock().try_recv().is_ok()
                 };
                 room.take(10, &asked).is_some()
             });

@@ -3,9 +3,10 @@
 //! them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use cognitive_contract::lock::Lock;
 use cognitive_contract::policy::{self, Caller};
 use cognitive_runtime::Host;
 use rmcp::model::Tool;
@@ -91,7 +92,7 @@ struct LastOffer {
 #[derive(Debug, Default)]
 pub(crate) struct Offers {
     surface: ToolSurface,
-    last: Mutex<Option<LastOffer>>,
+    last: Lock<Option<LastOffer>>,
     /// Set if a module was changed after the last scan.
     is_outdated: AtomicBool,
     /// Incremented each time that is set.
@@ -117,19 +118,14 @@ impl Offers {
     /// Returns the offer that clients saw last, or the current one if there is none. A client that subscribes to
     /// changes has its list from before.
     pub(crate) fn shown(&self, door: &dyn McpDoor) -> Arc<Offer> {
-        let shown = self
-            .last
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .as_ref()
-            .map(|last| Arc::clone(&last.offer));
+        let shown = self.last.lock().as_ref().map(|last| Arc::clone(&last.offer));
         shown.unwrap_or_else(|| self.now(door))
     }
 
     /// Returns the offer as of the last scan. May scan folders, so it must be called outside the serving threads.
     /// Concurrent callers share one scan.
     pub(crate) fn now(&self, door: &dyn McpDoor) -> Arc<Offer> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         let is_outdated = self.is_outdated.swap(false, Ordering::SeqCst);
         if let Some(LastOffer { offer, looked, took }) = last.as_ref().filter(|_| !is_outdated)
             && looked.elapsed() < FRESH.max(*took * REST)

@@ -2,16 +2,17 @@
 //! that no error contains a key or a prompt.
 
 use std::error::Error;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use cognitive_contract::address::bare_url;
 use cognitive_contract::ports::{FailedTry, FailureKind, ModelCall, ProviderError};
 
 use crate::complaint::Complaint;
+use crate::llm::remote::location;
 use crate::llm::{media, turns};
 use crate::redact::{Redactor, quotes};
-use crate::retry::Again;
-use crate::service::Trouble;
+use crate::retry::{Again, retry_after};
+use crate::service::{Answer, Trouble};
 use crate::tls::{explained, tls_error};
 
 /// A failed attempt.
@@ -96,6 +97,21 @@ impl Reporter<'_> {
             None => format!("{} answered {status}", self.name),
         };
         self.placed(status, &complaint, wait, text).told(None, said, complaint)
+    }
+
+    /// Returns an answer with a good status, or the error that its status means.
+    pub(crate) async fn success<'s>(&self, answer: Answer<'s>) -> Result<Answer<'s>, ProviderError> {
+        let status = answer.status();
+        if status.is_success() {
+            return Ok(answer);
+        }
+        let fault = if status.is_redirection() {
+            self.moved(status.as_u16(), location(answer.headers()))
+        } else {
+            let asked = retry_after(answer.headers(), SystemTime::now());
+            self.status(status.as_u16(), asked, &answer.beginning().await)
+        };
+        Err(fault.error)
     }
 
     /// Returns the fault for a redirect to another origin, to which the key is not sent.

@@ -1,7 +1,7 @@
 //! Checks a service without calling its model: does it answer, accept the key and know the model? One request, three
 //! seconds, no retry.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use cognitive_contract::ports::ProviderError;
 use hyper::Method;
@@ -10,9 +10,8 @@ use tokio::time::{Instant, timeout};
 
 use crate::config::{ProviderConfig, remote};
 use crate::fault::Reporter;
-use crate::llm::remote::{Remote, location};
+use crate::llm::remote::Remote;
 use crate::llm::segments::Segments;
-use crate::retry::retry_after;
 use crate::service::{MAX_BODY_LENGTH, Trouble};
 
 /// The time limit for the check.
@@ -45,15 +44,8 @@ pub async fn probe(config: &ProviderConfig) -> Result<Probe, ProviderError> {
 async fn list(remote: &Remote) -> Result<Value, ProviderError> {
     let reporter = Reporter { name: remote.name, redactor: &remote.redactor, call: None };
     let asked = remote.service.ask(Method::GET, &remote.list, Segments::default()).await;
-    let mut answer = asked.map_err(|trouble| reporter.transport(&trouble).error)?;
-    let status = answer.status();
-    if status.is_redirection() {
-        return Err(reporter.moved(status.as_u16(), location(answer.headers())).error);
-    }
-    if !status.is_success() {
-        let asked = retry_after(answer.headers(), SystemTime::now());
-        return Err(reporter.status(status.as_u16(), asked, &answer.beginning().await).error);
-    }
+    let answer = asked.map_err(|trouble| reporter.transport(&trouble).error)?;
+    let mut answer = reporter.success(answer).await?;
     let mut text = Vec::new();
     loop {
         match answer.next(MAX_BODY_LENGTH).await {

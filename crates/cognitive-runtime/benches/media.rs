@@ -16,13 +16,13 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use cognitive_contract::large_json;
 use cognitive_contract::media::{AcceptedForm, Category, MediaLimits, MediaSource as _, MediaType};
 use cognitive_contract::ports::{
     CallSink, DecodeMode, ModelCall, ModelEnd, NullSink, PortFuture, Provider, ProviderError,
 };
 use cognitive_media::{Documents, Media};
 use cognitive_runtime::host::RunInput;
+use cognitive_runtime::large_json;
 use cognitive_runtime::receipt::canonical_sha256;
 use cognitive_runtime::{Host, RunRequest, run};
 use cognitive_testkit::{LoadedModule, loaded_module};

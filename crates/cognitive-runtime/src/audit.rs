@@ -3,12 +3,13 @@
 //! however it ends, even if it is dropped.
 //! Refuses nothing, except a request that cannot be recorded when the operator requires that.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
 
 use cognitive_contract::context::MEMBER;
 use cognitive_contract::failure::was_cancelled;
+use cognitive_contract::lock::Lock;
 use cognitive_contract::media::{hide_secrets, holds_secrets};
 use cognitive_contract::ports::{AuditRecord, Provider};
 use cognitive_contract::tools::ToolUse;
@@ -34,9 +35,9 @@ pub(crate) struct RunAudit<'a> {
     /// The number of requests that left.
     calls: AtomicU32,
     /// The model of the last request, as it was requested.
-    asked: Mutex<Option<String>>,
+    asked: Lock<Option<String>>,
     /// The reason why the first unrecorded request could not be recorded.
-    unrecorded: Mutex<Option<String>>,
+    unrecorded: Lock<Option<String>>,
 }
 
 impl<'a> RunAudit<'a> {
@@ -47,8 +48,8 @@ impl<'a> RunAudit<'a> {
             request,
             run_id: id.unwrap_or_default(),
             calls: AtomicU32::new(0),
-            asked: Mutex::default(),
-            unrecorded: Mutex::default(),
+            asked: Lock::default(),
+            unrecorded: Lock::default(),
         }
     }
 
@@ -122,20 +123,16 @@ impl<'a> RunAudit<'a> {
         self.attribute(&mut record);
         record.version.clone_from(&module.manifest.version);
         record.model.clone_from(&asked);
-        *lock(&self.asked) = Some(asked);
+        *self.asked.lock() = Some(asked);
         match audit.commit(&record).await {
             Err(reason) if host.audit_required => Err(unrecorded(&reason)),
             Err(reason) => {
-                lock(&self.unrecorded).get_or_insert(reason);
+                self.unrecorded.lock().get_or_insert(reason);
                 Ok(())
             }
             Ok(()) => Ok(()),
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The failure if the operator requires every call to be recorded and this one cannot be.
@@ -215,7 +212,7 @@ impl<'a> RunRecord<'a> {
     /// The model that answered, else the one that was asked; empty if no model was asked.
     pub(crate) fn model(&self) -> String {
         let answered = self.receipt.model.clone();
-        answered.or_else(|| lock(&self.audit.asked).clone()).unwrap_or_default()
+        answered.or_else(|| self.audit.asked.lock().clone()).unwrap_or_default()
     }
 
     /// The input with credentials hidden, if it was kept.
@@ -232,7 +229,7 @@ impl<'a> RunRecord<'a> {
     /// the run.
     pub(crate) fn close(mut self, latency_ms: f64, envelope: &mut Envelope) {
         self.is_closed = true;
-        if let Some(reason) = lock(&self.audit.unrecorded).take() {
+        if let Some(reason) = self.audit.unrecorded.lock().take() {
             let message = format!("a model call was not recorded before it was made: {reason}");
             envelope.meta_mut().warn(&Warning::new(NOTICE, message));
         }

@@ -2,7 +2,7 @@
 //! with media can be one string of a hundred megabytes. Numbers are left to the library that knows their
 //! rules.
 
-use cognitive_contract::large_json;
+use cognitive_contract::json::is_plain;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
@@ -43,7 +43,7 @@ pub(crate) fn feed_members(members: &Map<String, Value>, without: Option<&str>, 
 }
 
 fn feed_text(text: &str, hash: &mut Sha256) {
-    if large_json::is_plain(text.as_bytes()) {
+    if is_plain(text.as_bytes()) {
         hash.update(b"\"");
         hash.update(text.as_bytes());
         hash.update(b"\"");

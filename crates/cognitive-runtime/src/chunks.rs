@@ -6,9 +6,10 @@
 use std::collections::VecDeque;
 use std::ops::Deref;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use cognitive_contract::lock::Lock;
 use cognitive_contract::ports::PortFuture;
 use cognitive_contract::stream::{Chunk, ChunkWriter, SessionId};
 
@@ -24,14 +25,9 @@ pub struct Chunks<'h> {
 
 /// Chunks that the reader has not taken yet.
 #[derive(Clone, Default)]
-struct Ready(Arc<Mutex<VecDeque<Chunk>>>);
+struct Ready(Arc<Lock<VecDeque<Chunk>>>);
 
-impl Ready {
-    /// A panic leaves only whole chunks in the queue, so a poisoned lock is safe to use.
-    fn queue(&self) -> MutexGuard<'_, VecDeque<Chunk>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl Ready {}
 
 /// Runs a module and yields every chunk as it is ready. The host is borrowed or shared: a stream that
 /// outlives its caller shares it.
@@ -39,7 +35,7 @@ impl Ready {
 pub fn chunks<'h>(host: impl Deref<Target = Host> + Send + Sync + 'h, request: RunRequest) -> Chunks<'h> {
     let ready = Ready::default();
     let sent = ready.clone();
-    let mut stream = Stream::new(move |chunk| sent.queue().push_back(chunk));
+    let mut stream = Stream::new(move |chunk| sent.0.lock().push_back(chunk));
     let session = stream.session_id().clone();
     Chunks { run: Some(Box::pin(async move { stream.run(&host, request).await })), ready, session }
 }
@@ -57,21 +53,21 @@ impl futures_util::Stream for Chunks<'_> {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Chunk>> {
         loop {
-            let next = self.ready.queue().pop_front();
+            let next = self.ready.0.lock().pop_front();
             if next.is_some() {
                 return Poll::Ready(next);
             }
             let Some(run) = &mut self.run else { return Poll::Ready(None) };
             let polled = run.as_mut().poll(context);
             let Poll::Ready(delivery) = polled else {
-                let next = self.ready.queue().pop_front();
+                let next = self.ready.0.lock().pop_front();
                 return if next.is_some() { Poll::Ready(next) } else { Poll::Pending };
             };
             self.run = None;
             // This channel carries only chunks, so a whole answer becomes one chunk.
             if let Delivery::Whole(envelope) = delivery {
                 let whole = ChunkWriter::new(self.session.clone(), 0).finish(envelope);
-                self.ready.queue().extend(whole);
+                self.ready.0.lock().extend(whole);
             }
         }
     }

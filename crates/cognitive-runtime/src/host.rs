@@ -10,11 +10,11 @@ use cognitive_contract::context::Sanitiser;
 use cognitive_contract::media::{MediaLimits, MediaSource};
 use cognitive_contract::policy::Caller;
 use cognitive_contract::ports::{AuditLog, ContextStore, ModuleSource, PartJournal, Provider, Timer};
-use cognitive_contract::prices::PriceTable;
-use cognitive_contract::spending::{DayBudget, SpendingLedger};
 use cognitive_contract::tier::Gate;
 use cognitive_contract::tools::ToolBox;
 use cognitive_contract::{Capabilities, Failure, Module, RunSettings, Warning};
+use cognitive_ports::prices::PriceTable;
+use cognitive_ports::spending::{DayBudget, SpendingLedger};
 use serde_json::Value;
 
 use crate::clock::Clock;

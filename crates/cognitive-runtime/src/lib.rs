@@ -12,6 +12,7 @@
 //!
 //! - A run: [`host`] and `run_options` (what a surface passes), [`run`](mod@run) (the entry), `pipeline` (the stages in
 //!   order), [`stages`] (one file each), [`receipt`], [`ids`], [`clock`], `time_limit`, `panics`, `canonical`.
+//! - Inputs: [`large_json`] (parses very long strings without copies), [`built`] (the memory of a parsed text).
 //! - Replies: [`reply`] (the only parser of model replies), [`early_stop`] (cancels hopeless calls, if the caller wants
 //!   that).
 //! - Streams: [`stream`](mod@stream) (an answer in chunks), [`chunks`](mod@chunks) (a run as an async iterator).
@@ -26,6 +27,7 @@
 mod answer_cache;
 mod attempt;
 mod audit;
+pub mod built;
 mod call_budget;
 mod canonical;
 pub mod chunks;
@@ -37,6 +39,7 @@ pub mod early_stop;
 pub mod host;
 pub mod ids;
 pub mod ladder;
+pub mod large_json;
 mod panics;
 mod pipeline;
 pub mod preview;

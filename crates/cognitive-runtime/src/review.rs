@@ -4,10 +4,9 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use cognitive_contract::review::{
-    CALIBRATED_CONFIDENCE, REVIEW, ReviewDesk, ReviewEntry, ReviewFacts, ReviewRules,
-};
+use cognitive_contract::meta::CALIBRATED_CONFIDENCE;
 use cognitive_contract::{Envelope, Warning};
+use cognitive_ports::review::{REVIEW, ReviewDesk, ReviewEntry, ReviewFacts, ReviewRules};
 use serde_json::{Value, json};
 
 use crate::audit::RunRecord;

@@ -3,15 +3,13 @@
 //! Changes nothing on the way in either direction. Of several answers to one module, the last counts.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use cognitive_contract::media::{AcceptedForm, Category};
+use cognitive_contract::RecordedReply;
+use cognitive_contract::lock::Lock;
 use cognitive_contract::ports::{
-    Attempt, CallSink, DecodeMode, Destination, Finish, ModelCall, ModelEnd, PortFuture, Provider,
-    ProviderError, RenderedRequest,
+    Attempt, CallSink, DecodeMode, Finish, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
 };
-use cognitive_contract::{Failure, RecordedReply};
-use cognitive_schema::SchemaTarget;
 
 use crate::host::Host;
 use crate::replay::Replay;
@@ -27,13 +25,13 @@ pub enum SeenReply {
 
 /// The recorded replies of one run, by module. Clones are cheap and share the same record.
 #[derive(Debug, Clone, Default)]
-pub struct SeenReplies(Arc<Mutex<BTreeMap<String, SeenReply>>>);
+pub struct SeenReplies(Arc<Lock<BTreeMap<String, SeenReply>>>);
 
 impl SeenReplies {
     /// All replies so far.
     #[must_use]
     pub fn all(&self) -> BTreeMap<String, SeenReply> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 
     /// The reply to each module; `None` if one of them did not finish.
@@ -47,7 +45,7 @@ impl SeenReplies {
     }
 
     fn note(&self, module: &str, seen: SeenReply) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(module.to_owned(), seen);
+        self.0.lock().insert(module.to_owned(), seen);
     }
 }
 
@@ -125,48 +123,8 @@ impl Provider for ReplyWitness {
         self.inner.name()
     }
 
-    fn identity(&self) -> String {
-        self.inner.identity()
-    }
-
-    fn lacks(&self) -> &[&str] {
-        self.inner.lacks()
-    }
-
-    fn unavailable(&self) -> Option<&Failure> {
-        self.inner.unavailable()
-    }
-
-    fn takes(&self, category: Category) -> Option<AcceptedForm> {
-        self.inner.takes(category)
-    }
-
-    fn gives(&self, category: Category) -> bool {
-        self.inner.gives(category)
-    }
-
-    fn rendered(&self, call: &ModelCall) -> Option<RenderedRequest> {
-        self.inner.rendered(call)
-    }
-
-    fn stays_here(&self) -> bool {
-        self.inner.stays_here()
-    }
-
-    fn target(&self) -> Option<SchemaTarget> {
-        self.inner.target()
-    }
-
-    fn structured_output(&self) -> bool {
-        self.inner.structured_output()
-    }
-
-    fn destination(&self) -> Option<Destination> {
-        self.inner.destination()
-    }
-
-    fn capabilities(&self) -> &[&str] {
-        self.inner.capabilities()
+    fn inner(&self) -> Option<&dyn Provider> {
+        Some(&*self.inner)
     }
 
     fn ask<'a>(

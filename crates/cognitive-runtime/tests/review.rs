@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use cognitive_contract::Module;
 use cognitive_contract::ports::{Event, EventSink, NullSink, PortFuture};
-use cognitive_contract::review::{
+use cognitive_ports::review::{
     CalibrationReport, Decided, DeskError, NewDecision, Review, ReviewDesk, ReviewEntry, ReviewExport,
     ReviewFilter, ReviewPage, ReviewRule, ReviewRules,
 };

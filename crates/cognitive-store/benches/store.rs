@@ -13,9 +13,9 @@ use std::thread::Thread;
 use std::time::SystemTime;
 
 use cognitive_contract::Envelope;
-use cognitive_contract::archive::{RunArchive, RunFilter};
 use cognitive_contract::context::{ContextEntry, ContextFilter, ContextScope, Key, Owner, Ttl};
 use cognitive_contract::ports::{AuditLog, AuditRecord, ContextStore};
+use cognitive_ports::archive::{RunArchive, RunFilter};
 use cognitive_store::{AuditArchive, Background, Filter, Retention, Store, StoreOptions};
 use cognitive_testkit::MemoryContext;
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};

@@ -4,9 +4,10 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, PoisonError};
 use std::thread::JoinHandle;
 
+use cognitive_contract::lock::Lock;
 use cognitive_contract::ports::{AuditLog, AuditRecord, DropCounts, PortFuture};
 use serde_json::json;
 
@@ -42,7 +43,7 @@ impl std::fmt::Debug for InnerLog {
 /// The queue of records to write.
 #[derive(Debug, Default)]
 struct RecordQueue {
-    line: Mutex<RecordLine>,
+    line: Lock<RecordLine>,
     more: Condvar,
 }
 
@@ -104,16 +105,12 @@ pub const DROPPING: &str = "the audit log has reached its limits: from now on th
     room for new ones; `cogn audit stats` counts them, `audit: {keep: …}` sets the limits";
 
 impl RecordQueue {
-    fn lock(&self) -> MutexGuard<'_, RecordLine> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn push(
         &self,
         mut record: AuditRecord,
         receipt: Option<Arc<Acknowledgement<WriteOutcome>>>,
     ) -> Result<(), String> {
-        let mut line = self.lock();
+        let mut line = self.line.lock();
         if line.closed {
             return Err("the audit log is closed".to_owned());
         }
@@ -137,7 +134,7 @@ impl RecordQueue {
 
     /// Waits for the next records to write; `None` after the last one.
     fn next(&self) -> Option<Vec<QueuedRecord>> {
-        let line = self.lock();
+        let line = self.line.lock();
         let mut line = self
             .more
             .wait_while(line, |line| line.records.is_empty() && !line.closed)
@@ -174,7 +171,7 @@ impl AuditLog for Background {
 
 impl Drop for Background {
     fn drop(&mut self) {
-        self.queue.lock().closed = true;
+        self.queue.line.lock().closed = true;
         self.queue.more.notify_all();
         if let Some(writer) = self.writer.take() {
             let _ = writer.join();

@@ -1,14 +1,16 @@
 //! A counting semaphore with a timeout, which the standard library does not have. Usually admits one thread at a
 //! time. Guards no data and is not fair.
 
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, PoisonError};
 use std::time::Duration;
+
+use cognitive_contract::lock::Lock;
 
 /// The semaphore in front of the connections.
 #[derive(Debug)]
 pub(crate) struct ConnectionGate {
     /// The number of free places.
-    places: Mutex<usize>,
+    places: Lock<usize>,
     free: Condvar,
 }
 
@@ -25,13 +27,12 @@ pub(crate) struct GatePass<'a>(&'a ConnectionGate);
 impl ConnectionGate {
     /// Creates a semaphore with this many places.
     pub(crate) fn of(places: usize) -> Self {
-        Self { places: Mutex::new(places), free: Condvar::new() }
+        Self { places: Lock::new(places), free: Condvar::new() }
     }
 
     /// Waits for a place, at most for `patience`.
     pub(crate) fn enter(&self, patience: Duration) -> Option<GatePass<'_>> {
-        // A panic cannot leave a number half written, so the poison flag is irrelevant.
-        let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let places = self.places.lock();
         let (mut places, _) = self
             .free
             .wait_timeout_while(places, patience, |places| *places == 0)
@@ -43,7 +44,7 @@ impl ConnectionGate {
 
 impl Drop for GatePass<'_> {
     fn drop(&mut self) {
-        *self.0.places.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        *self.0.places.lock() += 1;
         self.0.free.notify_one();
     }
 }

@@ -4,7 +4,7 @@
 //! [`Store::open`] returns a [`Store`]. It writes audit records ([`AuditLog`](cognitive_contract::ports::AuditLog))
 //! and answers queries about them. It stores context per owner
 //! ([`ContextStore`](cognitive_contract::ports::ContextStore)), and the spending of budgets
-//! ([`SpendingLedger`](cognitive_contract::spending::SpendingLedger)). Several threads and processes may use one file
+//! ([`SpendingLedger`](cognitive_ports::spending::SpendingLedger)). Several threads and processes may use one file
 //! at once: `SQLite` locks it, and the write-ahead log allows reads during a write.
 //!
 //! Guarantees:

@@ -6,7 +6,8 @@ use std::ffi::OsString;
 use std::fs::{self, FileType};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+
+use cognitive_contract::lock::Lock;
 
 use crate::error::Problem;
 use crate::platform;
@@ -14,13 +15,13 @@ use crate::platform;
 /// Serialises file creation. Closing *any* descriptor of a file releases *all* POSIX locks of the process on it. So
 /// an existing database is never opened here, only inspected by name, and a new one is closed before another thread
 /// can use it.
-static CREATING: Mutex<()> = Mutex::new(());
+static CREATING: Lock<()> = Lock::new(());
 
 /// Creates the missing folder and file, and returns the path without links.
 pub(crate) fn prepare(path: &Path) -> Result<PathBuf, Problem> {
     platform::create_private_folder(folder_of(path))?;
     let path = resolve(path)?;
-    let _alone = CREATING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = CREATING.lock();
     // `SQLite` gives its log and index the mode of the database.
     match platform::create_private_file(&path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => check(&path)?,

@@ -5,7 +5,7 @@
 use std::time::SystemTime;
 
 use cognitive_contract::money::Money;
-use cognitive_contract::spending::{BudgetShort, DayBudget, SpendingEntry, SpendingLedger};
+use cognitive_ports::spending::{BudgetShort, DayBudget, SpendingEntry, SpendingLedger};
 
 use crate::error::Problem;
 use crate::sql::{LockedArea, SqlSession, all, values, whole};

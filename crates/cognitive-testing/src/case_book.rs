@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use cogn::workshop::FolderWorkshop;
 use cognitive_contract::recorded_reply::dialect_place;
-use cognitive_contract::review::expectation_of;
 use cognitive_contract::text::{cut, is_plain_name};
-use cognitive_contract::workshop::{
-    BeforeChange, CaseBook, CaseKind, CaseVerdict, ChangedFiles, KeptCase, ModuleCase, ModuleWorkshop,
-    NewCase, WrongPlace,
-};
 use cognitive_contract::{ErrorCode, Failure, RecordedReply};
 use cognitive_library::folder::{Folder, JSON_LIMIT};
 use cognitive_library::formats;
+use cognitive_ports::review::expectation_of;
+use cognitive_ports::workshop::{
+    BeforeChange, CaseBook, CaseKind, CaseVerdict, ChangedFiles, KeptCase, ModuleCase, ModuleWorkshop,
+    NewCase, WrongPlace,
+};
 use serde_json::{Value, json};
 
 use crate::eval::{self, FieldOutcome};

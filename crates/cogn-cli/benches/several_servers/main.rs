@@ -1,8 +1,9 @@
 //! Servers that share PostgreSQL and Redis, at full load: the cost of one run on each, and the throughput of three
 //! servers against one. Everything runs on this machine over loopback and ends by itself.
 //!
-//! `CARGO_PROFILE_BENCH_LTO=off cargo bench -p cogn-cli --bench several_servers -- 10 docs/scale.json` measures for ten
-//! seconds each and writes the figures for `docs/scale.md`. Without a number it prints its usage and exits.
+//! `CARGO_PROFILE_BENCH_LTO=off cargo bench -p cogn-cli --bench several_servers -- 10` measures for ten seconds each and
+//! prints the figures for `docs/scale.md`, or writes them to a file that is named behind the number. Without a number it
+//! prints its usage and exits.
 
 #![expect(
     clippy::unwrap_used,
@@ -34,7 +35,7 @@ const WARMING: Duration = Duration::from_secs(3);
 fn main() {
     let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
     let Some(seconds) = arguments.next().and_then(|seconds| seconds.parse().ok()) else {
-        println!("name the seconds to measure, and perhaps a file for the figures: `10 docs/scale.json`");
+        println!("name the seconds to measure, and perhaps a file for the figures: `10 figures.json`");
         return;
     };
     let (Some(postgres), Some(redis)) = (TestPostgres::durable(), TestRedis::start()) else { return };

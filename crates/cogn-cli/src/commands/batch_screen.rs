@@ -1,10 +1,11 @@
 //! The progress display of a batch: a bar with rate, cost and remaining time on a terminal, periodic lines in a pipe,
 //! and a summary at the end. Decides nothing.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cognitive_batch::{BatchEstimate, BatchProgress, BatchStop, BatchSummary};
+use cognitive_contract::lock::Lock;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::figures::{counted, dollars, duration};
@@ -19,7 +20,7 @@ const LINE: Duration = Duration::from_secs(10);
 pub(super) struct BatchScreen {
     bar: Option<ProgressBar>,
     /// The time of the last line, in a pipe.
-    last: Arc<Mutex<Instant>>,
+    last: Arc<Lock<Instant>>,
 }
 
 impl BatchScreen {
@@ -28,7 +29,7 @@ impl BatchScreen {
         if let (Some(bar), Ok(style)) = (&bar, ProgressStyle::with_template("{bar:24} {pos}/{len} {msg}")) {
             bar.set_style(style);
         }
-        Self { bar, last: Arc::new(Mutex::new(Instant::now())) }
+        Self { bar, last: Arc::new(Lock::new(Instant::now())) }
     }
 
     /// Shows the progress.
@@ -40,7 +41,7 @@ impl BatchScreen {
                 bar.set_message(message(at));
             }
             None => {
-                let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut last = self.last.lock();
                 if last.elapsed() >= LINE {
                     *last = Instant::now();
                     Printer.notice(format!("{}/{} rows, {}", at.counts.answered, at.rows, message(at)));

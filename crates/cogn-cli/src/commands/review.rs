@@ -11,12 +11,12 @@ use cogn::env_vars;
 use cogn::stores::Stores;
 use cogn::wiring::environment;
 use cognitive_contract::ports::ModuleSource;
-use cognitive_contract::review::{
+use cognitive_contract::{ErrorCode, Failure};
+use cognitive_library::Library;
+use cognitive_ports::review::{
     CalibrationReport, Decided, DeskError, ModelCalibration, NewDecision, Review, ReviewDesk, ReviewExport,
     ReviewFilter, Verdict,
 };
-use cognitive_contract::{ErrorCode, Failure};
-use cognitive_library::Library;
 use serde_json::{Map, Value};
 
 mod shown;

@@ -1,13 +1,14 @@
 //! The state that several servers share: connects to Redis, and warns while it is unreachable. Decides nothing about
 //! limits and streams.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cogn::{env_vars, wiring};
 use cognitive_contract::Failure;
+use cognitive_contract::lock::Lock;
+use cognitive_http::redis::RedisState;
 use cognitive_http::{Complaints, SharedState};
-use cognitive_redis::RedisState;
 
 use crate::printer::Printer;
 
@@ -26,9 +27,9 @@ pub(super) async fn connect(address: &str) -> Result<Arc<dyn SharedState>, Failu
 
 /// Returns a callback that prints problems while the server runs, rate limited.
 pub(super) fn complaints() -> Complaints {
-    let last = Mutex::new(None::<Instant>);
+    let last = Lock::new(None::<Instant>);
     Arc::new(move |what: &str| {
-        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = last.lock();
         if last.is_none_or(|heard| heard.elapsed() >= OFTEN) {
             *last = Some(Instant::now());
             Printer.alarm(what);

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use cognitive_contract::Envelope;
 use cognitive_contract::ports::{AuditLog as _, AuditRecord, Usage};
-use cognitive_contract::review::{NewDecision, ReviewDesk as _, ReviewEntry, Verdict};
+use cognitive_ports::review::{NewDecision, ReviewDesk as _, ReviewEntry, Verdict};
 use cognitive_store::{Desk, ReviewLimits, Store};
 use cognitive_testkit::{FakeModel, bundled_replies};
 use serde_json::{Value, json};

@@ -2,7 +2,8 @@
 //! hash. Remembers the hash of the file.
 
 use std::fs::File;
-use std::sync::{Mutex, PoisonError};
+
+use cognitive_contract::lock::Lock;
 
 use super::packed::PackedPlace;
 use super::remembered::{HashMemory, Stamp};
@@ -13,16 +14,16 @@ pub(crate) struct ExpectedWeights {
     memory: Option<HashMemory>,
     /// The expected hash; `None` for a user file, which may be anything.
     sha256: Option<String>,
-    begun: Mutex<Option<Stamp>>,
+    begun: Lock<Option<Stamp>>,
     /// The hash of the last file that was read.
-    found: Mutex<Option<String>>,
+    found: Lock<Option<String>>,
     /// The place of its packed form.
     packed: Option<PackedPlace>,
 }
 
 impl ExpectedWeights {
     pub(super) fn new(memory: Option<HashMemory>, sha256: Option<String>) -> Self {
-        Self { memory, sha256, begun: Mutex::new(None), found: Mutex::new(None), packed: None }
+        Self { memory, sha256, begun: Lock::new(None), found: Lock::new(None), packed: None }
     }
 
     /// Sets the place of the packed form.
@@ -32,24 +33,20 @@ impl ExpectedWeights {
 
     /// Returns the hash of the last file, if it was read completely.
     pub(super) fn found(&self) -> Option<String> {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn begun(&self) -> std::sync::MutexGuard<'_, Option<Stamp>> {
-        self.begun.lock().unwrap_or_else(PoisonError::into_inner)
+        self.found.lock().clone()
     }
 
     /// Returns the remembered hash of a file that is about to be read.
     fn recalled(&self, file: &File) -> Option<String> {
         let stamp = file.metadata().ok().map(|meta| Stamp::of(&meta));
-        *self.begun() = stamp;
+        *self.begun.lock() = stamp;
         self.memory.as_ref()?.recall(&stamp?)
     }
 
     /// Verifies a file after it was read. The error is the reason.
     fn confirmed(&self, file: &File, sha256: &str) -> Result<(), String> {
         let now = file.metadata().ok().map(|meta| Stamp::of(&meta));
-        let (Some(begun), Some(now)) = (*self.begun(), now) else {
+        let (Some(begun), Some(now)) = (*self.begun.lock(), now) else {
             return Err("the file cannot be read".to_owned());
         };
         if !begun.has_the_content_of(&now) {
@@ -58,7 +55,7 @@ impl ExpectedWeights {
         if let Some(memory) = self.memory.as_ref().filter(|_| begun == now) {
             memory.remember(now, sha256);
         }
-        *self.found.lock().unwrap_or_else(PoisonError::into_inner) = Some(sha256.to_owned());
+        *self.found.lock() = Some(sha256.to_owned());
         match &self.sha256 {
             Some(expected) if expected != sha256 => Err(format!("its sha256 is {sha256}")),
             _ => Ok(()),

@@ -3,12 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use cognitive_contract::batch_service::{PostLimits, PostedReply, PostedRequest};
+use cognitive_contract::lock::Lock;
 use cognitive_contract::ports::ProviderError;
 use cognitive_contract::text::hex;
+use cognitive_ports::batch_service::{PostLimits, PostedReply, PostedRequest};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::oneshot;
 
@@ -19,7 +19,7 @@ const NAME_LENGTH: usize = 40;
 
 /// The state that all calls of a batch share.
 pub(crate) struct PostDesk {
-    state: Mutex<DeskState>,
+    state: Lock<DeskState>,
 }
 
 struct DeskState {
@@ -45,7 +45,7 @@ pub(crate) struct PostTicket<'a> {
 
 impl Drop for PostTicket<'_> {
     fn drop(&mut self) {
-        let mut state = self.desk.lock();
+        let mut state = self.desk.state.lock();
         if let Some(count) = state.equal.get_mut(&self.base) {
             *count -= 1;
             if *count == 0 {
@@ -71,14 +71,14 @@ impl PostDesk {
             equal: HashMap::new(),
             trouble: None,
         };
-        Ok(Self { state: Mutex::new(state) })
+        Ok(Self { state: Lock::new(state) })
     }
 
     /// Names a request by its body, the number of equal requests in flight, and the number of earlier posts.
     pub(super) fn ticket(&self, body: &str, reposts: u32) -> PostTicket<'_> {
         let mut base = hex(&Sha256::digest(body.as_bytes()));
         base.truncate(NAME_LENGTH);
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let count = state.equal.entry(base.clone()).or_default();
         let id = format!("{base}-{count}-{reposts}");
         *count += 1;
@@ -93,7 +93,7 @@ impl PostDesk {
     ) -> Result<PostedReply, ProviderError> {
         loop {
             let here = {
-                let mut state = self.lock();
+                let mut state = self.state.lock();
                 if let Some(reply) = state.file.reply(&ticket.id) {
                     return Ok(reply);
                 }
@@ -120,7 +120,7 @@ impl PostDesk {
         limits: PostLimits,
         quiet: std::time::Duration,
     ) -> Option<Vec<PostedRequest>> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let is_full = state.outbox.len() >= limits.requests || state.outbox_bytes >= limits.bytes;
         if state.outbox.is_empty() || !(is_full || state.last_added.elapsed() >= quiet) {
             return None;
@@ -140,7 +140,7 @@ impl PostDesk {
 
     /// Records on disk that a post is about to be sent. Returns its number and name.
     pub(super) fn leaving(&self, requests: &[PostedRequest]) -> io::Result<(u64, String)> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let post = state.file.next;
         state.file.next += 1;
         let at = SystemTime::now();
@@ -159,7 +159,7 @@ impl PostDesk {
 
     /// Records that the service has accepted a post.
     pub(super) fn sent(&self, post: u64, id: String) -> io::Result<()> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.file.note(&PostLine::Sent { post, id: id.clone() })?;
         if let Some(open) = state.open.get_mut(&post) {
             open.id = Some(id);
@@ -169,7 +169,7 @@ impl PostDesk {
 
     /// Records that a post was never sent or was rejected as a whole. Its requests are posted again.
     pub(super) fn void(&self, post: u64) -> io::Result<()> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.file.note(&PostLine::Void { post })?;
         let ids = state.open.remove(&post).map(|open| open.ids).unwrap_or_default();
         for id in &ids {
@@ -181,25 +181,25 @@ impl PostDesk {
 
     /// Lists the posts without answers.
     pub(super) fn open_posts(&self) -> Vec<(u64, OpenPost)> {
-        let state = self.lock();
+        let state = self.state.lock();
         state.open.iter().map(|(post, open)| (*post, open.clone())).collect()
     }
 
     /// Stores an answer.
     pub(super) fn keep(&self, id: &str, reply: PostedReply) -> Result<(), String> {
-        self.lock().file.keep(id, reply).map_err(|error| error.to_string())
+        self.state.lock().file.keep(id, reply).map_err(|error| error.to_string())
     }
 
     /// Returns whether the collected answers include any of these requests, and so belong to the expected
     /// post.
     pub(super) fn has_any(&self, ids: &[String]) -> bool {
-        let state = self.lock();
+        let state = self.state.lock();
         ids.iter().any(|id| state.file.has(id))
     }
 
     /// Records that all answers of a post were collected. Requests without an answer are marked as lost.
     pub(super) fn collected(&self, post: u64, ids: &[String]) -> io::Result<()> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         for id in ids {
             if !state.file.has(id) {
                 state.file.keep(id, PostedReply::Lost("no answer".to_owned()))?;
@@ -220,14 +220,10 @@ impl PostDesk {
 
     /// Returns the error that prevents further posts.
     pub(crate) fn trouble(&self) -> Option<String> {
-        self.lock().trouble.clone()
+        self.state.lock().trouble.clone()
     }
 
     pub(super) fn set_trouble(&self, why: String) {
-        self.lock().trouble.get_or_insert(why);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, DeskState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().trouble.get_or_insert(why);
     }
 }

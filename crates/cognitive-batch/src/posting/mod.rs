@@ -10,12 +10,8 @@ mod postman;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cognitive_contract::batch_service::{BatchService, PostOutcome};
-use cognitive_contract::media::{AcceptedForm, Category};
-use cognitive_contract::ports::{
-    CallSink, Destination, ModelCall, ModelEnd, PortFuture, Provider, ProviderError, RenderedRequest,
-};
-use cognitive_schema::SchemaTarget;
+use cognitive_contract::ports::{CallSink, ModelCall, ModelEnd, PortFuture, Provider, ProviderError};
+use cognitive_ports::batch_service::{BatchService, PostOutcome};
 
 pub(crate) use self::desk::PostDesk;
 pub(crate) use self::postman::deliver;
@@ -68,36 +64,8 @@ impl Provider for PostedProvider {
         self.service.single().name()
     }
 
-    fn identity(&self) -> String {
-        self.service.single().identity()
-    }
-
-    fn target(&self) -> Option<SchemaTarget> {
-        self.service.single().target()
-    }
-
-    fn capabilities(&self) -> &[&str] {
-        self.service.single().capabilities()
-    }
-
-    fn takes(&self, category: Category) -> Option<AcceptedForm> {
-        self.service.single().takes(category)
-    }
-
-    fn gives(&self, category: Category) -> bool {
-        self.service.single().gives(category)
-    }
-
-    fn destination(&self) -> Option<Destination> {
-        self.service.single().destination()
-    }
-
-    fn rendered(&self, call: &ModelCall) -> Option<RenderedRequest> {
-        self.service.single().rendered(call)
-    }
-
-    fn stays_here(&self) -> bool {
-        self.service.single().stays_here()
+    fn inner(&self) -> Option<&dyn Provider> {
+        Some(self.service.single())
     }
 
     fn ask<'a>(

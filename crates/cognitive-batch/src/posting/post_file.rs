@@ -7,7 +7,7 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use cognitive_contract::batch_service::PostedReply;
+use cognitive_ports::batch_service::PostedReply;
 use serde::{Deserialize, Serialize};
 
 /// A state change of a post.

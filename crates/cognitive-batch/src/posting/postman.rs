@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cognitive_contract::batch_service::{PostState, PostedRequest};
 use cognitive_contract::ports::ProviderError;
+use cognitive_ports::batch_service::{PostState, PostedRequest};
 
 use super::PostPlan;
 use super::desk::PostDesk;

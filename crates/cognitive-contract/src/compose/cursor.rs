@@ -20,7 +20,8 @@ pub struct Slip {
 
 impl Slip {
     /// An error at `span`.
-    pub(crate) fn new(span: Range<usize>, message: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn new(span: Range<usize>, message: impl Into<String>) -> Self {
         Self { span, message: message.into() }
     }
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Extension, Request, State};
 use axum::http::Response;
-use cognitive_contract::workshop::{CaseBook, CaseKind, NewCase};
 use cognitive_contract::{ErrorCode, Failure, RecordedReply, recorded_reply};
+use cognitive_ports::workshop::{CaseBook, CaseKind, NewCase};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

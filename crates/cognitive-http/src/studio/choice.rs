@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use cognitive_contract::text::is_plain_name;
-use cognitive_contract::workshop::ModuleWorkshop;
 use cognitive_contract::{ErrorCode, Failure, Module};
+use cognitive_ports::workshop::ModuleWorkshop;
 use cognitive_runtime::compose::overview;
 use cognitive_runtime::{Host, SeenReplies};
 use serde_json::json;

@@ -2,10 +2,11 @@
 //! of this process. Limits wrong keys per address. Knows no HTTP except the format of a cookie.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, HeaderValue, header};
+use cognitive_contract::lock::Lock;
 use cognitive_contract::text::hex;
 use sha2::{Digest, Sha256};
 
@@ -24,7 +25,7 @@ const GUESSES: u32 = 10;
 
 /// All logins of a server.
 pub(crate) struct Logins {
-    by_hash: Mutex<HashMap<[u8; 32], TimedLogin>>,
+    by_hash: Lock<HashMap<[u8; 32], TimedLogin>>,
     guesses: Limits,
 }
 
@@ -51,7 +52,7 @@ impl Login {
 
 impl Default for Logins {
     fn default() -> Self {
-        Self { by_hash: Mutex::default(), guesses: Limits::new(GUESSES, 0) }
+        Self { by_hash: Lock::default(), guesses: Limits::new(GUESSES, 0) }
     }
 }
 
@@ -60,7 +61,7 @@ impl Logins {
     pub(crate) fn begin(&self, key: &ApiKey, now: Instant) -> String {
         let secret = new_secret();
         let login = TimedLogin { login: Login::of(key), until: now + LIFETIME };
-        let mut all = self.lock();
+        let mut all = self.by_hash.lock();
         all.retain(|_, login| login.until > now);
         if all.len() >= MOST {
             let first = all.iter().min_by_key(|(_, login)| login.until).map(|(hash, _)| *hash);
@@ -72,12 +73,16 @@ impl Logins {
 
     /// Returns the login of a cookie, unless it has expired.
     pub(crate) fn find(&self, secret: &str, now: Instant) -> Option<Login> {
-        self.lock().get(&hash(secret)).filter(|known| known.until > now).map(|known| known.login.clone())
+        self.by_hash
+            .lock()
+            .get(&hash(secret))
+            .filter(|known| known.until > now)
+            .map(|known| known.login.clone())
     }
 
     /// Ends a login.
     pub(crate) fn end(&self, secret: &str) {
-        self.lock().remove(&hash(secret));
+        self.by_hash.lock().remove(&hash(secret));
     }
 
     /// Returns how long an address is blocked after too many wrong keys; `None` if it is not blocked.
@@ -88,11 +93,6 @@ impl Logins {
     /// Counts a wrong key.
     pub(crate) fn guessed(&self, address: &str, now: Instant) {
         let _ = self.guesses.run(address, now);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 32], TimedLogin>> {
-        // A panic while the lock was held leaves at worst a login that is missing.
-        self.by_hash.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -162,7 +162,7 @@ mod tests {
         for number in 0..MOST {
             logins.begin(&key(), now + Duration::from_millis(1 + number as u64));
         }
-        assert_eq!(logins.lock().len(), MOST);
+        assert_eq!(logins.by_hash.lock().len(), MOST);
         assert!(logins.find(&oldest, now).is_none());
     }
 

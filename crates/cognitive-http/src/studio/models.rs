@@ -8,9 +8,9 @@ use axum::extract::State;
 use axum::http::{Response, StatusCode};
 use cognitive_contract::money::CURRENCY;
 use cognitive_contract::ports::Provider;
-use cognitive_contract::prices::PriceTable;
 use cognitive_contract::text::cut;
 use cognitive_contract::{ErrorCode, Failure};
+use cognitive_ports::prices::PriceTable;
 use cognitive_runtime::Host;
 use serde_json::{Value, json};
 

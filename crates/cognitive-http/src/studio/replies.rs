@@ -2,9 +2,10 @@
 //! saved from such a run has the exact replies. Bounded; the oldest are evicted first.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use cognitive_contract::RecordedReply;
+use cognitive_contract::lock::Lock;
 
 /// Runs that are remembered, and bytes of all of them together.
 const MOST: usize = 1_000;
@@ -12,7 +13,7 @@ const MOST_BYTES: usize = 32 << 20;
 
 /// Replies of some runs, by module.
 #[derive(Debug, Default)]
-pub(crate) struct KeptReplies(Mutex<VecDeque<RememberedRun>>);
+pub(crate) struct KeptReplies(Lock<VecDeque<RememberedRun>>);
 
 #[derive(Debug)]
 struct RememberedRun {
@@ -26,7 +27,7 @@ impl KeptReplies {
     /// Records the replies of a run under its trace id.
     pub(crate) fn keep(&self, owner: &Arc<str>, trace: &str, replies: BTreeMap<String, RecordedReply>) {
         let bytes = replies.iter().map(|(module, reply)| module.len() + reply.text.len()).sum();
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         all.retain(|run| run.trace != trace || run.owner != *owner);
         all.push_back(RememberedRun { owner: Arc::clone(owner), trace: trace.to_owned(), replies, bytes });
         let mut total: usize = all.iter().map(|run| run.bytes).sum();
@@ -37,7 +38,7 @@ impl KeptReplies {
 
     /// Returns the replies of a run of this owner, if they are still recorded.
     pub(crate) fn find(&self, owner: &str, trace: &str) -> Option<BTreeMap<String, RecordedReply>> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.0.lock();
         all.iter().find(|run| run.trace == trace && &*run.owner == owner).map(|run| run.replies.clone())
     }
 }

@@ -9,11 +9,11 @@ use std::time::SystemTime;
 use axum::body::{Body, Bytes};
 use axum::extract::{Extension, Request, State};
 use axum::http::{HeaderValue, Response, StatusCode, Uri, header};
-use cognitive_contract::review::{
+use cognitive_contract::{ErrorCode, Failure};
+use cognitive_ports::review::{
     CalibrationReport, DeskError, ModelCalibration, NewDecision, Review, ReviewDesk, ReviewExport,
     ReviewFilter, Verdict,
 };
-use cognitive_contract::{ErrorCode, Failure};
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

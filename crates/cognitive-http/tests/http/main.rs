@@ -21,6 +21,8 @@ mod media;
 mod memory;
 mod operations;
 mod places;
+#[cfg(feature = "redis")]
+mod redis;
 mod sockets;
 mod streams;
 mod studio_access;

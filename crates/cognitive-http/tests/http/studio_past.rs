@@ -2,15 +2,15 @@
 
 use std::sync::{Arc, Mutex};
 
-use cognitive_contract::archive::{
+use cognitive_contract::ports::PortFuture;
+use cognitive_http::KeyRole;
+use cognitive_ports::archive::{
     ArchivedRun, RunArchive, RunDetails, RunFilter, RunPage, RunStats, WaterfallNode,
 };
-use cognitive_contract::ports::PortFuture;
-use cognitive_contract::review::{
+use cognitive_ports::review::{
     CalibrationReport, Decided, DeskError, NewDecision, Review, ReviewDecision, ReviewDesk, ReviewEntry,
     ReviewExport, ReviewFilter, ReviewPage,
 };
-use cognitive_http::KeyRole;
 use serde_json::{Value, json};
 
 use crate::studio_access::{key_of, keyed};

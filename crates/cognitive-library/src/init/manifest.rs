@@ -3,8 +3,8 @@
 
 use cognitive_contract::manifest::{InputModality, Mode, Tier};
 
-use super::fill::{fill, join};
 use super::part::BundledPart;
+use super::texts::{fill, join, written_out};
 use super::{Feature, Template, name};
 
 pub(super) fn text(template: &Template) -> String {
@@ -17,24 +17,18 @@ pub(super) fn text(template: &Template) -> String {
         blocks.push(modalities(&media));
     }
     if template.has(Feature::Context) {
-        blocks.push(include_str!("../../templates/manifest/context.yaml").to_owned());
+        blocks.push(include_str!("../../templates/context/module.yaml").to_owned());
     }
     if template.has(Feature::Compose) {
-        blocks
-            .push(BundledPart::of(template).fill(include_str!("../../templates/manifest/composition.yaml")));
+        blocks.push(BundledPart::of(template).fill(include_str!("../../templates/compose/module.yaml")));
     }
     blocks.push(common(&media));
     join(&blocks)
 }
 
 fn tier(template: &Template) -> String {
-    let text = match template.tier {
-        Tier::Exec => include_str!("../../templates/manifest/exec.yaml"),
-        Tier::Decision => include_str!("../../templates/manifest/decision.yaml"),
-        Tier::Exploration => include_str!("../../templates/manifest/exploration.yaml"),
-    };
     let parts = [("title", name::title(&template.name)), ("yaml-name", name::yaml(&template.name))];
-    fill(text, &parts.each_ref().map(|(mark, part)| (*mark, part.as_str())))
+    fill(written_out(template.tier).manifest, &parts.each_ref().map(|(mark, part)| (*mark, part.as_str())))
 }
 
 /// Decision modules serve people and programs, so they offer both modes. The others get here only if streaming was
@@ -51,17 +45,17 @@ fn response(tier: Tier) -> String {
             "Send the answer piece by piece. A caller who asks for one envelope still gets one.",
         ),
     };
-    let text = include_str!("../../templates/manifest/response.yaml");
+    let text = include_str!("../../templates/shared/response.yaml");
     fill(text, &[("mode", mode.word()), ("mode-reason", reason)])
 }
 
 fn modalities(media: &[InputModality]) -> String {
     let kinds: Vec<&str> = media.iter().map(|kind| kind.word()).collect();
-    fill(include_str!("../../templates/manifest/modalities.yaml"), &[("kinds", &kinds.join(", "))])
+    fill(include_str!("../../templates/media/module.yaml"), &[("kinds", &kinds.join(", "))])
 }
 
 fn common(media: &[InputModality]) -> String {
     let sees = media.iter().any(|kind| matches!(kind, InputModality::Image | InputModality::Video));
     let capabilities = if sees { "json_mode, vision" } else { "json_mode" };
-    fill(include_str!("../../templates/manifest/common.yaml"), &[("capabilities", capabilities)])
+    fill(include_str!("../../templates/shared/module.yaml"), &[("capabilities", capabilities)])
 }

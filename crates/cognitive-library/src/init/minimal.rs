@@ -5,10 +5,8 @@ use std::collections::BTreeMap;
 
 use cognitive_contract::manifest::Tier;
 use cognitive_schema::SCHEMA_FILE;
-use serde_json::{Value, json};
 
-use super::fill::fill;
-use super::pretty::pretty;
+use super::texts::{MINIMAL, fill};
 use super::{Feature, Template, name};
 
 /// The text of the example, which `cogn init` also suggests for a first run.
@@ -17,11 +15,11 @@ pub const EXAMPLE_TEXT: &str = "Where is my parcel?";
 pub(super) fn files(template: &Template) -> BTreeMap<String, String> {
     let files = [
         ("module.yaml", manifest(template)),
-        ("prompt.md", include_str!("../../templates/minimal/prompt.md").to_owned()),
-        (SCHEMA_FILE, include_str!("../../templates/minimal/schema.json").to_owned()),
-        ("tests/example.input.json", pretty(&json!({ "text": EXAMPLE_TEXT }))),
-        ("tests/example.expected.json", pretty(&json!({ "ok": true, "category": "question" }))),
-        ("tests/example.reply.txt", pretty(&reply())),
+        ("prompt.md", MINIMAL.prompt.to_owned()),
+        (SCHEMA_FILE, MINIMAL.schema.to_owned()),
+        ("tests/example.input.json", fill(MINIMAL.input, &[("text", EXAMPLE_TEXT)])),
+        ("tests/example.expected.json", MINIMAL.expected.to_owned()),
+        ("tests/example.reply.txt", MINIMAL.reply.to_owned()),
     ];
     files.into_iter().map(|(path, text)| (path.to_owned(), text)).collect()
 }
@@ -40,13 +38,5 @@ fn manifest(template: &Template) -> String {
     };
     let name = name::yaml(&template.name);
     let parts = [("yaml-name", name.as_str()), ("tier", tier), ("response", response)];
-    fill(include_str!("../../templates/minimal/module.yaml"), &parts)
-}
-
-fn reply() -> Value {
-    json!({
-        "ok": true,
-        "meta": { "confidence": 0.95, "risk": "none", "explain": "A question about a parcel." },
-        "data": { "rationale": "The writer wants to know where something is.", "category": "question" },
-    })
+    fill(MINIMAL.manifest, &parts)
 }

@@ -2,21 +2,17 @@
 //! an incomplete one behind.
 //!
 //! The minimal form is three short files and a test. In the full form each tier has a small working task, and features
-//! extend it. Prose is stored in `templates/` as Markdown and YAML, where it can be read and edited; contracts and
-//! examples are built as JSON.
+//! extend it. The files are stored in `templates/`, a folder per tier and feature, where they can be read and edited.
 
-mod definitions;
+mod contract;
 mod error;
-mod example;
-mod fill;
 mod folder;
 mod manifest;
 mod minimal;
 mod name;
 mod part;
-mod pretty;
 mod prompt;
-mod schema;
+mod texts;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -30,7 +26,6 @@ pub use error::InitError;
 pub use folder::create as write_new_folder;
 pub use minimal::EXAMPLE_TEXT;
 pub use name::{check as check_new_name, suggestion as suggested_name};
-pub use pretty::pretty as pretty_json;
 
 /// An optional capability of a new module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -116,13 +111,13 @@ fn full(template: &Template) -> BTreeMap<String, String> {
     let files = [
         ("module.yaml", manifest::text(template)),
         ("prompt.md", prompt::text(template)),
-        (SCHEMA_FILE, pretty::pretty(&schema::contract(template))),
-        ("tests/example.input.json", pretty::pretty(&example::input(template))),
-        ("tests/example.expected.json", pretty::pretty(&example::expected(template))),
-        ("tests/example.reply.txt", pretty::pretty(&example::reply(template))),
+        (SCHEMA_FILE, contract::schema(template)),
+        ("tests/example.input.json", contract::input(template)),
+        ("tests/example.expected.json", texts::written_out(template.tier).expected.to_owned()),
+        ("tests/example.reply.txt", contract::reply(template)),
     ];
     let part = template.has(Feature::Compose).then(|| BundledPart::of(template));
-    let part = part.map(|part| (part.reply_file(), pretty::pretty(&part.reply())));
+    let part = part.map(|part| (part.reply_file(), part.reply.to_owned()));
     files.into_iter().map(|(path, text)| (path.to_owned(), text)).chain(part).collect()
 }
 

@@ -2,9 +2,9 @@
 
 use cognitive_contract::manifest::{InputModality, Tier};
 
-use super::fill::{fill, join};
 use super::part::BundledPart;
-use super::{Feature, Template, name, schema};
+use super::texts::{fill, join, written_out};
+use super::{Feature, Template, contract, name};
 
 /// The instructions for returning context, in the list of members and in the example.
 const EMITTED_NOTE: &str = "
@@ -17,21 +17,19 @@ const EMITTED: &str = r#",
 
 pub(super) fn text(template: &Template) -> String {
     let emits = template.has(Feature::Context);
-    let task = match template.tier {
-        Tier::Exec => include_str!("../../templates/prompt/exec.md"),
-        Tier::Decision => include_str!("../../templates/prompt/decision.md"),
-        Tier::Exploration => include_str!("../../templates/prompt/exploration.md"),
-    };
     let parts = [
         ("title", name::title(&template.name)),
         ("given", given(template).trim_end().to_owned()),
         ("emitted-note", if emits { EMITTED_NOTE.to_owned() } else { String::new() }),
         ("emitted", if emits { EMITTED.to_owned() } else { String::new() }),
     ];
-    let mut blocks = vec![fill(task, &parts.each_ref().map(|(mark, part)| (*mark, part.as_str())))];
+    let mut blocks = vec![fill(
+        written_out(template.tier).prompt,
+        &parts.each_ref().map(|(mark, part)| (*mark, part.as_str())),
+    )];
     // As in the bundled media modules: `$INPUT` is the whole input as JSON and would repeat every item as base64.
     if template.media().is_empty() {
-        blocks.push(include_str!("../../templates/prompt/input.md").to_owned());
+        blocks.push(include_str!("../../templates/shared/input.md").to_owned());
     }
     join(&blocks)
 }
@@ -41,14 +39,14 @@ fn given(template: &Template) -> String {
     let mut blocks = Vec::new();
     let media = template.media();
     if !media.is_empty() {
-        blocks.push(include_str!("../../templates/prompt/media.md").to_owned());
+        blocks.push(include_str!("../../templates/media/prompt.md").to_owned());
     }
     blocks.push(fields(template.tier, &media));
     if template.has(Feature::Context) {
-        blocks.push(include_str!("../../templates/prompt/context.md").to_owned());
+        blocks.push(include_str!("../../templates/context/prompt.md").to_owned());
     }
     if template.has(Feature::Compose) {
-        blocks.push(BundledPart::of(template).fill(include_str!("../../templates/prompt/composition.md")));
+        blocks.push(BundledPart::of(template).fill(include_str!("../../templates/compose/prompt.md")));
     }
     join(&blocks)
 }
@@ -62,7 +60,7 @@ fn fields(tier: Tier, media: &[InputModality]) -> String {
     let media_field = if media.is_empty() {
         String::new()
     } else {
-        format!("\n- `{}`: one to ten items, shown above in the same order.", schema::media_property(media))
+        format!("\n- `{}`: one to ten items, shown above in the same order.", contract::media_property(media))
     };
-    fill(include_str!("../../templates/prompt/fields.md"), &[("text", text), ("media-field", &media_field)])
+    fill(include_str!("../../templates/shared/fields.md"), &[("text", text), ("media-field", &media_field)])
 }

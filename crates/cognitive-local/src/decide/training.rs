@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::thread::ScopedJoinHandle;
 
+use cognitive_contract::lock::Lock;
 use cognitive_contract::trained::{
     FOUND, StateReader, StateRow, TrainedCurve, TrainedHead, TrainedModel, TrainingCase, TrainingProgress,
     TrainingReport, WantedValue,
@@ -109,7 +109,7 @@ impl<T: ModelState, B: Fn(&[u32]) -> T + Sync> Training<'_, '_, B> {
     /// Reads several cases in parallel, so that every weight of the model is read once for all of them.
     fn read(&self, plan: &LessonPlan<'_>) -> Result<(BTreeMap<String, Lesson>, usize), FeedError> {
         let (next, done, too_long) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
-        let lessons: Mutex<BTreeMap<String, Lesson>> = Mutex::default();
+        let lessons: Lock<BTreeMap<String, Lesson>> = Lock::default();
         let is_stopped = || (plan.stop)();
         let work = || {
             loop {
@@ -117,7 +117,7 @@ impl<T: ModelState, B: Fn(&[u32]) -> T + Sync> Training<'_, '_, B> {
                 let Some(case) = plan.cases.get(number) else { return Ok(()) };
                 match self.read_case(number, case, &is_stopped) {
                     Ok(found) => {
-                        let mut lessons = lessons.lock().unwrap_or_else(PoisonError::into_inner);
+                        let mut lessons = lessons.lock();
                         for (path, found) in found {
                             let lesson = lessons.entry(path).or_default();
                             (lesson.decide, lesson.kind, lesson.layers) =
@@ -140,7 +140,7 @@ impl<T: ModelState, B: Fn(&[u32]) -> T + Sync> Training<'_, '_, B> {
             others.into_iter().map(ended).fold(mine, Result::and)
         });
         ended?;
-        let mut lessons = lessons.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut lessons = lessons.into_inner();
         // Sorted, so that the same cases give the same result regardless of thread timing.
         for lesson in lessons.values_mut() {
             lesson.rows.sort_by_key(|row| row.case);

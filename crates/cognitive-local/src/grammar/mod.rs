@@ -10,8 +10,9 @@ mod walk;
 pub(crate) mod tests;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use cognitive_contract::lock::Lock;
 use llguidance::api::TopLevelGrammar;
 use llguidance::earley::SlicedBiasComputer;
 use llguidance::{ParserFactory, TokenParser};
@@ -37,13 +38,13 @@ const MAX_ITEMS: usize = 500_000;
 pub(crate) struct Guide {
     weights: Arc<dyn LanguageModel>,
     factory: ParserFactory,
-    grammars: Mutex<HashMap<String, Arc<Grammar>>>,
+    grammars: Lock<HashMap<String, Arc<Grammar>>>,
 }
 
 /// A compiled schema.
 pub(crate) struct Grammar {
     /// The initial state; walks are copies of it.
-    pristine: Mutex<TokenParser>,
+    pristine: Lock<TokenParser>,
     weights: Arc<dyn LanguageModel>,
     /// The schema as it was compiled.
     pub schema: Value,
@@ -66,17 +67,17 @@ impl Guide {
         limits.step_max_items = MAX_ITEMS;
         // Error messages must not quote the output.
         limits.verbose_errors = false;
-        Ok(Self { weights, factory, grammars: Mutex::default() })
+        Ok(Self { weights, factory, grammars: Lock::default() })
     }
 
     /// Returns the grammar of a schema.
     pub(crate) fn grammar(&self, schema: &Value) -> Result<Arc<Grammar>, KeywordRefusal> {
         let key = schema.to_string();
-        if let Some(known) = self.lock().get(&key) {
+        if let Some(known) = self.grammars.lock().get(&key) {
             return Ok(Arc::clone(known));
         }
         let grammar = Arc::new(self.compile(schema)?);
-        let mut grammars = self.lock();
+        let mut grammars = self.grammars.lock();
         if grammars.len() >= MAX_GRAMMARS {
             grammars.clear();
         }
@@ -89,7 +90,7 @@ impl Guide {
         let parser = parser
             .map_err(|message| KeywordRefusal::of(schema, &message, &|part| self.parser(part).is_ok()))?;
         let mut grammar = Grammar {
-            pristine: Mutex::new(parser),
+            pristine: Lock::new(parser),
             weights: Arc::clone(&self.weights),
             schema: schema.clone(),
             shortest: None,
@@ -104,17 +105,12 @@ impl Guide {
         parser.start_without_prompt();
         Ok(parser)
     }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Grammar>>> {
-        // A panic while the lock was held leaves at worst a missing entry.
-        self.grammars.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Grammar {
     /// Starts a walk from the initial state.
     pub(crate) fn walk(&self) -> GrammarWalk {
-        let pristine = self.pristine.lock().unwrap_or_else(PoisonError::into_inner);
+        let pristine = self.pristine.lock();
         GrammarWalk::new(pristine.deep_clone(), Arc::clone(&self.weights))
     }
 }

@@ -1,7 +1,8 @@
 //! The path of one document through a grammar. A token that the grammar does not allow ends it with an error.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use cognitive_contract::lock::Lock;
 use llguidance::TokenParser;
 use llguidance::derivre::StateID;
 use llguidance::earley::{BiasComputer, ParserRecognizer};
@@ -89,10 +90,10 @@ impl GrammarWalk {
         if self.is_over() {
             return None;
         }
-        let scout = Scout { env: self.parser.token_env.clone(), task: Mutex::new((Some(task), None)) };
+        let scout = Scout { env: self.parser.token_env.clone(), task: Lock::new((Some(task), None)) };
         // A mask with a start byte is never cached, so the result of the scout cannot be used as one.
         self.parser.parser.compute_bias(&scout, &[0]);
-        scout.task.into_inner().unwrap_or_else(PoisonError::into_inner).1
+        scout.task.into_inner().1
     }
 }
 
@@ -104,12 +105,12 @@ fn lost(error: impl std::fmt::Display) -> GrammarLost {
 /// Runs a task where masks are computed, because only there the engine limits the work.
 struct Scout<T, F> {
     env: TokEnv,
-    task: Mutex<(Option<F>, Option<T>)>,
+    task: Lock<(Option<F>, Option<T>)>,
 }
 
 impl<T: Send, F: FnOnce(&mut Steps<'_, '_>) -> T + Send> BiasComputer for Scout<T, F> {
     fn compute_bias(&self, recognizer: &mut ParserRecognizer<'_>, _: &[u8]) -> SimpleVob {
-        let mut slot = self.task.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self.task.lock();
         if let Some(task) = slot.0.take() {
             recognizer.trie_started("explore");
             slot.1 = Some(task(&mut Steps { recognizer }));

@@ -18,12 +18,13 @@ use std::collections::HashMap;
 use std::fmt;
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use cognitive_contract::code::Blame;
+use cognitive_contract::lock::Lock;
 use cognitive_contract::media::{Announced, KeptUpload, LoadedMedia, NewUpload, UploadSink, UploadStore};
 use cognitive_contract::ports::PortFuture;
 use cognitive_contract::{ErrorCode, Failure};
@@ -73,7 +74,7 @@ struct UploadIndex {
     folder: PathBuf,
     limits: UploadLimits,
     clock: Clock,
-    known: Mutex<HashMap<String, KnownUpload>>,
+    known: Lock<HashMap<String, KnownUpload>>,
     /// True if other servers accept uploads too, possibly in other folders.
     has_others: AtomicBool,
 }
@@ -156,7 +157,7 @@ impl Uploads {
                 _ => {}
             }
         }
-        let (clock, known) = (Arc::new(clock), Mutex::new(known));
+        let (clock, known) = (Arc::new(clock), Lock::new(known));
         let uploads =
             Self(Arc::new(UploadIndex { folder, limits, clock, known, has_others: AtomicBool::new(false) }));
         uploads.collect();
@@ -171,7 +172,7 @@ impl Uploads {
     /// Removes expired uploads. Every announcement calls it; an idle server may call it from time to time.
     pub fn collect(&self) {
         let now = (self.0.clock)();
-        let mut known = self.0.known();
+        let mut known = self.0.known.lock();
         if self.0.has_others.load(Ordering::Relaxed) {
             self.0.adopt_others(&mut known);
         }
@@ -205,10 +206,6 @@ impl Uploads {
 }
 
 impl UploadIndex {
-    fn known(&self) -> MutexGuard<'_, HashMap<String, KnownUpload>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Finds an upload of this owner. Once it has expired it stays expired, even if the clock is set back. (E1018,
     /// E1019)
     fn find<'a>(
@@ -266,7 +263,7 @@ impl UploadIndex {
 
     /// Returns the record of a complete upload of this owner. (E1018, E1019)
     fn complete(&self, owner: &str, id: &str) -> Result<Record, Failure> {
-        let mut known = self.known();
+        let mut known = self.known.lock();
         let upload = self.find(&mut known, owner, id)?;
         match upload.state {
             UploadState::Complete => Ok(upload.record.clone()),
@@ -275,7 +272,7 @@ impl UploadIndex {
     }
 
     fn set(&self, id: &str, state: UploadState) {
-        if let Some(upload) = self.known().get_mut(id) {
+        if let Some(upload) = self.known.lock().get_mut(id) {
             upload.state = state;
         }
     }
@@ -314,7 +311,7 @@ impl UploadStore for Uploads {
         let expires_at = (self.0.clock)() + self.0.limits.lifetime;
         let id = uuid::Uuid::new_v4().simple().to_string();
         let record = Record::new(owner, upload, expires_at);
-        let mut known = self.0.known();
+        let mut known = self.0.known.lock();
         self.0.admit(&known, owner, upload.size_bytes)?;
         record
             .write(&Paths::new(&self.0.folder, &id).record)
@@ -330,7 +327,7 @@ impl UploadStore for Uploads {
     ) -> PortFuture<'a, Result<Box<dyn UploadSink>, Failure>> {
         Box::pin(async move {
             let record = {
-                let mut known = self.0.known();
+                let mut known = self.0.known.lock();
                 let upload = self.0.find(&mut known, owner, id)?;
                 if upload.state != UploadState::Announced {
                     return Err(sink::taken());

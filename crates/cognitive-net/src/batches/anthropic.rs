@@ -4,8 +4,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use cognitive_contract::batch_service::{CollectReply, PostLimits, PostState, PostedReply, PostedRequest};
 use cognitive_contract::ports::{PortFuture, ProviderError};
+use cognitive_ports::batch_service::{CollectReply, PostLimits, PostState, PostedReply, PostedRequest};
 use jiff::Timestamp;
 use reqwest::Url;
 use serde_json::Value;

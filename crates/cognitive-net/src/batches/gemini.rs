@@ -2,8 +2,8 @@
 //! request order. The keys sent with the requests are not always returned; results without a key are matched by that
 //! order.
 
-use cognitive_contract::batch_service::{CollectReply, PostLimits, PostState, PostedReply, PostedRequest};
 use cognitive_contract::ports::{PortFuture, ProviderError};
+use cognitive_ports::batch_service::{CollectReply, PostLimits, PostState, PostedReply, PostedRequest};
 use reqwest::Url;
 use serde_json::Value;
 

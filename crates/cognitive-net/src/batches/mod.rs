@@ -9,11 +9,11 @@ mod openai;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use cognitive_contract::batch_service::{
-    BatchService, CollectReply, PostDraft, PostLimits, PostOutcome, PostState, PostedReply, PostedRequest,
-};
 use cognitive_contract::ports::{
     Attempt, CallSink, FailedTry, FailureKind, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
+};
+use cognitive_ports::batch_service::{
+    BatchService, CollectReply, PostDraft, PostLimits, PostOutcome, PostState, PostedReply, PostedRequest,
 };
 use hyper::Method;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -24,10 +24,9 @@ use tokio::time::timeout;
 use crate::config::{ProviderConfig, remote};
 use crate::fault::Reporter;
 use crate::kind::Kind;
-use crate::llm::remote::{Remote, location};
+use crate::llm::remote::Remote;
 use crate::llm::segments::Segments;
 use crate::llm::terms::Terms;
-use crate::retry::retry_after;
 use crate::service::{Answer, Trouble};
 
 /// The time limit for one request and its answer. Large, because the upload of a batch can be hundreds of megabytes.
@@ -144,15 +143,7 @@ impl Office {
         let sent = self.remote.service.ask(method, &place, Segments::of_bytes(body));
         let answer = timeout(TIME, sent).await.map_err(|_| ProviderError::Timeout)?;
         let answer = answer.map_err(|trouble| reporter.transport(&trouble).error)?;
-        let status = answer.status();
-        if status.is_redirection() {
-            return Err(reporter.moved(status.as_u16(), location(answer.headers())).error);
-        }
-        if !status.is_success() {
-            let asked = retry_after(answer.headers(), SystemTime::now());
-            return Err(reporter.status(status.as_u16(), asked, &answer.beginning().await).error);
-        }
-        Ok(answer)
+        reporter.success(answer).await
     }
 
     async fn get(&self, url: &Url) -> Result<Value, ProviderError> {

@@ -1,8 +1,8 @@
 //! The Batch API of OpenAI. A file of requests is uploaded and a batch is created from it. The results are two files,
 //! one of them for failed requests. Our name is sent as metadata.
 
-use cognitive_contract::batch_service::{CollectReply, PostLimits, PostState, PostedReply, PostedRequest};
 use cognitive_contract::ports::{PortFuture, ProviderError};
+use cognitive_ports::batch_service::{CollectReply, PostLimits, PostState, PostedReply, PostedRequest};
 use reqwest::Url;
 use serde_json::{Value, json};
 

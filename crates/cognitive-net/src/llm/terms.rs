@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use cognitive_contract::lock::Lock;
 use cognitive_contract::ports::{DecodeMode, ModelCall};
 use cognitive_schema::{ProviderSchema, SchemaTarget};
 
@@ -243,7 +243,7 @@ fn names(words: &str, name: &str) -> bool {
 pub(crate) struct Memory {
     ladder: &'static [Bind],
     target: Option<SchemaTarget>,
-    known: Mutex<Known>,
+    known: Lock<Known>,
 }
 
 #[derive(Debug)]
@@ -262,12 +262,12 @@ impl Memory {
         let without = without.iter().copied().collect();
         let (refused, refused_beside_tools) = (BTreeSet::new(), BTreeSet::new());
         let known = Known { refused, refused_beside_tools, without, bad_schemas: HashSet::new() };
-        Self { ladder, target, known: Mutex::new(known) }
+        Self { ladder, target, known: Lock::new(known) }
     }
 
     /// Adds the bindings that the service refuses together with tools.
     pub(crate) fn alone(self, bindings: &[Bind]) -> Self {
-        self.lock().refused_beside_tools.extend(bindings);
+        self.known.lock().refused_beside_tools.extend(bindings);
         self
     }
 
@@ -278,7 +278,7 @@ impl Memory {
 
     fn terms_beside(&self, tools: bool, call: &ModelCall) -> Terms {
         let schema = self.schema(call);
-        let known = self.lock();
+        let known = self.known.lock();
         let fits = |bind: Bind| match (bind, schema) {
             (Bind::Schema, None) => false,
             (Bind::Schema, Some(schema)) => {
@@ -318,7 +318,7 @@ impl Memory {
     /// Records terms that worked after others were refused.
     pub(crate) fn remember(&self, terms: &Terms, call: &ModelCall) {
         let bad = self.schema(call).filter(|_| terms.schema_is_to_blame).map(hash);
-        let mut known = self.lock();
+        let mut known = self.known.lock();
         known.without.extend(&terms.without);
         if offers(call) && terms.keeps(Extra::Tools) {
             known.refused_beside_tools.extend(&terms.refused);
@@ -326,11 +326,6 @@ impl Memory {
             known.refused.extend(&terms.refused);
         }
         known.bad_schemas.extend(bad);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        // A thread that panicked with the lock has at worst recorded less.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,10 +3,10 @@
 //! token server that this origin names, if the guard admits it.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use cognitive_contract::failure::Failure;
+use cognitive_contract::lock::Lock;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use reqwest::{Method, Url};
 use serde::Deserialize;
@@ -36,7 +36,7 @@ pub(crate) struct RegistryScope {
 /// The credentials and the tokens received for them.
 pub(crate) struct RegistryLogin {
     credentials: Option<Credentials>,
-    given: Mutex<GivenTokens>,
+    given: Lock<GivenTokens>,
 }
 
 #[derive(Default)]
@@ -55,7 +55,7 @@ struct TokenAnswer {
 
 impl RegistryLogin {
     pub(crate) fn new(credentials: Option<Credentials>) -> Self {
-        Self { credentials, given: Mutex::default() }
+        Self { credentials, given: Lock::default() }
     }
 
     pub(crate) fn exists(&self) -> bool {
@@ -65,14 +65,14 @@ impl RegistryLogin {
     /// Returns a redactor for the credentials and all received tokens.
     pub(crate) fn redactor(&self) -> Redactor {
         let own = self.credentials.as_ref().map(|credentials| credentials.secret().clone());
-        Redactor::of(own.into_iter().chain(self.given().tokens.iter().cloned()))
+        Redactor::of(own.into_iter().chain(self.given.lock().tokens.iter().cloned()))
     }
 
     /// Returns the header that is known to be required.
     pub(crate) fn header(&self, scope: &RegistryScope) -> Option<HeaderValue> {
         match self.credentials.as_ref().map(Credentials::kind) {
             Some(LoginKind::Bearer(token)) => bearer_header(token),
-            _ => self.given().headers.get(scope).cloned(),
+            _ => self.given.lock().headers.get(scope).cloned(),
         }
     }
 
@@ -99,7 +99,7 @@ impl RegistryLogin {
                 let token = self.token(place, scope, transfer, report).await?;
                 let header =
                     bearer_header(&token).ok_or_else(|| report.nonsense("gave a token that is none"))?;
-                self.given().tokens.push(token);
+                self.given.lock().tokens.push(token);
                 header
             }
             (None, Some(LoginKind::Basic { user, password })) if wanted.contains(&AuthChallenge::Basic) => {
@@ -107,7 +107,7 @@ impl RegistryLogin {
             }
             _ => return Ok(None),
         };
-        self.given().headers.insert(scope.clone(), header.clone());
+        self.given.lock().headers.insert(scope.clone(), header.clone());
         Ok(Some(header))
     }
 
@@ -149,11 +149,6 @@ impl RegistryLogin {
         let given: Option<TokenAnswer> = serde_json::from_slice(&answer.body).ok();
         let token = given.and_then(|given| given.token.or(given.access_token)).and_then(Secret::new);
         token.ok_or_else(|| report.nonsense("gave no token, although it asks for one"))
-    }
-
-    fn given(&self) -> MutexGuard<'_, GivenTokens> {
-        // The map is consistent at every moment, so a poisoned lock can be used.
-        self.given.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

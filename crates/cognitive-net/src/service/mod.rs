@@ -8,12 +8,13 @@ mod line;
 use std::collections::VecDeque;
 use std::error::Error;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use cognitive_contract::lock::Lock;
 use cognitive_contract::ports::ProviderError;
 use http_body::Body as _;
 use hyper::body::Incoming;
@@ -69,7 +70,7 @@ pub(crate) enum Trouble {
 pub(crate) struct Service {
     dialer: Dialer,
     /// The idle connections, most recently used last.
-    idle: Mutex<VecDeque<(Box<Line>, Instant)>>,
+    idle: Lock<VecDeque<(Box<Line>, Instant)>>,
 }
 
 /// A URL of a service, with the headers of every request.
@@ -101,7 +102,7 @@ impl Service {
             Proxies::OfTheMachine => proxy::of_the_machine(&origin)?,
             Proxies::None => None,
         };
-        Ok(Self { dialer: Dialer::new(origin, proxy), idle: Mutex::default() })
+        Ok(Self { dialer: Dialer::new(origin, proxy), idle: Lock::default() })
     }
 
     /// Creates a service behind these proxies.
@@ -109,7 +110,7 @@ impl Service {
     fn through(base: &Url, proxies: Option<&Matcher>) -> Result<Self, ProviderError> {
         let origin = origin(base)?;
         let proxy = proxies.and_then(|proxies| proxies.intercept(&origin));
-        Ok(Self { dialer: Dialer::new(origin, proxy), idle: Mutex::default() })
+        Ok(Self { dialer: Dialer::new(origin, proxy), idle: Lock::default() })
     }
 
     /// Creates a place from a URL of this service.
@@ -227,7 +228,7 @@ impl Service {
     /// Returns the idle connections without expired ones. Idle connections are not polled: a connection closed by the
     /// server occupies a socket until the next call of this function.
     fn idle(&self) -> MutexGuard<'_, VecDeque<(Box<Line>, Instant)>> {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle.lock();
         let too_many = idle.len().saturating_sub(MAX_IDLE);
         let too_old = idle.iter().take_while(|(_, since)| since.elapsed() >= IDLE).count();
         idle.drain(..too_many.max(too_old));

@@ -216,6 +216,6 @@ fn an_answer_that_is_dropped_takes_its_connection_along() {
         };
         let (left, ()) = tokio::join!(serve, ask);
         assert_eq!(left.unwrap(), 0, "the service sees the end");
-        assert!(service.idle.lock().unwrap().is_empty());
+        assert!(service.idle.lock().is_empty());
     });
 }

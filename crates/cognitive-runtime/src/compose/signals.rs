@@ -3,8 +3,8 @@
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
+use cognitive_contract::lock::Lock;
 use cognitive_contract::ports::{Event, EventSink};
 use cognitive_contract::trace::{PartEvent, PartState, Trace};
 use futures_util::StreamExt;
@@ -14,7 +14,7 @@ use futures_util::stream::FuturesUnordered;
 #[derive(Default)]
 pub(crate) struct PartSignals {
     /// Events of nested parts, by path.
-    inner: Mutex<Vec<(String, PartState)>>,
+    inner: Lock<Vec<(String, PartState)>>,
     /// Set if some model has written. This event is frequent, so it is a flag and not a queue entry.
     speaks: AtomicBool,
 }
@@ -34,14 +34,14 @@ impl PartCount {
 
 impl PartSignals {
     fn put(&self, path: String, state: PartState) {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).push((path, state));
+        self.inner.lock().push((path, state));
     }
 
     fn tell(&self, sink: &mut dyn EventSink, count: PartCount) {
         if self.speaks.swap(false, Ordering::Relaxed) {
             count.tell(sink, "", PartState::Speaks);
         }
-        let heard = std::mem::take(&mut *self.inner.lock().unwrap_or_else(PoisonError::into_inner));
+        let heard = std::mem::take(&mut *self.inner.lock());
         for (path, state) in heard {
             count.tell(sink, &path, state);
         }

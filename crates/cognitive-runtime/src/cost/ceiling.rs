@@ -7,8 +7,8 @@ use cognitive_contract::compose::{Composition, VersionRange};
 use cognitive_contract::manifest::Pattern;
 use cognitive_contract::money::Money;
 use cognitive_contract::ports::Provider;
-use cognitive_contract::prices::{BilledVocabulary, ModelPrice};
 use cognitive_contract::{ErrorCode, Failure, Module};
+use cognitive_ports::prices::{BilledVocabulary, ModelPrice};
 use serde::Serialize;
 
 use super::limit::{no_bound, no_price};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use cognitive_contract::money::{CURRENCY, Money};
 use cognitive_contract::ports::Provider;
-use cognitive_contract::spending::MAX_COST;
 use cognitive_contract::{ErrorCode, Failure};
+use cognitive_ports::spending::MAX_COST;
 use serde_json::{Value, json};
 
 use super::WritingScript;

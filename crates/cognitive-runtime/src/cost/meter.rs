@@ -2,14 +2,15 @@
 //! request passes here before it leaves; concurrent parts share one meter. Refuses a request whose worst case does
 //! not fit.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cognitive_contract::Failure;
+use cognitive_contract::lock::Lock;
 use cognitive_contract::money::Money;
 use cognitive_contract::ports::{Attempt, Usage};
-use cognitive_contract::prices::ModelPrice;
-use cognitive_contract::spending::{BudgetShort, DayBudget, MAX_COST, SpendingEntry, SpendingLedger, day_of};
+use cognitive_ports::prices::ModelPrice;
+use cognitive_ports::spending::{BudgetShort, DayBudget, MAX_COST, SpendingEntry, SpendingLedger, day_of};
 
 use super::WritingScript;
 use super::limit::{no_books, too_dear_now};
@@ -24,7 +25,7 @@ pub(crate) struct CostMeter {
     limit: Option<Money>,
     /// The assumed script of the run's answers.
     pub(crate) script: WritingScript,
-    state: Mutex<Spent>,
+    state: Lock<Spent>,
     books: Option<Books>,
 }
 
@@ -74,7 +75,7 @@ impl CostMeter {
         script: WritingScript,
     ) -> Result<Self, Result<BudgetShort, Failure>> {
         let (host, settings) = (run.host, &run.plan.settings);
-        let mut meter = Self { limit: settings.max_cost, script, state: Mutex::default(), books: None };
+        let mut meter = Self { limit: settings.max_cost, script, state: Lock::default(), books: None };
         let Some(spending) = host.spending.as_ref().filter(|spending| spending.budget.is_set()) else {
             return Ok(meter);
         };
@@ -89,7 +90,7 @@ impl CostMeter {
         };
         match books.cover(ceiling, Money::ZERO) {
             Ok(Ok(())) => {
-                meter.lock().reserved = ceiling;
+                meter.state.lock().reserved = ceiling;
                 meter.books = Some(books);
                 Ok(meter)
             }
@@ -100,7 +101,7 @@ impl CostMeter {
 
     /// Admits a request that can cost up to `worst`, or returns why it may not leave.
     fn hold(&self, worst: Money) -> Result<(), Failure> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let total = state.settled.plus(state.held).plus(worst);
         if let Some(limit) = self.limit.filter(|limit| total > *limit) {
             return Err(too_dear_now(total, limit, MAX_COST));
@@ -124,21 +125,16 @@ impl CostMeter {
 
     /// Replaces the worst case of an admitted request by its actual cost.
     fn settle(&self, worst: Money, cost: Money) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.held = state.held.minus(worst);
         state.settled = state.settled.plus(cost);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Spent> {
-        // Every change is one step, so the state is consistent after a panic, too.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for CostMeter {
     /// Settles the entry however the run ended. Requests that were in flight may have cost their worst case.
     fn drop(&mut self) {
-        let Spent { settled, held, .. } = *self.lock();
+        let Spent { settled, held, .. } = *self.state.lock();
         if let Some(books) = &self.books {
             // If the ledger cannot be written now, it releases the rest when the lease of the entry expires.
             let _ = books.ledger.settle(&books.id, settled.plus(held));
@@ -184,7 +180,7 @@ mod tests {
 
     fn meter(limit: u64) -> CostMeter {
         let script = WritingScript::Latin;
-        CostMeter { limit: Some(Money::from_pico(limit)), script, state: Mutex::default(), books: None }
+        CostMeter { limit: Some(Money::from_pico(limit)), script, state: Lock::default(), books: None }
     }
 
     #[test]

@@ -22,10 +22,10 @@ mod meter;
 mod text_tokens;
 
 use cognitive_contract::ports::{ModelCall, Provider, Usage};
-use cognitive_contract::prices::{BilledVocabulary, ModelPrice};
 use cognitive_contract::thinking::LEAST_THOUGHT;
 use cognitive_contract::tools::{ToolRound, ToolSpec};
 use cognitive_contract::{Module, RunSettings};
+use cognitive_ports::prices::{BilledVocabulary, ModelPrice};
 
 pub(crate) use self::answer_size::{WritingScript, answer_tokens};
 pub use self::ceiling::{CostCeiling, PartCost, ceiling};

@@ -11,7 +11,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
-use cognitive_contract::prices::BilledVocabulary;
+use cognitive_ports::prices::BilledVocabulary;
 
 /// Words that are one token after a space. First those that are also one without it, and one more with a mark; then
 /// those that are two.

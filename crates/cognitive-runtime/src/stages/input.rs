@@ -7,15 +7,14 @@ use std::sync::{Arc, OnceLock};
 use cognitive_contract::code::Blame;
 use cognitive_contract::context::{Access, GivenInput, MEMBER, Prepared, Sanitiser, prepare_given};
 use cognitive_contract::json;
-use cognitive_contract::{
-    Enforcement, ErrorCode, Failure, Module, Warning, built, large_json, media, numbers,
-};
+use cognitive_contract::{Enforcement, ErrorCode, Failure, Module, Warning, media, numbers};
 use serde_json::{Map, Value, json};
 
 use crate::host::RunInput;
 use crate::receipt::canonical_sha256;
 use crate::run::Run;
 use crate::run_context::NOTICE;
+use crate::{built, large_json};
 
 /// The caller's input, parsed but not yet checked. Only [`read`] creates one.
 #[derive(Debug, Clone)]

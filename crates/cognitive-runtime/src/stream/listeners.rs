@@ -3,9 +3,10 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::Poll;
 
+use cognitive_contract::lock::Lock;
 use cognitive_contract::ports::{DecodeMode, Event, EventSink, ModelEnd};
 use cognitive_contract::{Envelope, ErrorCode, Failure, Module, Warning};
 use serde_json::{Map, Value};
@@ -22,7 +23,7 @@ pub(crate) struct RunListeners<'l> {
     sink: &'l mut dyn EventSink,
     stream: Option<&'l mut dyn ChunkListener>,
     module: Option<Arc<Module>>,
-    call: Option<Arc<Mutex<CallInProgress>>>,
+    call: Option<Arc<Lock<CallInProgress>>>,
     span: Option<Box<RunSpan>>,
     /// Set if the text of calls is withheld from the listeners, because it may not become the answer.
     held: bool,
@@ -49,11 +50,6 @@ impl CallInProgress {
     }
 }
 
-/// A panic ends the run, so a half-scanned call is never used again.
-fn lock(call: &Mutex<CallInProgress>) -> MutexGuard<'_, CallInProgress> {
-    call.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// A call that was stopped early.
 pub(crate) struct StoppedCall {
     pub(crate) verdict: EarlyStopVerdict,
@@ -67,7 +63,7 @@ impl<'l> RunListeners<'l> {
 
     /// The partial answer of the current call, if the module allows partial data.
     pub(crate) fn partial(&self) -> Option<Map<String, Value>> {
-        let call = lock(self.call.as_ref()?);
+        let call = self.call.as_ref()?.lock();
         parse::interrupted(self.module.as_ref()?, call.scanner.text(), call.strict)
     }
 
@@ -103,7 +99,7 @@ impl<'l> RunListeners<'l> {
         }
         let scanner = ReplyScanner::with_capacity(strict, DEFAULT_REPLY_CAPACITY);
         let call = CallInProgress { strict, scanner, early_stop, is_bound: false };
-        self.call = Some(Arc::new(Mutex::new(call)));
+        self.call = Some(Arc::new(Lock::new(call)));
     }
 
     /// Sets whether the text of calls is withheld from the listeners.
@@ -122,7 +118,7 @@ impl<'l> RunListeners<'l> {
             span.cut();
         }
         let call = self.call.take()?;
-        let mut call = lock(&call);
+        let mut call = call.lock();
         let verdict = call.early_stop.as_ref()?.verdict()?.clone();
         Some(StoppedCall { verdict, text: call.scanner.take_text() })
     }
@@ -131,7 +127,7 @@ impl<'l> RunListeners<'l> {
     /// reply that arrives at once is judged whole.
     fn heard(&mut self, text: &str) {
         let Some(call) = &self.call else { return };
-        let mut call = lock(call);
+        let mut call = call.lock();
         let CallInProgress { scanner, early_stop, .. } = &mut *call;
         scanner.keep(text);
         if let Some(stream) = self.stream.as_mut().filter(|_| !self.held) {
@@ -152,7 +148,7 @@ impl<'l> RunListeners<'l> {
     /// and no name can be a duplicate. Plain JSON mode promises only the first.
     fn bound(&mut self, decode: DecodeMode) {
         if let Some(call) = &self.call {
-            lock(call).is_bound = decode.is_bound();
+            call.lock().is_bound = decode.is_bound();
         }
     }
 
@@ -207,7 +203,7 @@ impl EventSink for RunListeners<'_> {
 }
 
 /// Returns whether a call in progress cannot succeed any more.
-pub(crate) struct LiveCall(Option<Arc<Mutex<CallInProgress>>>);
+pub(crate) struct LiveCall(Option<Arc<Lock<CallInProgress>>>);
 
 /// Waits for a future until the call cannot succeed any more. After `None` the caller drops the future and its
 /// connection. If both are ready, the future counts, because dropping its result saves nothing.
@@ -217,7 +213,7 @@ pub(crate) async fn unless_stopped_early<F: Future>(
 ) -> Option<F::Output> {
     poll_fn(|context| match future.as_mut().poll(context) {
         Poll::Ready(output) => Poll::Ready(Some(output)),
-        Poll::Pending if call.0.as_ref().is_some_and(|call| lock(call).is_hopeless()) => Poll::Ready(None),
+        Poll::Pending if call.0.as_ref().is_some_and(|call| call.lock().is_hopeless()) => Poll::Ready(None),
         Poll::Pending => Poll::Pending,
     })
     .await

@@ -6,8 +6,8 @@ use std::time::SystemTime;
 
 use cognitive_contract::money::Money;
 use cognitive_contract::ports::{Destination, NullSink, Provider, Usage};
-use cognitive_contract::prices::PriceTable;
-use cognitive_contract::spending::{BudgetShort, DayBudget, SpendingEntry, SpendingLedger};
+use cognitive_ports::prices::PriceTable;
+use cognitive_ports::spending::{BudgetShort, DayBudget, SpendingEntry, SpendingLedger};
 use cognitive_runtime::{Host, RunRequest, Spending, run};
 use cognitive_testkit::{FakeProvider, NamedModules, SeededRandom, complete, good_answer, poll_now};
 use serde_json::{Value, json};

@@ -9,8 +9,8 @@ use cognitive_contract::ports::{
     Attempt, CallSink, DecodeMode, Destination, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
     Usage,
 };
-use cognitive_contract::prices::{BilledVocabulary, ModelPrice, PriceTable};
 use cognitive_contract::tools::{FUNCTION_CALLING, ToolCall};
+use cognitive_ports::prices::{BilledVocabulary, ModelPrice, PriceTable};
 use cognitive_runtime::cost::most_tokens;
 use cognitive_schema::SchemaTarget;
 use cognitive_testkit::SeededRandom;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cognitive_contract::archive::{RunBucket, RunStats, RunTotals};
 use cognitive_contract::money::Money;
+use cognitive_ports::archive::{RunBucket, RunStats, RunTotals};
 
 use crate::audit::{Filter, SqlFilter, TracePlace, WHERE, counted_above, dollars, percentile};
 use crate::error::{Problem, StoreError};

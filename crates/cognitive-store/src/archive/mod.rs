@@ -6,8 +6,8 @@ mod waterfall;
 
 use std::sync::{Arc, OnceLock};
 
-use cognitive_contract::archive::{ArchivedRun, RunArchive, RunDetails, RunFilter, RunPage, RunStats};
 use cognitive_contract::ports::Usage;
+use cognitive_ports::archive::{ArchivedRun, RunArchive, RunDetails, RunFilter, RunPage, RunStats};
 use serde_json::Value;
 
 use crate::audit::{COLUMNS, Filter, Row, SqlFilter, WHERE, dollars};

@@ -3,7 +3,7 @@
 
 use std::time::SystemTime;
 
-use cognitive_contract::archive::WaterfallNode;
+use cognitive_ports::archive::WaterfallNode;
 use serde_json::Value;
 
 use crate::audit::Row;

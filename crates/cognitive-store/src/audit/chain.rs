@@ -16,7 +16,7 @@ const BATCH: i64 = 64;
 /// Removes the records of a chain that were dropped since it was last saved. The lower bound matters to PostgreSQL: with an
 /// upper bound alone, statistics from before the last few thousand drops make the planner expect all of those rows again,
 /// and it scans the whole table for each write.
-pub(super) const REMOVE_DROPPED: &str = "DELETE FROM audit WHERE chain = ?1 AND seq > ?2 AND seq <= ?3";
+const REMOVE_DROPPED: &str = "DELETE FROM audit WHERE chain = ?1 AND seq > ?2 AND seq <= ?3";
 /// A hash of nothing: what stands before the first record of a chain.
 pub(super) const ORIGIN: [u8; 32] = [0; 32];
 /// What comes first in every hash, so that it means nothing elsewhere.

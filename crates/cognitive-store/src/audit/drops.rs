@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use cognitive_contract::ports::DropCounts;
 use serde::Serialize;
 
-use super::chain::{Chain, Gone, REMOVE_DROPPED};
+use super::chain::{Chain, Gone};
 use crate::error::StoreError;
 use crate::store::Store;
 
@@ -66,14 +66,6 @@ impl Store {
     pub fn dropped(&self) -> Result<Vec<OwnerDrops>, StoreError> {
         let chains = self.look(Chain::all)?;
         Ok(chains.into_iter().filter_map(drops_of).collect())
-    }
-
-    /// The statement that removes dropped records, so that a test can look at its plan. Its values are the chain, and the
-    /// first (exclusive) and last number to remove.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn removal_statement() -> &'static str {
-        REMOVE_DROPPED
     }
 }
 

@@ -3,11 +3,11 @@
 //! every answer would be too slow. If the store is busy, the cached curve is used.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use cognitive_contract::review::calibration::Judged;
-use cognitive_contract::review::{CalibrationCurve, Verdict};
+use cognitive_contract::lock::Lock;
+use cognitive_ports::review::calibration::Judged;
+use cognitive_ports::review::{CalibrationCurve, Verdict};
 
 use crate::error::Problem;
 use crate::sql::{SqlRow, SqlSession, all, number, values};
@@ -25,7 +25,7 @@ const MODULES: usize = 1_000;
 /// The cached curves by module.
 #[derive(Debug)]
 pub(super) struct CurveCache {
-    modules: Mutex<HashMap<String, ModuleCurves>>,
+    modules: Lock<HashMap<String, ModuleCurves>>,
     look_again: Duration,
 }
 
@@ -47,12 +47,12 @@ struct ModuleCurves {
 
 impl CurveCache {
     pub(super) fn looking_after(look_again: Duration) -> Self {
-        Self { modules: Mutex::default(), look_again }
+        Self { modules: Lock::default(), look_again }
     }
 
     pub(super) fn at(&self, store: &Store, module: &str, model: &str, confidence: f64) -> Option<f64> {
         let known = {
-            let mut modules = self.lock();
+            let mut modules = self.modules.lock();
             let known = modules.get_mut(module);
             let is_fresh =
                 |curves: &ModuleCurves| curves.asked.is_some_and(|at| at.elapsed() < self.look_again);
@@ -71,7 +71,7 @@ impl CurveCache {
             None => store.look(read).ok().flatten(),
             Some(_) => store.glance(read).flatten(),
         };
-        let mut modules = self.lock();
+        let mut modules = self.modules.lock();
         if let Some(curves) = found {
             if modules.len() >= MODULES {
                 modules.clear();
@@ -83,13 +83,9 @@ impl CurveCache {
 
     /// Marks a module with a new decision for refresh at the next query.
     pub(super) fn look_again(&self, module: &str) {
-        if let Some(curves) = self.lock().get_mut(module) {
+        if let Some(curves) = self.modules.lock().get_mut(module) {
             curves.asked = None;
         }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, ModuleCurves>> {
-        self.modules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,8 +2,8 @@
 //! the other gets a conflict.
 
 use cognitive_contract::ports::AuditRecord;
-use cognitive_contract::review::{Decided, DeskError, NewDecision, Review, ReviewDecision};
 use cognitive_contract::text::hex;
+use cognitive_ports::review::{Decided, DeskError, NewDecision, Review, ReviewDecision};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 

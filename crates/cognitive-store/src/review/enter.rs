@@ -2,11 +2,12 @@
 //! runs share one transaction. The thread starts with the first entry.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use cognitive_contract::review::{Review, ReviewEntry};
+use cognitive_contract::lock::Lock;
+use cognitive_ports::review::{Review, ReviewEntry};
 use serde_json::{Value, json};
 
 use super::ReviewLimits;
@@ -31,17 +32,17 @@ type QueuedEntry = (ReviewEntry, Arc<Acknowledgement<EntryOutcome>>);
 pub(super) struct EntryWriter {
     store: Arc<Store>,
     limits: ReviewLimits,
-    line: Mutex<Option<(Sender<QueuedEntry>, JoinHandle<()>)>>,
+    line: Lock<Option<(Sender<QueuedEntry>, JoinHandle<()>)>>,
 }
 
 impl EntryWriter {
     pub(super) fn new(store: Arc<Store>, limits: ReviewLimits) -> Self {
-        Self { store, limits, line: Mutex::default() }
+        Self { store, limits, line: Lock::default() }
     }
 
     /// Queues an entry. The acknowledgement resolves when the entry is stored or refused.
     pub(super) fn push(&self, entry: &ReviewEntry) -> Result<Arc<Acknowledgement<EntryOutcome>>, String> {
-        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut line = self.line.lock();
         if line.is_none() {
             *line = Some(self.begin().map_err(|error| format!("cannot start a thread: {error}"))?);
         }
@@ -62,7 +63,7 @@ impl EntryWriter {
 
 impl Drop for EntryWriter {
     fn drop(&mut self) {
-        let line = self.line.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let line = self.line.lock().take();
         if let Some((sender, thread)) = line {
             drop(sender);
             let _ = thread.join();

@@ -10,7 +10,7 @@ mod read;
 use std::sync::Arc;
 
 use cognitive_contract::ports::PortFuture;
-use cognitive_contract::review::{
+use cognitive_ports::review::{
     CalibrationReport, Decided, DeskError, NewDecision, Review, ReviewDesk, ReviewEntry, ReviewExport,
     ReviewFilter, ReviewPage, exported,
 };

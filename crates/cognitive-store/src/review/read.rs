@@ -1,6 +1,6 @@
 //! Reads entries with their decisions.
 
-use cognitive_contract::review::{Review, ReviewDecision, ReviewEntry, ReviewFilter, ReviewPage, Verdict};
+use cognitive_ports::review::{Review, ReviewDecision, ReviewEntry, ReviewFilter, ReviewPage, Verdict};
 use serde_json::Value;
 
 use crate::error::Problem;

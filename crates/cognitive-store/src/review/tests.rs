@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use cognitive_contract::review::Verdict;
+use cognitive_ports::review::Verdict;
 use serde_json::json;
 
 use super::*;

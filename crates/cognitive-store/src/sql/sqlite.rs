@@ -3,10 +3,10 @@
 
 use std::ops::ControlFlow;
 use std::path::{self, Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use cognitive_contract::lock::Lock;
 use rusqlite::config::DbConfig;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OpenFlags, ToSql, TransactionBehavior, params_from_iter};
@@ -25,7 +25,7 @@ pub(crate) struct SqliteFile {
     patience: Duration,
     gate: ConnectionGate,
     // Locked only after the gate, so this lock is never contended.
-    open: Mutex<OpenFile>,
+    open: Lock<OpenFile>,
 }
 
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl SqliteFile {
     }
 
     fn around(path: Option<PathBuf>, open: OpenFile, patience: Duration) -> Self {
-        Self { path, patience, gate: ConnectionGate::default(), open: Mutex::new(open) }
+        Self { path, patience, gate: ConnectionGate::default(), open: Lock::new(open) }
     }
 
     /// Returns the path; `None` in memory.
@@ -85,7 +85,7 @@ impl SqliteFile {
     ) -> Result<T, Problem> {
         let started = Instant::now();
         let _turn = self.gate.enter(patience).ok_or(Problem::Busy(patience))?;
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         self.keep_usable(&mut open)?;
         let left = patience.saturating_sub(started.elapsed());
         open.connection.busy_timeout(left).map_err(|error| Problem::of(&error, patience))?;

@@ -2,9 +2,9 @@
 //! index.
 
 use cognitive_contract::Envelope;
-use cognitive_contract::archive::{RunArchive, RunFilter};
 use cognitive_contract::money::Money;
 use cognitive_contract::ports::{AuditLog, AuditRecord, Usage};
+use cognitive_ports::archive::{RunArchive, RunFilter};
 use cognitive_store::{AuditArchive, Filter, Row};
 use rusqlite::Connection;
 use serde_json::json;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cognitive_contract::review::{
+use cognitive_ports::review::{
     DeskError, NewDecision, Review, ReviewDesk, ReviewEntry, ReviewExport, ReviewFilter, Verdict,
 };
 use cognitive_store::{Desk, Filter, ReviewLimits, Store, StoreOptions};

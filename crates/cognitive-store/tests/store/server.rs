@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use cognitive_contract::context::Owner;
 use cognitive_contract::money::Money;
 use cognitive_contract::ports::{AuditLog, ContextStore};
-use cognitive_contract::review::{DeskError, ReviewDesk, Verdict};
-use cognitive_contract::spending::{DayBudget, SpendingEntry, SpendingLedger};
+use cognitive_ports::review::{DeskError, ReviewDesk, Verdict};
+use cognitive_ports::spending::{DayBudget, SpendingEntry, SpendingLedger};
 use cognitive_store::{
     Anchor, Background, Breach, Desk, Filter, Problem, Retention, ReviewLimits, Store, StoreOptions,
 };

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use cognitive_contract::money::Money;
-use cognitive_contract::spending::{DayBudget, SpendingEntry, SpendingLedger};
+use cognitive_ports::spending::{DayBudget, SpendingEntry, SpendingLedger};
 use cognitive_store::Store;
 
 use crate::child::child;

@@ -2,7 +2,7 @@
 //! it matches the share of right answers. Works on pairs of a number and a verdict only.
 
 /// The gap between confidence and the share of right answers, computed as for reviews.
-pub(super) use cognitive_contract::review::calibration::error as calibration_error;
+pub(super) use cognitive_ports::review::calibration::error as calibration_error;
 
 /// Returns the probability that a right answer has a higher confidence than a wrong one: 0.5 is chance.
 /// `None` if all answers are right, or all are wrong.

@@ -2,32 +2,27 @@
 //! applies as well: each reservation has to fit into both.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
+use cognitive_contract::lock::Lock;
 use cognitive_contract::money::Money;
-use cognitive_contract::spending::{BudgetShort, DayBudget, MAX_COST, SpendingEntry, SpendingLedger};
+use cognitive_ports::spending::{BudgetShort, DayBudget, MAX_COST, SpendingEntry, SpendingLedger};
 use cognitive_runtime::{Host, Spending};
 
 /// The ledger of one evaluation.
 struct TotalLimit {
     limit: Money,
     /// The reserved or settled cost of each run.
-    runs: Mutex<BTreeMap<String, Money>>,
+    runs: Lock<BTreeMap<String, Money>>,
     outer: Option<Spending>,
 }
 
 /// Limits the total cost of all runs of a host.
 pub(super) fn hold(host: &mut Host, limit: Money) {
-    let ledger = TotalLimit { limit, runs: Mutex::default(), outer: host.spending.take() };
+    let ledger = TotalLimit { limit, runs: Lock::default(), outer: host.spending.take() };
     let budget = DayBudget { per_day: Some(limit), per_key: None };
     host.spending = Some(Spending { budget, ledger: Arc::new(ledger) });
-}
-
-impl TotalLimit {
-    fn runs(&self) -> MutexGuard<'_, BTreeMap<String, Money>> {
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl SpendingLedger for TotalLimit {
@@ -37,7 +32,7 @@ impl SpendingLedger for TotalLimit {
         _: &DayBudget,
         now: SystemTime,
     ) -> Result<Result<(), BudgetShort>, String> {
-        let mut runs = self.runs();
+        let mut runs = self.runs.lock();
         let others: Money = runs.iter().filter(|(id, _)| **id != entry.id).map(|(_, held)| *held).sum();
         let left = self.limit.minus(others);
         if entry.reserved > left {
@@ -53,12 +48,12 @@ impl SpendingLedger for TotalLimit {
     }
 
     fn settle(&self, id: &str, spent: Money) -> Result<(), String> {
-        self.runs().insert(id.to_owned(), spent);
+        self.runs.lock().insert(id.to_owned(), spent);
         self.outer.as_ref().map_or(Ok(()), |outer| outer.ledger.settle(id, spent))
     }
 
     fn counted(&self, _: u64, _: &str, _: SystemTime) -> Result<(Money, Money), String> {
-        let sum: Money = self.runs().values().copied().sum();
+        let sum: Money = self.runs.lock().values().copied().sum();
         Ok((sum, sum))
     }
 }
@@ -69,7 +64,7 @@ mod tests {
 
     #[test]
     fn runs_share_one_limit_and_give_back_what_they_did_not_need() {
-        let ledger = TotalLimit { limit: Money::from_pico(10), runs: Mutex::default(), outer: None };
+        let ledger = TotalLimit { limit: Money::from_pico(10), runs: Lock::default(), outer: None };
         let cover = |id: &str, amount: u64| {
             let (reserved, until) = (Money::from_pico(amount), SystemTime::UNIX_EPOCH);
             let entry = SpendingEntry {

@@ -1,9 +1,9 @@
 //! Formats reviews for a terminal: tables, the card of one run, and the calibration of confidence.
 
 use cognitive_contract::Envelope;
-use cognitive_contract::review::calibration::MIN_DECISIONS;
-use cognitive_contract::review::{CalibrationReport, ModelCalibration, Review, Verdict};
 use cognitive_contract::text::cut;
+use cognitive_ports::review::calibration::MIN_DECISIONS;
+use cognitive_ports::review::{CalibrationReport, ModelCalibration, Review, Verdict};
 use serde_json::Value;
 
 use crate::figures::{bar, counted, local_time};

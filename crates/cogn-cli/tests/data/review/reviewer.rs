@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use cognitive_contract::ports::NullSink;
-use cognitive_contract::review::calibration::{Judged, error};
-use cognitive_contract::review::{NewDecision, ReviewDesk, ReviewFilter, ReviewRule, ReviewRules, Verdict};
 use cognitive_library::load::load;
+use cognitive_ports::review::calibration::{Judged, error};
+use cognitive_ports::review::{NewDecision, ReviewDesk, ReviewFilter, ReviewRule, ReviewRules, Verdict};
 use cognitive_runtime::{Host, Reviewing, RunRequest, run};
 use cognitive_store::{Desk, ReviewLimits, Store};
 use cognitive_testkit::{NamedModules, ScriptedProvider, SeededRandom, module_folder};

@@ -1,7 +1,7 @@
 //! A browser that logs in or out at one server is logged in or out at all. Write access to Redis cannot forge a login.
 
 use cognitive_http::SharedState as _;
-use cognitive_redis::RedisState;
+use cognitive_http::redis::RedisState;
 use cognitive_testkit::TestRedis;
 use serde_json::json;
 use sha2::{Digest, Sha256};

@@ -4,10 +4,11 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use cognitive_contract::Failure;
+use cognitive_contract::lock::Lock;
 use cognitive_contract::media::{AcceptedForm, Item, ItemSource, MediaFacts, MediaType};
 use futures_util::lock::Mutex as AsyncMutex;
 
@@ -17,7 +18,7 @@ use crate::receipt::sha256;
 
 /// The media of a root run and its parts.
 #[derive(Default)]
-pub(crate) struct MediaCache(Mutex<Vec<(MediaKey, Arc<CachedMedia>)>>);
+pub(crate) struct MediaCache(Lock<Vec<(MediaKey, Arc<CachedMedia>)>>);
 
 /// The source of an item's bytes. A relative path means a different file for each module folder.
 #[derive(PartialEq, Eq)]
@@ -62,7 +63,7 @@ impl MediaCache {
             ItemSource::Upload(id) => MediaKey::Upload(id.to_owned()),
             ItemSource::Base64(text) => MediaKey::Inline(sha256(&[text.as_bytes()])),
         };
-        let mut items = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut items = self.0.lock();
         match items.iter().find(|(known, _)| *known == key) {
             Some((_, item)) => Arc::clone(item),
             None => {

@@ -8,9 +8,10 @@ mod session;
 mod tls;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cognitive_contract::lock::Lock;
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::config::SslMode;
 use tokio_postgres::{Client, NoTls};
@@ -40,9 +41,9 @@ pub(crate) struct PgServer {
     /// Taken only on drop.
     driver: Option<Runtime>,
     gate: ConnectionGate,
-    idle: Mutex<Vec<Arc<Client>>>,
+    idle: Lock<Vec<Arc<Client>>>,
     /// The start and the reason of the current pause.
-    resting: Mutex<Option<(Instant, Problem)>>,
+    resting: Lock<Option<(Instant, Problem)>>,
 }
 
 impl PgServer {
@@ -59,8 +60,8 @@ impl PgServer {
             address,
             driver: Some(driver),
             gate: ConnectionGate::of(CONNECTIONS),
-            idle: Mutex::default(),
-            resting: Mutex::default(),
+            idle: Lock::default(),
+            resting: Lock::default(),
         };
         server.bring_up(patience)?;
         Ok(server)
@@ -126,11 +127,11 @@ impl PgServer {
     }
 
     fn connection(&self, limit: Duration) -> Result<Arc<Client>, Problem> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let idle = self.idle.lock().pop();
         if let Some(client) = idle.filter(|client| !client.is_closed()) {
             return Ok(client);
         }
-        let resting = self.resting.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let resting = self.resting.lock().clone();
         if let Some((_, problem)) = resting.filter(|(since, _)| since.elapsed() < REST) {
             return Err(problem);
         }
@@ -170,14 +171,13 @@ impl PgServer {
     }
 
     fn give_back(&self, client: Arc<Client>) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(client);
+        self.idle.lock().push(client);
     }
 
     /// Pauses contact with the server and drops the idle connections, which have probably failed too.
     fn rest(&self, problem: &Problem) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        *self.resting.lock().unwrap_or_else(PoisonError::into_inner) =
-            Some((Instant::now(), problem.clone()));
+        self.idle.lock().clear();
+        *self.resting.lock() = Some((Instant::now(), problem.clone()));
     }
 
     /// Runs the migration steps that the database has not run. With concurrent processes, the first one migrates.
@@ -255,7 +255,7 @@ fn statements(step: &str) -> Vec<&str> {
 
 impl Drop for PgServer {
     fn drop(&mut self) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.idle.lock().clear();
         if let Some(driver) = self.driver.take() {
             // A runtime must not be dropped with a blocking wait inside a task of another one.
             driver.shutdown_background();

@@ -1,0 +1,18 @@
+//! Ports and types that only some crates need: stores, surfaces that edit modules, and batch services. The ports of every
+//! run are in [`cognitive_contract::ports`]. They are apart from the contract, so that a change here recompiles only
+//! their users.
+//!
+//! This crate does no I/O. Everything external is passed in.
+//!
+//! # Modules
+//!
+//! - Records of runs: [`archive`] (queries about past runs), [`review`] (human decisions and calibration).
+//! - Cost: [`prices`] (dated prices of models), [`spending`] (daily budgets).
+//! - [`workshop`] (module files for editing), [`batch_service`] (endpoints that take many requests at once).
+
+pub mod archive;
+pub mod batch_service;
+pub mod prices;
+pub mod review;
+pub mod spending;
+pub mod workshop;
