@@ -21,7 +21,7 @@ fn started(limit: &str, args: &[&str]) -> Served {
     Served::start(project(), limit, &args)
 }
 
-// H2: one body of 39 MiB for a module with media used to allocate gigabytes and keep them.
+// One body of 39 MiB for a module with media used to allocate gigabytes and keep them.
 #[test]
 fn a_hostile_body_takes_no_more_than_itself_and_gives_it_back() {
     let server = started("", &[]);
@@ -39,7 +39,7 @@ fn a_hostile_body_takes_no_more_than_itself_and_gives_it_back() {
     assert!(after <= 50 << 20, "{} MB stayed", after >> 20);
 }
 
-// Growth A: connections wait in a queue of the maximum system length. The server is stopped, so that it accepts none.
+// Connections wait in a queue of the maximum system length. The server is stopped, so that it accepts none.
 #[test]
 fn a_burst_of_connections_waits_in_the_queue() {
     let longest: usize =
@@ -78,7 +78,7 @@ fn connections_fit_the_limit_of_open_files() {
     assert!(idle.iter().any(|stream| is_open(&stream)), "it waited until the others had to go");
 }
 
-// S8: origins that could never match, or would allow every sandboxed page, are refused at startup.
+// Origins that could never match, or would allow every sandboxed page, are refused at startup.
 #[test]
 fn an_origin_that_cannot_be_meant_stops_the_start() {
     for (origin, hint) in [

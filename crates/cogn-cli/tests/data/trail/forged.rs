@@ -26,7 +26,7 @@ fn edit(path: &Path, sql: &str) {
     Connection::open(path).unwrap().execute_batch(sql).unwrap();
 }
 
-// H4: forged, dropped and swapped records are found.
+// Forged, dropped and swapped records are found.
 #[test]
 fn forged_dropped_and_swapped_records_are_found() {
     let home = recorded();

@@ -11,7 +11,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-// M5: a server that cannot record does not start, unless recording is disabled.
+// A server that cannot record does not start, unless recording is disabled.
 #[test]
 fn a_server_without_a_place_for_its_records_does_not_start() {
     let home = Home::new("");
@@ -40,7 +40,7 @@ fn a_server_without_a_place_for_its_records_does_not_start() {
     server.stop();
 }
 
-// M5: a run continues and warns once, and `audit list` reports the real reason.
+// A run continues and warns once, and `audit list` reports the real reason.
 #[test]
 fn a_run_without_a_place_for_its_record_says_so() {
     let home = Home::new("");
@@ -62,7 +62,7 @@ fn a_run_without_a_place_for_its_record_says_so() {
     assert!(said.contains("the audit log is switched off"), "{said}");
 }
 
-// H4: if every call must be recorded, a call that cannot be recorded is not made.
+// If every call must be recorded, a call that cannot be recorded is not made.
 #[test]
 fn a_call_that_has_to_be_recorded_and_cannot_be_is_not_made() {
     let home = Home::new("audit: {required: true}\n");

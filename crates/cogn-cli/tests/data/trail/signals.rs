@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::desk::{Act, Home, Server, Service, signal};
 
-// H4: SIGTERM and SIGHUP end a run like Ctrl-C: envelope, record, and exit code 128 plus the number of the signal.
+// SIGTERM and SIGHUP end a run like Ctrl-C: envelope, record, and exit code 128 plus the number of the signal.
 #[test]
 fn signals_end_a_run_with_an_envelope_and_a_record() {
     let home = Home::new("");
@@ -27,7 +27,7 @@ fn signals_end_a_run_with_an_envelope_and_a_record() {
     }
 }
 
-// H4: a killed run leaves the record of its start, which is shown as unfinished.
+// A killed run leaves the record of its start, which is shown as unfinished.
 #[test]
 fn a_run_that_is_killed_is_unfinished() {
     let home = Home::new("");
@@ -67,7 +67,7 @@ fn a_run_that_is_to_outlive_its_terminal_does() {
     assert_eq!(output.status.code(), Some(143), "the first signal was not heard");
 }
 
-// H4: a client that disconnects leaves a record, a count and a log line. S-18: the audit records `cancelled`.
+// A client that disconnects leaves a record, a count and a log line. S-18: the audit records `cancelled`.
 #[test]
 fn a_client_that_hangs_up_leaves_a_record_a_count_and_a_line() {
     let home = Home::new("");

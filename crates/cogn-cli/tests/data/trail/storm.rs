@@ -117,7 +117,7 @@ fn by_run(records: &[Value]) -> BTreeMap<usize, Vec<&Value>> {
     found
 }
 
-// H4: every call that the service received has its record, even if a client disconnected, was killed or was cut off.
+// Every call that the service received has its record, even if a client disconnected, was killed or was cut off.
 // The other runs have an end record, and the chain is intact.
 #[test]
 fn a_thousand_runs_and_no_call_without_its_record() {

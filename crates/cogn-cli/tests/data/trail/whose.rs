@@ -8,7 +8,7 @@ fn with(key: &str) -> String {
     format!("authorization: Bearer {key}\r\n")
 }
 
-// H3: thirty invalid requests of 2 MiB, with stored payloads, do not evict the records of another key, and the eviction
+// Thirty invalid requests of 2 MiB, with stored payloads, do not evict the records of another key, and the eviction
 // is reported.
 #[test]
 fn large_requests_of_one_key_leave_the_records_of_another_alone() {
@@ -59,7 +59,7 @@ fn listed(home: &Home, which: &[&str]) -> Vec<Value> {
     serde_json::from_slice(&home.cogn(&args).stdout).unwrap()
 }
 
-// S1: runs whose model calls tools endlessly do not evict the records of earlier runs.
+// Runs whose model calls tools endlessly do not evict the records of earlier runs.
 #[test]
 fn hostile_runs_leave_the_records_of_earlier_runs_alone() {
     let home = Home::new("audit: {keep: {records: 60}}\nmax_calls: 10\n");
@@ -83,7 +83,7 @@ fn hostile_runs_leave_the_records_of_earlier_runs_alone() {
     assert!(home.verified().0);
 }
 
-// H4: a run on the command line is recorded with its user.
+// A run on the command line is recorded with its user.
 #[test]
 fn a_run_of_the_command_line_names_its_user_and_tenant() {
     let home = Home::new("");

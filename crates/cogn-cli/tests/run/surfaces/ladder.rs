@@ -93,7 +93,7 @@ fn a_module_that_stays_here_asks_nobody_elsewhere() {
     assert_eq!(envelope["ok"], true, "{envelope}");
 }
 
-// H1: an untrusted project sends nothing to models that its user did not choose.
+// An untrusted project sends nothing to models that its user did not choose.
 #[test]
 fn providers_of_a_project_count_only_where_it_is_trusted() {
     let place = place(TWO);
