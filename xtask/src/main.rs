@@ -20,6 +20,7 @@ mod tests_index;
 mod tidy;
 #[cfg(test)]
 mod traced;
+mod walk;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -67,12 +68,13 @@ fn prose(list: bool) -> Result<Vec<String>, String> {
 type RenderPage = fn(&Path) -> Result<String, String>;
 
 /// The generated pages, except that of the requirements.
-const PAGES: [(&str, RenderPage); 5] = [
+const PAGES: [(&str, RenderPage); 6] = [
     (cli_page::PATH, cli_page::render),
     (client_options::PYTHON, client_options::python),
     (client_options::TYPESCRIPT, client_options::typescript),
     (config_page::PATH, config_page::render),
     (module_keys::PATH, module_keys::render),
+    (walk::PATH, walk::render),
 ];
 
 /// Writes the pages and returns the gaps in the list of requirements.

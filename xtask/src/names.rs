@@ -56,24 +56,6 @@ fn types_do_not_share_their_names() {
     assert!(count + 5 > SHARED_NAMES, "only {count} types share a name: lower SHARED_NAMES to {count}");
 }
 
-/// The most functions between the command line and the envelope, so that a reader can follow a request.
-const MAX_WALK: usize = 25;
-
-#[test]
-fn the_walk_of_one_request_is_short_and_true() {
-    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
-    let section = text.split("\n## ").find(|section| section.starts_with("One request")).unwrap();
-    let rows: Vec<&str> = section.lines().filter(|line| line.contains("` in `crates/")).collect();
-    assert!((20..=MAX_WALK).contains(&rows.len()), "the walk has {} functions", rows.len());
-    for row in rows {
-        let mut words = row.split('`').skip(1).step_by(2);
-        let (function, file) = (words.next().unwrap(), words.next().unwrap());
-        let code = fs::read_to_string(root().join(file)).unwrap();
-        let is_there = ["(", "<"].iter().any(|next| code.contains(&format!("fn {function}{next}")));
-        assert!(is_there, "{file} has no function `{function}`");
-    }
-}
-
 /// The rows of the glossary: a word, its meaning, and its type or file.
 fn glossary() -> Vec<[String; 3]> {
     let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();

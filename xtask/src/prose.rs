@@ -2,7 +2,7 @@
 //! `cargo xtask prose` prints the figures, with `--list` the places as well. A test fails when a figure is above its
 //! limit or far below it.
 
-mod source;
+pub(crate) mod source;
 mod text;
 
 use std::collections::{BTreeMap, BTreeSet};

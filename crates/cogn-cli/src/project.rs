@@ -8,6 +8,7 @@ use cogn::config::Config;
 use cogn::layers::{Layers, PROJECT_FILE, USER_FILE};
 use cogn::{Runtime, RuntimeBuilder, wiring};
 use cognitive_contract::Failure;
+use cognitive_contract::ports::ModuleSource;
 use cognitive_library::{Library, ModuleCache};
 
 use crate::args::provider::ProviderArgs;
@@ -30,11 +31,6 @@ pub(crate) fn vouch(typed: Option<String>, config: Option<PathBuf>) {
     }
 }
 
-/// Reads the configuration files of the project and the user, with the trust in the first one.
-pub(crate) fn layers() -> Result<Layers, Failure> {
-    wiring::layers(VOUCHED.get().map(String::as_str), NAMED.get().map(PathBuf::as_path))
-}
-
 /// Reads the usable configuration files and returns the reason for each one that is unusable.
 pub(crate) fn usable_layers() -> (Layers, Vec<String>) {
     wiring::usable_layers(VOUCHED.get().map(String::as_str), NAMED.get().map(PathBuf::as_path))
@@ -48,7 +44,7 @@ pub(crate) fn file() -> PathBuf {
 /// Reads the merged configuration. Settings that are not in effect are reported on stderr, once.
 pub(crate) fn config() -> Result<Config, Failure> {
     static SAID: Once = Once::new();
-    let layers = layers()?;
+    let layers = wiring::layers(VOUCHED.get().map(String::as_str), NAMED.get().map(PathBuf::as_path))?;
     SAID.call_once(|| {
         if let Some(notice) = layers.notice() {
             Printer.warning(&notice);
@@ -69,8 +65,8 @@ pub(crate) fn runtime(library: &Library, typed: &ProviderArgs) -> Result<Runtime
 }
 
 /// Returns the module's own name for a typed name or path. The configuration refers to modules by that name.
-pub(crate) fn own_name(library: &Library, typed: &str) -> String {
-    library.load(typed).map_or_else(|_| typed.to_owned(), |module| module.manifest.name.clone())
+pub(crate) fn own_name(modules: &dyn ModuleSource, typed: &str) -> String {
+    modules.module(typed).map_or_else(|_| typed.to_owned(), |module| module.manifest.name.clone())
 }
 
 /// Returns the path of this program, which reads documents in a separate process; on Linux it stays valid after the

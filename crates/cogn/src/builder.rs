@@ -311,7 +311,7 @@ impl RuntimeBuilder {
                 let before = || download.map_or(Ok(()), |download| (download.before)(stores));
                 let fetch =
                     download.map(|download| WeightsFetch { progress: download.progress, before: &before });
-                Ok(wiring::models_or_reason(settings, self.environment(), self.workload, fetch))
+                Ok(wiring::models(settings, self.environment(), self.workload, fetch))
             }
         }
     }

@@ -2,9 +2,9 @@
 //! States the limits of such a model plainly.
 
 use std::path::PathBuf;
+#[cfg(feature = "local")]
 use std::sync::Arc;
 
-use cognitive_contract::ports::Provider;
 use cognitive_contract::{Envelope, ErrorCode, Failure};
 use serde_json::Value;
 
@@ -18,6 +18,8 @@ use crate::weights::{
 use crate::weights::{MemoryNeed, PullSources, WeightsFolder};
 #[cfg(feature = "local")]
 use cognitive_local::EmbeddedProvider;
+#[cfg(not(feature = "local"))]
+use cognitive_runtime::Unavailable;
 
 /// The largest download during server start. A supervisor would treat a longer silence as a failure.
 #[cfg(feature = "local")]
@@ -90,23 +92,10 @@ pub struct WeightsFetch<'a> {
     pub before: &'a dyn Fn() -> Result<(), Failure>,
 }
 
-/// Builds the provider. Downloads missing weights if requested and not forbidden. Refuses beforehand a model that does
-/// not fit into memory.
+/// Opens the model as a provider. Downloads missing weights if requested and not forbidden. Refuses beforehand a model
+/// that does not fit into memory.
 #[cfg(feature = "local")]
-pub(crate) fn provider(
-    choice: &WeightsChoice,
-    settings: &Settings,
-    environment: Environment<'_>,
-    wanted: EmbeddedUse,
-    fetch: Option<WeightsFetch<'_>>,
-) -> Result<Arc<dyn Provider>, Failure> {
-    let model = opened(choice, settings, environment, wanted, fetch)?;
-    Ok(Arc::new(if wanted == EmbeddedUse::Server { model.for_server() } else { model }))
-}
-
-/// Opens the model.
-#[cfg(feature = "local")]
-pub(crate) fn opened(
+pub(crate) fn open(
     choice: &WeightsChoice,
     settings: &Settings,
     environment: Environment<'_>,
@@ -133,10 +122,11 @@ pub(crate) fn opened(
             env_vars::WEIGHTS
         ))
     })?;
-    Ok(match need.and_then(|need| need.left_for_texts()) {
+    let opened = match need.and_then(|need| need.left_for_texts()) {
         Some(bytes) => opened.with_text_memory(bytes),
         None => opened,
-    })
+    };
+    Ok(if wanted == EmbeddedUse::Server { opened.for_server() } else { opened })
 }
 
 /// Refuses weights that do not fit into memory, and reports how much they need.
@@ -155,13 +145,13 @@ fn fits(choice: &WeightsChoice, here: Option<&WeightsAtHand>) -> Result<Option<M
 
 /// This build has no engine.
 #[cfg(not(feature = "local"))]
-pub(crate) fn provider(
+pub(crate) fn open(
     _: &WeightsChoice,
     _: &Settings,
     _: Environment<'_>,
     _: EmbeddedUse,
     _: Option<WeightsFetch<'_>>,
-) -> Result<Arc<dyn Provider>, Failure> {
+) -> Result<Unavailable, Failure> {
     Err(Failure::new(ErrorCode::ProviderUnavailable, "no provider is configured, and this build has no embedded model")
         .suggest(
             "Set `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or `GEMINI_API_KEY`, run Ollama and use `--provider ollama`, or \

@@ -50,9 +50,9 @@ fn with_model(
     use cognitive_contract::ports::{Provider as _, ProviderError};
     use cognitive_local::TrainingPlan;
 
-    use crate::embedded::{EmbeddedUse, opened};
+    use crate::embedded::{self, EmbeddedUse};
 
-    let model = opened(weights, wish.settings, environment, EmbeddedUse::OneByOne, fetch)?;
+    let model = embedded::open(weights, wish.settings, environment, EmbeddedUse::OneByOne, fetch)?;
     let Some(contract) = model.target().map(|target| wish.module.provider_schema(target)) else {
         return Err(Failure::new(ErrorCode::InternalError, "the embedded model is bound to no contract"));
     };

@@ -95,7 +95,7 @@ pub fn provider(
             service(settings, environment, *kind, (model.as_deref(), base_url.as_deref()))
         }
         ProviderChoice::Embedded { weights } => {
-            embedded::provider(weights, settings, environment, wanted, fetch)
+            Ok(Arc::new(embedded::open(weights, settings, environment, wanted, fetch)?))
         }
         ProviderChoice::Replay => Err(Failure::new(ErrorCode::ProviderUnavailable, "no reply file is given")
             .suggest("Name the file with `cogn run MODULE --reply FILE`")),
@@ -118,30 +118,22 @@ impl From<Arc<dyn Provider>> for ChosenModels {
     }
 }
 
-/// Builds the resolved models. A rung that cannot be built is skipped if there is another one.
+/// Builds the resolved models. A rung that cannot be built is skipped if there is another one. A surface can start
+/// without a model: one that cannot be built is reported by every run that would call it.
 pub fn models(
     settings: &Settings,
     environment: Environment<'_>,
     wanted: EmbeddedUse,
     fetch: Option<WeightsFetch<'_>>,
-) -> Result<ChosenModels, Failure> {
-    let (chain, left_out) = chain(settings, environment, wanted, fetch)?;
-    let chosen = ChosenModels { chain, of_module: BTreeMap::new(), left_out };
-    Ok(with_modules(chosen, settings, environment, wanted))
-}
-
-/// Builds the models for a surface that can start without one. A model that cannot be built is reported by every run
-/// that would call it.
-pub fn models_or_reason(
-    settings: &Settings,
-    environment: Environment<'_>,
-    wanted: EmbeddedUse,
-    fetch: Option<WeightsFetch<'_>>,
 ) -> ChosenModels {
-    models(settings, environment, wanted, fetch).unwrap_or_else(|reason| {
-        let provider = Arc::new(Unavailable::new(settings.provider.name(), reason)) as Arc<dyn Provider>;
-        with_modules(provider.into(), settings, environment, wanted)
-    })
+    let chosen = match chain(settings, environment, wanted, fetch) {
+        Ok((chain, left_out)) => ChosenModels { chain, of_module: BTreeMap::new(), left_out },
+        Err(reason) => {
+            let provider: Arc<dyn Provider> = Arc::new(Unavailable::new(settings.provider.name(), reason));
+            provider.into()
+        }
+    };
+    with_modules(chosen, settings, environment, wanted)
 }
 
 /// Adds the models of single modules.

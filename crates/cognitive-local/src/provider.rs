@@ -168,29 +168,6 @@ impl EmbeddedProvider {
     pub(crate) fn desk(&self) -> &LocalWorker {
         &self.desk
     }
-
-    async fn answer(&self, call: &ModelCall, sink: &mut dyn CallSink) -> Result<ModelEnd, ProviderError> {
-        let (reports, mut inbox) = mpsc::unbounded_channel();
-        let left = Departure(Arc::default());
-        let job = Job {
-            call: call.clone(),
-            deadline: Instant::now().checked_add(call.timeout),
-            cancelled: Arc::clone(&left.0),
-            reports,
-        };
-        let desk = Arc::clone(&self.desk);
-        let work: Arc<Work> = Arc::new(move |job, queue| desk.serve(job, queue));
-        self.queue.push(job, &work)?;
-        sink.bound(call.schema.as_ref().map_or(DecodeMode::JsonMode, |_| DecodeMode::Grammar));
-        while let Some(report) = inbox.recv().await {
-            match report {
-                WorkerReport::Piece(text) => sink.piece(&text),
-                WorkerReport::Attempt(attempt) => sink.attempt(attempt),
-                WorkerReport::End(end) => return end,
-            }
-        }
-        Err(ProviderError::Unexpected("the embedded model ended unexpectedly".to_owned()))
-    }
 }
 
 /// Creates a model that reads the texts of all requests in batches, with all cores.
@@ -258,7 +235,28 @@ impl Provider for EmbeddedProvider {
         call: &'a ModelCall,
         sink: &'a mut dyn CallSink,
     ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
-        Box::pin(self.answer(call, sink))
+        Box::pin(async move {
+            let (reports, mut inbox) = mpsc::unbounded_channel();
+            let left = Departure(Arc::default());
+            let job = Job {
+                call: call.clone(),
+                deadline: Instant::now().checked_add(call.timeout),
+                cancelled: Arc::clone(&left.0),
+                reports,
+            };
+            let desk = Arc::clone(&self.desk);
+            let work: Arc<Work> = Arc::new(move |job, queue| desk.serve(job, queue));
+            self.queue.push(job, &work)?;
+            sink.bound(call.schema.as_ref().map_or(DecodeMode::JsonMode, |_| DecodeMode::Grammar));
+            while let Some(report) = inbox.recv().await {
+                match report {
+                    WorkerReport::Piece(text) => sink.piece(&text),
+                    WorkerReport::Attempt(attempt) => sink.attempt(attempt),
+                    WorkerReport::End(end) => return end,
+                }
+            }
+            Err(ProviderError::Unexpected("the embedded model ended unexpectedly".to_owned()))
+        })
     }
 }
 

@@ -18,8 +18,10 @@ pub(crate) async fn ask(run: &mut Run<'_, '_>, mut prompt: Prompt) -> Result<Jud
     let mut tools = ToolLoop::new(run);
     tools.instruct(&mut prompt);
     loop {
-        let mut answer = match ask_once(run, &prompt, &mut tools).await {
-            Ok(answer) => answer,
+        let mut answer = match call::reply(run, &prompt, &mut tools).await {
+            Ok(Some(reply)) => judge(run, &reply).await,
+            // Cancelled, because it could not end well any more. (D-08)
+            Ok(None) => JudgedAnswer::unreadable(record::failure(run)),
             // A failure also carries the warnings about tools.
             Err(failure) if tools.warnings.is_empty() => return Err(failure),
             Err(failure) => {
@@ -39,35 +41,25 @@ pub(crate) async fn ask(run: &mut Run<'_, '_>, mut prompt: Prompt) -> Result<Jud
     }
 }
 
-/// Makes one call and judges its answer. A call that cannot end well is cancelled, if the caller wants that (D-08).
-async fn ask_once(
-    run: &mut Run<'_, '_>,
-    prompt: &Prompt,
-    tools: &mut ToolLoop,
-) -> Result<JudgedAnswer, Failure> {
-    let Some(reply) = call::reply(run, prompt, tools).await? else {
-        return Ok(JudgedAnswer::unreadable(record::failure(run)));
-    };
-    run.receipt.replied(&reply);
+/// Finds the answer in the model's text and checks it against the contract.
+async fn judge(run: &mut Run<'_, '_>, reply: &Reply) -> JudgedAnswer {
+    run.receipt.replied(reply);
     run.listeners.event(Event::Stage(Stage::Check));
-    let mut answer = judge(run, &reply);
+    let enforcement = run.plan.settings.enforced();
+    let mut answer = {
+        let complete = |object: Map<String, Value>| call::complete(run, reply, object);
+        let fits = |object| output::keeps_contract(run.module, complete(object), enforcement);
+        match parse::extract(run.module, reply, run.strict(), &fits) {
+            Ok(mut draft) => {
+                draft.object = complete(draft.object);
+                output::judge(run.module, draft, enforcement, run.host.gate)
+            }
+            Err(failure) => JudgedAnswer::unreadable(call::unfinished(run, failure, reply)),
+        }
+    };
     media::check_answer(run, &mut answer).await;
     answer.warnings.extend(call::lost_characters(&reply.text));
-    answer.warnings.extend(call::ignored_thinking(run, &reply));
-    run.receipt.judged(&answer, call::schema_ignored(run, &reply, &answer));
-    Ok(answer)
-}
-
-/// Finds the answer in the model's text and checks it against the contract.
-fn judge(run: &Run<'_, '_>, reply: &Reply) -> JudgedAnswer {
-    let enforcement = run.plan.settings.enforced();
-    let complete = |object: Map<String, Value>| call::complete(run, reply, object);
-    let fits = |object| output::keeps_contract(run.module, complete(object), enforcement);
-    match parse::extract(run.module, reply, run.strict(), &fits) {
-        Ok(mut draft) => {
-            draft.object = complete(draft.object);
-            output::judge(run.module, draft, enforcement, run.host.gate)
-        }
-        Err(failure) => JudgedAnswer::unreadable(call::unfinished(run, failure, reply)),
-    }
+    answer.warnings.extend(call::ignored_thinking(run, reply));
+    run.receipt.judged(&answer, call::schema_ignored(run, reply, &answer));
+    answer
 }

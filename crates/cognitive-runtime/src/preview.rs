@@ -49,7 +49,7 @@ pub fn preview_call(
     let provider = plan.models.first.as_ref();
     let tools = tools::offered_alone(host, provider, module);
     tools::instruct(&mut prompt, !tools.is_empty());
-    let mut call = call::unlimited_call(provider, module, &plan.settings, &prompt);
+    let mut call = call::model_call(provider, module, &plan.settings, &prompt);
     call.tools = tools;
     Ok((Preview::of(prompt), call))
 }

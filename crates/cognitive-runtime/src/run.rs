@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use cognitive_contract::manifest::{Policies, Tier};
 use cognitive_contract::ports::{Event, EventSink, ModelCall, Provider, Stage};
 use cognitive_contract::trace::Trace;
-use cognitive_contract::{Envelope, ErrorCode, Failure, Module, Warning, policy};
+use cognitive_contract::{Envelope, ErrorCode, Failure, Module, Warning};
 use cognitive_schema::SchemaTarget;
 use serde_json::{Value, json};
 
@@ -22,7 +22,6 @@ use crate::panics::{self, Panicked};
 use crate::receipt::Receipt;
 use crate::run_context::RunContext;
 use crate::spans::{RunSpan, SpanWork};
-use crate::stages::input::ValidInput;
 use crate::stages::media;
 use crate::stream::listeners::RunListeners;
 use crate::{cost, pipeline, review, stream};
@@ -81,11 +80,6 @@ impl<'a, 'l> Run<'a, 'l> {
         }
     }
 
-    /// Checks whether the caller may run the module.
-    pub(crate) fn check_caller(&self) -> Result<(), Failure> {
-        policy::invocation_refusal(&self.module.manifest, self.options.caller).map_or(Ok(()), Err)
-    }
-
     /// Returns whether the model's text is parsed strictly.
     pub(crate) fn strict(&self) -> bool {
         self.plan.settings.is_strict() || self.module.manifest.tier == Tier::Exec
@@ -100,13 +94,6 @@ impl<'a, 'l> Run<'a, 'l> {
     pub(crate) fn permit(&self, call: &ModelCall) -> CallPermit<'a> {
         let Self { module, lineage, audit, provider, .. } = *self;
         CallPermit { module, lineage, audit, provider, cost: cost::of_call(self, call) }
-    }
-
-    /// Judges the context that an answer hands on to later runs, removes everything else from it, and stores it.
-    pub(crate) fn hand_on_context(&mut self, input: &ValidInput, envelope: &mut Envelope) {
-        let is_new = !self.receipt.kept;
-        let warnings = self.context.hand_on(self.module, &|| input.sha256(), envelope, is_new);
-        self.warnings.extend(warnings);
     }
 
     /// A timeout in a stream has a separate code (C-12).

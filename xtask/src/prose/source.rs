@@ -3,7 +3,7 @@
 
 /// The parts of a file, with line numbers.
 #[derive(Default)]
-pub(super) struct Source {
+pub(crate) struct Source {
     /// The lines of doc comments, without their marks.
     pub docs: Vec<(usize, String)>,
     /// The values of string literals.
@@ -13,7 +13,7 @@ pub(super) struct Source {
 }
 
 /// Returns the file up to its unit tests, which are at the end.
-pub(super) fn shipped(text: &str) -> &str {
+pub(crate) fn shipped(text: &str) -> &str {
     let tests = test_modules(text).find(|(_, item)| item.ends_with('{'));
     tests.map_or(text, |(at, _)| text.get(..at).unwrap_or_default())
 }
@@ -38,7 +38,7 @@ fn test_modules(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 /// Splits a file.
-pub(super) fn split(text: &str) -> Source {
+pub(crate) fn split(text: &str) -> Source {
     let mut source = Source::default();
     let (mut rest, mut line) = (text, 1);
     while let Some(first) = rest.chars().next() {

@@ -266,7 +266,7 @@ fn start(
     let named = args.user.is_some() || args.tenant.is_some() || args.session.is_some();
     let builder = project::runtime(library, &args.provider)?
         .shared_modules(Arc::clone(modules) as Arc<dyn ModuleSource>)
-        .for_module(project::own_name(library, &args.module))
+        .for_module(project::own_name(&**modules, &args.module))
         .stores_by(move |settings| Stores::open_or_warn(settings, named))
         .one_by_one();
     let without_flags = builder.clone().overrides(SettingOverrides::default());

@@ -60,7 +60,7 @@ impl Reply {
 }
 
 /// Gets the model's reply to a prompt. `None` if the call was stopped early, because its text could not become a
-/// valid answer any more.
+/// valid answer any more. Most models are offered no tools and are asked once.
 pub(crate) async fn reply(
     run: &mut Run<'_, '_>,
     prompt: &Prompt,
@@ -74,35 +74,27 @@ pub(crate) async fn reply(
     run.listeners.begin_call(run.strict(), early_stop);
     run.listeners.event(Event::Stage(Stage::Call));
     let live = run.listeners.live_call();
-    let replied = unless_stopped_early(pin!(answer(run, prompt, tools)), &live).await;
+    let asked = async {
+        let mut call = model_call(run.provider, run.module, &run.plan.settings, prompt);
+        call.timeout = run.call_timeout;
+        cost::hold_to_limit(run, &mut call);
+        if tools.has_tools() {
+            return Box::pin(tools.answer(run, call)).await;
+        }
+        call.answer_now = run.receipt.reasked > 0;
+        let reply = send(run, &call, false).await?;
+        if reply.wants_tools() {
+            run.receipt.replied(&reply);
+            return Err(tools.refusal(run, &reply));
+        }
+        Ok(reply)
+    };
+    let replied = unless_stopped_early(pin!(asked), &live).await;
     replied.transpose().map_err(|failure| run.recoded_for_stream(failure))
 }
 
-/// Asks until the model has answered. Most models are offered no tools and are asked once.
-async fn answer(run: &mut Run<'_, '_>, prompt: &Prompt, tools: &mut ToolLoop) -> Result<Reply, Failure> {
-    if tools.has_tools() {
-        return Box::pin(tools.answer(run, prompt)).await;
-    }
-    let mut call = model_call(run, prompt);
-    call.answer_now = run.receipt.reasked > 0;
-    let reply = send(run, &call, false).await?;
-    if reply.wants_tools() {
-        run.receipt.replied(&reply);
-        return Err(tools.refusal(run, &reply));
-    }
-    Ok(reply)
-}
-
-/// The call for a prompt, with the contract in the provider's form.
-pub(crate) fn model_call(run: &Run<'_, '_>, prompt: &Prompt) -> ModelCall {
-    let mut call = unlimited_call(run.provider, run.module, &run.plan.settings, prompt);
-    call.timeout = run.call_timeout;
-    cost::hold_to_limit(run, &mut call);
-    call
-}
-
-/// The same without the time and cost limits of this run.
-pub(crate) fn unlimited_call(
+/// The call for a prompt, with the contract in the provider's form. The limits of a run are not in it.
+pub(crate) fn model_call(
     provider: &dyn Provider,
     module: &Module,
     settings: &RunSettings,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use cognitive_contract::manifest::{Policies, ToolPolicy};
 use cognitive_contract::policy::ToolLaw;
-use cognitive_contract::ports::{Event, EventSink, Provider, ProviderError, Stage};
+use cognitive_contract::ports::{Event, EventSink, ModelCall, Provider, ProviderError, Stage};
 use cognitive_contract::tools::{
     FUNCTION_CALLING, MAX_CALLS, ToolCall, ToolOutcome, ToolReply, ToolRound, ToolSpec, ToolUse,
 };
@@ -100,9 +100,12 @@ impl ToolLoop {
 
     /// Asks the model until it answers. After a repair prompt the model must answer without more calls: the results
     /// are known, and without tools every service can be bound to the contract.
-    pub(crate) async fn answer(&mut self, run: &mut Run<'_, '_>, prompt: &Prompt) -> Result<Reply, Failure> {
+    pub(crate) async fn answer(
+        &mut self,
+        run: &mut Run<'_, '_>,
+        mut call: ModelCall,
+    ) -> Result<Reply, Failure> {
         let deadline = Instant::now().checked_add(run.call_timeout);
-        let mut call = call::model_call(run, prompt);
         call.tools.clone_from(&self.offered);
         call.rounds = std::mem::take(&mut self.rounds);
         loop {
