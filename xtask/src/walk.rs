@@ -149,12 +149,12 @@ mod tests {
             None => vec![&code],
             Some(owner) => {
                 let items = ["impl", "trait"].iter().flat_map(|keyword| places(&code, keyword));
-                let owned = items.filter(|(_, after)| {
+                let scopes = items.filter(|(_, after)| {
                     let head = after.split('{').next().unwrap_or_default();
                     let head = head.split_once(" for ").map_or(head, |(_, named)| named);
                     places(head, owner).next().is_some()
                 });
-                owned.filter_map(|(_, after)| block(after)).collect()
+                scopes.filter_map(|(_, after)| block(after)).collect()
             }
         };
         let definition = format!("fn {name}");
