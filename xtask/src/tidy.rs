@@ -208,7 +208,7 @@ const ARROWS: [(&str, &[&str]); 23] = [
     ("cognitive-runtime", &["cognitive-contract", "cognitive-ports", "cognitive-schema"]),
     ("cognitive-schema", &[]),
     ("cognitive-store", &["cognitive-contract", "cognitive-ports"]),
-    ("cognitive-testkit", &["cognitive-contract", "cognitive-library"]),
+    ("cognitive-testkit", &["cognitive-contract", "cognitive-library", "cognitive-schema"]),
     (
         "cogn",
         &[
@@ -278,7 +278,8 @@ const DOORS: [(&str, &[&str]); 8] = [
     // Only the CLI writes to a terminal.
     ("cogn", &["clap", "anstream", "anstyle", "indicatif"]),
     ("cognitive-testing", &["clap", "anstream", "anstyle", "indicatif"]),
-    ("cognitive-contract", &["tokio", "reqwest", "tempfile", "rustix", "clap", "anstream"]),
+    // Its types are flags of the CLI, too; clap is optional there.
+    ("cognitive-contract", &["tokio", "reqwest", "tempfile", "rustix", "anstream"]),
     ("cognitive-ports", &["tokio", "reqwest", "tempfile", "rustix", "clap", "anstream"]),
     ("cognitive-schema", &["tokio", "reqwest", "tempfile", "rustix", "clap", "anstream"]),
     ("cognitive-runtime", &["tokio", "reqwest", "tempfile", "rustix", "clap", "anstream"]),

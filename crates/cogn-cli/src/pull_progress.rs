@@ -1,6 +1,6 @@
 //! Shows the progress of downloads: a bar with bytes and per cent on a terminal, a few plain lines in a pipe.
 
-use cogn::Download;
+use cogn::WeightsDownload;
 use cogn::embedded::WeightsFetch;
 use cogn::weights::{PullProgress, megabytes};
 use cognitive_contract::lock::Lock;
@@ -36,8 +36,8 @@ impl<'a> TerminalProgress<'a> {
     }
 
     /// Returns the permission to download while a runtime is built.
-    pub(crate) fn download(&self) -> Download<'_> {
-        Download { progress: self, before: &|_| Ok(()) }
+    pub(crate) fn download(&self) -> WeightsDownload<'_> {
+        WeightsDownload { progress: self, before: &|_| Ok(()) }
     }
 
     fn with<T>(&self, change: impl FnOnce(&mut BarState) -> T) -> T {

@@ -31,7 +31,7 @@ type OpenStores = dyn Fn(&Settings) -> Result<(Stores, Option<Warning>)> + Send 
 
 /// The source of the models.
 #[derive(Clone, Default)]
-enum ModelSource {
+enum ModelOrigin {
     /// The settings.
     #[default]
     Settings,
@@ -43,7 +43,7 @@ enum ModelSource {
 
 /// Permission to download missing weights while a runtime is built.
 #[derive(Clone, Copy)]
-pub struct Download<'a> {
+pub struct WeightsDownload<'a> {
     /// Receives the progress.
     pub progress: &'a dyn PullProgress,
     /// Called before a download starts: a run that would fail before its call should not trigger one.
@@ -57,7 +57,7 @@ pub struct RuntimeBuilder {
     reads_env: bool,
     folders: Vec<PathBuf>,
     modules: Option<Arc<dyn ModuleSource>>,
-    models: ModelSource,
+    models: ModelOrigin,
     workload: EmbeddedUse,
     overrides: SettingOverrides,
     module: Option<String>,
@@ -75,7 +75,7 @@ impl Default for RuntimeBuilder {
             reads_env: false,
             folders: Vec::new(),
             modules: None,
-            models: ModelSource::default(),
+            models: ModelOrigin::default(),
             workload: EmbeddedUse::Server,
             overrides: SettingOverrides::default(),
             module: None,
@@ -138,13 +138,13 @@ impl RuntimeBuilder {
 
     /// Uses this provider, regardless of the settings.
     pub fn shared_provider(mut self, provider: Arc<dyn Provider>) -> Self {
-        self.models = ModelSource::Given(provider);
+        self.models = ModelOrigin::Given(provider);
         self
     }
 
     /// Builds a runtime that only estimates: no model is opened, no budget is spent and nothing is stored.
     pub fn planned(mut self) -> Self {
-        self.models = ModelSource::Planned;
+        self.models = ModelOrigin::Planned;
         self.stores(Stores::default()).settle(|settings| settings.budget = DayBudget::default())
     }
 
@@ -245,7 +245,7 @@ impl RuntimeBuilder {
     }
 
     /// Builds the runtime like [`build`](Self::build), and downloads missing weights of the embedded model if permitted.
-    pub fn build_with(mut self, download: Option<Download<'_>>) -> Result<Runtime> {
+    pub fn build_with(mut self, download: Option<WeightsDownload<'_>>) -> Result<Runtime> {
         let (settings, mut notices) = self.settled()?;
         let (stores, warning) = match &self.stores {
             Some(open) => open(&settings)?,
@@ -302,12 +302,12 @@ impl RuntimeBuilder {
         &self,
         settings: &Settings,
         stores: &Stores,
-        download: Option<Download<'_>>,
+        download: Option<WeightsDownload<'_>>,
     ) -> Result<ChosenModels> {
         match &self.models {
-            ModelSource::Given(provider) => Ok(ChosenModels::from(Arc::clone(provider))),
-            ModelSource::Planned => planned::models(settings),
-            ModelSource::Settings => {
+            ModelOrigin::Given(provider) => Ok(ChosenModels::from(Arc::clone(provider))),
+            ModelOrigin::Planned => planned::models(settings),
+            ModelOrigin::Settings => {
                 let before = || download.map_or(Ok(()), |download| (download.before)(stores));
                 let fetch =
                     download.map(|download| WeightsFetch { progress: download.progress, before: &before });

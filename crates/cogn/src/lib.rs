@@ -76,7 +76,7 @@ pub mod weights;
 pub mod wiring;
 pub mod workshop;
 
-pub use builder::{Download, RuntimeBuilder};
+pub use builder::{RuntimeBuilder, WeightsDownload};
 pub use module_run::ModuleRun;
 pub use runtime::Runtime;
 

@@ -213,6 +213,7 @@ fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration
 }
 
 /// Writes a time limit in seconds, without a fraction if there is none.
+#[expect(clippy::ref_option, reason = "serde passes a reference to the member")]
 fn as_seconds<S: Serializer>(time: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
     match time {
         None => serializer.serialize_none(),

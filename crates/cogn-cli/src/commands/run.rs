@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cogn::collector::Collector;
 use cogn::settings::{SettingOverrides, Settings};
 use cogn::stores::Stores;
-use cogn::{Download, Runtime, async_runtime, embedded, wiring};
+use cogn::{Runtime, WeightsDownload, async_runtime, embedded, wiring};
 use cognitive_contract::ports::{Event, EventSink, ModuleSource, NullSink};
 use cognitive_contract::trace::{PartState, Trace};
 use cognitive_contract::{Enforcement, Envelope, ErrorCode, Failure};
@@ -276,7 +276,7 @@ fn start(
         let memory = RunContext::new(stores.context.as_deref(), &clock, &options);
         preview(&*modules.module(&args.module)?, input, enforcement(args), Some(&memory)).map(drop)
     };
-    let download = Download { progress: &TerminalProgress::new(&Printer, false), before: &before };
+    let download = WeightsDownload { progress: &TerminalProgress::new(&Printer, false), before: &before };
     let built =
         args.reply.answer(builder, &args.provider).and_then(|builder| builder.build_with(Some(download)));
     built.or_else(|failure| {

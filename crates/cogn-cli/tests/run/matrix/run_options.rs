@@ -46,7 +46,8 @@ fn silent(_: usize) -> FakeReply {
 /// A service that falls silent behind a value that breaks the contract: only an early stop ends this call.
 fn hopeless(_: usize) -> FakeReply {
     let begun = r#"{"ok": true, "meta": {"confidence": 0.9, "risk": "low", "explain": "e"}, "data": {"rationale": 5, "w"#;
-    let chunk = json!({ "id": "r-1", "model": "fake-1", "choices": [{ "index": 0, "delta": { "content": begun } }] });
+    let chunk =
+        json!({ "id": "r-1", "model": "fake-1", "choices": [{ "index": 0, "delta": { "content": begun } }] });
     FakeReply::Raw(Act::stream(format!("data: {chunk}\n\n")).then(Then::Silence))
 }
 
