@@ -126,7 +126,7 @@ impl Engine {
                             return Err(interrupted());
                         }
                         () = tokio::time::sleep(SIGNAL_CHECK), if is_main => {
-                            Python::try_attach(|py| py.check_signals()).unwrap_or_else(|| Err(interrupted()))?;
+                            Python::try_attach(pending_signals).unwrap_or_else(|| Err(interrupted()))?;
                         }
                     }
                 }
@@ -151,6 +151,11 @@ fn park() -> ! {
     loop {
         std::thread::park();
     }
+}
+
+/// Runs the handlers of pending signals; Ctrl-C is an error.
+fn pending_signals(py: Python<'_>) -> PyResult<()> {
+    py.check_signals()
 }
 
 fn interrupted() -> PyErr {

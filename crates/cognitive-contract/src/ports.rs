@@ -61,7 +61,7 @@ pub trait Provider: Send + Sync {
     /// Returns a cache key that distinguishes providers of the same name, by address and model. Cached answers
     /// are stored under it, because another model may answer differently. Contains no secret.
     fn identity(&self) -> String {
-        self.inner().map(|inner| inner.identity()).unwrap_or_default()
+        self.inner().map(Provider::identity).unwrap_or_default()
     }
 
     /// Why the provider cannot be asked at all, if it could not be built. A run then ends with this failure.
@@ -76,7 +76,7 @@ pub trait Provider: Send + Sync {
 
     /// Returns whether the provider can be made to answer in JSON at all.
     fn structured_output(&self) -> bool {
-        self.inner().is_none_or(|inner| inner.structured_output())
+        self.inner().is_none_or(Provider::structured_output)
     }
 
     /// Returns its other capabilities, in the words of `preferred_capabilities`. Only a provider that lists
@@ -104,7 +104,7 @@ pub trait Provider: Send + Sync {
     /// Returns the destination of requests, for the audit. `None` if nothing leaves the process, as with saved
     /// replies.
     fn destination(&self) -> Option<Destination> {
-        self.inner().map_or_else(|| Some(Destination::default()), |inner| inner.destination())
+        self.inner().map_or_else(|| Some(Destination::default()), Provider::destination)
     }
 
     /// Returns the request that it would send for a call, for display; `None` if it sends none. Each secret is
@@ -115,7 +115,7 @@ pub trait Provider: Send + Sync {
 
     /// Returns whether requests stay on this machine.
     fn stays_here(&self) -> bool {
-        self.inner().map_or_else(|| self.destination().is_none(), |inner| inner.stays_here())
+        self.inner().map_or_else(|| self.destination().is_none(), Provider::stays_here)
     }
 
     /// Calls the model. Text and attempts go to `sink` as they happen; the summary follows at the end.

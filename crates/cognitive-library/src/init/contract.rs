@@ -61,7 +61,7 @@ pub(super) fn schema(template: &Template) -> String {
 
 /// The members of a JSON object behind its first ones.
 fn following(members: &[String]) -> String {
-    members.iter().map(|member| format!(",\n{}", member.trim_end())).collect()
+    members.iter().flat_map(|member| [",\n", member.trim_end()]).collect()
 }
 
 /// The input of the golden case.
