@@ -143,9 +143,12 @@ fn run(args: &BatchArgs, library: &Library, printer: &Printer) -> Result<Exit, F
     let posts = posts(args, &builder)?;
     // The output is the record of a batch. A million rows would evict everything else from the audit, so runs are
     // recorded only if that is required.
-    let builder = builder.stores_by(|settings| match settings.audit_required {
-        true => Stores::open_or_warn(settings, false),
-        false => Ok((Stores::default(), None)),
+    let builder = builder.stores_by(|settings| {
+        if settings.audit_required {
+            Stores::open_or_warn(settings, false)
+        } else {
+            Ok((Stores::default(), None))
+        }
     });
     let runtime = builder.build_with(Some(screen.download()))?.usable()?;
     runtime.notices().iter().for_each(|line| printer.warning(line));

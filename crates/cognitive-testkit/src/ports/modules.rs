@@ -78,7 +78,9 @@ impl NamedModules {
     /// Adds a module. Its manifest needs no name.
     #[must_use]
     pub fn with(mut self, name: &str, mut manifest: Value, schema: &Value, prompt: &str) -> Self {
-        manifest["name"] = json!(name);
+        if let Some(members) = manifest.as_object_mut() {
+            members.insert("name".to_owned(), json!(name));
+        }
         self.0.insert(name.to_owned(), loaded_module(&manifest, schema, prompt));
         self
     }
