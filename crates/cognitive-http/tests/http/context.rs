@@ -75,7 +75,7 @@ async fn turn(
     let body = json!({ "input": { "text": "hello" }, "_options": options });
     let envelope = json_of(request.body(body.to_string()).send().await.unwrap()).await;
     assert_eq!(envelope["ok"], true, "{envelope}");
-    told(&turns)
+    told(turns)
 }
 
 // S-23, CTX-016: a conversation belongs to a key and a name; another key or name is another conversation.
