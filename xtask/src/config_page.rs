@@ -148,9 +148,8 @@ fn key(types: &str, name: &str, kind: &str, comment: &str, page: &mut String) ->
     }
     let word = match kind.as_str() {
         _ if name.ends_with("thinking") => "whole number, or `{max_tokens: N}`",
-        "Duration" => "number",
         "bool" => "`true` or `false`",
-        "f64" | "Money" => "number",
+        "Duration" | "f64" | "Money" => "number",
         "u16" | "u32" | "u64" | "usize" | "NonZeroU32" | "NonZeroU64" | "NonZeroUsize" => "whole number",
         "PathBuf" => "path",
         "Vec<String>" => "list of texts",

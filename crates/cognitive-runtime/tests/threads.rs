@@ -2,7 +2,7 @@
 //! model, start no thread. In a separate file, because other tests start threads.
 
 #![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
+#![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
 mod timer;
 

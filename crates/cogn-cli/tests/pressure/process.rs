@@ -15,7 +15,7 @@ pub(crate) const KEY: &str = "a-key-of-some-length";
 
 /// A running server. It is killed when this value is dropped.
 pub(crate) struct Served {
-    served: cognitive_testkit::Served,
+    process: cognitive_testkit::Served,
     pub(crate) address: String,
     /// Its stderr up to its address.
     pub(crate) said: String,
@@ -71,12 +71,12 @@ pub(crate) fn command(dir: &Path, limit: &str, args: &[&str]) -> Command {
 
 impl Served {
     pub(crate) fn start(dir: TempDir, limit: &str, args: &[&str]) -> Self {
-        let served = cognitive_testkit::Served::spawn(&mut command(dir.path(), limit, args));
-        Self { address: served.address.clone(), said: served.said.clone(), served, _dir: dir }
+        let process = cognitive_testkit::Served::spawn(&mut command(dir.path(), limit, args));
+        Self { address: process.address.clone(), said: process.said.clone(), process, _dir: dir }
     }
 
     pub(crate) fn id(&self) -> u32 {
-        self.served.id()
+        self.process.id()
     }
 
     /// Returns whether it is still running.

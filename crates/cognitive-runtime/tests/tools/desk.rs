@@ -6,7 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use cognitive_contract::policy::ToolClass;
-use cognitive_contract::ports::{ModelCall, NullSink, PortFuture, Usage};
+use cognitive_contract::ports::{AuditRecord, ModelCall, NullSink, PortFuture, Usage};
 use cognitive_contract::stream::Chunk;
 use cognitive_contract::tools::{FUNCTION_CALLING, Tool, ToolBox, ToolCall, ToolError, ToolSpec};
 use cognitive_runtime::{Host, RunRequest, run, stream};
@@ -220,7 +220,7 @@ impl Desk {
 
     /// Event, success and code of every record except those of whole runs.
     pub fn records(&self) -> Vec<(&'static str, bool, Option<String>)> {
-        let records = self.audit.records().into_iter().filter(|record| record.is_detail());
+        let records = self.audit.records().into_iter().filter(AuditRecord::is_detail);
         records.map(|record| (record.event, record.ok, record.code)).collect()
     }
 }
