@@ -291,6 +291,7 @@ impl Stores {
     }
 
     /// This build has no audit.
+    #[expect(clippy::unnecessary_wraps, reason = "with a store, the thread may fail to start")]
     fn in_background(self, _: impl Fn(String) + Send + 'static) -> Result<Self, Failure> {
         Ok(self)
     }
