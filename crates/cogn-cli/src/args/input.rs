@@ -16,14 +16,14 @@ use serde_json::{Map, Value};
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Input")]
 pub struct InputArgs {
-    /// File with the JSON input; `-` or nothing reads stdin
+    /// File with the JSON input; reads stdin if absent or `-`
     #[arg(value_hint = clap::ValueHint::FilePath, help_heading = None::<&'static str>)]
     file: Option<PathBuf>,
     /// The JSON input itself
     #[arg(long, short, value_name = "JSON", conflicts_with_all = ["file", "args"])]
     input: Option<String>,
-    /// One member of the input, also over a file; repeatable. Dots nest, the module's schema decides what is a text and what
-    /// is JSON, `@FILE` takes a file
+    /// Set one member of the input, overriding the file; repeatable. Dots nest, `@FILE` reads a file, and the module's
+    /// schema tells text from JSON
     #[arg(long, value_name = "KEY=VALUE", conflicts_with = "args")]
     set: Vec<String>,
     /// Free text instead of JSON; the input schema is not applied

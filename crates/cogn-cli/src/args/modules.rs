@@ -11,13 +11,13 @@ use super::candidates;
 /// Options that say which modules are meant.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct ModulesArgs {
-    /// Names of installed modules, or paths of folders; without any, the module in this folder or all of your own
+    /// Names of modules, or paths of folders; by default the module in this folder, or all of your own
     #[arg(value_name = "MODULE", add = candidates::modules())]
     modules: Vec<String>,
-    /// Take the bundled modules as well
+    /// Include the bundled modules
     #[arg(long)]
     bundled: bool,
-    /// Take every module that can be run by name: yours and the bundled ones
+    /// Include every module that can be run by name: yours and the bundled ones
     #[arg(long, conflicts_with = "modules")]
     all: bool,
 }

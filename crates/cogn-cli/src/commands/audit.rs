@@ -34,11 +34,11 @@ pub struct AuditArgs {
 enum AuditCommand {
     /// List runs, the newest first
     List(AuditListArgs),
-    /// Show how a run went; with `--json` everything that is known about it
+    /// Show one run; with `--json` every recorded detail
     Show(ShowArgs),
     /// Write records as JSON, one per line, the oldest first
     Export(ExportArgs),
-    /// Sum up runs per module, and what was dropped to keep within limits
+    /// Summarise runs per module, and the records dropped by retention
     Stats(StatsArgs),
     /// Find records that were changed, removed or moved
     Verify(proof::AuditVerifyArgs),
@@ -91,7 +91,7 @@ struct StatsArgs {
 /// Which records are meant.
 #[derive(Debug, clap::Args)]
 struct Which {
-    /// Only this module
+    /// Only runs of this module
     #[arg(long, value_name = "MODULE", add = candidates::modules())]
     module: Option<String>,
     /// Only failures
@@ -109,7 +109,7 @@ struct Which {
     /// Only runs of this tenant
     #[arg(long, value_name = "ID")]
     tenant: Option<String>,
-    /// Only since then: an age (`24h`, `7d`), a date, or a time as of RFC 3339
+    /// Only since this age (`24h`, `7d`), date or RFC 3339 time
     #[arg(long, value_parser = |given: &str| since(given, SystemTime::now()))]
     since: Option<SystemTime>,
 }

@@ -15,10 +15,10 @@ pub(crate) struct CaseArgs {
     /// File with one case per line: `{"id", "input", "expect"}`; `-` reads stdin
     #[arg(long, value_name = "FILE")]
     cases: PathBuf,
-    /// Take only the cases of this half, such as `held-out`
+    /// Use only the cases of this half, such as `held-out`
     #[arg(long, value_name = "NAME")]
     half: Option<String>,
-    /// Take only the first N cases
+    /// Use only the first N cases
     #[arg(long, short, value_name = "N")]
     limit: Option<usize>,
 }

@@ -22,7 +22,7 @@ const MAX_INPUT_BYTES: u64 = 64 << 20;
 /// Options of `check`.
 #[derive(Debug, clap::Args)]
 pub struct CheckArgs {
-    /// A JSON envelope, a JSON list of chunks, or NDJSON chunks; `-` or nothing reads stdin
+    /// A JSON envelope, a JSON list of chunks, or NDJSON chunks; reads stdin if absent or `-`
     file: Option<PathBuf>,
     /// Also check the data against this module's contract
     #[arg(long, value_name = "MODULE", add = candidates::modules())]

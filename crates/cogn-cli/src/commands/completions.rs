@@ -11,7 +11,7 @@ use crate::printer::{Exit, Printer};
 /// Options of `completions`.
 #[derive(Debug, clap::Args)]
 pub struct CompletionsArgs {
-    /// The shell to write for
+    /// The shell
     shell: Shell,
 }
 

@@ -23,7 +23,7 @@ pub struct ComposeArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Show the parts of a module and what would run
+    /// Show the parts of a module and the order of their runs
     Plan(PlanArgs),
 }
 
@@ -38,10 +38,10 @@ struct PlanArgs {
     /// Print a Mermaid graph
     #[arg(long, conflicts_with_all = ["json", "cost"])]
     mermaid: bool,
-    /// Show the most that one run can cost, module by module; exit 1 if that is more than `--max-cost`
+    /// Show the maximum cost of one run, by module; exit 1 if it exceeds `--max-cost`
     #[arg(long)]
     cost: bool,
-    /// Length of the input that `--cost` supposes
+    /// Input length that `--cost` assumes, in bytes
     #[arg(long, value_name = "N", default_value_t = USUAL_INPUT_BYTES)]
     input_bytes: u64,
     #[command(flatten)]

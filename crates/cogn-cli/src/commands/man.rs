@@ -10,10 +10,10 @@ use crate::printer::{Exit, GOOD, Printer};
 /// Options of `man`.
 #[derive(Debug, clap::Args)]
 pub struct ManArgs {
-    /// The command, such as `run` or `audit list`; without it, the page of the program
+    /// The command, such as `run` or `audit list`; by default the program itself
     #[arg(value_name = "COMMAND", conflicts_with = "output")]
     command: Vec<String>,
-    /// Write the pages of all commands into this folder
+    /// Write the pages of all commands to this folder
     #[arg(long, short, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     output: Option<PathBuf>,
 }

@@ -25,17 +25,17 @@ use crate::text_table::TextTable;
 pub struct McpArgs {
     #[command(subcommand)]
     action: Option<McpAction>,
-    /// Which tools clients see: `all` modules, `search` (four tools that find and run modules), or names of modules with
-    /// commas between; by default all modules while there are at most 12
+    /// Tools that clients see: `all` modules, `search` (four tools that find and run modules), or names of modules
+    /// separated by commas; by default `all` up to 12 modules
     #[arg(long, value_name = "WHICH")]
     tools: Option<String>,
-    /// Print what the list of tools costs a client with every request, in tokens, and serve nothing
+    /// Print the tokens that the list of tools adds to every request of a client; starts no server
     #[arg(long)]
     cost: bool,
     /// Print JSON
     #[arg(long, requires = "cost")]
     json: bool,
-    /// Keep no record of runs
+    /// Do not record runs
     #[arg(long)]
     no_audit: bool,
     #[command(flatten)]

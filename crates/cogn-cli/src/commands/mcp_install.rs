@@ -26,7 +26,7 @@ pub struct InstallArgs {
     /// The client
     #[arg(value_enum)]
     client: McpClient,
-    /// Which tools the client sees, as for `cogn mcp --tools`
+    /// Tools that the client sees, as for `cogn mcp --tools`
     #[arg(long, value_name = "WHICH")]
     tools: Option<String>,
     /// Do not ask

@@ -30,13 +30,13 @@ pub struct MediaArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum MediaCommand {
-    /// Show what a file or an address holds, and what each provider would get of it
+    /// Show the content of a file or URL, and the form that each provider would get
     Inspect(InspectArgs),
 }
 
 #[derive(Debug, clap::Args)]
 struct InspectArgs {
-    /// A file, or an address that begins with `https://`
+    /// A file, or a URL that begins with `https://`
     item: String,
     /// Print JSON
     #[arg(long)]

@@ -23,15 +23,15 @@ pub struct PublishArgs {
     /// Name of an installed module, or path of a folder
     #[arg(add = candidates::modules())]
     module: String,
-    /// Where to: `oci://host/repository[:tag]`; without a tag, the version of the module
+    /// Destination: `oci://host/repository[:tag]`; the default tag is the version of the module
     target: String,
-    /// Sign it with the secret key in this file
+    /// Sign the package with the secret key in this file
     #[arg(long, value_name = "FILE")]
     secret_key: Option<PathBuf>,
-    /// Speak to the registry without TLS; only on this machine that is the default
+    /// Connect to the registry without TLS; the default only for a registry on this machine
     #[arg(long)]
     plain_http: bool,
-    /// Let the tag lead to this package, whatever it leads to now
+    /// Move the tag to this package even if it exists
     #[arg(long)]
     force: bool,
     #[command(flatten)]

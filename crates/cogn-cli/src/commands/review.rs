@@ -38,26 +38,26 @@ pub struct ReviewArgs {
 enum ReviewCommand {
     /// List the runs that wait, the oldest first
     List(ReviewListArgs),
-    /// Show a run with its input, its answer and what was decided
+    /// Show a run with its input, its answer and the decision
     Show(ReviewShowArgs),
-    /// Say that answers are right
+    /// Approve answers as right
     Approve(VerdictArgs),
-    /// Say that answers are wrong
+    /// Reject answers as wrong
     Reject(VerdictArgs),
-    /// Say what the right answer is
+    /// Record the right answer
     Correct(CorrectArgs),
-    /// Write what was decided as JSON lines: the decisions, or labelled cases for `cogn eval`
+    /// Export decisions as JSON Lines, or as labelled cases for `cogn eval`
     Export(ReviewExportArgs),
-    /// Compare confidence with how often answers were right
+    /// Compare confidence with the share of right answers
     Stats(ReviewStatsArgs),
 }
 
 #[derive(Debug, clap::Args)]
 struct ReviewListArgs {
-    /// Only this module
+    /// Only runs of this module
     #[arg(long, value_name = "MODULE", add = candidates::modules())]
     module: Option<String>,
-    /// What is decided already, the newest first
+    /// List decided runs instead, the newest first
     #[arg(long)]
     decided: bool,
     /// Maximum number of runs
@@ -81,10 +81,10 @@ struct ReviewShowArgs {
 /// How every decision is made.
 #[derive(Debug, clap::Args)]
 struct DecisionArgs {
-    /// Why, for whoever looks at it later
+    /// Reason for the decision
     #[arg(long, short, value_name = "TEXT", default_value = "", hide_default_value = true)]
     reason: String,
-    /// Who decides; the name of this user by default
+    /// Name of the reviewer; by default the name of this user
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
     /// Print JSON
@@ -112,7 +112,7 @@ struct CorrectArgs {
     /// A file with the right `data`; `-` reads stdin
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     file: Option<PathBuf>,
-    /// One member of the right `data`, over those of the answer; JSON where it parses as such; repeatable
+    /// Set one member of the right `data`, overriding the answer; JSON if it parses as JSON; repeatable
     #[arg(long, value_name = "KEY=VALUE", required_unless_present_any = ["data", "file"])]
     set: Vec<String>,
     #[command(flatten)]
@@ -130,10 +130,10 @@ enum ReviewExportForm {
 
 #[derive(Debug, clap::Args)]
 struct ReviewExportArgs {
-    /// What is written
+    /// The content to write
     #[arg(long = "as", value_enum, value_name = "FORM", default_value_t = ReviewExportForm::Decisions)]
     form: ReviewExportForm,
-    /// Only this module
+    /// Only runs of this module
     #[arg(long, value_name = "MODULE", add = candidates::modules())]
     module: Option<String>,
     /// Write to this file, which must not exist yet; only you can read it
@@ -143,7 +143,7 @@ struct ReviewExportArgs {
 
 #[derive(Debug, clap::Args)]
 struct ReviewStatsArgs {
-    /// Only this module
+    /// Only runs of this module
     #[arg(long, value_name = "MODULE", add = candidates::modules())]
     module: Option<String>,
     /// Print JSON

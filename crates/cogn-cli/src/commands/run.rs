@@ -41,10 +41,10 @@ pub struct RunArgs {
     module: String,
     #[command(flatten)]
     input: InputArgs,
-    /// A file or an address for the member of the input that takes media; repeatable
+    /// File or URL for the input member that takes media; repeatable
     #[arg(long, value_name = "FILE|URL", conflicts_with = "args", help_heading = "Input")]
     media: Vec<String>,
-    /// Show a card for people; the default in a terminal
+    /// Show a readable card; the default in a terminal
     #[arg(long, conflicts_with_all = ["pretty", "json"], help_heading = "Answer")]
     view: bool,
     /// Print the envelope as one line of JSON; the default in a pipe
@@ -53,14 +53,14 @@ pub struct RunArgs {
     /// Print the envelope as indented JSON
     #[arg(long, help_heading = "Answer")]
     pretty: bool,
-    /// Print the answer while it is written: one chunk per line, or as text for people
+    /// Print the answer while it arrives: one chunk per line, or as readable text
     #[arg(
         long, value_enum, value_name = "FORM", num_args = 0..=1, require_equals = true,
         default_missing_value = "ndjson", conflicts_with_all = ["pretty", "view", "json", "until"],
         help_heading = "Answer"
     )]
     stream: Option<StreamForm>,
-    /// With `--stream`: fail with E4010 where the answer would come whole
+    /// With `--stream`: fail with E4010 if the answer cannot be streamed
     #[arg(long, requires = "stream", help_heading = "Answer")]
     require_streaming: bool,
     /// Also write the envelope to a file
@@ -69,7 +69,7 @@ pub struct RunArgs {
     /// Write media of the answer to files in this folder instead of printing them
     #[arg(long, value_name = "DIR", conflicts_with = "stream", help_heading = "Answer")]
     media_out: Option<PathBuf>,
-    /// Show on stderr which modules ran, when, and what each of them took and cost
+    /// Show every module run on stderr, with its start, duration and cost
     #[arg(
         long, value_enum, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "tree",
         help_heading = "Answer"
@@ -86,10 +86,10 @@ pub struct RunArgs {
     /// The user whose context is read and stored; none by default
     #[arg(long, value_name = "ID", help_heading = "Context")]
     user: Option<String>,
-    /// The tenant of the user, where there are tenants
+    /// The tenant of the user, if tenants are used
     #[arg(long, value_name = "ID", help_heading = "Context")]
     tenant: Option<String>,
-    /// The session that context is read from and stored for
+    /// The session whose context is read and stored
     #[arg(long, value_name = "ID", help_heading = "Context")]
     session: Option<String>,
     #[command(flatten)]

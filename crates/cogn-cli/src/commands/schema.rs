@@ -8,12 +8,12 @@ use crate::printer::{Exit, Printer};
 /// Options of `schema`.
 #[derive(Debug, clap::Args)]
 pub struct SchemaArgs {
-    /// Which schema to print
+    /// The schema to print
     #[arg(value_enum, default_value_t = EditorSchema::Module)]
     what: EditorSchema,
     #[arg(
         long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = editor_schemas::FOLDER,
-        conflicts_with = "what", help = "Write all of them into a folder instead, for editors"
+        conflicts_with = "what", help = "Write all schemas to a folder instead, for editors"
     )]
     write: Option<PathBuf>,
 }

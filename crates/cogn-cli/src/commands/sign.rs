@@ -24,7 +24,7 @@ pub struct SignArgs {
     /// The file with the secret key
     #[arg(long, value_name = "FILE", required_unless_present = "generate")]
     secret_key: Option<PathBuf>,
-    /// Make a pair of keys: FILE is the secret one, FILE.pub the one to give out
+    /// Generate a key pair: the secret key FILE and the public key FILE.pub
     #[arg(long, value_name = "FILE", conflicts_with_all = ["archive", "secret_key"])]
     generate: Option<PathBuf>,
     /// Print JSON

@@ -27,9 +27,9 @@ enum StoreCommand {
 /// Options of `store copy`.
 #[derive(Debug, clap::Args)]
 struct CopyArgs {
-    /// Where it is: `sqlite:PATH` or `postgres://USER@HOST/DATABASE`; the password is in `COGNITIVE_DB_PASSWORD`
+    /// Source store: `sqlite:PATH` or `postgres://USER@HOST/DATABASE`; the password is in `COGNITIVE_DB_PASSWORD`
     from: String,
-    /// Where it goes; a store that has something is not written to
+    /// Destination store; it must be empty
     to: String,
     /// Print JSON
     #[arg(long)]

@@ -10,7 +10,7 @@ use crate::printer::{Exit, Printer};
 /// Options of `studio`: those of `serve`, and whether the browser is opened
 #[derive(Debug, clap::Args)]
 pub struct StudioArgs {
-    /// Print the address of the page and open nothing
+    /// Print the address of the page instead of opening it
     #[arg(long)]
     no_open: bool,
     #[command(flatten)]

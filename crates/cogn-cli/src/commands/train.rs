@@ -37,7 +37,7 @@ pub struct TrainArgs {
     module: String,
     #[command(flatten)]
     cases: CaseArgs,
-    /// Write what was learned to this file instead of the folder `trained` of the module
+    /// Write the result to this file instead of the folder `trained` of the module
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Print JSON

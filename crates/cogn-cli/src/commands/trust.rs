@@ -20,7 +20,7 @@ use crate::text_table::TextTable;
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that can be typed")]
 pub struct TrustArgs {
-    /// The folder of the file; without it, the project that this folder is in
+    /// Folder of the file; by default that of the current project
     folder: Option<PathBuf>,
     /// List the folders whose files are trusted
     #[arg(long, conflicts_with_all = ["folder", "yes", "remove"])]

@@ -16,18 +16,18 @@ use crate::printer::{Exit, Printer};
 /// Options of `types`.
 #[derive(Debug, clap::Args)]
 pub struct TypesArgs {
-    /// Names of installed modules or paths of folders; without any, all modules of yours
+    /// Names of modules, or paths of folders; by default all of your own
     modules: Vec<String>,
     /// The language of the types
     #[arg(long, value_enum)]
     lang: LanguageArg,
-    /// Without names: the bundled modules, too
+    /// Without names: include the bundled modules
     #[arg(long, conflicts_with = "modules")]
     bundled: bool,
     /// Write to this file instead of stdout
     #[arg(long, short, visible_alias = "out", value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Only say whether the file of `--output` is up to date, by the exit code
+    /// Write nothing; exit 1 if the file of `--output` is not up to date
     #[arg(long, requires = "output")]
     check: bool,
 }

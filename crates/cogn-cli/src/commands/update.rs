@@ -17,7 +17,7 @@ pub struct UpdateArgs {
     /// Names of installed packages
     #[arg(required_unless_present = "all", add = candidates::modules())]
     name: Vec<String>,
-    /// All of them
+    /// Update all installed packages
     #[arg(long, conflicts_with = "name")]
     all: bool,
     #[command(flatten)]
@@ -26,7 +26,7 @@ pub struct UpdateArgs {
     reach: ReachArgs,
     #[command(flatten)]
     keys: KeyArgs,
-    /// Write over what was changed by hand, and take another signer
+    /// Overwrite local changes, and accept another signer
     #[arg(long)]
     force: bool,
     #[command(flatten)]

@@ -28,10 +28,10 @@ use crate::project;
 /// Options of `doctor`.
 #[derive(Debug, clap::Args)]
 pub struct DoctorArgs {
-    /// Also ask the configured providers whether they answer
+    /// Also check that the configured providers respond
     #[arg(long)]
     live: bool,
-    /// Also show the providers that are not configured, and settings that nobody has set
+    /// Also show unconfigured providers and unset settings
     #[arg(long)]
     all: bool,
     /// Print JSON

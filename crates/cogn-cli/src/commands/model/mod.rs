@@ -33,13 +33,13 @@ pub struct ModelArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum ModelCommand {
-    /// List the models: which are here and valid, their size, licence, context and memory
+    /// List the models with their state, size, licence, context and memory
     List(ModelForm),
     /// Fetch a model: smollm2, qwen-0.5b or qwen-1.5b
     Pull(PullArgs),
-    /// Give a GGUF file of your own a name; it is loaded once, to check it
+    /// Add your own GGUF file under a name; loads it once to check it
     Add(AddArgs),
-    /// Print the path of a model; exit code 1 if it is not here
+    /// Print the path of a model; exit 1 if it is not on this machine
     Path(NamedArgs),
     /// Remove a model from the cache
     Rm(NamedArgs),
@@ -56,7 +56,7 @@ struct ModelForm {
 
 #[derive(Debug, clap::Args)]
 struct NamedArgs {
-    /// The model; without it the usual one, and for `verify` all that are here
+    /// The model; by default the usual one, for `verify` all on this machine
     #[arg(value_name = "NAME", add = candidates::models())]
     name: Option<String>,
     #[command(flatten)]
@@ -77,10 +77,10 @@ struct PullArgs {
 
 #[derive(Debug, clap::Args)]
 struct AddArgs {
-    /// A GGUF file; it is linked where that is possible, else copied
+    /// A GGUF file; linked if possible, otherwise copied
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The name; that of the file unless set
+    /// Name of the model; by default the name of the file
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     #[command(flatten)]
