@@ -67,7 +67,7 @@ impl Ledger {
     pub fn add(&mut self, folder: &Path, sha256: &str) -> Result<(), String> {
         // A lossy conversion of a name that is not UTF-8 could match another folder.
         let Some(folder) = folder.to_str() else {
-            return Err("the name of the folder is not UTF-8".to_owned());
+            return Err("the folder name is not UTF-8".to_owned());
         };
         self.trusted.retain(|known| known.folder != folder);
         let since = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
