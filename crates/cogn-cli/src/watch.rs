@@ -38,7 +38,7 @@ pub(crate) fn repeat(library: &Library, names: &[String], printer: &Printer, mut
             printer.out(format!("{FAINT}changed: {}{FAINT:#}", file.display()));
         }
         act();
-        printer.err(format!("{FAINT}watching; Ctrl-C ends{FAINT:#}"));
+        printer.err(format!("{FAINT}watching; Ctrl-C stops{FAINT:#}"));
     });
 }
 

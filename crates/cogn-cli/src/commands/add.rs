@@ -60,7 +60,7 @@ fn add_all(
     let locked = folder.locked()?;
     if locked.modules.is_empty() {
         return Err(PackageError::new(format!(
-            "there is nothing to install: `{}` names no package",
+            "nothing to install: no package in `{}`",
             folder.lock_path().display()
         ))
         .hint("Name a source, as in `cogn add github:owner/repo/module`"));

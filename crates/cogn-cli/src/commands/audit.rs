@@ -237,7 +237,7 @@ fn show(args: &ShowArgs, store: &Store, printer: &Printer) -> Result<Exit, Store
             }
             printer.table(&summary::of(row));
         }
-        printer.notice(format!("{FAINT}`--json` shows the whole receipt{FAINT:#}"));
+        printer.notice(format!("{FAINT}`--json` shows the complete receipt{FAINT:#}"));
     }
     Ok(Exit::Good)
 }
@@ -253,13 +253,13 @@ fn one_trace(given: &str, rows: &[Row]) -> Result<(), (String, &'static str)> {
     let ids: BTreeSet<String> = rows.iter().map(|row| plain(&row.trace_id)).collect();
     let given = plain(given);
     match ids.len() {
-        0 => Err((format!("no run has the trace id: `{given}`"), "`cogn audit list` shows the ids")),
+        0 => Err((format!("unknown trace id: `{given}`"), "`cogn audit list` shows the ids")),
         1 => Ok(()),
         many => {
             let first = ids.into_iter().take(10).collect::<Vec<_>>().join("\n  ");
             Err((
-                format!("{many} trace ids begin with `{given}`:\n  {first}"),
-                "Give more characters of the id",
+                format!("{many} trace ids start with `{given}`:\n  {first}"),
+                "Use more characters of the id",
             ))
         }
     }
@@ -352,7 +352,7 @@ fn stats(args: &StatsArgs, store: &Store, printer: &Printer) -> Result<Exit, Sto
         if stats.total.parts > 0 {
             let parts = counted(stats.total.parts, "part");
             printer.notice(format!(
-                "{FAINT}`all` counts compositions once: {parts} of them only in the rows above{FAINT:#}"
+                "{FAINT}`all` counts compositions once: {parts} counted only in the rows above{FAINT:#}"
             ));
         }
     }

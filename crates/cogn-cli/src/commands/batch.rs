@@ -205,7 +205,7 @@ fn executed(plan: BatchPlan, printer: &Printer) -> Result<Option<BatchSummary>, 
             done = &mut batch => Some(done),
             _ = platform::stop_signal() => {
                 stop.stop();
-                screen.note("stopping: rows that are under way come to their end; once more stops at once");
+                screen.note("stopping: rows in flight finish; press Ctrl-C again to stop at once");
                 tokio::select! {
                     done = &mut batch => Some(done),
                     _ = platform::stop_signal() => None,
@@ -219,7 +219,7 @@ fn executed(plan: BatchPlan, printer: &Printer) -> Result<Option<BatchSummary>, 
                 Ok(None)
             }
             Some(Ok(summary)) => summary.map(Some),
-            Some(Err(_)) => Err(Failure::new(ErrorCode::InternalError, "the batch was lost in this process")),
+            Some(Err(_)) => Err(Failure::new(ErrorCode::InternalError, "the batch ended unexpectedly")),
         }
     })
 }
@@ -276,7 +276,7 @@ fn distinct_files(args: &BatchArgs) -> Result<(), Failure> {
         NamedPath::read("`--reply`", args.reply.path()),
         NamedPath::write("`-o`", output),
         NamedPath::write("`--failed`", args.failed.as_deref()),
-        NamedPath::own("what the batch keeps", work.as_deref()),
+        NamedPath::own("the progress of the batch", work.as_deref()),
     ])
 }
 
@@ -300,8 +300,8 @@ fn target(args: &BatchArgs) -> Result<AnswerTarget, Failure> {
 }
 
 fn unknown(path: &Path, expected: &str) -> Failure {
-    let message = format!("the name does not say what the file is: `{}`", path.display());
-    Failure::new(ErrorCode::InvalidInput, message).suggest(format!("End it in {expected}"))
+    let message = format!("unknown file format: `{}`", path.display());
+    Failure::new(ErrorCode::InvalidInput, message).suggest(format!("Use a name that ends in {expected}"))
 }
 
 fn mapping(args: &BatchArgs) -> RowMapping {

@@ -33,7 +33,7 @@ impl CaseArgs {
     pub(crate) fn read(&self) -> Result<Vec<LabelledCase>, Failure> {
         let text = read_text(Some(&self.cases))?;
         let mut cases = eval::parse(&text).map_err(|why| {
-            let message = format!("the cases cannot be used: `{}`: {why}", self.cases.display());
+            let message = format!("cannot use the cases: `{}`: {why}", self.cases.display());
             let form = r#"{"input": {"text": "…"}, "expect": {"sentiment": "positive"}}"#;
             Failure::new(ErrorCode::InvalidInput, message)
                 .suggest(format!("Write one case per line: `{form}`"))
@@ -41,9 +41,9 @@ impl CaseArgs {
         if let Some(half) = &self.half {
             cases.retain(|case| case.half.as_deref() == Some(half));
             if cases.is_empty() {
-                let message = format!("no case of `{}` belongs to the half `{half}`", self.cases.display());
+                let message = format!("`{}` has no case of the half: `{half}`", self.cases.display());
                 return Err(Failure::new(ErrorCode::InvalidInput, message)
-                    .suggest("Leave out `--half`, or name one that the cases have"));
+                    .suggest("Remove `--half`, or name a half of the cases"));
             }
         }
         cases.truncate(self.limit.unwrap_or(usize::MAX));

@@ -90,8 +90,8 @@ fn show(overview: &Overview, printer: &Printer) {
     let runs =
         if overview.runs.is_empty() { "nothing".to_owned() } else { overview.runs.join(order(overview)) };
     let answer = match overview.answer {
-        "parts" => "put together from the parts, without a further call",
-        "chosen part" => "that of the part that runs last",
+        "parts" => "assembled from the parts, without another model call",
+        "chosen part" => "the result of the last part",
         _ => "by its own prompt, with the results of its parts",
     };
     #[expect(clippy::cast_precision_loss, reason = "a limit of a few minutes")]
@@ -149,7 +149,7 @@ fn show_step(step: &OverviewStep, overview: &Overview, printer: &Printer) {
 }
 
 fn cells(edge: &OverviewEdge) -> Vec<String> {
-    let version = edge.version.clone().unwrap_or_else(|| format!("{DOUBT}not there{DOUBT:#}"));
+    let version = edge.version.clone().unwrap_or_else(|| format!("{DOUBT}missing{DOUBT:#}"));
     let fallback = edge.fallback.as_ref().map(|name| format!("else {name}")).unwrap_or_default();
     let optional = if edge.optional { "optional" } else { "" };
     vec![edge.name.clone(), version, optional.to_owned(), fallback]

@@ -242,7 +242,7 @@ fn get(
 }
 
 fn missing(kind: &str) -> ContextTrouble {
-    let message = format!("no such context is stored for this user: `{}`", cut(kind, 60));
+    let message = format!("no such context entry for this user: `{}`", cut(kind, 60));
     ContextTrouble {
         message,
         hint: Some("`cogn context list` lists the entries; `--user` selects the user".to_owned()),

@@ -73,9 +73,8 @@ pub fn export(args: &ModuleExportArgs, library: &Library, printer: &Printer) -> 
     } else {
         printer.err(format!("{GOOD}written{GOOD:#}"));
         printer.out(path.display().to_string());
-        printer.err(format!(
-            "{FAINT}agents find it by its description; `cogn` has to be on their path{FAINT:#}"
-        ));
+        printer
+            .err(format!("{FAINT}agents find it by its description; `cogn` must be on their path{FAINT:#}"));
     }
     Exit::Good
 }

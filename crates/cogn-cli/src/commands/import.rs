@@ -117,8 +117,8 @@ fn tested(module: &ImportedModule, library: &Library) -> Result<(), Failure> {
     let around = ValidationSurroundings { library: Some(library), expectations: Some(&GoldenExpectations) };
     let report = validate_with(around, &folder, Mode::Standard);
     let refused = |why: String| {
-        let message = format!("the module that was made of it is not good enough: {why}");
-        Failure::new(ErrorCode::InvalidInput, message).suggest("Simplify it in the file that is imported")
+        let message = format!("the imported module is not valid: {why}");
+        Failure::new(ErrorCode::InvalidInput, message).suggest("Simplify this part of the imported file")
     };
     if let Some(finding) = report.findings.iter().find(|finding| finding.severity == Severity::Error) {
         return Err(refused(Finding::summary(finding)));

@@ -73,7 +73,7 @@ pub fn init(args: &InitArgs, printer: &Printer) -> Exit {
     };
     // The module works without schemas; only editor support is missing.
     if let Err(error) = editor_schemas::write(&place) {
-        printer.warning(&format!("no schemas for editors in `{}`: {error}", place.display()));
+        printer.warning(&format!("cannot write schemas for editors to `{}`: {error}", place.display()));
     }
     let next = next(args, &template, &path);
     if args.json {

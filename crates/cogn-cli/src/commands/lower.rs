@@ -94,13 +94,11 @@ fn summary(lowered: &ProviderSchema) -> String {
     let (losses, gaps) = (lowered.losses.len(), lowered.gaps().count());
     match (lowered.target, gaps) {
         (SchemaTarget::Grammar, 0) => {
-            format!(
-                "expresses this contract more strictly in {}; every answer that it can write is valid",
-                places(losses)
-            )
+            format!("is stricter than this contract in {}; all its answers are valid", places(losses))
         }
         (SchemaTarget::Grammar, gaps) => format!(
-            "cannot express this contract in {}, so the embedded model refuses it; use other keywords there, or choose another provider",
+            "cannot express this contract in {}, so the embedded model refuses the module; use other keywords \
+             there, or choose another provider",
             places(gaps)
         ),
         _ => {

@@ -45,7 +45,7 @@ fn page(program: &clap::Command, words: &[String], printer: &Printer) -> Exit {
     let mut command = program;
     for word in words {
         let Some(found) = command.get_subcommands().find(|known| known.get_name() == word) else {
-            let message = format!("there is no such command: `{}`", words.join(" "));
+            let message = format!("unknown command: `{}`", words.join(" "));
             printer.error(&message, Some("`cogn --help` lists the commands"));
             return Exit::Usage;
         };
@@ -58,7 +58,7 @@ fn page(program: &clap::Command, words: &[String], printer: &Printer) -> Exit {
             Exit::Good
         }
         Err(error) => {
-            printer.error(&format!("the page cannot be made: {error}"), None);
+            printer.error(&format!("cannot render the page: {error}"), None);
             Exit::Bad
         }
     }

@@ -77,8 +77,8 @@ pub fn mcp(args: &McpArgs, library: &Library, printer: &Printer) -> Exit {
     match outcome {
         Ok(()) => Exit::Good,
         Err(reason) => {
-            let hint = "A client starts this command and speaks the Model Context Protocol to it; `cogn mcp install` sets one up";
-            printer.error(&format!("no client was served: {reason}"), Some(hint));
+            let hint = "MCP clients start this command; `cogn mcp install` configures one";
+            printer.error(&format!("no client connected: {reason}"), Some(hint));
             Exit::Bad
         }
     }
@@ -104,7 +104,7 @@ fn cost(server: &McpServer, as_json: bool, printer: &Printer) -> Exit {
     }
     let rows = costs.iter().map(|(name, tokens)| vec![name.clone(), tokens.to_string()]);
     printer.table(&TextTable::new(["tool", "tokens"]).right(&[1]).with(rows));
-    printer.out(format!("{FAINT}about {total} tokens with every request of a client{FAINT:#}"));
+    printer.out(format!("{FAINT}about {total} tokens in every request of a client{FAINT:#}"));
     Exit::Good
 }
 

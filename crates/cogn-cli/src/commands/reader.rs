@@ -24,6 +24,6 @@ pub(super) async fn gone(printer: &Printer) {
 
 /// Returns the reason for the cancellation.
 pub(super) fn unheard() -> Failure {
-    Failure::cancelled("the run was cancelled: the reader of stdout has closed it")
+    Failure::cancelled("the run was cancelled: the reader closed stdout")
         .suggest("Read stdout to its end, or name a file with `--output`")
 }

@@ -72,10 +72,8 @@ fn write_index(args: &BuildArgs) -> Result<StaticIndex, PackageError> {
     options.url = args.url.clone().or(options.url);
     for (value, option) in [(&options.namespace, "--namespace"), (&options.author, "--author")] {
         if value.is_empty() {
-            return Err(PackageError::new(format!(
-                "an index says whose packages they are: `{option}` is missing"
-            ))
-            .hint("Give it here, or in `registry.json` in the folder"));
+            return Err(PackageError::new(format!("the index needs the option: `{option}`"))
+                .hint("Set it here, or in `registry.json` in the folder"));
         }
     }
     let now = jiff::Timestamp::try_from(SystemTime::now()).unwrap_or_default();

@@ -158,8 +158,8 @@ pub fn run(args: &RunArgs, library: &Library, printer: &Printer) -> Exit {
 fn report_lost(spans: u64, printer: &Printer) {
     match spans {
         0 => {}
-        1 => printer.warning("1 span was lost: the collector did not take it"),
-        lost => printer.warning(&format!("{lost} spans were lost: the collector did not take them")),
+        1 => printer.warning("1 span was lost: the collector did not accept it"),
+        lost => printer.warning(&format!("{lost} spans were lost: the collector did not accept them")),
     }
 }
 
@@ -183,7 +183,7 @@ fn answer(args: &RunArgs, prepared: Result<PreparedRun, Failure>, printer: &Prin
         .map(|folder| media_out::store(&mut envelope, folder, args.output.as_deref()));
     let unwritten = unwritten.unwrap_or_default();
     for message in &unwritten {
-        printer.error(message, Some("The envelope holds it; name another folder with `--media-out`"));
+        printer.error(message, Some("The envelope has it; name another folder with `--media-out`"));
     }
     let text = as_text(args, &envelope);
     let form = EnvelopeForm::of(args, printer);
@@ -302,8 +302,8 @@ fn explain_choices(args: &RunArgs, library: &Library, settings: &Settings) {
 /// Returns the typed input with its media.
 fn input(args: &RunArgs, modules: &ModuleCache) -> Result<RunInput, Failure> {
     if args.reply.reads_stdin() && args.input.reads_stdin() {
-        let failure = Failure::new(ErrorCode::InvalidInput, "input and reply cannot both come from stdin");
-        return Err(failure.suggest("Put one of them into a file"));
+        let failure = Failure::new(ErrorCode::InvalidInput, "cannot read both input and reply from stdin");
+        return Err(failure.suggest("Write one of them to a file"));
     }
     // A module that fails to load is reported later, by the run itself.
     let module = args.input.has_members().then(|| modules.module(&args.module).ok()).flatten();

@@ -32,7 +32,7 @@ pub fn schema(args: &SchemaArgs, printer: &Printer) -> Exit {
             Exit::Good
         }
         Err(error) => {
-            let hint = "Choose a folder where you may write, with `--write=DIR`";
+            let hint = "Choose a writable folder with `--write=DIR`";
             printer.error(&format!("cannot write schemas to `{}`: {error}", folder.display()), Some(hint));
             Exit::Bad
         }

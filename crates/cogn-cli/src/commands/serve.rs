@@ -140,7 +140,7 @@ fn check(args: &ServeArgs, printer: &Printer) -> Exit {
             Exit::Good
         }
         Err(error) => {
-            let hint = "Name the `--host` and `--port` that the server was started with";
+            let hint = "Use the `--host` and `--port` of the running server";
             printer.error(&format!("no server is ready on {address}: {error}"), Some(hint));
             Exit::Bad
         }
@@ -195,7 +195,7 @@ fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<Ser
     config.keys = server_keys::keys(&serve, printer)?;
     let address = address(&serve).ip();
     if config.keys.is_empty() && !address.is_loopback() {
-        let message = format!("{address} can be reached from other machines, and no API key is configured");
+        let message = format!("other machines can reach {address}, and no API key is configured");
         return Err(Failure::new(ErrorCode::PermissionDenied, message)
             .suggest("Set `COGNITIVE_API_KEY` or name a file with `--keys`, or listen on 127.0.0.1"));
     }
@@ -234,7 +234,7 @@ fn limit(config: &mut ServerConfig, serve: &ServeConfig, printer: &Printer) -> R
     if config.connections < FEW_CONNECTIONS {
         let most = config.connections;
         printer.alarm(&format!(
-            "the limit of open files leaves room for {most} connections at once; `ulimit -n` raises it"
+            "the limit of open files allows {most} connections at once; `ulimit -n` raises it"
         ));
     }
     config.runs_per_minute = serve.rate.unwrap_or(DEFAULT_RUNS_PER_MINUTE);

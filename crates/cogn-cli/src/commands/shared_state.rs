@@ -19,8 +19,8 @@ const OFTEN: Duration = Duration::from_secs(10);
 pub(super) async fn connect(address: &str) -> Result<Arc<dyn SharedState>, Failure> {
     let password = wiring::environment(env_vars::SERVE_SHARED_PASSWORD);
     let state = RedisState::connect(address, password.as_deref()).await.map_err(|reason| {
-        Failure::misconfigured(format!("the servers cannot share anything: {reason}"))
-            .suggest("Check `--shared`, or leave it out to serve alone")
+        Failure::misconfigured(format!("cannot use the shared state: {reason}"))
+            .suggest("Check `--shared`, or remove it to run a single server")
     })?;
     Ok(Arc::new(state))
 }

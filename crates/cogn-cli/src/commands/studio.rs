@@ -27,6 +27,6 @@ pub fn studio(args: &StudioArgs, library: &Library, printer: &Printer) -> Exit {
 fn open(address: &str) {
     let named = cogn::wiring::environment(cogn::env_vars::BROWSER);
     if let Err(error) = platform::open_page(named.as_deref(), address) {
-        Printer.warning(&format!("the browser cannot be opened: {error}"));
+        Printer.warning(&format!("cannot open the browser: {error}"));
     }
 }

@@ -67,9 +67,8 @@ pub struct TestArgs {
 /// skipped (FMT-002). With `--verbose`, prints times and the envelope of every failed case.
 pub fn test(args: &TestArgs, library: &Library, printer: &Printer) -> Exit {
     if args.accept && in_ci(&wiring::environment) {
-        let hint = "Accept where you can look at the difference, and commit the files";
-        printer
-            .error("`--accept` writes expectations, and `CI` is set: nothing is accepted here", Some(hint));
+        let hint = "Accept on your own machine, review the difference and commit the files";
+        printer.error("`--accept` is disabled in CI (`CI` is set)", Some(hint));
         return Exit::Usage;
     }
     if args.watch {

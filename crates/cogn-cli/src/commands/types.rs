@@ -65,7 +65,7 @@ pub fn types(args: &TypesArgs, library: &Library, printer: &Printer) -> Exit {
     };
     if modules.is_empty() {
         printer.error(
-            "there is no module of yours",
+            "no modules of your own",
             Some("Name one, add `--bundled`, or create one with `cogn init NAME`"),
         );
         return Exit::Bad;
@@ -81,7 +81,7 @@ pub fn types(args: &TypesArgs, library: &Library, printer: &Printer) -> Exit {
     match cogn::out_file::write(file, text.as_bytes()) {
         Ok(()) => Exit::Good,
         Err(error) => {
-            printer.error(&format!("`{}` cannot be written: {error}", file.display()), None);
+            printer.error(&format!("cannot write `{}`: {error}", file.display()), None);
             Exit::Bad
         }
     }
@@ -110,7 +110,7 @@ fn check(file: &Path, text: &str, printer: &Printer) -> Exit {
         }
         Err(error) => {
             printer.error(
-                &format!("`{}` cannot be read: {error}", file.display()),
+                &format!("cannot read `{}`: {error}", file.display()),
                 Some("Run the same command without `--check`"),
             );
             Exit::Bad

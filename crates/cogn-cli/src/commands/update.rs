@@ -60,9 +60,9 @@ fn update_all(
         if brought.package.name() != name {
             let found = brought.package.name();
             return Err(PackageError::new(format!(
-                "the source of `{name}` has another package now: `{found}`"
+                "the source of `{name}` now has another package: `{found}`"
             ))
-            .hint("Add it by its source if it is wanted, and remove the old one"));
+            .hint("To use it, add it by its source and remove the old one"));
         }
         reports.push(install(brought, &folder, way, library)?);
     }
@@ -71,7 +71,7 @@ fn update_all(
 
 fn known<'a>(locked: &'a LockFile, name: &str) -> Result<&'a cognitive_packages::LockedModule, PackageError> {
     locked.modules.get(name).ok_or_else(|| {
-        PackageError::new(format!("no package of this name is installed here: `{name}`"))
-            .hint("`cogn add SOURCE` installs one; modules of your own need no update")
+        PackageError::new(format!("no such installed package: `{name}`"))
+            .hint("`cogn add SOURCE` installs one; your own modules need no update")
     })
 }

@@ -30,9 +30,8 @@ impl FolderArgs {
             let root = wiring::project_root();
             return Ok((ModuleFolder::of_project(&root), root));
         }
-        let home = wiring::home().ok_or_else(|| {
-            PackageError::new(format!("there is no home folder: `{}` is not set", env_vars::HOME))
-        })?;
+        let home = wiring::home()
+            .ok_or_else(|| PackageError::new(format!("no home folder: `{}` is not set", env_vars::HOME)))?;
         Ok((ModuleFolder::of_user(&home), home))
     }
 }

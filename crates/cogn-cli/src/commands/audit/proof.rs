@@ -36,7 +36,7 @@ pub(super) fn verify(args: &AuditVerifyArgs, store: &Store, printer: &Printer) -
     let anchors = match anchors(args) {
         Ok(anchors) => anchors,
         Err(reason) => {
-            printer.error(&reason, Some("`cogn audit head` prints the anchors of now"));
+            printer.error(&reason, Some("`cogn audit head` prints the current anchors"));
             return Ok(Exit::Bad);
         }
     };

@@ -109,11 +109,12 @@ fn named(name: &str, environment: Environment<'_>) -> Result<WeightsChoice, Fail
 
 fn unknown(name: &str) -> Failure {
     let names: Vec<&str> = KNOWN_WEIGHTS.iter().map(|known| known.short()).collect();
-    Failure::new(ErrorCode::ProviderUnavailable, format!("there is no embedded model of this name: `{name}`"))
-        .suggest(format!(
-            "Use one of: {}; `cogn model list` shows all, `cogn model add FILE` takes in a file of your own",
+    Failure::new(ErrorCode::ProviderUnavailable, format!("unknown embedded model: `{name}`")).suggest(
+        format!(
+            "Use one of: {}; `cogn model list` shows all, `cogn model add FILE` adds your own file",
             names.join(", ")
-        ))
+        ),
+    )
 }
 
 fn list(form: &ModelForm, environment: Environment<'_>, printer: &Printer) -> Exit {
@@ -124,7 +125,7 @@ fn list(form: &ModelForm, environment: Environment<'_>, printer: &Printer) -> Ex
     }
     printer.table(&rows::table(&rows));
     if !rows.iter().any(|row| row.installed) {
-        printer.err("`cogn model pull` fetches the usual model; so does the first run that needs it");
+        printer.err("`cogn model pull` downloads the default model; so does the first run that needs it");
     }
     Exit::Good
 }
@@ -133,15 +134,14 @@ fn pull(args: &PullArgs, environment: Environment<'_>, printer: &Printer) -> Res
     let known: &KnownWeights = match args.name.as_deref() {
         None => &SMOLLM2,
         Some(name) => named(name, environment)?.known().ok_or_else(|| {
-            let message = format!("there is nothing to fetch for a file of your own: `{name}`");
-            Failure::new(ErrorCode::ProviderUnavailable, message)
-                .suggest("`cogn model add FILE` takes in a file")
+            let message = format!("your own file has no download source: `{name}`");
+            Failure::new(ErrorCode::ProviderUnavailable, message).suggest("`cogn model add FILE` adds a file")
         })?,
     };
     let Some(place) = WeightsFolder::of(known, environment) else { return Ok(Exit::Bad) };
     let there = weights::look(known, &place.file()) == WeightsState::Right;
     if offline(environment) && !there {
-        let why = format!("fetching is forbidden by `{}`", env_vars::OFFLINE);
+        let why = format!("downloads are disabled by `{}`", env_vars::OFFLINE);
         return Err(weights::missing(known, &why, &[]));
     }
     let screen = TerminalProgress::new(printer, true);
@@ -162,8 +162,8 @@ fn pull(args: &PullArgs, environment: Environment<'_>, printer: &Printer) -> Res
         return Ok(Exit::Good);
     }
     printer.err(match pulled.from {
-        Some(from) => format!("{GOOD}fetched{GOOD:#} {} from {from}; sha256 matches", known.name),
-        None => format!("{} is here already; sha256 matches", known.name),
+        Some(from) => format!("{GOOD}downloaded{GOOD:#} {} from {from}; sha256 matches", known.name),
+        None => format!("{} is already downloaded; sha256 matches", known.name),
     });
     printer.out(pulled.path.display().to_string());
     Ok(Exit::Good)
@@ -219,13 +219,13 @@ fn path(args: &NamedArgs, environment: Environment<'_>, printer: &Printer) -> Re
             Ok(Exit::Good)
         }
         Some(WeightsAtHand::BuiltIn(_)) => {
-            printer.err("the weights are part of this program");
+            printer.err("the weights are built in");
             Ok(Exit::Bad)
         }
         _ => {
             let place = choice.file(environment).unwrap_or_default();
             let remedy = row(&choice, environment, Thoroughness::Remembered).map(|row| row.remedy);
-            printer.error(&format!("there are no weights at: `{}`", place.display()), remedy.as_deref());
+            printer.error(&format!("no weights at: `{}`", place.display()), remedy.as_deref());
             Ok(Exit::Bad)
         }
     }
@@ -235,7 +235,7 @@ fn rm(args: &NamedArgs, environment: Environment<'_>, printer: &Printer) -> Resu
     let choice = args.name.as_deref().map_or(Ok(WeightsChoice::Usual), |name| named(name, environment))?;
     let place = match &choice {
         WeightsChoice::File(file) => {
-            let message = format!("a file that is not in the cache is not removed: `{}`", file.display());
+            let message = format!("cannot remove a file outside the cache: `{}`", file.display());
             return Err(Failure::new(ErrorCode::ProviderUnavailable, message)
                 .suggest("Name a model of `cogn model list`"));
         }
@@ -296,7 +296,9 @@ fn report(row: &ModelRow, printer: &Printer) {
         (Some(why), ..) => {
             printer.error(&format!("`{}` is not the expected file: {why}", row.name), Some(&row.remedy));
         }
-        (None, false, _) => printer.error(&format!("`{}` is not here", row.name), Some(&row.remedy)),
+        (None, false, _) => {
+            printer.error(&format!("`{}` is not on this machine", row.name), Some(&row.remedy))
+        }
         (None, true, Some(_)) => printer.out(format!("{}: length and sha256 match", row.name)),
         (None, true, None) => {
             let sha256 = row.sha256.as_deref().unwrap_or("unknown");

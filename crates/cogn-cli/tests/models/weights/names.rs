@@ -48,7 +48,7 @@ fn a_name_is_fetched_from_its_publisher_and_from_no_package() {
     }
     let unknown = World::new().run(&["model", "pull", "qwen-9b"], &[]);
     assert_eq!(unknown.code, 1);
-    assert!(unknown.err.contains("there is no embedded model of this name: `qwen-9b`"), "{}", unknown.err);
+    assert!(unknown.err.contains("unknown embedded model: `qwen-9b`"), "{}", unknown.err);
     assert!(unknown.err.contains("smollm2, qwen-0.5b, qwen-1.5b"), "{}", unknown.err);
 }
 
