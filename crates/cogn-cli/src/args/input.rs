@@ -110,7 +110,7 @@ pub(crate) fn read_text(path: Option<&Path>) -> Result<String, Failure> {
     })
 }
 
-/// More than this is no input and no reply.
+/// The maximum size of an input or a saved reply. Without it, an endless stdin would fill the memory.
 const MAX_INPUT_BYTES: u64 = 64 << 20;
 
 fn bounded(source: impl Read) -> io::Result<String> {

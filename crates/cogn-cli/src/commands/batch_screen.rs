@@ -12,7 +12,7 @@ use crate::figures::{counted, dollars, duration};
 use crate::printer::{BAD, DOUBT, FAINT, GOOD, HEAD, Printer};
 use crate::text_table::TextTable;
 
-/// The interval between lines in a pipe.
+/// The interval between lines in a pipe, so that the log of a batch of many hours stays readable.
 const LINE: Duration = Duration::from_secs(10);
 
 /// The display.

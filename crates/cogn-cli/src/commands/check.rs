@@ -16,7 +16,7 @@ use crate::args::candidates;
 use crate::draw;
 use crate::printer::{BAD, Exit, GOOD, Printer};
 
-/// The maximum length of the text.
+/// The maximum length of the text. Without it, an endless stdin would fill the memory.
 const MAX_INPUT_BYTES: u64 = 64 << 20;
 
 /// Options of `check`.

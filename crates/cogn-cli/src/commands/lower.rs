@@ -12,7 +12,8 @@ use crate::args::candidates;
 use crate::printer::{DOUBT, Exit, FAINT, HEAD, NOTE, Printer};
 use crate::text_table::TextTable;
 
-/// The maximum number of losses in the table; the severe ones come first.
+/// The maximum number of losses in the table, so that a large contract does not fill the terminal. The severe ones come
+/// first, and `--json` has all of them.
 const MAX_LOSSES_SHOWN: usize = 100;
 
 /// Options of `lower`.

@@ -17,7 +17,7 @@ use crate::printer::{BAD, Exit, FAINT, GOOD, NOTE, Printer, plain};
 
 /// The name of the entry.
 const ENTRY: &str = "cogn";
-/// The maximum number of backups of a file.
+/// The maximum number of backups of a file, so that the search for a free name ends.
 const MAX_BACKUPS: u32 = 1_000;
 
 /// Options of `mcp install`.

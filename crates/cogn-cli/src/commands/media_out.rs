@@ -12,7 +12,7 @@ use cognitive_contract::{Envelope, Warning};
 
 use crate::output_paths::is_same;
 
-/// How many files of one name a folder takes.
+/// The maximum number of files with one name in a folder, so that the search for a free name ends.
 const NAMES: u32 = 100_000;
 
 /// Writes the media of an answer to files and leaves their paths in their place. Says what could not be written, as the

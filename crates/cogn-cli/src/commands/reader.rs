@@ -8,7 +8,7 @@ use cognitive_contract::Failure;
 use crate::platform;
 use crate::printer::{Printer, StdoutLoss};
 
-/// The interval between two checks.
+/// The interval between two checks. A run without a reader continues, and costs, at most this long.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Resolves when stdout has no reader any more.

@@ -25,16 +25,18 @@ use crate::printer::{BAD, Chatter, Exit, FAINT, GOOD, NOTE, Printer};
 use crate::pull_progress::TerminalProgress;
 use crate::{allocator, platform, process_limits, project};
 
-/// The maximum number of access log lines that wait to be written.
+/// The maximum number of access log lines that wait to be written. Without it, a log that is not read would fill the
+/// memory.
 const MAX_WAITING_LINES: usize = 4_096;
-/// The time that the process waits for the last of them.
+/// The time that the process waits for the last of them. Without it, a log that is not read would block the exit.
 const FAREWELL: Duration = Duration::from_secs(2);
 /// The default address.
 const DEFAULT_HOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const DEFAULT_PORT: u16 = 8000;
-/// The maximum number of connections per client address, for a public server.
+/// The maximum number of connections per client address, so that no client of a public server occupies all of them.
 const DEFAULT_PER_ADDRESS: usize = 256;
-/// Below this number of connections, a warning about the limit of open files is printed.
+/// Below this number of connections, a warning about the limit of open files is printed. A server that has only slightly
+/// fewer than configured needs none.
 const FEW_CONNECTIONS: usize = 1_000;
 
 /// The minimum interval between checks of the files of a module: faster than a user can save and retry.

@@ -8,7 +8,7 @@ use cogn::serve_config::ServeConfig;
 
 use crate::args::provider::ProviderArgs;
 
-/// Options of `serve`. What is not given is taken from `COGN_SERVE_*` or from `serve:` in `cognitive.yaml`
+/// Options of `serve`. Missing ones are taken from `COGN_SERVE_*` or from `serve:` in `cognitive.yaml`
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct ServeArgs {

@@ -12,7 +12,7 @@ use cognitive_http::{Complaints, SharedState};
 
 use crate::printer::Printer;
 
-/// The minimum interval between warnings.
+/// The minimum interval between warnings, because each call to an unavailable Redis causes one.
 const OFTEN: Duration = Duration::from_secs(10);
 
 /// Connects to Redis.

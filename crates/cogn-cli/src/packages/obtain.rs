@@ -19,7 +19,8 @@ use super::package_index::{Listed, PackageIndex, fetcher_for};
 use super::registry_login;
 use crate::printer::Printer;
 
-/// The maximum size of a repository archive.
+/// The maximum size of a repository archive, which is read into memory. It exceeds that of a package, because a
+/// repository also contains other files.
 const MAX_REPOSITORY: u64 = 256 << 20;
 /// The base address of `github:` repositories.
 const GITHUB: &str = "https://github.com";

@@ -7,7 +7,7 @@ use cognitive_net::registry::FileFetcher;
 use cognitive_packages::PackageError;
 use cognitive_packages::index::{PackageList, RegistryEntry, newest, read};
 
-/// The maximum size of a list.
+/// The maximum size of a list. Without it, a hostile index would fill the memory.
 const MAX_INDEX: u64 = 64 << 20;
 
 /// An index with its fetcher.

@@ -17,7 +17,7 @@ use cognitive_packages::PackageError;
 
 /// The timeout of a helper. It may ask a keyring, which may ask the user.
 const HELPER_TIME: Duration = Duration::from_mins(1);
-/// The maximum length of a file or of a helper's output.
+/// The maximum length of a file or of a helper's output. Without it, an endless output would fill the memory.
 const MAX_LENGTH: u64 = 1 << 20;
 
 /// Returns the login of a host, if there is one.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::platform;
 
-/// No real list is larger than this.
+/// The maximum size of the list. No real list is larger, and a larger file would only fill the memory.
 const MAX_LEDGER_BYTES: u64 = 4 << 20;
 
 /// One file that is trusted.

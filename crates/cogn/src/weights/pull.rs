@@ -22,10 +22,10 @@ use crate::env_vars;
 use crate::platform;
 use crate::settings::Environment;
 
-/// The interval between two attempts to get the lock.
+/// The interval between two attempts to get the lock. A file lock cannot be awaited, and a download takes seconds.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// The default timeout for the default weights.
+/// The default timeout for the default weights: enough for their size on a network as slow as `SLOWEST_FETCH`.
 pub const DEFAULT_PATIENCE: Duration = Duration::from_mins(10);
 
 /// An upper bound for the timeout that no clock overflows.

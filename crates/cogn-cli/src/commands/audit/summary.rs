@@ -10,7 +10,7 @@ use crate::figures::{bar, dollars, duration, local_time};
 use crate::printer::plain;
 use crate::text_table::TextTable;
 
-/// The maximum number of changes that are named; the rest are counted.
+/// The maximum number of changes that are named; the rest are counted, because all of them share one cell.
 const MAX_NAMED: usize = 4;
 
 /// Returns the summary table of a record.
