@@ -109,7 +109,11 @@ fn what_cannot_be_trained_is_refused_before_anything_is_read() {
         assert!(output.err.contains(why), "{words:?}: {}", output.err);
     };
     refused(&["train", "./rooms", "--cases", "nowhere.jsonl"], 2, "nowhere.jsonl");
-    refused(&["train", "./rooms", "--cases", "cases.jsonl", "--half", "x"], 2, "belongs to the half `x`");
+    refused(
+        &["train", "./rooms", "--cases", "cases.jsonl", "--half", "x"],
+        2,
+        "has no case of the half: `x`",
+    );
     refused(&["train", "text-classifier", "--cases", "cases.jsonl"], 1, "Name a file with `--output`");
     refused(
         &["train", "./rooms", "--cases", "cases.jsonl", "--provider", "ollama", "--model", "m"],

@@ -92,7 +92,7 @@ fn reg_007_an_index_of_the_old_form_is_read() {
     place.refused(&["add", "thief", "--registry", &url], "the index may not name this source");
     place.refused(
         &["add", "renamed", "--registry", &url],
-        "leads to another package than `renamed`: `labels`",
+        "the index has another package for `renamed`: `labels`",
     );
     place.json(&["add", "labels", "--registry", &url]);
     assert!(place.runs("labels"));
