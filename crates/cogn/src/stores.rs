@@ -127,7 +127,7 @@ pub fn spending(settings: &Settings) -> Result<Option<Spending>, Failure> {
     let refused = |reason: String| {
         Failure::misconfigured(format!("cannot record spending for `budget`: {reason}")).suggest(
             "Make the database writable (`audit: {path: …}` sets its path), or remove `budget` from the \
-                 configuration",
+             configuration",
         )
     };
     let ledger = open_ledger(settings).map_err(refused)?;
