@@ -151,7 +151,7 @@ fn envelope_violations(value: &Value, module: Option<&Module>) -> Vec<Violation>
 }
 
 fn finding(name: &str, violation: &Violation) -> Finding {
-    let place = if violation.path.is_empty() { "the whole" } else { violation.path.as_str() };
+    let place = if violation.path.is_empty() { "document" } else { violation.path.as_str() };
     let message = format!("`{place}`: {} ({})", violation.message, violation.code);
     Finding::error(name, FindingLocation::Value(violation.path.clone()), violation.rule, message)
 }

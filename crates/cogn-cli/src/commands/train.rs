@@ -251,7 +251,7 @@ fn show(args: &TrainArgs, report: &TrainingReport, path: &Path, printer: &Printe
     let mut table = TextTable::new(["DECISION", "CASES", "RIGHT WHILE UNSEEN", "FROM"]).right(&[1, 2]);
     for (path, head) in heads {
         let from = head.reads.as_ref().map_or_else(
-            || "what the model weighs".to_owned(),
+            || "the scores of the model".to_owned(),
             |reads| format!("its state after {} layers", reads.layer),
         );
         table.push(vec![path.clone(), head.cases.to_string(), head.right.to_string(), from]);
