@@ -4,7 +4,7 @@
 export interface RunSettings {
   /** Timeout of each model call, in seconds. */
   callTimeout?: number;
-  /** Ask again up to N times after an answer that breaks the contract; each costs another call. */
+  /** Ask again up to N times if the answer breaks the contract; each time costs another call. */
   reask?: number;
   /** Maximum number of model calls of a run, including its parts, retries and tools (64). */
   maxCalls?: number;
@@ -14,15 +14,15 @@ export interface RunSettings {
   seed?: number;
   /** Maximum length of the answer, in tokens. */
   maxOutputTokens?: number;
-  /** Let the model think up to N tokens before it answers, where it can; 0 disables thinking. */
+  /** Let the model think for up to N tokens, where it supports that; 0 disables thinking. */
   thinking?: number;
   /** Add the receipt of the run to `meta.provenance`. */
   receipt?: boolean;
   /** Accept only valid JSON from the model, as tier exec always does. */
   strictParse?: boolean;
-  /** Stop a call as soon as its answer cannot become valid; a failure then has only the complete part. */
+  /** Stop a call once its answer cannot become valid; the failure then holds only complete members. */
   earlyStop?: boolean;
-  /** Ask the model even if an answer to the same input is cached. */
+  /** Ask the model even if the answer is cached. */
   noCache?: boolean;
 }
 

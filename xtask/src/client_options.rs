@@ -28,7 +28,7 @@ const PYTHON_TAIL: &str = "
     \"\"\"The user whose context is read and stored. Take it from an authenticated caller\"\"\"
 
     session: str | None
-    \"\"\"The session that context is read from and stored for\"\"\"
+    \"\"\"The session whose context is read and stored\"\"\"
 
     schemas: bool | None
     \"\"\"Enforce the schemas of the module; the envelope contract always holds\"\"\"

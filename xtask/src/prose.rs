@@ -34,14 +34,11 @@ type Row<'a> = (&'a str, Measure, usize);
 
 /// The limits. A figure may be below its limit by `SLACK`, so that unrelated commits need not touch this table; when it
 /// falls further, the same commit lowers the limit. Raise none. Doc comments of crates without a row have `DOC_LIMITS`.
-const LIMITS: [Row<'static>; 9] = [
-    ("doc comments of cogn", People, 2),
-    ("doc comments of cogn-cli", People, 3),
+const LIMITS: [Row<'static>; 6] = [
     ("doc comments of cognitive-store", People, 1),
     (STRINGS, Openings, 15),
-    (STRINGS, People, 30),
-    (PAGES, Openings, 14),
-    (PAGES, People, 10),
+    (STRINGS, People, 18),
+    (PAGES, Openings, 4),
     (NAMES, Participles, 74),
     (NAMES, FunctionsOf, 78),
 ];

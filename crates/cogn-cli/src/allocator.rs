@@ -7,7 +7,7 @@ use std::time::Duration;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The interval at which a server returns free memory.
+/// The interval at which a server returns free memory. It exceeds the second for which memory has to be free.
 const OFTEN: Duration = Duration::from_secs(2);
 /// Large enough to be a separate memory segment. When such a segment is freed, the allocator returns all memory that
 /// has been free for a second. Without allocations it never does.

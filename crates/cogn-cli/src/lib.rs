@@ -133,10 +133,10 @@ pub fn main() -> ExitCode {
 fn audited(command: impl FnOnce(&Path) -> Exit, printer: &Printer) -> Exit {
     let off = project::config().is_ok_and(|config| config.audit.enabled == Some(false));
     if off {
-        let why = ("the audit log is switched off", "Set `audit: {enabled: true}` in the configuration");
+        let why = ("the audit log is disabled", "Set `audit: {enabled: true}` in the configuration");
         return with_path(settings::store_path, why, command, printer);
     }
-    let homeless = format!("there is no audit log: {}", stores::no_place());
+    let homeless = format!("no audit log: {}", stores::no_place());
     with_path(settings::store_path, (&homeless, "Set `COGNITIVE_DB` to a path"), command, printer)
 }
 

@@ -131,7 +131,7 @@ impl Card {
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect();
         if !members.is_empty() {
-            self.title(&format!("{DOUBT}partial data{DOUBT:#} {FAINT}(not valid as a whole){FAINT:#}"));
+            self.title(&format!("{DOUBT}partial data{DOUBT:#} {FAINT}(not validated){FAINT:#}"));
             self.members(members.iter(), 2);
         }
         if let Some(raw) = partial.get("raw").and_then(Value::as_str) {
@@ -147,7 +147,7 @@ impl Card {
         let shown = lines.iter().take(MAX_RAW_LINES).map(|line| format!("{FAINT}│{FAINT:#} {line}"));
         self.lines.extend(shown);
         if let Some(more) = lines.len().checked_sub(MAX_RAW_LINES).filter(|more| *more > 0) {
-            self.lines.push(format!("{FAINT}… {more} more lines; `--json` has all of them{FAINT:#}"));
+            self.lines.push(format!("{FAINT}… {more} more lines; `--json` prints all of them{FAINT:#}"));
         }
     }
 
@@ -357,7 +357,7 @@ confidence 0.00 ░░░░░░░░░░  risk high
 E3001 It broke
 hint: Mend it
 
-partial data (not valid as a whole)
+partial data (not validated)
   label  half
 
 raw reply

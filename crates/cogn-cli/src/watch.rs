@@ -14,9 +14,9 @@ use crate::printer::{FAINT, Printer};
 
 /// The interval between two polls: short enough for users, long enough to save power.
 const PAUSE: Duration = Duration::from_millis(250);
-/// The maximum depth of folders within a module folder.
+/// The maximum depth of folders within a module folder. Deep trees would slow down each poll.
 const MAX_DEPTH: usize = 6;
-/// The maximum number of watched files.
+/// The maximum number of watched files, because each poll reads the state of all of them.
 const MAX_FILES: usize = 5_000;
 
 /// The state of the files: length and time of the last change.
@@ -38,7 +38,7 @@ pub(crate) fn repeat(library: &Library, names: &[String], printer: &Printer, mut
             printer.out(format!("{FAINT}changed: {}{FAINT:#}", file.display()));
         }
         act();
-        printer.err(format!("{FAINT}watching; Ctrl-C ends{FAINT:#}"));
+        printer.err(format!("{FAINT}watching; Ctrl-C stops{FAINT:#}"));
     });
 }
 

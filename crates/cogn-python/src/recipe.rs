@@ -186,7 +186,7 @@ fn text(name: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
 fn config(parts: &Bound<'_, PyDict>) -> PyResult<Option<Config>> {
     let Some(given) = member(parts, "config")? else { return Ok(None) };
     let config = Config::parse(&text("config", &given)?)
-        .map_err(|reason| PyValueError::new_err(format!("the configuration cannot be used: {reason}")))?;
+        .map_err(|reason| PyValueError::new_err(format!("invalid configuration: {reason}")))?;
     let folder: Option<PathBuf> =
         member(parts, "config_folder")?.map(|folder| folder.extract()).transpose()?;
     Ok(Some(match folder {

@@ -12,7 +12,8 @@ use tokio::task::JoinHandle;
 
 use crate::async_runtime;
 
-/// The time that a process waits for the collector to accept the last spans.
+/// The time that a process waits for the collector to accept the last spans. Without it, an unavailable collector would
+/// block the exit.
 const LAST_SPANS: Duration = Duration::from_secs(2);
 
 /// A collector before its first span is sent.

@@ -18,64 +18,64 @@ use crate::review_config::ReviewConfig;
 use crate::serve_config::ServeConfig;
 use crate::weights::weights_file;
 
-/// What a configuration file may say. Everything is optional.
+/// The contents of a configuration file. All members are optional.
 // Unknown keys are refused by `unknown_setting`: serde cannot refuse them beside flattened members.
 #[derive(Debug, Clone, Default, Deserialize, Serialize, PartialEq, JsonSchema)]
 #[serde(default)]
 pub struct Config {
-    /// Who answers: `openai`, `anthropic`, `gemini`, `ollama`, `embedded` or another provider of the list below.
+    /// The provider: `openai`, `anthropic`, `gemini`, `ollama`, `embedded` or another one in the list below.
     pub provider: Option<String>,
     /// The model, by the name that its provider uses.
     pub model: Option<String>,
-    /// The weights of the embedded model where no other are named: a name of `cogn model list`, or a GGUF file.
+    /// The default weights of the embedded model: a name in `cogn model list`, or a GGUF file.
     pub default_model: Option<String>,
-    /// Models that are asked one after the other until an answer is good enough, such as `embedded/qwen-0.5b` and
-    /// `openai/gpt-5-mini`; in place of `provider` and `model`.
+    /// The model fallback chain, such as `embedded/qwen-0.5b` and `openai/gpt-5-mini`: the next model is asked until an
+    /// answer is good enough. Replaces `provider` and `model`.
     pub providers: Option<Vec<String>>,
-    /// When an answer is not good enough, besides failures.
+    /// The conditions, besides failures, under which the next of `providers` is asked.
     pub climb: ClimbConfig,
-    /// The address of the service, if it is not the usual one.
+    /// The base URL of the service, if it is not the default one.
     pub base_url: Option<String>,
     /// The options of all runs.
     #[serde(flatten)]
     pub run: RunSettings,
-    /// What may be spent in a day. A run that could exceed it does not begin.
+    /// The daily spending limits. A run that could exceed one does not start.
     pub budget: BudgetConfig,
-    /// What models cost, besides the prices that come along.
+    /// Model prices, in addition to the bundled ones.
     pub prices: PricesConfig,
-    /// Below this an exec answer fails.
+    /// The minimum confidence in tier `exec`; an answer below it fails.
     pub exec_min_confidence: Option<f64>,
-    /// What is recorded of runs, and for how long.
+    /// The audit log: its contents and retention.
     pub audit: AuditConfig,
-    /// Which runs people look at.
+    /// The rules for human review.
     pub review: ReviewConfig,
-    /// What context reaches a model.
+    /// The context that reaches a model.
     pub context: ContextConfig,
-    /// What media may be, and where they may come from.
+    /// The limits and permitted sources of media.
     pub media: MediaConfig,
-    /// How modules are served over HTTP.
+    /// The settings of `cogn serve`.
     pub serve: ServeConfig,
-    /// What differs for single modules.
+    /// The settings of single modules.
     pub modules: BTreeMap<String, ModuleConfig>,
-    /// `cognitive: {spec_versions: […]}`, as v2.2 prints the configuration of a runtime. Read past: which versions are
-    /// understood is not for a file to decide.
+    /// `cognitive: {spec_versions: […]}`, as v2.2 prints the configuration of a runtime. Ignored: a file cannot change
+    /// the supported versions.
     pub cognitive: Option<Value>,
     /// The provider that the file of `base_url` names, if it names one: the address is meant for that one only.
     #[serde(skip)]
     pub base_url_of: Option<String>,
-    /// An address of a file that nobody has trusted, which stands in the place of `base_url`.
+    /// The address in an untrusted file, in place of `base_url`.
     #[serde(skip)]
     pub untrusted_address: Option<UntrustedAddress>,
 }
 
-/// What may be spent in a day, in UTC.
+/// The spending limits of a day in UTC.
 #[derive(Debug, Clone, Copy, Default, Deserialize, Serialize, PartialEq, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct BudgetConfig {
-    /// By all together, in US dollars.
+    /// The limit for all callers together, in US dollars.
     #[schemars(with = "Option<f64>")]
     pub per_day: Option<Money>,
-    /// By each key of the server, in US dollars; callers without a key share one.
+    /// The limit for each key of the server, in US dollars; callers without a key share one.
     #[schemars(with = "Option<f64>")]
     pub per_key: Option<Money>,
 }
@@ -86,14 +86,14 @@ impl BudgetConfig {
     }
 }
 
-/// What models cost.
+/// Model prices.
 #[derive(Debug, Clone, Default, Deserialize, Serialize, PartialEq, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PricesConfig {
-    /// A table of your own, as YAML or JSON, with `as_of` and `models`.
+    /// A file with your own price table in YAML or JSON, with `as_of` and `models`.
     #[schemars(with = "Option<String>")]
     pub file: Option<PathBuf>,
-    /// The day whose prices `models` has, such as `2026-11-17`.
+    /// The date of the prices in `models`, such as `2026-11-17`.
     pub as_of: Option<String>,
     /// Prices by `provider/model`, in US dollars per million tokens: `{input: 2.5, output: 10, cache_read: 1.25}`.
     pub models: BTreeMap<String, Value>,
@@ -111,12 +111,11 @@ impl PricesConfig {
 #[derive(Debug, Clone, Copy, Default, Deserialize, Serialize, PartialEq, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ClimbConfig {
-    /// An answer that is less sure than this, from 0 to 1.
+    /// The answer has a lower confidence than this, from 0 to 1.
     pub below_confidence: Option<f64>,
-    /// An answer of a higher risk than this: `none`, `low`, `medium` or `high`.
+    /// The answer has a higher risk than this: `none`, `low`, `medium` or `high`.
     pub above_risk: Option<Risk>,
-    /// An answer that a model below gave too need not be that sure: it is enough if one of the two is at least this sure,
-    /// from 0 to 1.
+    /// Exempts an answer that an earlier model gave, too, if one of the two has at least this confidence, from 0 to 1.
     pub unless_agreed: Option<f64>,
 }
 
@@ -141,35 +140,35 @@ pub struct UntrustedAddress {
     pub file: PathBuf,
 }
 
-/// How the books are kept.
+/// The settings of the audit log.
 #[derive(Debug, Clone, Default, Deserialize, Serialize, PartialEq, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AuditConfig {
-    /// Whether runs are recorded; they are unless this is false.
+    /// Records runs; the default is true.
     pub enabled: Option<bool>,
-    /// Whether records carry input and envelope.
+    /// Includes input and envelope in records.
     pub payloads: Option<bool>,
     /// The database: a file, or a PostgreSQL server as `postgres://USER@HOST/DATABASE` (its password comes from
     /// `COGNITIVE_DB_PASSWORD`).
     #[schemars(with = "Option<String>")]
     pub path: Option<PathBuf>,
-    /// Whether a model call that cannot be recorded is not made.
+    /// Refuses model calls that cannot be recorded.
     pub required: Option<bool>,
-    /// How much is kept.
+    /// The retention limits.
     pub keep: KeepConfig,
 }
 
-/// How much of the audit is kept, of each tenant, or each key where there are no tenants.
+/// The retention limits of the audit log, for each tenant, or for each key without tenants.
 #[derive(Debug, Clone, Copy, Default, Deserialize, Serialize, PartialEq, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct KeepConfig {
-    /// Records of runs and calls; of what happened in runs a quarter as many.
+    /// Maximum number of records of runs and calls; events in runs have a quarter of it.
     pub records: Option<u64>,
-    /// Mebibytes of records.
+    /// Maximum size of records, in MiB.
     pub mb: Option<u64>,
-    /// Mebibytes of payloads.
+    /// Maximum size of payloads, in MiB.
     pub payload_mb: Option<u64>,
-    /// Days of records; for ever unless set.
+    /// Maximum age of records, in days; unlimited unless set.
     pub days: Option<u64>,
 }
 
@@ -184,30 +183,30 @@ impl KeepConfig {
     }
 }
 
-/// What context reaches a model.
+/// The context that reaches a model.
 #[derive(Debug, Clone, Default, Deserialize, Serialize, PartialEq, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ContextConfig {
-    /// Names of members that are no secrets although they look like it, such as `keywords`.
+    /// Names of members that look like secrets but are not, such as `keywords`.
     pub not_secret: Option<Vec<String>>,
 }
 
-/// What media may be, and where they may come from.
+/// The limits and permitted sources of media.
 #[derive(Debug, Clone, Default, Deserialize, Serialize, PartialEq, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MediaConfig {
-    /// Whether `http` addresses are fetched besides `https`.
+    /// Also fetches media from `http` URLs.
     pub allow_http: Option<bool>,
-    /// Origins inside the own network that are fetched from, such as `http://media.internal:9000`.
+    /// Origins in your own network that media may be fetched from, such as `http://media.internal:9000`.
     pub trusted_origins: Option<Vec<String>>,
-    /// Folders whose files callers from outside may name.
+    /// Folders whose files remote callers may name.
     #[schemars(with = "Option<Vec<String>>")]
     pub roots: Option<Vec<PathBuf>>,
-    /// The largest item, in units of 1,048,576 bytes.
+    /// Maximum size of an item, in units of 1,048,576 bytes.
     pub max_size_mb: Option<u32>,
-    /// The shortest side of an image, in pixels.
+    /// Minimum length of the shorter side of an image, in pixels.
     pub shortest_side: Option<u32>,
-    /// Whether notes about an image, such as where it was taken, reach the model.
+    /// Sends image metadata, such as the place where it was taken, to the model.
     pub keep_metadata: Option<bool>,
     /// The folder for uploads to the server.
     #[schemars(with = "Option<String>")]
@@ -228,18 +227,18 @@ impl MediaConfig {
     }
 }
 
-/// What differs for one module.
+/// The settings of one module.
 #[derive(Debug, Clone, Default, Deserialize, Serialize, PartialEq, JsonSchema)]
 #[serde(default)]
 pub struct ModuleConfig {
-    /// Who answers.
+    /// The provider.
     pub provider: Option<String>,
     /// The model.
     pub model: Option<String>,
     /// The options of its runs.
     #[serde(flatten)]
     pub run: RunSettings,
-    /// Ask only models on this machine, also for what the module is made of.
+    /// Ask only models on this machine, for the module and its parts.
     pub local_only: Option<bool>,
 }
 

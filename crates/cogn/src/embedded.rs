@@ -172,16 +172,16 @@ fn fetched(
         (fetch.before)()?;
     }
     if settings.offline {
-        let why = format!("fetching is forbidden by `--no-pull` or `{}`", env_vars::OFFLINE);
+        let why = format!("downloads are disabled by `--no-pull` or `{}`", env_vars::OFFLINE);
         return Err(weights::missing(known, &why, &[]));
     }
     let Some(WeightsFetch { progress, .. }) = fetch else {
-        let why = "they are not on this machine, and a library does not fetch them";
+        let why = "they are not on this machine, and a library does not download them";
         return Err(weights::missing(known, why, &[]));
     };
     if wanted == EmbeddedUse::Server && known.length > MAX_FETCH_OF_SERVER {
         let size = weights::megabytes(known.length);
-        let why = format!("they are not on this machine, and a server does not fetch {size} while it starts");
+        let why = format!("they are not on this machine, and a server does not download {size} at startup");
         return Err(weights::missing(known, &why, &[]));
     }
     let Some(place) = WeightsFolder::of(known, environment) else {
@@ -204,11 +204,9 @@ fn fetched(
 fn removed(name: &str) -> Failure {
     Failure::new(
         ErrorCode::ProviderUnavailable,
-        format!("the file of the embedded model is gone or cut: `{name}`"),
+        format!("the file of the embedded model is missing or truncated: `{name}`"),
     )
-    .suggest(format!(
-        "Remove what is left with `cogn model rm {name}`, and add the file again with `cogn model add`"
-    ))
+    .suggest(format!("Remove it with `cogn model rm {name}`, and add the file again with `cogn model add`"))
     .with_detail("provider", serde_json::json!(EMBEDDED))
 }
 
@@ -222,7 +220,7 @@ pub fn unpulled(known: &KnownWeights, error: &PullError) -> Failure {
         PullError::Cache(why) => weights::missing(known, why, &[]),
         PullError::Nowhere(tried) => {
             let reasons: Vec<String> = tried.iter().map(ToString::to_string).collect();
-            weights::missing(known, &format!("no source has them ({})", reasons.join("; ")), tried)
+            weights::missing(known, &format!("no source provides them ({})", reasons.join("; ")), tried)
         }
     }
 }

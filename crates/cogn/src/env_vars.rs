@@ -66,7 +66,7 @@ pub const BUILD_SERVER: &str = "CI";
 /// The pattern of variables that hold keys and addresses of providers; `cognitive_net::Kind` has the names.
 pub const OF_PROVIDERS: &str = "<PROVIDER>_API_KEY, <PROVIDER>_BASE_URL";
 
-/// The index of packages, unless `--registry` says so.
+/// The index of packages, unless `--registry` is set.
 pub const REGISTRY: &str = "COGN_REGISTRY";
 /// The host of the OCI registry that the login below is for, such as `ghcr.io`. The login is sent to no other host.
 pub const REGISTRY_HOST: &str = "COGN_REGISTRY_HOST";

@@ -164,7 +164,7 @@ fn project_file(
 ) -> Result<Option<ProjectFile>, String> {
     let path = vouching.named.clone().unwrap_or_else(|| project.join(PROJECT_FILE));
     let Some((says, sha256)) = read(&path)? else {
-        let missing = || format!("there is no file: `{}`", path.display());
+        let missing = || format!("no such file: `{}`", path.display());
         return vouching.named.as_ref().map_or(Ok(None), |_| Err(missing()));
     };
     ProjectFile::new(&path, (says, sha256), below, home, vouching).map(Some)
@@ -216,8 +216,8 @@ impl Standing {
             Self::Recorded => "trusted".to_owned(),
             Self::Vouched(by) => format!("trusted by `{by}`"),
             Self::Unknown => "not trusted".to_owned(),
-            Self::Changed => "not trusted: it has changed since it was trusted".to_owned(),
-            Self::Other(by) => format!("not trusted: it is not the file that `{by}` names"),
+            Self::Changed => "not trusted: changed since it was trusted".to_owned(),
+            Self::Other(by) => format!("not trusted: its sha256 is not the one in `{by}`"),
             Self::Unclear(why) => format!("not trusted: {why}"),
         }
     }
@@ -349,7 +349,7 @@ mod tests {
         assert_eq!((config.run.reask, config.audit.path), (Some(2), Some(disk.0.path().join("kept.db"))));
         let missing =
             Layers::read(&disk.0.path().join("p"), None, &named("nothing.yaml"), &|_| None).unwrap_err();
-        assert!(missing.starts_with("there is no file: `"), "{missing}");
+        assert!(missing.starts_with("no such file: `"), "{missing}");
     }
 
     #[test]

@@ -57,7 +57,7 @@ fn policy(config: &MediaConfig) -> Result<Policy, Failure> {
     }
     for origin in config.trusted_origins.iter().flatten() {
         policy = policy.trusting(origin).map_err(|_| {
-            wrong(format!("`media.trusted_origins` holds no origin: `{origin}`"))
+            wrong(format!("invalid origin in `media.trusted_origins`: `{origin}`"))
                 .suggest("Write scheme, host and port, such as `http://media.internal:9000`")
         })?;
     }
@@ -70,9 +70,7 @@ pub fn limits(config: &MediaConfig) -> Result<MediaLimits, Failure> {
     if let Some(megabytes) = config.max_size_mb {
         let most = u32::try_from(limits.largest >> 20).unwrap_or(u32::MAX);
         if !(1..=most).contains(&megabytes) {
-            return Err(wrong(format!(
-                "`media.max_size_mb` has to be from 1 to {most}, found: `{megabytes}`"
-            )));
+            return Err(wrong(format!("`media.max_size_mb` must be from 1 to {most}, found: `{megabytes}`")));
         }
         limits.largest = u64::from(megabytes) << 20;
     }

@@ -38,7 +38,7 @@ pub fn named_models(
             Ok(model) => models.push(model),
             Err(failure) => {
                 let hint = failure.suggestion().map(|hint| format!(". {hint}")).unwrap_or_default();
-                left_out.push(format!("`{name}` cannot be asked: {}{hint}", failure.message()));
+                left_out.push(format!("model `{name}` is unavailable: {}{hint}", failure.message()));
             }
         }
     }

@@ -74,6 +74,6 @@ impl Provider for StandIn {
         _: &'a ModelCall,
         _: &'a mut dyn CallSink,
     ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
-        Box::pin(async { Err(ProviderError::Misconfigured("a plan asks no model".to_owned())) })
+        Box::pin(async { Err(ProviderError::Misconfigured("a plan calls no model".to_owned())) })
     }
 }

@@ -16,15 +16,14 @@ pub fn table(config: &PricesConfig) -> Result<Arc<PriceTable>, Failure> {
     let mut table = PriceTable::built_in();
     if let Some(path) = &config.file {
         let own = read(path).and_then(PriceTable::from_value);
-        let own = own.map_err(|why| {
-            refused(&format!("the table of prices cannot be used: `{}`", path.display()), &why)
-        })?;
+        let own =
+            own.map_err(|why| refused(&format!("cannot use the price table: `{}`", path.display()), &why))?;
         table = Arc::new(table.overridden_by(own));
     }
     if !config.models.is_empty() {
         let as_of = config.as_of.as_deref().unwrap_or_default();
         let own = PriceTable::from_value(json!({ "as_of": as_of, "models": config.models }));
-        let own = own.map_err(|why| refused("`prices` in the configuration cannot be used", &why))?;
+        let own = own.map_err(|why| refused("cannot use `prices` of the configuration", &why))?;
         table = Arc::new(table.overridden_by(own));
     }
     Ok(table)
@@ -32,7 +31,7 @@ pub fn table(config: &PricesConfig) -> Result<Arc<PriceTable>, Failure> {
 
 fn read(path: &std::path::Path) -> Result<Value, String> {
     let bytes = folder::read_file(path, TEXT_LIMIT).map_err(|error| match error {
-        ReadError::Missing => "there is no such file".to_owned(),
+        ReadError::Missing => "no such file".to_owned(),
         ReadError::Refused(reason) => reason,
     })?;
     let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())?;
@@ -77,7 +76,7 @@ mod tests {
     fn a_table_without_a_day_or_without_a_file_is_refused() {
         for (text, told) in [
             ("prices: {models: {a/b: {input: 2, output: 3}}}\n", "expected a day"),
-            ("prices: {file: /nowhere/p.yaml}\n", "there is no such file"),
+            ("prices: {file: /nowhere/p.yaml}\n", "no such file"),
             (
                 "prices: {as_of: 2026-12-02, models: {b: {input: 2, output: 3}}}\n",
                 "expected `provider/model`",

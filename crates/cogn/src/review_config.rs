@@ -6,16 +6,16 @@ use cognitive_ports::review::{ReviewRule, ReviewRules};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which runs people look at, and how many may wait.
+/// The rules for human review, and the limits of the queue.
 #[derive(Debug, Clone, Default, Deserialize, Serialize, PartialEq, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReviewConfig {
-    /// Conditions over `meta`. A run for which one holds gets the warning `REVIEW` and waits in the queue, with its input and
-    /// its envelope. The rules of the project and of the user hold together.
+    /// Conditions over `meta`. A run that meets one gets the warning `REVIEW` and waits in the queue, with its input
+    /// and its envelope. The rules of the project and the user apply together.
     pub rules: Option<Vec<ReviewRuleConfig>>,
-    /// The most runs that may wait; 10000 unless set. A run that finds the queue full says so.
+    /// Maximum number of waiting runs; 10000 unless set. If the queue is full, the run reports it.
     pub max_open: Option<u64>,
-    /// The most decided runs whose input and envelope are kept; 50000 unless set. What was decided is kept in any case.
+    /// Maximum number of decided runs with stored input and envelope; 50000 unless set. Decisions are always stored.
     pub max_decided: Option<u64>,
 }
 
@@ -23,10 +23,11 @@ pub struct ReviewConfig {
 #[derive(Debug, Clone, Default, Deserialize, Serialize, PartialEq, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReviewRuleConfig {
-    /// The condition, such as `risk in [high]`, `confidence < 0.6` or `!ok && code in [E3003]`. There are `risk`, `confidence`,
+    /// The condition, such as `risk in [high]`, `confidence < 0.6` or `!ok && code in [E3003]`. Members: `risk`,
+    /// `confidence`,
     /// `calibrated_confidence`, `ok`, `code`, `module`, `model` and `$.meta`.
     pub when: String,
-    /// The modules that it is for, by name; all unless set.
+    /// The names of the modules that it applies to; all unless set.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub modules: Vec<String>,
 }

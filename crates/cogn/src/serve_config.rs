@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::env_vars;
 use crate::settings::Environment;
 
-/// What may be said about the server. Everything is optional.
+/// The settings of the server. All members are optional.
 #[derive(Debug, Clone, Default, Deserialize, Serialize, PartialEq, Eq, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServeConfig {
@@ -23,26 +23,26 @@ pub struct ServeConfig {
     pub host: Option<IpAddr>,
     /// The port; 0 picks a free one.
     pub port: Option<u16>,
-    /// Keys that open the server: the name of each, and the environment variable that holds it; or `{env, roles}`, to say
-    /// what it is good for.
+    /// API keys: the name of each, and the environment variable that holds it; `{env, roles}` also sets its roles.
     pub keys: Option<BTreeMap<String, ServerKeyConfig>>,
-    /// A file with keys, one `NAME KEY` per line, and perhaps roles behind it with commas between.
+    /// A file with keys, one `NAME KEY [ROLE,…]` per line.
     #[schemars(with = "Option<String>")]
     pub keys_file: Option<PathBuf>,
-    /// Whether the first page is Studio; it is unless this is false.
+    /// Serves Studio as the first page; the default is true.
     pub studio: Option<bool>,
-    /// Folders in which authors may change modules. Without any, nobody changes one over HTTP.
+    /// Folders in which authors may change modules. Without any, modules cannot be changed over HTTP.
     #[schemars(with = "Option<Vec<String>>")]
     pub edit: Option<Vec<PathBuf>>,
-    /// Models that authors may name besides the one that is configured, such as `openai/gpt-5-mini` or `embedded/qwen-0.5b`.
+    /// Models that authors may name in addition to the configured one, such as `openai/gpt-5-mini` or
+    /// `embedded/qwen-0.5b`.
     pub models: Option<Vec<String>>,
     /// Web origins that may call from a browser.
     pub cors: Option<Vec<String>>,
-    /// The modules that are offered; all of them if this is left out.
+    /// The modules to offer; all by default.
     pub modules: Option<Vec<String>>,
-    /// Whether the bundled modules are offered besides one's own; they are unless this is false.
+    /// Offers the bundled modules as well; the default is true.
     pub bundled: Option<bool>,
-    /// The tools that agents see at `/mcp`: `all`, `search`, or names of modules with commas between.
+    /// The tools that agents see at `/mcp`: `all`, `search`, or names of modules separated by commas.
     pub tools: Option<String>,
     /// Runs per minute and client; 0 is no limit.
     pub rate: Option<u32>,
@@ -52,17 +52,17 @@ pub struct ServeConfig {
     pub per_address: Option<usize>,
     /// Maximum size of a request body, in units of 1,048,576 bytes.
     pub max_body_mb: Option<usize>,
-    /// Seconds that a model call goes on without its client.
+    /// Seconds that a model call continues after its client disconnects.
     pub grace_seconds: Option<u64>,
-    /// Seconds that open streams may take when the server stops.
+    /// Seconds that open streams may take to finish when the server stops.
     pub drain_seconds: Option<u64>,
-    /// Ways in which streams may go out: `sse`, `ndjson`, `websocket`; all of them if this is left out.
+    /// Transports for streams: `sse`, `ndjson`, `websocket`; all by default.
     pub transports: Option<Vec<String>>,
-    /// Redis that several servers share: rate limits hold over all of them, and streams are taken up at any.
+    /// Redis shared by several servers: they share rate limits, streams and logins.
     pub shared: Option<String>,
     /// The collector that traces are sent to.
     pub otlp: Option<String>,
-    /// Whether an access log is written; it is unless this is false.
+    /// Writes an access log; the default is true.
     pub access_log: Option<bool>,
 }
 
@@ -72,11 +72,11 @@ pub struct ServeConfig {
 pub enum ServerKeyConfig {
     /// The variable that holds a key which runs modules.
     Variable(String),
-    /// The same with what it is good for.
+    /// The same with its roles.
     WithRoles(RoledKeyConfig),
 }
 
-/// A key and what it is good for.
+/// A key and its roles.
 #[derive(Debug, Clone, Deserialize, Serialize, PartialEq, Eq, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RoledKeyConfig {

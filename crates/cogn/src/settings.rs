@@ -178,7 +178,7 @@ impl Settings {
             None => Gate::default(),
             Some(value) => {
                 let least = Confidence::new(value).ok_or_else(|| {
-                    let message = format!("`exec_min_confidence` has to be from 0 to 1, found: `{value}`");
+                    let message = format!("`exec_min_confidence` must be from 0 to 1, found: `{value}`");
                     Failure::misconfigured(message).suggest("Correct `cognitive.yaml`")
                 })?;
                 Gate { exec_min_confidence: least, ..Gate::default() }
@@ -281,7 +281,7 @@ pub fn database(config: &Config, environment: Environment<'_>) -> Option<PathBuf
 fn climb_rules(config: &Config) -> Result<ClimbRules, Failure> {
     let confidence = |name: &str, value: f64| {
         Confidence::new(value).ok_or_else(|| {
-            let message = format!("`climb.{name}` has to be from 0 to 1, found: `{value}`");
+            let message = format!("`climb.{name}` must be from 0 to 1, found: `{value}`");
             Failure::misconfigured(message).suggest("Correct `cognitive.yaml`")
         })
     };

@@ -63,7 +63,7 @@ impl Stores {
             Ok(stores) => stores.in_background(complain),
             Err(reason) if settings.audit_enabled => {
                 Err(Failure::misconfigured(format!("runs cannot be recorded: {reason}"))
-                    .suggest("Set `HOME` or `COGNITIVE_DB`, or start it with `--no-audit` to record nothing"))
+                    .suggest("Set `HOME` or `COGNITIVE_DB`, or start with `--no-audit` to record no runs"))
             }
             Err(reason) => {
                 complain(format!("context is not stored: {reason}"));
@@ -125,8 +125,10 @@ pub fn spending(settings: &Settings) -> Result<Option<Spending>, Failure> {
         return Ok(None);
     }
     let refused = |reason: String| {
-        Failure::misconfigured(format!("the books of `budget` cannot be kept: {reason}"))
-            .suggest("Make the database writable (`audit: {path: …}` says where it is), or take `budget` out of the configuration")
+        Failure::misconfigured(format!("cannot record spending for `budget`: {reason}")).suggest(
+            "Make the database writable (`audit: {path: …}` sets its path), or remove `budget` from the \
+             configuration",
+        )
     };
     let ledger = open_ledger(settings).map_err(refused)?;
     Ok(Some(Spending { budget: settings.budget, ledger }))

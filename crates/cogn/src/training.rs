@@ -54,7 +54,7 @@ fn with_model(
 
     let model = embedded::open(weights, wish.settings, environment, EmbeddedUse::OneByOne, fetch)?;
     let Some(contract) = model.target().map(|target| wish.module.provider_schema(target)) else {
-        return Err(Failure::new(ErrorCode::InternalError, "the embedded model is bound to no contract"));
+        return Err(Failure::new(ErrorCode::InternalError, "the embedded model has no contract"));
     };
     let plan = TrainingPlan {
         contract: &contract,
@@ -76,9 +76,6 @@ fn with_model(
     _: Environment<'_>,
     _: Option<WeightsFetch<'_>>,
 ) -> Result<TrainingReport, Failure> {
-    Err(Failure::new(
-        ErrorCode::ProviderUnavailable,
-        "this build has no embedded model that could be trained",
-    )
-    .suggest("Build with the cargo feature `local`, which is on by default"))
+    Err(Failure::new(ErrorCode::ProviderUnavailable, "this build has no embedded model to train")
+        .suggest("Build with the cargo feature `local`, which is on by default"))
 }

@@ -63,8 +63,8 @@ pub fn project_root() -> PathBuf {
 pub fn layers(trust_project: Option<&str>, named: Option<&Path>) -> Result<Layers, Failure> {
     let vouching = vouching(trust_project, named);
     Layers::read(&project_root(), home().as_deref(), &vouching, &environment).map_err(|reason| {
-        Failure::misconfigured(format!("the configuration cannot be used: {reason}"))
-            .suggest("Correct the file; `cogn doctor` shows what is read")
+        Failure::misconfigured(format!("invalid configuration: {reason}"))
+            .suggest("Correct the file; `cogn doctor` shows the settings in effect")
     })
 }
 
@@ -152,7 +152,9 @@ fn with_modules(
         let Some(model) = &decision.model else { continue };
         let provider =
             of_module(model, settings, environment, wanted, &mut built).unwrap_or_else(|failure| {
-                chosen.left_out.push(format!("`modules.{name}` cannot be served: {}", in_words(&failure)));
+                chosen
+                    .left_out
+                    .push(format!("the model of `modules.{name}` is unavailable: {}", in_words(&failure)));
                 Arc::new(Unavailable::new(name, failure))
             });
         chosen.of_module.insert(name.clone(), provider.into());
@@ -196,12 +198,11 @@ fn chain(
     }
     let mut left_out = Vec::new();
     let mut failed = |name: &str, failure: &Failure| {
-        left_out.push(format!("`{name}` is not asked: {}", in_words(failure)));
+        left_out.push(format!("model `{name}` is skipped: {}", in_words(failure)));
     };
     let mut built: Vec<Arc<dyn Provider>> = Vec::new();
-    let unusable = first
-        .map(|first| built.push(first))
-        .inspect_err(|failure| failed("the first of `providers`", failure));
+    let unusable =
+        first.map(|first| built.push(first)).inspect_err(|failure| failed("providers[0]", failure));
     for rung in &settings.rungs {
         // A fallback may never be called, so only the first model justifies a download.
         let fetch = fetch.filter(|_| built.is_empty());
@@ -217,7 +218,7 @@ fn chain(
             Ok((ModelChain::with_ladder(first, ladder), left_out))
         }
         (None, Err(failure)) => Err(failure),
-        (None, Ok(())) => Err(Failure::misconfigured("`providers` names no model")),
+        (None, Ok(())) => Err(Failure::misconfigured("`providers` is empty")),
     }
 }
 
@@ -247,14 +248,16 @@ pub fn batch_service(
     environment: Environment<'_>,
 ) -> Result<Arc<dyn BatchService>, Failure> {
     let ProviderChoice::Service { kind, model, base_url } = &settings.provider else {
-        let message = "only services have batch endpoints, and the model is one of this machine";
+        let message = "only services have batch endpoints, and the model is local";
         return Err(Failure::new(ErrorCode::ProviderUnavailable, message).suggest(
             "Choose `--provider openai`, `anthropic` or `gemini`, or leave out `--provider-batch`",
         ));
     };
     if !settings.rungs.is_empty() {
-        return Err(Failure::misconfigured("a batch endpoint asks one model, and `providers` names several")
-            .suggest("Name one with `--provider` and `--model`"));
+        return Err(Failure::misconfigured(
+            "a batch endpoint takes one model, and `providers` names several",
+        )
+        .suggest("Name one with `--provider` and `--model`"));
     }
     let config = service_config(settings, environment, *kind, (model.as_deref(), base_url.as_deref()))?;
     let hint = service_hint(&config);
@@ -306,7 +309,7 @@ fn service(
 #[cfg(feature = "net")]
 fn unprotected_hint() -> String {
     format!(
-        "Use an `https://` address, or leave the key unset if the service needs none; on a network that only you use, set \
+        "Use an `https://` address, or leave the key unset if the service needs none; on a private network, set \
          `{}=1`",
         env_vars::PLAIN_HTTP
     )

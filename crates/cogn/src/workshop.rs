@@ -76,9 +76,9 @@ impl FolderWorkshop {
     pub fn editing(mut self, folders: &[PathBuf]) -> Result<Self, Failure> {
         for folder in folders {
             let real = folder.canonicalize().ok().filter(|real| real.is_dir()).ok_or_else(|| {
-                let message = format!("there is no folder to edit modules in: `{}`", folder.display());
+                let message = format!("no such folder for `--edit`: `{}`", folder.display());
                 Failure::misconfigured(message)
-                    .suggest("Name a folder that is there, such as `--edit cognitive/modules`")
+                    .suggest("Name an existing folder, such as `--edit cognitive/modules`")
             })?;
             self.editable.push(real);
         }
@@ -221,9 +221,9 @@ impl ModuleWorkshop for FolderWorkshop {
     fn version(&self, module: &str, id: &str) -> Result<Arc<Module>, Failure> {
         let found = self.found(module, Some(id))?;
         let Some(FoundVersion { told, folder }) = found.into_iter().find(|each| each.told.id == id) else {
-            let message = format!("there is no such version of the module: `{}`", cut(id, 64));
+            let message = format!("unknown version of the module: `{}`", cut(id, 64));
             return Err(Failure::new(ErrorCode::InvalidInput, message)
-                .suggest("`GET /v1/modules/{module}/versions` lists those that there are"));
+                .suggest("`GET /v1/modules/{module}/versions` lists the versions"));
         };
         let mut past = load(&folder).map_err(ModuleLoadError::into_failure)?;
         if !told.is_current {
@@ -244,9 +244,9 @@ impl ModuleWorkshop for FolderWorkshop {
     ) -> Result<SavedModule, Failure> {
         let folder = self.folder(module)?;
         let Some(place) = self.editable(&folder) else {
-            return Err(Failure::new(ErrorCode::PermissionDenied, "this module may not be changed here")
-                .suggest("Start the server with `--edit DIR`, where DIR is the folder that the module is in")
-                .suggest_remotely("Ask whoever runs this server to allow it"));
+            return Err(Failure::new(ErrorCode::PermissionDenied, "this module is read-only on this server")
+                .suggest("Start the server with `--edit DIR`, where DIR contains the module")
+                .suggest_remotely("Ask the server operator to allow changes"));
         };
         // A panic under the lock leaves the folder either changed or unchanged, never in between.
         let _one_at_a_time = self.changing.lock();
@@ -264,24 +264,24 @@ fn mark(version: &mut String, word: &str) {
 /// Refuses a version that may do more than the installed module. (E4007)
 fn within(bound: Option<&Manifest>, tried: &Manifest, what: &str) -> Result<(), Failure> {
     let Some(member) = bound.and_then(|installed| widened(installed, tried)) else { return Ok(()) };
-    let message = format!("the {what} may do more than the module that is installed: `{member}`");
+    let message = format!("the {what} has more permissions than the installed module: `{member}`");
     Err(Failure::new(ErrorCode::PermissionDenied, message)
         .with_detail("member", json!(member))
-        .suggest("Leave it as it is; save the module first where it is meant to change"))
+        .suggest("Keep the installed value, or save the module with the new value first"))
 }
 
 /// Reports a draft that is not a valid module. The caller's text is at fault, and each finding has its position.
 fn unusable(error: ModuleLoadError) -> Failure {
     let shown = match &error {
-        ModuleLoadError::NotAModule { .. } => "it has no manifest".to_owned(),
+        ModuleLoadError::NotAModule { .. } => "no manifest".to_owned(),
         ModuleLoadError::Invalid { findings, .. } => {
             findings.iter().take(3).map(Finding::summary).collect::<Vec<_>>().join("; ")
         }
         other => format!("{other:?}"),
     };
-    Failure::new(ErrorCode::InvalidInput, format!("the draft cannot be used: {shown}"))
+    Failure::new(ErrorCode::InvalidInput, format!("invalid draft: {shown}"))
         .with_detail("kind", json!("draft"))
-        .suggest("`POST /v1/modules/{module}/check` says everything that is wrong, each with its place")
+        .suggest("`POST /v1/modules/{module}/check` lists every finding with its place")
 }
 
 #[cfg(test)]

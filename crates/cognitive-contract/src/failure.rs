@@ -137,7 +137,7 @@ impl Failure {
         if let Some(own) = self.0.remote_suggestion.take() {
             self.0.suggestion = Some(own);
         } else if self.0.suggestion.as_ref().is_some_and(names_command) {
-            self.0.suggestion = Some("Ask whoever runs this server".to_owned());
+            self.0.suggestion = Some("Contact the server operator".to_owned());
         }
         self
     }
@@ -317,7 +317,7 @@ mod tests {
         assert_eq!(own.suggestion(), Some("Run `cogn list`"), "here it is a command");
         assert_eq!(hint(own).as_deref(), Some("`GET /api/modules`"));
         for command in ["Run `cogn doctor`", "Use `--model`"] {
-            assert_eq!(hint(failure().suggest(command)).as_deref(), Some("Ask whoever runs this server"));
+            assert_eq!(hint(failure().suggest(command)).as_deref(), Some("Contact the server operator"));
         }
     }
 

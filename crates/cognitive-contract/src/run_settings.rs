@@ -31,7 +31,7 @@ pub struct RunSettings {
     #[serde(alias = "timeout_seconds", deserialize_with = "seconds", serialize_with = "as_seconds")]
     #[schemars(with = "Option<f64>")]
     pub timeout: Option<Duration>,
-    /// Ask again up to N times after an answer that breaks the contract; each costs another call
+    /// Ask again up to N times if the answer breaks the contract; each time costs another call
     #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
     pub reask: Option<u32>,
     /// Maximum number of model calls of a run, including its parts, retries and tools (64)
@@ -47,7 +47,7 @@ pub struct RunSettings {
     /// Maximum length of the answer, in tokens
     #[cfg_attr(feature = "clap", arg(long, alias = "max-tokens", value_name = "N"))]
     pub max_output_tokens: Option<u64>,
-    /// Let the model think up to N tokens before it answers, where it can; 0 disables thinking
+    /// Let the model think for up to N tokens, where it supports that; 0 disables thinking
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = flags::thinking))]
     #[serde(deserialize_with = "thinking_tokens")]
     #[schemars(with = "Option<ThinkingOption>")]
@@ -58,14 +58,14 @@ pub struct RunSettings {
     /// Accept only valid JSON from the model, as tier exec always does
     #[cfg_attr(feature = "clap", arg(long, num_args = 0, default_missing_value = "true"))]
     pub strict_parse: Option<bool>,
-    /// Stop a call as soon as its answer cannot become valid; a failure then has only the complete part
+    /// Stop a call once its answer cannot become valid; the failure then holds only complete members
     // Only where the model is bound to one document. Otherwise every call is read to its end. (D-08)
     #[cfg_attr(feature = "clap", arg(long, num_args = 0, default_missing_value = "true"))]
     pub early_stop: Option<bool>,
-    /// Ask the model even if an answer to the same input is cached
+    /// Ask the model even if the answer is cached
     #[cfg_attr(feature = "clap", arg(long, num_args = 0, default_missing_value = "true"))]
     pub no_cache: Option<bool>,
-    /// Which schemas are enforced. The envelope contract always is. Only a program on this machine can set it.
+    /// The schemas that are enforced. The envelope contract always is. Only a program on this machine can set it.
     #[cfg_attr(feature = "clap", arg(skip))]
     #[serde(skip)]
     pub enforcement: Option<Enforcement>,
@@ -168,7 +168,7 @@ impl RunSettings {
         self.max_calls.unwrap_or(DEFAULT_MAX_CALLS)
     }
 
-    /// How often the model is asked again.
+    /// The maximum number of times the model is asked again.
     #[must_use]
     pub fn reasks(&self) -> u32 {
         self.reask.unwrap_or(0)
@@ -198,7 +198,7 @@ impl RunSettings {
         self.no_cache == Some(true)
     }
 
-    /// Which schemas are enforced.
+    /// The schemas that are enforced.
     #[must_use]
     pub fn enforced(&self) -> Enforcement {
         self.enforcement.unwrap_or_default()

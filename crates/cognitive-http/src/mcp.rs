@@ -117,7 +117,7 @@ impl McpDoor for ServerDoor {
     fn findings(&self, name: &str) -> Result<Value, Failure> {
         let Some(findings) = &self.findings else {
             return Err(Failure::new(ErrorCode::PermissionDenied, "this server does not validate modules")
-                .suggest("Ask whoever runs this server to validate the module"));
+                .suggest("Ask the server operator to validate the module"));
         };
         findings(name)
     }

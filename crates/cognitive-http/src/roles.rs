@@ -88,7 +88,7 @@ impl Roles {
         let word = role.word();
         Err(Failure::new(ErrorCode::PermissionDenied, format!("this key does not have the role: `{word}`"))
             .with_detail("role", json!(word))
-            .suggest("Ask whoever runs this server for a key that has it"))
+            .suggest("Ask the server operator for a key with this role"))
     }
 }
 

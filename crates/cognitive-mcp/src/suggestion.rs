@@ -56,7 +56,7 @@ fn said_by_tools(path: &str, wording: ToolWording) -> Option<&'static str> {
         ("/api/modules", ToolWording::Search) => "`cognitive_list`",
         ("/api/modules", ToolWording::Modules) => "`tools/list`",
         // No tool reports it, since it depends on the operator's model.
-        ("/capabilities", _) => "whoever runs this server",
+        ("/capabilities", _) => "the server operator",
         (path, wording) if path.starts_with("/api/modules/") => match wording {
             ToolWording::Search => "`cognitive_info`",
             ToolWording::Modules => "The `inputSchema` of this tool",
@@ -96,7 +96,7 @@ mod tests {
             Failure::new(ErrorCode::InternalError, "m").suggest("Run `cogn doctor`"),
             ToolWording::Search,
         );
-        assert_eq!(command["error"]["suggestion"], "Ask whoever runs this server");
+        assert_eq!(command["error"]["suggestion"], "Contact the server operator");
         let mut answer = json!({ "ok": true, "data": { "suggestion": "`GET /api/modules`" } });
         let before = answer.clone();
         reword(&mut answer, ToolWording::Search);

@@ -16,14 +16,14 @@ use serde_json::{Map, Value};
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Input")]
 pub struct InputArgs {
-    /// File with the JSON input; `-` or nothing reads stdin
+    /// File with the JSON input; reads stdin if absent or `-`
     #[arg(value_hint = clap::ValueHint::FilePath, help_heading = None::<&'static str>)]
     file: Option<PathBuf>,
     /// The JSON input itself
     #[arg(long, short, value_name = "JSON", conflicts_with_all = ["file", "args"])]
     input: Option<String>,
-    /// One member of the input, also over a file; repeatable. Dots nest, the module's schema decides what is a text and what
-    /// is JSON, `@FILE` takes a file
+    /// Set one member of the input, overriding the file; repeatable. Dots nest, `@FILE` reads a file, and the module's
+    /// schema tells text from JSON
     #[arg(long, value_name = "KEY=VALUE", conflicts_with = "args")]
     set: Vec<String>,
     /// Free text instead of JSON; the input schema is not applied
@@ -72,7 +72,7 @@ impl InputArgs {
             return Ok(RunInput::Text(text.clone()));
         }
         if self.file_is_stdin() && io::stdin().is_terminal() {
-            let failure = Failure::new(ErrorCode::InvalidInput, "no input was given");
+            let failure = Failure::new(ErrorCode::InvalidInput, "no input");
             return Err(failure.suggest("Pass a file, `--input '{…}'`, `--set key=value` or `--args \"…\"`"));
         }
         let text = match (&self.input, &self.file) {
@@ -110,14 +110,14 @@ pub(crate) fn read_text(path: Option<&Path>) -> Result<String, Failure> {
     })
 }
 
-/// More than this is no input and no reply.
+/// The maximum size of an input or a saved reply. Without it, an endless stdin would fill the memory.
 const MAX_INPUT_BYTES: u64 = 64 << 20;
 
 fn bounded(source: impl Read) -> io::Result<String> {
     let mut text = String::new();
     source.take(MAX_INPUT_BYTES + 1).read_to_string(&mut text)?;
     if text.len() as u64 > MAX_INPUT_BYTES {
-        return Err(io::Error::other(format!("it is larger than {} MiB", MAX_INPUT_BYTES >> 20)));
+        return Err(io::Error::other(format!("larger than {} MiB", MAX_INPUT_BYTES >> 20)));
     }
     Ok(text)
 }
@@ -138,13 +138,13 @@ fn assemble(
         let levels = key.split('.').count().saturating_add(depth(&value));
         if levels > json::MAX_DEPTH {
             let message = format!(
-                "`--set` nests {levels} levels deep, at most {} are allowed: `{}…`",
+                "`--set` nests {levels} levels, the limit is {}: `{}…`",
                 json::MAX_DEPTH,
                 cut(key, 40)
             );
             let failure = Failure::new(ErrorCode::ParseError, message);
             return Err(
-                failure.suggest("Nest less, as in `--set options.depth=3`; files have the same limit")
+                failure.suggest("Use fewer levels, as in `--set options.depth=3`; files have the same limit")
             );
         }
         place(&mut input, key, value);
@@ -159,7 +159,7 @@ fn written<'a>(key: &str, typed: &'a str) -> Result<Cow<'a, str>, Failure> {
         return Ok(Cow::Borrowed(name));
     }
     read_text(Some(Path::new(name))).map(Cow::Owned).map_err(|failure| {
-        failure.suggest(format!("Check the path; a text that begins with `@` is written `--set '{key}=@@…'`"))
+        failure.suggest(format!("Check the path; for a text that begins with `@`, write `--set '{key}=@@…'`"))
     })
 }
 

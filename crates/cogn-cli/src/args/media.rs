@@ -20,8 +20,8 @@ pub(crate) fn attach(module: &Module, input: RunInput, media: &[String]) -> Resu
     let items = media.iter().map(|given| item(given)).collect::<Result<Vec<Value>, Failure>>()?;
     let sample = items.first().cloned().unwrap_or_default();
     let (name, as_list) = place(module, &sample).ok_or_else(|| {
-        let message = format!("no member of the input of `{}` takes this kind of item", module.manifest.name);
-        wrong(message).suggest(format!("See what the module takes with `cogn info {}`", module.manifest.name))
+        let message = format!("the input of `{}` has no member for this kind of media", module.manifest.name);
+        wrong(message).suggest(format!("`cogn info {}` shows the members of the input", module.manifest.name))
     })?;
     put(&mut members, &name, as_list, items)?;
     Ok(RunInput::Json(Value::Object(members)))

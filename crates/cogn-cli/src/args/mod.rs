@@ -45,10 +45,10 @@ pub(crate) struct GlobalArgs {
     /// When to use colour: in a terminal, always, or never
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = ColorWhen::Auto, hide_possible_values = true)]
     color: ColorWhen,
-    /// Say more on stderr: what was decided, and by whom
+    /// Show more on stderr: decisions and their sources
     #[arg(long, short, global = true, conflicts_with = "quiet")]
     verbose: bool,
-    /// Say nothing on stderr but errors
+    /// Show only errors on stderr
     #[arg(long, short, global = true)]
     quiet: bool,
     /// Read this file instead of `cognitive.yaml` of the project, and trust it
@@ -132,41 +132,41 @@ impl Cli {
 pub(crate) enum Command {
     /// Run a module and print its envelope
     Run(Box<commands::run::RunArgs>),
-    /// Run a module on every row of a file, and go on where it was
+    /// Run a module on every row of a file; resumes after interruption
     Batch(Box<commands::batch::BatchArgs>),
-    /// Show exactly what the model would get
+    /// Show the exact prompt that the model would get
     Prompt(commands::prompt::PromptArgs),
     /// Show the schema that a provider would get, and what it cannot express
     Lower(commands::lower::LowerArgs),
-    /// Show the parts of a module and what would run
+    /// Show the parts of a module and the order of their runs
     Compose(commands::compose::ComposeArgs),
     /// List the modules that can be run by name
     List(commands::list::ListArgs),
     /// Show the input, the output and the permissions of a module
     Info(commands::info::InfoArgs),
-    /// Check your modules and point at everything that is wrong
+    /// Validate your modules and show every finding with its place
     Validate(commands::validate::ValidateArgs),
     /// Check an envelope or a log of stream chunks
     Check(commands::check::CheckArgs),
     /// Create a new module
     Init(commands::init::InitArgs),
-    /// Bring modules of older formats to v2.2
+    /// Migrate modules of older formats to v2.2
     Migrate(commands::migrate::MigrateArgs),
-    /// Install packages, or everything of `cognitive.lock`
+    /// Install packages, or everything in `cognitive.lock`
     #[command(visible_alias = "install")]
     Add(commands::add::PackageAddArgs),
-    /// Remove packages that were installed
+    /// Remove installed packages
     #[command(visible_alias = "uninstall")]
     Remove(commands::remove::RemoveArgs),
-    /// Install what the sources of packages have now
+    /// Update installed packages from their sources
     Update(commands::update::UpdateArgs),
     /// List the versions of a package
     Versions(commands::versions::VersionsArgs),
     /// Search an index of packages
     Search(commands::versions::SearchArgs),
-    /// Pack a module into one file, the same on every machine
+    /// Pack a module into one reproducible archive
     Pack(commands::pack::PackArgs),
-    /// Sign a package, or make the keys for it
+    /// Sign a package, or generate a key pair
     Sign(commands::sign::SignArgs),
     /// Publish a module to an OCI registry
     Publish(commands::publish::PublishArgs),
@@ -174,27 +174,27 @@ pub(crate) enum Command {
     Registry(commands::registry::RegistryArgs),
     /// Explain an error code
     Explain(commands::explain::ExplainArgs),
-    /// Print the JSON Schema of module.yaml, of the envelope and of other files, or write all for editors
+    /// Print the JSON Schema of `module.yaml`, the envelope and other files, or write all for editors
     Schema(commands::schema::SchemaArgs),
-    /// Write the types of modules for programs in Python, TypeScript or Rust
+    /// Generate the types of modules for Python, TypeScript or Rust
     Types(commands::types::TypesArgs),
-    /// Write a module in the form of another tool
+    /// Export a module to the format of another tool
     Export(commands::export::ModuleExportArgs),
-    /// Make a module of a prompt of another tool, and list what was lost
+    /// Import a prompt of another tool as a module, and list the losses
     Import(commands::import::ImportArgs),
     /// Run the golden tests of your modules
     Test(commands::test::TestArgs),
-    /// Grade a module as the published certification does, by its recorded replies
+    /// Grade a module by its recorded replies, as the published certification does
     Verify(commands::verify::VerifyArgs),
-    /// Measure how often a module is right on labelled cases
+    /// Measure the accuracy of a module on labelled cases
     Eval(commands::eval::EvalArgs),
-    /// Let an embedded model learn from labelled cases how it decides best
+    /// Train the decisions of an embedded model on labelled cases
     Train(commands::train::TrainArgs),
-    /// Show what models cost
+    /// Show model prices
     Prices(commands::prices::PricesArgs),
-    /// Show the audit log: which runs were made, and how
+    /// Show the audit log of runs and model calls
     Audit(commands::audit::AuditArgs),
-    /// Look at runs that wait for a person, decide on them, and see what confidence was worth
+    /// Review runs that wait for a decision, and compare confidence with the decisions
     Review(commands::review::ReviewArgs),
     /// Show, set and remove the context stored between runs
     Context(commands::context::ContextArgs),
@@ -202,13 +202,13 @@ pub(crate) enum Command {
     Media(commands::media::MediaArgs),
     /// Fetch, add, check and remove the models that run in this process
     Model(commands::model::ModelArgs),
-    /// Serve modules over HTTP: one envelope or one stream for every request
+    /// Serve modules over HTTP: one envelope or one stream per request
     Serve(commands::serve::ServeArgs),
-    /// Serve this machine, and open the page to try, compare, watch, edit and judge modules
+    /// Start a local server and open Studio, to try, compare, watch, edit and review modules
     Studio(commands::studio::StudioArgs),
     /// Offer modules as tools to agents, over the Model Context Protocol
     Mcp(commands::mcp::McpArgs),
-    /// Register the durable worker at its server
+    /// Register the durable worker with its server
     Deploy(commands::deploy::DeployArgs),
     /// Copy the database from a file to a server, or back
     Store(commands::store::StoreArgs),
@@ -216,7 +216,7 @@ pub(crate) enum Command {
     Capabilities(commands::capabilities::CapabilitiesArgs),
     /// Show what `cognitive.yaml` of the project sets, and trust it
     Trust(commands::trust::TrustArgs),
-    /// Show what is configured, what is found and what can be reached
+    /// Show the settings in effect, the models and modules found, and any problems
     Doctor(commands::doctor::DoctorArgs),
     /// Run conformance vectors against this runtime
     Conformance(commands::conformance::ConformanceArgs),

@@ -11,13 +11,13 @@ use super::candidates;
 /// Options that say which modules are meant.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct ModulesArgs {
-    /// Names of installed modules, or paths of folders; without any, the module in this folder or all of your own
+    /// Names of modules, or paths of folders; by default the module in this folder, or all of your own
     #[arg(value_name = "MODULE", add = candidates::modules())]
     modules: Vec<String>,
-    /// Take the bundled modules as well
+    /// Include the bundled modules
     #[arg(long)]
     bundled: bool,
-    /// Take every module that can be run by name: yours and the bundled ones
+    /// Include every module that can be run by name: yours and the bundled ones
     #[arg(long, conflicts_with = "modules")]
     all: bool,
 }
@@ -53,9 +53,9 @@ fn own(library: &Library, listed: &[FoundModule]) -> Vec<String> {
 fn nothing_own(library: &Library) -> Failure {
     let places: Vec<String> =
         library.places().iter().map(|(_, place)| format!("`{}`", place.display())).collect();
-    let message = format!("there are no modules of your own: nothing in {}", places.join(", "));
+    let message = format!("no modules of your own in: {}", places.join(", "));
     Failure::new(ErrorCode::ModuleNotFound, message)
-        .suggest("Create one with `cogn init NAME`, name one, or add ours with `--bundled`")
+        .suggest("Create one with `cogn init NAME`, name one, or include the bundled ones with `--bundled`")
 }
 
 #[cfg(test)]
@@ -94,7 +94,7 @@ mod tests {
     fn nothing_of_ones_own_is_said_and_not_passed_over() {
         let (_dir, library) = library(&[]);
         let failure = ModulesArgs::default().names(&library).unwrap_err();
-        assert!(failure.message().starts_with("there are no modules of your own"), "{}", failure.message());
+        assert!(failure.message().starts_with("no modules of your own in: "), "{}", failure.message());
         assert!(ModulesArgs { bundled: true, ..ModulesArgs::default() }.names(&library).is_ok());
     }
 }

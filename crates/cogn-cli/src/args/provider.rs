@@ -15,12 +15,12 @@ pub struct ProviderArgs {
     /// The model; for the embedded provider a name such as `qwen-0.5b` or a GGUF file, also as `embedded/qwen-0.5b`
     #[arg(long, short, value_name = "MODEL")]
     pub model: Option<String>,
-    /// The address of the service, for example of a server of your own
+    /// Base URL of the service, such as that of your own server
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
     #[command(flatten)]
     pub run: RunSettings,
-    /// Do not fetch the weights of the embedded model, as `COGN_OFFLINE=1` does
+    /// Do not download weights of the embedded model, as with `COGN_OFFLINE=1`
     #[arg(long)]
     pub no_pull: bool,
 }

@@ -7,7 +7,7 @@ use cognitive_contract::compose::{Condition, MAX_ROUNDS, Mapping, Path, Repeat, 
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Repetition")]
 pub struct RepeatArgs {
-    /// Run again until this holds on the envelope, such as `$.meta.confidence > 0.9`
+    /// Repeat the run until the envelope meets this condition, such as `$.meta.confidence > 0.9`
     #[arg(long, value_name = "CONDITION", value_parser = condition)]
     until: Option<String>,
     /// Maximum number of rounds of `--until`
@@ -16,7 +16,7 @@ pub struct RepeatArgs {
         value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_ROUNDS))
     )]
     max_iterations: u32,
-    /// A member of the next round's input and where the envelope has it, such as `code=$.data.simplified_code`
+    /// Fill an input member of the next round from the envelope, such as `code=$.data.simplified_code`
     #[arg(long, value_name = "NAME=PATH", requires = "until", value_parser = feed)]
     feed: Vec<(String, String)>,
 }

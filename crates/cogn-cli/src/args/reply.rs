@@ -54,9 +54,8 @@ impl ReplyArgs {
     pub fn answer(&self, builder: RuntimeBuilder, typed: &ProviderArgs) -> Result<RuntimeBuilder, Failure> {
         let Some(path) = self.path() else { return Ok(builder) };
         if let Some(other) = typed.provider.as_deref().filter(|name| *name != REPLAY) {
-            let message =
-                format!("`--reply` answers in place of a model, and `--provider {other}` names one");
-            return Err(Failure::new(ErrorCode::InvalidInput, message).suggest("Leave out one of the two"));
+            let message = format!("`--reply` replaces the model, so it excludes `--provider {other}`");
+            return Err(Failure::new(ErrorCode::InvalidInput, message).suggest("Remove one of the two"));
         }
         let provider: Arc<dyn Provider> = match self.recorded(path) {
             Ok(reply) => Arc::new(Replay::recorded(reply)),

@@ -13,8 +13,8 @@ use crate::printer::{Exit, Printer};
 /// Options of `add`.
 #[derive(Debug, clap::Args)]
 pub struct PackageAddArgs {
-    /// A folder, an archive, `https://…`, `github:owner/repo/path@ref`, `git+https://…`, `oci://host/repository:tag`, or a name of
-    /// the index; none for everything of `cognitive.lock`
+    /// A folder, an archive, `https://…`, `github:owner/repo/path@ref`, `git+https://…`, `oci://host/repository:tag`, or
+    /// a name of the index; without any, everything in `cognitive.lock`
     source: Vec<String>,
     #[command(flatten)]
     folder: FolderArgs,
@@ -25,7 +25,7 @@ pub struct PackageAddArgs {
     /// Fail if the lock file would change
     #[arg(long)]
     locked: bool,
-    /// Write over what was changed by hand, and take another signer
+    /// Overwrite local changes, and accept another signer
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -60,7 +60,7 @@ fn add_all(
     let locked = folder.locked()?;
     if locked.modules.is_empty() {
         return Err(PackageError::new(format!(
-            "there is nothing to install: `{}` names no package",
+            "nothing to install: no package in `{}`",
             folder.lock_path().display()
         ))
         .hint("Name a source, as in `cogn add github:owner/repo/module`"));

@@ -34,11 +34,11 @@ pub struct AuditArgs {
 enum AuditCommand {
     /// List runs, the newest first
     List(AuditListArgs),
-    /// Show how a run went; with `--json` everything that is known about it
+    /// Show one run; with `--json` every recorded detail
     Show(ShowArgs),
     /// Write records as JSON, one per line, the oldest first
     Export(ExportArgs),
-    /// Sum up runs per module, and what was dropped to keep within limits
+    /// Summarise runs per module, and the records dropped by retention
     Stats(StatsArgs),
     /// Find records that were changed, removed or moved
     Verify(proof::AuditVerifyArgs),
@@ -91,7 +91,7 @@ struct StatsArgs {
 /// Which records are meant.
 #[derive(Debug, clap::Args)]
 struct Which {
-    /// Only this module
+    /// Only runs of this module
     #[arg(long, value_name = "MODULE", add = candidates::modules())]
     module: Option<String>,
     /// Only failures
@@ -109,7 +109,7 @@ struct Which {
     /// Only runs of this tenant
     #[arg(long, value_name = "ID")]
     tenant: Option<String>,
-    /// Only since then: an age (`24h`, `7d`), a date, or a time as of RFC 3339
+    /// Only since this age (`24h`, `7d`), date or RFC 3339 time
     #[arg(long, value_parser = |given: &str| since(given, SystemTime::now()))]
     since: Option<SystemTime>,
 }
@@ -237,7 +237,7 @@ fn show(args: &ShowArgs, store: &Store, printer: &Printer) -> Result<Exit, Store
             }
             printer.table(&summary::of(row));
         }
-        printer.notice(format!("{FAINT}`--json` shows the whole receipt{FAINT:#}"));
+        printer.notice(format!("{FAINT}`--json` shows the complete receipt{FAINT:#}"));
     }
     Ok(Exit::Good)
 }
@@ -253,13 +253,13 @@ fn one_trace(given: &str, rows: &[Row]) -> Result<(), (String, &'static str)> {
     let ids: BTreeSet<String> = rows.iter().map(|row| plain(&row.trace_id)).collect();
     let given = plain(given);
     match ids.len() {
-        0 => Err((format!("no run has the trace id: `{given}`"), "`cogn audit list` shows the ids")),
+        0 => Err((format!("unknown trace id: `{given}`"), "`cogn audit list` shows the ids")),
         1 => Ok(()),
         many => {
             let first = ids.into_iter().take(10).collect::<Vec<_>>().join("\n  ");
             Err((
-                format!("{many} trace ids begin with `{given}`:\n  {first}"),
-                "Give more characters of the id",
+                format!("{many} trace ids start with `{given}`:\n  {first}"),
+                "Use more characters of the id",
             ))
         }
     }
@@ -352,7 +352,7 @@ fn stats(args: &StatsArgs, store: &Store, printer: &Printer) -> Result<Exit, Sto
         if stats.total.parts > 0 {
             let parts = counted(stats.total.parts, "part");
             printer.notice(format!(
-                "{FAINT}`all` counts compositions once: {parts} of them only in the rows above{FAINT:#}"
+                "{FAINT}`all` counts compositions once: {parts} counted only in the rows above{FAINT:#}"
             ));
         }
     }

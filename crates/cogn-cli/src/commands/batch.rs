@@ -36,53 +36,53 @@ pub struct BatchArgs {
     /// File of rows: `.jsonl`, `.csv`, `.tsv` or `.parquet`
     #[arg(value_hint = clap::ValueHint::FilePath)]
     rows: PathBuf,
-    /// Where answers go: `.jsonl` or `.parquet`; a folder beside it keeps what is done until all is
+    /// Output file, `.jsonl` or `.parquet`; a folder beside it holds the progress until the batch is complete
     #[arg(long, short, value_name = "FILE", required_unless_present = "dry_run")]
     output: Option<PathBuf>,
-    /// Put failed rows into a file of their own, as JSON lines
+    /// Write failed rows to this file, as JSON Lines
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     failed: Option<PathBuf>,
-    /// Answers in the order of the rows; the output appears at the end
+    /// Keep the order of the rows; the output appears at the end
     #[arg(long, help_heading = "Output")]
     ordered: bool,
-    /// Put the input beside each answer
+    /// Write the input beside each answer
     #[arg(long, help_heading = "Output")]
     with_input: bool,
-    /// Forget what an earlier process did, and begin again
+    /// Discard the progress of an earlier process and start again
     #[arg(long, help_heading = "Output")]
     restart: bool,
-    /// The column that names a row; it goes into the output and not to the model
+    /// Column with the id of a row; written to the output, not sent to the model
     #[arg(long, value_name = "COLUMN", help_heading = "Rows")]
     id: Option<String>,
     /// Send only these columns, each as a member of the input; repeatable
     #[arg(long, value_name = "MEMBER=COLUMN", value_parser = pair, help_heading = "Rows")]
     map: Vec<(String, String)>,
-    /// A member that is the same in all rows, as JSON or text; repeatable
+    /// Set an input member for all rows, as JSON or text; repeatable
     #[arg(long, value_name = "MEMBER=VALUE", value_parser = pair, help_heading = "Rows")]
     fixed: Vec<(String, String)>,
-    /// Ask for every row, also where inputs are equal
+    /// Run every row, even if inputs are equal
     #[arg(long, help_heading = "Rows")]
     no_dedupe: bool,
-    /// The most rows at the same time (32); fewer if the service is slow or says that there are too many. By the batch
-    /// endpoint, the most that wait for an answer (5000)
+    /// Maximum number of rows in flight (32); reduced if the service is slow or limits the rate. With the batch
+    /// endpoint, maximum number of pending rows (5000)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=50_000), help_heading = "Limits")]
     concurrency: Option<u32>,
-    /// How often rows are asked again, at the end, that failed for a reason that may pass
+    /// Maximum number of retries of a row after a transient failure, made at the end
     #[arg(long, value_name = "N", default_value_t = 2, help_heading = "Limits")]
     retries: u32,
     /// Stop before all rows together need more tokens than this
     #[arg(long, value_name = "N", help_heading = "Limits")]
     max_total_tokens: Option<u64>,
-    /// Begin no row after this time, such as `90s`, `30m` or `8h`
+    /// Start no row after this time, such as `90s`, `30m` or `8h`
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Limits")]
     max_time: Option<Duration>,
-    /// Ask by the batch endpoint of the service: within a day, for half the price (openai, anthropic, gemini)
+    /// Use the batch endpoint of the service: answers within a day, at half the price (openai, anthropic, gemini)
     #[arg(long, help_heading = "Batch endpoint")]
     provider_batch: bool,
-    /// How long to wait before the service is asked again how far it is
+    /// Interval between status requests to the batch endpoint
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time, help_heading = "Batch endpoint")]
     poll: Duration,
-    /// Show what there is to do and what it can cost; asks nobody and writes nothing
+    /// Show the pending rows and their maximum cost; calls no model and writes nothing
     #[arg(long, short = 'n')]
     dry_run: bool,
     /// Print the summary as JSON
@@ -205,7 +205,7 @@ fn executed(plan: BatchPlan, printer: &Printer) -> Result<Option<BatchSummary>, 
             done = &mut batch => Some(done),
             _ = platform::stop_signal() => {
                 stop.stop();
-                screen.note("stopping: rows that are under way come to their end; once more stops at once");
+                screen.note("stopping: rows in flight finish; press Ctrl-C again to stop at once");
                 tokio::select! {
                     done = &mut batch => Some(done),
                     _ = platform::stop_signal() => None,
@@ -219,7 +219,7 @@ fn executed(plan: BatchPlan, printer: &Printer) -> Result<Option<BatchSummary>, 
                 Ok(None)
             }
             Some(Ok(summary)) => summary.map(Some),
-            Some(Err(_)) => Err(Failure::new(ErrorCode::InternalError, "the batch was lost in this process")),
+            Some(Err(_)) => Err(Failure::new(ErrorCode::InternalError, "the batch ended unexpectedly")),
         }
     })
 }
@@ -276,7 +276,7 @@ fn distinct_files(args: &BatchArgs) -> Result<(), Failure> {
         NamedPath::read("`--reply`", args.reply.path()),
         NamedPath::write("`-o`", output),
         NamedPath::write("`--failed`", args.failed.as_deref()),
-        NamedPath::own("what the batch keeps", work.as_deref()),
+        NamedPath::own("the progress of the batch", work.as_deref()),
     ])
 }
 
@@ -300,8 +300,8 @@ fn target(args: &BatchArgs) -> Result<AnswerTarget, Failure> {
 }
 
 fn unknown(path: &Path, expected: &str) -> Failure {
-    let message = format!("the name does not say what the file is: `{}`", path.display());
-    Failure::new(ErrorCode::InvalidInput, message).suggest(format!("End it in {expected}"))
+    let message = format!("unknown file format: `{}`", path.display());
+    Failure::new(ErrorCode::InvalidInput, message).suggest(format!("Use a name that ends in {expected}"))
 }
 
 fn mapping(args: &BatchArgs) -> RowMapping {

@@ -12,7 +12,7 @@ use crate::figures::{counted, dollars, duration};
 use crate::printer::{BAD, DOUBT, FAINT, GOOD, HEAD, Printer};
 use crate::text_table::TextTable;
 
-/// The interval between lines in a pipe.
+/// The interval between lines in a pipe, so that the log of a batch of many hours stays readable.
 const LINE: Duration = Duration::from_secs(10);
 
 /// The display.
@@ -75,9 +75,9 @@ fn message(at: &BatchProgress) -> String {
         parts.push(format!("{} failed", at.counts.failed));
     }
     if at.deferred > 0 {
-        parts.push(format!("{} to be asked again", at.deferred));
+        parts.push(format!("{} to retry", at.deferred));
     }
-    parts.push(format!("{} of {} at once", at.in_flight, at.concurrency));
+    parts.push(format!("{} of {} in flight", at.in_flight, at.concurrency));
     if let Some(left) = at.left() {
         parts.push(format!("{} left", duration(left.as_secs_f64() * 1_000.0)));
     }
@@ -93,13 +93,11 @@ pub(super) fn summary(summary: &BatchSummary, printer: &Printer) -> Vec<String> 
     let counts = &summary.counts;
     let (style, word) = match summary.stopped {
         BatchStop::Finished => (GOOD, "finished"),
-        BatchStop::MaxCost => (DOUBT, "stopped: the next row could cost more than `--max-cost` leaves"),
-        BatchStop::MaxTokens => {
-            (DOUBT, "stopped: the next row could need more than `--max-total-tokens` leaves")
-        }
-        BatchStop::MaxTime => (DOUBT, "stopped: the time was up"),
+        BatchStop::MaxCost => (DOUBT, "stopped: the next row could exceed `--max-cost`"),
+        BatchStop::MaxTokens => (DOUBT, "stopped: the next row could exceed `--max-total-tokens`"),
+        BatchStop::MaxTime => (DOUBT, "stopped: `--max-time` is over"),
         BatchStop::Interrupted => (DOUBT, "stopped"),
-        _ => (BAD, "stopped: nobody answers"),
+        _ => (BAD, "stopped: the provider does not respond"),
     };
     let mut lines = vec![format!("{HEAD}{}{HEAD:#} {style}{word}{style:#}", summary.module)];
     if let Some(reason) = &summary.reason {
@@ -111,7 +109,7 @@ pub(super) fn summary(summary: &BatchSummary, printer: &Printer) -> Vec<String> 
         vec!["failed".to_owned(), counts.failed.to_string()],
     ];
     if counts.duplicates > 0 {
-        rows.push(vec!["asked once for all".to_owned(), counts.duplicates.to_string()]);
+        rows.push(vec!["deduplicated".to_owned(), counts.duplicates.to_string()]);
     }
     if summary.left > 0 {
         rows.push(vec!["left".to_owned(), summary.left.to_string()]);
@@ -123,7 +121,7 @@ pub(super) fn summary(summary: &BatchSummary, printer: &Printer) -> Vec<String> 
         rows.push(vec!["cost".to_owned(), dollars(counts.cost)]);
     }
     if let Some(unaccounted) = summary.unaccounted {
-        rows.push(vec!["killed processes".to_owned(), format!("at most {} besides", dollars(unaccounted))]);
+        rows.push(vec!["killed processes".to_owned(), format!("at most {} more", dollars(unaccounted))]);
     }
     #[expect(clippy::cast_precision_loss, reason = "a time for people")]
     rows.push(vec!["took".to_owned(), duration(summary.elapsed_ms as f64)]);
@@ -134,7 +132,7 @@ pub(super) fn summary(summary: &BatchSummary, printer: &Printer) -> Vec<String> 
     lines.extend(TextTable::bare(2).indented(2).with(rows).lines(printer.width()));
     if summary.stopped != BatchStop::Finished {
         lines
-            .push(format!("{FAINT}The same command goes on with {}.{FAINT:#}", counted(summary.left, "row")));
+            .push(format!("{FAINT}The same command resumes with {}.{FAINT:#}", counted(summary.left, "row")));
     }
     lines
 }

@@ -15,10 +15,10 @@ pub(crate) struct CaseArgs {
     /// File with one case per line: `{"id", "input", "expect"}`; `-` reads stdin
     #[arg(long, value_name = "FILE")]
     cases: PathBuf,
-    /// Take only the cases of this half, such as `held-out`
+    /// Use only the cases of this half, such as `held-out`
     #[arg(long, value_name = "NAME")]
     half: Option<String>,
-    /// Take only the first N cases
+    /// Use only the first N cases
     #[arg(long, short, value_name = "N")]
     limit: Option<usize>,
 }
@@ -33,7 +33,7 @@ impl CaseArgs {
     pub(crate) fn read(&self) -> Result<Vec<LabelledCase>, Failure> {
         let text = read_text(Some(&self.cases))?;
         let mut cases = eval::parse(&text).map_err(|why| {
-            let message = format!("the cases cannot be used: `{}`: {why}", self.cases.display());
+            let message = format!("cannot use the cases: `{}`: {why}", self.cases.display());
             let form = r#"{"input": {"text": "…"}, "expect": {"sentiment": "positive"}}"#;
             Failure::new(ErrorCode::InvalidInput, message)
                 .suggest(format!("Write one case per line: `{form}`"))
@@ -41,9 +41,9 @@ impl CaseArgs {
         if let Some(half) = &self.half {
             cases.retain(|case| case.half.as_deref() == Some(half));
             if cases.is_empty() {
-                let message = format!("no case of `{}` belongs to the half `{half}`", self.cases.display());
+                let message = format!("`{}` has no case of the half: `{half}`", self.cases.display());
                 return Err(Failure::new(ErrorCode::InvalidInput, message)
-                    .suggest("Leave out `--half`, or name one that the cases have"));
+                    .suggest("Remove `--half`, or name a half of the cases"));
             }
         }
         cases.truncate(self.limit.unwrap_or(usize::MAX));

@@ -16,13 +16,13 @@ use crate::args::candidates;
 use crate::draw;
 use crate::printer::{BAD, Exit, GOOD, Printer};
 
-/// The maximum length of the text.
+/// The maximum length of the text. Without it, an endless stdin would fill the memory.
 const MAX_INPUT_BYTES: u64 = 64 << 20;
 
 /// Options of `check`.
 #[derive(Debug, clap::Args)]
 pub struct CheckArgs {
-    /// A JSON envelope, a JSON list of chunks, or NDJSON chunks; `-` or nothing reads stdin
+    /// A JSON envelope, a JSON list of chunks, or NDJSON chunks; reads stdin if absent or `-`
     file: Option<PathBuf>,
     /// Also check the data against this module's contract
     #[arg(long, value_name = "MODULE", add = candidates::modules())]
@@ -151,7 +151,7 @@ fn envelope_violations(value: &Value, module: Option<&Module>) -> Vec<Violation>
 }
 
 fn finding(name: &str, violation: &Violation) -> Finding {
-    let place = if violation.path.is_empty() { "the whole" } else { violation.path.as_str() };
+    let place = if violation.path.is_empty() { "document" } else { violation.path.as_str() };
     let message = format!("`{place}`: {} ({})", violation.message, violation.code);
     Finding::error(name, FindingLocation::Value(violation.path.clone()), violation.rule, message)
 }

@@ -11,7 +11,7 @@ use crate::printer::{Exit, Printer};
 /// Options of `completions`.
 #[derive(Debug, clap::Args)]
 pub struct CompletionsArgs {
-    /// The shell to write for
+    /// The shell
     shell: Shell,
 }
 
@@ -19,7 +19,7 @@ pub struct CompletionsArgs {
 pub fn completions(args: &CompletionsArgs, printer: &Printer) -> Exit {
     let shells = Shells::builtins();
     let Some(shell) = shells.completer(&args.shell.to_string()) else {
-        printer.error(&format!("there are no completions for: `{}`", args.shell), None);
+        printer.error(&format!("no completions for shell: `{}`", args.shell), None);
         return Exit::Bad;
     };
     let mut script = Vec::new();

@@ -23,7 +23,7 @@ pub struct ComposeArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Show the parts of a module and what would run
+    /// Show the parts of a module and the order of their runs
     Plan(PlanArgs),
 }
 
@@ -38,10 +38,10 @@ struct PlanArgs {
     /// Print a Mermaid graph
     #[arg(long, conflicts_with_all = ["json", "cost"])]
     mermaid: bool,
-    /// Show the most that one run can cost, module by module; exit 1 if that is more than `--max-cost`
+    /// Show the maximum cost of one run, by module; exit 1 if it exceeds `--max-cost`
     #[arg(long)]
     cost: bool,
-    /// Length of the input that `--cost` supposes
+    /// Input length that `--cost` assumes, in bytes
     #[arg(long, value_name = "N", default_value_t = USUAL_INPUT_BYTES)]
     input_bytes: u64,
     #[command(flatten)]
@@ -90,8 +90,8 @@ fn show(overview: &Overview, printer: &Printer) {
     let runs =
         if overview.runs.is_empty() { "nothing".to_owned() } else { overview.runs.join(order(overview)) };
     let answer = match overview.answer {
-        "parts" => "put together from the parts, without a further call",
-        "chosen part" => "that of the part that runs last",
+        "parts" => "assembled from the parts, without another model call",
+        "chosen part" => "the result of the last part",
         _ => "by its own prompt, with the results of its parts",
     };
     #[expect(clippy::cast_precision_loss, reason = "a limit of a few minutes")]
@@ -149,7 +149,7 @@ fn show_step(step: &OverviewStep, overview: &Overview, printer: &Printer) {
 }
 
 fn cells(edge: &OverviewEdge) -> Vec<String> {
-    let version = edge.version.clone().unwrap_or_else(|| format!("{DOUBT}not there{DOUBT:#}"));
+    let version = edge.version.clone().unwrap_or_else(|| format!("{DOUBT}missing{DOUBT:#}"));
     let fallback = edge.fallback.as_ref().map(|name| format!("else {name}")).unwrap_or_default();
     let optional = if edge.optional { "optional" } else { "" };
     vec![edge.name.clone(), version, optional.to_owned(), fallback]

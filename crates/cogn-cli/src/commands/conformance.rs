@@ -15,7 +15,7 @@ use crate::text_table::TextTable;
 pub struct ConformanceArgs {
     /// Directory with vector files: ours, the official ones, or both
     dir: PathBuf,
-    /// Run only what this conformance level asks for: 1 basic, 2 standard, 3 full, 4 extended [default: all]
+    /// Run only the vectors of this conformance level: 1 basic, 2 standard, 3 full, 4 extended [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=4))]
     level: Option<u8>,
     /// Print JSON

@@ -40,13 +40,13 @@ enum ContextCommand {
 /// Whose context is meant.
 #[derive(Debug, Default, clap::Args)]
 struct Whose {
-    /// The user that it belongs to; none by default
+    /// The user who owns the context; none by default
     #[arg(long, value_name = "ID")]
     user: Option<String>,
-    /// The tenant of the user, where there are tenants
+    /// The tenant of the user, if tenants are used
     #[arg(long, value_name = "ID")]
     tenant: Option<String>,
-    /// The session that it is seen from
+    /// The session that sees the context
     #[arg(long, value_name = "ID")]
     session: Option<String>,
     /// Print JSON
@@ -79,9 +79,9 @@ struct SetArgs {
     /// The type, such as `user_profile`
     #[arg(value_name = "TYPE")]
     kind: String,
-    /// The value, as JSON where it parses as such; `-` reads stdin
+    /// The value; JSON if it parses as JSON; `-` reads stdin
     value: String,
-    /// The key; made of session and type if absent
+    /// The key; by default made of session and type
     #[arg(long)]
     key: Option<String>,
     /// Lifetime in seconds; -1 never expires
@@ -99,7 +99,7 @@ struct RmArgs {
     /// The key, as `list` shows it
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     key: Option<String>,
-    /// Every entry of the type
+    /// Remove every entry of the type
     #[arg(long)]
     all: bool,
     #[command(flatten)]
@@ -242,7 +242,7 @@ fn get(
 }
 
 fn missing(kind: &str) -> ContextTrouble {
-    let message = format!("no such context is stored for this user: `{}`", cut(kind, 60));
+    let message = format!("no such context entry for this user: `{}`", cut(kind, 60));
     ContextTrouble {
         message,
         hint: Some("`cogn context list` lists the entries; `--user` selects the user".to_owned()),

@@ -20,7 +20,7 @@ pub struct DeployArgs {
 
 #[derive(Debug, Subcommand)]
 enum DeployTarget {
-    /// Register the worker `cogn-restate` at a Restate server
+    /// Register the worker `cogn-restate` with a Restate server
     Restate(RestateArgs),
 }
 
@@ -30,13 +30,13 @@ struct RestateArgs {
     /// The admin interface of the server
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9070")]
     admin: String,
-    /// The worker, as the server reaches it
+    /// The address at which the server reaches the worker
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9080")]
     service: String,
-    /// Replace an earlier registration of the same address, also where services of it are gone
+    /// Replace an earlier registration of the same address, even if some of its services are gone
     #[arg(long)]
     force: bool,
-    /// Register nothing, and show what would be
+    /// Show what would be registered; registers nothing
     #[arg(long)]
     dry_run: bool,
     /// Print JSON

@@ -27,10 +27,10 @@ pub struct EvalArgs {
     module: String,
     #[command(flatten)]
     cases: CaseArgs,
-    /// How many cases run at the same time
+    /// Maximum number of cases in flight
     #[arg(long, value_name = "N", default_value_t = 1)]
     concurrency: usize,
-    /// Exit 1 if fewer cases than this share are right, from 0 to 1
+    /// Exit 1 if the accuracy is below this, from 0 to 1
     #[arg(long, value_name = "SHARE", value_parser = share)]
     min_accuracy: Option<f64>,
     /// Write every case with its envelope to a file, one per line

@@ -11,7 +11,7 @@ use crate::text_table::{TextTable, visible};
 /// Formats the evaluation, line by line, up to this width.
 #[must_use]
 pub fn lines(report: &Evaluation, width: Option<usize>) -> Vec<String> {
-    let models = if report.models.is_empty() { "nobody".to_owned() } else { report.models.join(", ") };
+    let models = if report.models.is_empty() { "no model".to_owned() } else { report.models.join(", ") };
     let mut lines = vec![format!(
         "{HEAD}{}{HEAD:#} {} answered by {}",
         plain(&report.module),

@@ -162,7 +162,7 @@ mod tests {
             let text =
                 section(&format!("{} ", code.number())).unwrap_or_else(|| panic!("{code} is not explained"));
             assert!(text.starts_with(&format!("## {} {}", code.number(), code.name())), "{code}");
-            for part in ["**Whose fault:**", "**What to do:**", "**Recoverable:**"] {
+            for part in ["**Responsible:**", "**Hint:**", "**Recoverable:**"] {
                 assert!(text.contains(part), "{code} lacks {part}");
             }
             let recoverable = if code.recoverable() { "**Recoverable:** yes" } else { "**Recoverable:** no" };

@@ -32,10 +32,10 @@ struct SkillArgs {
     /// Name of an installed module, or path of a folder
     #[arg(add = candidates::modules())]
     module: String,
-    /// The folder that the skill's folder is put into
+    /// Parent folder of the skill
     #[arg(long, short, value_name = "DIR", default_value = "skills", conflicts_with = "install")]
     output: PathBuf,
-    /// Put it where this client looks for the skills of a project
+    /// Write to this client's folder for the skills of a project
     #[arg(long, value_enum, value_name = "CLIENT")]
     install: Option<SkillClient>,
     /// Print JSON
@@ -73,9 +73,8 @@ pub fn export(args: &ModuleExportArgs, library: &Library, printer: &Printer) -> 
     } else {
         printer.err(format!("{GOOD}written{GOOD:#}"));
         printer.out(path.display().to_string());
-        printer.err(format!(
-            "{FAINT}agents find it by its description; `cogn` has to be on their path{FAINT:#}"
-        ));
+        printer
+            .err(format!("{FAINT}agents find it by its description; `cogn` must be on their path{FAINT:#}"));
     }
     Exit::Good
 }

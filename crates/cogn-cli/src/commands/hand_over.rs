@@ -39,9 +39,9 @@ pub(super) fn hand_over(text: &str, file: Option<&Path>, shown: bool, printer: &
 /// Saves an undelivered text in a file that only its owner can read.
 pub(super) fn rescue(what: &str, text: &str, printer: &Printer) {
     match keep(text) {
-        Ok(path) => printer.warning(&format!("{what} is saved in `{}`", path.display())),
+        Ok(path) => printer.warning(&format!("{what} was saved to `{}`", path.display())),
         Err(error) => {
-            printer.warning(&format!("{what} cannot be saved ({error}) and is printed here"));
+            printer.warning(&format!("cannot save {what} ({error}); printed here"));
             printer.json_text_err(text);
         }
     }

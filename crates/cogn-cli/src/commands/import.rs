@@ -19,24 +19,24 @@ use crate::printer::{BAD, DOUBT, Exit, FAINT, GOOD, HEAD, NOTE, Printer, plain};
 #[derive(Debug, clap::Args)]
 #[command(allow_missing_positional = true)]
 pub struct ImportArgs {
-    /// What it is; told from the path if left out
+    /// The format; by default detected from the path
     #[arg(value_enum)]
     form: Option<FormName>,
-    #[arg(value_hint = clap::ValueHint::AnyPath, help = "A file, or the folder of a skill, of BAML or of TensorZero")]
+    #[arg(value_hint = clap::ValueHint::AnyPath, help = "A file, or the folder of a skill, BAML or TensorZero")]
     path: PathBuf,
     /// The function to import, where the file has several
     #[arg(long, value_name = "NAME")]
     function: Option<String>,
-    /// The name of the module, in place of what the file says
+    /// Name of the module; by default the name in the file
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Import a skill although it has scripts, and leave them out
+    /// Import a skill without its scripts
     #[arg(long)]
     without_scripts: bool,
-    /// The folder that the module's folder is put into
+    /// Parent folder of the new module
     #[arg(long, short, value_name = "DIR", default_value = "cognitive/modules")]
     output: PathBuf,
-    /// Print what would be written, and write nothing
+    /// Show what would be written; writes nothing
     #[arg(long, short = 'n')]
     dry_run: bool,
     /// Print JSON
@@ -117,8 +117,8 @@ fn tested(module: &ImportedModule, library: &Library) -> Result<(), Failure> {
     let around = ValidationSurroundings { library: Some(library), expectations: Some(&GoldenExpectations) };
     let report = validate_with(around, &folder, Mode::Standard);
     let refused = |why: String| {
-        let message = format!("the module that was made of it is not good enough: {why}");
-        Failure::new(ErrorCode::InvalidInput, message).suggest("Simplify it in the file that is imported")
+        let message = format!("the imported module is not valid: {why}");
+        Failure::new(ErrorCode::InvalidInput, message).suggest("Simplify this part of the imported file")
     };
     if let Some(finding) = report.findings.iter().find(|finding| finding.severity == Severity::Error) {
         return Err(refused(Finding::summary(finding)));

@@ -112,7 +112,7 @@ fn allowed(manifest: &Manifest) -> String {
     ];
     let allowed: Vec<&str> =
         policies.iter().filter(|(policy, _)| *policy == Allow::Allow).map(|(_, what)| *what).collect();
-    if allowed.is_empty() { "nothing outside the model".to_owned() } else { allowed.join(", ") }
+    if allowed.is_empty() { "only the model".to_owned() } else { allowed.join(", ") }
 }
 
 /// Returns name, type and description of the members of a section.

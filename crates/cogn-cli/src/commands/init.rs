@@ -16,25 +16,25 @@ use crate::printer::{Exit, GOOD, NOTE, Printer};
 pub struct InitArgs {
     /// Name of the module: lower-case letters, digits, hyphens
     name: String,
-    /// How much freedom of expression it has
+    /// The tier: how strictly the module is checked
     #[arg(long, value_enum, default_value_t = TierName::Decision)]
     tier: TierName,
-    /// The answer can be streamed
+    /// Allow streaming of the answer
     #[arg(long)]
     streaming: bool,
-    /// It takes this kind of media; repeatable
+    /// Accept this kind of media; repeatable
     #[arg(long, value_enum, value_name = "KIND")]
     media: Vec<MediaName>,
-    /// It takes and gives context between runs
+    /// Read and store context between runs
     #[arg(long)]
     context: bool,
-    /// It is made of other modules
+    /// Compose the module from other modules
     #[arg(long)]
     compose: bool,
-    /// Write every section, with comments and an envelope of its own; so do --media, --context and --compose
+    /// Write every section, with comments and its own envelope; implied by `--media`, `--context` and `--compose`
     #[arg(long)]
     full: bool,
-    /// The folder that the module's folder is put into
+    /// Parent folder of the new module
     #[arg(long, value_name = "DIR", default_value = "cognitive/modules")]
     dir: PathBuf,
     /// Print JSON
@@ -73,7 +73,7 @@ pub fn init(args: &InitArgs, printer: &Printer) -> Exit {
     };
     // The module works without schemas; only editor support is missing.
     if let Err(error) = editor_schemas::write(&place) {
-        printer.warning(&format!("no schemas for editors in `{}`: {error}", place.display()));
+        printer.warning(&format!("cannot write schemas for editors to `{}`: {error}", place.display()));
     }
     let next = next(args, &template, &path);
     if args.json {

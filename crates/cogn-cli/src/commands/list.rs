@@ -47,7 +47,7 @@ pub fn list(args: &ListArgs, library: &Library, printer: &Printer) -> Exit {
     let table = TextTable::new(["NAME", "VERSION", "TIER", "FROM", "RESPONSIBILITY"]).without(&[1, 2, 3]);
     printer.table(&table.with(rows.iter().map(cells)));
     if rows.iter().any(|row| !row.valid) {
-        printer.warning("some modules are broken; `cogn validate NAME` says why");
+        printer.warning("some modules are broken; `cogn validate NAME` shows the findings");
     }
     Exit::Good
 }
@@ -94,7 +94,7 @@ fn cells(row: &ListRow) -> Vec<String> {
     let mut origin = row.origin.word().to_owned();
     if !row.hides.is_empty() {
         let hides: Vec<&str> = row.hides.iter().map(|origin| origin.word()).collect();
-        origin = format!("{origin}, hides {}", hides.join(", "));
+        origin = format!("{origin}, shadows {}", hides.join(", "));
     }
     let what = if row.valid { text(&row.responsibility) } else { format!("{BAD}broken{BAD:#}") };
     vec![

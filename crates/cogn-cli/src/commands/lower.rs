@@ -12,7 +12,8 @@ use crate::args::candidates;
 use crate::printer::{DOUBT, Exit, FAINT, HEAD, NOTE, Printer};
 use crate::text_table::TextTable;
 
-/// The maximum number of losses in the table; the severe ones come first.
+/// The maximum number of losses in the table, so that a large contract does not fill the terminal. The severe ones come
+/// first, and `--json` has all of them.
 const MAX_LOSSES_SHOWN: usize = 100;
 
 /// Options of `lower`.
@@ -94,13 +95,11 @@ fn summary(lowered: &ProviderSchema) -> String {
     let (losses, gaps) = (lowered.losses.len(), lowered.gaps().count());
     match (lowered.target, gaps) {
         (SchemaTarget::Grammar, 0) => {
-            format!(
-                "expresses this contract more strictly in {}; every answer that it can write is valid",
-                places(losses)
-            )
+            format!("is stricter than this contract in {}; all its answers are valid", places(losses))
         }
         (SchemaTarget::Grammar, gaps) => format!(
-            "cannot express this contract in {}, so the embedded model refuses it; use other keywords there, or choose another provider",
+            "cannot express this contract in {}, so the embedded model refuses the module; use other keywords \
+             there, or choose another provider",
             places(gaps)
         ),
         _ => {

@@ -10,10 +10,10 @@ use crate::printer::{Exit, GOOD, Printer};
 /// Options of `man`.
 #[derive(Debug, clap::Args)]
 pub struct ManArgs {
-    /// The command, such as `run` or `audit list`; without it, the page of the program
+    /// The command, such as `run` or `audit list`; by default the program itself
     #[arg(value_name = "COMMAND", conflicts_with = "output")]
     command: Vec<String>,
-    /// Write the pages of all commands into this folder
+    /// Write the pages of all commands to this folder
     #[arg(long, short, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     output: Option<PathBuf>,
 }
@@ -45,7 +45,7 @@ fn page(program: &clap::Command, words: &[String], printer: &Printer) -> Exit {
     let mut command = program;
     for word in words {
         let Some(found) = command.get_subcommands().find(|known| known.get_name() == word) else {
-            let message = format!("there is no such command: `{}`", words.join(" "));
+            let message = format!("unknown command: `{}`", words.join(" "));
             printer.error(&message, Some("`cogn --help` lists the commands"));
             return Exit::Usage;
         };
@@ -58,7 +58,7 @@ fn page(program: &clap::Command, words: &[String], printer: &Printer) -> Exit {
             Exit::Good
         }
         Err(error) => {
-            printer.error(&format!("the page cannot be made: {error}"), None);
+            printer.error(&format!("cannot render the page: {error}"), None);
             Exit::Bad
         }
     }

@@ -25,17 +25,17 @@ use crate::text_table::TextTable;
 pub struct McpArgs {
     #[command(subcommand)]
     action: Option<McpAction>,
-    /// Which tools clients see: `all` modules, `search` (four tools that find and run modules), or names of modules with
-    /// commas between; by default all modules while there are at most 12
+    /// Tools that clients see: `all` modules, `search` (four tools that find and run modules), or names of modules
+    /// separated by commas; by default `all` up to 12 modules
     #[arg(long, value_name = "WHICH")]
     tools: Option<String>,
-    /// Print what the list of tools costs a client with every request, in tokens, and serve nothing
+    /// Print the tokens that the list of tools adds to every request of a client; starts no server
     #[arg(long)]
     cost: bool,
     /// Print JSON
     #[arg(long, requires = "cost")]
     json: bool,
-    /// Keep no record of runs
+    /// Do not record runs
     #[arg(long)]
     no_audit: bool,
     #[command(flatten)]
@@ -77,8 +77,8 @@ pub fn mcp(args: &McpArgs, library: &Library, printer: &Printer) -> Exit {
     match outcome {
         Ok(()) => Exit::Good,
         Err(reason) => {
-            let hint = "A client starts this command and speaks the Model Context Protocol to it; `cogn mcp install` sets one up";
-            printer.error(&format!("no client was served: {reason}"), Some(hint));
+            let hint = "MCP clients start this command; `cogn mcp install` configures one";
+            printer.error(&format!("no client connected: {reason}"), Some(hint));
             Exit::Bad
         }
     }
@@ -104,7 +104,7 @@ fn cost(server: &McpServer, as_json: bool, printer: &Printer) -> Exit {
     }
     let rows = costs.iter().map(|(name, tokens)| vec![name.clone(), tokens.to_string()]);
     printer.table(&TextTable::new(["tool", "tokens"]).right(&[1]).with(rows));
-    printer.out(format!("{FAINT}about {total} tokens with every request of a client{FAINT:#}"));
+    printer.out(format!("{FAINT}about {total} tokens in every request of a client{FAINT:#}"));
     Exit::Good
 }
 

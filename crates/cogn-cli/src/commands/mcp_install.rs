@@ -17,7 +17,7 @@ use crate::printer::{BAD, Exit, FAINT, GOOD, NOTE, Printer, plain};
 
 /// The name of the entry.
 const ENTRY: &str = "cogn";
-/// The maximum number of backups of a file.
+/// The maximum number of backups of a file, so that the search for a free name ends.
 const MAX_BACKUPS: u32 = 1_000;
 
 /// Options of `mcp install`.
@@ -26,7 +26,7 @@ pub struct InstallArgs {
     /// The client
     #[arg(value_enum)]
     client: McpClient,
-    /// Which tools the client sees, as for `cogn mcp --tools`
+    /// Tools that the client sees, as for `cogn mcp --tools`
     #[arg(long, value_name = "WHICH")]
     tools: Option<String>,
     /// Do not ask
@@ -57,9 +57,8 @@ enum McpClient {
 impl McpClient {
     /// Returns the path of the client's configuration.
     fn file(self) -> Result<PathBuf, Failure> {
-        let home = || {
-            wiring::home().ok_or_else(|| Failure::misconfigured("there is no home folder: `HOME` is not set"))
-        };
+        let home =
+            || wiring::home().ok_or_else(|| Failure::misconfigured("no home folder: `HOME` is not set"));
         Ok(match self {
             Self::ClaudeDesktop => app_folder(&home()?).join("Claude/claude_desktop_config.json"),
             Self::ClaudeCode => wiring::project_root().join(".mcp.json"),
@@ -148,7 +147,7 @@ fn with_entry(text: &str, client: McpClient, entry: Value) -> Result<String, Str
     };
     match root.entry(client.member()).or_insert_with(|| json!({})) {
         Value::Object(servers) => servers.insert(ENTRY.to_owned(), entry),
-        _ => return Err(format!("`{}` is no object", client.member())),
+        _ => return Err(format!("`{}` is not an object", client.member())),
     };
     let mut text = serde_json::to_string_pretty(&root).map_err(|error| error.to_string())?;
     text.push('\n');
@@ -174,12 +173,12 @@ fn finish(args: &InstallArgs, change: &ConfigChange, printer: &Printer) -> Exit 
             "file": change.file, "written": wanted, "up_to_date": is_there || wanted, "backup": backup,
         }));
     } else if is_there {
-        printer.err("nothing to change");
+        printer.err("no change needed");
     } else if wanted {
-        let kept = backup.map(|path| format!(", the old file is {}", path.display())).unwrap_or_default();
+        let kept = backup.map(|path| format!(", backup: {}", path.display())).unwrap_or_default();
         printer.err(format!("{GOOD}written{GOOD:#}{kept}; restart the client"));
     } else {
-        printer.err("nothing was written; `--yes` writes it without asking");
+        printer.err("nothing was written; `--yes` writes without asking");
     }
     Exit::Good
 }
@@ -236,7 +235,7 @@ fn keep(file: &Path, before: &str) -> io::Result<PathBuf> {
             Err(error) => return Err(error),
         }
     }
-    Err(io::Error::other("too many copies of the file are kept already"))
+    Err(io::Error::other("too many backups of the file exist"))
 }
 
 #[cfg(test)]

@@ -30,13 +30,13 @@ pub struct MediaArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum MediaCommand {
-    /// Show what a file or an address holds, and what each provider would get of it
+    /// Show the content of a file or URL, and the form that each provider would get
     Inspect(InspectArgs),
 }
 
 #[derive(Debug, clap::Args)]
 struct InspectArgs {
-    /// A file, or an address that begins with `https://`
+    /// A file, or a URL that begins with `https://`
     item: String,
     /// Print JSON
     #[arg(long)]
@@ -77,7 +77,7 @@ async fn inspect(given: &str) -> Result<Value, Failure> {
     let named = media_type.as_deref().and_then(MediaType::parse);
     let path = given.split(['?', '#']).next().filter(|_| is_url).unwrap_or(given);
     let claimed = named.or_else(|| MediaType::of_file_name(path, &everything)).ok_or_else(|| {
-        let message = "the media type is unknown: neither the file name nor the source tells it".to_owned();
+        let message = "unknown media type: neither the file name nor the source has it".to_owned();
         Failure::new(ErrorCode::UnsupportedMediaType, message)
             .suggest("Give the file its usual extension, such as `.png` or `.pdf`")
     })?;
@@ -209,7 +209,7 @@ fn show(given: &str, found: &Value, printer: &Printer) {
         facts.push(format!("{}.{:03} s", milliseconds / 1000, milliseconds % 1000));
     }
     facts.extend(number("pages").map(|pages| format!("{pages} pages")));
-    let notes = [("animated", "animated"), ("turned", "has to be turned"), ("metadata", "carries metadata")];
+    let notes = [("animated", "animated"), ("turned", "needs rotation"), ("metadata", "carries metadata")];
     facts.extend(
         notes
             .iter()
@@ -226,10 +226,10 @@ fn show(given: &str, found: &Value, printer: &Printer) {
         let part = |name: &str| provider.get(name).and_then(Value::as_str).unwrap_or_default();
         let size = provider.get("size_bytes").and_then(Value::as_u64).unwrap_or(0);
         let gets = match part("gets") {
-            "as_it_is" => "as it is".to_owned(),
+            "as_it_is" => "unchanged".to_owned(),
             "converted" => format!("converted to {}, {size} bytes", part("media_type")),
             "text" => format!("its text, {size} bytes"),
-            _ if part("message").is_empty() => "nothing: it does not take this kind of media".to_owned(),
+            _ if part("message").is_empty() => "nothing: it does not accept this kind of media".to_owned(),
             _ => format!("nothing: {} ({})", part("message"), part("code")),
         };
         printer.out(format!("  {:<12} {gets}", part("provider")));

@@ -12,7 +12,7 @@ use cognitive_contract::{Envelope, Warning};
 
 use crate::output_paths::is_same;
 
-/// How many files of one name a folder takes.
+/// The maximum number of files with one name in a folder, so that the search for a free name ends.
 const NAMES: u32 = 100_000;
 
 /// Writes the media of an answer to files and leaves their paths in their place. Says what could not be written, as the
@@ -30,7 +30,8 @@ pub(super) fn store(envelope: &mut Envelope, folder: &Path, reserved: Option<&Pa
         match written {
             Ok(path) => refer(envelope, &place, Moved::File { path: path.display().to_string() }),
             Err(why) => {
-                let message = format!("`/data{place}` was not written to a file and stays here: {why}");
+                let message =
+                    format!("cannot write `/data{place}` to a file, so it stays in the envelope: {why}");
                 envelope.meta_mut().warn(&Warning::new("MEDIA", &message));
                 unwritten.push(message);
             }
@@ -40,7 +41,7 @@ pub(super) fn store(envelope: &mut Envelope, folder: &Path, reserved: Option<&Pa
 }
 
 fn write(medium: &Embedded<'_>, folder: &Path, reserved: Option<&Path>) -> Result<PathBuf, String> {
-    let bytes = STANDARD.decode(medium.text).map_err(|_| "it is not valid base64".to_owned())?;
+    let bytes = STANDARD.decode(medium.text).map_err(|_| "not valid base64".to_owned())?;
     let unwritable = |error: io::Error| format!("cannot write to `{}`: {error}", folder.display());
     fs::create_dir_all(folder).map_err(unwritable)?;
     let (path, mut file) = create(folder, &medium.file_name(), reserved).map_err(unwritable)?;
@@ -66,7 +67,7 @@ fn create(folder: &Path, name: &str, reserved: Option<&Path>) -> io::Result<(Pat
             opened => return opened.map(|file| (path, file)),
         }
     }
-    Err(io::Error::other(format!("there are {NAMES} files called `{name}` already")))
+    Err(io::Error::other(format!("{NAMES} files with the name `{name}` exist")))
 }
 
 #[cfg(test)]
@@ -116,7 +117,7 @@ mod tests {
         let unwritten = store(&mut envelope, folder.path(), None);
         assert_eq!(
             unwritten,
-            ["`/data/all/0` was not written to a file and stays here: it is not valid base64"]
+            ["cannot write `/data/all/0` to a file, so it stays in the envelope: not valid base64"]
         );
         assert_eq!(envelope.data().unwrap()["all"][0], medium("?"));
         assert_eq!(envelope.data().unwrap()["all"][1]["type"], "file");

@@ -114,7 +114,7 @@ fn show(outcome: &MigrationOutcome, dry_run: bool, printer: &Printer) {
             printer.error(&error.to_string(), error.hint().as_deref());
         }
         Ok(MigrationDone::LeftAlone(path)) => {
-            printer.out(format!("{HEAD}{name}{HEAD:#}: {DOUBT}left alone{DOUBT:#}, it is elsewhere"));
+            printer.out(format!("{HEAD}{name}{HEAD:#}: {DOUBT}skipped{DOUBT:#}, it is in another folder"));
             let here = path.display();
             printer
                 .warning(&format!("`{name}` is a link to `{here}`; `cogn migrate {here}` migrates it there"));

@@ -18,7 +18,7 @@ pub struct PackArgs {
     /// Name of an installed module, or path of a folder
     #[arg(add = candidates::modules())]
     module: String,
-    /// The folder that the archive is put into
+    /// Folder for the archive
     #[arg(long, short, value_name = "DIR", default_value = ".")]
     output: PathBuf,
     /// Print JSON

@@ -41,7 +41,7 @@ pub(super) fn show(ceiling: &CostCeiling, printer: &Printer) {
     }
     printer.table(&table);
     let bytes = counted(ceiling.input_bytes, "byte");
-    printer.notice(format!("{FAINT}with an input of {bytes}; `--input-bytes` says otherwise{FAINT:#}"));
+    printer.notice(format!("{FAINT}for an input of {bytes}; `--input-bytes` changes it{FAINT:#}"));
 }
 
 fn cells(part: &PartCost) -> Vec<String> {

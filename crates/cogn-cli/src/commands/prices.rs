@@ -39,7 +39,7 @@ pub fn prices(args: &PricesArgs, printer: &Printer) -> Exit {
         "{FAINT}in US dollars per million tokens; models on this machine cost nothing{FAINT:#}"
     ));
     if rows.is_empty() {
-        printer.err("no model is priced under this name; `prices` in the configuration adds one");
+        printer.err("no price for this model; `prices` in the configuration adds one");
         return Exit::Bad;
     }
     Exit::Good

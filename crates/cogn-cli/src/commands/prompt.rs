@@ -28,10 +28,10 @@ pub struct PromptArgs {
     /// The user whose stored context would be read; none by default
     #[arg(long, value_name = "ID")]
     user: Option<String>,
-    /// The tenant of the user, where there are tenants
+    /// The tenant of the user, if tenants are used
     #[arg(long, value_name = "ID")]
     tenant: Option<String>,
-    /// The session that it would be read from
+    /// The session whose stored context would be read
     #[arg(long, value_name = "ID")]
     session: Option<String>,
     /// Print JSON

@@ -23,15 +23,15 @@ pub struct PublishArgs {
     /// Name of an installed module, or path of a folder
     #[arg(add = candidates::modules())]
     module: String,
-    /// Where to: `oci://host/repository[:tag]`; without a tag, the version of the module
+    /// Destination: `oci://host/repository[:tag]`; the default tag is the version of the module
     target: String,
-    /// Sign it with the secret key in this file
+    /// Sign the package with the secret key in this file
     #[arg(long, value_name = "FILE")]
     secret_key: Option<PathBuf>,
-    /// Speak to the registry without TLS; only on this machine that is the default
+    /// Connect to the registry without TLS; the default only for a registry on this machine
     #[arg(long)]
     plain_http: bool,
-    /// Let the tag lead to this package, whatever it leads to now
+    /// Move the tag to this package even if it exists
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -94,14 +94,12 @@ fn target(text: &str, package: &Package) -> Result<OciReference, PackageError> {
     let source = PackageSource::parse(text)?;
     let PackageSource::Oci(mut reference) = source else {
         return Err(PackageError::new(format!(
-            "packages are published to `oci://host/repository`, not to: `{source}`"
+            "cannot publish to: `{source}`"
         ))
-        .hint("For an index of plain files, use `cogn pack` and `cogn registry build`"));
+        .hint("Use `oci://host/repository`; for an index of plain files, use `cogn pack` and `cogn registry build`"));
     };
     if reference.digest.is_some() {
-        return Err(PackageError::new(
-            "a package is published under a tag; its digest follows from what is in it",
-        ));
+        return Err(PackageError::new("cannot publish to a digest, because it depends on the package"));
     }
     if reference.tag.is_none() {
         let version = package.version();
@@ -118,7 +116,7 @@ fn target(text: &str, package: &Package) -> Result<OciReference, PackageError> {
 async fn check_free(client: &OciClient, reference: &OciReference, digest: &str) -> Result<(), PackageError> {
     match client.manifest(&reference.repository, reference.target()).await {
         Ok(there) if there.digest != digest => {
-            Err(PackageError::new(format!("the tag leads to another package already: `{reference}`"))
+            Err(PackageError::new(format!("the tag belongs to another package: `{reference}`"))
                 .hint("Raise the version in `module.yaml`; `--force` moves the tag"))
         }
         // A new repository is reported as an error here; any real error also occurs during the upload.

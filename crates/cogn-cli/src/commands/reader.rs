@@ -8,7 +8,7 @@ use cognitive_contract::Failure;
 use crate::platform;
 use crate::printer::{Printer, StdoutLoss};
 
-/// The interval between two checks.
+/// The interval between two checks. A run without a reader continues, and costs, at most this long.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Resolves when stdout has no reader any more.
@@ -24,6 +24,6 @@ pub(super) async fn gone(printer: &Printer) {
 
 /// Returns the reason for the cancellation.
 pub(super) fn unheard() -> Failure {
-    Failure::cancelled("the run was cancelled: the reader of stdout has closed it")
+    Failure::cancelled("the run was cancelled: the reader closed stdout")
         .suggest("Read stdout to its end, or name a file with `--output`")
 }

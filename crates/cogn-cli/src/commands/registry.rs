@@ -26,16 +26,15 @@ enum RegistryCommand {
 
 #[derive(Debug, clap::Args)]
 struct BuildArgs {
-    /// The folder with archives of `cogn pack` and signatures of `cogn sign`; `registry.json` in it may say whose they are and which
-    /// of them are deprecated
+    /// Folder with archives and signatures; its `registry.json` may set the namespace, the author and deprecations
     folder: PathBuf,
-    /// Whose packages they are
+    /// Namespace of the packages
     #[arg(long, value_name = "NAME")]
     namespace: Option<String>,
-    /// Who wrote them
+    /// Author of the packages
     #[arg(long, value_name = "NAME")]
     author: Option<String>,
-    /// Where the folder will be served; without it, addresses are relative
+    /// URL that the folder will be served from; without it, addresses are relative
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     /// Print JSON
@@ -73,10 +72,8 @@ fn write_index(args: &BuildArgs) -> Result<StaticIndex, PackageError> {
     options.url = args.url.clone().or(options.url);
     for (value, option) in [(&options.namespace, "--namespace"), (&options.author, "--author")] {
         if value.is_empty() {
-            return Err(PackageError::new(format!(
-                "an index says whose packages they are: `{option}` is missing"
-            ))
-            .hint("Give it here, or in `registry.json` in the folder"));
+            return Err(PackageError::new(format!("the index needs the option: `{option}`"))
+                .hint("Set it here, or in `registry.json` in the folder"));
         }
     }
     let now = jiff::Timestamp::try_from(SystemTime::now()).unwrap_or_default();

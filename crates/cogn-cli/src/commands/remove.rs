@@ -16,7 +16,7 @@ pub struct RemoveArgs {
     name: Vec<String>,
     #[command(flatten)]
     folder: FolderArgs,
-    /// Remove it also if it was changed by hand
+    /// Remove packages even if they have local changes
     #[arg(long)]
     force: bool,
     /// Print JSON

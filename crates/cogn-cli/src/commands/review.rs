@@ -38,26 +38,26 @@ pub struct ReviewArgs {
 enum ReviewCommand {
     /// List the runs that wait, the oldest first
     List(ReviewListArgs),
-    /// Show a run with its input, its answer and what was decided
+    /// Show a run with its input, its answer and the decision
     Show(ReviewShowArgs),
-    /// Say that answers are right
+    /// Approve answers as right
     Approve(VerdictArgs),
-    /// Say that answers are wrong
+    /// Reject answers as wrong
     Reject(VerdictArgs),
-    /// Say what the right answer is
+    /// Record the right answer
     Correct(CorrectArgs),
-    /// Write what was decided as JSON lines: the decisions, or labelled cases for `cogn eval`
+    /// Export decisions as JSON Lines, or as labelled cases for `cogn eval`
     Export(ReviewExportArgs),
-    /// Compare confidence with how often answers were right
+    /// Compare confidence with the share of right answers
     Stats(ReviewStatsArgs),
 }
 
 #[derive(Debug, clap::Args)]
 struct ReviewListArgs {
-    /// Only this module
+    /// Only runs of this module
     #[arg(long, value_name = "MODULE", add = candidates::modules())]
     module: Option<String>,
-    /// What is decided already, the newest first
+    /// List decided runs instead, the newest first
     #[arg(long)]
     decided: bool,
     /// Maximum number of runs
@@ -81,10 +81,10 @@ struct ReviewShowArgs {
 /// How every decision is made.
 #[derive(Debug, clap::Args)]
 struct DecisionArgs {
-    /// Why, for whoever looks at it later
+    /// Reason for the decision
     #[arg(long, short, value_name = "TEXT", default_value = "", hide_default_value = true)]
     reason: String,
-    /// Who decides; the name of this user by default
+    /// Name of the reviewer; by default the name of this user
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
     /// Print JSON
@@ -112,7 +112,7 @@ struct CorrectArgs {
     /// A file with the right `data`; `-` reads stdin
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     file: Option<PathBuf>,
-    /// One member of the right `data`, over those of the answer; JSON where it parses as such; repeatable
+    /// Set one member of the right `data`, overriding the answer; JSON if it parses as JSON; repeatable
     #[arg(long, value_name = "KEY=VALUE", required_unless_present_any = ["data", "file"])]
     set: Vec<String>,
     #[command(flatten)]
@@ -130,10 +130,10 @@ enum ReviewExportForm {
 
 #[derive(Debug, clap::Args)]
 struct ReviewExportArgs {
-    /// What is written
+    /// The content to write
     #[arg(long = "as", value_enum, value_name = "FORM", default_value_t = ReviewExportForm::Decisions)]
     form: ReviewExportForm,
-    /// Only this module
+    /// Only runs of this module
     #[arg(long, value_name = "MODULE", add = candidates::modules())]
     module: Option<String>,
     /// Write to this file, which must not exist yet; only you can read it
@@ -143,7 +143,7 @@ struct ReviewExportArgs {
 
 #[derive(Debug, clap::Args)]
 struct ReviewStatsArgs {
-    /// Only this module
+    /// Only runs of this module
     #[arg(long, value_name = "MODULE", add = candidates::modules())]
     module: Option<String>,
     /// Print JSON
@@ -175,11 +175,11 @@ fn open() -> Result<Option<Arc<dyn ReviewDesk>>, Failure> {
 
 fn unreadable(reason: String) -> Failure {
     Failure::new(ErrorCode::InternalError, reason)
-        .suggest("Check owner, rights and locks of the database; `cogn doctor` shows where it is")
+        .suggest("Check owner, permissions and locks of the database; `cogn doctor` shows its path")
 }
 
 fn unknown(id: &str) -> Failure {
-    Failure::new(ErrorCode::InvalidReference, format!("there is no such review: `{}`", plain(id)))
+    Failure::new(ErrorCode::InvalidReference, format!("unknown review: `{}`", plain(id)))
         .suggest("`cogn review list` shows the numbers")
 }
 
@@ -195,11 +195,11 @@ fn list(args: &ReviewListArgs, desk: Option<&dyn ReviewDesk>, printer: &Printer)
     if args.json {
         printer.json(&reviews);
     } else if reviews.is_empty() {
-        printer.err(if args.decided { "nothing is decided yet" } else { "no run waits for review" });
+        printer.err(if args.decided { "no decisions yet" } else { "no run waits for review" });
     } else {
         printer.table(&if args.decided { shown::decided(&reviews) } else { shown::open(&reviews) });
         if open > reviews.len() as u64 || args.decided {
-            printer.notice(format!("{FAINT}{} in all wait for review{FAINT:#}", counted(open, "run")));
+            printer.notice(format!("{FAINT}{} wait for review in total{FAINT:#}", counted(open, "run")));
         }
     }
     Ok(Exit::Good)
@@ -267,10 +267,7 @@ fn refusal(id: &str, error: &DeskError) -> Failure {
     match error {
         DeskError::Unknown => unknown(id),
         DeskError::Conflict(_) => Failure::new(ErrorCode::InvalidReference, plain(&error.to_string()))
-            .suggest(format!(
-                "`cogn review show {}` shows the decision that stands; the first one counts",
-                plain(id)
-            )),
+            .suggest(format!("`cogn review show {}` shows the decision; the first one applies", plain(id))),
         DeskError::Invalid(_) => Failure::new(ErrorCode::InvalidInput, error.to_string()),
         _ => unreadable(error.to_string()),
     }
@@ -289,7 +286,7 @@ fn correct(
         let found = review.correction_faults(&module, &data);
         if !found.is_empty() {
             let failure = Failure::of_violations(ErrorCode::InvalidInput, &found);
-            return Err(failure.suggest("A correction is what the module could have answered"));
+            return Err(failure.suggest("A correction must be a valid answer of the module"));
         }
     }
     decide(&args.id, Verdict::Correct, Some(data), &args.how, desk, printer)?;
@@ -307,7 +304,7 @@ fn corrected(args: &CorrectArgs, review: &Review) -> Result<Map<String, Value>, 
     let mut members = match text {
         Some(text) => match cognitive_contract::json::parse(&text) {
             Ok(Value::Object(members)) => members,
-            Ok(_) => return Err(invalid("the right `data` is an object".to_owned())),
+            Ok(_) => return Err(invalid("the right `data` must be an object".to_owned())),
             Err(error) => return Err(invalid(format!("the right `data` is not JSON: {}", error.message))),
         },
         None => {
@@ -332,7 +329,7 @@ fn export(
     printer: &Printer,
 ) -> Result<Exit, Failure> {
     let Some(desk) = desk else {
-        printer.err("nothing is decided yet");
+        printer.err("no decisions yet");
         return Ok(Exit::Good);
     };
     let form = match args.form {
@@ -353,7 +350,7 @@ fn export(
     };
     desk.export(form, module, &mut take).map_err(unreadable)?;
     if !any {
-        printer.err("nothing is decided yet that could be exported");
+        printer.err("no decisions to export yet");
     }
     Ok(Exit::Good)
 }
@@ -400,7 +397,7 @@ fn stats(args: &ReviewStatsArgs, desk: Option<&dyn ReviewDesk>, printer: &Printe
     if args.json {
         printer.json(&CalibrationReports { report, models });
     } else if models.is_empty() {
-        printer.err("nothing is decided yet");
+        printer.err("no decisions yet");
     } else {
         shown::calibrations(&models, printer);
     }

@@ -41,10 +41,10 @@ pub struct RunArgs {
     module: String,
     #[command(flatten)]
     input: InputArgs,
-    /// A file or an address for the member of the input that takes media; repeatable
+    /// File or URL for the input member that takes media; repeatable
     #[arg(long, value_name = "FILE|URL", conflicts_with = "args", help_heading = "Input")]
     media: Vec<String>,
-    /// Show a card for people; the default in a terminal
+    /// Show a readable card; the default in a terminal
     #[arg(long, conflicts_with_all = ["pretty", "json"], help_heading = "Answer")]
     view: bool,
     /// Print the envelope as one line of JSON; the default in a pipe
@@ -53,14 +53,14 @@ pub struct RunArgs {
     /// Print the envelope as indented JSON
     #[arg(long, help_heading = "Answer")]
     pretty: bool,
-    /// Print the answer while it is written: one chunk per line, or as text for people
+    /// Print the answer while it arrives: one chunk per line, or as readable text
     #[arg(
         long, value_enum, value_name = "FORM", num_args = 0..=1, require_equals = true,
         default_missing_value = "ndjson", conflicts_with_all = ["pretty", "view", "json", "until"],
         help_heading = "Answer"
     )]
     stream: Option<StreamForm>,
-    /// With `--stream`: fail with E4010 where the answer would come whole
+    /// With `--stream`: fail with E4010 if the answer cannot be streamed
     #[arg(long, requires = "stream", help_heading = "Answer")]
     require_streaming: bool,
     /// Also write the envelope to a file
@@ -69,7 +69,7 @@ pub struct RunArgs {
     /// Write media of the answer to files in this folder instead of printing them
     #[arg(long, value_name = "DIR", conflicts_with = "stream", help_heading = "Answer")]
     media_out: Option<PathBuf>,
-    /// Show on stderr which modules ran, when, and what each of them took and cost
+    /// Show every module run on stderr, with its start, duration and cost
     #[arg(
         long, value_enum, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "tree",
         help_heading = "Answer"
@@ -86,10 +86,10 @@ pub struct RunArgs {
     /// The user whose context is read and stored; none by default
     #[arg(long, value_name = "ID", help_heading = "Context")]
     user: Option<String>,
-    /// The tenant of the user, where there are tenants
+    /// The tenant of the user, if tenants are used
     #[arg(long, value_name = "ID", help_heading = "Context")]
     tenant: Option<String>,
-    /// The session that context is read from and stored for
+    /// The session whose context is read and stored
     #[arg(long, value_name = "ID", help_heading = "Context")]
     session: Option<String>,
     #[command(flatten)]
@@ -158,8 +158,8 @@ pub fn run(args: &RunArgs, library: &Library, printer: &Printer) -> Exit {
 fn report_lost(spans: u64, printer: &Printer) {
     match spans {
         0 => {}
-        1 => printer.warning("1 span was lost: the collector did not take it"),
-        lost => printer.warning(&format!("{lost} spans were lost: the collector did not take them")),
+        1 => printer.warning("1 span was lost: the collector did not accept it"),
+        lost => printer.warning(&format!("{lost} spans were lost: the collector did not accept them")),
     }
 }
 
@@ -183,7 +183,7 @@ fn answer(args: &RunArgs, prepared: Result<PreparedRun, Failure>, printer: &Prin
         .map(|folder| media_out::store(&mut envelope, folder, args.output.as_deref()));
     let unwritten = unwritten.unwrap_or_default();
     for message in &unwritten {
-        printer.error(message, Some("The envelope holds it; name another folder with `--media-out`"));
+        printer.error(message, Some("The envelope has it; name another folder with `--media-out`"));
     }
     let text = as_text(args, &envelope);
     let form = EnvelopeForm::of(args, printer);
@@ -302,8 +302,8 @@ fn explain_choices(args: &RunArgs, library: &Library, settings: &Settings) {
 /// Returns the typed input with its media.
 fn input(args: &RunArgs, modules: &ModuleCache) -> Result<RunInput, Failure> {
     if args.reply.reads_stdin() && args.input.reads_stdin() {
-        let failure = Failure::new(ErrorCode::InvalidInput, "input and reply cannot both come from stdin");
-        return Err(failure.suggest("Put one of them into a file"));
+        let failure = Failure::new(ErrorCode::InvalidInput, "cannot read both input and reply from stdin");
+        return Err(failure.suggest("Write one of them to a file"));
     }
     // A module that fails to load is reported later, by the run itself.
     let module = args.input.has_members().then(|| modules.module(&args.module).ok()).flatten();

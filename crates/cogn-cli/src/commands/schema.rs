@@ -8,12 +8,12 @@ use crate::printer::{Exit, Printer};
 /// Options of `schema`.
 #[derive(Debug, clap::Args)]
 pub struct SchemaArgs {
-    /// Which schema to print
+    /// The schema to print
     #[arg(value_enum, default_value_t = EditorSchema::Module)]
     what: EditorSchema,
     #[arg(
         long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = editor_schemas::FOLDER,
-        conflicts_with = "what", help = "Write all of them into a folder instead, for editors"
+        conflicts_with = "what", help = "Write all schemas to a folder instead, for editors"
     )]
     write: Option<PathBuf>,
 }
@@ -32,7 +32,7 @@ pub fn schema(args: &SchemaArgs, printer: &Printer) -> Exit {
             Exit::Good
         }
         Err(error) => {
-            let hint = "Choose a folder where you may write, with `--write=DIR`";
+            let hint = "Choose a writable folder with `--write=DIR`";
             printer.error(&format!("cannot write schemas to `{}`: {error}", folder.display()), Some(hint));
             Exit::Bad
         }

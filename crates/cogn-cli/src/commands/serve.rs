@@ -25,16 +25,18 @@ use crate::printer::{BAD, Chatter, Exit, FAINT, GOOD, NOTE, Printer};
 use crate::pull_progress::TerminalProgress;
 use crate::{allocator, platform, process_limits, project};
 
-/// The maximum number of access log lines that wait to be written.
+/// The maximum number of access log lines that wait to be written. Without it, a log that is not read would fill the
+/// memory.
 const MAX_WAITING_LINES: usize = 4_096;
-/// The time that the process waits for the last of them.
+/// The time that the process waits for the last of them. Without it, a log that is not read would block the exit.
 const FAREWELL: Duration = Duration::from_secs(2);
 /// The default address.
 const DEFAULT_HOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const DEFAULT_PORT: u16 = 8000;
-/// The maximum number of connections per client address, for a public server.
+/// The maximum number of connections per client address, so that no client of a public server occupies all of them.
 const DEFAULT_PER_ADDRESS: usize = 256;
-/// Below this number of connections, a warning about the limit of open files is printed.
+/// Below this number of connections, a warning about the limit of open files is printed. A server that has only slightly
+/// fewer than configured needs none.
 const FEW_CONNECTIONS: usize = 1_000;
 
 /// The minimum interval between checks of the files of a module: faster than a user can save and retry.
@@ -140,7 +142,7 @@ fn check(args: &ServeArgs, printer: &Printer) -> Exit {
             Exit::Good
         }
         Err(error) => {
-            let hint = "Name the `--host` and `--port` that the server was started with";
+            let hint = "Use the `--host` and `--port` of the running server";
             printer.error(&format!("no server is ready on {address}: {error}"), Some(hint));
             Exit::Bad
         }
@@ -195,7 +197,7 @@ fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<Ser
     config.keys = server_keys::keys(&serve, printer)?;
     let address = address(&serve).ip();
     if config.keys.is_empty() && !address.is_loopback() {
-        let message = format!("{address} can be reached from other machines, and no API key is configured");
+        let message = format!("other machines can reach {address}, and no API key is configured");
         return Err(Failure::new(ErrorCode::PermissionDenied, message)
             .suggest("Set `COGNITIVE_API_KEY` or name a file with `--keys`, or listen on 127.0.0.1"));
     }
@@ -234,7 +236,7 @@ fn limit(config: &mut ServerConfig, serve: &ServeConfig, printer: &Printer) -> R
     if config.connections < FEW_CONNECTIONS {
         let most = config.connections;
         printer.alarm(&format!(
-            "the limit of open files leaves room for {most} connections at once; `ulimit -n` raises it"
+            "the limit of open files allows {most} connections at once; `ulimit -n` raises it"
         ));
     }
     config.runs_per_minute = serve.rate.unwrap_or(DEFAULT_RUNS_PER_MINUTE);

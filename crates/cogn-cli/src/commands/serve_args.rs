@@ -8,7 +8,7 @@ use cogn::serve_config::ServeConfig;
 
 use crate::args::provider::ProviderArgs;
 
-/// Options of `serve`. What is not given is taken from `COGN_SERVE_*` or from `serve:` in `cognitive.yaml`
+/// Options of `serve`. Missing ones are taken from `COGN_SERVE_*` or from `serve:` in `cognitive.yaml`
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct ServeArgs {
@@ -18,16 +18,16 @@ pub struct ServeArgs {
     /// The port; 0 picks a free one [default: 8000]
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
-    /// File with keys, one `NAME KEY` per line and perhaps `ROLE,ROLE` behind it; besides the one in `COGNITIVE_API_KEY`
+    /// File with keys, one `NAME KEY [ROLE,…]` per line, in addition to the key in `COGNITIVE_API_KEY`
     #[arg(long, value_name = "FILE")]
     keys: Option<PathBuf>,
-    /// A folder in which authors may change modules from the page; may be given more than once
+    /// A folder whose modules authors may change in Studio; repeatable
     #[arg(long, value_name = "DIR")]
     edit: Vec<PathBuf>,
-    /// Serve no page but the description at `/docs`
+    /// Disable Studio; the API page at `/docs` remains
     #[arg(long)]
     no_studio: bool,
-    /// A web origin that may call from a browser; may be given more than once
+    /// A web origin that may call from a browser; repeatable
     #[arg(long, value_name = "ORIGIN")]
     cors: Vec<String>,
     /// The modules to offer, repeated or separated by commas; all by default
@@ -36,7 +36,8 @@ pub struct ServeArgs {
     /// Offer your own modules only
     #[arg(long)]
     no_bundled: bool,
-    /// The tools that agents see at `/mcp`: `all` modules, `search` (four tools that find and run them), or names with commas between
+    /// The tools that agents see at `/mcp`: `all` modules, `search` (four tools that find and run them), or names
+    /// separated by commas
     #[arg(long, value_name = "WHICH")]
     tools: Option<String>,
     /// Runs per minute and client; 0 is no limit. By default 60, and no limit for callers on this machine without key and proxy
@@ -51,16 +52,16 @@ pub struct ServeArgs {
     /// Maximum size of a request body, in MiB [default: 2]
     #[arg(long, value_name = "MIB")]
     max_body: Option<usize>,
-    /// Seconds that a model call goes on without its client; 0 ends it at once [default: 30]
+    /// Seconds that a model call continues after its client disconnects; 0 cancels it at once [default: 30]
     #[arg(long, value_name = "SECONDS")]
     grace: Option<u64>,
-    /// Seconds that open streams may take when the server stops [default: 20]
+    /// Seconds that open streams may take to finish when the server stops [default: 20]
     #[arg(long, value_name = "SECONDS")]
     drain: Option<u64>,
     /// Transports for streams, repeated or separated by commas; all by default
     #[arg(long, value_name = "WAY", value_enum, value_delimiter = ',')]
     transport: Vec<Transport>,
-    /// Redis that several servers share, such as `redis://10.0.0.7:6379`: rate limits hold over all of them, and streams are taken up at any
+    /// Redis shared by several servers, such as `redis://10.0.0.7:6379`: they share rate limits, streams and logins
     #[arg(long, value_name = "URL")]
     shared: Option<String>,
     /// Send traces to this collector, as OTLP in JSON over HTTP; such as `http://127.0.0.1:4318`
@@ -69,7 +70,7 @@ pub struct ServeArgs {
     /// Do not record runs; by default the server does not start if it cannot record them
     #[arg(long)]
     pub(super) no_audit: bool,
-    /// Start nothing: ask the server that runs on this address and port whether it takes work
+    /// Start no server; check that the one at this address and port is ready
     #[arg(long)]
     pub(super) check: bool,
     #[command(flatten)]

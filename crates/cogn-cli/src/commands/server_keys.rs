@@ -20,7 +20,7 @@ pub(super) fn keys(config: &ServeConfig, printer: &Printer) -> Result<Vec<ApiKey
         let key = wiring::environment(variable).ok_or_else(|| {
             let message = format!("`serve.keys.{name}` names a variable that is not set: `{variable}`");
             Failure::misconfigured(message)
-                .suggest(format!("Set `{variable}` to the key, or take the line out"))
+                .suggest(format!("Set `{variable}` to the key, or remove the line"))
         })?;
         let roles = said.roles().map(|words| roles(name, words)).transpose()?;
         keys.push(with_roles(key_named(name, &key)?, roles));
@@ -32,7 +32,7 @@ pub(super) fn keys(config: &ServeConfig, printer: &Printer) -> Result<Vec<ApiKey
     if platform::others_can_read(path) {
         let path = path.display();
         printer.alarm(&format!(
-            "others on this machine can read the keys in `{path}`; `chmod 600 {path}` prevents it"
+            "other users of this machine can read the keys in `{path}`; `chmod 600 {path}` prevents it"
         ));
     }
     for (number, line) in text.lines().enumerate() {
@@ -78,6 +78,6 @@ fn roles(name: &str, words: &[String]) -> Result<Roles, Failure> {
 fn key_named(name: &str, key: &str) -> Result<ApiKey, Failure> {
     ApiKey::new(name, key).ok_or_else(|| {
         Failure::new(ErrorCode::InvalidInput, format!("the key `{name}` is too short"))
-            .suggest("A key has at least 16 characters; `openssl rand -hex 24` makes one")
+            .suggest("A key needs at least 16 characters; `openssl rand -hex 24` generates one")
     })
 }

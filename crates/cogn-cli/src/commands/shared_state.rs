@@ -12,15 +12,15 @@ use cognitive_http::{Complaints, SharedState};
 
 use crate::printer::Printer;
 
-/// The minimum interval between warnings.
+/// The minimum interval between warnings, because each call to an unavailable Redis causes one.
 const OFTEN: Duration = Duration::from_secs(10);
 
 /// Connects to Redis.
 pub(super) async fn connect(address: &str) -> Result<Arc<dyn SharedState>, Failure> {
     let password = wiring::environment(env_vars::SERVE_SHARED_PASSWORD);
     let state = RedisState::connect(address, password.as_deref()).await.map_err(|reason| {
-        Failure::misconfigured(format!("the servers cannot share anything: {reason}"))
-            .suggest("Check `--shared`, or leave it out to serve alone")
+        Failure::misconfigured(format!("cannot use the shared state: {reason}"))
+            .suggest("Check `--shared`, or remove it to run a single server")
     })?;
     Ok(Arc::new(state))
 }

@@ -24,7 +24,7 @@ pub struct SignArgs {
     /// The file with the secret key
     #[arg(long, value_name = "FILE", required_unless_present = "generate")]
     secret_key: Option<PathBuf>,
-    /// Make a pair of keys: FILE is the secret one, FILE.pub the one to give out
+    /// Generate a key pair: the secret key FILE and the public key FILE.pub
     #[arg(long, value_name = "FILE", conflicts_with_all = ["archive", "secret_key"])]
     generate: Option<PathBuf>,
     /// Print JSON
@@ -37,7 +37,7 @@ pub fn sign_command(args: &SignArgs, printer: &Printer) -> Exit {
     let done = match (&args.generate, &args.archive, &args.secret_key) {
         (Some(file), ..) => make_keys(file),
         (None, Some(archive), Some(key)) => sign_file(archive, key),
-        _ => Err(PackageError::new("an archive and a secret key are needed")),
+        _ => Err(PackageError::new("an archive and a secret key are required")),
     };
     let (report, lines) = match done {
         Ok(done) => done,
@@ -59,8 +59,8 @@ type SignReport = (Value, Vec<String>);
 fn make_keys(file: &Path) -> Result<SignReport, PackageError> {
     let public = PathBuf::from(format!("{}.pub", file.display()));
     if let Some(there) = [file, &public].into_iter().find(|path| path.symlink_metadata().is_ok()) {
-        return Err(PackageError::new(format!("something exists already at: `{}`", there.display()))
-            .hint("A key that is lost cannot sign any more; choose another name"));
+        return Err(PackageError::new(format!("the file exists: `{}`", there.display()))
+            .hint("Choose another name; an overwritten key cannot be restored"));
     }
     let password = wiring::environment(SIGN_PASSWORD).filter(|password| !password.is_empty());
     let is_open = password.is_none();
@@ -71,13 +71,11 @@ fn make_keys(file: &Path) -> Result<SignReport, PackageError> {
     out_file::write(&public, keys.public.as_bytes()).map_err(PackageError::io("write", &public))?;
     let text = TrustedKey::parse(&keys.public)?.text();
     let mut lines = vec![
-        format!("{GOOD}made{GOOD:#} {} and {}", file.display(), public.display()),
-        format!("{FAINT}others take your packages with{FAINT:#} --key {text}"),
+        format!("{GOOD}created{GOOD:#} {} and {}", file.display(), public.display()),
+        format!("{FAINT}users of your packages pass{FAINT:#} --key {text}"),
     ];
     if is_open {
-        lines.push(format!(
-            "{FAINT}the secret key has no password; set {SIGN_PASSWORD} to give it one{FAINT:#}"
-        ));
+        lines.push(format!("{FAINT}the secret key has no password; {SIGN_PASSWORD} sets one{FAINT:#}"));
     }
     Ok((json!({ "secret_key": file, "public_key": public, "key": text }), lines))
 }
@@ -100,7 +98,7 @@ pub(super) fn signature_of(package: &Package, key: &Path) -> Result<String, Pack
     let password = wiring::environment(SIGN_PASSWORD).filter(|password| !password.is_empty());
     let password = if needs_password(&secret)? {
         Some(password.ok_or_else(|| {
-            PackageError::new("the secret key needs its password").hint(format!("Set `{SIGN_PASSWORD}`"))
+            PackageError::new("the secret key requires its password").hint(format!("Set `{SIGN_PASSWORD}`"))
         })?)
     } else {
         None

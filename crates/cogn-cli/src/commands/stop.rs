@@ -10,7 +10,7 @@ impl StopSignal {
     pub(super) fn failure(self) -> Failure {
         let message = match self {
             Self::Interrupt => "the run was cancelled by the user",
-            Self::Terminate => "the run was cancelled: the process was told to end",
+            Self::Terminate => "the run was cancelled: the process received a termination signal",
             Self::Hangup => "the run was cancelled: its terminal was closed",
         };
         Failure::cancelled(message).suggest("Run it again")

@@ -27,9 +27,9 @@ enum StoreCommand {
 /// Options of `store copy`.
 #[derive(Debug, clap::Args)]
 struct CopyArgs {
-    /// Where it is: `sqlite:PATH` or `postgres://USER@HOST/DATABASE`; the password is in `COGNITIVE_DB_PASSWORD`
+    /// Source store: `sqlite:PATH` or `postgres://USER@HOST/DATABASE`; the password is in `COGNITIVE_DB_PASSWORD`
     from: String,
-    /// Where it goes; a store that has something is not written to
+    /// Destination store; it must be empty
     to: String,
     /// Print JSON
     #[arg(long)]
@@ -51,13 +51,12 @@ pub fn store(args: &StoreArgs, printer: &Printer) -> Exit {
 fn copy(args: &CopyArgs) -> Result<StoreCopy, Failure> {
     let (from, to) = (place(&args.from)?, place(&args.to)?);
     if from == to {
-        return Err(Failure::misconfigured("a store is not copied into itself".to_owned())
-            .suggest("Name another place to copy to"));
+        return Err(Failure::misconfigured("cannot copy a store to itself".to_owned())
+            .suggest("Name another destination"));
     }
     let source = existing_store(&from, StoreOptions::default()).map_err(|error| said(&error))?;
     let source = source.ok_or_else(|| {
-        Failure::misconfigured(format!("there is no store: `{}`", args.from))
-            .suggest("Name the file of a store")
+        Failure::misconfigured(format!("no such store: `{}`", args.from)).suggest("Name the file of a store")
     })?;
     let target = open_store(&to, StoreOptions::default()).map_err(|error| said(&error))?;
     source.copy_into(&target).map_err(|error| said(&error))
@@ -82,8 +81,8 @@ fn place(text: &str) -> Result<PathBuf, Failure> {
     if Store::is_server(address.as_ref()) {
         return Ok(address.into());
     }
-    Err(Failure::misconfigured("a store is `sqlite:PATH` or `postgres://USER@HOST/DATABASE`".to_owned())
-        .suggest("Say which kind of store it is"))
+    Err(Failure::misconfigured("a store must be `sqlite:PATH` or `postgres://USER@HOST/DATABASE`".to_owned())
+        .suggest("Write the kind of store before the path"))
 }
 
 fn show(copy: &StoreCopy, as_json: bool, printer: &Printer) {
@@ -94,7 +93,7 @@ fn show(copy: &StoreCopy, as_json: bool, printer: &Printer) {
     let rows = copy.tables.iter().map(|table| vec![table.name.to_owned(), table.rows.to_string()]);
     printer.table(&TextTable::new(["TABLE", "ROWS"]).right(&[1]).with(rows));
     printer.notice(format!(
-        "the copy is whole: {} records in {} chains were verified, and the chains end as they did",
+        "the copy is complete: {} records in {} chains were verified, and the chains have the same ends",
         copy.verified, copy.chains
     ));
 }

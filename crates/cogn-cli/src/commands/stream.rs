@@ -173,9 +173,9 @@ impl StreamClock {
         let spoken = self.spoken.load(Ordering::Relaxed);
         let silence = if spoken { limits.silence } else { limits.first_token };
         let (limit, what) = if self.start.elapsed() >= limits.total {
-            (limits.total, "the stream was longer than")
+            (limits.total, "the stream took longer than")
         } else if self.since(&self.heard) >= silence {
-            (silence, "the model said nothing for")
+            (silence, "the model was silent for")
         } else {
             return None;
         };
@@ -251,11 +251,11 @@ mod tests {
     #[test]
     fn stream_022_s_04_silence_and_length_end_a_stream_with_e2011() {
         let (why, beats, after) = wait(false, LIMITS);
-        assert_eq!(why, "E2011 the model said nothing for 30 seconds");
+        assert_eq!(why, "E2011 the model was silent for 30 seconds");
         assert_eq!((beats, after.as_secs()), (0, 30), "a heartbeat is never first");
         let patient = StreamLimits { first_token: Duration::from_hours(1), ..LIMITS };
         let (why, _, after) = wait(false, patient);
-        assert_eq!(why, "E2011 the stream was longer than 300 seconds");
+        assert_eq!(why, "E2011 the stream took longer than 300 seconds");
         assert_eq!(after.as_secs(), 300);
     }
 

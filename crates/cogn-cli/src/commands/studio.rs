@@ -10,7 +10,7 @@ use crate::printer::{Exit, Printer};
 /// Options of `studio`: those of `serve`, and whether the browser is opened
 #[derive(Debug, clap::Args)]
 pub struct StudioArgs {
-    /// Print the address of the page and open nothing
+    /// Print the address of the page instead of opening it
     #[arg(long)]
     no_open: bool,
     #[command(flatten)]
@@ -27,6 +27,6 @@ pub fn studio(args: &StudioArgs, library: &Library, printer: &Printer) -> Exit {
 fn open(address: &str) {
     let named = cogn::wiring::environment(cogn::env_vars::BROWSER);
     if let Err(error) = platform::open_page(named.as_deref(), address) {
-        Printer.warning(&format!("the browser cannot be opened: {error}"));
+        Printer.warning(&format!("cannot open the browser: {error}"));
     }
 }

@@ -31,19 +31,19 @@ const MODULE_FILES: [&str; 3] = ["module.yaml", "prompt.md", "schema.json"];
 pub struct TestArgs {
     #[command(flatten)]
     modules: ModulesArgs,
-    /// Ask the model, and keep its replies beside the cases, each with the schema dialect that the provider was sent
+    /// Call the model and record its replies beside the cases, each with its schema dialect
     #[arg(long)]
     record: bool,
-    /// Ask the model instead of replaying recorded replies
+    /// Call the model instead of replaying recorded replies
     #[arg(long)]
     live: bool,
-    /// Make the answers that are not as expected the new expectations, after showing the difference
+    /// Accept different answers as the new expectations, after showing the difference
     #[arg(long, conflicts_with = "live")]
     accept: bool,
-    /// With `--accept`: accept also a run that fails where a success was expected
+    /// With `--accept`: also accept a failed run where a success was expected
     #[arg(long, requires = "accept")]
     accept_failures: bool,
-    /// Say which parts of the contract the passing cases exercise
+    /// Show which parts of the contract the passing cases cover
     #[arg(long)]
     coverage: bool,
     /// Print JSON
@@ -67,9 +67,8 @@ pub struct TestArgs {
 /// skipped (FMT-002). With `--verbose`, prints times and the envelope of every failed case.
 pub fn test(args: &TestArgs, library: &Library, printer: &Printer) -> Exit {
     if args.accept && in_ci(&wiring::environment) {
-        let hint = "Accept where you can look at the difference, and commit the files";
-        printer
-            .error("`--accept` writes expectations, and `CI` is set: nothing is accepted here", Some(hint));
+        let hint = "Accept on your own machine, review the difference and commit the files";
+        printer.error("`--accept` is disabled in CI (`CI` is set)", Some(hint));
         return Exit::Usage;
     }
     if args.watch {

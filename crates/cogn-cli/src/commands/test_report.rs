@@ -94,7 +94,7 @@ impl Show {
         if let Some(why) = &case.not_accepted {
             self.line(format!("      {DOUBT}not accepted{DOUBT:#}: {}", plain(why)));
             if why.starts_with("the run fails") {
-                self.hint("`--accept-failures` accepts that too, if the failure is what you want");
+                self.hint("`--accept-failures` accepts the failure, too, if it is intended");
             }
         }
         if let Some(hint) = case.hint() {

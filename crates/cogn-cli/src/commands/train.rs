@@ -37,7 +37,7 @@ pub struct TrainArgs {
     module: String,
     #[command(flatten)]
     cases: CaseArgs,
-    /// Write what was learned to this file instead of the folder `trained` of the module
+    /// Write the result to this file instead of the folder `trained` of the module
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Print JSON
@@ -86,14 +86,14 @@ fn place(args: &TrainArgs, module: &Module) -> Result<Option<PathBuf>, Failure> 
         return Ok(None);
     }
     let Some(folder) = &module.folder else {
-        let message = format!("the module comes with the program and is in no folder: `{}`", args.module);
+        let message = format!("cannot train a bundled module: `{}`", args.module);
         return Err(Failure::new(ErrorCode::InvalidInput, message)
-            .suggest("Name a file with `--output`, or train a copy of the module in a folder of yours"));
+            .suggest("Name a file with `--output`, or train a copy of the module in your own folder"));
     };
     let place = folder.join("trained");
     if place.is_symlink() {
-        let message = format!("`{}` is a link: nothing is read through it", place.display());
-        return Err(Failure::new(ErrorCode::InvalidInput, message).suggest("Make it a folder"));
+        let message = format!("`{}` is a link, and links are not followed", place.display());
+        return Err(Failure::new(ErrorCode::InvalidInput, message).suggest("Replace it with a folder"));
     }
     Ok(Some(place))
 }
@@ -104,12 +104,12 @@ fn check(report: &TrainingReport) -> Result<(), Failure> {
         let why = |(path, why): (&String, &String)| format!("`{path}`: {why}");
         let whys: Vec<String> = report.left_out.iter().map(why).collect();
         let whys = if whys.is_empty() { "no case expects a decision".to_owned() } else { whys.join("; ") };
-        return Err(Failure::new(ErrorCode::InvalidInput, format!("nothing could be learned: {whys}"))
-            .suggest("Expect a text at the path of a value with `x-decide`, in 40 cases or more"));
+        return Err(Failure::new(ErrorCode::InvalidInput, format!("training failed: {whys}"))
+            .suggest("Expect a text at the path of a value with `x-decide`, in at least 40 cases"));
     }
     let written = serde_json::to_value(&report.trained).map_err(|error| error.to_string());
     written.and_then(|written| TrainedModel::from_value(&written)).map(drop).map_err(|why| {
-        Failure::new(ErrorCode::InternalError, format!("what was learned cannot be computed with: {why}"))
+        Failure::new(ErrorCode::InternalError, format!("the trained weights are not usable: {why}"))
     })
 }
 
@@ -121,8 +121,7 @@ fn lessons(module: &Module, cases: &[LabelledCase]) -> Result<(Vec<Example>, Vec
         let input = RunInput::Json(case.input.clone());
         let preview =
             cognitive_runtime::preview(module, &input, Enforcement::Full, None).map_err(|failure| {
-                let message =
-                    format!("the input of case `{}` cannot be used: {}", case.id, failure.message());
+                let message = format!("invalid input of case `{}`: {}", case.id, failure.message());
                 Failure::new(ErrorCode::InvalidInput, message)
             })?;
         examples = preview.examples;
@@ -197,7 +196,7 @@ fn learn(
         cases,
         progress: &|progress| match progress {
             TrainingProgress::Read(count) => bar.set_position(count as u64),
-            TrainingProgress::Learned(done, of) => bar.set_message(format!("learned {done} of {of}")),
+            TrainingProgress::Learned(done, of) => bar.set_message(format!("trained {done} of {of}")),
         },
         stop: &|| is_stopped.load(Ordering::Relaxed),
     };
@@ -230,7 +229,7 @@ fn write(trained: &TrainedModel, path: &Path, printer: &Printer) -> Result<(), F
         .map_or(Ok(()), fs::create_dir_all)
         .and_then(|()| out_file::write(path, format!("{text}\n").as_bytes()));
     written.map_err(|error| {
-        rescue("what was learned", &text, printer);
+        rescue("the training result", &text, printer);
         broken(error)
     })
 }
@@ -252,21 +251,20 @@ fn show(args: &TrainArgs, report: &TrainingReport, path: &Path, printer: &Printe
     let mut table = TextTable::new(["DECISION", "CASES", "RIGHT WHILE UNSEEN", "FROM"]).right(&[1, 2]);
     for (path, head) in heads {
         let from = head.reads.as_ref().map_or_else(
-            || "what the model weighs".to_owned(),
+            || "the scores of the model".to_owned(),
             |reads| format!("its state after {} layers", reads.layer),
         );
         table.push(vec![path.clone(), head.cases.to_string(), head.right.to_string(), from]);
     }
     printer.table(&table);
     for (path, why) in &report.left_out {
-        printer.warning(&format!("nothing was learned about `{path}`: {why}"));
+        printer.warning(&format!("training failed for `{path}`: {why}"));
     }
     if report.too_long > 0 {
-        printer
-            .warning(&format!("{} cases are too long for the model and were passed over", report.too_long));
+        printer.warning(&format!("{} cases are too long for the model and were skipped", report.too_long));
     }
     printer.out(path.display().to_string());
-    printer.err(format!("{FAINT}measure it with cases that it was not trained on: `cogn eval`{FAINT:#}"));
+    printer.err(format!("{FAINT}measure it on cases outside the training: `cogn eval`{FAINT:#}"));
     Exit::Good
 }
 

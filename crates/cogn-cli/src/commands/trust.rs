@@ -20,7 +20,7 @@ use crate::text_table::TextTable;
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that can be typed")]
 pub struct TrustArgs {
-    /// The folder of the file; without it, the project that this folder is in
+    /// Folder of the file; by default that of the current project
     folder: Option<PathBuf>,
     /// List the folders whose files are trusted
     #[arg(long, conflicts_with_all = ["folder", "yes", "remove"])]
@@ -113,7 +113,7 @@ fn agreed(args: &TrustArgs, project: &ProjectFile, printer: &Printer) -> Result<
 }
 
 fn show(project: &ProjectFile, printer: &Printer) {
-    printer.err(format!("{HEAD}{}{HEAD:#} sets options that need your trust:\n", project.path.display()));
+    printer.err(format!("{HEAD}{}{HEAD:#} has settings that need your trust:\n", project.path.display()));
     let rows = project.delicate.iter().map(|held| {
         let (setting, because) = (&held.setting, held.because);
         vec![format!("{NOTE}{setting}{NOTE:#}"), text(&held.value), format!("{FAINT}{because}{FAINT:#}")]
@@ -148,7 +148,7 @@ fn list(args: &TrustArgs, printer: &Printer) -> Result<Exit, Failure> {
             let state = match read(Path::new(&known.folder), &home) {
                 Ok(project) if project.sha256 == known.sha256 => "trusted",
                 Ok(_) => "changed since",
-                Err(_) => "no such file any more",
+                Err(_) => "the file is missing",
             };
             TrustLine { folder: &known.folder, sha256: &known.sha256, since: &known.since, state }
         })
@@ -196,18 +196,18 @@ fn read(folder: &Path, home: &Path) -> Result<ProjectFile, Failure> {
     let layers =
         Layers::read(folder, Some(home), &Vouching::default(), &wiring::environment).map_err(unusable)?;
     layers.project.ok_or_else(|| {
-        Failure::misconfigured(format!("there is no `{PROJECT_FILE}` in: `{}`", folder.display()))
-            .suggest("There is nothing to trust; your own settings are in `~/.cognitive/config.yaml`")
+        Failure::misconfigured(format!("no `{PROJECT_FILE}` in: `{}`", folder.display()))
+            .suggest("Your own settings are in `~/.cognitive/config.yaml` and need no trust")
     })
 }
 
 fn home() -> Result<PathBuf, Failure> {
     wiring::home().ok_or_else(|| {
-        Failure::misconfigured("trust is recorded in the home folder, and `HOME` is not set")
+        Failure::misconfigured("cannot record trust in the home folder: `HOME` is not set")
             .suggest("Set `HOME`, or use `--trust-project` for single commands")
     })
 }
 
 fn unusable(reason: String) -> Failure {
-    Failure::misconfigured(reason).suggest("Correct or remove the file, and run it again")
+    Failure::misconfigured(reason).suggest("Correct or remove the file, and run the command again")
 }

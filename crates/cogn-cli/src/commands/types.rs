@@ -16,18 +16,18 @@ use crate::printer::{Exit, Printer};
 /// Options of `types`.
 #[derive(Debug, clap::Args)]
 pub struct TypesArgs {
-    /// Names of installed modules or paths of folders; without any, all modules of yours
+    /// Names of modules, or paths of folders; by default all of your own
     modules: Vec<String>,
     /// The language of the types
     #[arg(long, value_enum)]
     lang: LanguageArg,
-    /// Without names: the bundled modules, too
+    /// Without names: include the bundled modules
     #[arg(long, conflicts_with = "modules")]
     bundled: bool,
     /// Write to this file instead of stdout
     #[arg(long, short, visible_alias = "out", value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Only say whether the file of `--output` is up to date, by the exit code
+    /// Write nothing; exit 1 if the file of `--output` is not up to date
     #[arg(long, requires = "output")]
     check: bool,
 }
@@ -65,7 +65,7 @@ pub fn types(args: &TypesArgs, library: &Library, printer: &Printer) -> Exit {
     };
     if modules.is_empty() {
         printer.error(
-            "there is no module of yours",
+            "no modules of your own",
             Some("Name one, add `--bundled`, or create one with `cogn init NAME`"),
         );
         return Exit::Bad;
@@ -81,7 +81,7 @@ pub fn types(args: &TypesArgs, library: &Library, printer: &Printer) -> Exit {
     match cogn::out_file::write(file, text.as_bytes()) {
         Ok(()) => Exit::Good,
         Err(error) => {
-            printer.error(&format!("`{}` cannot be written: {error}", file.display()), None);
+            printer.error(&format!("cannot write `{}`: {error}", file.display()), None);
             Exit::Bad
         }
     }
@@ -110,7 +110,7 @@ fn check(file: &Path, text: &str, printer: &Printer) -> Exit {
         }
         Err(error) => {
             printer.error(
-                &format!("`{}` cannot be read: {error}", file.display()),
+                &format!("cannot read `{}`: {error}", file.display()),
                 Some("Run the same command without `--check`"),
             );
             Exit::Bad

@@ -17,7 +17,7 @@ pub struct UpdateArgs {
     /// Names of installed packages
     #[arg(required_unless_present = "all", add = candidates::modules())]
     name: Vec<String>,
-    /// All of them
+    /// Update all installed packages
     #[arg(long, conflicts_with = "name")]
     all: bool,
     #[command(flatten)]
@@ -26,7 +26,7 @@ pub struct UpdateArgs {
     reach: ReachArgs,
     #[command(flatten)]
     keys: KeyArgs,
-    /// Write over what was changed by hand, and take another signer
+    /// Overwrite local changes, and accept another signer
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -60,9 +60,9 @@ fn update_all(
         if brought.package.name() != name {
             let found = brought.package.name();
             return Err(PackageError::new(format!(
-                "the source of `{name}` has another package now: `{found}`"
+                "the source of `{name}` now has another package: `{found}`"
             ))
-            .hint("Add it by its source if it is wanted, and remove the old one"));
+            .hint("To use it, add it by its source and remove the old one"));
         }
         reports.push(install(brought, &folder, way, library)?);
     }
@@ -71,7 +71,7 @@ fn update_all(
 
 fn known<'a>(locked: &'a LockFile, name: &str) -> Result<&'a cognitive_packages::LockedModule, PackageError> {
     locked.modules.get(name).ok_or_else(|| {
-        PackageError::new(format!("no package of this name is installed here: `{name}`"))
-            .hint("`cogn add SOURCE` installs one; modules of your own need no update")
+        PackageError::new(format!("no such installed package: `{name}`"))
+            .hint("`cogn add SOURCE` installs one; your own modules need no update")
     })
 }

@@ -17,7 +17,7 @@ use crate::watch;
 pub struct ValidateArgs {
     #[command(flatten)]
     modules: ModulesArgs,
-    /// Require everything that v2.2 asks for
+    /// Apply the strict rules of v2.2
     #[arg(long, alias = "strict")]
     v22: bool,
     /// Print JSON

@@ -38,7 +38,7 @@ pub fn verify(args: &VerifyArgs, library: &Library, printer: &Printer) -> Exit {
         printer.err(format!("  {DOUBT}missing{DOUBT:#}: {lack}"));
     }
     if grade.level == Some("silver") {
-        printer.err(format!("  {NOTE}hint{NOTE:#}: gold and platinum are given by reviewers"));
+        printer.err(format!("  {NOTE}hint{NOTE:#}: reviewers grant gold and platinum"));
     }
     if let Some(path) = &args.output
         && let Err(error) = out_file::write(path, format!("{:#}\n", grade.report).as_bytes())

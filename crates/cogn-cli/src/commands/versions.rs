@@ -70,8 +70,8 @@ fn list_versions(args: &VersionsArgs) -> Result<Vec<Value>, PackageError> {
         PackageSource::Registry { name, .. } => {
             let list = runtime.block_on(index(&args.reach)?.versions(&name))?;
             if list.entries.is_empty() && list.old.is_empty() {
-                return Err(PackageError::new(format!("the index has no package of this name: `{name}`"))
-                    .hint("`cogn search` lists what it has"));
+                return Err(PackageError::new(format!("no such package in the index: `{name}`"))
+                    .hint("`cogn search` lists the packages"));
             }
             let entries = list.entries.iter().map(|entry| match entry.deprecation() {
                 Some(warning) => json!({ "version": entry.identity.version, "deprecated": warning }),
@@ -80,8 +80,8 @@ fn list_versions(args: &VersionsArgs) -> Result<Vec<Value>, PackageError> {
             entries.chain(list.old.iter().map(|old| json!({ "version": old.version }))).collect()
         }
         other => {
-            return Err(PackageError::new(format!("this source has no list of versions: `{other}`"))
-                .hint("Names of an index and `oci://host/repository` have one"));
+            return Err(PackageError::new(format!("the source has no list of versions: `{other}`"))
+                .hint("Use a name of an index, or `oci://host/repository`"));
         }
     };
     found.sort_by_cached_key(|version| {
@@ -102,7 +102,7 @@ pub fn search(args: &SearchArgs, printer: &Printer) -> Exit {
         Err(error) => return refuse(&error, printer),
     };
     for refused in &list.refused {
-        printer.warning(&format!("the index has an entry that cannot be used: {refused}"));
+        printer.warning(&format!("unusable entry in the index: {refused}"));
     }
     let entries = list
         .entries
@@ -122,7 +122,7 @@ pub fn search(args: &SearchArgs, printer: &Printer) -> Exit {
         printer.out(line);
     }
     if rows.is_empty() {
-        printer.notice("the index has no such package");
+        printer.notice("no such package in the index");
     }
     Exit::Good
 }
@@ -130,7 +130,7 @@ pub fn search(args: &SearchArgs, printer: &Printer) -> Exit {
 fn index(reach: &ReachArgs) -> Result<PackageIndex, PackageError> {
     let address = reach.index_address().ok_or_else(|| {
         PackageError::new("no index is configured").hint(format!(
-            "Name one with `--registry URL` or `{}`; `cogn registry build` makes one",
+            "Name one with `--registry URL` or `{}`; `cogn registry build` creates one",
             env_vars::REGISTRY
         ))
     })?;

@@ -118,12 +118,12 @@ fn check_locked(
         // Another program may repack the same files, so the hash of the files decides if it is known.
         Some(known) if known.tree == tree || known.sha256 == sha256 => Ok(()),
         Some(known) => Err(PackageError::new(format!(
-            "the package is not the one of the lock file: `{name}`, expected `sha256:{}`, found: `sha256:{sha256}`",
+            "`{name}` differs from the lock file: expected `sha256:{}`, found: `sha256:{sha256}`",
             known.sha256
         ))
-        .hint("Leave out `--locked` if the change is meant")),
-        None => Err(PackageError::new(format!("the lock file has no such package: `{name}`"))
-            .hint("Leave out `--locked` to add it")),
+        .hint("Remove `--locked` if the change is intended")),
+        None => Err(PackageError::new(format!("no such package in the lock file: `{name}`"))
+            .hint("Remove `--locked` to add it")),
     }
 }
 

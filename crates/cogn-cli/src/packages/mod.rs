@@ -18,7 +18,7 @@ use crate::printer::{Exit, Printer};
 /// Where packages are installed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct FolderArgs {
-    /// For all your projects, in `~/.cognitive/modules`, instead of in this one
+    /// Use `~/.cognitive/modules`, shared by all your projects, instead of this project
     #[arg(long)]
     user: bool,
 }
@@ -30,9 +30,8 @@ impl FolderArgs {
             let root = wiring::project_root();
             return Ok((ModuleFolder::of_project(&root), root));
         }
-        let home = wiring::home().ok_or_else(|| {
-            PackageError::new(format!("there is no home folder: `{}` is not set", env_vars::HOME))
-        })?;
+        let home = wiring::home()
+            .ok_or_else(|| PackageError::new(format!("no home folder: `{}` is not set", env_vars::HOME)))?;
         Ok((ModuleFolder::of_user(&home), home))
     }
 }
@@ -40,10 +39,10 @@ impl FolderArgs {
 /// How packages are reached.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct ReachArgs {
-    /// The address of an index, for sources that are only a name
+    /// URL of the index, for sources that are only a name
     #[arg(long, value_name = "URL")]
     pub(crate) registry: Option<String>,
-    /// Speak to the registry without TLS; only on this machine that is the default
+    /// Connect to the registry without TLS; the default only for a registry on this machine
     #[arg(long)]
     pub(crate) plain_http: bool,
 }
@@ -61,7 +60,7 @@ impl ReachArgs {
 /// Keys by which packages must be signed.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct KeyArgs {
-    /// Take only packages that this minisign key signed: its text, or a file
+    /// Require a signature of this minisign key, given as text or as a file
     #[arg(long, value_name = "KEY")]
     key: Vec<String>,
 }
@@ -83,7 +82,7 @@ impl KeyArgs {
 /// Whether something is done at all, and how it is told.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TellArgs {
-    /// Do everything but write or send
+    /// Show what would be done; writes and sends nothing
     #[arg(long, short = 'n')]
     pub(crate) dry_run: bool,
     /// Print JSON

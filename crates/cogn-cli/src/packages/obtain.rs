@@ -19,7 +19,8 @@ use super::package_index::{Listed, PackageIndex, fetcher_for};
 use super::registry_login;
 use crate::printer::Printer;
 
-/// The maximum size of a repository archive.
+/// The maximum size of a repository archive, which is read into memory. It exceeds that of a package, because a
+/// repository also contains other files.
 const MAX_REPOSITORY: u64 = 256 << 20;
 /// The base address of `github:` repositories.
 const GITHUB: &str = "https://github.com";
@@ -86,7 +87,7 @@ impl Obtainer<'_> {
             }
             PackageSource::Oci(reference) => self.of_oci(reference).await,
             PackageSource::Registry { name, range } => self.of_index(name, range).await,
-            other => Err(PackageError::new(format!("nobody here can fetch this: `{other}`"))),
+            other => Err(PackageError::new(format!("unsupported package source: `{other}`"))),
         }
     }
 
@@ -106,11 +107,10 @@ impl Obtainer<'_> {
 
     async fn of_index(&self, name: &str, range: &str) -> Result<Fetched, PackageError> {
         let address = self.reach.index_address().ok_or_else(|| {
-            PackageError::new(format!("no index is configured, so a name alone says not enough: `{name}`"))
-                .hint(format!(
-                    "Name one with `--registry URL` or `{}`, or use a source such as `oci://host/repository`",
-                    env_vars::REGISTRY
-                ))
+            PackageError::new(format!("no index is configured for the package: `{name}`")).hint(format!(
+                "Name one with `--registry URL` or `{}`, or use a source such as `oci://host/repository`",
+                env_vars::REGISTRY
+            ))
         })?;
         let index = PackageIndex::at(&address)?;
         match index.find(name, range).await? {
@@ -135,9 +135,7 @@ impl Obtainer<'_> {
                 let source = PackageSource::parse(&source)?;
                 // An index may name other hosts, but neither local files nor other indexes.
                 if matches!(source, PackageSource::Path(_) | PackageSource::Registry { .. }) {
-                    return Err(PackageError::new(format!(
-                        "the index names a source that it may not name: `{source}`"
-                    )));
+                    return Err(PackageError::new(format!("the index may not name this source: `{source}`")));
                 }
                 let fetched = Box::pin(self.fetch(&source, false)).await?;
                 check_same(name, fetched.package.name())?;
@@ -166,11 +164,8 @@ impl Obtainer<'_> {
         let mut client = OciClient::new(&reference.host, login, self.reach.plain_http)?;
         for origin in wiring::environment(env_vars::REGISTRY_TRUST).iter().flat_map(|list| list.split(',')) {
             client = client.trusting(origin.trim()).map_err(|_| {
-                PackageError::new(format!(
-                    "`{}` has something that is no origin: `{origin}`",
-                    env_vars::REGISTRY_TRUST
-                ))
-                .hint("An origin is `https://auth.example.com`, without a path")
+                PackageError::new(format!("invalid origin in `{}`: `{origin}`", env_vars::REGISTRY_TRUST))
+                    .hint("Write an origin without a path, such as `https://auth.example.com`")
             })?;
         }
         Ok(client)
@@ -227,7 +222,7 @@ pub(crate) fn read_archive(path: &Path) -> Result<Vec<u8>, PackageError> {
     let file = std::fs::File::open(path).map_err(&failed)?;
     file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(&failed)?;
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(PackageError::new(format!("a package has at most 50 MiB: `{}`", path.display())));
+        return Err(PackageError::new(format!("the package is larger than 50 MiB: `{}`", path.display())));
     }
     Ok(bytes)
 }
@@ -250,7 +245,7 @@ fn check_same(wanted: &str, found: &str) -> Result<(), PackageError> {
     if wanted == found {
         return Ok(());
     }
-    Err(PackageError::new(format!("the index leads to another package than `{wanted}`: `{found}`")))
+    Err(PackageError::new(format!("the index has another package for `{wanted}`: `{found}`")))
 }
 
 fn text(bytes: Vec<u8>) -> Result<String, PackageError> {

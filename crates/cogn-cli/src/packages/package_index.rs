@@ -7,7 +7,7 @@ use cognitive_net::registry::FileFetcher;
 use cognitive_packages::PackageError;
 use cognitive_packages::index::{PackageList, RegistryEntry, newest, read};
 
-/// The maximum size of a list.
+/// The maximum size of a list. Without it, a hostile index would fill the memory.
 const MAX_INDEX: u64 = 64 << 20;
 
 /// An index with its fetcher.
@@ -48,14 +48,14 @@ impl PackageIndex {
         }
         let known: Vec<&str> = list.entries.iter().map(|entry| entry.identity.version.as_str()).collect();
         let message = match (known.is_empty() && list.old.is_empty(), list.refused.first()) {
-            (true, Some(refused)) => format!("the index has no usable entry for `{name}`: {refused}"),
-            (true, None) => format!("the index has no package of this name: `{name}`"),
-            (false, _) => format!("the index has no version of `{name}` that fits: `{range}`"),
+            (true, Some(refused)) => format!("no usable entry in the index for `{name}`: {refused}"),
+            (true, None) => format!("no such package in the index: `{name}`"),
+            (false, _) => format!("no version of `{name}` in the index matches: `{range}`"),
         };
         let hint = if known.is_empty() {
-            "`cogn search` lists what it has".to_owned()
+            "`cogn search` lists the packages".to_owned()
         } else {
-            format!("It has: {}", known.join(", "))
+            format!("Use one of: {}", known.join(", "))
         };
         Err(PackageError::new(message).hint(hint))
     }
@@ -126,11 +126,8 @@ impl PackageIndex {
 /// Returns a fetcher that trusts the origin of one address, because the user typed it.
 pub(crate) fn fetcher_for(url: &str) -> Result<FileFetcher, PackageError> {
     let bad = || {
-        PackageError::new(format!(
-            "this is no address on the web: `{}`",
-            cognitive_contract::text::cut(url, 120)
-        ))
-        .hint("It begins with `https://`")
+        PackageError::new(format!("invalid URL of an index: `{}`", cognitive_contract::text::cut(url, 120)))
+            .hint("Use a URL that begins with `https://`")
     };
     let (scheme, rest) = url.split_once("://").ok_or_else(bad)?;
     let host = rest.split(['/', '?', '#']).next().filter(|host| !host.is_empty()).ok_or_else(bad)?;

@@ -17,7 +17,7 @@ use cognitive_packages::PackageError;
 
 /// The timeout of a helper. It may ask a keyring, which may ask the user.
 const HELPER_TIME: Duration = Duration::from_mins(1);
-/// The maximum length of a file or of a helper's output.
+/// The maximum length of a file or of a helper's output. Without it, an endless output would fill the memory.
 const MAX_LENGTH: u64 = 1 << 20;
 
 /// Returns the login of a host, if there is one.
@@ -47,7 +47,7 @@ fn of_environment(host: &str) -> Result<Option<Credentials>, PackageError> {
     };
     match environment(REGISTRY_HOST) {
         Some(own) => Ok(own.eq_ignore_ascii_case(host).then_some(credentials)),
-        None => Err(PackageError::new("the environment has a login, and does not say for which registry")
+        None => Err(PackageError::new("the environment has a login without a registry")
             .hint(format!("Set `{REGISTRY_HOST}` to its host, such as `{host}`"))),
     }
 }
@@ -72,8 +72,8 @@ fn read(path: &PathBuf) -> std::io::Result<String> {
 /// Runs a helper. A helper without a login for the host exits with an error, which counts as no login.
 fn ask(helper: &CredentialHelper) -> Result<Option<Credentials>, PackageError> {
     let failed = |error: std::io::Error| {
-        PackageError::new(format!("the credential helper cannot be used: `{}`: {error}", helper.program))
-            .hint(format!("Is it installed? `docker login {}` tells", helper.server))
+        PackageError::new(format!("cannot use the credential helper: `{}`: {error}", helper.program))
+            .hint(format!("Check that it is installed with `docker login {}`", helper.server))
     };
     let mut child = Command::new(&helper.program)
         .arg("get")

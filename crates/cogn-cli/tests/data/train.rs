@@ -87,14 +87,14 @@ fn a_small_model_learns_what_it_could_not_know() {
     assert!(home.cogn(&["validate", "./rooms"]).code == Some(0));
     // Too few cases leave the earlier result unchanged.
     let few = cogn(&home, &[&train[..], &["--limit", "30"]].concat(), &weights).expect_exit(1);
-    assert!(few.err.contains("nothing could be learned: `room`: 30 cases are fewer than 40"), "{}", few.err);
+    assert!(few.err.contains("training failed: `room`: 30 cases are fewer than 40"), "{}", few.err);
     assert_eq!(fs::read(&file).unwrap(), first);
     // The result is not lost if its file cannot be written.
     let nowhere = [&train[..], &["--output", "cases.jsonl/below.json"]].concat();
     let output = cogn(&home, &nowhere, &weights);
     let kept = &output.err;
     assert_eq!(output.code, Some(1), "{kept}");
-    let kept = kept.split_once("what was learned is saved in `").unwrap().1;
+    let kept = kept.split_once("the training result was saved to `").unwrap().1;
     let kept = Path::new(kept.split_once('`').unwrap().0);
     assert_eq!(fs::read(kept).unwrap(), first);
     fs::remove_file(kept).unwrap();
@@ -109,7 +109,11 @@ fn what_cannot_be_trained_is_refused_before_anything_is_read() {
         assert!(output.err.contains(why), "{words:?}: {}", output.err);
     };
     refused(&["train", "./rooms", "--cases", "nowhere.jsonl"], 2, "nowhere.jsonl");
-    refused(&["train", "./rooms", "--cases", "cases.jsonl", "--half", "x"], 2, "belongs to the half `x`");
+    refused(
+        &["train", "./rooms", "--cases", "cases.jsonl", "--half", "x"],
+        2,
+        "has no case of the half: `x`",
+    );
     refused(&["train", "text-classifier", "--cases", "cases.jsonl"], 1, "Name a file with `--output`");
     refused(
         &["train", "./rooms", "--cases", "cases.jsonl", "--provider", "ollama", "--model", "m"],
@@ -117,7 +121,7 @@ fn what_cannot_be_trained_is_refused_before_anything_is_read() {
         "only a model that runs in this process can be trained",
     );
     home.write("odd.jsonl", r#"{"input": {"texts": 1}, "expect": {"room": "left"}}"#);
-    refused(&["train", "./rooms", "--cases", "odd.jsonl"], 1, "the input of case `1` cannot be used");
+    refused(&["train", "./rooms", "--cases", "odd.jsonl"], 1, "invalid input of case `1`");
     assert!(!home.path("rooms/trained").exists());
     #[cfg(unix)]
     {

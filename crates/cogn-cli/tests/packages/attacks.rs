@@ -175,7 +175,10 @@ fn a_registry_that_lies_is_not_believed() {
     assert!(trusting.status.success(), "{}", String::from_utf8_lossy(&trusting.stderr));
     let mistyped =
         place.command(&["add", &source]).env("COGN_REGISTRY_TRUST", "somewhere/else").output().unwrap();
-    assert!(String::from_utf8_lossy(&mistyped.stderr).contains("is no origin: `somewhere/else`"));
+    assert!(
+        String::from_utf8_lossy(&mistyped.stderr)
+            .contains("invalid origin in `COGN_REGISTRY_TRUST`: `somewhere/else`")
+    );
     // The same registry with honest answers.
     server.serve(&blob, &good);
     place.json(&["add", &source]);

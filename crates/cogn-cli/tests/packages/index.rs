@@ -53,7 +53,10 @@ fn reg_006_009_names_and_ranges_are_looked_up_in_plain_files() {
     );
     place.json(&["add", "labels", "--registry", &format!("{url}/index.json")]);
     assert_eq!(place.locked("labels")["version"], "2.0.0", "one file is an index, too");
-    place.refused(&["add", "labels@^9", "--registry", url], "no version of `labels` that fits: `^9`");
+    place.refused(
+        &["add", "labels@^9", "--registry", url],
+        "no version of `labels` in the index matches: `^9`",
+    );
     place.refused(&["add", "nobody", "--registry", url], "");
     place.refused(&["add", "labels"], "no index is configured");
 }
@@ -86,10 +89,10 @@ fn reg_007_an_index_of_the_old_form_is_read() {
     }});
     server.serve("/old/index.json", index.to_string().as_bytes());
     let url = format!("{}/old/index.json", server.url);
-    place.refused(&["add", "thief", "--registry", &url], "names a source that it may not name");
+    place.refused(&["add", "thief", "--registry", &url], "the index may not name this source");
     place.refused(
         &["add", "renamed", "--registry", &url],
-        "leads to another package than `renamed`: `labels`",
+        "the index has another package for `renamed`: `labels`",
     );
     place.json(&["add", "labels", "--registry", &url]);
     assert!(place.runs("labels"));

@@ -68,7 +68,7 @@ fn the_lock_file_brings_the_same_modules_to_another_checkout() {
     assert_eq!(fs::read_to_string(place.path("cognitive.lock")).unwrap(), lock);
     place.refused(
         &["add", "--locked", &place.packed("other", "1.0.0")],
-        "the lock file has no such package: `other`",
+        "no such package in the lock file: `other`",
     );
     place.refused(
         &["add", "--locked", &place.packed("labels", "2.0.0")],
@@ -130,7 +130,7 @@ fn signatures_are_asked_for_and_remembered() {
     let other = place.beside("other").display().to_string();
     place.json(&["sign", "--generate", &other]);
     place.refused(&["add", &one, "--key", &format!("{other}.pub")], "of none of the trusted keys");
-    place.refused(&["sign", "--generate", &key], "something exists already at: ");
+    place.refused(&["sign", "--generate", &key], "the file exists: ");
 }
 
 // The original program of the signature format, if it is installed.

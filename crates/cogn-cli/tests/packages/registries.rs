@@ -34,7 +34,7 @@ fn a_package_goes_through_a_registry_and_comes_back_the_same() {
     place.json(&["add", &format!("{repository}:stable")]);
     place.refused(
         &["publish", &place.module("labels", "2.0.0"), &format!("{repository}:stable")],
-        "leads to another package already",
+        "belongs to another package",
     );
     place.json(&["publish", &place.module("labels", "2.0.0"), &format!("{repository}:stable"), "--force"]);
     fs::remove_dir_all(place.path("cognitive")).unwrap();
@@ -67,7 +67,7 @@ fn publishing_twice_changes_nothing_and_reserved_names_are_refused() {
     );
     place.refused(
         &["publish", &place.module("labels", "1.0.0"), "https://example.com/x"],
-        "packages are published to",
+        "cannot publish to",
     );
     let dry = place.json(&["publish", &place.module("labels", "3.0.0"), &repository, "--dry-run"]);
     assert!(dry["reference"].as_str().unwrap().contains("@sha256:"));
@@ -116,7 +116,7 @@ fn the_login_comes_from_docker_podman_a_helper_or_the_environment_and_is_never_s
     // A lock file may name any host; the login is sent only to its own host.
     assert_eq!(with(&[("COGN_REGISTRY_HOST", "ghcr.io"), user, password]).0, Some(1));
     let (code, said) = with(&[user, password]);
-    assert!(code == Some(1) && said.contains("does not say for which registry"), "{said}");
+    assert!(code == Some(1) && said.contains("has a login without a registry"), "{said}");
 
     // `docker login` writes the same file.
     let auth = base64_of(&format!("{REGISTRY_USER}:{REGISTRY_PASSWORD}"));

@@ -118,7 +118,7 @@ fn a_file_of_keys_that_others_can_read_is_named() {
         let keys = keys.to_str().unwrap().to_owned();
         let server = Served::start(dir, "", &["--keys", &keys]);
         assert_eq!(
-            server.said.contains("others on this machine can read the keys"),
+            server.said.contains("other users of this machine can read the keys"),
             warned,
             "{mode:o}: {}",
             server.said

@@ -343,11 +343,7 @@ fn a_project_is_found_upwards_with_its_modules_and_its_file() {
     let named = in_it(&[&run[..], &["--config", "other.yaml"]].concat()).out;
     assert!(!named.contains("exec_min_confidence"), "{named}");
     let missing = in_it(&["capabilities", "--config", "nothing.yaml"]);
-    assert!(
-        missing.exit() == 1 && missing.err.contains("there is no file: `nothing.yaml`"),
-        "{}",
-        missing.err
-    );
+    assert!(missing.exit() == 1 && missing.err.contains("no such file: `nothing.yaml`"), "{}", missing.err);
 }
 
 // Without a name, `test` and `validate` process the user's own modules.

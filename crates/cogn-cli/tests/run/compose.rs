@@ -44,7 +44,7 @@ fn a_plan_shows_versions_that_were_found_in_three_forms() {
     let (code, out, _) = plan(&home, &["./joined", "--mermaid"]);
     assert!(code == 0 && out.starts_with("graph TD\n") && out.contains("n0 --> n1"), "{out}");
     let (code, out, _) = plan(&home, &["./joined"]);
-    assert!(code == 0 && out.contains("summarizer") && out.contains("not there"), "{out}");
+    assert!(code == 0 && out.contains("summarizer") && out.contains("missing"), "{out}");
 }
 
 #[test]

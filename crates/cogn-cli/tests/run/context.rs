@@ -35,7 +35,7 @@ fn s_23_what_is_set_is_found_by_its_user_only() {
         let (code, out, err) = cogn(&home, other, "");
         assert_eq!((code, out.as_str()), (1, ""), "{other:?}");
         assert!(
-            err.starts_with("error: no such context is stored for this user: `user_profile`\nhint: "),
+            err.starts_with("error: no such context entry for this user: `user_profile`\nhint: "),
             "{err}"
         );
     }

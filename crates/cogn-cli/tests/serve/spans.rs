@@ -108,12 +108,12 @@ fn a_collector_that_is_away_or_asleep_changes_nothing_but_a_warning() {
         let envelope: Value = serde_json::from_str(&out).unwrap();
         assert_eq!((code, &envelope["ok"]), (0, &json!(true)), "{out}");
         assert_eq!(envelope["meta"].get("warnings"), None, "{out}");
-        assert_eq!(err, "warning: 5 spans were lost: the collector did not take them\n");
+        assert_eq!(err, "warning: 5 spans were lost: the collector did not accept them\n");
     }
     let (code, out, err) = run(&home, "no-such-module", &["--otlp", &format!("http://{gone}")]);
     assert_eq!(
         (code, err.as_str()),
-        (1, "warning: 1 span was lost: the collector did not take it\n"),
+        (1, "warning: 1 span was lost: the collector did not accept it\n"),
         "{out}"
     );
 }

@@ -218,7 +218,7 @@ impl ModelSources<'_> {
             return Ok(ProviderChoice::Embedded { weights: WeightsChoice::Usual });
         };
         choice(usual).map(|weights| ProviderChoice::Embedded { weights }).ok_or_else(|| {
-            Failure::misconfigured(format!("`default_model` names no embedded model: `{usual}`"))
+            Failure::misconfigured(format!("unknown embedded model in `default_model`: `{usual}`"))
                 .suggest(format!("Use one of: {}", embedded_names()))
         })
     }
@@ -307,15 +307,14 @@ fn unknown(name: &str) -> Failure {
 fn distrusted(kind: Kind, address: &UntrustedAddress, key: Option<&str>) -> Failure {
     let what = key.map_or_else(|| "the input".to_owned(), |variable| format!("your key (`{variable}`)"));
     let (file, place) = (address.file.display(), bare_url(&address.url));
-    let message =
-        format!("`base_url` of `{file}` would send {what} to an address that is not trusted: `{place}`");
+    let message = format!("`base_url` of `{file}` would send {what} to an untrusted address: `{place}`");
     Failure::misconfigured(message)
         .with_detail("provider", serde_json::json!(kind.name()))
         .with_detail("setting", serde_json::json!("base_url"))
         .with_recoverable(false)
         .suggest(format!(
-            "Look at the file, then trust it with `cogn trust`; or name the address yourself with `--base-url` or `{}`. \
-             In scripts, set `{}` to the sha256 of the file",
+            "Read the file, then trust it with `cogn trust`; or set the address yourself with `--base-url` or \
+             `{}`. In scripts, set `{}` to the sha256 of the file",
             kind.base_url_variable(),
             env_vars::TRUST_PROJECT
         ))

@@ -126,7 +126,7 @@ fn the_weights_of_the_embedded_model_come_from_flag_environment_and_file_in_this
 fn a_default_model_that_does_not_exist_is_said_only_where_it_counts() {
     let config = Config::parse("default_model: qwen-9b\n").unwrap();
     let failure = decide(&SettingOverrides::default(), &config, &[]).unwrap_err();
-    assert_eq!(failure.message(), "`default_model` names no embedded model: `qwen-9b`");
+    assert_eq!(failure.message(), "unknown embedded model in `default_model`: `qwen-9b`");
     assert!(failure.suggestion().unwrap().contains("`qwen-0.5b`"), "{:?}", failure.suggestion());
     assert!(decide(&SettingOverrides::default(), &config, &[("OPENAI_API_KEY", "k")]).is_ok());
     assert!(decide(&typed(None, Some("embedded/smollm2")), &config, &[]).is_ok());

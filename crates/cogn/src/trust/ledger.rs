@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::platform;
 
-/// No real list is larger than this.
+/// The maximum size of the list. No real list is larger, and a larger file would only fill the memory.
 const MAX_LEDGER_BYTES: u64 = 4 << 20;
 
 /// One file that is trusted.
@@ -67,7 +67,7 @@ impl Ledger {
     pub fn add(&mut self, folder: &Path, sha256: &str) -> Result<(), String> {
         // A lossy conversion of a name that is not UTF-8 could match another folder.
         let Some(folder) = folder.to_str() else {
-            return Err("the name of the folder is not UTF-8".to_owned());
+            return Err("the folder name is not UTF-8".to_owned());
         };
         self.trusted.retain(|known| known.folder != folder);
         let since = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();

@@ -77,7 +77,7 @@ pub fn sift(
     let (provider, model) = sieve.provider(provider, model, &destinations);
     let untrusted_address = base_url.filter(|url| Some(url) != below.base_url.as_ref()).map(|url| {
         let shown = json!(cognitive_contract::address::bare_url(&url));
-        sieve.note("base_url", shown, "the key and every input go there");
+        sieve.note("base_url", shown, "the key and all inputs are sent there");
         UntrustedAddress { url, of: base_url_of, file: file.to_owned() }
     });
     let (provider_of_all, model_of_all) = (provider.clone(), model.clone());
@@ -85,7 +85,12 @@ pub fn sift(
         provider,
         model,
         default_model: sieve.weights("default_model", default_model, below.default_model.as_ref()),
-        providers: sieve.hold("providers", providers, below.providers.as_ref(), "inputs go to these models"),
+        providers: sieve.hold(
+            "providers",
+            providers,
+            below.providers.as_ref(),
+            "inputs are sent to these models",
+        ),
         // The required confidence is not secret, and climbing costs no more calls than there are models.
         climb,
         base_url: None,
@@ -105,7 +110,7 @@ pub fn sift(
                 "context.not_secret",
                 context.not_secret,
                 below.context.not_secret.as_ref(),
-                "members of context that look like secrets reach the model",
+                "context members that look like secrets reach the model",
             ),
         },
         media: sieve.media(media, &below.media),
@@ -176,7 +181,7 @@ impl Sieve {
         with: &Config,
     ) -> (Option<String>, Option<String>) {
         if moves && (provider.is_some() || model.is_some()) {
-            let because = "inputs go to another service than without this file";
+            let because = "inputs are sent to another service than without this file";
             let (setting, value) = match &provider {
                 Some(provider) => ("provider", json!(provider)),
                 None => ("model", json!(model)),
@@ -242,7 +247,7 @@ impl Sieve {
         if value >= below.unwrap_or(Gate::default().exec_min_confidence.get()) {
             return Some(value);
         }
-        self.note("exec_min_confidence", json!(value), "answers with less confidence pass in tier exec");
+        self.note("exec_min_confidence", json!(value), "answers with a lower confidence pass in tier `exec`");
         None
     }
 
@@ -271,14 +276,14 @@ impl Sieve {
                 name("max_calls"),
                 max_calls,
                 calls,
-                "one run may make, and cost, more model calls",
+                "runs may make more model calls than your own file allows",
             ),
             max_cost: self.at_most(name("max_cost"), max_cost, below.max_cost, COSTS_MORE),
             max_output_tokens: self.at_most(
                 name("max_output_tokens"),
                 max_output_tokens,
                 below.max_output_tokens,
-                "answers may be longer, and cost more, than your own file allows",
+                "answers may be longer and cost more than your own file allows",
             ),
             ..says
         }
@@ -303,7 +308,7 @@ impl Sieve {
     /// Prices that are too low would weaken every cost limit.
     fn prices(&mut self, says: PricesConfig, below: &PricesConfig) -> PricesConfig {
         let said = (says != PricesConfig::default()).then_some(says);
-        self.hold("prices", said, Some(below), "limits of cost are kept by these prices").unwrap_or_default()
+        self.hold("prices", said, Some(below), "cost limits depend on these prices").unwrap_or_default()
     }
 
     fn audit(&mut self, says: AuditConfig, below: &AuditConfig) -> AuditConfig {
@@ -312,17 +317,12 @@ impl Sieve {
         let kept = (keep != KeepConfig::default()).then_some(keep);
         let (recorded, bare) = (below.enabled.unwrap_or(true), below.payloads.unwrap_or(false));
         AuditConfig {
-            enabled: self.hold(
-                "audit.enabled",
-                enabled,
-                Some(&recorded),
-                "it says whether runs are recorded",
-            ),
+            enabled: self.hold("audit.enabled", enabled, Some(&recorded), "it decides if runs are recorded"),
             payloads: self.hold(
                 "audit.payloads",
                 payloads,
                 Some(&bare),
-                "it says whether records hold inputs and answers",
+                "it decides if records contain inputs and answers",
             ),
             path: self.hold(
                 "audit.path",
@@ -334,10 +334,10 @@ impl Sieve {
                 "audit.required",
                 required,
                 Some(&needed),
-                "it says whether calls that cannot be recorded are made",
+                "it decides if calls are made that cannot be recorded",
             ),
             keep: self
-                .hold("audit.keep", kept, Some(&below.keep), "it says which records are dropped")
+                .hold("audit.keep", kept, Some(&below.keep), "it decides which records are dropped")
                 .unwrap_or_default(),
         }
     }
@@ -346,7 +346,7 @@ impl Sieve {
     /// always apply.
     fn review(&mut self, says: ReviewConfig, below: &ReviewConfig) -> ReviewConfig {
         let ReviewConfig { rules, max_open, max_decided } = says;
-        let because = "it says how much of what waits for review is kept";
+        let because = "it limits the number of stored reviews";
         ReviewConfig {
             rules: self.hold(
                 "review.rules",
@@ -364,7 +364,7 @@ impl Sieve {
         let ServeConfig { port, modules, bundled, transports, .. } = says.clone();
         let open = ServeConfig { port, modules, bundled, transports, ..ServeConfig::default() };
         let delicate = ServeConfig { port: None, modules: None, bundled: None, transports: None, ..says };
-        let because = "it says who may use the server, from where, and how much";
+        let because = "it controls access to the server and its limits";
         let as_map = |config: &ServeConfig| match json!(config) {
             Value::Object(members) => members,
             _ => serde_json::Map::new(),
@@ -400,7 +400,7 @@ impl Sieve {
                 "media.allow_http",
                 allow_http,
                 Some(&plain),
-                "media are fetched without protection",
+                "media are fetched without TLS",
             ),
             trusted_origins: self.hold(
                 "media.trusted_origins",
@@ -429,7 +429,7 @@ impl Sieve {
                 "media.keep_metadata",
                 keep_metadata,
                 Some(&kept),
-                "image metadata, such as where a picture was taken, reaches the model",
+                "image metadata, such as the place where it was taken, reaches the model",
             ),
             uploads: self.hold("media.uploads", uploads, below.uploads.as_ref(), "uploads are written there"),
         }
@@ -446,7 +446,7 @@ fn danger(model: &str, for_embedded: bool) -> Option<&'static str> {
     let known = KnownWeights::named(name.unwrap_or(model)).filter(|_| for_embedded || name.is_some());
     known
         .filter(|known| !known.are_usual())
-        .map(|_| "hundreds of megabytes are fetched, and as much memory is used")
+        .map(|_| "hundreds of megabytes are downloaded, and as much memory is used")
 }
 
 /// The destinations of inputs without the project's file.

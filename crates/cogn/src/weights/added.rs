@@ -112,7 +112,7 @@ pub fn add(file: &Path, name: Option<&str>, environment: Environment<'_>) -> Res
     let source = file.canonicalize().map_err(unreadable)?;
     let length = source.metadata().map_err(unreadable)?;
     if !length.is_file() {
-        return Err(refused(format!("it is not a file: `{shown}`")));
+        return Err(refused(format!("not a file: `{shown}`")));
     }
     let (length, models) = (length.len(), super::models_or_failure(environment)?);
     let own = name.map_or_else(|| name_of(&source), |name| Ok(name.to_owned()))?;
@@ -163,8 +163,8 @@ fn name_of(file: &Path) -> Result<String, Failure> {
     if is_name(&name) {
         return Ok(name);
     }
-    Err(refused(format!("the name of the file is no name of a model: `{name}`"))
-        .suggest("Choose one with `--name`: small letters, digits, `.`, `_` and `-`"))
+    Err(refused(format!("the file name is not a valid model name: `{name}`"))
+        .suggest("Choose one with `--name`: lower-case letters, digits, `.`, `_` and `-`"))
 }
 
 /// Refuses invalid names and those of other models. A derived name may be a known one, because the file may be that
@@ -172,15 +172,15 @@ fn name_of(file: &Path) -> Result<String, Failure> {
 #[cfg(feature = "local")]
 fn free(name: &str, asked: bool, environment: Environment<'_>) -> Result<(), Failure> {
     if !is_name(name) {
-        return Err(refused(format!("this is no name of a model: `{name}`"))
-            .suggest("Use small letters, digits, `.`, `_` and `-`, and no ending `.gguf`"));
+        return Err(refused(format!("invalid model name: `{name}`"))
+            .suggest("Use lower-case letters, digits, `.`, `_` and `-`, without the ending `.gguf`"));
     }
     if KnownWeights::named(name).is_some() && asked {
-        return Err(refused(format!("the name belongs to a model that `cogn` knows: `{name}`"))
+        return Err(refused(format!("the name is reserved for a known model: `{name}`"))
             .suggest("Choose another with `--name`, or leave it out: the file is recognised by its hash"));
     }
     if AddedWeights::find(name, environment).is_some() {
-        return Err(refused(format!("there is a model of this name already: `{name}`")).suggest(format!(
+        return Err(refused(format!("a model of this name exists: `{name}`")).suggest(format!(
             "Remove it with `cogn model rm {name}`, or choose another name with `--name`"
         )));
     }

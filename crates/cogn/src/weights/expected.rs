@@ -50,7 +50,7 @@ impl ExpectedWeights {
             return Err("the file cannot be read".to_owned());
         };
         if !begun.has_the_content_of(&now) {
-            return Err("the file was changed while it was read".to_owned());
+            return Err("the file changed while it was read".to_owned());
         }
         if let Some(memory) = self.memory.as_ref().filter(|_| begun == now) {
             memory.remember(now, sha256);

@@ -45,7 +45,7 @@ pub(super) async fn fetch(
             }
         }
     }
-    Err(failed("what arrives is not the expected file".to_owned()))
+    Err(failed("the download is not the expected file".to_owned()))
 }
 
 fn unwritable(place: &WeightsFolder, error: &io::Error) -> String {

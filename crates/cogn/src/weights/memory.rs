@@ -74,11 +74,12 @@ fn hint(available: u64) -> String {
     let elsewhere = "use another provider: set `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or `GEMINI_API_KEY`";
     match fits {
         Some(known) => format!(
-            "Use a smaller model, `--provider embedded --model {}` (needs {}); or end other programs; or {elsewhere}",
+            "Use a smaller model, `--provider embedded --model {}` (needs {}); or close other programs; or \
+             {elsewhere}",
             known.short(),
             megabytes(known.memory())
         ),
-        None => format!("End other programs, or {elsewhere}"),
+        None => format!("Close other programs, or {elsewhere}"),
     }
 }
 
@@ -102,7 +103,7 @@ mod tests {
         assert!(less.suggestion().unwrap().contains("--model smollm2"), "{:?}", less.suggestion());
         let nothing = need.compare(Some(1)).unwrap_err();
         assert!(
-            nothing.suggestion().unwrap().starts_with("End other programs"),
+            nothing.suggestion().unwrap().starts_with("Close other programs"),
             "{:?}",
             nothing.suggestion()
         );

@@ -224,7 +224,7 @@ pub fn hash_of(path: &Path, environment: Environment<'_>) -> Result<String, Stri
     if let Some((length, _)) = &pinned {
         match look_for(*length, path) {
             WeightsState::Right => {}
-            WeightsState::Nothing => return Err("it is not there".to_owned()),
+            WeightsState::Nothing => return Err("it is missing".to_owned()),
             WeightsState::Wrong(why) => return Err(why),
         }
     }

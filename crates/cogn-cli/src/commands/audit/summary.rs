@@ -10,7 +10,7 @@ use crate::figures::{bar, dollars, duration, local_time};
 use crate::printer::plain;
 use crate::text_table::TextTable;
 
-/// The maximum number of changes that are named; the rest are counted.
+/// The maximum number of changes that are named; the rest are counted, because all of them share one cell.
 const MAX_NAMED: usize = 4;
 
 /// Returns the summary table of a record.
@@ -45,8 +45,8 @@ pub(super) fn of(row: &Row) -> TextTable {
 
 fn payload(row: &Row) -> Option<String> {
     match &row.payload {
-        _ if row.payload_dropped => Some("dropped to make room".to_owned()),
-        Some(_) => Some("input and envelope are kept".to_owned()),
+        _ if row.payload_dropped => Some("dropped by retention".to_owned()),
+        Some(_) => Some("input and envelope are stored".to_owned()),
         None => None,
     }
 }
@@ -72,7 +72,7 @@ fn receipt(receipt: &Value) -> Vec<(&'static str, String)> {
     for (name, member, what) in [
         ("repairs", "repairs", &["rule", "path"][..]),
         ("liberties", "liberties", &["what"]),
-        ("not told", "constraints_lost", &["keyword", "path"]),
+        ("lost constraints", "constraints_lost", &["keyword", "path"]),
     ] {
         let changes = list(member);
         if !changes.is_empty() {
@@ -86,7 +86,7 @@ fn receipt(receipt: &Value) -> Vec<(&'static str, String)> {
         }
     }
     if receipt.get("kept").and_then(Value::as_bool) == Some(true) {
-        facts.push(("cached", "the answer is one of an earlier run".to_owned()));
+        facts.push(("cached", "the answer of an earlier run".to_owned()));
     }
     facts
 }
@@ -134,7 +134,7 @@ mod tests {
                 ("attempts", "2, of which failed: overloaded".to_owned()),
                 ("asked again", "once".to_owned()),
                 ("repairs", "1: lowercase /meta/risk".to_owned()),
-                ("not told", "1: minLength /a".to_owned()),
+                ("lost constraints", "1: minLength /a".to_owned()),
             ]
         );
         assert_eq!(receipt(&json!({ "attempts": 1 })), []);

@@ -28,10 +28,10 @@ use crate::project;
 /// Options of `doctor`.
 #[derive(Debug, clap::Args)]
 pub struct DoctorArgs {
-    /// Also ask the configured providers whether they answer
+    /// Also check that the configured providers respond
     #[arg(long)]
     live: bool,
-    /// Also show the providers that are not configured, and settings that nobody has set
+    /// Also show unconfigured providers and unset settings
     #[arg(long)]
     all: bool,
     /// Print JSON
@@ -258,11 +258,11 @@ fn embedded_state(settings: &Settings) -> EmbeddedState {
     };
     let usual = || choice.file(&wiring::environment);
     let (weights, path, says) = match embedded::at_hand(&choice, &wiring::environment) {
-        Some(WeightsAtHand::BuiltIn(_)) => (true, None, "the weights are part of this program".to_owned()),
+        Some(WeightsAtHand::BuiltIn(_)) => (true, None, "the weights are built in".to_owned()),
         Some(WeightsAtHand::File(path)) if path.is_file() => return weights_in(path, choice.known()),
         Some(WeightsAtHand::File(path)) => (false, Some(path), "no such file".to_owned()),
-        None if settings.offline => (false, usual(), "no weights, and fetching is forbidden".to_owned()),
-        None => (false, usual(), "no weights yet; the first run that needs them fetches them".to_owned()),
+        None if settings.offline => (false, usual(), "no weights, and downloads are disabled".to_owned()),
+        None => (false, usual(), "no weights yet; the first run that needs them downloads them".to_owned()),
     };
     let says = if embedded::IN_THIS_BUILD { says } else { "not part of this build".to_owned() };
     EmbeddedState {
@@ -281,12 +281,10 @@ fn weights_in(path: PathBuf, known: Option<&'static KnownWeights>) -> EmbeddedSt
     let hashed = hash_of(&path, &wiring::environment);
     let says = match &hashed {
         _ if !embedded::IN_THIS_BUILD => "not part of this build".to_owned(),
-        Ok(sha256) if KnownWeights::with_hash(sha256).is_some() => {
-            "the weights are here; sha256 matches".to_owned()
-        }
+        Ok(sha256) if KnownWeights::with_hash(sha256).is_some() => "weights found; sha256 matches".to_owned(),
         Ok(sha256) => format!("custom weights, sha256 {sha256}"),
         Err(why) => match known {
-            Some(known) => format!("damaged: {why}; `{}` fetches the weights again", known.pull_command()),
+            Some(known) => format!("damaged: {why}; `{}` downloads the weights again", known.pull_command()),
             None => format!("damaged: {why}"),
         },
     };
@@ -350,7 +348,7 @@ fn modules(library: &Library) -> (usize, usize, Vec<String>) {
 fn store(config: &Config) -> StoreState {
     let path = store_path(config, &wiring::environment);
     let (ok, says) = match path.as_deref().map(|path| existing_store(path, StoreOptions::default())) {
-        None => (None, "the audit log is switched off".to_owned()),
+        None => (None, "the audit log is disabled".to_owned()),
         Some(Ok(Some(_))) => (Some(true), "in use".to_owned()),
         Some(Ok(None)) => (None, "no runs recorded yet".to_owned()),
         Some(Err(error)) => (Some(false), error.to_string()),

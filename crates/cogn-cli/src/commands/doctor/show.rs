@@ -71,7 +71,7 @@ fn facts(health: &Health) -> Vec<(&'static str, String)> {
     ];
     for module in &health.hiding_modules {
         let hides: Vec<&str> = module.hides.iter().map(|origin| origin.word()).collect();
-        facts.push(("", format!("{NOTE}{}{NOTE:#} hides the one of: {}", module.name, hides.join(", "))));
+        facts.push(("", format!("{NOTE}{}{NOTE:#} shadows the one of: {}", module.name, hides.join(", "))));
     }
     facts.push(("audit", format!("{} ({})", path(health.store.path.as_deref()), health.store.says)));
     facts
@@ -125,32 +125,34 @@ fn missing_key(health: &Health) -> Option<&'static str> {
 pub(super) fn next(health: &Health, live: bool) -> Vec<String> {
     let mut next = Vec::new();
     if !health.problems.is_empty() {
-        next.push("Correct what is said above; until then it counts for nothing, and runs fail".to_owned());
+        next.push(
+            "Correct the errors above; until then these settings are ignored, and runs fail".to_owned(),
+        );
     }
     if health.project_file.as_ref().is_some_and(|file| !file.trusted) {
-        next.push("`cogn trust` shows what the project's file sets, and trusts it".to_owned());
+        next.push("`cogn trust` shows the settings of the project's file, and trusts it".to_owned());
     }
     if let Some(module) = health.broken_modules.first() {
-        next.push(format!("`cogn validate {module}` says what is wrong with it"));
+        next.push(format!("`cogn validate {module}` shows the findings"));
     }
     if health.chosen_provider == Some(EMBEDDED) {
         if health.embedded.damaged || !health.embedded.weights {
             let known = health.embedded.known.unwrap_or(&SMOLLM2);
             let (pull, size) = (known.pull_command(), megabytes(known.length));
-            next.push(format!("`{pull}` fetches the weights of the embedded model ({size})"));
+            next.push(format!("`{pull}` downloads the weights of the embedded model ({size})"));
         }
         next.push(
-            "Set `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or `GEMINI_API_KEY` for modules that need to reason; the embedded \
-             model labels and copies"
+            "Set `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or `GEMINI_API_KEY` for modules that need reasoning; the \
+             embedded model only labels and copies"
                 .to_owned(),
         );
     } else if let Some(key) = missing_key(health) {
-        next.push(format!("Set `{key}`: without it the service refuses every run"));
+        next.push(format!("Set `{key}`: the service requires a key"));
     } else if !live && health.providers.iter().any(|provider| provider.configured) {
-        next.push("`cogn doctor --live` asks the configured services whether they answer".to_owned());
+        next.push("`cogn doctor --live` checks that the configured services respond".to_owned());
     }
     next.push(if health.own_modules == 0 {
-        "`cogn init NAME` creates a module of your own".to_owned()
+        "`cogn init NAME` creates a module".to_owned()
     } else {
         "`cogn test` tests your modules".to_owned()
     });

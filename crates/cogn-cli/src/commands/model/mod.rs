@@ -33,13 +33,13 @@ pub struct ModelArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum ModelCommand {
-    /// List the models: which are here and valid, their size, licence, context and memory
+    /// List the models with their state, size, licence, context and memory
     List(ModelForm),
     /// Fetch a model: smollm2, qwen-0.5b or qwen-1.5b
     Pull(PullArgs),
-    /// Give a GGUF file of your own a name; it is loaded once, to check it
+    /// Add your own GGUF file under a name; loads it once to check it
     Add(AddArgs),
-    /// Print the path of a model; exit code 1 if it is not here
+    /// Print the path of a model; exit 1 if it is not on this machine
     Path(NamedArgs),
     /// Remove a model from the cache
     Rm(NamedArgs),
@@ -56,7 +56,7 @@ struct ModelForm {
 
 #[derive(Debug, clap::Args)]
 struct NamedArgs {
-    /// The model; without it the usual one, and for `verify` all that are here
+    /// The model; by default the usual one, for `verify` all on this machine
     #[arg(value_name = "NAME", add = candidates::models())]
     name: Option<String>,
     #[command(flatten)]
@@ -77,10 +77,10 @@ struct PullArgs {
 
 #[derive(Debug, clap::Args)]
 struct AddArgs {
-    /// A GGUF file; it is linked where that is possible, else copied
+    /// A GGUF file; linked if possible, otherwise copied
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The name; that of the file unless set
+    /// Name of the model; by default the name of the file
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     #[command(flatten)]
@@ -109,11 +109,12 @@ fn named(name: &str, environment: Environment<'_>) -> Result<WeightsChoice, Fail
 
 fn unknown(name: &str) -> Failure {
     let names: Vec<&str> = KNOWN_WEIGHTS.iter().map(|known| known.short()).collect();
-    Failure::new(ErrorCode::ProviderUnavailable, format!("there is no embedded model of this name: `{name}`"))
-        .suggest(format!(
-            "Use one of: {}; `cogn model list` shows all, `cogn model add FILE` takes in a file of your own",
+    Failure::new(ErrorCode::ProviderUnavailable, format!("unknown embedded model: `{name}`")).suggest(
+        format!(
+            "Use one of: {}; `cogn model list` shows all, `cogn model add FILE` adds your own file",
             names.join(", ")
-        ))
+        ),
+    )
 }
 
 fn list(form: &ModelForm, environment: Environment<'_>, printer: &Printer) -> Exit {
@@ -124,7 +125,7 @@ fn list(form: &ModelForm, environment: Environment<'_>, printer: &Printer) -> Ex
     }
     printer.table(&rows::table(&rows));
     if !rows.iter().any(|row| row.installed) {
-        printer.err("`cogn model pull` fetches the usual model; so does the first run that needs it");
+        printer.err("`cogn model pull` downloads the default model; so does the first run that needs it");
     }
     Exit::Good
 }
@@ -133,15 +134,14 @@ fn pull(args: &PullArgs, environment: Environment<'_>, printer: &Printer) -> Res
     let known: &KnownWeights = match args.name.as_deref() {
         None => &SMOLLM2,
         Some(name) => named(name, environment)?.known().ok_or_else(|| {
-            let message = format!("there is nothing to fetch for a file of your own: `{name}`");
-            Failure::new(ErrorCode::ProviderUnavailable, message)
-                .suggest("`cogn model add FILE` takes in a file")
+            let message = format!("your own file has no download source: `{name}`");
+            Failure::new(ErrorCode::ProviderUnavailable, message).suggest("`cogn model add FILE` adds a file")
         })?,
     };
     let Some(place) = WeightsFolder::of(known, environment) else { return Ok(Exit::Bad) };
     let there = weights::look(known, &place.file()) == WeightsState::Right;
     if offline(environment) && !there {
-        let why = format!("fetching is forbidden by `{}`", env_vars::OFFLINE);
+        let why = format!("downloads are disabled by `{}`", env_vars::OFFLINE);
         return Err(weights::missing(known, &why, &[]));
     }
     let screen = TerminalProgress::new(printer, true);
@@ -162,8 +162,8 @@ fn pull(args: &PullArgs, environment: Environment<'_>, printer: &Printer) -> Res
         return Ok(Exit::Good);
     }
     printer.err(match pulled.from {
-        Some(from) => format!("{GOOD}fetched{GOOD:#} {} from {from}; sha256 matches", known.name),
-        None => format!("{} is here already; sha256 matches", known.name),
+        Some(from) => format!("{GOOD}downloaded{GOOD:#} {} from {from}; sha256 matches", known.name),
+        None => format!("{} is already downloaded; sha256 matches", known.name),
     });
     printer.out(pulled.path.display().to_string());
     Ok(Exit::Good)
@@ -219,13 +219,13 @@ fn path(args: &NamedArgs, environment: Environment<'_>, printer: &Printer) -> Re
             Ok(Exit::Good)
         }
         Some(WeightsAtHand::BuiltIn(_)) => {
-            printer.err("the weights are part of this program");
+            printer.err("the weights are built in");
             Ok(Exit::Bad)
         }
         _ => {
             let place = choice.file(environment).unwrap_or_default();
             let remedy = row(&choice, environment, Thoroughness::Remembered).map(|row| row.remedy);
-            printer.error(&format!("there are no weights at: `{}`", place.display()), remedy.as_deref());
+            printer.error(&format!("no weights at: `{}`", place.display()), remedy.as_deref());
             Ok(Exit::Bad)
         }
     }
@@ -235,7 +235,7 @@ fn rm(args: &NamedArgs, environment: Environment<'_>, printer: &Printer) -> Resu
     let choice = args.name.as_deref().map_or(Ok(WeightsChoice::Usual), |name| named(name, environment))?;
     let place = match &choice {
         WeightsChoice::File(file) => {
-            let message = format!("a file that is not in the cache is not removed: `{}`", file.display());
+            let message = format!("cannot remove a file outside the cache: `{}`", file.display());
             return Err(Failure::new(ErrorCode::ProviderUnavailable, message)
                 .suggest("Name a model of `cogn model list`"));
         }
@@ -296,7 +296,9 @@ fn report(row: &ModelRow, printer: &Printer) {
         (Some(why), ..) => {
             printer.error(&format!("`{}` is not the expected file: {why}", row.name), Some(&row.remedy));
         }
-        (None, false, _) => printer.error(&format!("`{}` is not here", row.name), Some(&row.remedy)),
+        (None, false, _) => {
+            printer.error(&format!("`{}` is not on this machine", row.name), Some(&row.remedy))
+        }
         (None, true, Some(_)) => printer.out(format!("{}: length and sha256 match", row.name)),
         (None, true, None) => {
             let sha256 = row.sha256.as_deref().unwrap_or("unknown");

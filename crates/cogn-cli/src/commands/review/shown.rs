@@ -115,7 +115,7 @@ fn section(name: &str, value: Option<&Value>, printer: &Printer) {
     printer.out("");
     printer.out(format!("{FAINT}{name}{FAINT:#}"));
     match value {
-        None => printer.out("  dropped to make room"),
+        None => printer.out("  dropped by retention"),
         Some(value) => {
             let text = serde_json::to_string_pretty(value).unwrap_or_default();
             text.lines().for_each(|line| printer.out(format!("  {}", plain(line))));

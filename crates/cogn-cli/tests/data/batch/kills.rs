@@ -107,12 +107,12 @@ fn ctrl_c_lets_rows_come_to_their_end_and_says_how_to_go_on() {
     assert!(interrupted.unwrap().success());
     // The rows under way are answered only after the signal was heard.
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-    assert!(lines.any(|line| line.contains("stopping: rows that are under way come to their end")));
+    assert!(lines.any(|line| line.contains("stopping: rows in flight finish")));
     service.allow(usize::MAX);
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(130), "{said}");
-    assert!(said.contains("The same command goes on with"), "{said}");
+    assert!(said.contains("The same command resumes with"), "{said}");
     assert!(home.path().join("out.jsonl.cogn-batch").exists());
 }
 

@@ -46,7 +46,7 @@ fn forged_dropped_and_swapped_records_are_found() {
     let anchors = ["--anchors", "noted"];
     let (code, said) = verify("", &anchors);
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("whole: 12 records in 2 chains, 2 anchors"), "{said}");
+    assert!(said.contains("intact: 12 records in 2 chains, 2 anchors"), "{said}");
     for (what, sql, expected) in [
         ("forged", "UPDATE audit SET model = 'cheap/one' WHERE id = 6", "record 6 (1.4) was changed"),
         ("another user", "UPDATE audit SET user = 'bob' WHERE id = 1", "record 1 (1.1) was changed"),
@@ -67,7 +67,7 @@ fn forged_dropped_and_swapped_records_are_found() {
     ] {
         let (code, said) = verify(sql, &[]);
         assert_eq!(code, Some(1), "{what}: {said}");
-        assert!(said.contains(expected) && said.contains("not whole"), "{what}: {said}");
+        assert!(said.contains(expected) && said.contains("not intact"), "{what}: {said}");
     }
     // A clean truncation is detected by an anchor that is stored elsewhere.
     let cut = "DELETE FROM audit WHERE id > 8;

@@ -54,12 +54,12 @@ fn a_run_without_a_place_for_its_record_says_so() {
     let listed = home.command(&["audit", "list"]).env_remove("HOME").output().unwrap();
     let said = text(&listed.stderr);
     assert!(
-        said.contains("neither `HOME` nor `COGNITIVE_DB` is set") && !said.contains("switched off"),
+        said.contains("neither `HOME` nor `COGNITIVE_DB` is set") && !said.contains("disabled"),
         "{said}"
     );
     let off = Home::new("audit: {enabled: false}\n");
     let said = text(&off.cogn(&["audit", "list"]).stderr);
-    assert!(said.contains("the audit log is switched off"), "{said}");
+    assert!(said.contains("the audit log is disabled"), "{said}");
 }
 
 // If every call must be recorded, a call that cannot be recorded is not made.

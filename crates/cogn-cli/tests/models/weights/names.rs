@@ -48,7 +48,7 @@ fn a_name_is_fetched_from_its_publisher_and_from_no_package() {
     }
     let unknown = World::new().run(&["model", "pull", "qwen-9b"], &[]);
     assert_eq!(unknown.code, 1);
-    assert!(unknown.err.contains("there is no embedded model of this name: `qwen-9b`"), "{}", unknown.err);
+    assert!(unknown.err.contains("unknown embedded model: `qwen-9b`"), "{}", unknown.err);
     assert!(unknown.err.contains("smollm2, qwen-0.5b, qwen-1.5b"), "{}", unknown.err);
 }
 
@@ -178,7 +178,7 @@ mod runs {
             let (envelope, said) = run(&world, how.0, &forbidden);
             assert_eq!((envelope["error"]["code"].as_str(), said.as_str()), (Some("E4001"), ""));
             let message = envelope["error"]["message"].as_str().unwrap();
-            assert!(message.contains("fetching is forbidden"), "{message}");
+            assert!(message.contains("downloads are disabled"), "{message}");
         }
     }
 
@@ -187,7 +187,7 @@ mod runs {
         let world = World::new();
         let output = world.run(&["serve", "--port", "0", "--model", "embedded/qwen-0.5b"], &[]);
         assert_eq!(output.code, 1, "{}", output.err);
-        assert!(output.err.contains("a server does not fetch 491 MB while it starts"), "{}", output.err);
+        assert!(output.err.contains("a server does not download 491 MB at startup"), "{}", output.err);
         assert!(output.err.contains("`cogn model pull qwen-0.5b`"), "{}", output.err);
         assert!(!world.cache().join("cogn").exists(), "nobody was asked");
     }
@@ -241,7 +241,7 @@ mod runs {
         assert_eq!(error["details"]["memory"]["needed_bytes"], 1_u64 << 42);
         assert!(error["details"]["memory"]["available_bytes"].as_u64() > Some(0), "{error}");
         let hint = error["suggestion"].as_str().unwrap();
-        assert!(hint.contains("end other programs") || hint.starts_with("End other programs"), "{hint}");
+        assert!(hint.contains("close other programs") || hint.starts_with("Close other programs"), "{hint}");
         let added = world.run(&["model", "add", file.to_str().unwrap()], &[]);
         assert!(added.code == 1 && added.err.contains("not enough memory"), "{}", added.err);
     }

@@ -65,6 +65,6 @@ fn whoever_waits_for_another_process_says_so_and_gives_up() {
     held.lock().unwrap();
     let output = world.run(&["model", "pull", "--timeout", "1"], &[]);
     assert_eq!(output.code, 1, "{}", output.err);
-    assert!(output.err.contains("another process (123) is fetching the weights"), "{}", output.err);
+    assert!(output.err.contains("another process (123) is downloading the weights"), "{}", output.err);
     assert!(output.err.contains("for more than 1000 ms"), "{}", output.err);
 }

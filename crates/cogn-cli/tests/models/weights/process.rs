@@ -158,7 +158,7 @@ fn a_pull_that_gets_another_file_keeps_none() {
     assert!(!world.file().exists());
     let forbidden = world.run(&["model", "pull"], &[("COGN_OFFLINE", "1")]);
     assert_eq!(forbidden.code, 1);
-    assert!(forbidden.err.contains("fetching is forbidden by `COGN_OFFLINE`"), "{}", forbidden.err);
+    assert!(forbidden.err.contains("downloads are disabled by `COGN_OFFLINE`"), "{}", forbidden.err);
     assert_eq!(world.calls().len(), 2, "only the first pull asked");
 }
 

@@ -48,7 +48,7 @@ fn media_that_cannot_be_written_stay_in_the_envelope() {
     answering(&place, &json!({ "a": medium("b25l") }));
     place.write("taken", "");
     let output = place.cogn(&run(&["--media-out", "taken", "--output", "e.json"])).expect_exit(1);
-    assert!(output.err.contains("error: `/data/a` was not written to a file"), "{}", output.err);
+    assert!(output.err.contains("error: cannot write `/data/a` to a file"), "{}", output.err);
     let envelope = output.envelope();
     assert_eq!(envelope["data"]["a"], medium("b25l"));
     assert_eq!(envelope["meta"]["warnings"][0]["code"], "MEDIA", "{envelope}");

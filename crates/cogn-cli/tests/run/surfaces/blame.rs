@@ -44,9 +44,9 @@ fn a_faulty_configuration_is_not_the_fault_of_the_input() {
         ("modle: large\n", "unknown setting `modle`"),
         ("timeout_seconds: soon\n", "invalid type"),
         ("provider: [\n", "cognitive.yaml"),
-        ("exec_min_confidence: 7\n", "`exec_min_confidence` has to be from 0 to 1"),
-        ("media: {max_size_mb: 4000}\n", "`media.max_size_mb` has to be from 1 to"),
-        ("media: {trusted_origins: [here]}\n", "`media.trusted_origins` holds no origin"),
+        ("exec_min_confidence: 7\n", "`exec_min_confidence` must be from 0 to 1"),
+        ("media: {max_size_mb: 4000}\n", "`media.max_size_mb` must be from 1 to"),
+        ("media: {trusted_origins: [here]}\n", "invalid origin in `media.trusted_origins`"),
     ] {
         place.write("cognitive.yaml", text);
         let output = place.replay("words", &answer().to_string(), &["--set", "text=x", "--trust-project"]);

@@ -64,7 +64,7 @@ fn a_model_without_a_key_is_left_out_and_said() {
     let (envelope, said) =
         run(&place("providers: [anthropic, openai/large]\n"), "", &answer().to_string(), &[]);
     assert_eq!(envelope["ok"], true, "{envelope}");
-    assert!(said.contains("is not asked: provider `anthropic` has no key"), "{said}");
+    assert!(said.contains("is skipped: provider `anthropic` has no key"), "{said}");
 }
 
 // A missing rung would change the measurement, so it is reported.
@@ -77,7 +77,7 @@ fn a_model_that_is_left_out_is_said_where_a_ladder_is_measured() {
     let output = command.output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{said}");
-    assert!(said.contains("is not asked: provider `anthropic` has no key"), "{said}");
+    assert!(said.contains("is skipped: provider `anthropic` has no key"), "{said}");
 }
 
 #[test]

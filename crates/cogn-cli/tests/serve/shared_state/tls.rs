@@ -71,6 +71,6 @@ fn servers_share_a_redis_behind_tls_whose_certificate_holds() {
             &address,
         ]);
         let said = String::from_utf8_lossy(&started.stderr).into_owned();
-        assert!(!started.status.success() && said.contains("cannot share anything"), "{said}");
+        assert!(!started.status.success() && said.contains("cannot use the shared state"), "{said}");
     }
 }
