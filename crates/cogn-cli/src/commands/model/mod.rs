@@ -297,7 +297,7 @@ fn report(row: &ModelRow, printer: &Printer) {
             printer.error(&format!("`{}` is not the expected file: {why}", row.name), Some(&row.remedy));
         }
         (None, false, _) => {
-            printer.error(&format!("`{}` is not on this machine", row.name), Some(&row.remedy))
+            printer.error(&format!("`{}` is not on this machine", row.name), Some(&row.remedy));
         }
         (None, true, Some(_)) => printer.out(format!("{}: length and sha256 match", row.name)),
         (None, true, None) => {
