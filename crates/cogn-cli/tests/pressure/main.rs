@@ -63,7 +63,7 @@ fn a_burst_of_connections_waits_in_the_queue() {
 #[test]
 fn connections_fit_the_limit_of_open_files() {
     let server = started("-n 256", &[]);
-    assert!(server.said.contains("room for 96 connections"), "{}", server.said);
+    assert!(server.said.contains("allows 96 connections at once"), "{}", server.said);
     let idle: Vec<TcpStream> = (0..300).map(|_| server.connect()).collect();
     let mut last = server.connect();
     last.set_read_timeout(Some(PATIENCE)).unwrap();
