@@ -1,5 +1,6 @@
 //! Options that other documents tell users to type, and the displayed defaults.
 
+use cognitive_testkit::Finished;
 use serde_json::json;
 
 use super::support::{PROMPT, Place, SCHEMA, answer, manifest};
@@ -79,7 +80,10 @@ fn fmt_013_a_module_in_the_folder_of_the_user_is_listed_and_runs() {
     for (file, text) in [("module.yaml", own.as_str()), ("prompt.md", PROMPT), ("schema.json", SCHEMA)] {
         place.write(&format!(".cognitive/modules/words/{file}"), text);
     }
-    let listed = place.run(&["list", "--json"]).envelope();
+    // In a folder that is not the home folder, where these modules would be those of the project.
+    std::fs::create_dir(place.path("work")).unwrap();
+    let in_work = |args: &[&str]| Finished::run(place.command(args).current_dir(place.path("work")));
+    let listed = in_work(&["list", "--json"]).envelope();
     let words = listed
         .as_array()
         .unwrap()
@@ -87,5 +91,7 @@ fn fmt_013_a_module_in_the_folder_of_the_user_is_listed_and_runs() {
         .find(|module| module["name"] == "words")
         .unwrap_or_else(|| panic!("{listed}"));
     assert_eq!(words["origin"], "user", "{words}");
-    assert_eq!(place.replay("words", &answer().to_string(), &["--set", "text=x"]).exit(), 0);
+    place.write("work/reply.txt", answer().to_string());
+    let run = ["run", "words", "--provider", "replay", "--reply", "reply.txt", "--set", "text=x"];
+    assert_eq!(in_work(&run).exit(), 0);
 }

@@ -123,7 +123,7 @@ fn doctor_shows_where_each_setting_comes_from_and_what_is_not_trusted() {
     for (name, value, from) in [
         ("provider", json!("openai"), "project file"),
         ("reask", json!(2), "project file"),
-        ("timeout_seconds", json!(7), "user file"),
+        ("timeout", json!(7), "user file"),
         ("model", json!("m"), "environment"),
         ("receipt", json!(true), "flag"),
         ("early_stop", Value::Null, "default"),
