@@ -69,7 +69,8 @@ fn a_module_that_is_changed_at_one_server_is_told_to_the_agents_of_all() {
     let (status, files) = send(&servers[0].address, "GET /v1/modules/talk/files", EVE, "");
     assert_eq!(status, 200, "{files}");
     let manifest = std::fs::read_to_string(home.path().join("cognitive/modules/talk/module.yaml")).unwrap();
-    let changed = manifest.replace("\"Talk\"", "\"Talk at length\"");
+    let changed = manifest.replace("Answer a question", "Answer a question at length");
+    assert_ne!(changed, manifest, "an equal file would change nothing");
     let body = json!({ "hash": json_in(&files)["hash"], "files": { "module.yaml": changed } }).to_string();
     let (status, saved) = send(&servers[0].address, "PUT /v1/modules/talk/files", EVE, &body);
     assert_eq!(status, 200, "{saved}");
