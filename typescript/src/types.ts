@@ -58,7 +58,7 @@ export interface Success<Data> {
   _emitted_context?: Record<string, unknown>;
 }
 
-/** A run that did not. */
+/** A run that did not meet its contract. */
 export interface Failure {
   ok: false;
   meta: Meta;

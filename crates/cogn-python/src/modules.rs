@@ -75,9 +75,9 @@ pub fn unfit<'py>(py: Python<'py>, data: &Bound<'py, PyAny>, reason: &str) -> Py
         Value::Object(data) => Some(data),
         _ => None,
     };
-    let message = format!("the data does not fit the type that it is read as: {reason}");
+    let message = format!("the data does not match the type that it is read as: {reason}");
     let failure = Failure::new(ErrorCode::SchemaValidationFailed, message)
         .with_partial(data)
-        .suggest("Bring the type in line with `data` in the module's `schema.json`");
+        .suggest("Align the type with `data` in the module's `schema.json`");
     failing::envelope(py, failure.into_envelope())
 }

@@ -62,7 +62,7 @@ pub fn rounded(text: &str) -> Vec<Rounded> {
 pub fn refusal(text: &str) -> Option<Failure> {
     let code = ErrorCode::InvalidInput;
     let violation = |number: Rounded| {
-        let message = format!("a number that cannot be kept as it was written: {}", number.written);
+        let message = format!("a number that loses precision: {}", number.written);
         Violation::new(number.path, code, "number", message)
     };
     let found: Vec<Violation> = rounded(text).into_iter().map(violation).collect();

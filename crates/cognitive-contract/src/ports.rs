@@ -160,7 +160,7 @@ pub struct RenderedRequest {
 /// A call to a model.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the call")]
+#[expect(clippy::struct_excessive_bools, reason = "the fields are independent facts about the call")]
 pub struct ModelCall {
     /// The task and the form of the answer. Most calls of a module share this text.
     pub instructions: SharedText,

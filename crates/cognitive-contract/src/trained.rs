@@ -132,7 +132,7 @@ impl TryFrom<WrittenRow> for StateRow {
         let bytes = STANDARD.decode(row.steps).map_err(|_| "`steps` is not base64")?;
         let (pairs, rest) = bytes.as_chunks::<2>();
         if !rest.is_empty() {
-            return Err("`steps` has half a number");
+            return Err("`steps` ends in the middle of a number");
         }
         let number = |pair: &[u8; 2]| f32::from(i16::from_le_bytes(*pair)) * row.scale;
         Ok(Self { offset: row.offset, numbers: pairs.iter().map(number).collect() })

@@ -422,7 +422,7 @@ async fn resume(
     if shared.config.replay.is_zero() {
         return Err(Failure::new(
             ErrorCode::RecoveryNotSupported,
-            "stream recovery is switched off on this server",
+            "stream recovery is disabled on this server",
         )
         .suggest("Send the request again without recovery data"));
     }

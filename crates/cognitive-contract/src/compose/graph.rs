@@ -381,7 +381,7 @@ impl GraphFault {
             }
             Self::Circle(way) => format!("modules call each other in a circle: {}", arrows(way)),
             Self::TooDeep { way, limit } => {
-                format!("modules call each other more than {limit} deep: {}", arrows(way))
+                format!("module calls are nested more than {limit} levels deep: {}", arrows(way))
             }
         }
     }

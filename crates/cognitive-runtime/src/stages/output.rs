@@ -145,7 +145,7 @@ fn drop_nonsense(reply: &mut Map<String, Value>) {
 }
 
 fn unkept(number: &Rounded) -> Violation {
-    let message = format!("a number that cannot be kept as it was written: {}", number.written);
+    let message = format!("a number that loses precision: {}", number.written);
     Violation::new(number.path.clone(), ErrorCode::SchemaValidationFailed, "number", message)
 }
 

@@ -86,7 +86,7 @@ impl Normal<'_> {
                 json!({ "anyOf": [{ "allOf": [condition, then] }, { "allOf": [opposite, otherwise] }] })
             }
             None => {
-                self.losses.tightened(&at.path, "if", "what follows always holds");
+                self.losses.tightened(&at.path, "if", "the consequence applies without its condition");
                 json!({ "allOf": [then, otherwise] })
             }
         };

@@ -75,7 +75,7 @@ impl<'a> Normal<'a> {
         at: &WalkPosition,
     ) -> Value {
         let Some(place) = self.find(reference, &at.file) else {
-            self.losses.weakened(&at.path, "$ref", "it leads to another file, anything goes here");
+            self.losses.weakened(&at.path, "$ref", "any value, because the schema is in another file");
             return Value::Bool(true);
         };
         let times = self.open.iter().filter(|open| **open == place).count();
@@ -87,7 +87,7 @@ impl<'a> Normal<'a> {
                 self.losses.tightened(
                     &at.path,
                     "$ref",
-                    format!("no more than {UNROLLED} levels of a recursive type"),
+                    format!("at most {UNROLLED} levels of a recursive type"),
                 );
                 return Value::Bool(false);
             }

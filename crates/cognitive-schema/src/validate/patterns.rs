@@ -57,8 +57,8 @@ pub(super) fn weigh(pattern: &str) -> Result<Weight, String> {
     let Sum { positions, hazard, states, .. } = scan.whole;
     let (effort, longest_text) = if scan.is_tried {
         if positions > MAX_TRIED_POSITIONS {
-            return Err("a pattern with look-around or a back-reference has to be shorter, unless it only \
-                        looks ahead, right after `^`"
+            return Err("a pattern with look-around or a back-reference must be shorter, unless it only \
+                 looks ahead, right after `^`"
                 .to_owned());
         }
         (Effort::Tried, Some(MAX_TRIED_TEXT_LENGTH))

@@ -143,7 +143,7 @@ impl<'a> RecursionReader<'_, 'a> {
             let edges = self.graph.edges(by);
             self.steps += 1 + edges.len();
             if self.steps > MAX_STEPS {
-                return Err(SchemaRefusal::new(head, "too many schemas are entangled here"));
+                return Err(SchemaRefusal::new(head, "too many schemas refer to each other here"));
             }
             for edge in edges {
                 if edge.way.stays() {

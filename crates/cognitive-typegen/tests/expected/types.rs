@@ -30,12 +30,12 @@ pub enum MetaConfidenceAggregationKnown {
 /// Control plane: enough to route on without reading the data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Meta {
-    /// How sure the module is of having met its declared contract. Not a probability of being right.
+    /// The module's confidence that it met its declared contract. Not a probability of being right.
     pub confidence: f64,
-    /// How often people found answers of such a confidence right, once they decided on enough of them.
+    /// The share of answers with such a confidence that people found right, once there are enough decisions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibrated_confidence: Option<f64>,
-    /// How much harm acting on the answer could do.
+    /// The harm that acting on the answer could do.
     pub risk: MetaRiskKnown,
     /// One line for logs and review cards.
     pub explain: String,
@@ -113,7 +113,7 @@ pub struct Success<Data> {
     pub data: Data,
 }
 
-/// A run that did not.
+/// A run that did not meet its contract.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
     pub ok: bool,

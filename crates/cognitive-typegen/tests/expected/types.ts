@@ -2,11 +2,11 @@
 
 /** Control plane: enough to route on without reading the data. */
 export interface Meta {
-  /** How sure the module is of having met its declared contract. Not a probability of being right. */
+  /** The module's confidence that it met its declared contract. Not a probability of being right. */
   confidence: number;
-  /** How often people found answers of such a confidence right, once they decided on enough of them. */
+  /** The share of answers with such a confidence that people found right, once there are enough decisions. */
   calibrated_confidence?: number;
-  /** How much harm acting on the answer could do. */
+  /** The harm that acting on the answer could do. */
   risk: "none" | "low" | "medium" | "high";
   /** One line for logs and review cards. */
   explain: string;
@@ -59,7 +59,7 @@ export interface Success<Data> {
   data: Data;
 }
 
-/** A run that did not. */
+/** A run that did not meet its contract. */
 export interface Failure {
   ok: false;
   meta: Meta;

@@ -8,11 +8,11 @@ from typing import Any, Literal, NotRequired, TypedDict, Union
 class Meta(TypedDict):
     """Control plane: enough to route on without reading the data."""
 
-    # How sure the module is of having met its declared contract. Not a probability of being right.
+    # The module's confidence that it met its declared contract. Not a probability of being right.
     confidence: float
-    # How often people found answers of such a confidence right, once they decided on enough of them.
+    # The share of answers with such a confidence that people found right, once there are enough decisions.
     calibrated_confidence: NotRequired[float]
-    # How much harm acting on the answer could do.
+    # The harm that acting on the answer could do.
     risk: Literal["none", "low", "medium", "high"]
     # One line for logs and review cards.
     explain: str
