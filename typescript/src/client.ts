@@ -158,7 +158,7 @@ export class Cogn<M extends ModuleMap<M> = AnyModules> {
     return response.ok;
   }
 
-  /** What the runtime can do with its provider. */
+  /** Capabilities of the runtime with its provider. */
   capabilities(): Promise<RuntimeCapabilities> {
     return this.#get("capabilities", "capabilities");
   }

@@ -78,7 +78,7 @@ export interface Checkpoint {
   hash: string;
 }
 
-/** A stream begins, or goes on after a break (`resumed`). */
+/** A stream starts or resumes after a break (`resumed`). */
 export interface OpeningChunk {
   ok: true;
   streaming: true;
@@ -98,12 +98,12 @@ export interface SnapshotChunk<Data> {
   chunk: { type: "snapshot"; seq: number; data: Partial<Data> };
 }
 
-/** How far it is. */
+/** Progress of the run. */
 export interface ProgressChunk {
   progress: { percent: number; stage?: string; message?: string };
 }
 
-/** The whole answer, checked. */
+/** The complete, validated answer. */
 export interface FinalChunk<Data> {
   final: true;
   meta: Meta;
@@ -112,7 +112,7 @@ export interface FinalChunk<Data> {
   _emitted_context?: Record<string, unknown>;
 }
 
-/** The end of a stream that failed. */
+/** The end of a failed stream. */
 export interface FailedChunk {
   ok: false;
   streaming: true;
@@ -149,7 +149,7 @@ export interface AnyModules {
   [name: string]: AnyModule;
 }
 
-/** A module in short. */
+/** Summary of a module. */
 export interface ModuleSummary {
   name: string;
   valid: boolean;
@@ -168,14 +168,14 @@ export interface ModuleDescription {
   warnings: RunWarning[];
 }
 
-/** The process lives. */
+/** The process is alive. */
 export interface Health {
   status: "ok";
   version: string;
   modules_count: number;
 }
 
-/** What the runtime can do with its provider. */
+/** Capabilities of the runtime with its provider. */
 export interface RuntimeCapabilities {
   runtime: string;
   version: string;

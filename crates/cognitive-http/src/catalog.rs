@@ -95,5 +95,5 @@ impl Shared {
 pub(crate) fn no_module(name: &str) -> Failure {
     let name = cognitive_contract::text::cut(name, 128);
     Failure::new(ErrorCode::ModuleNotFound, format!("module not found: `{name}`"))
-        .suggest("`GET /api/modules` lists what is offered")
+        .suggest("`GET /api/modules` lists the modules")
 }

@@ -43,7 +43,7 @@ pub(crate) fn publish(shared: &Arc<Shared>, session: &Arc<Session>) {
         if let Err(reason) = sent {
             // An incomplete stream cannot be resumed.
             let _ = state.forget_stream(&stream.id).await;
-            shared.config.complain(&format!("a stream cannot be taken up at another server: {reason}"));
+            shared.config.complain(&format!("cannot resume a stream of another server: {reason}"));
         }
     });
 }
@@ -59,7 +59,7 @@ async fn hand_over(
     loop {
         let batch = reader.some(BATCH).await;
         if batch.is_empty() {
-            return Err("a part of it was forgotten".to_owned());
+            return Err("a part of it was discarded".to_owned());
         }
         bytes += batch.iter().map(|sent| sent.json.len()).sum::<usize>();
         if bytes > MAX_SIZE {
@@ -79,7 +79,7 @@ pub(crate) async fn find(shared: &Arc<Shared>, id: &str, owner: &str, module: &s
     match look(shared, &state, id, owner, module).await {
         Ok(found) => found,
         Err(reason) => {
-            shared.config.complain(&format!("a stream of another server cannot be looked for: {reason}"));
+            shared.config.complain(&format!("cannot look up a stream of another server: {reason}"));
             None
         }
     }
