@@ -149,7 +149,7 @@ fn take_wishes(members: &mut Map<String, Value>) -> Result<RunWishes, Failure> {
 
 fn wishes_of(value: Value) -> Result<RunWishes, Failure> {
     let wishes: RunWishes = serde_json::from_value(value).map_err(|error| {
-        Failure::new(ErrorCode::InvalidInput, format!("`{OPTIONS}` cannot be used: {error}"))
+        Failure::new(ErrorCode::InvalidInput, format!("invalid `{OPTIONS}`: {error}"))
             .suggest(format!("They are {} and review", RunSettings::NAMES.join(", ")))
     })?;
     RunSettings::refuse_unknown(&wishes.unknown, &["review"])?;

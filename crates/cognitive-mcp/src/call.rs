@@ -270,7 +270,7 @@ fn run_arguments(mut arguments: Map<String, Value>) -> Result<(String, RunInput)
         (_, Some(_)) => {
             return Err(Failure::new(
                 ErrorCode::InvalidInput,
-                "`args` has to be a text, and not beside `input`",
+                "`args` must be a string, and not beside `input`",
             )
             .suggest("Send `input` with what `cognitive_info` describes"));
         }

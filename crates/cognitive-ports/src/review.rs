@@ -362,7 +362,7 @@ pub enum DeskError {
 impl fmt::Display for DeskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unknown => f.write_str("there is no such review"),
+            Self::Unknown => f.write_str("unknown review"),
             Self::Conflict(review) => {
                 let decision = review.decision.as_ref();
                 let past = decision.map_or("decided", |decision| decision.verdict.past());
@@ -373,7 +373,7 @@ impl fmt::Display for DeskError {
                 }
             }
             Self::Invalid(why) => f.write_str(why),
-            Self::Unavailable(why) => write!(f, "the decision was not kept: {why}"),
+            Self::Unavailable(why) => write!(f, "the decision was not recorded: {why}"),
         }
     }
 }

@@ -31,7 +31,7 @@ const LINE: &str =
 fn filter(asked: &RunFilter) -> Result<Filter, String> {
     let before = match &asked.cursor {
         None => None,
-        Some(text) => Some(text.parse().map_err(|_| format!("no such cursor: `{text}`"))?),
+        Some(text) => Some(text.parse().map_err(|_| format!("unknown cursor: `{text}`"))?),
     };
     let RunFilter { min_confidence, max_confidence, ok, since, until, .. } = *asked;
     let RunFilter { module, model, risk, code, key, user, tenant, limit, .. } = asked.clone();

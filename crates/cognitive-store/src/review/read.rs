@@ -76,7 +76,7 @@ pub(super) fn page(store: &Store, filter: &ReviewFilter) -> Result<ReviewPage, S
     let (beyond, order) = if waits { (">", "") } else { ("<", "DESC") };
     let cursor = match &filter.cursor {
         None => None,
-        Some(text) => Some(text.parse::<i64>().map_err(|_| format!("no such cursor: `{text}`"))?),
+        Some(text) => Some(text.parse::<i64>().map_err(|_| format!("unknown cursor: `{text}`"))?),
     };
     let sql = format!(
         "SELECT {COLUMNS} FROM {FROM} WHERE (is_open = ?1 OR ?1 IS NULL)

@@ -143,7 +143,7 @@ impl GoldenCase {
     fn read_expected(&self, folder: &Folder) -> Result<ExpectedFile, String> {
         let (value, text) = read_json(folder, &self.expected)?;
         let expectation = Expectation::parse(&value, ExpectationUse::Golden)
-            .map_err(|why| format!("`{}` cannot be used: {why}", self.expected))?;
+            .map_err(|why| format!("invalid `{}`: {why}", self.expected))?;
         Ok(ExpectedFile { text, value, expectation })
     }
 }
@@ -351,7 +351,7 @@ mod tests {
             cases(&folder)[0].read(&folder, "m").err().unwrap_or_default()
         };
         assert_eq!(check("{\n1", "{}"), "`tests/a.input.json` is not JSON, line 2: key must be a string");
-        assert_eq!(check("{}", "{}"), "`tests/a.expected.json` cannot be used: it expects nothing");
+        assert_eq!(check("{}", "{}"), "invalid `tests/a.expected.json`: it expects nothing");
         assert_eq!(
             check("{}", r#"{"a": 1, "ok": true, "a": 2}"#),
             "`tests/a.expected.json` says this twice: `/a`"

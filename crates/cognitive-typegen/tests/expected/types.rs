@@ -30,7 +30,7 @@ pub enum MetaConfidenceAggregationKnown {
 /// Control plane: enough to route on without reading the data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Meta {
-    /// The module's confidence that it met its declared contract. Not a probability of being right.
+    /// How sure the module is of having met its declared contract. Not a probability of being right.
     pub confidence: f64,
     /// The share of answers with such a confidence that people found right, once there are enough decisions.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -2,7 +2,7 @@
 
 /** Control plane: enough to route on without reading the data. */
 export interface Meta {
-  /** The module's confidence that it met its declared contract. Not a probability of being right. */
+  /** How sure the module is of having met its declared contract. Not a probability of being right. */
   confidence: number;
   /** The share of answers with such a confidence that people found right, once there are enough decisions. */
   calibrated_confidence?: number;

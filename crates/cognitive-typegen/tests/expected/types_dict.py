@@ -8,7 +8,7 @@ from typing import Any, Literal, NotRequired, TypedDict, Union
 class Meta(TypedDict):
     """Control plane: enough to route on without reading the data."""
 
-    # The module's confidence that it met its declared contract. Not a probability of being right.
+    # How sure the module is of having met its declared contract. Not a probability of being right.
     confidence: float
     # The share of answers with such a confidence that people found right, once there are enough decisions.
     calibrated_confidence: NotRequired[float]

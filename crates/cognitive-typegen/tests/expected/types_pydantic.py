@@ -12,7 +12,7 @@ class Meta(BaseModel):
 
     model_config = ConfigDict(extra="allow", populate_by_name=True)
 
-    # The module's confidence that it met its declared contract. Not a probability of being right.
+    # How sure the module is of having met its declared contract. Not a probability of being right.
     confidence: float
     # The share of answers with such a confidence that people found right, once there are enough decisions.
     calibrated_confidence: Union[float, None] = None
