@@ -21,7 +21,7 @@ pub(crate) fn file_type(path: &Path, hint: &str) -> Result<FileType, Failure> {
         .map_err(|error| refuse(format!("cannot read `{shown}`: {error}"), "Check the path"))?
         .file_type();
     if kind.is_symlink() {
-        return Err(refuse(format!("it is a link, and links are not followed: `{shown}`"), hint));
+        return Err(refuse(format!("symbolic links are not followed: `{shown}`"), hint));
     }
     Ok(kind)
 }
@@ -54,7 +54,7 @@ impl SourceFile {
         let shown = path.display().to_string();
         let kind = file_type(path, "Name the file itself")?;
         if kind.is_dir() {
-            return Err(refuse(format!("it is a folder: `{shown}`"), "Name a file in it"));
+            return Err(refuse(format!("not a file but a folder: `{shown}`"), "Name a file in it"));
         }
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let folder = Folder::Disk(parent.map_or_else(|| PathBuf::from("."), Path::to_path_buf));
@@ -84,14 +84,14 @@ impl SourceFile {
 /// Reads a text file of a folder.
 pub(crate) fn read(folder: &Folder, path: &str, shown: &str) -> Result<String, Failure> {
     let text = folder.read(path, TEXT_LIMIT).map_err(|error| match error {
-        ReadError::Missing => refuse(format!("there is no such file: `{shown}`"), "Check the path"),
+        ReadError::Missing => refuse(format!("no such file: `{shown}`"), "Check the path"),
         ReadError::Refused(reason) => refuse(
             format!("`{shown}` {}", reason.replace("the module", "its folder")),
-            "Import a text file of at most 1 MiB, with everything that it names in its own folder",
+            "Import a text file of at most 1 MiB, with all its references in its own folder",
         ),
     })?;
     if text.contains('\0') {
-        return Err(refuse(format!("it is a binary file: `{shown}`"), "Import a text file"));
+        return Err(refuse(format!("not text but a binary file: `{shown}`"), "Import a text file"));
     }
     Ok(text)
 }

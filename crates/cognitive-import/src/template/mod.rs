@@ -112,7 +112,7 @@ impl<'t> MarkList<'t> {
     fn push(&mut self, tag: TemplateTag, from: usize, to: usize) -> Result<(), Failure> {
         if self.marks.len() == MAX_MARKS {
             let message = format!("the template of {} has more than {MAX_MARKS} tags", quote(self.file));
-            return Err(refuse(message, "Make it simpler"));
+            return Err(refuse(message, "Simplify it"));
         }
         let line = self.line_at(from);
         let written = self.text.get(from..to).unwrap_or_default().to_owned();
@@ -129,7 +129,7 @@ impl<'t> MarkList<'t> {
 
     fn endless(&mut self, at: usize) -> Failure {
         let line = self.line_at(at);
-        refuse(format!("{}:{line} begins a tag that has no end", bare(self.file)), "Close the tag")
+        refuse(format!("{}:{line} begins an unterminated tag", bare(self.file)), "Close the tag")
     }
 }
 
