@@ -70,8 +70,7 @@ fn meta() -> Value {
         "properties": {
             "confidence": {
                 "type": "number", "minimum": 0, "maximum": 1,
-                "description": "The module's confidence that it met its declared contract. Not a \
-                     probability of being right.",
+                "description": "How sure the module is of having met its declared contract. Not a probability of being right.",
             },
             "calibrated_confidence": {
                 "type": "number", "minimum": 0, "maximum": 1,

@@ -250,8 +250,8 @@ fn refused(failure: Failure, wording: ToolWording) -> CallToolResult {
 
 fn module_named(arguments: &JsonObject) -> Result<&str, Failure> {
     arguments.get("module").and_then(Value::as_str).ok_or_else(|| {
-        Failure::new(ErrorCode::InvalidInput, "`module` has to name a module")
-            .suggest("`cognitive_list` lists what is offered")
+        Failure::new(ErrorCode::InvalidInput, "`module` must name a module")
+            .suggest("`cognitive_list` lists the modules")
     })
 }
 
@@ -270,9 +270,9 @@ fn run_arguments(mut arguments: Map<String, Value>) -> Result<(String, RunInput)
         (_, Some(_)) => {
             return Err(Failure::new(
                 ErrorCode::InvalidInput,
-                "`args` must be a string, and not beside `input`",
+                "`args` must be a string, and excludes `input`",
             )
-            .suggest("Send `input` with what `cognitive_info` describes"));
+            .suggest("Send `input` in the form that `cognitive_info` describes"));
         }
     };
     Ok((module, input))

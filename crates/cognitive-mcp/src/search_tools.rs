@@ -115,7 +115,7 @@ pub(crate) fn offered(door: &dyn McpDoor, name: &str) -> Result<Arc<Module>, Fai
     if !cognitive_contract::text::is_plain_name(name) || !door.offers(name) {
         let name = cognitive_contract::text::cut(name, 128);
         return Err(Failure::new(ErrorCode::ModuleNotFound, format!("module not found: `{name}`"))
-            .suggest("`cognitive_list` lists what is offered"));
+            .suggest("`cognitive_list` lists the modules"));
     }
     door.host().modules.module(name)
 }

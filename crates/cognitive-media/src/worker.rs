@@ -78,7 +78,7 @@ impl Worker {
             // Dropping the child kills it; there is no need to wait for its exit.
             return Err(exhausted());
         };
-        let answer = answer.map_err(|error| own("the document could not be handed over", &error))?;
+        let answer = answer.map_err(|error| own("cannot pass the document to its process", &error))?;
         match serde_json::from_slice::<PdfContent>(&answer) {
             Ok(found) => found.into_result(),
             Err(_) => Err(ended(&mut child).await),
@@ -97,8 +97,10 @@ impl Worker {
             .kill_on_drop(true)
             .spawn()
             .map_err(|error| {
-                own("the process that reads documents cannot be started", &error)
-                    .suggest("Start the program anew; it has to find its own file, on Linux in `/proc`")
+                own("cannot start the process that reads documents", &error).suggest(
+                    "Restart the program; it must be able to find its own file, on Linux in \
+                         `/proc`",
+                )
             })
     }
 }
@@ -134,7 +136,7 @@ async fn ended(child: &mut Child) -> Failure {
 }
 
 fn exhausted() -> Failure {
-    let what = format!("takes more than {} MiB of memory or {SECONDS} s to be read", MEMORY >> 20);
+    let what = format!("takes more than {} MiB of memory or {SECONDS} s to read", MEMORY >> 20);
     too_much(MediaType::Pdf, &what)
 }
 

@@ -118,7 +118,7 @@ fn what_is_refused_leaves_nothing_behind() {
         (&["baml", &input("baml/dynamic.baml")], "is dynamic"),
         (&["tensorzero", &input("tensorzero/several-functions")], "has several functions"),
         (&[&input("prompty/only-name.prompty"), "--name", "../x"], "found: `../x`"),
-        (&[&input("prompty/only-name.prompty"), "--name", "con"], "for a device: `con`"),
+        (&[&input("prompty/only-name.prompty"), "--name", "con"], "for a device on some systems: `con`"),
         (&[&input("prompty/only-name.prompty"), "--name", &long], "the name is too long"),
         (&["nothing.prompt"], "cannot read `nothing.prompt`"),
     ];

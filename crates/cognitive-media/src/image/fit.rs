@@ -72,7 +72,7 @@ fn write_anew(
     }
     // Checked before decoding, which is expensive.
     if !WRITABLE.iter().any(|kind| form.types.contains(kind)) {
-        let message = format!("{kind} cannot be turned into a type that the model takes");
+        let message = format!("{kind} cannot be converted to a type that the model accepts");
         return Err(Failure::new(ErrorCode::MultimodalNotSupported, message));
     }
     // The decoder gets the picture without metadata: some metadata unpacks to more than the picture.

@@ -107,7 +107,7 @@ pub(crate) fn has_end(bytes: &[u8]) -> bool {
 fn told(error: &Error) -> PdfContent {
     match error {
         Error::Decompress(DecompressError::MemoryLimitExceeded { .. }) => {
-            PdfContent::TooMuch(format!("has a part that gets larger than {} MiB", MAX_STREAM_SIZE >> 20))
+            PdfContent::TooMuch(format!("has a part that expands to more than {} MiB", MAX_STREAM_SIZE >> 20))
         }
         Error::InvalidPassword | Error::Decryption(_) => locked(),
         // The parser's message about hostile bytes is not shown to the caller.

@@ -203,7 +203,7 @@ fn inherited_directly(document: &Document, page: ObjectId) -> Option<&Dictionary
 }
 
 fn endless() -> PdfContent {
-    PdfContent::TooMuch("has too much content to be read".to_owned())
+    PdfContent::TooMuch("has too much content".to_owned())
 }
 
 fn name(operands: &[Object]) -> Option<&[u8]> {
