@@ -255,7 +255,7 @@ impl Provider for EmbeddedProvider {
                     WorkerReport::End(end) => return end,
                 }
             }
-            Err(ProviderError::Unexpected("the embedded model ended unexpectedly".to_owned()))
+            Err(ProviderError::Unexpected("the embedded model stopped unexpectedly".to_owned()))
         })
     }
 }

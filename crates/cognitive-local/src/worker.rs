@@ -300,7 +300,9 @@ impl JobRun<'_> {
     fn failure(&self, halt: Halt) -> ProviderError {
         match halt {
             Halt::Stopped if self.job.is_late() => ProviderError::Timeout,
-            Halt::Stopped => ProviderError::Interrupted("the caller no longer waits for it".to_owned()),
+            Halt::Stopped => {
+                ProviderError::Interrupted("the caller no longer waits for the answer".to_owned())
+            }
             Halt::Lost(why) => ProviderError::Interrupted(why),
         }
     }
@@ -308,7 +310,7 @@ impl JobRun<'_> {
     fn end(&self, read: usize, written: Generated, thought: Option<&Thought>) -> ModelEnd {
         let mut outcome = "ok".to_owned();
         if written.closed {
-            outcome.push_str("; brought to an end at the token limit");
+            outcome.push_str("; completed at the token limit");
         }
         let decode = self.job.call.schema.as_ref().map_or(DecodeMode::JsonMode, |_| DecodeMode::Grammar);
         self.job.report(WorkerReport::Attempt(Attempt::new(decode, outcome, self.began.elapsed())));
