@@ -73,7 +73,7 @@ impl Budget {
             self.spent = true;
             let total = self.total >> 20;
             return Err(refused(&format!(
-                "is not read: with the files before it, it is larger than the limit of {total} MiB in total"
+                "is not read: with the files before it, it exceeds the limit of {total} MiB in total"
             )));
         }
         Ok(())
@@ -226,7 +226,7 @@ impl Folder {
 }
 
 fn relative(path: &str) -> Result<PathBuf, ReadError> {
-    safe_relative(path).ok_or_else(|| refused("leaves the module"))
+    safe_relative(path).ok_or_else(|| refused("is outside the module"))
 }
 
 fn in_memory<'a>(files: &'a BTreeMap<String, Vec<u8>>, inside: &Path) -> Result<&'a Vec<u8>, ReadError> {

@@ -36,7 +36,7 @@ pub fn files_of(folder: &Folder) -> Result<BTreeMap<String, Vec<u8>>, Failure> {
             let size: u64 = files.values().map(|bytes| bytes.len() as u64).sum();
             if files.len() > MAX_FILES || size > MAX_BYTES {
                 let message =
-                    format!("a module has at most {MAX_FILES} files of {} MiB together", MAX_BYTES >> 20);
+                    format!("a module has at most {MAX_FILES} files of {} MiB in total", MAX_BYTES >> 20);
                 return Err(Failure::new(ErrorCode::InputTooLarge, message));
             }
             Ok(files)
@@ -70,7 +70,7 @@ impl FolderWalk {
             } else if kind.is_file() {
                 self.file(&path, inside)?;
             } else {
-                return Err(refused(&path, "it is a link or no regular file"));
+                return Err(refused(&path, "it is a link or not a regular file"));
             }
         }
         Ok(())
@@ -82,7 +82,7 @@ impl FolderWalk {
         }
         let bytes = read_file(path, self.left).map_err(|error| match error {
             ReadError::Refused(reason) => refused(path, &format!("it {reason}")),
-            ReadError::Missing => refused(path, "it is gone"),
+            ReadError::Missing => refused(path, "it no longer exists"),
         })?;
         self.left = self.left.saturating_sub(bytes.len() as u64);
         self.files.insert(inside, bytes);
@@ -91,7 +91,7 @@ impl FolderWalk {
 }
 
 fn refused(path: &Path, reason: &str) -> Failure {
-    Failure::new(ErrorCode::InvalidInput, format!("`{}` cannot be handed on: {reason}", path.display()))
+    Failure::new(ErrorCode::InvalidInput, format!("cannot copy `{}`: {reason}", path.display()))
 }
 
 #[cfg(test)]
@@ -118,6 +118,6 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink("/etc/passwd", dir.path().join("prompt.md")).unwrap();
         let refused = files_of(&Folder::Disk(dir.path().to_owned())).unwrap_err();
-        assert!(refused.message().ends_with("it is a link or no regular file"), "{}", refused.message());
+        assert!(refused.message().ends_with("it is a link or not a regular file"), "{}", refused.message());
     }
 }

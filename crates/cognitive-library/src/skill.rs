@@ -27,9 +27,9 @@ pub fn skill_files(folder: &Folder, module: &Module) -> Result<BTreeMap<String, 
     let is_taken = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
     let is_good = !name.is_empty() && name.len() <= MAX_NAME_LENGTH && name.chars().all(is_taken);
     if !is_good || name.contains("--") || name.starts_with('-') || name.ends_with('-') {
-        let message = format!("a skill cannot be called like this: `{}`", cut(name, 80));
+        let message = format!("invalid name for a skill: `{}`", cut(name, 80));
         return Err(Failure::new(ErrorCode::InvalidInput, message)
-            .suggest("Use lower-case letters, digits and single hyphens, at most 64 of them"));
+            .suggest("Use lower-case letters, digits and single hyphens, at most 64 characters"));
     }
     let inside = files_of(folder)?;
     let example = inside

@@ -108,7 +108,7 @@ fn a_link_in_the_place_of_a_module_or_of_the_lock_file_leads_nowhere() {
     fs::write(place.beside("victim/file"), "mine").unwrap();
     std::os::unix::fs::symlink(place.beside("victim"), place.path("cognitive/modules/labels")).unwrap();
     place.refused(&["add", &archive], "");
-    place.refused(&["add", "--force", &archive], "a link or a file is in its place");
+    place.refused(&["add", "--force", &archive], "a link or a file has its name");
 }
 
 /// Prepares a registry on this machine with fixed answers.

@@ -140,6 +140,6 @@ fn what_is_there_is_never_replaced() {
     fs::write(home.path("cognitive/modules/hello/prompt.md"), "mine").unwrap();
     let before = everything(home.folder());
     let again = home.cogn(&["import", &path]).expect_exit(1);
-    assert!(again.err.contains("something exists already at: `cognitive/modules/hello`"), "{}", again.err);
+    assert!(again.err.contains("the path already exists: `cognitive/modules/hello`"), "{}", again.err);
     assert_eq!(everything(home.folder()), before);
 }

@@ -34,7 +34,7 @@ fn measure_by(tree: &Path, most_bytes: u64, most_entries: usize) -> Result<(), M
             let meta = fs::symlink_metadata(&path).map_err(MigrateError::io("read", &path))?;
             entries += 1;
             if entries > most_entries {
-                return refused(&folder, "the module holds more than 10,000 files, some of them here");
+                return refused(&folder, "the module has more than 10,000 files, some of them here");
             }
             if meta.is_dir() {
                 folders.push(path);
@@ -45,7 +45,7 @@ fn measure_by(tree: &Path, most_bytes: u64, most_entries: usize) -> Result<(), M
                 }
             }
             if bytes > most_bytes {
-                return refused(&largest.1, "the module holds more than 256 MiB, much of it here");
+                return refused(&largest.1, "the module has more than 256 MiB, much of it here");
             }
         }
     }

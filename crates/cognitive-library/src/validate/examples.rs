@@ -124,7 +124,7 @@ impl<'a> Examples<'a> {
 
     fn not_all(&mut self, what: &str, count: usize) {
         if count > MAX_TESTS {
-            let message = format!("of {count} {what}, only the first {MAX_TESTS} are looked at");
+            let message = format!("only the first {MAX_TESTS} of {count} {what} are checked");
             self.found.push(Finding::warning(
                 self.manifest_file,
                 FindingLocation::File,
@@ -236,7 +236,7 @@ fn kind_of_example(name: &str) -> Option<ExampleKind> {
 
 fn misfits(file: &str, rule: &'static str, what: &str, violations: Vec<Violation>) -> Vec<Finding> {
     let misfit = |violation: Violation| {
-        let message = format!("does not fit {what}: {}", violation.message);
+        let message = format!("does not match {what}: {}", violation.message);
         Finding::error(file, FindingLocation::Value(violation.path), rule, message)
     };
     violations.into_iter().map(misfit).collect()

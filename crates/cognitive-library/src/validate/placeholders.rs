@@ -46,14 +46,14 @@ fn dollar(prompt: &str, span: Range<usize>, name: &str, members: &BTreeSet<&str>
 
 fn whole_input(member: &str) -> String {
     format!(
-        "A prompt cannot place one member: write about {} by its name; the input follows the prompt, or stands where \
-         `$INPUT` is",
+        "A prompt cannot insert one member: refer to {} by its name; the input follows the prompt, or \
+         replaces `$INPUT`",
         quoted(member)
     )
 }
 
 fn stays(written: &str, span: Range<usize>, hint: String, found: &mut Findings) {
-    let message = format!("{} is no placeholder and stays in the prompt as it is", quoted(written));
+    let message = format!("unknown placeholder, which stays in the prompt: {}", quoted(written));
     found.push(Finding::warning(PROMPT_FILE, FindingLocation::Span(span), RULE, message).hint(hint));
 }
 

@@ -28,7 +28,7 @@ fn place_in(folder: &Folder, path: &str) -> Result<PathBuf, String> {
     let Some(root) = folder.path() else {
         return Err("the module is a part of the program; copy it to a folder to record replies".to_owned());
     };
-    let inside = safe_relative(path).ok_or_else(|| format!("points out of the module: `{path}`"))?;
+    let inside = safe_relative(path).ok_or_else(|| format!("is outside the module: `{path}`"))?;
     let failed = |error: io::Error| format!("cannot write `{path}`: {error}");
     let root = root.canonicalize().map_err(failed)?;
     let target = root.join(inside);

@@ -102,7 +102,7 @@ fn mig_002_front_matter_carries_over() {
     let order =
         ["name", "version", "responsibility", "tier", "excludes", "policies", "overflow", "enums", "compat"];
     assert_eq!(keys, order);
-    assert!(new["module.yaml"].contains("\n\n# What a run may reach.\npolicies:\n  network: deny\n"));
+    assert!(new["module.yaml"].contains("\n\n# Permissions of a run.\npolicies:\n  network: deny\n"));
 }
 
 #[test]
