@@ -82,7 +82,7 @@ impl AnswerCache {
         run.receipt.kept = true;
         run.receipt.model = cached.model;
         let message =
-            "the answer comes from the cache of an earlier run with the same input; no model was asked";
+            "the answer comes from the cache of an earlier run with the same input; no model was called";
         let warnings = [vec![Warning::new("CACHED", message)], cached.notices].concat();
         Some(JudgedAnswer { warnings, ..JudgedAnswer::new(Ok(cached.envelope)) })
     }

@@ -147,7 +147,7 @@ impl<'a> PartsRun<'a> {
             Choice::Next(name) => plan.part(name),
             Choice::Enough => None,
             Choice::NoRule => {
-                self.warn("no rule of `routing` holds; the result so far is the answer");
+                self.warn("no rule of `routing` applies; the result so far is the answer");
                 None
             }
         };

@@ -65,7 +65,7 @@ impl JsonListener for ValueBuilder {
         if let Some(repeated) = self.tree.event(event) {
             self.forgiven.take(repeated.at, LibertyRule::RepeatedName, || {
                 let name = text::cut(&repeated.name, MAX_QUOTED_NAME);
-                format!("the name `{name}` stands twice and the last value counts")
+                format!("the name `{name}` occurs twice and the last value counts")
             });
         }
     }

@@ -194,7 +194,7 @@ fn build_with(
     let prompt = Prompt { instructions, examples, input, media, wants_media: false, is_stable };
     within_budget(module, &prompt)?;
     let missing = |name: String| {
-        Warning::new("COMPOSITION", format!("the prompt asks for a value that is missing: `{name}`"))
+        Warning::new("COMPOSITION", format!("the prompt needs a value that is missing: `{name}`"))
     };
     Ok((prompt, rendered.missing.into_iter().map(missing).collect()))
 }
@@ -232,9 +232,9 @@ fn instructions(
 const MAX_PROMPT_BYTES: usize = 8 << 20;
 
 fn endless() -> Failure {
-    let message = format!("the prompt would be longer than {} MiB", MAX_PROMPT_BYTES >> 20);
+    let message = format!("the prompt would exceed {} MiB", MAX_PROMPT_BYTES >> 20);
     Failure::new(ErrorCode::InputTooLarge, message)
-        .suggest("Send less input, or place it only once in `prompt.md`")
+        .suggest("Send less input, or insert it only once in `prompt.md`")
 }
 
 /// Adds the module's exclusions, and the description of a turn. Short: small models read slowly.
