@@ -33,9 +33,9 @@ pub(crate) fn accept(
         let text = |name: &str| answer.pointer(&format!("/error/{name}")).and_then(Value::as_str);
         let (code, message) = (text("code").unwrap_or_default(), text("message").unwrap_or_default());
         let before = if expected.is_some() {
-            "where a success was expected"
+            "instead of the expected success"
         } else {
-            "and nothing says that it should"
+            "and the case does not expect a failure"
         };
         return Err(format!("the run fails with {code} ({message}) {before}"));
     }
@@ -174,7 +174,7 @@ fn without_rules(written: &Value, at: &str) -> Result<(), String> {
 }
 
 fn by_hand(at: &str, rule: &str) -> String {
-    format!("the rule `{rule}` at `{at}` does not hold, and rules are changed by hand")
+    format!("the rule `{rule}` at `{at}` does not hold; rules are changed only by hand")
 }
 
 #[cfg(test)]

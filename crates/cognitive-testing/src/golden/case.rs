@@ -245,7 +245,7 @@ fn read_json(folder: &Folder, path: &str) -> Result<(Value, String), String> {
         format!("`{path}` is not JSON, line {line}: {}", error.message)
     })?;
     match index(&text).repeated.first() {
-        Some(twice) => Err(format!("`{path}` says this twice: `{twice}`")),
+        Some(twice) => Err(format!("`{path}` has a duplicate member: `{twice}`")),
         None => Ok((value, text)),
     }
 }
@@ -351,10 +351,10 @@ mod tests {
             cases(&folder)[0].read(&folder, "m").err().unwrap_or_default()
         };
         assert_eq!(check("{\n1", "{}"), "`tests/a.input.json` is not JSON, line 2: key must be a string");
-        assert_eq!(check("{}", "{}"), "invalid `tests/a.expected.json`: it expects nothing");
+        assert_eq!(check("{}", "{}"), "invalid `tests/a.expected.json`: the expectation is empty");
         assert_eq!(
             check("{}", r#"{"a": 1, "ok": true, "a": 2}"#),
-            "`tests/a.expected.json` says this twice: `/a`"
+            "`tests/a.expected.json` has a duplicate member: `/a`"
         );
         assert_eq!(check("{}", r#"{"ok": true}"#), "");
     }

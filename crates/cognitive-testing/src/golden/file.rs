@@ -26,7 +26,7 @@ pub(super) fn remove_in(folder: &Folder, path: &str) -> Result<(), String> {
 /// Where a file of a module lies on disk, if it may be changed.
 fn place_in(folder: &Folder, path: &str) -> Result<PathBuf, String> {
     let Some(root) = folder.path() else {
-        return Err("the module is a part of the program; copy it to a folder to record replies".to_owned());
+        return Err("the module is built into the program; copy it to a folder to record replies".to_owned());
     };
     let inside = safe_relative(path).ok_or_else(|| format!("is outside the module: `{path}`"))?;
     let failed = |error: io::Error| format!("cannot write `{path}`: {error}");
@@ -38,7 +38,7 @@ fn place_in(folder: &Folder, path: &str) -> Result<PathBuf, String> {
     }
     // A link or device would be written through, and may lead outside as well.
     if fs::symlink_metadata(&target).is_ok_and(|there| !there.is_file()) {
-        return Err(format!("is there already and no plain file: `{path}`"));
+        return Err(format!("exists already and is not a plain file: `{path}`"));
     }
     Ok(target)
 }

@@ -45,7 +45,7 @@ impl Recordings {
         let above = place.parent().filter(|_| place.ends_with("tests")).filter(|above| is_module(above));
         recordings.gather(above.unwrap_or(&place))?;
         if recordings.cases.is_empty() {
-            return Err(format!("nothing is recorded in `{}`", place.display()));
+            return Err(format!("no recordings in `{}`", place.display()));
         }
         Ok(recordings)
     }
@@ -77,7 +77,7 @@ impl Recordings {
         while let Some((place, depth)) = waiting.pop() {
             seen += 1;
             if seen > MAX_FOLDERS {
-                return Err(format!("more than {MAX_FOLDERS} folders are in `{}`", root.display()));
+                return Err(format!("`{}` has more than {MAX_FOLDERS} folders", root.display()));
             }
             let (folders, has_replies) = look(&place)?;
             if is_module(&place) {

@@ -145,8 +145,8 @@ fn only_whole_replies_of_modules_on_disk_are_recorded() {
     let disk = on_disk(dir.path(), &[ASK, EXPECT_A]);
     let broke_off = Replay::pieces(vec!["{".to_owned()], Some(ProviderError::Timeout));
     for (subject, provider, words) in [
-        (disk.clone(), Box::new(broke_off) as Box<dyn Provider>, "did not come to its end"),
-        (disk, Box::new(CutOff), "did not come to its end"),
+        (disk.clone(), Box::new(broke_off) as Box<dyn Provider>, "did not finish"),
+        (disk, Box::new(CutOff), "did not finish"),
         (subject(&[ASK, EXPECT_A]), Box::new(Replay::text(REPLY)), "part of the program"),
     ] {
         let options = GoldenOptions { source: ReplySource::Record, ..GoldenOptions::default() };
