@@ -133,7 +133,7 @@ fn insert(
         let is_full = u64::try_from(open).unwrap_or(u64::MAX) >= limits.open
             || u64::try_from(bytes.saturating_add(size)).unwrap_or(u64::MAX) > limits.bytes;
         if is_full {
-            outcomes.push(Err(format!("{open} runs wait for review already")));
+            outcomes.push(Err(format!("{open} runs already wait for review")));
             continue;
         }
         outcomes.push(Ok(one(session, row, size)?));
