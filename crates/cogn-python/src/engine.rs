@@ -70,7 +70,7 @@ pub fn engine(py: Python<'_>) -> PyResult<Arc<Engine>> {
         if !is_main_thread(py)? {
             stay(py);
         }
-        return Err(PyRuntimeError::new_err("the interpreter is shutting down: nothing can be run any more"));
+        return Err(PyRuntimeError::new_err("the interpreter is shutting down: no run can start"));
     }
     let mut kept = ENGINE.lock();
     if let Some(engine) = kept.as_ref() {

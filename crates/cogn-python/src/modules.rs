@@ -62,7 +62,7 @@ impl GrowingData {
 #[pyfunction]
 pub fn assembled<'py>(py: Python<'py>, chunks: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let Value::Array(chunks) = from_python::value("chunks", chunks)? else {
-        return Err(pyo3::exceptions::PyTypeError::new_err("`chunks` is a list"));
+        return Err(pyo3::exceptions::PyTypeError::new_err("`chunks` must be a list"));
     };
     failing::envelope(py, assemble(chunks))
 }

@@ -132,7 +132,7 @@ def test_a_tool_stays_a_function_and_says_what_is_wrong_with_it() -> None:
     wrong: list[tuple[Any, str]] = [
         (cogn.tool(order_status, name="not a name"), "invalid tool name"),
         (cogn.tool(order_status, parameters={"type": "array"}), "`type` must be `object`"),
-        (cogn.tool(order_status, needs=["magic"]), "a tool cannot need this: `magic`"),
+        (cogn.tool(order_status, needs=["magic"]), "unknown need of a tool: `magic`"),
         (cogn.tool(order_status, timeout=-1), "no time"),
     ]
     for tool, message in wrong:
