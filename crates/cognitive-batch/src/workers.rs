@@ -307,7 +307,7 @@ pub(crate) async fn work_on(work: Arc<BatchWork>, stop: StopHandle) {
             Ok(Some(TakenRow::Ready(ready))) => *ready,
             Ok(None) => return,
             Err(error) => {
-                return work.end(BatchStop::Provider, Some(format!("the rows cannot be read: {error}")));
+                return work.end(BatchStop::Provider, Some(format!("cannot read the rows: {error}")));
             }
         };
         let landed = work.landed.notified();

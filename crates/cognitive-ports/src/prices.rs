@@ -157,7 +157,7 @@ impl PriceTable {
         }
         if let Some(other) = file.currency.filter(|currency| currency != cognitive_contract::money::CURRENCY)
         {
-            return Err(format!("prices are in US dollars, not in: `{other}`"));
+            return Err(format!("prices must be in US dollars, not in: `{other}`"));
         }
         if file.models.len() > MAX_MODELS {
             return Err(format!("a table has at most {MAX_MODELS} models"));

@@ -128,7 +128,7 @@ impl NewDecision {
             (Verdict::Correct, Some(Value::Object(_))) => {}
             (Verdict::Correct, _) => return invalid("a correction needs `data`, an object".to_owned()),
             (verdict, Some(_)) => {
-                return invalid(format!("`data` belongs to a correction, not to: `{}`", verdict.word()));
+                return invalid(format!("only a correction has `data`, not: `{}`", verdict.word()));
             }
             (_, None) => {}
         }
@@ -366,7 +366,7 @@ impl fmt::Display for DeskError {
             Self::Conflict(review) => {
                 let decision = review.decision.as_ref();
                 let past = decision.map_or("decided", |decision| decision.verdict.past());
-                write!(f, "review {} was {past} before", review.id)?;
+                write!(f, "review {} was already {past}", review.id)?;
                 match decision.and_then(|decision| decision.by.as_deref()) {
                     Some(by) => write!(f, " by: `{by}`"),
                     None => Ok(()),

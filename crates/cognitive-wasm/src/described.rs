@@ -68,12 +68,12 @@ fn read(description: &str) -> Result<Module, String> {
     let known = JUDGING.iter().filter_map(|key| Some(((*key).to_owned(), manifest.get(key)?.clone())));
     let manifest = Manifest::from_value(&Value::Object(known.collect()), format).map_err(|found| {
         let first = found.first().map(cognitive_contract::Violation::summary).unwrap_or_default();
-        format!("the manifest of the module cannot be used: {first}")
+        format!("the manifest of the module is invalid: {first}")
     })?;
     let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), schema.clone())]);
     let contract = Contract::compile(&files, &manifest.layout()).map_err(|found| {
         let first = found.first().map(|problem| format!("`{}`: {}", problem.pointer, problem.message));
-        format!("the schema of the module cannot be used: {}", first.unwrap_or_default())
+        format!("the schema of the module is invalid: {}", first.unwrap_or_default())
     })?;
     Ok(Module::new(manifest, contract, String::new(), format))
 }

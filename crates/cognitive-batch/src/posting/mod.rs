@@ -50,7 +50,7 @@ impl PostedProvider {
                 PostOutcome::Failed(error, _) => return Err(error),
                 PostOutcome::OtherTerms => {
                     return Err(ProviderError::Rejected(
-                        "the service takes the request on no terms".to_owned(),
+                        "the service rejects the request in every form".to_owned(),
                     ));
                 }
             }

@@ -78,7 +78,7 @@ async fn post(plan: &PostPlan, desk: &PostDesk, requests: &[PostedRequest]) -> R
             }
         }
     }
-    Err("the batch endpoint does not answer".to_owned())
+    Err("the batch endpoint does not respond".to_owned())
 }
 
 async fn ask(plan: &PostPlan, desk: &PostDesk, post: u64, open: &OpenPost) -> Result<(), String> {
@@ -93,7 +93,7 @@ async fn ask(plan: &PostPlan, desk: &PostDesk, post: u64, open: &OpenPost) -> Re
         PostState::Waiting(_) => Ok(()),
         PostState::Failed(why) => {
             desk.void(post).map_err(|error| error.to_string())?;
-            Err(format!("the service took none of a batch: {why}"))
+            Err(format!("the service accepted no request of a batch: {why}"))
         }
         PostState::Ended => {
             let mut keep = |id: &str, reply| desk.keep(id, reply);
@@ -126,7 +126,7 @@ where
             Err(error) => return Err(error.to_string()),
         }
     }
-    Err("the batch endpoint does not answer".to_owned())
+    Err("the batch endpoint does not respond".to_owned())
 }
 
 fn passes(error: &ProviderError) -> bool {

@@ -98,7 +98,7 @@ pub struct ErrorInfo {
     pub details: Option<BTreeMap<String, Value>>,
 }
 
-/// A value outside of the list, with the reason for it.
+/// A value that is not in the list, with its reason.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Custom {
     pub custom: String,

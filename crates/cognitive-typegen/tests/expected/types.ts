@@ -46,7 +46,7 @@ export interface ErrorInfo {
   details?: Record<string, unknown>;
 }
 
-/** A value outside of the list, with the reason for it. */
+/** A value that is not in the list, with its reason. */
 export interface Custom {
   custom: string;
   reason: string;

@@ -53,7 +53,7 @@ class ErrorInfo(TypedDict):
 
 
 class Custom(TypedDict):
-    """A value outside of the list, with the reason for it."""
+    """A value that is not in the list, with its reason."""
 
     custom: str
     reason: str

@@ -63,7 +63,7 @@ class ErrorInfo(BaseModel):
 
 
 class Custom(BaseModel):
-    """A value outside of the list, with the reason for it."""
+    """A value that is not in the list, with its reason."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
