@@ -21,7 +21,7 @@ pub(crate) enum PathUse {
     Read,
     /// It writes this file, or into this folder.
     Write,
-    /// It keeps files of its own in this folder, where nothing else may be.
+    /// The program keeps its own files in this folder, which must contain nothing else.
     Own,
 }
 

@@ -65,7 +65,7 @@ impl AnswerTarget {
     }
 }
 
-/// How much of everything.
+/// The amounts of a plan.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchLimits {
     /// The most rows in flight.

@@ -183,7 +183,7 @@ impl Module {
         &self.made_of.directives
     }
 
-    /// Returns the composition of the module, compiled once; `None` if the module stands alone. Fails if the
+    /// Returns the composition of the module, compiled once; `None` if the module has no parts. Fails if the
     /// composition is invalid.
     pub fn composition(&self) -> Result<Option<&Composition>, Failure> {
         self.made_of.composition(self.manifest.composition.as_ref())

@@ -124,7 +124,7 @@ fn policy(policies: &Policies, class: ToolClass) -> Allow {
     }
 }
 
-/// Who asks for a run.
+/// The kind of caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Caller {

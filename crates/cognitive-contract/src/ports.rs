@@ -69,7 +69,7 @@ pub trait Provider: Send + Sync {
         self.inner()?.unavailable()
     }
 
-    /// What an answer can be bound to; `None` if the provider takes no schema.
+    /// The schema dialect of the provider; `None` if it takes no schema.
     fn target(&self) -> Option<SchemaTarget> {
         self.inner()?.target()
     }
@@ -327,7 +327,7 @@ impl DecodeMode {
     }
 }
 
-/// How an answer ended.
+/// The end of an answer.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ModelEnd {

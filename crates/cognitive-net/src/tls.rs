@@ -59,7 +59,7 @@ pub(crate) fn explained(error: &rustls::Error) -> Option<(&'static str, &'static
             "its certificate is that of an authority (`CA:TRUE`), which a server must not use",
             "Naming it in `SSL_CERT_FILE` is not enough: create one for the server, as with `openssl req \
              -x509 … -addext basicConstraints=critical,CA:FALSE -addext subjectAltName=DNS:HOST`, and \
-             name that in `SSL_CERT_FILE`; or sign one for the server with this authority, and name the \
+             name that in `SSL_CERT_FILE`. Or sign one for the server with this authority, and name the \
              authority there",
         ),
         _ => return None,

@@ -1,5 +1,5 @@
-//! What a shell offers for an argument: modules by name or path, providers, models, error codes. Reads names of folders and nothing in
-//! them, so that a stranger's module cannot make a shell wait.
+//! The values that a shell suggests for an argument: modules by name or path, providers, models, error codes. Reads
+//! only folder names, so that an untrusted module cannot slow down a shell.
 
 use std::ffi::OsStr;
 

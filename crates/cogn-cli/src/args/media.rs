@@ -1,5 +1,5 @@
-//! `--media`: files and addresses that become members of the input. Which member takes media, the module's own contract
-//! says.
+//! `--media`: files and addresses that become members of the input. The module's own contract decides which member
+//! takes media.
 
 use cognitive_contract::json;
 use cognitive_contract::{ErrorCode, Failure, Module, numbers};

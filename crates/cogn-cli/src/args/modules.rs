@@ -1,5 +1,5 @@
-//! Which modules are meant by commands that take several: those that are named, else the user's own, and with `--bundled` also
-//! those of this program.
+//! The modules of commands that take several: the named ones, else the user's own, and with `--bundled` also those of
+//! this program.
 
 use std::path::Path;
 

@@ -21,7 +21,7 @@ use super::trace::Keeper;
 use crate::printer::Printer;
 use crate::{platform, view};
 
-/// How a stream is shown.
+/// The form of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum StreamForm {
     /// One chunk as JSON per line

@@ -17,23 +17,23 @@ const BATCH: i64 = 64;
 /// upper bound alone, statistics from before the last few thousand drops make the planner expect all of those rows again,
 /// and it scans the whole table for each write.
 const REMOVE_DROPPED: &str = "DELETE FROM audit WHERE chain = ?1 AND seq > ?2 AND seq <= ?3";
-/// A hash of nothing: what stands before the first record of a chain.
+/// The hash before the first record of a chain.
 pub(super) const ORIGIN: [u8; 32] = [0; 32];
-/// What comes first in every hash, so that it means nothing elsewhere.
+/// The prefix of every hash, so that a hash is valid only for this purpose.
 const PURPOSE: &[u8] = b"cogn audit 1\n";
 
-/// Where a chain begins and ends, as its row says.
+/// The beginning and the end of a chain, as in its row.
 pub(super) struct Chain {
     pub(super) id: i64,
     pub(super) owner: String,
     pub(super) kind: String,
-    /// How many records it ever had.
+    /// The number of all its records, including dropped ones.
     pub(super) seq: i64,
     /// The hash of the last.
     pub(super) hash: Vec<u8>,
     bytes: i64,
     payload_bytes: i64,
-    /// How many of them were dropped.
+    /// The number of dropped records.
     pub(super) dropped: i64,
     /// The hash of the last that was.
     pub(super) dropped_hash: Vec<u8>,
@@ -71,12 +71,12 @@ impl OldestRecord {
     }
 }
 
-/// What went with a write.
+/// The records and payloads that a write dropped.
 #[derive(Default)]
 pub(super) struct Gone {
     pub(super) records: i64,
     pub(super) payloads: i64,
-    /// Whether it was the first time for this chain.
+    /// True for the first drop of this chain.
     pub(super) first: bool,
 }
 
@@ -253,8 +253,8 @@ impl Chain {
         Ok(())
     }
 
-    /// Drops the oldest records as long as they are of before a moment. Whoever does so has to append a record that says it,
-    /// and such a record stays as long as it is the last: else there would always be a new one to write.
+    /// Drops the records before a moment. The caller must append a record of the drop. Such a record stays while it is
+    /// the last one; otherwise each call would have to write another.
     pub(super) fn drop_older(&mut self, session: &mut dyn SqlSession, moment: &str) -> Result<i64, Problem> {
         let before = self.dropped;
         self.oldest.clear();

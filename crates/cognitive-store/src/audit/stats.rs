@@ -1,5 +1,5 @@
-//! What the records say in sum, per module and all together. Percentiles are exact, by nearest rank: half a megabyte
-//! of latencies is less than an estimate would have to explain.
+//! Statistics of the records, per module and in total. Percentiles are exact, by nearest rank: half a megabyte of
+//! latencies costs less than the explanation of an estimate.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ pub struct ModuleFigures {
     pub figures: Figures,
 }
 
-/// How some runs went.
+/// The outcomes of some runs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Figures {
@@ -49,13 +49,14 @@ pub struct Figures {
     pub runs: u64,
     /// Parts of these runs that came to an end. Their tokens and cost are in those of the runs.
     pub parts: u64,
-    /// How many asked a model and left no record of their end: their process died, or they still go on.
+    /// The number of runs that called a model and have no record of their end: their process died, or they are still
+    /// in flight.
     pub unfinished: u64,
-    /// How many succeeded.
+    /// The number of successes.
     pub succeeded: u64,
     /// `succeeded` of `runs`, from 0 to 1; nothing if there were none.
     pub success_rate: Option<f64>,
-    /// How often each error code came up.
+    /// The number of failures for each error code.
     pub codes: BTreeMap<String, u64>,
     /// Half of the runs were at least as fast.
     pub latency_p50_ms: Option<f64>,
@@ -65,10 +66,10 @@ pub struct Figures {
     pub input_tokens: u64,
     /// Tokens written, as far as known.
     pub output_tokens: u64,
-    /// What the runs cost that have a price, in US dollars; nothing if none has.
+    /// The cost of the runs with a known price, in US dollars; absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Money>,
-    /// How many runs ended in each of 16 equal parts of the time between `from` and `to` of all of them.
+    /// The number of runs that ended in each of 16 equal parts of the time between `from` and `to`.
     pub activity: Vec<u64>,
 }
 
@@ -154,7 +155,7 @@ impl Period {
         Self { begin, length: length.unwrap_or_default().max(Duration::from_millis(1)) }
     }
 
-    /// How many of these times are in each part.
+    /// Counts the times in each part.
     fn counts(&self, ends: &[SystemTime]) -> Vec<u64> {
         let mut counts = vec![0; PERIODS];
         for end in ends {

@@ -92,7 +92,7 @@ impl GoldenCase {
         files
     }
 
-    /// Where the reply of a module is kept. That of the module itself has no name in it.
+    /// Returns the path for the reply of a module. The path for the module's own reply has no module name.
     pub(crate) fn reply_of(&self, module: &str, own: &str) -> String {
         if module == own {
             return self.reply.clone();
@@ -224,7 +224,7 @@ fn read_reply(folder: &Folder, path: &str) -> Result<Option<RecordedReply>, Stri
     Ok(Some(reply))
 }
 
-/// What is said of a case that has no expectation.
+/// Returns the message for a case without an expectation.
 pub(super) fn no_expectation(case: &GoldenCase) -> String {
     unreadable(&case.expected, ReadError::Missing)
 }

@@ -23,7 +23,7 @@ pub(super) fn remove_in(folder: &Folder, path: &str) -> Result<(), String> {
     }
 }
 
-/// Where a file of a module lies on disk, if it may be changed.
+/// Returns the path of a module's file on disk, if it may be changed.
 fn place_in(folder: &Folder, path: &str) -> Result<PathBuf, String> {
     let Some(root) = folder.path() else {
         return Err("the module is built into the program; copy it to a folder to record replies".to_owned());
