@@ -11,7 +11,8 @@ use cognitive_contract::{ErrorCode, Failure};
 
 use crate::platform;
 
-/// The most links in a row that are followed; the system follows as many.
+/// The most links in a row that are followed; the system follows as many. Without it, links in a circle would never
+/// end.
 const LINKS: usize = 40;
 
 /// The use that a command makes of a path.

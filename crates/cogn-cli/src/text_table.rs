@@ -8,7 +8,7 @@ use crate::printer::{FAINT, HEAD, colour_length};
 
 /// The minimum width of a prose column; below it another column is omitted.
 const MIN_PROSE: usize = 24;
-/// The minimum width of any column.
+/// The minimum width of any column. A narrower one would break almost every word.
 const MIN_COLUMN: usize = 8;
 /// The number of blanks between two columns.
 const DEFAULT_GAP: usize = 2;

@@ -9,7 +9,7 @@ use super::STYLES;
 use crate::printer::Printer;
 use crate::text_table::{TextTable, wrap};
 
-/// The widest that help gets, as for the pages of single commands.
+/// The widest that help gets, as for the pages of single commands. Longer lines are hard to read.
 const MAX_HELP_WIDTH: usize = 100;
 
 /// The groups, and what is in them.

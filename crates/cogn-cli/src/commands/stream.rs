@@ -41,7 +41,8 @@ struct StreamLimits {
     look: Duration,
 }
 
-/// The maximum duration of a stream.
+/// The maximum duration of a stream. Without it, a model that writes without end would hold the terminal and cost
+/// without end.
 pub(super) const MAX_STREAM: Duration = Duration::from_mins(5);
 
 const LIMITS: StreamLimits = StreamLimits {
