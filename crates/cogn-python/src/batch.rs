@@ -20,7 +20,8 @@ use crate::options::PythonOptions;
 use crate::run::RunHandle;
 use crate::runtime::NativeRuntime;
 
-/// The highest concurrency of a gate.
+/// The highest concurrency of a gate. Each run in flight has its own memory and connection, so a typo must not start
+/// millions.
 const MAX_WIDTH: usize = 10_000;
 
 /// Limits the number of concurrent runs, shared by all threads that use it.
