@@ -17,7 +17,7 @@ use crate::row_source::RowFormat;
 
 /// The suffix added to the name of the output.
 const ENDING: &str = ".cogn-batch";
-/// The version of the state format. Other versions are refused.
+/// The version of the state format. Other versions are refused. Misread state would lose or repeat rows.
 const VERSION: u64 = 1;
 
 /// The state folder of an unfinished batch.

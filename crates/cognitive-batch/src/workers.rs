@@ -28,9 +28,10 @@ use crate::row_source::{RawRow, RowReader};
 use crate::tempo::Tempo;
 use crate::watched_provider;
 
-/// The most rows that may wait for the answer to an equal input.
+/// The most rows that may wait for the answer to an equal input. Each of them is held in memory.
 const MAX_FOLLOWERS: usize = 4096;
-/// After this many consecutive service failures, the batch ends.
+/// After this many consecutive service failures, the batch ends. A dead service would otherwise turn every remaining
+/// row into a failure.
 const MAX_STREAK: u32 = 50;
 /// A worker yields to others of its thread after this many rows, even if models answer immediately.
 const ROWS_AT_ONCE: u32 = 32;

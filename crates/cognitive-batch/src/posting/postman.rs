@@ -13,9 +13,11 @@ use super::post_file::OpenPost;
 
 /// The interval of the loop.
 const LOOK: Duration = Duration::from_millis(50);
-/// A post is sent after this time without a new request.
+/// A post is sent after this time without a new request. It is long enough for all rows that are ready, so that they
+/// share one post.
 const QUIET: Duration = Duration::from_millis(250);
-/// The number of tries after a temporary error, and the longest pause in between.
+/// The number of tries after a temporary error, and the longest pause in between. A batch endpoint may be unavailable
+/// for minutes, and giving up at once would fail its rows.
 const TRIES: u32 = 8;
 const LONGEST_WAIT: Duration = Duration::from_mins(2);
 
