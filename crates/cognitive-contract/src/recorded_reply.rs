@@ -15,7 +15,7 @@ pub const REPLY_END: &str = ".reply.txt";
 /// The end of the name of the file with its dialect.
 pub const DIALECT_END: &str = ".reply.json";
 
-/// The longest part of a wrong name that a message repeats.
+/// The longest part of a wrong name that a message repeats. The name comes from a file and may be of any length.
 const MAX_QUOTED_CHARS: usize = 80;
 
 /// A reply that can be read again exactly as it was read when it came.

@@ -13,10 +13,12 @@ use crate::module::Enforcement;
 use crate::money::Money;
 use crate::thinking::{MAX_THINKING_TOKENS, ThinkingRule};
 
-/// The model calls of one run, unless something else is set.
+/// The model calls of one run, unless something else is set. Without a limit, a composition that repeats itself could
+/// cost without end.
 pub const DEFAULT_MAX_CALLS: u64 = 64;
 
-/// The time for each model call, unless something else is set.
+/// The time for each model call, unless something else is set. Without a limit, a silent service would hold a run
+/// forever.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The options of a run. A member that is absent is decided by the next, less specific source.

@@ -21,7 +21,8 @@ pub const FUNCTION_CALLING: &str = "function_calling";
 
 /// The maximum number of calls that run in one turn. If a turn has more, the provider passes on one more, which
 /// represents all the excess calls. It counts the others in
-/// [`ModelEnd::more_calls`](crate::ports::ModelEnd::more_calls).
+/// [`ModelEnd::more_calls`](crate::ports::ModelEnd::more_calls). A model could request any number, and each call
+/// costs time.
 pub const MAX_CALLS: usize = 16;
 
 /// The maximum name length that every service accepts.

@@ -14,7 +14,8 @@ use serde_json::Value;
 pub const FOUND: [&str; 2] = ["found", "none"];
 /// The number of steps to the largest value of a row.
 const LARGEST: f32 = 32_767.0;
-/// The maximum width and depth of a model that can be trained here.
+/// The maximum width and depth of a model that can be trained here. The file is untrusted, and its numbers decide the
+/// sizes of allocations.
 const MAX_WIDTH: usize = 65_536;
 const MAX_LAYERS: usize = 1_024;
 /// The maximum magnitude of a number: far above trained values, and low enough that no product with a state

@@ -11,7 +11,8 @@ use super::shape::{check_chunk, recognise};
 use crate::code::ErrorCode;
 use crate::violation::Violation;
 
-/// The maximum number of violations reported for one log.
+/// The maximum number of violations reported for one log. One fault, such as a wrong first number, repeats in every
+/// later chunk.
 const MAX_COUNT: usize = 100;
 
 /// A chunk with its index in the log and its kind, if recognised.
