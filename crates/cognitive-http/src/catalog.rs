@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 
 use crate::app::Shared;
 
-/// Searches at once.
+/// Searches at once. Each search reads folders and occupies a thread.
 const SEARCHES: usize = 2;
 /// The limit of remembered names. Modules beyond it are searched for outside the serving threads every time.
 const NAMES: usize = 10_000;

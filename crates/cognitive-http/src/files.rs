@@ -25,7 +25,7 @@ use crate::uploads::{store, utc};
 /// The path prefix of media files.
 const PLACE: &str = "/v1/media/files/";
 
-/// The length limit of a file name in a header.
+/// The length limit of a file name in a header. A header of any length could be refused by a proxy.
 const MAX_NAME_LENGTH: usize = 100;
 
 /// A media item taken from an answer.

@@ -15,7 +15,7 @@ use cognitive_contract::{Envelope, ErrorCode};
 const BUCKETS: [f64; 11] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
 /// The number of models with their own label; a service may report any number of names.
 const MAX_MODELS: usize = 32;
-/// The length limit of a model name, in bytes.
+/// The length limit of a model name, in bytes. The name comes from a service and is repeated in every scrape.
 const MAX_MODEL_LENGTH: usize = 100;
 /// The label of all further models.
 const OTHER_MODELS: &str = "other";

@@ -13,7 +13,8 @@ use crate::app::Shared;
 use crate::response::UNSHARED;
 use crate::shared_state::ServerWord;
 
-/// The pause before retrying after messages of other servers could not be received.
+/// The pause before retrying after messages of other servers could not be received. Without it, an unavailable Redis
+/// would keep a processor busy.
 const DEAF: Duration = Duration::from_secs(1);
 
 /// Handles messages of other servers for as long as this one serves.

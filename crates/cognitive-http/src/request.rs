@@ -85,7 +85,7 @@ pub(crate) enum MediaOut {
     Url,
 }
 
-/// The length limit of a conversation name, in bytes.
+/// The length limit of a conversation name, in bytes. The name is a part of every stored key.
 const MAX_SESSION_LENGTH: usize = 128;
 
 impl Options {

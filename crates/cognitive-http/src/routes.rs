@@ -121,7 +121,8 @@ fn no_module_named() -> Failure {
         .suggest(r#"Send {"module": "NAME", "input": {…}}"#)
 }
 
-/// Bodies up to this size are read even from a client that is rate-limited.
+/// Bodies up to this size are read even from a client that is rate-limited. The client then gets the refusal as a
+/// response, and keeps its connection.
 const SMALL_BODY: u64 = 64 << 10;
 
 /// The largest body for a module that takes media, and for one that takes video (S-28).

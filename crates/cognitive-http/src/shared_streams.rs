@@ -15,11 +15,13 @@ use crate::session::{Session, SilentReader};
 use crate::shared_state::{SharedPart, SharedState, SharedStream};
 use crate::stream_log::{MAX_SIZE, Sent};
 
-/// The number of chunks published at once.
+/// The number of chunks published at once. One round trip for each chunk would make Redis the bottleneck.
 const BATCH: usize = 64;
-/// The polling interval for a stream of another server.
+/// The polling interval for a stream of another server. Shorter intervals would load Redis with polls; a reader sees
+/// text at most this much later.
 const PULSE: Duration = Duration::from_millis(100);
-/// The number of failed polls in a row after which a followed stream counts as lost.
+/// The number of failed polls in a row after which a followed stream counts as lost. Without it, a reader would wait
+/// forever for a server that is gone.
 const PATIENCE: usize = 50;
 
 /// Publishes all chunks of a stream to the shared state, until its end.

@@ -36,7 +36,7 @@ use crate::session::{Reader, Session};
 use crate::studio::choice::ChosenRun;
 use crate::trace::Trace;
 
-/// Chunks queued for a slow client before its runs wait.
+/// Chunks queued for a slow client before its runs wait. A longer queue would only hide that the client is slow.
 const WAITING: usize = 64;
 /// Heartbeat intervals without any message before a client counts as gone. A live client answers the pings between
 /// them.

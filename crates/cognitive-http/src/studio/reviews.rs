@@ -28,10 +28,10 @@ use crate::catalog::beside;
 use crate::response;
 use crate::routes::Name;
 
-/// Entries per page: the default and the limit.
+/// Entries per page: the default and the limit. An entry has the input and the answer, so a page can be large.
 const DEFAULT_LIMIT: usize = 50;
 const MAX_LIMIT: usize = 500;
-/// Lines of an export queued for sending.
+/// Lines of an export queued for sending. A slow client would otherwise fill the memory.
 const WAITING: usize = 16;
 
 #[derive(Deserialize)]
