@@ -19,9 +19,9 @@ use crate::prompt_text::{OwnPlaceholders, quiet};
 use crate::source::{bare, quote, refuse};
 use crate::{ImportOptions, ImportedModule};
 
-/// The maximum number of golden tests from one file.
+/// The maximum number of golden tests from one file. More of them are a data set, which belongs to `cogn eval`.
 const MAX_TESTS: usize = 20;
-/// The maximum length of a responsibility, in characters.
+/// The maximum length of a responsibility, in characters. Lists of modules show it in one line.
 const MAX_RESPONSIBILITY: usize = 200;
 /// The text of a generated reply, where a model's explanation would be.
 const MADE_UP: &str = "Made up by cogn import; no model said this. `cogn test --record` asks one.";

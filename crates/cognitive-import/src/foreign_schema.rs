@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::loss::LossList;
 
-/// The maximum nesting of schemas. The contract itself is stricter.
+/// The maximum nesting of schemas. The contract itself is stricter. Deeper ones would overflow the stack.
 const MAX_DEPTH: usize = 60;
 
 /// Keywords introduced after Draft-07, which would not be validated.

@@ -7,7 +7,7 @@ use cognitive_library::init::{check_new_name, suggested_name};
 use crate::loss::LossList;
 use crate::source::{quote, refuse};
 
-/// The maximum length of a name.
+/// The maximum length of a name. The manifest allows no longer one.
 const MAX_LENGTH: usize = 64;
 /// Device names on some systems, in any folder.
 const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];

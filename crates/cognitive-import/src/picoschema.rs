@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::foreign_schema::or_null;
 use crate::source::{quote, refuse};
 
-/// The maximum nesting of schemas.
+/// The maximum nesting of schemas. Deeper ones would overflow the stack.
 const MAX_DEPTH: usize = 40;
 /// The scalar types. `any` accepts every value.
 const SCALARS: [&str; 6] = ["string", "number", "integer", "boolean", "null", "any"];

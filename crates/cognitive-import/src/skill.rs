@@ -23,7 +23,8 @@ use crate::source::{file_type, quote, refuse};
 use crate::{ImportOptions, ImportedModule};
 
 const PAGE: &str = "SKILL.md";
-/// The maximum length of the references that are appended to the prompt.
+/// The maximum length of the references that are appended to the prompt. The model reads them in every run, so their
+/// cost repeats.
 const MAX_REFERENCES: usize = 64 << 10;
 /// Extensions of executable files.
 const SCRIPTS: [&str; 20] = [

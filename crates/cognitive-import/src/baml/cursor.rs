@@ -8,7 +8,7 @@ use serde_json::{Map, Number, Value};
 
 use crate::source::refuse;
 
-/// The maximum nesting of values.
+/// The maximum nesting of values. Deeper ones would overflow the stack of the parser.
 const MAX_DEPTH: usize = 40;
 
 /// A position in a file.

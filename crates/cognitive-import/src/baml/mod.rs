@@ -25,7 +25,7 @@ use crate::template::{TemplateTag, jinja};
 use parse::{BamlFile, BamlFunction};
 use types::BamlTypes;
 
-/// The maximum number of files in a folder.
+/// The maximum number of files in a folder. Without it, a wrong path such as a home folder would be read completely.
 const MAX_FILES: usize = 200;
 
 /// Reads a file, or all files of a folder.

@@ -8,7 +8,7 @@ use serde_json::{Number, Value};
 
 use super::cursor::BamlCursor;
 
-/// The maximum nesting of types.
+/// The maximum nesting of types. Deeper ones would overflow the stack of the parser.
 const MAX_DEPTH: usize = 40;
 
 /// A type as written.

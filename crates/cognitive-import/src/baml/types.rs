@@ -12,9 +12,10 @@ use crate::foreign_schema::or_null;
 use crate::loss::LossList;
 use crate::source::{quote, refuse};
 
-/// The maximum nesting of types.
+/// The maximum nesting of types. Types may lead to each other without an end.
 const MAX_DEPTH: usize = 60;
-/// The maximum number of classes and enums that are written inline.
+/// The maximum number of classes and enums that are written inline. Classes that name each other twice would double
+/// with each level.
 const MAX_WRITTEN_OUT: usize = 300;
 const CHECKS: &str =
     "a check is an expression, which a contract does not evaluate; express it as a keyword of JSON Schema";

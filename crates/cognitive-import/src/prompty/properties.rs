@@ -9,7 +9,7 @@ use crate::draft::DraftInput;
 use crate::loss::LossList;
 use crate::source::{quote, refuse};
 
-/// The maximum nesting of properties.
+/// The maximum nesting of properties. Deeper ones would overflow the stack.
 const MAX_DEPTH: usize = 20;
 
 /// One input or output.

@@ -14,9 +14,11 @@ use cognitive_contract::Failure;
 
 use crate::source::{bare, quote, refuse};
 
-/// The maximum number of marks in one template.
+/// The maximum number of marks in one template. Each tag becomes a part of the prompt, and no real template has a
+/// hundredth of them.
 const MAX_MARKS: usize = 20_000;
-/// The maximum length of a tag in which quoted strings are recognised.
+/// The maximum length of a tag in which quoted strings are recognised. Without it, each unclosed tag would be
+/// searched to the end of the file.
 const MAX_TAG: usize = 20_000;
 
 /// One element of a template.

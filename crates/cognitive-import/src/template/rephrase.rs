@@ -12,9 +12,10 @@ use super::{TemplateMark, TemplateTag};
 use crate::loss::LossList;
 use crate::source::refuse;
 
-/// The maximum nesting of blocks.
+/// The maximum nesting of blocks. A lookup of a name goes through all of them.
 const MAX_SCOPES: usize = 50;
-/// The maximum number of variables in one template.
+/// The maximum number of variables in one template. Each becomes a member of the input, and each new one is compared
+/// with all before.
 const MAX_VARIABLES: usize = 500;
 
 const IN_WORDS: &str =
