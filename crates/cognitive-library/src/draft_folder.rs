@@ -11,11 +11,11 @@ use sha2::{Digest, Sha256};
 
 use crate::folder::{Folder, TOTAL_LIMIT};
 
-/// The highest number of files in a draft.
+/// The highest number of files in a draft. A draft comes from a client and is held in memory.
 const MAX_FILES: usize = 100;
-/// The length of the longest path, in bytes.
+/// The length of the longest path, in bytes. Longer paths cannot be created on every system.
 const MAX_PATH_LENGTH: usize = 200;
-/// The highest number of components in a path.
+/// The highest number of components in a path. No module nests deeper, and deep trees are slow to walk.
 const MAX_DEPTH: usize = 6;
 
 /// A folder and the files that override its own.

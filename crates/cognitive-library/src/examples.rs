@@ -17,7 +17,7 @@ const INPUT: &str = ".input.json";
 const ANSWER: &str = ".answer.json";
 /// A model reads all of them in every run; a larger number is a data set.
 const MAX_COUNT: usize = 16;
-/// The size limit of each file, and of all files together.
+/// The size limit of each file, and of all files together. The examples are a part of every prompt.
 const LIMIT: u64 = 1 << 20;
 
 /// An example as read from its files.

@@ -11,11 +11,13 @@ use std::sync::Arc;
 use crate::draft_folder::DraftFolder;
 use crate::platform;
 
-/// The size limit of a manifest or prompt.
+/// The size limit of a manifest or prompt. No prompt is longer, and without a limit a wrong file would fill the
+/// memory.
 pub const TEXT_LIMIT: u64 = 1 << 20;
-/// The size limit of a schema or test file.
+/// The size limit of a schema or test file. A parsed file takes many times its size.
 pub const JSON_LIMIT: u64 = 8 << 20;
-/// The size limit of all files of one kind together: those of the contract, those of the tests.
+/// The size limit of all files of one kind together: those of the contract, those of the tests. Many files below the
+/// other limits would otherwise add up.
 pub const TOTAL_LIMIT: u64 = 16 << 20;
 
 /// The storage of a module's files.

@@ -9,11 +9,12 @@ use cognitive_contract::{ErrorCode, Failure};
 
 use crate::folder::{Folder, ReadError, read_file};
 
-/// The highest number of files in a module.
+/// The highest number of files in a module. Without it, a module in a home folder would be read with everything else
+/// there.
 const MAX_FILES: usize = 1_000;
-/// The size limit of all files together.
+/// The size limit of all files together. All of them are held in memory.
 const MAX_BYTES: u64 = 64 << 20;
-/// The highest nesting depth of folders.
+/// The highest nesting depth of folders. Without it, deep trees would be walked without an end.
 const MAX_DEPTH: usize = 8;
 
 /// Returns the files by their paths inside the folder, with `/` as separator, sorted.

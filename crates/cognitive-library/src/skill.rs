@@ -14,11 +14,11 @@ use crate::folder::Folder;
 use crate::folder_files::files_of;
 use crate::init::write_new_folder;
 
-/// The longest name of a skill.
+/// The longest name of a skill. The format of skills allows no longer one.
 const MAX_NAME_LENGTH: usize = 64;
-/// The longest description, in characters.
+/// The longest description, in characters. The format of skills allows no longer one.
 const MAX_DESCRIPTION_LENGTH: usize = 1_024;
-/// The longest input that is shown as an example.
+/// The longest input that is shown as an example. An agent reads it each time, and a longer one explains no more.
 const MAX_SHOWN_INPUT: usize = 600;
 
 /// Returns the files of the skill: path inside its folder → content. Writes nothing.

@@ -14,7 +14,8 @@ use crate::json;
 pub const FOLDER: &str = "trained";
 /// The highest number of files. A module is trained for a few models only.
 const MAX_COUNT: usize = 16;
-/// The size limit of each file, and of all files together.
+/// The size limit of each file, and of all files together. The files are read with the module, even if no trained
+/// model runs.
 const LIMIT: u64 = 4 << 20;
 
 /// Reads the trained heads, sorted by file name. Adds the texts to `sources` and the faults to `findings`.

@@ -10,9 +10,10 @@ use super::error::MigrateError;
 use crate::folder::open_regular;
 use crate::platform;
 
-/// The most bytes that are copied. Sparse files count in full, because the copy is not sparse.
+/// The most bytes that are copied. Sparse files count in full, because the copy is not sparse. A wrong folder would
+/// otherwise fill the disk.
 const MAX_BYTES: u64 = 256 << 20;
-/// The most files, folders and links that are copied.
+/// The most files, folders and links that are copied. A wrong folder would otherwise be copied for minutes.
 const MAX_ENTRIES: usize = 10_000;
 
 /// New content for some files of a tree, by their path in it.

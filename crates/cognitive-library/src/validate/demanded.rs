@@ -18,7 +18,7 @@ const RULE: &str = "prompt/field";
 const COMMON: [&str; 2] = ["rationale", "extensions"];
 /// Members of the envelope. Sentences about `data` often continue with them.
 const BESIDE_DATA: [&str; 3] = ["meta", "ok", "error"];
-/// The depth limit for examples.
+/// The depth limit for examples. Deeper members say nothing about the form of an answer.
 const MAX_DEPTH: usize = 16;
 
 pub(super) fn check(subject: &CheckedModule<'_>, found: &mut Findings) {

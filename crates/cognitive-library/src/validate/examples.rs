@@ -17,7 +17,7 @@ use crate::finding::{Finding, FindingLocation, Findings, Sources, quoted};
 use crate::folder::{Budget, Folder, JSON_LIMIT, ReadError, TOTAL_LIMIT, safe_relative};
 use crate::json;
 
-/// The highest number of entries or files that are checked.
+/// The highest number of entries or files that are checked. Each is parsed and validated, and an author waits for it.
 const MAX_TESTS: usize = 1_000;
 
 /// The state of the check: the location of the tests and the findings.

@@ -14,7 +14,8 @@ use super::schema::{data_names, section_ref};
 use crate::finding::{Finding, FindingLocation, Findings, quoted};
 use crate::json::{JsonPathStep, pointer_of};
 
-/// The limit for visited schemas in one section.
+/// The limit for visited schemas in one section. References that double at each step would keep the walk busy for
+/// years.
 const MAX_SCHEMAS: usize = 20_000;
 /// The member that holds free text if the input does not name it.
 const FREE_TEXT: &str = "query";

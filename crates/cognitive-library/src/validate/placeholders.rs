@@ -17,7 +17,7 @@ const KNOWN: [&str; 5] = ["INPUT", "ARGUMENTS", "SCHEMA", "MEDIA_INPUTS", "ENVEL
 const RULE: &str = "prompt/placeholder";
 /// Shorter words in capitals are currencies and the like.
 const MIN_LENGTH: usize = 3;
-/// The longest name between braces that is checked.
+/// The longest name between braces that is checked. Longer texts between braces are prose or code.
 const MAX_NAME: usize = 64;
 
 pub(super) fn check(subject: &CheckedModule<'_>, found: &mut Findings) {
