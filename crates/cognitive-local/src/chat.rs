@@ -7,7 +7,7 @@ use cognitive_contract::ports::{ModelCall, ProviderError};
 use crate::model::Vocabulary;
 use crate::thought::{self, ThoughtForm};
 
-/// The least room for an answer, in tokens.
+/// The least room for an answer, in tokens. With less, almost every answer would be cut off.
 pub(crate) const MIN_ROOM: usize = 128;
 
 /// The prompt of the model.

@@ -25,13 +25,14 @@ use crate::thought::{self, Thought, ThoughtForm, ThoughtRequest};
 use crate::utf8::Characters;
 use cognitive_llama::FeedError;
 
-/// The default token limit of an answer.
+/// The default token limit of an answer. Without it, a small model may write until its context is full.
 const DEFAULT_BUDGET: u64 = 512;
 /// The default seed. Any constant is fine.
 const DEFAULT_SEED: u64 = 2_718_281_828;
-/// The number of tries for an answer without a certain end.
+/// The number of tries for an answer without a certain end. Each try costs as much as the first one.
 const MAX_TRIES: u64 = 3;
-/// The default memory for keys and values, in bytes.
+/// The default memory for keys and values, in bytes. Requests beyond it wait, because the system would otherwise end
+/// the process.
 const DEFAULT_ROOM: u64 = 1 << 30;
 
 type Load = dyn Fn() -> Result<Arc<dyn LanguageModel>, OpenError> + Send + Sync;

@@ -27,7 +27,7 @@ use crate::model::ModelState;
 
 /// The least number of cases of a decision; fewer say nothing about the next one.
 const MIN_CASES: usize = 40;
-/// The least number of cases of each answer.
+/// The least number of cases of each answer. Each fold needs at least one.
 const MIN_OF_CLASS: usize = 5;
 /// The number of folds; each is judged by a model that was trained on the others.
 const PARTS: usize = 5;
