@@ -23,14 +23,17 @@ use crate::suggestion::{ToolWording, for_agent};
 use crate::surface::Offer;
 use crate::{result, search_tools};
 
-/// A run that takes longer becomes a task, for clients that support tasks.
+/// A run that takes longer becomes a task, for clients that support tasks. Clients end calls that stay silent for too
+/// long.
 pub(crate) const TASK_AFTER: Duration = Duration::from_secs(10);
-/// The time limit of a task, and the retention time of its result after its end.
+/// The time limit of a task, and the retention time of its result after its end. Without it, results that are never
+/// fetched would fill the memory.
 const TASK_TTL: Duration = Duration::from_mins(30);
-/// The limit of tasks at once. Above it, a call waits for its run instead.
+/// The limit of tasks at once. Above it, a call waits for its run instead. The client decides how many calls it
+/// starts.
 const MAX_TASKS: usize = 64;
 
-/// Folder scans at once.
+/// Folder scans at once. Each scan reads folders and occupies a thread.
 pub(crate) const LOOKS: usize = 2;
 
 /// The state shared by all calls.

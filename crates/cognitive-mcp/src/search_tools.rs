@@ -19,7 +19,7 @@ pub(crate) const INFO: &str = "cognitive_info";
 pub(crate) const RUN: &str = "cognitive_run";
 pub(crate) const VALIDATE: &str = "cognitive_validate";
 
-/// The default length of a list.
+/// The default length of a list. The list goes into the conversation and costs tokens.
 const DEFAULT_LISTED: usize = 20;
 /// The largest length that a client may request.
 const MAX_LISTED: u64 = 200;
