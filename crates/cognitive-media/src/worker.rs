@@ -21,14 +21,14 @@ use crate::fault::{broken, own, too_much};
 use crate::pdf::{PdfContent, PdfQuery, read};
 use crate::platform;
 
-/// The memory limit of the process, without mapped files.
+/// The memory limit of the process, without mapped files. A parser bug must not end the server for lack of memory.
 pub const MEMORY: u64 = 160 << 20;
-/// The CPU time limit of the process, in seconds.
+/// The CPU time limit of the process, in seconds. A hostile document must not occupy a processor.
 pub const SECONDS: u64 = 10;
 /// The longest answer: a text of the longest length, with every letter escaped.
 const MAX_ANSWER_LENGTH: u64 = 64 << 20;
 
-/// The longest request line.
+/// The longest request line. A caller that sends no line break must not fill the memory.
 const MAX_REQUEST_LENGTH: u64 = 1024;
 
 /// The request: the question, and the length of the document.

@@ -24,7 +24,7 @@ const DRAWING: u64 = 4_000_000;
 /// than decoding. Every provider accepts these two.
 const WRITABLE: [MediaType; 2] = [MediaType::Png, MediaType::Jpeg];
 
-/// The number of attempts to shrink a picture until its bytes fit.
+/// The number of attempts to shrink a picture until its bytes fit. Each one decodes and encodes the picture again.
 const ATTEMPTS: u32 = 8;
 
 /// Converts a picture to a form. (E1011, E1013, E4011)

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fault::{broken, too_much};
 
-/// The limit for the decompressed size of one stream.
+/// The limit for the decompressed size of one stream. A few kilobytes can expand to gigabytes.
 const MAX_STREAM_SIZE: usize = 32 << 20;
 
 /// The stack size. Nested objects are read by recursion, at most a hundred deep, which overflows the threads of a pool
