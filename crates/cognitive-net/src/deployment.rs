@@ -12,7 +12,7 @@ use crate::config::Proxies;
 
 /// The time limit for the registration. The server queries the worker before it answers.
 const TIME: Duration = Duration::from_secs(30);
-/// The largest answer that is read, in bytes.
+/// The largest answer that is read, in bytes. Without it, a wrong address could fill the memory.
 const MAX_ANSWER: usize = 4 << 20;
 /// The most characters shown of a server's error message.
 const SHOWN: usize = 400;

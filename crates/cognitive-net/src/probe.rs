@@ -14,7 +14,7 @@ use crate::llm::remote::Remote;
 use crate::llm::segments::Segments;
 use crate::service::{MAX_BODY_LENGTH, Trouble};
 
-/// The time limit for the check.
+/// The time limit for the check. A user waits for the check of every service.
 const TIME: Duration = Duration::from_secs(3);
 
 /// The result of a check.

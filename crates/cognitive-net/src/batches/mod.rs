@@ -31,9 +31,10 @@ use crate::service::{Answer, Trouble};
 
 /// The time limit for one request and its answer. Large, because the upload of a batch can be hundreds of megabytes.
 const TIME: Duration = Duration::from_mins(10);
-/// The longest answer, in bytes, of an endpoint that does not return a results file.
+/// The longest answer, in bytes, of an endpoint that does not return a results file. Without it, a wrong address
+/// could fill the memory.
 const MAX_DOCUMENT_LENGTH: usize = 256 << 20;
-/// The longest answer to one request, in bytes.
+/// The longest answer to one request, in bytes. Without it, a file without line breaks would fill the memory.
 const MAX_LINE_LENGTH: usize = 64 << 20;
 
 /// The protocol of one service's batch endpoint.

@@ -10,7 +10,7 @@ use crate::llm::borrowed::Node;
 
 /// The longest text of all calls of one turn together, in bytes. No legitimate turn reaches it.
 const MAX_LENGTH: usize = 1 << 20;
-/// The longest id and name of a call together, in bytes.
+/// The longest id and name of a call together, in bytes. Both are repeated in records and in the next request.
 const MAX_LABEL_LENGTH: usize = 1 << 10;
 
 /// Returns whether the model may call a tool in this call.

@@ -20,7 +20,7 @@ use crate::secret::Secret;
 
 /// The largest token answer. A token has a few kilobytes.
 const MAX_TOKEN_ANSWER: u64 = 64 * 1024;
-/// The longest URL of a token server, in bytes.
+/// The longest URL of a token server, in bytes. It comes from an untrusted server.
 const MAX_REALM: usize = 8 * 1024;
 /// The client id for token requests.
 const CLIENT_ID: &str = "cogn";

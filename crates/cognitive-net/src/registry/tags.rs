@@ -11,11 +11,11 @@ use super::oci::{AskedWay, OciClient};
 use super::transfer::{BodyBound, SMALL_ANSWER_TIME, WebRequest};
 use crate::client::same_place;
 
-/// The most pages. Registries put 50 to 1,000 tags on one.
+/// The most pages. Registries put 50 to 1,000 tags on one. A registry could answer with pages without end.
 const MAX_PAGES: usize = 200;
-/// The most tags.
+/// The most tags. All of them are held in memory.
 const MAX_TAGS: usize = 100_000;
-/// The largest page, in bytes.
+/// The largest page, in bytes. A page is held in memory.
 const MAX_PAGE: u64 = 4 * 1024 * 1024;
 /// The requested page size. A registry may send fewer tags.
 const PAGE: &str = "n=1000";
