@@ -17,7 +17,7 @@ pub const LOCK_FILE: &str = "cognitive.lock";
 const FORM: u32 = 1;
 /// The name of the temporary file.
 const DRAFT: &str = ".cognitive.lock.part";
-/// The maximum size of the file.
+/// The maximum size of the file. Without it, a wrong file would fill the memory.
 const MAX_LENGTH: u64 = 8 << 20;
 
 /// The content of the lock file.

@@ -5,11 +5,11 @@ use cognitive_contract::text::cut;
 
 use crate::PackageError;
 
-/// The maximum length of a package name.
+/// The maximum length of a package name. The manifest allows no longer one.
 const MAX_NAME: usize = 64;
-/// The maximum length of a file path in a package.
+/// The maximum length of a file path in a package. Windows refuses paths above 260 characters.
 const MAX_PATH: usize = 240;
-/// The maximum folder depth in a package.
+/// The maximum folder depth in a package. A module nests no deeper, and deep trees are slow to walk.
 const MAX_DEPTH: usize = 8;
 /// Prefixes reserved for registry operators.
 const RESERVED_PREFIXES: [&str; 3] = ["cognitive-", "cm-", "core-"];

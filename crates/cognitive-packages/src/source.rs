@@ -22,7 +22,7 @@ use cognitive_contract::text::{cut, written_out};
 use crate::name::{check_name, path_fault};
 use crate::{OciReference, PackageError};
 
-/// The maximum length of an address.
+/// The maximum length of an address. An address may come from an untrusted index.
 const MAX_LENGTH: usize = 2_048;
 
 /// The source of a package.

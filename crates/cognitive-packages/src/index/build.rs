@@ -19,7 +19,7 @@ use crate::archive::{Files, MAX_BYTES};
 use crate::name::check_publishable;
 use crate::{Package, PackageError};
 
-/// The maximum length of a description.
+/// The maximum length of a description. An index is downloaded as a whole.
 const MAX_DESCRIPTION: usize = 500;
 
 /// Metadata that the packages do not contain. Read from `registry.json` in the folder.
