@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 /// The bundled price table.
 const BUILT_IN: &str = include_str!("prices.json");
 
-/// The maximum length of a model name, and the maximum number of models, in one table.
+/// The maximum length of a model name, and the maximum number of models, in one table. A table is read at every start
+/// and held in memory.
 const MAX_NAME_LENGTH: usize = 200;
 const MAX_MODELS: usize = 10_000;
 

@@ -22,7 +22,7 @@ pub use self::rules::{ReviewFacts, ReviewRule, ReviewRules};
 
 /// The code of the warning about a run that waits for a human review, or should.
 pub const REVIEW: &str = "REVIEW";
-/// The maximum length of a decision's reason, in characters.
+/// The maximum length of a decision's reason, in characters. It is stored with every decision and shown in lists.
 pub const MAX_REASON: usize = 2_000;
 
 /// A run that enters the review queue.
