@@ -12,7 +12,8 @@ use cognitive_contract::media::{self, ItemSource};
 use cognitive_contract::{ErrorCode, Failure, Module};
 use serde_json::{Value, json};
 
-/// The longest text that can be an address or a path, in bytes.
+/// The longest text that can be an address or a path, in bytes. Longer texts need not be collected for the
+/// comparison.
 const MAX_REFERENCE_BYTES: usize = 8 * 1024;
 
 /// The texts of the input that a caller sent. `None` for the root run: its whole input comes from the caller.

@@ -24,7 +24,7 @@ use crate::receipt::Receipt;
 use crate::run::Run;
 use crate::stages::input::ValidInput;
 
-/// The maximum number of children in flight.
+/// The maximum number of children in flight. More would run into the rate limits of most services.
 pub(crate) const MAX_AT_ONCE: usize = 4;
 
 /// The state of a running composition.

@@ -12,7 +12,7 @@ use super::liberty::{Forgiven, Liberty, LibertyRule};
 use super::strict;
 use super::tree::ValueTree;
 
-/// The number of characters of a name in a message.
+/// The number of characters of a name in a message. The model decides the length of the name.
 const MAX_QUOTED_NAME: usize = 40;
 
 /// A parsed object.

@@ -29,10 +29,11 @@ use crate::run::Run;
 use crate::stream::listeners::unless_stopped_early;
 use crate::tools::{HeldText, ToolLoop};
 
-/// The number of characters of a service's message that callers get.
+/// The number of characters of a service's message that callers get. A service may answer with a whole page.
 const MAX_QUOTED_CHARS: usize = 300;
 
-/// The longest answer that is checked against the sent schema, in bytes.
+/// The longest answer that is checked against the sent schema, in bytes. A longer one would be parsed into a second
+/// tree beside the first, which doubles its memory.
 const MAX_COMPARED_BYTES: usize = 1 << 20;
 
 /// Most short replies fit; a longer one grows the buffer.

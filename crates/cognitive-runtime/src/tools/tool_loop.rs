@@ -21,7 +21,7 @@ use crate::run::Run;
 use crate::stages::call::{self, Reply};
 use crate::stages::prompt::Prompt;
 
-/// The number of tool rounds per run. (S-35)
+/// The number of tool rounds per run. (S-35) Without it, a model could ask for tools without an end.
 pub(crate) const MAX_ROUNDS: usize = 8;
 /// The code of warnings about tools.
 const NOTICE: &str = "TOOLS";

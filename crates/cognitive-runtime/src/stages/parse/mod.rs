@@ -14,7 +14,8 @@ pub use crate::reply::{Draft, Liberty, LibertyRule};
 use crate::reply::{Leniency, UnreadableReason, UnreadableReply, bounds, find};
 use crate::stream::partial::so_far;
 
-/// The number of characters of an unreadable text in `partial_data`.
+/// The number of characters of an unreadable text in `partial_data`. The text is for people who look for the cause,
+/// and its beginning is enough.
 const MAX_RAW: usize = 2_000;
 
 /// Finds the object, without liberties if `strict`; `fits` returns whether an object keeps the contract. Fails with
