@@ -8,10 +8,11 @@ use super::normal::{Normal, WalkPosition};
 use crate::text::pointer;
 use crate::validate::file_of_ref;
 
-/// The maximum nesting of a type within itself where it has to be written out.
+/// The maximum nesting of a type within itself where it has to be written out. Each level multiplies the size of the
+/// schema.
 const UNROLLED: usize = 3;
 
-/// The maximum number of references in a row.
+/// The maximum number of references in a row. References may form a circle.
 const MAX_STEPS: usize = 16;
 
 /// A location in a file of the module.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::merge::{types_of, union_of, values_of};
 
 /// With more branches than this, pairs are not compared. The check then only searches for one tag that distinguishes
-/// all branches.
+/// all branches. The number of pairs grows with the square of the branches.
 const MAX_COMPARED: usize = 64;
 
 /// Returns whether no value can match two of the branches, as far as types, listed values and tags show.
