@@ -12,7 +12,7 @@ use crate::sql::{SqlDialect, SqlRow, all};
 use crate::store::Store;
 use crate::time;
 
-/// The most parts of the time.
+/// The most parts of the time. A chart has no more pixels for them, and the caller decides the number.
 const BUCKETS: usize = 500;
 /// The parts of confidence from 0 to 1.
 const CONFIDENCES: usize = 20;

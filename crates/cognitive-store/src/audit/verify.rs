@@ -18,7 +18,8 @@ use crate::error::{Problem, StoreError};
 use crate::sql::{SqlRow, SqlSession, SqlValue, all, number, values};
 use crate::store::Store;
 
-/// The most breaches that are listed; further ones are only counted.
+/// The most breaches that are listed; further ones are only counted. One change breaks all later records of its
+/// chain.
 const TOLD: usize = 100;
 
 /// The result of a verification.

@@ -18,9 +18,10 @@ use crate::sql::{LockedArea, SqlSession, first, values, whole};
 use crate::store::Store;
 use crate::time;
 
-/// The most entries per transaction.
+/// The most entries per transaction. One transaction for each entry would be slow on disk.
 const BATCH: usize = 64;
-/// The longest input or envelope, in bytes.
+/// The longest input or envelope, in bytes. Without it, one entry could fill the database; a longer one becomes a
+/// note.
 const LONGEST: usize = 4 << 20;
 
 /// The outcome for an entry: its id, or the reason why it was refused.

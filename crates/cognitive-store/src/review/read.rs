@@ -8,7 +8,7 @@ use crate::sql::{SqlRow, SqlSession, all, first, number, values};
 use crate::store::Store;
 use crate::time;
 
-/// The largest page size.
+/// The largest page size. All of a page is held in memory.
 const MOST: usize = 1_000;
 /// The number of decided entries read at once; between two pages, other threads can use the connection.
 const PAGE: i64 = 64;
