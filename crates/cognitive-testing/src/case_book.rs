@@ -27,7 +27,7 @@ const CASES: &str = "cases";
 /// The name of the set of golden tests.
 const TESTS: &str = "tests";
 const NEW_CASES: &str = "cases/kept.jsonl";
-/// The most cases that are listed.
+/// The most cases that are listed. The list is one response of the server.
 const MAX_SHOWN: usize = 2_000;
 
 /// The cases in the folders of a workshop.

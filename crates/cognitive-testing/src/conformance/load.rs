@@ -15,7 +15,8 @@ use serde_json::Value;
 use super::case::{self, Vector};
 use super::official;
 
-/// The maximum depth of folders that are searched for vectors.
+/// The maximum depth of folders that are searched for vectors. Without it, a wrong path would be searched without
+/// end.
 const MAX_FOLDER_DEPTH: usize = 8;
 
 /// An error while loading a directory of vectors.

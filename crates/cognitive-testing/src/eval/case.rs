@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::expect::LabelExpectation;
 
-/// The most cases that a file may contain.
+/// The most cases that a file may contain. All of them are held in memory.
 const MAX_CASES: usize = 100_000;
 
 /// One labelled case.

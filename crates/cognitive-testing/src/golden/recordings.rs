@@ -15,9 +15,10 @@ use serde_json::Value;
 
 use super::case::cases;
 
-/// The maximum depth of folders that are searched for recordings.
+/// The maximum depth of folders that are searched for recordings. Without it, a wrong path would be searched without
+/// end.
 const MAX_FOLDER_DEPTH: usize = 8;
-/// The most folders that are searched.
+/// The most folders that are searched. Without it, a wrong path such as a home folder would be searched completely.
 const MAX_FOLDERS: usize = 10_000;
 
 /// Recorded replies for the inputs of some modules.
