@@ -25,7 +25,8 @@ pub(crate) const JUDGING: [&str; 12] = [
     "context",
 ];
 
-/// The largest number of cached modules.
+/// The largest number of cached modules. A page that edits a module sends a new description each time, and the cache
+/// must not grow with it.
 const KEPT: usize = 32;
 
 thread_local! {
