@@ -148,7 +148,7 @@ impl<'a> NumberWalk<'a> {
     }
 }
 
-/// The same scan, with the JSON pointer of each number.
+/// Finds the rounded numbers of a text, with their JSON pointers.
 fn with_places(text: &str) -> Vec<Rounded> {
     let mut walk = NumberWalk { text: text.as_bytes(), at: 0 };
     let mut open: Vec<Level> = Vec::new();

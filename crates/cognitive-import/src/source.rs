@@ -31,7 +31,7 @@ pub(crate) fn quote(literal: &str) -> String {
     format!("`{}`", bare(literal))
 }
 
-/// The same without back quotes: on one line, truncated and escaped.
+/// Prepares a literal of the file for a message: on one line, truncated and escaped.
 pub(crate) fn bare(literal: &str) -> String {
     let shown = cut(literal, 80);
     let more = if shown.len() < literal.len() { "…" } else { "" };

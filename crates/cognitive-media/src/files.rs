@@ -38,7 +38,7 @@ impl MediaFiles {
         self.read_with(path, folder, remote, largest, || ())
     }
 
-    /// The same, with a hook between the check of the path and the opening, for tests.
+    /// Reads a file. Tests pass a hook that runs between the check of the path and the opening.
     fn read_with(
         &self,
         path: &str,

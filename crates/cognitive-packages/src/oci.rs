@@ -75,7 +75,7 @@ impl OciReference {
         self.digest.as_deref().or(self.tag.as_deref()).unwrap_or("latest")
     }
 
-    /// The same location, identified only by its digest.
+    /// Returns this location, identified only by its digest.
     #[must_use]
     pub fn pinned(&self, digest: &str) -> Self {
         Self { tag: None, digest: Some(digest.to_owned()), ..self.clone() }

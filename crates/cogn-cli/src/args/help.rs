@@ -28,7 +28,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Reference", &["explain", "prices", "schema", "check", "conformance"]),
 ];
 
-/// The same command with a first page that has its commands in groups.
+/// Returns the command with a help page that lists its subcommands in groups.
 pub(super) fn in_groups(command: Command) -> Command {
     let page = page(&command);
     command.help_template(page)

@@ -27,7 +27,7 @@ pub(crate) fn attach(module: &Module, input: RunInput, media: &[String]) -> Resu
     Ok(RunInput::Json(Value::Object(members)))
 }
 
-/// An address or a file as a media item. A path is one of the user's directory, not of the module's.
+/// Returns the media item for an address or a file. A relative path starts at the current folder, not at the module.
 fn item(given: &str) -> Result<Value, Failure> {
     if given.starts_with("https://") || given.starts_with("http://") {
         return Ok(json!({ "type": "url", "url": given }));

@@ -33,7 +33,7 @@ const MAX_GRAMMARS: usize = 64;
 /// The work limit of one mask or one search, in units of the grammar engine: about 70 ms in the worst case. Without
 /// it, a hostile contract could block a worker at every token.
 const MAX_FUEL: u64 = 1_000_000;
-/// The same limit for its items: about 25 ms.
+/// The limit of items of the grammar engine, for the same reason: about 25 ms.
 const MAX_ITEMS: usize = 500_000;
 
 /// Compiles schemas to grammars over one vocabulary.

@@ -43,7 +43,7 @@ impl Slot {
         self.call.id.len() + self.call.name.len() + self.call.arguments.len()
     }
 
-    /// Adds more of a call; `room` is the most bytes that the call may have.
+    /// Adds a fragment of a call; `room` is the maximum size of the whole call in bytes.
     fn take(&mut self, id: &str, name: &str, arguments: &str, room: usize) {
         let call = &mut self.call;
         if call.id.is_empty() {

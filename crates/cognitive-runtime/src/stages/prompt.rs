@@ -77,7 +77,7 @@ pub(crate) fn size(module: &Module, input: u64, results: u64, tokens: &dyn Fn(&s
 
 /// The tokens of the labels between the pieces of a prompt, and of the policies of the modules above.
 const LABELS: u64 = 96;
-/// The same if the prompt also has results of parts.
+/// The tokens of the labels if the prompt also has results of parts.
 const RESULT_LABELS: u64 = 256;
 
 impl Prompt {

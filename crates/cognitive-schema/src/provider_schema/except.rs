@@ -15,7 +15,7 @@ pub(super) const WRITTEN: &str = "$comment";
 
 /// The maximum number of excluded numbers that are converted. Each one adds a range to the schema.
 const MAX_VALUES: usize = 16;
-/// The same limit for the characters of excluded strings.
+/// The maximum number of characters of all excluded strings, for the same reason.
 const MAX_CHARACTERS: usize = 200;
 
 /// Returns whether a plain schema excludes exactly this value.

@@ -125,7 +125,7 @@ fn is_bare_type(said: &Value) -> bool {
     said.as_object().is_some_and(|members| members.len() == 1) && said.get("type").is_some_and(is_scalar)
 }
 
-/// The same schema, or null.
+/// Returns a schema that also accepts null.
 pub(super) fn nullable(said: Value) -> Value {
     let Value::Object(mut members) = said else { return said };
     let is_listed = members.contains_key("enum") || members.contains_key("const");

@@ -70,7 +70,7 @@ fn fresh(before: Option<&Map<String, Value>>, answer: &Value) -> Value {
     Value::Object(members)
 }
 
-/// The same expectation with the values of the answer.
+/// Returns the expectation with the values of the answer.
 fn renewed(members: &Map<String, Value>, answer: &Value) -> Result<Value, String> {
     let whole = is_whole(members);
     let mut renewed = members.clone();
