@@ -16,7 +16,7 @@ use crate::template::braces::{self, BraceEngine};
 use crate::template::rephrase::rephrase;
 use crate::template::turns::as_one_prompt;
 
-const CALLER: &str = "the operator chooses the model and its settings";
+const CALLER: &str = "the caller chooses the model and its settings";
 
 /// Reads the file.
 pub(crate) fn read(path: &Path) -> Result<ImportDraft, Failure> {

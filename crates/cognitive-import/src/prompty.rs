@@ -18,7 +18,7 @@ use crate::template::rephrase::rephrase;
 use crate::template::turns::as_one_prompt;
 use crate::template::{TemplateMark, TemplateTag, jinja};
 
-const CALLER: &str = "the operator chooses the model and its settings";
+const CALLER: &str = "the caller chooses the model and its settings";
 
 /// Reads the file.
 pub(crate) fn read(path: &Path) -> Result<ImportDraft, Failure> {

@@ -24,9 +24,9 @@ use variant::{FunctionVariant, chosen};
 /// Tables of the file that do not describe functions.
 const OTHER_TABLES: [(&str, &str); 8] = [
     ("gateway", "`cogn serve` has its own configuration"),
-    ("models", "the operator chooses the model"),
-    ("embedding_models", "the operator chooses the model"),
-    ("provider_types", "the operator chooses the model"),
+    ("models", "the caller chooses the model"),
+    ("embedding_models", "the caller chooses the model"),
+    ("provider_types", "the caller chooses the model"),
     ("metrics", "`cogn eval` measures by labelled cases"),
     ("tools", "functions with tools are not imported"),
     ("evaluations", "write labelled cases for `cogn eval` anew"),

@@ -120,7 +120,7 @@ fn notices(value: &Value) -> Vec<Warning> {
     notices.filter_map(|each| Some(Warning::new(text(each, "code")?, text(each, "message")?))).collect()
 }
 
-/// Returns the context without this module's own cached answers: they cannot make it another question.
+/// Returns the context without cached answers of this module, which do not change the question.
 fn others(context: &Map<String, Value>) -> Map<String, Value> {
     let others = context.iter().filter(|(kind, _)| *kind != CACHE);
     others.map(|(kind, value)| (kind.clone(), value.clone())).collect()

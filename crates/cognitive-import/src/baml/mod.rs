@@ -131,14 +131,14 @@ fn function<'f>(
 fn losses(draft: &mut ImportDraft, function: &BamlFunction, file: &BamlFile) {
     let list: &mut LossList = &mut draft.losses;
     if let Some(client) = &function.client {
-        let why = "the operator chooses the model and its settings";
+        let why = "the caller chooses the model and its settings";
         list.lost(format!("the client {}", quote(client)), &function.file, why);
     }
     for (kind, name, place) in &file.others {
         let why = match kind.as_str() {
             "template_string" => "templates are not evaluated: describe their effect in `prompt.md`",
             "generator" => "`cogn types` writes the types of modules",
-            _ => "the operator chooses the model and its settings",
+            _ => "the caller chooses the model and its settings",
         };
         list.lost(format!("{kind} `{name}`"), place, why);
     }

@@ -121,7 +121,7 @@ fn list_losses(variant: &Table, place: &str, source: &SourceFile, losses: &mut L
             }
             "model" => {
                 let what = format!("the model {}", quote(value.as_str().unwrap_or_default()));
-                losses.lost(what, &source.name, "the operator chooses the model and its settings");
+                losses.lost(what, &source.name, "the caller chooses the model and its settings");
             }
             "json_mode" => losses.lost(
                 format!("`{place}.json_mode`"),
@@ -129,7 +129,7 @@ fn list_losses(variant: &Table, place: &str, source: &SourceFile, losses: &mut L
                 "answers are always validated against the contract",
             ),
             _ => {
-                let why = "the operator chooses the model and its settings";
+                let why = "the caller chooses the model and its settings";
                 losses.lost(format!("`{place}.{key}`"), &source.name, why);
             }
         }
