@@ -74,7 +74,7 @@ export class Cogn<M extends ModuleMap<M> = AnyModules> {
     } catch (error) {
       if (deadline.hasPassed) return deadline.failure();
       if (response === undefined) return unreachable(this.#connection, error);
-      return clientFailure("interrupted", `the connection was lost before the answer was there: ${reason(error)}`);
+      return clientFailure("interrupted", `the connection was lost before the answer arrived: ${reason(error)}`);
     }
   }
 

@@ -27,7 +27,7 @@ export class Connection {
   constructor(options: ConnectionOptions) {
     const base = new URL(options.baseUrl);
     if (base.protocol !== "http:" && base.protocol !== "https:") {
-      throw new TypeError(`\`baseUrl\` has to begin with http:// or https://: ${base.href}`);
+      throw new TypeError(`\`baseUrl\` must begin with http:// or https://: ${base.href}`);
     }
     if (!base.pathname.endsWith("/")) base.pathname += "/";
     this.base = base;

@@ -80,7 +80,7 @@ export class Contract {
   /** A text is taken as JSON, so that no number passes through one of JavaScript's; everything else is written as JSON. */
   #ask<T>(asked: string, value: unknown, module?: JudgingModule): T {
     const text: string | undefined = typeof value === "string" ? value : JSON.stringify(value);
-    if (text === undefined) throw new TypeError("there is nothing to check");
+    if (text === undefined) throw new TypeError("the input is undefined");
     const { format, manifest, schema } = module ?? {};
     const described = module === undefined ? "" : JSON.stringify({ format, manifest, schema });
     const answer = JSON.parse(this.#answer(`${asked}\n${described}\n${text}`)) as { result: T } | { error: string };

@@ -5,7 +5,7 @@ import type { Failure } from "./types.js";
 
 /** What went wrong on this side of the connection. */
 export type ClientFailureKind =
-  /** Nobody answers at this address, or a gateway in between says so. */
+  /** The server does not respond at this address, or a gateway reports that. */
   | "unreachable"
   /** The connection broke and could not be taken up again. */
   | "interrupted"

@@ -1,4 +1,4 @@
-"""Waits for something that the runtime does in the background, on the event loop of whoever asks."""
+"""Waits for work of the runtime in the background, on the event loop of the caller."""
 
 from __future__ import annotations
 

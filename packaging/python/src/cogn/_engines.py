@@ -48,7 +48,7 @@ def _plain(udf: RowFunction, column: Any, named: Mapping[str, Any]) -> Any:
     if named:
         return udf.run(_rows(named))
     if isinstance(column, (str, bytes, Mapping)) or not isinstance(column, Iterable):
-        raise TypeError(f"a udf takes columns and lists, and this is of the type `{type(column).__name__}`: use `cogn.run` for one input")
+        raise TypeError(f"a udf takes columns and lists, but this is of the type `{type(column).__name__}`: use `cogn.run` for one input")
     return udf.run(column)
 
 

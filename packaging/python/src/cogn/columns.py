@@ -74,9 +74,9 @@ def udf(
     `data`: `"typed"` by the module's schema, or `"json"` for text. Other options are those of `cogn.run`, such as `timeout`.
     """
     if data not in ("typed", "json"):
-        raise ValueError(f"`data` is `typed` or `json`, not: {data}")
+        raise ValueError(f"`data` must be `typed` or `json`, found: {data}")
     if "text" in options:
-        raise TypeError("`text` is no option of a column: every row has an input of its own")
+        raise TypeError("`text` is not an option of a column: every row has its own input")
     _native.Gate(concurrency)  # says at once what is wrong with it
     return Udf(_Spec(module, runtime, field, dict(fixed or {}), prepare, concurrency, data, dict(options)))
 
@@ -141,7 +141,7 @@ class Udf:
 
     def __reduce__(self) -> Any:
         if isinstance(self._spec.runtime, _runtime.Runtime):
-            raise TypeError("a runtime of this process cannot be used in another one: give `runtime` as a dictionary or a function")
+            raise TypeError("a runtime of this process cannot be used in another one: pass `runtime` as a dictionary or a function")
         return (Udf, (self._spec,))
 
     def __repr__(self) -> str:

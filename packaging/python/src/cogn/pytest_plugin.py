@@ -2,7 +2,7 @@
 
 `pytest --cogn` collects the cases of every module folder that it comes by; a module that is named on the command line
 (`pytest modules/my-module/module.yaml`) is always tested. What passes is decided by the runtime, as in `cogn test`. Without `--cogn`
-(or `cogn = true` in the configuration of pytest) nothing changes in anybody's tests.
+(or `cogn = true` in the configuration of pytest) other tests do not change.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class ModuleFile(pytest.File):
         for name, file in cases:
             yield GoldenItem.from_parent(self, name=name, file=Path(file))
         if trouble and not cases:
-            # Somebody asked for it, so it counts.
+            # The file was named explicitly, so the fault counts.
             yield GoldenItem.from_parent(self, name="module", file=self.path)
 
 
