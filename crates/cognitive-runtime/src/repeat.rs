@@ -28,7 +28,7 @@ pub async fn repeat(host: &Host, request: RunRequest, until: &Repeat, sink: &mut
     repeat_until(host, request, until, sink, pending()).await
 }
 
-/// Does the same for a surface that may have to cancel it, in whatever round it is.
+/// Repeats a run like [`repeat`], for a surface that may cancel it in any round.
 pub async fn repeat_until(
     host: &Host,
     mut request: RunRequest,

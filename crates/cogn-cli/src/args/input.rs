@@ -1,4 +1,4 @@
-//! The input of a run as it is typed: a file, stdin, JSON, single values, or free text. Shared by `run` and `prompt`.
+//! The input of a run on the command line: a file, stdin, JSON, single values, or free text. Shared by `run` and `prompt`.
 
 use std::borrow::Cow;
 use std::fs;
@@ -152,7 +152,7 @@ fn assemble(
     Ok(Value::Object(input))
 }
 
-/// The text of a value: as it was typed, or that of the file after `@`. `@@` is a text that begins with `@`.
+/// Returns the text of a value: the given one, or that of the file after `@`. `@@` is a text that begins with `@`.
 fn written<'a>(key: &str, typed: &'a str) -> Result<Cow<'a, str>, Failure> {
     let Some(name) = typed.strip_prefix('@') else { return Ok(Cow::Borrowed(typed)) };
     if name.starts_with('@') {

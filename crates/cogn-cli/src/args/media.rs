@@ -42,8 +42,8 @@ fn item(given: &str) -> Result<Value, Failure> {
     Ok(json!({ "type": "file", "path": path }))
 }
 
-/// The first member that takes an item, and whether it takes a list of them. A member that takes just anything is not
-/// meant for media.
+/// Returns the first member that accepts an item, and whether it is a list. A member that accepts any object does not
+/// count.
 fn place(module: &Module, item: &Value) -> Option<(String, bool)> {
     let section = module.contract.input();
     let accepts = |name: &str, value: Value| {

@@ -74,7 +74,7 @@ pub(crate) enum ColorWhen {
 }
 
 impl ColorWhen {
-    /// Decides it for this process.
+    /// Applies the choice to this process.
     pub(crate) fn decide(self) {
         let choice = match self {
             Self::Auto => anstream::ColorChoice::Auto,
@@ -113,7 +113,7 @@ impl GlobalArgs {
 }
 
 impl Cli {
-    /// Reads the command line, and decides on colours for all that is said about it.
+    /// Parses the command line, and chooses the colours of its messages.
     pub(crate) fn read() -> Result<Self, clap::Error> {
         let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
         ColorWhen::typed(words).unwrap_or(ColorWhen::Auto).decide();
@@ -122,7 +122,7 @@ impl Cli {
         Self::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
     }
 
-    /// Everything that can be typed, with commands in groups.
+    /// Returns the complete command line, with commands in groups.
     pub(crate) fn described() -> clap::Command {
         help::in_groups(Self::command())
     }

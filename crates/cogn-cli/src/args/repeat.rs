@@ -22,7 +22,7 @@ pub struct RepeatArgs {
 }
 
 impl RepeatArgs {
-    /// The repetition that is asked for.
+    /// Returns the requested repetition.
     pub(crate) fn repeat(&self) -> Option<Repeat> {
         let repeat = Repeat::parse(self.until.as_deref()?, self.max_iterations).ok()?;
         if self.feed.is_empty() {

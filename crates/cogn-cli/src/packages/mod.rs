@@ -57,7 +57,7 @@ impl ReachArgs {
     }
 }
 
-/// Keys by which packages must be signed.
+/// The keys for required signatures.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct KeyArgs {
     /// Require a signature of this minisign key, given as text or as a file
