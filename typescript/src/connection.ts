@@ -2,12 +2,12 @@
 
 import { CognError, clientFailure, reason } from "./failure.js";
 
-/** What opens a WebSocket: that of the environment, or one like it. */
+/** The constructor of a WebSocket: that of the environment, or a compatible one. */
 export type WebSocketMaker = new (url: string, protocols: string[]) => WebSocket;
 
-/** How to reach a server. */
+/** The address and the key of a server. */
 export interface ConnectionOptions {
-  /** Where `cogn serve` is, such as `http://localhost:8000`, also below a path. */
+  /** The address of `cogn serve`, such as `http://localhost:8000`; it may have a path. */
   baseUrl: string | URL;
   /** The API key, or what gives it when it is needed. */
   key?: string | (() => string | Promise<string>);

@@ -34,7 +34,7 @@ export class Deadline {
     return this.#controller.signal.aborted;
   }
 
-  /** What the caller is told. */
+  /** The failure for the caller. */
   failure(sessionId?: string): Failure {
     if (this.#late) {
       const message = `no answer within ${this.#timeout} ms`;

@@ -63,7 +63,7 @@ export async function* jsonLines(body: ReadableStream<Uint8Array>, heard: () => 
   }
 }
 
-/** Whether a chunk is the last of its stream. */
+/** Returns whether a chunk is the last of its stream. */
 export function isLast(chunk: object): boolean {
   return "final" in chunk || ("ok" in chunk && chunk.ok === false);
 }

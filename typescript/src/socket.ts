@@ -8,7 +8,7 @@ import { Queue } from "./queue.js";
 /** There is no socket to be had, with what the caller is told. */
 export class NoSocket extends Error {}
 
-/** What a key may be made of to be shown in a handshake. */
+/** The characters that a key may have in a handshake. */
 const SHOWABLE = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/;
 /** `readyState` of a socket that takes messages. */
 const OPEN = 1;

@@ -1,7 +1,7 @@
-// What goes over the wire: envelopes, chunks, and what the catalogue of a server says. Types only; nothing here runs.
+// The types of the wire: envelopes, chunks, and the catalogue of a server. Types only, no code.
 // They fit those that `cogn types --lang typescript` writes: an `Envelope` of this file is one of theirs.
 
-/** How much harm acting on an answer could do. */
+/** The harm that acting on an answer could do. */
 export type Risk = "none" | "low" | "medium" | "high";
 
 /** Tokens of all calls of a run. */
@@ -32,7 +32,7 @@ export interface Meta {
   warnings?: RunWarning[];
 }
 
-/** Where a stream can be taken up again. */
+/** The place at which a stream can be resumed. */
 export interface Recovery {
   last_seq: number;
   last_checkpoint?: Checkpoint;
@@ -69,10 +69,10 @@ export interface Failure {
   session_id?: string;
 }
 
-/** What every run answers; `ok` tells which of the two it is. */
+/** The answer of every run; `ok` tells a success from a failure. */
 export type Envelope<Data = Record<string, unknown>> = Success<Data> | Failure;
 
-/** How far one field had come when a delta was sent. */
+/** The state of one field when a delta was sent. */
 export interface Checkpoint {
   offset: number;
   hash: string;

@@ -15,7 +15,7 @@ export function freeText(text: string): FreeText {
   return new FreeText(text);
 }
 
-/** How a run is to be answered. */
+/** The form of the answer. */
 export interface RunOptions extends RunSettings {
   /** Ends the run, here and on the server. */
   signal?: AbortSignal;
@@ -62,7 +62,7 @@ export function question(module: string, input: unknown, options: Record<string,
   }
 }
 
-/** Whether something is an envelope, as far as a program has to know before it looks at `ok`. */
+/** Returns whether a value is an envelope, as far as a program must know before it reads `ok`. */
 export function isEnvelope(value: unknown): value is Envelope<never> {
   if (typeof value !== "object" || value === null || !("ok" in value) || !("meta" in value)) return false;
   const payload = value.ok === true ? "data" : "error";

@@ -67,7 +67,7 @@ export interface Failure {
   partial_data?: Record<string, unknown> | null;
 }
 
-/** What every run answers; `ok` tells which of the two it is. */
+/** The answer of every run; `ok` tells a success from a failure. */
 export type Envelope<Data> = Success<Data> | Failure;
 
 // all-shapes 1.2.0

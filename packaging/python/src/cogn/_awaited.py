@@ -10,7 +10,7 @@ from . import _async, _native
 
 
 async def awaited(start: Callable[[_native.Bridge, asyncio.Future[Any]], _native.RunHandle]) -> Any:
-    """What the future is resolved with. Cancelling the task cancels what was started."""
+    """Returns the result of the future. Cancelling the task cancels the work."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
     handle = start(_async.bridge(loop), future)

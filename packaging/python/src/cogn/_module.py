@@ -115,7 +115,7 @@ class _Growing:
         self._last: dict[str, Any] | None = None
 
     def take(self, chunk: dict[str, Any]) -> bool:
-        """Whether there is something new to read."""
+        """True if there is new data to read."""
         if "chunk" in chunk:
             return self._so_far.take(chunk["chunk"])
         if "final" in chunk or "error" in chunk:

@@ -155,7 +155,7 @@ class Runtime:
 
     @property
     def notices(self) -> list[str]:
-        """What people should know of the configuration, such as files that are not trusted."""
+        """Notices about the configuration, such as files that are not trusted."""
         return self._native.notices
 
 

@@ -85,7 +85,7 @@ def tool(
 
 
 def described(given: Tool | Callable[..., Any]) -> dict[str, Any]:
-    """What the runtime is told of a tool."""
+    """The declaration of a tool for the runtime."""
     made = given if isinstance(given, Tool) else Tool(given)
     function = made.function
 

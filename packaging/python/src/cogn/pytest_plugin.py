@@ -17,7 +17,7 @@ import pytest
 if TYPE_CHECKING:
     from ._replay import replay
 
-# What a module folder is known by, newest format first.
+# The files that identify a module folder, newest format first.
 _MANIFESTS = ("module.yaml", "MODULE.md", "module.md")
 
 
@@ -97,7 +97,7 @@ class GoldenFailure(Exception):
         self.result = result
 
     def described(self, file: Path) -> str:
-        """What people read: what differs, at its place, and what to do."""
+        """Returns the report for people: each difference with its place, and a hint."""
         result = self.result
         lines = [f"{file}: {_HEADINGS.get(result['status'], result['status'])}"]
         if result.get("error"):
