@@ -112,68 +112,53 @@ macro_rules! catalogue {
 
 catalogue! {
     ParseError "E1000" "PARSE_ERROR" [] Model false High Zero "text that should be JSON could not be parsed"
-    InvalidInput "E1001" "INVALID_INPUT" ["VALIDATION_ERROR"] Caller true High Zero "the input does not \
-         match the module's input schema"
+    InvalidInput "E1001" "INVALID_INPUT" ["VALIDATION_ERROR"] Caller true High Zero "the input does not match the module's input schema"
     MissingRequiredField "E1002" "MISSING_REQUIRED_FIELD" [] Caller true High Zero "a required field is missing"
     TypeMismatch "E1003" "TYPE_MISMATCH" [] Caller true High Zero "a field has the wrong type"
     UnsupportedValue "E1004" "UNSUPPORTED_VALUE" ["UNSUPPORTED_LANGUAGE"] Caller true High Zero "a value is not supported"
     InputTooLarge "E1005" "INPUT_TOO_LARGE" [] Caller true High Zero "the input exceeds the module's token budget"
     InvalidReference "E1006" "INVALID_REFERENCE" [] Caller true High Zero "a referenced resource does not exist"
-    UnsupportedMediaType "E1010" "UNSUPPORTED_MEDIA_TYPE" [] Caller true High Zero "the module does not \
-         accept this media type"
-    MediaTooLarge "E1011" "MEDIA_TOO_LARGE" [] Caller true High Zero "a media item exceeds its size or \
-         duration limit"
+    UnsupportedMediaType "E1010" "UNSUPPORTED_MEDIA_TYPE" [] Caller true High Zero "the module does not accept this media type"
+    MediaTooLarge "E1011" "MEDIA_TOO_LARGE" [] Caller true High Zero "a media item exceeds its size or duration limit"
     MediaFetchFailed "E1012" "MEDIA_FETCH_FAILED" [] Caller true High Zero "a media item could not be fetched"
     MediaDecodeFailed "E1013" "MEDIA_DECODE_FAILED" [] Caller true High Zero "a media item could not be decoded"
     MediaTypeMismatch "E1014" "MEDIA_TYPE_MISMATCH" [] Caller true High Zero "the bytes of a media item disagree with its declared type"
-    MediaDimensionExceeded "E1015" "MEDIA_DIMENSION_EXCEEDED" [] Caller true High Zero "an image or video \
-         exceeds the maximum width or height"
-    MediaDimensionTooSmall "E1016" "MEDIA_DIMENSION_TOO_SMALL" [] Caller true High Zero "an image is \
-         below the minimum size"
+    MediaDimensionExceeded "E1015" "MEDIA_DIMENSION_EXCEEDED" [] Caller true High Zero "an image or video exceeds the maximum width or height"
+    MediaDimensionTooSmall "E1016" "MEDIA_DIMENSION_TOO_SMALL" [] Caller true High Zero "an image is below the minimum size"
     MediaPixelLimit "E1017" "MEDIA_PIXEL_LIMIT" [] Caller true High Zero "an image has too many pixels"
     UploadExpired "E1018" "UPLOAD_EXPIRED" [] Caller true High Zero "an upload reference has expired"
     UploadNotFound "E1019" "UPLOAD_NOT_FOUND" [] Caller true High Zero "an upload reference is unknown"
     ChecksumMismatch "E1020" "CHECKSUM_MISMATCH" [] Caller true High Zero "a media item does not match its checksum"
-    LowConfidence "E2001" "LOW_CONFIDENCE" [] Model true Medium OfTheModel "the confidence is below the \
-         minimum of the tier"
+    LowConfidence "E2001" "LOW_CONFIDENCE" [] Model true Medium OfTheModel "the confidence is below the minimum of the tier"
     Timeout "E2002" "TIMEOUT" [] Provider true High Zero "the time limit was exceeded"
     TokenLimit "E2003" "TOKEN_LIMIT" [] Model true Medium Zero "the answer was cut off by the token limit"
-    NoActionPossible "E2004" "NO_ACTION_POSSIBLE" ["NO_SIMPLIFICATION_POSSIBLE"] Model false Medium Zero "the \
-         requested action is not possible"
+    NoActionPossible "E2004" "NO_ACTION_POSSIBLE" ["NO_SIMPLIFICATION_POSSIBLE"] Model false Medium Zero "the requested action is not possible"
     SemanticConflict "E2005" "SEMANTIC_CONFLICT" ["BEHAVIOR_CHANGE_REQUIRED"] Model true Medium Zero "the action would violate a constraint"
     AmbiguousInput "E2006" "AMBIGUOUS_INPUT" [] Caller true Medium Zero "the input is ambiguous"
     InsufficientContext "E2007" "INSUFFICIENT_CONTEXT" [] Caller true Medium Zero "more context is needed"
     StreamInterrupted "E2010" "STREAM_INTERRUPTED" [] Provider true High Zero "the stream was interrupted"
     StreamTimeout "E2011" "STREAM_TIMEOUT" [] Provider true High Zero "the stream exceeded its time limit"
-    SchemaValidationFailed "E3001" "SCHEMA_VALIDATION_FAILED" ["OUTPUT_SCHEMA_VIOLATION"] Model false High Zero "the \
-         answer does not match the contract, even after repair"
+    SchemaValidationFailed "E3001" "SCHEMA_VALIDATION_FAILED" ["OUTPUT_SCHEMA_VIOLATION"] Model false High Zero "the answer does not match the contract, even after repair"
     PartialResult "E3002" "PARTIAL_RESULT" [] Model true High Zero "only a part of the result exists"
     MissingRationale "E3003" "MISSING_RATIONALE" [] Model false High Zero "the rationale is empty or missing"
     OverflowLimit "E3004" "OVERFLOW_LIMIT" [] Model false High Zero "more insights than the module allows"
     InvalidEnum "E3005" "INVALID_ENUM" [] Model false High Zero "a value is not in its closed list"
-    ConstraintViolation "E3006" "CONSTRAINT_VIOLATION" [] Model false High Zero "the answer violates a \
-         declared constraint"
-    InternalError "E4000" "INTERNAL_ERROR" [] Runtime false High Zero "unexpected internal error of the \
-         runtime"
+    ConstraintViolation "E3006" "CONSTRAINT_VIOLATION" [] Model false High Zero "the answer violates a declared constraint"
+    InternalError "E4000" "INTERNAL_ERROR" [] Runtime false High Zero "unexpected internal error of the runtime"
     ProviderUnavailable "E4001" "PROVIDER_UNAVAILABLE" [] Provider true High Zero "the model provider cannot be reached"
     RateLimited "E4002" "RATE_LIMITED" [] Provider true High Zero "a rate limit was exceeded"
     ContextOverflow "E4003" "CONTEXT_OVERFLOW" [] Caller true High Zero "the prompt does not fit the model's context window"
     CircularDependency "E4004" "CIRCULAR_DEPENDENCY" [] Module false High Zero "modules call each other in a circle"
-    MaxDepthExceeded "E4005" "MAX_DEPTH_EXCEEDED" [] Module false High Zero "module calls are nested too \
-         deeply"
+    MaxDepthExceeded "E4005" "MAX_DEPTH_EXCEEDED" [] Module false High Zero "module calls are nested too deeply"
     ModuleNotFound "E4006" "MODULE_NOT_FOUND" [] Caller true High Zero "no module of this name is installed"
     PermissionDenied "E4007" "PERMISSION_DENIED" [] Caller false High Zero "a policy forbids the operation"
     StreamingNotSupported "E4010" "STREAMING_NOT_SUPPORTED" [] Runtime true High Zero "the answer cannot be streamed"
-    MultimodalNotSupported "E4011" "MULTIMODAL_NOT_SUPPORTED" [] Runtime false High Zero "the runtime or \
-         the provider does not accept this media type"
-    RecoveryNotSupported "E4012" "RECOVERY_NOT_SUPPORTED" [] Runtime true High Zero "stream recovery is \
-         disabled"
+    MultimodalNotSupported "E4011" "MULTIMODAL_NOT_SUPPORTED" [] Runtime false High Zero "the runtime or the provider does not accept this media type"
+    RecoveryNotSupported "E4012" "RECOVERY_NOT_SUPPORTED" [] Runtime true High Zero "stream recovery is disabled"
     SessionExpired "E4013" "SESSION_EXPIRED" [] Caller true High Zero "the stream session is unknown or has expired"
     CheckpointInvalid "E4014" "CHECKPOINT_INVALID" [] Caller true High Zero "the checkpoint does not match the stream"
-    CallLimitExceeded "E4100" "CALL_LIMIT_EXCEEDED" [] Module false High Zero "a run needs more model \
-         calls than its limit"
-    CostLimitExceeded "E4101" "COST_LIMIT_EXCEEDED" [] Caller false High Zero "a run could exceed its \
-         cost limit"
+    CallLimitExceeded "E4100" "CALL_LIMIT_EXCEEDED" [] Module false High Zero "a run needs more model calls than its limit"
+    CostLimitExceeded "E4101" "COST_LIMIT_EXCEEDED" [] Caller false High Zero "a run could exceed its cost limit"
 }
 
 impl ErrorCode {
