@@ -36,8 +36,7 @@ impl FunctionTool {
             let timeout = Duration::try_from_secs_f64(seconds);
             let bad = |_| {
                 PyValueError::new_err(format!(
-                    "the timeout of `{name}` must be a time in \
-                 seconds, found: {seconds}"
+                    "the timeout of `{name}` must be a time in seconds, found: {seconds}"
                 ))
             };
             spec = spec.within(timeout.map_err(bad)?);

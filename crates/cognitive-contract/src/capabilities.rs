@@ -116,10 +116,7 @@ impl Capabilities {
         let warning = why.map(|why| {
             Warning::new(
                 ErrorCode::StreamingNotSupported.number(),
-                format!(
-                    "{why}; the answer is \
-                 synchronous"
-                ),
+                format!("{why}; the answer is synchronous"),
             )
         });
         Agreed { streaming: wanted == Some(WantedAnswer::Streaming) && warning.is_none(), warning }

@@ -43,14 +43,14 @@ fn member(name: &str, ok: bool) -> Value {
     match name {
         "ok" => json!({ "const": ok }),
         "meta" | "data" | "error" => json!({ "$ref": format!("#/definitions/{name}") }),
-        "partial_data" => json!({ "type": ["object", "null"], "description": "The part of the result that \
-             exists." }),
+        "partial_data" => {
+            json!({ "type": ["object", "null"], "description": "The part of the result that exists." })
+        }
         "_emitted_context" => json!({ "type": "object", "description": "Context for later runs, by type." }),
         "usage" => {
             let tokens = json!({ "type": "integer", "minimum": 0 });
             json!({
-                "type": "object", "description": "Tokens in the form of older runtimes and streams; \
-                     prefer `meta.usage`.",
+                "type": "object", "description": "Tokens in the form of older runtimes and streams; prefer `meta.usage`.",
                 "properties": { "input_tokens": tokens, "output_tokens": tokens, "total_tokens": tokens },
             })
         }

@@ -188,12 +188,9 @@ fn well_formed(headers: &HeaderMap) -> Result<(), Box<Response<Body>>> {
     let size: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
     if size > HEADERS {
         let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-        let failure = Failure::new(
-            ErrorCode::InputTooLarge,
-            "the request has too many headers, or they \
-             are too long",
-        )
-        .suggest("Send fewer");
+        let failure =
+            Failure::new(ErrorCode::InputTooLarge, "the request has too many headers, or they are too long")
+                .suggest("Send fewer");
         return Err(Box::new(response::failure_as(status, failure)));
     }
     if headers.get_all(header::HOST).iter().nth(1).is_some() {

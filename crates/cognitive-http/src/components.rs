@@ -268,29 +268,22 @@ fn requests() -> Named {
     let flag = json!({ "type": "boolean" });
     let options = json!({
         "response_mode": word(&["sync", "streaming"]), "chunk_type": word(&["delta", "snapshot"]), "receipt": flag,
-        "timeout": { "type": "number", "exclusiveMinimum": 0, "description": "Time limit of each model \
-             call, in seconds; at most that of the server" },
-        "reask": { "type": "integer", "minimum": 0, "description": "Number of repair attempts after an \
-             answer that breaks the contract" },
+        "timeout": { "type": "number", "exclusiveMinimum": 0, "description": "Time limit of each model call, in seconds; at most that of the server" },
+        "reask": { "type": "integer", "minimum": 0, "description": "Number of repair attempts after an answer that breaks the contract" },
         "max_calls": { "type": "integer", "minimum": 0, "description": "Maximum number of model calls; at most that of the server" },
         "strict_parse": { "type": "boolean", "description": "Accept only valid JSON from the model" },
         "early_stop": { "type": "boolean", "description": "Stop a call whose answer cannot become valid" },
         "seed": count(), "max_output_tokens": { "type": "integer", "minimum": 1 }, "session": text(),
         "thinking": { "type": "integer", "minimum": 0, "maximum": MAX_THINKING_TOKENS },
-        "max_cost": { "type": "number", "minimum": 0, "description": "Maximum cost of the run, in US \
-             dollars" },
+        "max_cost": { "type": "number", "minimum": 0, "description": "Maximum cost of the run, in US dollars" },
         "model": { "type": "string", "description": "One of `/v1/models`, for authors" },
-        "draft": { "type": "object", "description": "Replacements for files of the module, by path; for \
-             authors",
+        "draft": { "type": "object", "description": "Replacements for files of the module, by path; for authors",
                    "additionalProperties": { "type": ["string", "null"] } },
         "version": { "type": "string", "description": "One of `/v1/modules/{module}/versions`, for authors" },
-        "record": { "type": "boolean", "description": "Store the model's reply for a while, so that a \
-             test can be made of the answer; for authors" },
+        "record": { "type": "boolean", "description": "Store the model's reply for a while, so that a test can be made of the answer; for authors" },
         "no_cache": flag, "media_out": word(&["base64", "url"]), "require_streaming": flag,
-        "ask_again": { "type": "boolean", "description": "Start a new run if the server of a stream is \
-             gone and the stream had not ended" },
-        "resume_only": { "type": "boolean", "description": "Do not start a new run if a stream cannot be \
-             resumed" },
+        "ask_again": { "type": "boolean", "description": "Start a new run if the server of a stream is gone and the stream had not ended" },
+        "resume_only": { "type": "boolean", "description": "Do not start a new run if a stream cannot be resumed" },
     });
     let any = json!({ "type": "object" });
     let by_name = json!({

@@ -95,10 +95,8 @@ pub(crate) async fn serve(
 /// Rewords a failure of the upload store for a client that never uploaded anything.
 fn as_file(failure: Failure) -> Failure {
     match failure.code() {
-        code @ ErrorCode::UploadExpired => Failure::new(code, "the file has expired").suggest(
-            "Run the module again, and fetch the file \
-                 sooner",
-        ),
+        code @ ErrorCode::UploadExpired => Failure::new(code, "the file has expired")
+            .suggest("Run the module again, and fetch the file sooner"),
         code @ ErrorCode::UploadNotFound => {
             Failure::new(code, "unknown file id").suggest("Use the `url` of an answer, with the same key")
         }

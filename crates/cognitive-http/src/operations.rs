@@ -155,49 +155,36 @@ pub(crate) static OPERATIONS: [Operation; 47] = operations! {
     get "/v1/session" KNOWN Some(told("getSession", "studio", "The caller and their permissions").gives("StudioSession")) => login::show;
     delete "/v1/session" KNOWN Some(told("logout", "studio", "End the login of this browser").gives("SessionEnd")) => login::end;
     get "/v1/models" AUTHOR Some(told("listModels", "studio", "The models that a run may name").gives("ModelList")) => models::list;
-    post "/v1/modules/{module}/preview" AUTHOR Some(told("previewRun", "studio", "The prompt of a run and \
-         its maximum cost, without running it")
+    post "/v1/modules/{module}/preview" AUTHOR Some(told("previewRun", "studio", "The prompt of a run and its maximum cost, without running it")
         .takes("AnyInput").gives("RunPreview")) => preview::show;
-    get "/v1/modules/{module}/files" AUTHOR Some(told("getFiles", "studio", "The files of a module, with \
-         validation findings")
+    get "/v1/modules/{module}/files" AUTHOR Some(told("getFiles", "studio", "The files of a module, with validation findings")
         .gives("ModuleFiles")) => workbench::files;
-    put "/v1/modules/{module}/files" AUTHOR Some(told("saveFiles", "studio", "Change files of a module, \
-         all or none")
+    put "/v1/modules/{module}/files" AUTHOR Some(told("saveFiles", "studio", "Change files of a module, all or none")
         .takes("SaveRequest").gives("SavedModule")) => workbench::save;
-    post "/v1/modules/{module}/check" AUTHOR Some(told("checkFiles", "studio", "Validate a module with \
-         the given files")
+    post "/v1/modules/{module}/check" AUTHOR Some(told("checkFiles", "studio", "Validate a module with the given files")
         .takes("CheckRequest").gives("FindingList")) => workbench::check;
-    get "/v1/modules/{module}/versions" AUTHOR Some(told("listVersions", "studio", "Versions of a module \
-         that can be run")
+    get "/v1/modules/{module}/versions" AUTHOR Some(told("listVersions", "studio", "Versions of a module that can be run")
         .gives("VersionList")) => workbench::versions;
-    get "/v1/modules/{module}/plan" RUN Some(told("getPlan", "studio", "Parts of a module, and the order \
-         in which they run")) => workbench::plan;
+    get "/v1/modules/{module}/plan" RUN Some(told("getPlan", "studio", "Parts of a module, and the order in which they run")) => workbench::plan;
     get "/v1/modules/{module}/cases" AUTHOR Some(told("listCases", "studio", "Golden tests and labelled cases of a module")
         .gives("CaseList")) => cases::list;
-    post "/v1/modules/{module}/cases" AUTHOR Some(told("keepCase", "studio", "Save an answer as a test, \
-         an example or a labelled case")
+    post "/v1/modules/{module}/cases" AUTHOR Some(told("keepCase", "studio", "Save an answer as a test, an example or a labelled case")
         .takes("CaseRequest").gives("KeptCase")) => cases::keep;
-    post "/v1/modules/{module}/judge" AUTHOR Some(told("judgeAnswers", "studio", "Compare answers with \
-         the expectation of a case")
+    post "/v1/modules/{module}/judge" AUTHOR Some(told("judgeAnswers", "studio", "Compare answers with the expectation of a case")
         .takes("JudgeRequest").gives("VerdictList")) => cases::judge;
-    get "/v1/runs" PAST_RUNS Some(told("listRuns", "studio", "Past runs, newest first: the caller's own, \
-         or all for an admin")
+    get "/v1/runs" PAST_RUNS Some(told("listRuns", "studio", "Past runs, newest first: the caller's own, or all for an admin")
         .gives("RunPage").asks(RUN_QUERY)) => runs::list;
     get "/v1/runs/stats" PAST_RUNS Some(told("getRunStats", "studio", "Statistics of past runs").gives("RunStats").asks(RUN_QUERY)) => runs::stats;
     get "/v1/runs/{id}" PAST_RUNS Some(told("getRun", "studio", "Details of a run").gives("RunDetails")) => runs::show;
-    post "/v1/runs/{id}/replay" AUTHOR Some(told("replayRun", "studio", "Repeat a run, optionally with \
-         another model or a draft, and compare")
+    post "/v1/runs/{id}/replay" AUTHOR Some(told("replayRun", "studio", "Repeat a run, optionally with another model or a draft, and compare")
         .takes("ReplayRequest").gives("RunReplay")) => replay::again;
     get "/v1/reviews" REVIEW Some(told("listReviews", "studio", "Pending and decided reviews")
         .gives("ReviewPage").asks(REVIEW_QUERY)) => reviews::list;
-    get "/v1/reviews/calibration" REVIEW Some(told("getCalibration", "studio", "Accuracy of confidence, \
-         by decisions")
+    get "/v1/reviews/calibration" REVIEW Some(told("getCalibration", "studio", "Accuracy of confidence, by decisions")
         .gives("CalibrationReport").asks(OF_MODULE)) => reviews::calibration;
-    get "/v1/reviews/export" REVIEW Some(told("exportReviews", "studio", "Decisions, or labelled cases \
-         made of them, as JSON Lines")
+    get "/v1/reviews/export" REVIEW Some(told("exportReviews", "studio", "Decisions, or labelled cases made of them, as JSON Lines")
         .gives(LINES).asks(EXPORT_QUERY)) => reviews::export;
-    get "/v1/reviews/{id}" REVIEW Some(told("getReview", "studio", "A run that waits for review, with \
-         input and answer")
+    get "/v1/reviews/{id}" REVIEW Some(told("getReview", "studio", "A run that waits for review, with input and answer")
         .gives("RunReview")) => reviews::show;
     post "/v1/reviews/{id}/decision" REVIEW Some(told("decideReview", "studio", "Approve, reject or correct an answer")
         .takes("DecisionRequest").gives("RunReview")) => reviews::decide;

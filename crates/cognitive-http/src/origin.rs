@@ -16,8 +16,8 @@ pub fn origin(given: &str) -> Result<String, Failure> {
             return refuse("a wildcard is not an origin", "Name each origin, such as `https://app.example`");
         }
         "null" => {
-            let hint = "Every sandboxed page has this origin. Serve the page from a distinct origin and \
-                 name it";
+            let hint =
+                "Every sandboxed page has this origin. Serve the page from a distinct origin and name it";
             return refuse("this origin cannot be trusted", hint);
         }
         _ => {}

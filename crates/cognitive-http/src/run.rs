@@ -383,8 +383,7 @@ async fn stop(shared: &Shared, session: &Session) -> Failure {
         }
         () = tokio::time::sleep(shared.config.stream_limit) => {
             let seconds = shared.config.stream_limit.as_secs();
-            Failure::new(ErrorCode::StreamTimeout, format!("the stream exceeded its limit of {seconds} \
-                 seconds"))
+            Failure::new(ErrorCode::StreamTimeout, format!("the stream exceeded its limit of {seconds} seconds"))
                 .suggest("Send less input, or ask the operator for more time")
         }
         reason = session.cancelled() => {

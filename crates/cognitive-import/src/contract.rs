@@ -42,8 +42,7 @@ fn data_section(draft: &mut ImportDraft) -> Value {
     let losses = &mut draft.losses;
     let (schema, file, defined) = match &draft.output {
         DraftOutput::Text => {
-            let why = "the answer of a module is an object with a rationale; the text is its member \
-                 `result`";
+            let why = "the answer of a module is an object with a rationale; the text is its member `result`";
             losses.changed("an answer in plain text", &draft.source, why);
             return wrapped(json!({ "type": "string", "minLength": 1 }));
         }

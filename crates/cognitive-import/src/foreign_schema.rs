@@ -79,8 +79,7 @@ impl SchemaMove<'_> {
                 self.losses.lost(
                     "schemas below 60 levels",
                     self.file,
-                    "the contract does not validate \
-                     that deep",
+                    "the contract does not validate that deep",
                 );
                 Value::Bool(true)
             }
@@ -148,8 +147,7 @@ impl SchemaMove<'_> {
                 self.losses.lost(
                     what,
                     self.file,
-                    "references are never fetched: any value is accepted \
-                     there",
+                    "references are never fetched: any value is accepted there",
                 );
             }
         }

@@ -157,8 +157,8 @@ fn draft(
     draft.losses.made_up("the input `query` and `files`", PAGE, "a skill does not declare its input");
     match proposal::shown_answer(parts.body) {
         Some((schema, line)) => {
-            let why = "derived from an example in the text; none of it is required, so narrow it in \
-                 `schema.json`";
+            let why =
+                "derived from an example in the text; none of it is required, so narrow it in `schema.json`";
             draft.losses.made_up("the form of `result`", &format!("{PAGE}:{}", parts.line + line), why);
             draft.output = DraftOutput::Result(schema);
         }
@@ -284,8 +284,7 @@ fn append_references(draft: &mut ImportDraft, files: &BTreeMap<String, Vec<u8>>)
                 draft.losses.lost(
                     format!("`{path}`"),
                     path,
-                    "no model reads it, because it is not a text \
-                     of the skill",
+                    "no model reads it, because it is not a text of the skill",
                 );
             }
         }

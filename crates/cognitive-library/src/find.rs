@@ -177,8 +177,7 @@ impl Library {
                 .suggest_remotely(format!("Did you mean `{known}`? `GET /api/modules` lists all modules")),
             None => failure
                 .suggest(
-                    "`cogn list` lists the installed modules; for a folder, use a path such as \
-                     `./my-module`",
+                    "`cogn list` lists the installed modules; for a folder, use a path such as `./my-module`",
                 )
                 .suggest_remotely("`GET /api/modules` lists all modules"),
         }

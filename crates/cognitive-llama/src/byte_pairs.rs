@@ -58,12 +58,8 @@ impl BytePairs {
     ) -> Result<(), WeightsError> {
         let mut whole = String::new();
         for (rank, merge) in (0..).zip(merges) {
-            let (left, right) = merge.split_once(' ').ok_or_else(|| {
-                damaged(
-                    "a merge does not have two \
-                 parts",
-                )
-            })?;
+            let (left, right) =
+                merge.split_once(' ').ok_or_else(|| damaged("a merge does not have two parts"))?;
             whole.clear();
             whole.push_str(left);
             whole.push_str(right);

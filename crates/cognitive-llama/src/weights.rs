@@ -176,8 +176,7 @@ impl Tensors for Expected<'_> {
         let encoding = self.take(name, rows, columns)?;
         if !columns.is_multiple_of(COLUMNS) {
             return Err(unsupported(&format!(
-                "the rows of tensor `{name}` have {columns} columns, which is \
-                 not a multiple of 32"
+                "the rows of tensor `{name}` have {columns} columns, which is not a multiple of 32"
             )));
         }
         Matrix::pack(&Tensor { encoding, columns, rows: 0, bytes: &[] }, name)

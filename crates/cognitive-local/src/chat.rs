@@ -61,8 +61,7 @@ impl ChatForm {
         }
         let beginning: String = template.chars().take(60).collect();
         Err(ProviderError::Misconfigured(format!(
-            "unsupported chat template of the embedded model (known are ChatML, Llama 3 and Gemma): \
-             {beginning}"
+            "unsupported chat template of the embedded model (known are ChatML, Llama 3 and Gemma): {beginning}"
         )))
     }
 

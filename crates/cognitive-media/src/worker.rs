@@ -97,10 +97,8 @@ impl Worker {
             .kill_on_drop(true)
             .spawn()
             .map_err(|error| {
-                own("cannot start the process that reads documents", &error).suggest(
-                    "Restart the program; it must be able to find its own file, on Linux in \
-                         `/proc`",
-                )
+                own("cannot start the process that reads documents", &error)
+                    .suggest("Restart the program; it must be able to find its own file, on Linux in `/proc`")
             })
     }
 }

@@ -275,13 +275,8 @@ fn headers(config: &ProviderConfig) -> Result<HeaderMap, ProviderError> {
         return if config.kind.needs_key() { Err(no_key(config)) } else { Ok(headers) };
     };
     let value = HeaderValue::from_str(&format!("{prefix}{}", key.reveal()));
-    let mut value = value.map_err(|_| {
-        misconfigured(
-            config,
-            "has a key with characters that an HTTP \
-         header cannot contain",
-        )
-    })?;
+    let mut value = value
+        .map_err(|_| misconfigured(config, "has a key with characters that an HTTP header cannot contain"))?;
     value.set_sensitive(true);
     headers.insert(name, value);
     Ok(headers)

@@ -44,8 +44,7 @@ fn check(to: &Uri, variable: &dyn Fn(&str) -> Option<String>) -> Result<(), Prov
         Some((name, value)) if Matcher::builder().all(value.as_str()).build().intercept(to).is_none() => {
             // The value may contain a password, so the message does not repeat it.
             let text = format!(
-                "`{name}` is not the address of a proxy: write it as `http://host:3128`, \
-                 or unset it"
+                "`{name}` is not the address of a proxy: write it as `http://host:3128`, or unset it"
             );
             Err(ProviderError::Misconfigured(text))
         }

@@ -88,12 +88,8 @@ pub fn sign(
 }
 
 fn secret_box(text: &str) -> Result<SecretKeyBox, PackageError> {
-    let bad = |_| {
-        PackageError::new("not a secret key of minisign").hint(
-            "`cogn sign --generate FILE` creates \
-             one",
-        )
-    };
+    let bad =
+        |_| PackageError::new("not a secret key of minisign").hint("`cogn sign --generate FILE` creates one");
     SecretKeyBox::from_string(text).map_err(bad)
 }
 

@@ -120,9 +120,9 @@ impl RecordQueue {
         }
         if record.payload.is_some() {
             if line.payloads >= PAYLOADS {
-                record.payload =
-                    Some(json!({ "omitted": format!("more than {PAYLOADS} payloads are waiting to be \
-                         written") }));
+                record.payload = Some(
+                    json!({ "omitted": format!("more than {PAYLOADS} payloads are waiting to be written") }),
+                );
             } else {
                 line.payloads += 1;
             }

@@ -82,8 +82,7 @@ impl Store {
         let (ends, expected) = (to.heads()?, self.heads()?);
         if ends != expected {
             return Err(failed(
-                "another process wrote into one of the stores during the copy: the ends of the chains \
-                 differ"
+                "another process wrote into one of the stores during the copy: the ends of the chains differ"
                     .to_owned(),
             ));
         }

@@ -82,10 +82,9 @@ pub fn judge(facts: &MediaFacts, limits: &MediaLimits) -> Result<(), Failure> {
     {
         let message =
             format!("the {category} lasts {} s, the limit is {} s", length.as_secs(), longest.as_secs());
-        return Err(Failure::new(ErrorCode::MediaTooLarge, message).suggest(
-            "Shorten it, or split it into \
-             parts",
-        ));
+        return Err(
+            Failure::new(ErrorCode::MediaTooLarge, message).suggest("Shorten it, or split it into parts")
+        );
     }
     if let Some(pages) = facts.pages.filter(|pages| *pages > limits.most_pages) {
         let message = format!("the document has {pages} pages, the limit is {}", limits.most_pages);

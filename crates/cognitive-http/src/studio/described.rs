@@ -108,8 +108,7 @@ fn modules() -> Named {
         "reply": { "type": "string", "description": "The raw text of the model" },
         "reply_dialect": {
             "type": "string", "enum": dialect_names().collect::<Vec<_>>(),
-            "description": "The dialect of the schema that was sent to the provider; `none` without this \
-                 member",
+            "description": "The dialect of the schema that was sent to the provider; `none` without this member",
         },
     });
     let version = json!({

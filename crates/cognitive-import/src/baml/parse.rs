@@ -303,10 +303,9 @@ fn function(cursor: &mut BamlCursor<'_>, file: &str, note: String) -> Result<Bam
                 None => return Err(cursor.error("expected the text of the prompt")),
             },
             word => {
-                return Err(cursor.error(&format!(
-                    "a function has only `client` and `prompt`, found: \
-                     `{word}`"
-                )));
+                return Err(
+                    cursor.error(&format!("a function has only `client` and `prompt`, found: `{word}`"))
+                );
             }
         }
     }

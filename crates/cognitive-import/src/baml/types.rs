@@ -184,8 +184,7 @@ impl<'f> BamlTypes<'f> {
                 "dynamic" => {
                     return Err(refuse(
                         format!(
-                            "`{name}` is dynamic: its members are known only at run time, so it has no \
-                             contract"
+                            "`{name}` is dynamic: its members are known only at run time, so it has no contract"
                         ),
                         "Import a function with static types only",
                     ));

@@ -87,8 +87,7 @@ pub(super) fn complete_meta(section: &mut Value, place: &SectionRef) -> Result<V
             let old = explain.insert("maxLength".to_owned(), json!(EXPLAIN_LIMIT));
             let was = old.map_or(String::new(), |old| format!(" instead of {old}"));
             steps.push(format!(
-                "limited `explain` in `meta` to {EXPLAIN_LIMIT} characters{was}, the limit of every \
-                 envelope"
+                "limited `explain` in `meta` to {EXPLAIN_LIMIT} characters{was}, the limit of every envelope"
             ));
         }
     }
@@ -175,8 +174,7 @@ pub(super) fn meta_section() -> Value {
 }
 
 fn rationale_section() -> Value {
-    json!({ "type": "string", "minLength": 1, "description": "How the answer came about, for people who \
-         check it" })
+    json!({ "type": "string", "minLength": 1, "description": "How the answer came about, for people who check it" })
 }
 
 pub(super) fn error_section() -> Value {

@@ -278,10 +278,7 @@ impl Lesson {
         let count = |index| self.rows.iter().filter(|row| row.class == index).count();
         let mut counted = classes.iter().enumerate().map(|(index, class)| (class, count(index)));
         counted.find(|(_, count)| *count < MIN_OF_CLASS).map(|(class, count)| {
-            format!(
-                "too few cases of `{class}`: {count}, at least {MIN_OF_CLASS} \
-                 are needed"
-            )
+            format!("too few cases of `{class}`: {count}, at least {MIN_OF_CLASS} are needed")
         })
     }
 

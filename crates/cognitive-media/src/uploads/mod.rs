@@ -249,8 +249,7 @@ impl UploadIndex {
             return missing("unknown upload id");
         }
         missing("unknown upload id on this server; another server may have it").suggest(
-            "Upload it here; the operator can share the upload folder among all servers (`media: \
-                 {uploads: …}`)",
+            "Upload it here; the operator can share the upload folder among all servers (`media: {uploads: …}`)",
         )
     }
 

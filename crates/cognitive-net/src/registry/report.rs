@@ -88,8 +88,7 @@ impl RegistryReport {
             404 if is_registry => {
                 let login = self.how_to_log_in("log in with");
                 format!(
-                    "Check the name and the tag; a private repository looks the same without a login: \
-                     {login}"
+                    "Check the name and the tag; a private repository looks the same without a login: {login}"
                 )
             }
             404 => "Check the address".to_owned(),
@@ -152,13 +151,9 @@ impl RegistryReport {
         let redirects = format!("it was redirected more than {MAX_REDIRECTS} times");
         let (text, hint) = match reason {
             Reason::Dns => ("the host name cannot be resolved", Some("Check the name and the network")),
-            Reason::Refused => (
-                "the host does not respond",
-                Some(
-                    "Check host and port, and that the registry \
-                 runs",
-                ),
-            ),
+            Reason::Refused => {
+                ("the host does not respond", Some("Check host and port, and that the registry runs"))
+            }
             Reason::Timeout => ("no answer came in time", Some("Try again later")),
             Reason::Interrupted => {
                 ("the connection was lost, or what arrived was not HTTP", Some("Try again later"))
@@ -232,8 +227,7 @@ impl RegistryReport {
     pub(crate) fn unsayable(&self) -> Failure {
         self.failure(
             ErrorCode::PermissionDenied,
-            "the login has characters that an HTTP header cannot \
-             contain",
+            "the login has characters that an HTTP header cannot contain",
         )
         .blaming(Blame::Operator)
         .suggest(self.how_to_log_in("Log in with"))

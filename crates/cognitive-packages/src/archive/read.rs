@@ -146,8 +146,7 @@ impl ArchiveReading<'_> {
             if *known != name {
                 return Err(refused(
                     inside,
-                    "on some systems it is the same file as another one of the \
-                     package",
+                    "on some systems it is the same file as another one of the package",
                 ));
             }
         }

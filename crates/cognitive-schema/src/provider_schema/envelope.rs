@@ -224,10 +224,7 @@ pub(super) fn emitted_context<'a>(
                 normal.losses.weakened(
                     &path,
                     "$ref",
-                    format!(
-                        "any object: the schema is in another file, \
-                     `{file}`"
-                    ),
+                    format!("any object: the schema is in another file, `{file}`"),
                 );
                 json!({ "type": "object" })
             }

@@ -189,8 +189,7 @@ impl EnvelopeEmitter<'_> {
                 self.losses.tightened(
                     path,
                     "additionalProperties",
-                    "only the members that the schema \
-                     describes",
+                    "only the members that the schema describes",
                 );
                 said.insert("additionalProperties".to_owned(), json!(false));
             }

@@ -103,10 +103,7 @@ pub(super) fn type_not_here(kind: MediaType, provider: &str, taken: &[MediaType]
     let available: Vec<&str> = taken.iter().map(|kind| kind.mime()).collect();
     Failure::new(
         ErrorCode::MultimodalNotSupported,
-        format!(
-            "provider `{provider}` does not accept: \
-         `{kind}`"
-        ),
+        format!("provider `{provider}` does not accept: `{kind}`"),
     )
     .with_detail("category", json!(kind.category().word()))
     .with_detail("media_type", json!(kind.mime()))
