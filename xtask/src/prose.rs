@@ -19,7 +19,7 @@ enum Measure {
     Openings,
     /// Indefinite pronouns for people, which hide who acts.
     People,
-    /// Idioms of place, such as "stands" for "is", that only have their literal meaning elsewhere.
+    /// Idioms of place, which a plainer verb replaces.
     Stands,
     /// Sentences of more words than their kind of text allows.
     LongSentences,
@@ -318,7 +318,7 @@ impl Measure {
         match self {
             Openings => "of the sentences open with a clause",
             People => "indefinite pronouns for people",
-            Stands => "idioms of place, such as \"stands\"",
+            Stands => "idioms of place",
             LongSentences => "sentences of too many words",
             Participles => "types named by a bare participle",
             FunctionsOf => "functions named `of`",

@@ -5,7 +5,7 @@
 const OPENINGS: [&str; 8] = ["How", "That", "What", "Where", "Whether", "Which", "Who", "Whoever"];
 /// Pronouns that hide who acts.
 const PEOPLE: [&str; 4] = ["anybody", "nobody", "somebody", "whoever"];
-/// Words for a place that stand in for a plainer verb.
+/// Verbs of place that a plainer verb replaces.
 const STANDS: [&str; 4] = ["lies", "stand", "stands", "stood"];
 /// Idioms of several words that do the same.
 const STANDING: [[&str; 3]; 2] = [["goes", "by", "itself"], ["of", "its", "own"]];
@@ -190,7 +190,7 @@ impl Sentence<'_> {
         self.text.split_whitespace().any(|word| PROSE.contains(&word)) && !self.text.contains("CREATE ")
     }
 
-    /// The number of words, without marks that stand alone.
+    /// The number of words, without separate marks.
     pub(super) fn words(&self) -> usize {
         self.text.split_whitespace().filter(|word| word.chars().any(char::is_alphanumeric)).count()
     }
