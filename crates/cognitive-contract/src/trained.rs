@@ -273,7 +273,7 @@ mod tests {
             ("/heads/label/reads/layer", json!(0), "layers"),
             ("/heads/label/reads/classes", json!(["a"]), "classes"),
             ("/heads/label/reads/rows/0/steps", json!(""), "lengths"),
-            ("/heads/label/reads/rows/0/steps", json!("AAAA"), "half a number"),
+            ("/heads/label/reads/rows/0/steps", json!("AAAA"), "middle of a number"),
             ("/heads/label/reads/rows/0/steps", json!("?"), "base64"),
             ("/heads/label/reads/rows/0/scale", json!(1e38), "too large"),
             ("/heads/label/reads/rows/0/scale", json!(1e30), "too large"),

@@ -165,7 +165,7 @@ mod tests {
         };
         assert!(reason("_p.prompt", "Hi").contains("is a partial"));
         assert!(reason("a.prompt", "---\ntools: [x]\n---\nHi").contains("call tools in a loop"));
-        assert!(reason("a.prompt", "---\noutput:\n  format: media\n---\nHi").contains("answers with media"));
+        assert!(reason("a.prompt", "---\noutput:\n  format: media\n---\nHi").contains("returns media"));
         assert!(reason("a.prompt", "{{history}} {{x}}").contains("conversation"));
         assert!(reason("a.prompt", "---\nmodel: x\n---\n").contains("has no prompt"));
     }

@@ -93,11 +93,11 @@ mod tests {
             "the front matter of `a.prompt` begins on line 1 and is not closed"
         );
         assert!(
-            message("---\na: 1\nb: 2\na: 3\n---\n").contains("a.prompt:4 "),
+            message("---\na: 1\nb: 2\na: 3\n---\n").contains("a.prompt:4: "),
             "{}",
             message("---\na: 1\nb: 2\na: 3\n---\n")
         );
-        assert!(message("---\n- a\n---\n").ends_with("is no map of keys"));
+        assert!(message("---\n- a\n---\n").ends_with("is not a map of keys"));
         assert!(message(&format!("---\na: {}\n---\n", "[".repeat(5_000))).contains("a.prompt"));
         let bomb = format!("---\na: &a [x,x]\nb: [{}]\n---\n", vec!["*a"; 4_000].join(","));
         assert!(message(&bomb).contains("too large"), "{}", message(&bomb));

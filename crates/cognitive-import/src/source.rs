@@ -110,11 +110,11 @@ mod tests {
         let source = SourceFile::open(&file).unwrap();
         assert_eq!((source.text.as_str(), source.stem()), ("Hello", "a"));
         let reason = |path: &str| source.beside(path).unwrap_err().message().to_owned();
-        assert!(reason("b").starts_with("it is a binary file"), "{}", reason("b"));
+        assert!(reason("b").starts_with("not text but a binary file"), "{}", reason("b"));
         assert!(reason("c").contains("is not UTF-8 text"), "{}", reason("c"));
-        assert_eq!(reason("../x"), "`../x` leaves its folder");
-        assert!(reason("none").starts_with("there is no such file"));
-        assert!(SourceFile::open(dir.path()).unwrap_err().message().starts_with("it is a folder"));
+        assert_eq!(reason("../x"), "`../x` is outside its folder");
+        assert!(reason("none").starts_with("no such file"));
+        assert!(SourceFile::open(dir.path()).unwrap_err().message().starts_with("not a file but a folder"));
     }
 
     #[cfg(unix)]
@@ -123,6 +123,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let link = dir.path().join("a.prompt");
         std::os::unix::fs::symlink("/etc/hostname", &link).unwrap();
-        assert!(SourceFile::open(&link).unwrap_err().message().starts_with("it is a link"));
+        assert!(
+            SourceFile::open(&link).unwrap_err().message().starts_with("symbolic links are not followed")
+        );
     }
 }

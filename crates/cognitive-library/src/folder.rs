@@ -328,8 +328,8 @@ mod tests {
         fs::write(dir.path().join("secret.json"), "{}").unwrap();
         fs::write(module.join("own.json"), "{}").unwrap();
         let folder = Folder::Disk(module.clone());
-        assert_eq!(reason(&folder, "../secret.json"), "leaves the module");
-        assert_eq!(reason(&folder, "/etc/hostname"), "leaves the module");
+        assert_eq!(reason(&folder, "../secret.json"), "is outside the module");
+        assert_eq!(reason(&folder, "/etc/hostname"), "is outside the module");
         assert_eq!(folder.read("a/../own.json", TEXT_LIMIT).unwrap(), "{}");
         #[cfg(unix)]
         {

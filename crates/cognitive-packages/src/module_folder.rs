@@ -300,7 +300,7 @@ mod tests {
                 .unwrap_err()
                 .suggestion()
                 .unwrap()
-                .ends_with("yours to remove")
+                .ends_with("so remove it yourself")
         );
         assert!(folder.path().join("own/module.yaml").exists());
 

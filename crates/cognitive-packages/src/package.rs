@@ -159,7 +159,7 @@ pub(crate) mod tests {
     #[test]
     fn reg_003_sec_025_another_hash_is_refused_before_unpacking() {
         let refused = Package::of_archive(b"not even an archive".to_vec(), Some("sha256:00")).unwrap_err();
-        assert!(refused.message().starts_with("the package is not the one that was announced"), "{refused}");
+        assert!(refused.message().starts_with("the package has the wrong hash"), "{refused}");
     }
 
     #[test]
@@ -181,7 +181,7 @@ pub(crate) mod tests {
     fn the_folder_has_the_name_of_the_module() {
         let bytes = archive::write("other", &files("m", "1.0.0")).unwrap();
         let refused = Package::of_archive(bytes, None).unwrap_err();
-        assert!(refused.message().ends_with("otherwise than the module `m`: `other`"), "{refused}");
+        assert!(refused.message().ends_with("the name of the module `m`: `other`"), "{refused}");
     }
 
     #[test]

@@ -126,10 +126,10 @@ fn signatures_are_asked_for_and_remembered() {
     place.refused(&["add", &unsigned], "was signed by");
     // Another archive with the signature of this one.
     fs::copy(&unsigned, &two).unwrap();
-    place.refused(&["add", &two, "--key", &format!("{key}.pub")], "of none of the trusted keys");
+    place.refused(&["add", &two, "--key", &format!("{key}.pub")], "from none of the trusted keys");
     let other = place.beside("other").display().to_string();
     place.json(&["sign", "--generate", &other]);
-    place.refused(&["add", &one, "--key", &format!("{other}.pub")], "of none of the trusted keys");
+    place.refused(&["add", &one, "--key", &format!("{other}.pub")], "from none of the trusted keys");
     place.refused(&["sign", "--generate", &key], "the file exists: ");
 }
 

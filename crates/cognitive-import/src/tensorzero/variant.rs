@@ -182,7 +182,7 @@ mod tests {
         assert!(
             choose("[variants.a]\ntype = \"experimental_dynamic_in_context_learning\"")
                 .unwrap_err()
-                .contains("one call")
+                .contains("single call")
         );
     }
 }

@@ -172,7 +172,7 @@ mod tests {
         }
         // Trailing blank lines are part of this value; only the attempt without a blank line preserves it.
         let kept = check("name: a\nb: |+\n  text\n").unwrap();
-        assert!(kept.starts_with("name: a\nb: |+\n  text\n# How"), "{kept}");
+        assert!(kept.starts_with("name: a\nb: |+\n  text\n# Freedom"), "{kept}");
     }
 
     #[test]
@@ -183,7 +183,7 @@ mod tests {
         }));
         let text = render(&manifest).unwrap();
         assert!(
-            text.starts_with("name: a\nversion: \"1.0.0\"\nresponsibility: \"One: thing\"\n\n# How much"),
+            text.starts_with("name: a\nversion: \"1.0.0\"\nresponsibility: \"One: thing\"\n\n# Freedom of"),
             "{text}"
         );
         assert!(says(&text, &manifest));

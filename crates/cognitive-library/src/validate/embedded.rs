@@ -64,7 +64,10 @@ mod tests {
         let found: Vec<_> =
             report.findings.iter().filter(|finding| finding.rule == "schema/embedded").collect();
         assert_eq!(found.len(), 1, "{:?}", report.findings);
-        assert_eq!(found[0].message, "the embedded model cannot keep `uniqueItems` and refuses the module");
+        assert_eq!(
+            found[0].message,
+            "the embedded model cannot enforce `uniqueItems` and refuses the module"
+        );
         assert_eq!(report.sources.locate(found[0]).unwrap().line, 2);
         assert!(report.valid());
     }

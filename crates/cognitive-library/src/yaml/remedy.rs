@@ -206,11 +206,11 @@ mod tests {
     #[test]
     fn every_usual_mistake_has_its_place_and_a_remedy() {
         for (text, place, words, remedy) in [
-            ("a: 1\nb:\n\tc: 2\n", (3, 1), "a tab stands", "spaces"),
-            ("a:\n  b: 1\n\t c: 2\n", (3, 1), "a tab stands", "spaces"),
+            ("a: 1\nb:\n\tc: 2\n", (3, 1), "a tab in the indentation", "spaces"),
+            ("a:\n  b: 1\n\t c: 2\n", (3, 1), "a tab in the indentation", "spaces"),
             ("a: Sort: then say\n", (1, 8), "a colon and a space", "`a: \"Sort: then say\"`"),
-            ("a:\n  b: true\n   c: 3\n", (3, 4), "indented further", "indentation of the line above"),
-            ("a:\n  b: true\n c: 3\n", (3, 2), "fits no line above", "exactly below"),
+            ("a:\n  b: true\n   c: 3\n", (3, 4), "indented further", "like the line above"),
+            ("a:\n  b: true\n c: 3\n", (3, 2), "matches no line above", "Align the line"),
             ("a: 1\nb = 2\n", (2, 3), "expected a key and a value", "`b: 2`"),
             ("a: 1\nb:2\n", (2, 2), "expected a key and a value", "Add a space after the colon: `b: 2`"),
             ("a: 1\njust words\n", (2, 1), "expected a key and a value", "key: value"),
@@ -218,8 +218,8 @@ mod tests {
             ("a: @home\n", (1, 4), "begins with `@`", "`a: \"@home\"`"),
             ("a: *very* good\n", (1, 4), "begins with `*`", "`a: \"*very* good\"`"),
             ("a: `x` it\n", (1, 4), "begins with ``", "quotes"),
-            ("a: 'It's done'\n", (1, 4), "behind its closing quote", "twice"),
-            ("a: \"x\" and y\n", (1, 4), "behind its closing quote", "whole text"),
+            ("a: 'It's done'\n", (1, 4), "after its closing quote", "twice"),
+            ("a: \"x\" and y\n", (1, 4), "after its closing quote", "whole text"),
             ("a: 1\na: 2\n", (2, 1), "duplicate mapping key: a", "Keep one"),
             ("a: [x\nb: 1\n", (1, 4), "this `[` is not closed", "`]`"),
             ("a: [x\nb: {c: 1}\n", (1, 4), "this `[` is not closed", "`]`"),

@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn nothing_is_left_out_silently() {
-        assert!(reason(&[("a.json", "{".to_owned())]).contains("a.json` is no vector file: not JSON"));
+        assert!(reason(&[("a.json", "{".to_owned())]).contains("a.json` is not a vector file: not JSON"));
         assert!(
             reason(&[("a.json", "[]".to_owned())]).contains("expected an object with `cases` or `$test`")
         );

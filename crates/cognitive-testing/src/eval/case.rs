@@ -101,7 +101,7 @@ mod tests {
                 "line 2: a case has `id`, `half`, `input` and `expect`, not: `expects`",
             ),
             (r#"{"input": {}, "input": {}, "expect": {}}"#, "line 2: duplicate member: `/input`"),
-            (r#"{"id": 1, "input": {}, "expect": {"a": 1}}"#, "line 2: `id` is a text"),
+            (r#"{"id": 1, "input": {}, "expect": {"a": 1}}"#, "line 2: `id` must be a string"),
             (r#"{"half": [], "input": {}, "expect": {"a": 1}}"#, "line 2: `half` must be a string"),
             (r#"{"input": "t", "expect": {"a": 1}}"#, "line 2: `input` is required and must be an object"),
             (r#"{"input": {}}"#, "line 2: `expect` is required"),

@@ -55,11 +55,11 @@ mod tests {
         let folder = Folder::Disk(module.clone());
         write_in(&folder, "tests/a.reply.txt", "r").unwrap();
         assert_eq!(fs::read_to_string(module.join("tests/a.reply.txt")).unwrap(), "r");
-        assert!(write_in(&folder, "../a.reply.txt", "r").unwrap_err().contains("out of the module"));
+        assert!(write_in(&folder, "../a.reply.txt", "r").unwrap_err().contains("outside the module"));
         remove_in(&folder, "tests/a.reply.txt").unwrap();
         remove_in(&folder, "tests/a.reply.txt").unwrap();
         assert!(!module.join("tests/a.reply.txt").exists());
-        assert!(remove_in(&folder, "../a.reply.txt").unwrap_err().contains("out of the module"));
+        assert!(remove_in(&folder, "../a.reply.txt").unwrap_err().contains("outside the module"));
         let memory = Folder::memory("m", std::collections::BTreeMap::new());
         assert!(write_in(&memory, "tests/a.reply.txt", "r").unwrap_err().contains("part of the program"));
         #[cfg(unix)]

@@ -194,7 +194,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let said = |recordings: Result<Recordings, String>| recordings.unwrap_err();
         assert!(said(Recordings::read(&dir.path().join("none"))).starts_with("cannot read"));
-        assert!(said(Recordings::read(dir.path())).starts_with("nothing is recorded"));
+        assert!(said(Recordings::read(dir.path())).starts_with("no recordings"));
         write(dir.path(), "m/half.reply.txt", "no input");
         assert!(said(Recordings::read(dir.path())).contains("the recording `half`"));
         write(dir.path(), "m/half.input.json", "{}");

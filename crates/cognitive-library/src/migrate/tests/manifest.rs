@@ -53,7 +53,7 @@ fn mig_003_flow_style_and_json_are_written_anew_with_every_value() {
         let manifest = yaml_of(&new);
         assert_eq!(manifest["responsibility"], "r # s");
         assert_eq!(manifest["policies"], json!({ "network": "deny" }));
-        assert!(plan.changes.iter().any(|change| change.what.contains("written anew")), "{text}");
+        assert!(plan.changes.iter().any(|change| change.what.contains("rewritten")), "{text}");
     }
 }
 

@@ -147,7 +147,7 @@ fn only_whole_replies_of_modules_on_disk_are_recorded() {
     for (subject, provider, words) in [
         (disk.clone(), Box::new(broke_off) as Box<dyn Provider>, "did not finish"),
         (disk, Box::new(CutOff), "did not finish"),
-        (subject(&[ASK, EXPECT_A]), Box::new(Replay::text(REPLY)), "part of the program"),
+        (subject(&[ASK, EXPECT_A]), Box::new(Replay::text(REPLY)), "built into the program"),
     ] {
         let options = GoldenOptions { source: ReplySource::Record, ..GoldenOptions::default() };
         let report = finish(run(&[subject], &options, Some(live(Arc::from(provider))))).unwrap().unwrap();
