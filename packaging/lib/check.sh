@@ -135,7 +135,7 @@ try_container() {
   local seconds
   seconds=$(since "$began")
   grep -q '"ok": *true' "$work/image.json"
-  # A group of its own: whoever ends the builder alone leaves the server in the container behind.
+  # A separate process group: ending the builder alone would leave the server in the container behind.
   setsid buildah "${storage[@]}" run --isolation chroot --env COGNITIVE_API_KEY=0123456789abcdef "$container" -- \
     /usr/local/bin/cogn serve --host 0.0.0.0 --port $port >"$work/image-serve.log" 2>&1 &
   server=$!
@@ -168,7 +168,7 @@ try_unit() {
 }
 
 # A Debian that is booted for it: the unit as docs/deploy.md installs it, asked for its health and for README's first envelope, started
-# again and stopped. It has a network of its own with nobody else in it, so the weights come from this machine.
+# again and stopped. It has a separate network without other machines, so the weights come from this machine.
 start_unit() {
   local root="$work/unit" body='{"text": "The delivery came two weeks late and the box was broken."}'
   bare_copy unit
@@ -208,7 +208,7 @@ try_nginx() {
   step "nginx" serve_behind_nginx
 }
 
-# The configuration as it is shipped, with other ports and a certificate that nobody vouches for.
+# The configuration as it is shipped, with other ports and a self-signed certificate.
 serve_behind_nginx() {
   local folder="$work/nginx" server port=18438 tls=18439 code=0
   mkdir -p "$folder"

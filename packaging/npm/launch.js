@@ -27,7 +27,7 @@ if (program === undefined) {
 }
 
 const child = spawn(program, process.argv.slice(2), { stdio: "inherit" });
-// A terminal sends Ctrl-C to both; whoever ends only this process means the program.
+// A terminal sends Ctrl-C to both; a signal to this process alone is meant for the program.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
   process.on(signal, () => {
     if (signal !== "SIGINT" || !process.stdin.isTTY) child.kill(signal);

@@ -21,7 +21,7 @@ import type {
 } from "./types.js";
 import { envelopeOf, FreeText, question, valueOf, wireOptions, type RunOptions } from "./wire.js";
 
-/** How a client is set up. */
+/** The options of a client. */
 export interface CognOptions extends ConnectionOptions {
   /** Judges inputs before they are sent, and puts streams together as the runtime does. From `loadContract`. */
   contract?: Contract;
@@ -74,7 +74,7 @@ export class Cogn<M extends ModuleMap<M> = AnyModules> {
     } catch (error) {
       if (deadline.hasPassed) return deadline.failure();
       if (response === undefined) return unreachable(this.#connection, error);
-      return clientFailure("interrupted", `the connection was lost before the answer was there: ${reason(error)}`);
+      return clientFailure("interrupted", `the connection was lost before the answer arrived: ${reason(error)}`);
     }
   }
 
@@ -113,7 +113,7 @@ export class Cogn<M extends ModuleMap<M> = AnyModules> {
     return new ModuleClient<T>(this as unknown as Cogn<Record<string, ModuleTypes>>, name);
   }
 
-  /** What the runtime would refuse an input with; `null` if it would take it. Needs a contract. */
+  /** Returns the failure with which the runtime would reject an input; `null` if it would accept it. Needs a contract. */
   async check<N extends keyof M & string>(module: N, input: M[N]["input"]): Promise<Failure | null> {
     if (this.#contract === undefined) throw new TypeError("`check` needs the option `contract`");
     return this.#contract.checkInput(await this.describe(module), input);
@@ -146,19 +146,19 @@ export class Cogn<M extends ModuleMap<M> = AnyModules> {
     return (await this.#get<{ modules: ModuleSummary[] }>("api/modules", "modules")).modules;
   }
 
-  /** Whether the process lives. */
+  /** Checks that the process is alive. */
   health(): Promise<Health> {
     return this.#get("health", "status");
   }
 
-  /** Whether the server takes work. */
+  /** Checks that the server is ready for requests. */
   async ready(): Promise<boolean> {
     const response = await this.#connection.ask("ready", {});
     await response.body?.cancel();
     return response.ok;
   }
 
-  /** What the runtime can do with its provider. */
+  /** Capabilities of the runtime with its provider. */
   capabilities(): Promise<RuntimeCapabilities> {
     return this.#get("capabilities", "capabilities");
   }

@@ -2,12 +2,12 @@
 
 import { CognError, clientFailure, reason } from "./failure.js";
 
-/** What opens a WebSocket: that of the environment, or one like it. */
+/** The constructor of a WebSocket: that of the environment, or a compatible one. */
 export type WebSocketMaker = new (url: string, protocols: string[]) => WebSocket;
 
-/** How to reach a server. */
+/** The address and the key of a server. */
 export interface ConnectionOptions {
-  /** Where `cogn serve` is, such as `http://localhost:8000`, also below a path. */
+  /** The address of `cogn serve`, such as `http://localhost:8000`; it may have a path. */
   baseUrl: string | URL;
   /** The API key, or what gives it when it is needed. */
   key?: string | (() => string | Promise<string>);
@@ -27,7 +27,7 @@ export class Connection {
   constructor(options: ConnectionOptions) {
     const base = new URL(options.baseUrl);
     if (base.protocol !== "http:" && base.protocol !== "https:") {
-      throw new TypeError(`\`baseUrl\` has to begin with http:// or https://: ${base.href}`);
+      throw new TypeError(`\`baseUrl\` must begin with http:// or https://: ${base.href}`);
     }
     if (!base.pathname.endsWith("/")) base.pathname += "/";
     this.base = base;

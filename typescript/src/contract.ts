@@ -3,7 +3,7 @@
 
 import type { Chunk, Envelope, Failure, ModuleDescription, Violation } from "./types.js";
 
-/** Where the code comes from: an address, an answer of `fetch`, bytes, or a compiled module, as edge runtimes import one. */
+/** The source of the code: an address, a response of `fetch`, bytes, or a compiled module, as edge runtimes import one. */
 export type ContractSource = URL | string | Response | Promise<Response> | BufferSource | WebAssembly.Module;
 
 interface Exports {
@@ -52,12 +52,12 @@ export class Contract {
     this.#instance = instance(code);
   }
 
-  /** What is wrong with an envelope, by the law of a module if one is given. An empty list means that it is valid. */
+  /** Returns the violations of an envelope, by the contract of a module if one is given. An empty list means that it is valid. */
   checkEnvelope(envelope: unknown, module?: JudgingModule): Violation[] {
     return this.#ask("envelope", envelope, module);
   }
 
-  /** What is wrong with a complete list of chunks. */
+  /** Returns the violations of a complete list of chunks. */
   checkStream(chunks: readonly unknown[]): Violation[] {
     return this.#ask("stream", chunks);
   }
@@ -67,12 +67,12 @@ export class Contract {
     return this.#ask("assemble", chunks, module);
   }
 
-  /** What the runtime would refuse an input with; `null` if it would take it. */
+  /** Returns the failure with which the runtime would reject an input; `null` if it would accept it. */
   checkInput(module: JudgingModule, input: unknown): Failure | null {
     return this.#ask("input", input, module);
   }
 
-  /** What is wrong with the data of an answer. */
+  /** Returns the violations of the data of an answer. */
   checkData(module: JudgingModule, data: unknown): Violation[] {
     return this.#ask("data", data, module);
   }
@@ -80,7 +80,7 @@ export class Contract {
   /** A text is taken as JSON, so that no number passes through one of JavaScript's; everything else is written as JSON. */
   #ask<T>(asked: string, value: unknown, module?: JudgingModule): T {
     const text: string | undefined = typeof value === "string" ? value : JSON.stringify(value);
-    if (text === undefined) throw new TypeError("there is nothing to check");
+    if (text === undefined) throw new TypeError("the input is undefined");
     const { format, manifest, schema } = module ?? {};
     const described = module === undefined ? "" : JSON.stringify({ format, manifest, schema });
     const answer = JSON.parse(this.#answer(`${asked}\n${described}\n${text}`)) as { result: T } | { error: string };

@@ -34,7 +34,7 @@ export class Deadline {
     return this.#controller.signal.aborted;
   }
 
-  /** What the caller is told. */
+  /** The failure for the caller. */
   failure(sessionId?: string): Failure {
     if (this.#late) {
       const message = `no answer within ${this.#timeout} ms`;
@@ -43,14 +43,14 @@ export class Deadline {
     return clientFailure("cancelled", "the run was cancelled by the caller", { sessionId });
   }
 
-  /** Lets go of timer and signal. Whoever makes one calls this when the run is over. */
+  /** Releases timer and signal. The creator calls this when the run is over. */
   release(): void {
     clearTimeout(this.#timer);
     this.#caller?.removeEventListener("abort", this.#onAbort);
   }
 }
 
-/** Waits, or until the signal says that nobody waits any more. */
+/** Waits, or until the signal is aborted. */
 export function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve();

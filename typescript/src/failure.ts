@@ -3,9 +3,9 @@
 
 import type { Failure } from "./types.js";
 
-/** What went wrong on this side of the connection. */
+/** The kinds of failures on this side of the connection. */
 export type ClientFailureKind =
-  /** Nobody answers at this address, or a gateway in between says so. */
+  /** The server does not respond at this address, or a gateway reports that. */
   | "unreachable"
   /** The connection broke and could not be taken up again. */
   | "interrupted"
@@ -68,7 +68,7 @@ export function clientFailure(kind: ClientFailureKind, message: string, more: Fa
   return failure;
 }
 
-/** What a failure of this client is about; `undefined` for one that a server sent. */
+/** Returns the kind of a failure of this client; `undefined` for one that a server sent. */
 export function clientFailureKind(failure: Failure): ClientFailureKind | undefined {
   const details = failure.error.details;
   return details?.["made_by"] === "client" ? (details["kind"] as ClientFailureKind) : undefined;
@@ -86,7 +86,7 @@ export class CognError extends Error {
   }
 }
 
-/** What an exception of `fetch` or of a stream says, in one line. */
+/** Returns the message of an exception of `fetch` or of a stream, in one line. */
 export function reason(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   // Node hides the reason of "fetch failed" one level below.

@@ -1,5 +1,5 @@
-// Chunks out of the body of an HTTP answer: server-sent events or one JSON object per line. What was cut in the middle is left
-// out: whoever reads asks again from the last whole chunk. Knows nothing of sessions.
+// Parses the chunks of an HTTP response: server-sent events or one JSON object per line. An incomplete chunk is left out: the
+// reader resumes after the last complete one. Knows nothing of sessions.
 
 import type { Chunk } from "./types.js";
 
@@ -63,7 +63,7 @@ export async function* jsonLines(body: ReadableStream<Uint8Array>, heard: () => 
   }
 }
 
-/** Whether a chunk is the last of its stream. */
+/** Returns whether a chunk is the last of its stream. */
 export function isLast(chunk: object): boolean {
   return "final" in chunk || ("ok" in chunk && chunk.ok === false);
 }

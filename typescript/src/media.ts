@@ -11,10 +11,10 @@ export interface UploadReference {
   media_type: string;
 }
 
-/** What is uploaded. */
+/** The content of an upload. */
 export type UploadSource = Blob | ArrayBuffer | Uint8Array<ArrayBuffer>;
 
-/** What is said about an upload. */
+/** The description of an upload. */
 export interface UploadOptions {
   /** Such as `image/png`; that of the `Blob` unless given. */
   mediaType?: string;

@@ -1,13 +1,12 @@
-// How a connection that died without a word is noticed: the server breaks its silence every 15 seconds, so a longer one means that
-// nobody is there any more.
+// Detects dead connections: the server sends something every 15 seconds, so a longer silence means that the connection is lost.
 
-/** Aborts when nothing was heard for too long, or when the line is given up. */
+/** Aborts after too long a silence, or when the connection is given up. */
 export class Silence {
   readonly #controller = new AbortController();
   readonly #line: AbortSignal;
   readonly #after: number;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  readonly #stop = () => this.#controller.abort(new Error("nothing was heard for too long"));
+  readonly #stop = () => this.#controller.abort(new Error("the connection was silent for too long"));
 
   constructor(after: number, line: AbortSignal) {
     this.#after = after;

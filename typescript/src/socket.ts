@@ -8,7 +8,7 @@ import { Queue } from "./queue.js";
 /** There is no socket to be had, with what the caller is told. */
 export class NoSocket extends Error {}
 
-/** What a key may be made of to be shown in a handshake. */
+/** The characters that a key may have in a handshake. */
 const SHOWABLE = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/;
 /** `readyState` of a socket that takes messages. */
 const OPEN = 1;
@@ -50,10 +50,10 @@ export class SharedSocket {
 
   async #dial(): Promise<LiveSocket> {
     const Maker = this.#connection.socketMaker;
-    if (Maker === undefined) throw new NoSocket("there is no WebSocket here; give one as the option `WebSocket`");
+    if (Maker === undefined) throw new NoSocket("this environment has no WebSocket; pass one as the option `WebSocket`");
     const key = await this.#connection.key();
     if (key !== undefined && !SHOWABLE.test(key)) {
-      throw new NoSocket("this key has characters that no WebSocket can carry; use another transport");
+      throw new NoSocket("a WebSocket cannot carry some characters of this key; use another transport");
     }
     const url = this.#connection.url("ws").replace(/^http/, "ws");
     const socket = new Maker(url, key === undefined ? ["cogn"] : ["cogn", `cogn.bearer.${key}`]);
@@ -79,7 +79,7 @@ export class SharedSocket {
 class LiveSocket {
   readonly #socket: WebSocket;
   readonly #runs = new Map<number, Queue<Piece>>();
-  /** Runs that nothing was heard of yet, the oldest first. */
+  /** Runs without a message so far, the oldest first. */
   readonly #silent = new Set<number>();
   #next = 1;
   onEnd: () => void = () => undefined;

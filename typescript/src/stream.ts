@@ -11,7 +11,7 @@ import { NoSocket, type SharedSocket, type SocketRun } from "./socket.js";
 import type { Chunk, Envelope, FailedChunk, Failure, FinalChunk } from "./types.js";
 import { envelopeOf, type Question, type RunOptions } from "./wire.js";
 
-/** How a run is to be streamed. */
+/** The options of a stream. */
 export interface StreamOptions extends RunOptions {
   /** Server-sent events unless said otherwise. All carry the same chunks. */
   transport?: "sse" | "ndjson" | "websocket";
@@ -19,7 +19,7 @@ export interface StreamOptions extends RunOptions {
   chunkType?: "delta" | "snapshot";
   /** Fail with E4010 where an answer would come whole. */
   requireStreaming?: boolean;
-  /** How often in a row a lost connection is tried again without anything new: 5. */
+  /** The maximum number of reconnects in a row without a new chunk; the default is 5. */
   attempts?: number;
   /** Milliseconds before the first of these tries: 250. Each waits twice as long as the one before, at most 8 seconds. */
   delay?: number;
@@ -28,10 +28,10 @@ export interface StreamOptions extends RunOptions {
 }
 
 const LONGEST_DELAY = 8_000;
-/** How long a run that was cancelled before it had a name is waited for, so that the server can be told. */
+/** The time to wait for the id of a run that was cancelled before it had one, so that the server can cancel it too. */
 const NAMELESS = 10_000;
 
-/** What a stream needs of its client. */
+/** The functions of the client that a stream needs. */
 export interface StreamSource {
   connection: Connection;
   socket: SharedSocket;
@@ -39,7 +39,7 @@ export interface StreamSource {
   question: Question;
   /** The same for a WebSocket. */
   message: Record<string, unknown>;
-  /** What is wrong with the input, before anything is sent. */
+  /** Returns why the input is invalid, before anything is sent. */
   refusal: () => Promise<Failure | null>;
   /** Puts chunks together; without it the last one says it all. */
   assemble?: ((chunks: Chunk<never>[]) => Envelope<never>) | undefined;
@@ -52,7 +52,7 @@ class Answered {
     readonly retryAfter: number | undefined,
   ) {}
 
-  /** Whether a stream may be taken up a little later: too many at once, or a gateway that is alone for the moment. */
+  /** Returns whether a stream may be resumed later: too many streams at once, or a gateway without its server. */
   get mayPass(): boolean {
     return !this.envelope.ok && ["E4001", "E4002"].includes(this.envelope.error.code);
   }

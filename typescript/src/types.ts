@@ -1,7 +1,7 @@
-// What goes over the wire: envelopes, chunks, and what the catalogue of a server says. Types only; nothing here runs.
+// The types of the wire: envelopes, chunks, and the catalogue of a server. Types only, no code.
 // They fit those that `cogn types --lang typescript` writes: an `Envelope` of this file is one of theirs.
 
-/** How much harm acting on an answer could do. */
+/** The harm that acting on an answer could do. */
 export type Risk = "none" | "low" | "medium" | "high";
 
 /** Tokens of all calls of a run. */
@@ -32,7 +32,7 @@ export interface Meta {
   warnings?: RunWarning[];
 }
 
-/** Where a stream can be taken up again. */
+/** The place at which a stream can be resumed. */
 export interface Recovery {
   last_seq: number;
   last_checkpoint?: Checkpoint;
@@ -58,7 +58,7 @@ export interface Success<Data> {
   _emitted_context?: Record<string, unknown>;
 }
 
-/** A run that did not. */
+/** A run that did not meet its contract. */
 export interface Failure {
   ok: false;
   meta: Meta;
@@ -69,16 +69,16 @@ export interface Failure {
   session_id?: string;
 }
 
-/** What every run answers; `ok` tells which of the two it is. */
+/** The answer of every run; `ok` tells a success from a failure. */
 export type Envelope<Data = Record<string, unknown>> = Success<Data> | Failure;
 
-/** How far one field had come when a delta was sent. */
+/** The state of one field when a delta was sent. */
 export interface Checkpoint {
   offset: number;
   hash: string;
 }
 
-/** A stream begins, or goes on after a break (`resumed`). */
+/** A stream starts or resumes after a break (`resumed`). */
 export interface OpeningChunk {
   ok: true;
   streaming: true;
@@ -98,12 +98,12 @@ export interface SnapshotChunk<Data> {
   chunk: { type: "snapshot"; seq: number; data: Partial<Data> };
 }
 
-/** How far it is. */
+/** Progress of the run. */
 export interface ProgressChunk {
   progress: { percent: number; stage?: string; message?: string };
 }
 
-/** The whole answer, checked. */
+/** The complete, validated answer. */
 export interface FinalChunk<Data> {
   final: true;
   meta: Meta;
@@ -112,7 +112,7 @@ export interface FinalChunk<Data> {
   _emitted_context?: Record<string, unknown>;
 }
 
-/** The end of a stream that failed. */
+/** The end of a failed stream. */
 export interface FailedChunk {
   ok: false;
   streaming: true;
@@ -149,7 +149,7 @@ export interface AnyModules {
   [name: string]: AnyModule;
 }
 
-/** A module in short. */
+/** Summary of a module. */
 export interface ModuleSummary {
   name: string;
   valid: boolean;
@@ -168,14 +168,14 @@ export interface ModuleDescription {
   warnings: RunWarning[];
 }
 
-/** The process lives. */
+/** The process is alive. */
 export interface Health {
   status: "ok";
   version: string;
   modules_count: number;
 }
 
-/** What the runtime can do with its provider. */
+/** Capabilities of the runtime with its provider. */
 export interface RuntimeCapabilities {
   runtime: string;
   version: string;

@@ -15,7 +15,7 @@ export function freeText(text: string): FreeText {
   return new FreeText(text);
 }
 
-/** How a run is to be answered. */
+/** The form of the answer. */
 export interface RunOptions extends RunSettings {
   /** Ends the run, here and on the server. */
   signal?: AbortSignal;
@@ -53,7 +53,7 @@ export function question(module: string, input: unknown, options: Record<string,
     }
     const path = `api/run/${encodeURIComponent(module)}`;
     const text: string | undefined = JSON.stringify(input);
-    if (text === undefined) throw new TypeError("there is no input");
+    if (text === undefined) throw new TypeError("the input is undefined");
     // Only objects have room for options; the server says what is wrong with everything else.
     const body = text.startsWith("{") ? `{"input":${text},"_options":${JSON.stringify(options)}}` : text;
     return { path, body };
@@ -62,7 +62,7 @@ export function question(module: string, input: unknown, options: Record<string,
   }
 }
 
-/** Whether something is an envelope, as far as a program has to know before it looks at `ok`. */
+/** Returns whether a value is an envelope, as far as a program must know before it reads `ok`. */
 export function isEnvelope(value: unknown): value is Envelope<never> {
   if (typeof value !== "object" || value === null || !("ok" in value) || !("meta" in value)) return false;
   const payload = value.ok === true ? "data" : "error";
@@ -73,7 +73,7 @@ function isObject(value: unknown): value is object {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** What a gateway says when there is nobody behind it. */
+/** The statuses of a gateway whose server is unavailable. */
 const AWAY = [502, 503, 504];
 
 /** The envelope of an answer. Anything else that came becomes a failure that says what it was. */

@@ -90,7 +90,7 @@ fn write(path: &str, text: &str) -> Result<(), String> {
     fs::write(root().join(path), text).map_err(|error| format!("cannot write {path}: {error}"))
 }
 
-#[expect(clippy::print_stderr, reason = "a developer's tool without a printer of its own")]
+#[expect(clippy::print_stderr, reason = "a developer's tool without a separate printer")]
 fn say(message: &str) {
     eprintln!("{message}");
 }

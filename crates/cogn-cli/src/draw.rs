@@ -50,7 +50,8 @@ struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
-    /// The reach of a window to either side, in bytes.
+    /// The reach of a window to either side, in bytes. Longer lines would be copied into the renderer for every
+    /// finding.
     const REACH: usize = 2_000;
 
     fn around(text: &'a str, location: &Location) -> Self {

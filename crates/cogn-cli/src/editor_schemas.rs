@@ -11,7 +11,7 @@ use serde_json::Value;
 /// The folder, relative to the project.
 pub(crate) const FOLDER: &str = ".cogn/schemas";
 
-/// What there are schemas of.
+/// The kinds of files that have a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum EditorSchema {
     /// module.yaml, as an author writes it

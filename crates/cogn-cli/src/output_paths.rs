@@ -1,8 +1,8 @@
-//! The files that one command reads and writes, compared before it begins: two outputs in one file destroy each other, and
-//! an output in the place of an input destroys that. Answers that were paid for are among them.
+//! The files that one command reads and writes, compared before it starts. Two outputs in one file, or an output that
+//! replaces an input, would destroy paid answers.
 //!
-//! Files are compared and not names: a link, another spelling of a folder and a file that is not there yet are all resolved.
-//! Devices and pipes are left alone, since any number of outputs may go to `/dev/null`.
+//! Files are compared, not names: links, other spellings of a folder and files that do not exist yet are resolved.
+//! Devices and pipes are exempt, since any number of outputs may go to `/dev/null`.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -11,17 +11,18 @@ use cognitive_contract::{ErrorCode, Failure};
 
 use crate::platform;
 
-/// The most links in a row that are followed; the system follows as many.
+/// The most links in a row that are followed; the system follows as many. Without it, links in a circle would never
+/// end.
 const LINKS: usize = 40;
 
 /// The use that a command makes of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PathUse {
-    /// It reads this file.
+    /// The command reads this file.
     Read,
-    /// It writes this file, or into this folder.
+    /// The command writes this file, or into this folder.
     Write,
-    /// It keeps files of its own in this folder, where nothing else may be.
+    /// The program keeps its own files in this folder, which must contain nothing else.
     Own,
 }
 
@@ -35,17 +36,17 @@ pub(crate) struct NamedPath<'a> {
 }
 
 impl<'a> NamedPath<'a> {
-    /// A file that is read. `-` is stdin, and no file.
+    /// A file to read. `-` is stdin, not a file.
     pub(crate) fn read(what: &'a str, path: Option<&'a Path>) -> Option<Self> {
         Self::new(what, path.filter(|path| path.as_os_str() != "-"), PathUse::Read)
     }
 
-    /// A file that is written.
+    /// A file to write.
     pub(crate) fn write(what: &'a str, path: Option<&'a Path>) -> Option<Self> {
         Self::new(what, path, PathUse::Write)
     }
 
-    /// A folder that is the command's own.
+    /// A folder that only the command uses.
     pub(crate) fn own(what: &'a str, path: Option<&'a Path>) -> Option<Self> {
         Self::new(what, path, PathUse::Own)
     }
@@ -55,7 +56,7 @@ impl<'a> NamedPath<'a> {
     }
 }
 
-/// Refuses a command that would write one file twice, or write what it reads.
+/// Refuses a command that would write one file twice, or overwrite its input.
 pub(crate) fn refuse_collisions<'a>(
     named: impl IntoIterator<Item = Option<NamedPath<'a>>>,
 ) -> Result<(), Failure> {
@@ -113,9 +114,9 @@ fn is_inside(path: &Path, folder: &Path) -> bool {
 
 /// The identity of a file.
 enum PathIdentity {
-    /// The device and the number of a file that is there: its hard links share them.
+    /// The device and the inode number of an existing file: its hard links share them.
     File((u64, u64)),
-    /// The place of a file that does not exist yet, or of any file where the system has no numbers.
+    /// The path of a file that does not exist yet, or of any file on a system without inode numbers.
     Place(PathBuf),
     /// A device or a pipe.
     Stream,
@@ -131,7 +132,7 @@ fn identity(path: &Path) -> PathIdentity {
     }
 }
 
-/// Resolves a path as far as it exists: the real path of the deepest folder that is there, and the rest as written.
+/// Resolves a path as far as it exists: the real path of its deepest existing folder, and the rest as written.
 fn resolved(path: &Path) -> PathBuf {
     let mut path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     // A file that is opened through a link that leads nowhere appears where the link leads.

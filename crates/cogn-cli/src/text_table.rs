@@ -8,7 +8,7 @@ use crate::printer::{FAINT, HEAD, colour_length};
 
 /// The minimum width of a prose column; below it another column is omitted.
 const MIN_PROSE: usize = 24;
-/// The minimum width of any column.
+/// The minimum width of any column. A narrower one would break almost every word.
 const MIN_COLUMN: usize = 8;
 /// The number of blanks between two columns.
 const DEFAULT_GAP: usize = 2;
@@ -30,7 +30,7 @@ pub(crate) struct TextTable {
 #[derive(Debug, Clone, Copy, Default)]
 struct TableColumn {
     to_the_right: bool,
-    /// Its width, if its cells need less.
+    /// The minimum width of the column.
     least: usize,
 }
 
@@ -85,7 +85,7 @@ impl TextTable {
         self
     }
 
-    /// The same with a column that is never narrower than this, so that the layout does not follow its values.
+    /// Returns the table with a minimum width for a column, so that the layout does not follow its values.
     pub(crate) fn at_least(mut self, column: usize, width: usize) -> Self {
         if let Some(column) = self.columns.get_mut(column) {
             column.least = width;
@@ -93,7 +93,7 @@ impl TextTable {
         self
     }
 
-    /// The same with another column of prose.
+    /// Returns the table with this column as the one that wraps its text.
     pub(crate) fn prose(mut self, column: usize) -> Self {
         self.prose = Some(column);
         self

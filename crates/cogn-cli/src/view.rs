@@ -17,11 +17,13 @@ const MAX_CARD_WIDTH: usize = 110;
 const CONFIDENCE_CELLS: usize = 10;
 /// The minimum column width of a table; below it, objects are listed one below the other.
 const MIN_TABLE_COLUMN: usize = 9;
-/// The maximum length of a text in a table cell.
+/// The maximum length of a text in a table cell. A longer text would fill the terminal with one row.
 const MAX_CELL_LENGTH: usize = 200;
-/// The maximum number of lines of a raw reply.
+/// The maximum number of lines of a raw reply. A longer reply would push the reason of the failure out of the
+/// terminal.
 const MAX_RAW_LINES: usize = 40;
-/// The maximum depth of nested objects; deeper ones are printed as JSON.
+/// The maximum depth of nested objects; deeper ones are printed as JSON. Each level is indented, so deeper ones would
+/// have no room left.
 const MAX_NESTING: usize = 3;
 
 /// Formats the card, line by line.

@@ -20,7 +20,8 @@ use crate::options::PythonOptions;
 use crate::run::RunHandle;
 use crate::runtime::NativeRuntime;
 
-/// The highest concurrency of a gate.
+/// The highest concurrency of a gate. Each run in flight has its own memory and connection, so a typo must not start
+/// millions.
 const MAX_WIDTH: usize = 10_000;
 
 /// Limits the number of concurrent runs, shared by all threads that use it.
@@ -36,7 +37,7 @@ impl RunGate {
     fn new(width: usize) -> PyResult<Self> {
         if !(1..=MAX_WIDTH).contains(&width) {
             return Err(PyValueError::new_err(format!(
-                "`concurrency` is from 1 to {MAX_WIDTH}, not: {width}"
+                "`concurrency` must be from 1 to {MAX_WIDTH}, found: {width}"
             )));
         }
         Ok(Self(Arc::new(Semaphore::new(width))))
@@ -61,7 +62,7 @@ impl RunGate {
         let ended = engine.wait(py, async move { whole.join_next().await })?;
         let envelopes = ended.and_then(Result::ok);
         let envelopes =
-            envelopes.ok_or_else(|| PyRuntimeError::new_err("the runs of this column were ended"))?;
+            envelopes.ok_or_else(|| PyRuntimeError::new_err("the runs of this column were cancelled"))?;
         LoopResult::Envelopes(envelopes).object(py).and_then(|list| Ok(list.cast_into()?))
     }
 

@@ -46,7 +46,7 @@ impl CallView {
         &self.0.module
     }
 
-    /// The same as chat messages: `system`, worked examples, `user`.
+    /// The prompt as chat messages: `system`, worked examples, `user`.
     #[getter]
     fn messages<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let turns = PyList::empty(py);

@@ -48,14 +48,14 @@ impl ChunkIterator {
     fn take(&self) -> PyResult<Option<Source>> {
         if self.generation != engine::generation() {
             return Err(PyRuntimeError::new_err(
-                "a stream cannot go on in the child of a fork: start it anew",
+                "cannot continue a stream in the child of a fork: start it again",
             ));
         }
         let mut state = self.source.lock();
         match std::mem::replace(&mut *state, SourceState::Busy) {
             SourceState::Ready(source) => Ok(Some(source)),
             SourceState::Busy => {
-                Err(PyRuntimeError::new_err("somebody else waits for the next chunk already"))
+                Err(PyRuntimeError::new_err("another thread is already reading this stream"))
             }
             SourceState::Over => {
                 *state = SourceState::Over;

@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 use crate::runtime::NativeRuntime;
 use crate::{failing, to_python};
 
-/// The deepest struct; deeper values become JSON text.
+/// The deepest struct; deeper values become JSON text. Data frames show a deeper one only as a text anyway.
 const MAX_STRUCT_DEPTH: usize = 16;
-/// The most members of all structs together; a module with more gets a single JSON text.
+/// The most members of all structs together; a module with more gets a single JSON text. Without the limit,
+/// references that double at each step would give a type of billions of members.
 const MAX_MEMBERS: usize = 1_000;
 
 /// Returns the shape of a module's column, see [`shape`].

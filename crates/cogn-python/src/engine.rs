@@ -19,9 +19,11 @@ use tokio::sync::watch;
 
 use crate::failing;
 
-/// The interval at which the waiting main thread checks for Ctrl-C.
+/// The interval at which the waiting main thread checks for Ctrl-C. Python runs its signal handlers only in that
+/// thread.
 const SIGNAL_CHECK: Duration = Duration::from_millis(50);
-/// The longest wait for cancelled runs at interpreter shutdown.
+/// The longest wait for cancelled runs at interpreter shutdown. Without it, a run that does not react would block the
+/// exit.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 static ENGINE: Lock<Option<Arc<Engine>>> = Lock::new(None);
@@ -70,7 +72,7 @@ pub fn engine(py: Python<'_>) -> PyResult<Arc<Engine>> {
         if !is_main_thread(py)? {
             stay(py);
         }
-        return Err(PyRuntimeError::new_err("the interpreter is shutting down: nothing can be run any more"));
+        return Err(PyRuntimeError::new_err("the interpreter is shutting down: no run can start"));
     }
     let mut kept = ENGINE.lock();
     if let Some(engine) = kept.as_ref() {

@@ -59,7 +59,7 @@ fn convert(name: &str, object: &Bound<'_, PyAny>, place: &ValuePlace<'_>) -> PyR
         return text
             .to_cow()
             .map(Value::from)
-            .map_err(|_| place.refuse(name, "a text with half a character"));
+            .map_err(|_| place.refuse(name, "a text with an unpaired surrogate"));
     }
     if object.is_none() {
         return Ok(Value::Null);
@@ -78,7 +78,7 @@ fn convert(name: &str, object: &Bound<'_, PyAny>, place: &ValuePlace<'_>) -> PyR
     }
     if place.depth >= MAX_DEPTH {
         return Err(
-            place.refuse(name, &format!("nested more than {MAX_DEPTH} levels deep, or within itself"))
+            place.refuse(name, &format!("nested more than {MAX_DEPTH} levels deep, or contains itself"))
         );
     }
     if let Ok(members) = object.cast::<PyDict>() {
@@ -90,16 +90,16 @@ fn convert(name: &str, object: &Bound<'_, PyAny>, place: &ValuePlace<'_>) -> PyR
     if let Ok(items) = object.cast::<PyTuple>() {
         return array_of(name, items.iter(), place);
     }
-    Err(place.refuse(name, &format!("it is of the type `{}`", type_name(object))))
+    Err(place.refuse(name, &format!("unsupported type: `{}`", type_name(object))))
 }
 
 fn object_of(name: &str, members: &Bound<'_, PyDict>, place: &ValuePlace<'_>) -> PyResult<Value> {
     let mut object = Map::with_capacity(members.len());
     for (key, member) in members.iter() {
         let Ok(key) = key.cast::<PyString>() else {
-            return Err(place.refuse(name, &format!("a key is of the type `{}`", type_name(&key))));
+            return Err(place.refuse(name, &format!("unsupported type of a key: `{}`", type_name(&key))));
         };
-        let key = key.to_cow().map_err(|_| place.refuse(name, "a key with half a character"))?;
+        let key = key.to_cow().map_err(|_| place.refuse(name, "a key with an unpaired surrogate"))?;
         let value = convert(name, &member, &place.below(Step::Key(&key)))?;
         object.insert(key.into_owned(), value);
     }

@@ -76,14 +76,14 @@ fn run_one(folder: &Path, name: &str) -> Result<Value, String> {
         Err(error) => return Ok(json!({ "status": "unusable", "message": said(&error.into_failure()) })),
     };
     let cases = golden::cases(&files);
-    let missing = || format!("there is no such case in `{}`: `{name}`", folder.display());
+    let missing = || format!("unknown case in `{}`: `{name}`", folder.display());
     let case = cases.iter().find(|case| case.name == name).ok_or_else(missing)?;
     // Parts of a composition are usually in sibling folders.
     let beside: Vec<PathBuf> = folder.parent().map(Path::to_owned).into_iter().collect();
     let options =
         GoldenOptions { library: wiring::library().with_folders(&beside), ..GoldenOptions::default() };
     let run = golden::run_case(&module, &files, case, &Answers::Recorded, &options);
-    let result = run.now_or_never().ok_or("a recorded reply waited for something")?;
+    let result = run.now_or_never().ok_or("a recorded reply waited for an event")?;
     Ok(described(case, &result))
 }
 

@@ -86,7 +86,7 @@ mod native {
         if *INTERPRETER.get_or_init(|| own) == own {
             return Ok(());
         }
-        let message = "`cogn` is loaded by another interpreter of this process already: one at a time";
+        let message = "another interpreter of this process has already loaded `cogn`";
         Err(PyImportError::new_err(message))
     }
 

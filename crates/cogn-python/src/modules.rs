@@ -62,7 +62,7 @@ impl GrowingData {
 #[pyfunction]
 pub fn assembled<'py>(py: Python<'py>, chunks: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let Value::Array(chunks) = from_python::value("chunks", chunks)? else {
-        return Err(pyo3::exceptions::PyTypeError::new_err("`chunks` is a list"));
+        return Err(pyo3::exceptions::PyTypeError::new_err("`chunks` must be a list"));
     };
     failing::envelope(py, assemble(chunks))
 }
@@ -75,9 +75,9 @@ pub fn unfit<'py>(py: Python<'py>, data: &Bound<'py, PyAny>, reason: &str) -> Py
         Value::Object(data) => Some(data),
         _ => None,
     };
-    let message = format!("the data does not fit the type that it is read as: {reason}");
+    let message = format!("the data does not match the type that it is read as: {reason}");
     let failure = Failure::new(ErrorCode::SchemaValidationFailed, message)
         .with_partial(data)
-        .suggest("Bring the type in line with `data` in the module's `schema.json`");
+        .suggest("Align the type with `data` in the module's `schema.json`");
     failing::envelope(py, failure.into_envelope())
 }

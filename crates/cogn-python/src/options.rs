@@ -72,7 +72,11 @@ impl PythonOptions {
             "text" => self.text = Some(word(name, value)?),
             "replies" => self.replies = Some(Arc::new(replies(name, value)?)),
             "caller" => self.caller = Some(Arc::new(AskedFrom::read(value)?)),
-            _ => return Err(PyTypeError::new_err(format!("there is no option `{name}`; there are {NAMES}"))),
+            _ => {
+                return Err(PyTypeError::new_err(format!(
+                    "unknown option: `{name}`; the options are {NAMES}"
+                )));
+            }
         }
         Ok(())
     }
@@ -114,7 +118,7 @@ fn bound(value: &Bound<'_, PyAny>) -> PyResult<u32> {
 /// Parses an amount of money from any type that prints as a number: `float`, `int`, `Decimal` or `str`.
 fn dollars(value: &Bound<'_, PyAny>) -> PyResult<Money> {
     Money::parse(value.str()?.to_cow()?.as_ref()).ok_or_else(|| {
-        PyValueError::new_err(format!("the option `max_cost` is no amount in dollars: {value}"))
+        PyValueError::new_err(format!("`max_cost` must be an amount in dollars, found: {value}"))
     })
 }
 
@@ -150,6 +154,6 @@ fn seconds(value: &Bound<'_, PyAny>) -> PyResult<Duration> {
     let seconds: f64 = word("timeout", value)?;
     let time = Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero());
     time.ok_or_else(|| {
-        PyValueError::new_err(format!("the option `timeout` is no time in seconds: {seconds}"))
+        PyValueError::new_err(format!("`timeout` must be a time in seconds, found: {seconds}"))
     })
 }

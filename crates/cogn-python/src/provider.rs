@@ -68,7 +68,7 @@ impl FunctionProvider {
 fn target(dialect: &str) -> PyResult<SchemaTarget> {
     SchemaTarget::ALL.into_iter().find(|target| target.word() == dialect).ok_or_else(|| {
         let words: Vec<&str> = SchemaTarget::ALL.iter().map(|target| target.word()).collect();
-        PyValueError::new_err(format!("`dialect` is one of {}, not: {dialect}", words.join(", ")))
+        PyValueError::new_err(format!("`dialect` must be one of {}, found: {dialect}", words.join(", ")))
     })
 }
 

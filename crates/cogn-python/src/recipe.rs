@@ -150,7 +150,8 @@ fn answering(parts: &Bound<'_, PyDict>) -> PyResult<Answering> {
         FunctionProvider::new(&provider)?;
         return Ok(Answering::Function(provider.unbind()));
     }
-    let message = format!("`provider` is a name or a function, not of the type `{}`", type_name(&provider));
+    let message =
+        format!("`provider` must be a name or a function, not of the type `{}`", type_name(&provider));
     Err(PyTypeError::new_err(message))
 }
 
@@ -166,7 +167,7 @@ fn modules(given: Option<Bound<'_, PyAny>>) -> PyResult<(Vec<PathBuf>, Option<Py
     // The folders are searched in the given order, before all other places.
     let wrong = || {
         let message = format!(
-            "`modules` is a folder, a list of folders or a function, not of the type `{}`",
+            "`modules` must be a folder, a list of folders or a function, not of the type `{}`",
             type_name(&given)
         );
         PyTypeError::new_err(message)
@@ -177,7 +178,7 @@ fn modules(given: Option<Bound<'_, PyAny>>) -> PyResult<(Vec<PathBuf>, Option<Py
 
 fn text(name: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
     value.extract().map_err(|_| {
-        PyTypeError::new_err(format!("`{name}` is a text, not of the type `{}`", type_name(value)))
+        PyTypeError::new_err(format!("`{name}` must be a string, not of the type `{}`", type_name(value)))
     })
 }
 
@@ -208,7 +209,7 @@ impl ModuleSource for FunctionSource {
         });
         match folder {
             Some(Ok(Some(folder))) => self.folders.module(&folder.join("").to_string_lossy()),
-            Some(Ok(None)) => Err(missing(format!("the program has no module of this name: `{name}`"))),
+            Some(Ok(None)) => Err(missing(format!("unknown module of the program: `{name}`"))),
             Some(Err(error)) => Err(missing(format!("the program's source of modules raised {error}"))),
             None => Err(missing("the interpreter is shutting down".to_owned())),
         }

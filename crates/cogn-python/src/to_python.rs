@@ -331,7 +331,7 @@ struct KeyMaker<'py>(Python<'py>);
 
 impl KeyMaker<'_> {
     fn refuse<T>() -> Result<T, Unmade> {
-        Err(ser::Error::custom("a key that is no text"))
+        Err(ser::Error::custom("a key that is not a string"))
     }
 }
 

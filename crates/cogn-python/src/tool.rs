@@ -25,7 +25,7 @@ impl FunctionTool {
     pub fn read(described: &Bound<'_, PyDict>) -> PyResult<Self> {
         let needed = |name: &str| {
             member(described, name)?
-                .ok_or_else(|| PyValueError::new_err(format!("a tool has to have `{name}`")))
+                .ok_or_else(|| PyValueError::new_err(format!("a tool must have `{name}`")))
         };
         let name: String = needed("name")?.extract()?;
         let description: String = needed("description")?.extract()?;
@@ -34,7 +34,11 @@ impl FunctionTool {
         if let Some(seconds) = member(described, "timeout")? {
             let seconds: f64 = seconds.extract()?;
             let timeout = Duration::try_from_secs_f64(seconds);
-            let bad = |_| PyValueError::new_err(format!("the timeout of `{name}` is no time: {seconds}"));
+            let bad = |_| {
+                PyValueError::new_err(format!(
+                    "the timeout of `{name}` must be a time in seconds, found: {seconds}"
+                ))
+            };
             spec = spec.within(timeout.map_err(bad)?);
         }
         let needs: Vec<String> =
@@ -42,7 +46,7 @@ impl FunctionTool {
         let classes: PyResult<Vec<ToolClass>> = needs
             .iter()
             .map(|word| {
-                let unknown = || PyValueError::new_err(format!("a tool cannot need this: `{word}`"));
+                let unknown = || PyValueError::new_err(format!("unknown need of a tool: `{word}`"));
                 ToolClass::parse(word).ok_or_else(unknown)
             })
             .collect();

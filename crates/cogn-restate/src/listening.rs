@@ -15,9 +15,10 @@ use tokio::net::{TcpListener, TcpSocket};
 
 use crate::platform;
 
-/// The queue length for connections that are not accepted yet.
+/// The queue length for connections that are not accepted yet. A short queue would refuse connections in a burst.
 const BACKLOG: u32 = 1_024;
-/// The longest time for runs in flight at shutdown; other workers take over the rest.
+/// The longest time for runs in flight at shutdown; other workers take over the rest. Without it, one long run would
+/// block the exit.
 const GRACE: Duration = Duration::from_secs(10);
 /// The ping interval for connections, so that a connection to a dead server does not block its runs.
 const KEEP_ALIVE: Duration = Duration::from_secs(20);

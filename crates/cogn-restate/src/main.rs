@@ -59,7 +59,7 @@ fn start(args: &WorkerArgs) -> Result<(), Failure> {
     }
     let worker = Arc::new(DurableWorker::new(runtime));
     let offer = WorkerOffer::of(&worker);
-    offer.left_out.iter().for_each(|reason| say(&format!("warning: left out: {reason}")));
+    offer.left_out.iter().for_each(|reason| say(&format!("warning: skipped: {reason}")));
     let mut options = ListenOptions::at(args.listen);
     (options.shared, options.runs_per_connection) = (args.share_address, args.runs_per_connection);
     async_runtime::on_all_cores()?.block_on(async {

@@ -50,13 +50,13 @@ impl SentDecision {
                 .suggest("Send {\"verdict\": \"approve\"}, `reject`, or `correct` with `data`; `reason` and `by` may follow")
         };
         let decision: Self = serde_json::from_slice(body)
-            .map_err(|error| refused(format!("the decision cannot be read: {error}")))?;
+            .map_err(|error| refused(format!("cannot read the decision: {error}")))?;
         decision.as_new().check().map_err(|error| refused(error.to_string()))?;
         if let (Some(data), Some(module)) = (&decision.data, module) {
             let review = Review::of(waiting.review.id.clone(), String::new(), &waiting.as_entry());
             if let Some(fault) = review.correction_faults(module, data).first() {
                 return Err(refused(format!(
-                    "the correction does not fit the module: {}: {}",
+                    "the correction does not match the module: {}: {}",
                     fault.path, fault.message
                 )));
             }
@@ -153,7 +153,7 @@ impl WaitingDesk {
     }
 
     fn desk(&self) -> Result<&dyn ReviewDesk, String> {
-        self.behind.as_deref().ok_or_else(|| "this worker has no desk".to_owned())
+        self.behind.as_deref().ok_or_else(|| "this worker has no review desk".to_owned())
     }
 }
 

@@ -46,7 +46,7 @@ enum Phase {
     Unasked,
     /// A part waits for it.
     Awaited,
-    /// It was returned.
+    /// The answer was returned.
     Given,
 }
 

@@ -104,7 +104,7 @@ impl ContextStore for SessionContext {
     }
 
     fn remove(&self, _: &Owner, _: &str, _: &str) -> Result<bool, String> {
-        Err("context of a session goes with the session".to_owned())
+        Err("context of a session is deleted with the session".to_owned())
     }
 
     fn gc(&self, _: SystemTime) -> Result<u64, String> {

@@ -55,7 +55,7 @@ impl RunWishes {
     /// Refuses `wait` for a run without a key, because a decision needs one.
     pub(crate) fn refuse_waiting(&self) -> Result<(), Failure> {
         if self.waits() {
-            let message = "this run cannot wait for a person: it has no name to decide it by";
+            let message = "this run cannot wait for a review: it has no key for the decision";
             let hint = "Call a composition or `cogn-run` by a key, or the service `cogn`";
             return Err(Failure::new(ErrorCode::InvalidInput, message).suggest(hint));
         }
@@ -106,22 +106,22 @@ impl NamedBody {
         };
         let text = String::from_utf8_lossy(body);
         if let Some(number) = numbers::rounded(&text).first() {
-            return Err(refused(format!("a number would not be kept as it is written: {number:?}")));
+            return Err(refused(format!("a number loses precision: {number:?}")));
         }
         let Ok(Value::Object(mut members)) = serde_json::from_str::<Value>(&text) else {
-            return Err(refused("the body has to be a JSON object".to_owned()));
+            return Err(refused("the body must be a JSON object".to_owned()));
         };
         let mut word = |name: &str| match members.shift_remove(name) {
             Some(Value::String(word)) if !word.is_empty() => Ok(Some(word)),
             Some(Value::Null) | None => Ok(None),
-            Some(_) => Err(refused(format!("`{name}` has to be a text"))),
+            Some(_) => Err(refused(format!("`{name}` must be a string"))),
         };
         let (module, key, session) = (word("module")?, word("key")?, word("session")?);
-        let module = module.ok_or_else(|| refused("the body names no `module`".to_owned()))?;
+        let module = module.ok_or_else(|| refused("the body has no `module`".to_owned()))?;
         let input = members.shift_remove("input").unwrap_or_else(|| Value::Object(Map::new()));
         let options = members.shift_remove(OPTIONS).filter(|options| !options.is_null());
         if let Some(name) = members.keys().next() {
-            return Err(refused(format!("nothing is called `{name}` here")));
+            return Err(refused(format!("unknown name: `{name}`")));
         }
         Ok(Self { module, input, options, key, session })
     }
@@ -149,8 +149,8 @@ fn take_wishes(members: &mut Map<String, Value>) -> Result<RunWishes, Failure> {
 
 fn wishes_of(value: Value) -> Result<RunWishes, Failure> {
     let wishes: RunWishes = serde_json::from_value(value).map_err(|error| {
-        Failure::new(ErrorCode::InvalidInput, format!("`{OPTIONS}` cannot be used: {error}"))
-            .suggest(format!("They are {} and review", RunSettings::NAMES.join(", ")))
+        Failure::new(ErrorCode::InvalidInput, format!("invalid `{OPTIONS}`: {error}"))
+            .suggest(format!("The options are {} and review", RunSettings::NAMES.join(", ")))
     })?;
     RunSettings::refuse_unknown(&wishes.unknown, &["review"])?;
     Ok(wishes)

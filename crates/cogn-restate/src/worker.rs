@@ -36,7 +36,7 @@ pub(crate) struct WantedRun {
 
 /// The session of a run.
 pub(crate) struct WantedSession {
-    /// The name of its object: `SESSION`, or `USER/SESSION`.
+    /// The key of the conversation: `SESSION`, or `USER/SESSION`.
     pub(crate) key: String,
     pub(crate) state: Vec<KeptEntry>,
     /// The start of the run, in any process. The expiry of context is relative to this time.

@@ -20,7 +20,7 @@ pub const PROJECT_FILE: &str = "cognitive.yaml";
 /// The user's file, below the home directory.
 pub const USER_FILE: &str = ".cognitive/config.yaml";
 
-/// Both files.
+/// The project's and the user's configuration files.
 #[derive(Debug, Clone, Default)]
 pub struct Layers {
     /// The project's file.

@@ -7,7 +7,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process;
 
-/// The number of temporary names that are tried before it fails; only a killed process leaves one behind.
+/// The number of temporary names that are tried before it fails; only a killed process leaves one behind. Without the
+/// limit, a folder full of such files would be searched without end.
 const NAMES: u32 = 100;
 
 /// Writes a file.

@@ -103,7 +103,7 @@ mod tests {
         fs::write(tree.at("home/desk/cognitive.yaml"), "base_url: https://thief\n").unwrap();
         fs::set_permissions(tree.at("home/desk"), fs::Permissions::from_mode(0o777)).unwrap();
         assert_eq!(tree.found("home/desk/deep/er"), Path::new("home/desk/deep/er"));
-        assert_eq!(tree.found("home/desk"), Path::new("home/desk"), "who stands in it means it");
+        assert_eq!(tree.found("home/desk"), Path::new("home/desk"), "the current folder is always searched");
     }
 
     // Only root can change the owner of a folder; without root the test does nothing.

@@ -72,7 +72,7 @@ pub struct ServeConfig {
 pub enum ServerKeyConfig {
     /// The variable that holds a key which runs modules.
     Variable(String),
-    /// The same with its roles.
+    /// The variable that holds a key, and the roles of the key.
     WithRoles(RoledKeyConfig),
 }
 

@@ -20,12 +20,13 @@ use cognitive_ports::workshop::{
 };
 use serde_json::{Value, json};
 
-/// The number of hash digits in the version of a draft.
+/// The number of hash digits in the version of a draft. A draft is one of few, so a short version is unique enough.
 const DRAFT_DIGITS: usize = 8;
 
 /// The number of hash digits that identify a version.
 const VERSION_DIGITS: usize = 12;
-/// The maximum number of past states that are read.
+/// The maximum number of past states that are read. Each one is read with all of its files, so a long history would
+/// make the list slow.
 const MAX_STATES: usize = 20;
 /// The origin of past versions.
 const ORIGIN_GIT: &str = "git";

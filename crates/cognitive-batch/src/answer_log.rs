@@ -11,9 +11,9 @@ use crate::duplicates::Duplicates;
 use crate::journal::{Journal, JournalRecord, RECORD_LENGTH, ShortHash};
 use crate::plan::RowCounts;
 
-/// The buffer size that triggers a flush, in bytes.
+/// The buffer size that triggers a flush, in bytes. A system call for every line would slow down fast batches.
 const GROUP_LENGTH: usize = 128 * 1024;
-/// The longest time that a line stays in the buffer.
+/// The longest time that a line stays in the buffer. A killed process loses at most the lines of this time.
 const GROUP_TIME: Duration = Duration::from_millis(50);
 /// The number of last lines that are checked when a batch resumes. After a power loss, a file may have its
 /// full length but not all of its bytes.

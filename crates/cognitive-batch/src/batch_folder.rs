@@ -17,7 +17,7 @@ use crate::row_source::RowFormat;
 
 /// The suffix added to the name of the output.
 const ENDING: &str = ".cogn-batch";
-/// The version of the state format. Other versions are refused.
+/// The version of the state format. Other versions are refused. Misread state would lose or repeat rows.
 const VERSION: u64 = 1;
 
 /// The state folder of an unfinished batch.
@@ -130,8 +130,8 @@ fn about(plan: &BatchPlan) -> Result<Value, Failure> {
 /// A description of each member for the error message.
 const MEMBERS: [(&str, &str); 7] = [
     ("version", "another version of this program"),
-    ("module", "another module, or the module was changed"),
-    ("rows_of", "another file of rows, or the file was changed"),
+    ("module", "another module, or a changed one"),
+    ("rows_of", "another file of rows, or a changed one"),
     ("mapping", "other members of the rows (`--map`, `--id`, `--fixed`)"),
     ("model", "another model"),
     ("options", "other options of the runs"),
@@ -141,13 +141,13 @@ const MEMBERS: [(&str, &str); 7] = [
 fn same(kept: &Value, now: &Value) -> Result<(), Failure> {
     let changed = MEMBERS.iter().find(|(member, _)| kept.get(member) != now.get(member));
     changed.map_or(Ok(()), |(member, what)| {
-        let message = format!("the batch was begun with {what}");
+        let message = format!("the batch was started with {what}");
         Err(Failure::new(ErrorCode::InvalidInput, message)
             .with_detail("member", json!(member))
             .with_detail("begun_with", kept.get(member).cloned().unwrap_or_default())
             .with_detail("now", now.get(member).cloned().unwrap_or_default())
             .suggest(
-                "Go on with what it was begun with, name another output, or begin again with `--restart`",
+                "Resume it with the original settings, name another output, or start again with `--restart`",
             ))
     })
 }
@@ -158,7 +158,7 @@ fn lock(folder: &Path) -> Result<File, Failure> {
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => {
-            let message = format!("another process is at this batch: `{}`", folder.display());
+            let message = format!("another process runs this batch: `{}`", folder.display());
             Err(Failure::new(ErrorCode::InvalidInput, message)
                 .suggest("Wait for it, or name another output with `-o`"))
         }
@@ -206,7 +206,7 @@ fn forget(plan: &BatchPlan, folder: &Path, places: &LogPlaces) -> io::Result<()>
 }
 
 fn there_already(path: &Path) -> Failure {
-    Failure::new(ErrorCode::InvalidInput, format!("the output is there already: `{}`", path.display()))
+    Failure::new(ErrorCode::InvalidInput, format!("the output already exists: `{}`", path.display()))
         .suggest("Name another one with `-o`, or replace it with `--restart`")
 }
 

@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::row_input::RowMapping;
 use crate::row_source::RowFile;
 
-/// The number of rows that are examined.
+/// The number of rows that are examined. Further rows are only counted, so that a dry run of a large file is fast.
 const SAMPLE: u64 = 1000;
 
 /// The estimate of a batch.

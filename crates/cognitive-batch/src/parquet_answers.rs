@@ -17,7 +17,8 @@ use serde_json::Value;
 
 use crate::finish::{PlacedLine, draft, each_line};
 
-/// The size of a row group, in rows or in bytes of lines, whichever is reached first.
+/// The size of a row group, in rows or in bytes of lines, whichever is reached first. A row group is held in memory
+/// until it is written, and small groups compress badly.
 const GROUP_ROWS: usize = 20_000;
 const GROUP_BYTES: usize = 32 << 20;
 

@@ -65,14 +65,14 @@ impl AnswerTarget {
     }
 }
 
-/// How much of everything.
+/// The amounts of a plan.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchLimits {
     /// The most rows in flight.
     pub concurrency: usize,
     /// The maximum cost of all rows together, including those of earlier processes.
     pub max_cost: Option<Money>,
-    /// The same in tokens.
+    /// The maximum number of tokens of all rows together, including those of earlier processes.
     pub max_tokens: Option<u64>,
     /// The time during which this process may start new rows.
     pub max_time: Option<Duration>,

@@ -8,7 +8,8 @@ use cognitive_contract::lock::Lock;
 use tokio::sync::Notify;
 use tokio::time::timeout_at;
 
-/// The initial number of rows in flight.
+/// The initial number of rows in flight. Few enough for a service with a low rate limit; the number grows while
+/// answers are fast.
 const FIRST: f64 = 8.0;
 /// An answer counts as slow if it takes longer than the best time by this factor, and also by this many
 /// seconds.
@@ -16,7 +17,7 @@ const SLOWER: f64 = 3.0;
 const IN_ANY_CASE: f64 = 0.25;
 /// The pause after a rate limit error without `Retry-After`.
 const UNTOLD: Duration = Duration::from_secs(1);
-/// The longest pause that a service can request.
+/// The longest pause that a service can request. Without it, a wrong header could stop the batch for days.
 const LONGEST: Duration = Duration::from_mins(10);
 
 /// Limits the number of rows in flight.

@@ -28,9 +28,10 @@ use crate::row_source::{RawRow, RowReader};
 use crate::tempo::Tempo;
 use crate::watched_provider;
 
-/// The most rows that may wait for the answer to an equal input.
+/// The most rows that may wait for the answer to an equal input. Each of them is held in memory.
 const MAX_FOLLOWERS: usize = 4096;
-/// After this many consecutive service failures, the batch ends.
+/// After this many consecutive service failures, the batch ends. A dead service would otherwise turn every remaining
+/// row into a failure.
 const MAX_STREAK: u32 = 50;
 /// A worker yields to others of its thread after this many rows, even if models answer immediately.
 const ROWS_AT_ONCE: u32 = 32;
@@ -307,7 +308,7 @@ pub(crate) async fn work_on(work: Arc<BatchWork>, stop: StopHandle) {
             Ok(Some(TakenRow::Ready(ready))) => *ready,
             Ok(None) => return,
             Err(error) => {
-                return work.end(BatchStop::Provider, Some(format!("the rows cannot be read: {error}")));
+                return work.end(BatchStop::Provider, Some(format!("cannot read the rows: {error}")));
             }
         };
         let landed = work.landed.notified();

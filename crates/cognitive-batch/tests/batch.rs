@@ -252,7 +252,7 @@ fn a_batch_goes_on_only_with_what_it_began_with_and_never_over_a_finished_output
     let anew = bench.run(BatchPlan { restart: true, ..bench.plan() }).unwrap();
     assert_eq!((anew.counts.answered, anew.resumed), (3, false));
     let refused = bench.run(bench.plan()).unwrap_err();
-    assert!(refused.message().contains("there already"), "{refused:?}");
+    assert!(refused.message().contains("already exists"), "{refused:?}");
 }
 
 #[test]

@@ -105,7 +105,7 @@ impl Capabilities {
     pub fn agree(&self, module: Mode, wanted: Option<WantedAnswer>, transport: &str) -> Agreed {
         let why = match (wanted, module) {
             (Some(WantedAnswer::Streaming), _) if !self.carries(transport) => {
-                Some("this runtime does not stream that way")
+                Some("this runtime does not support this way of streaming")
             }
             (Some(WantedAnswer::Streaming), Mode::Sync) => Some("the module does not stream"),
             (Some(WantedAnswer::Sync), Mode::Streaming) => {
@@ -114,7 +114,10 @@ impl Capabilities {
             _ => None,
         };
         let warning = why.map(|why| {
-            Warning::new(ErrorCode::StreamingNotSupported.number(), format!("{why}; this is a sync answer"))
+            Warning::new(
+                ErrorCode::StreamingNotSupported.number(),
+                format!("{why}; the answer is synchronous"),
+            )
         });
         Agreed { streaming: wanted == Some(WantedAnswer::Streaming) && warning.is_none(), warning }
     }

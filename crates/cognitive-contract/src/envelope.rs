@@ -203,9 +203,9 @@ impl Envelope {
     pub fn data_as<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Failure> {
         match &self.0.outcome {
             Outcome::Success { data } => T::deserialize(data).map_err(|error| {
-                let message = format!("the data does not fit the type that it is read as: {error}");
+                let message = format!("the data does not match the type that it is read as: {error}");
                 Failure::new(ErrorCode::SchemaValidationFailed, message)
-                    .suggest("Bring the type in line with `data` in the module's `schema.json`")
+                    .suggest("Align the type with `data` in the module's `schema.json`")
             }),
             Outcome::Failure { error, partial_data } => {
                 Err(Failure::of_envelope(&self.0.meta, error, partial_data.clone()))
@@ -327,7 +327,7 @@ fn contract(path: &str, rule: &'static str, message: impl Into<String>) -> Viola
 fn check_success(members: &Map<String, Value>, strictness: Strictness<'_>, found: &mut Vec<Violation>) {
     for forbidden in ["error", "partial_data"] {
         if members.get(forbidden).is_some() {
-            let message = format!("a success has no `{forbidden}`");
+            let message = format!("a success must not have `{forbidden}`");
             found.push(contract(&pointer("", forbidden), "closed", message));
         }
     }
@@ -355,7 +355,7 @@ fn check_rationale(value: Option<&Value>, strictness: Strictness<'_>, found: &mu
 
 fn check_failure(members: &Map<String, Value>, strictness: Strictness<'_>, found: &mut Vec<Violation>) {
     if members.get("data").is_some() {
-        found.push(contract("/data", "closed", "a failure has no `data`; use `partial_data`"));
+        found.push(contract("/data", "closed", "a failure must not have `data`; use `partial_data`"));
     }
     check_closed(members, &FAILURE_MEMBERS, &["data"], found);
     match members.get("error") {

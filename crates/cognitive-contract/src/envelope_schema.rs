@@ -14,10 +14,10 @@ pub fn json_schema() -> Value {
     json!({
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "Cognitive Module envelope",
-        "description": "What every run answers: a success with data, or a failure with an error.",
+        "description": "The answer of every run: a success with data, or a failure with an error.",
         "oneOf": [
             closed("A run that met its contract.", &SUCCESS_MEMBERS, &["ok", "meta", "data"], true),
-            closed("A run that did not.", &FAILURE_MEMBERS, &["ok", "meta", "error"], false),
+            closed("A run that did not meet its contract.", &FAILURE_MEMBERS, &["ok", "meta", "error"], false),
         ],
         "definitions": {
             "meta": meta(),
@@ -43,18 +43,20 @@ fn member(name: &str, ok: bool) -> Value {
     match name {
         "ok" => json!({ "const": ok }),
         "meta" | "data" | "error" => json!({ "$ref": format!("#/definitions/{name}") }),
-        "partial_data" => json!({ "type": ["object", "null"], "description": "What exists of the result." }),
+        "partial_data" => {
+            json!({ "type": ["object", "null"], "description": "The part of the result that exists." })
+        }
         "_emitted_context" => json!({ "type": "object", "description": "Context for later runs, by type." }),
         "usage" => {
             let tokens = json!({ "type": "integer", "minimum": 0 });
             json!({
-                "type": "object", "description": "Tokens, as older runtimes and streams say them; look at `meta.usage` first.",
+                "type": "object", "description": "Tokens in the form of older runtimes and streams; prefer `meta.usage`.",
                 "properties": { "input_tokens": tokens, "output_tokens": tokens, "total_tokens": tokens },
             })
         }
         "streaming" => json!({ "const": true, "description": "The failure came from a stream." }),
         "session_id" => {
-            json!({ "type": "string", "minLength": 1, "description": "The stream that it came from." })
+            json!({ "type": "string", "minLength": 1, "description": "The id of the stream." })
         }
         _ => json!({}),
     }
@@ -72,9 +74,10 @@ fn meta() -> Value {
             },
             "calibrated_confidence": {
                 "type": "number", "minimum": 0, "maximum": 1,
-                "description": "How often people found answers of such a confidence right, once they decided on enough of them.",
+                "description": "The share of answers with such a confidence that people found right, once \
+                     there are enough decisions.",
             },
-            "risk": { "enum": Risk::WORDS, "description": "How much harm acting on the answer could do." },
+            "risk": { "enum": Risk::WORDS, "description": "The harm that acting on the answer could do." },
             "explain": {
                 "type": "string", "maxLength": EXPLAIN_LIMIT, "description": "One line for logs and review cards.",
             },
@@ -109,7 +112,7 @@ fn meta() -> Value {
 
 fn data() -> Value {
     json!({
-        "description": "Business payload. The module's own schema says more.",
+        "description": "Business payload. The module's own schema describes it.",
         "type": "object",
         "required": ["rationale"],
         "properties": {

@@ -17,7 +17,7 @@ use crate::violation::{Violation, summarise};
 /// Boxed, because it is the error type of many results and must not enlarge their success case. Implements
 /// `Error`, so that `?` works with it. Its texts are the code, the message and the hint.
 #[derive(Clone)]
-#[must_use = "a failure has to reach the caller as an envelope"]
+#[must_use = "a failure must reach the caller as an envelope"]
 pub struct Failure(Box<FailureParts>);
 
 /// `details.kind` of a cancelled run.

@@ -183,7 +183,7 @@ impl Module {
         &self.made_of.directives
     }
 
-    /// Returns the composition of the module, compiled once; `None` if the module stands alone. Fails if the
+    /// Returns the composition of the module, compiled once; `None` if the module has no parts. Fails if the
     /// composition is invalid.
     pub fn composition(&self) -> Result<Option<&Composition>, Failure> {
         self.made_of.composition(self.manifest.composition.as_ref())
@@ -200,8 +200,8 @@ impl Module {
     pub(crate) fn refuse_input(&self, found: &[Violation]) -> Failure {
         let name = &self.manifest.name;
         Failure::of_violations(ErrorCode::InvalidInput, found)
-            .suggest(format!("Run `cogn info {name}` to see what the module takes"))
-            .suggest_remotely(format!("`GET /api/modules/{name}` shows what the module takes"))
+            .suggest(format!("Run `cogn info {name}` to see the module's input"))
+            .suggest_remotely(format!("`GET /api/modules/{name}` shows the module's input"))
     }
 
     /// Adds a worked example. Fails with the violations of its answer.
@@ -264,7 +264,7 @@ impl Module {
         refused
             .into_iter()
             .map(|violation| {
-                let message = "custom values are refused, because the module's enums are strict";
+                let message = "custom values are rejected, because the module's enums are strict";
                 Violation::new(violation.path, ErrorCode::InvalidEnum, "strategy", message).below("/data")
             })
             .collect()

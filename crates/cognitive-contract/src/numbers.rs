@@ -13,7 +13,7 @@ use crate::violation::Violation;
 
 /// Digits that every float keeps. A shorter number without an exponent needs no further check.
 const SAFE_DIGITS: usize = 15;
-/// The maximum number of findings per text.
+/// The maximum number of findings per text. A text of a million such numbers would cause a million findings.
 pub const MAX_COUNT: usize = 20;
 /// The displayed length of a number.
 const SHOWN: usize = 60;
@@ -62,7 +62,7 @@ pub fn rounded(text: &str) -> Vec<Rounded> {
 pub fn refusal(text: &str) -> Option<Failure> {
     let code = ErrorCode::InvalidInput;
     let violation = |number: Rounded| {
-        let message = format!("a number that cannot be kept as it was written: {}", number.written);
+        let message = format!("a number that loses precision: {}", number.written);
         Violation::new(number.path, code, "number", message)
     };
     let found: Vec<Violation> = rounded(text).into_iter().map(violation).collect();
@@ -148,7 +148,7 @@ impl<'a> NumberWalk<'a> {
     }
 }
 
-/// The same scan, with the JSON pointer of each number.
+/// Finds the rounded numbers of a text, with their JSON pointers.
 fn with_places(text: &str) -> Vec<Rounded> {
     let mut walk = NumberWalk { text: text.as_bytes(), at: 0 };
     let mut open: Vec<Level> = Vec::new();

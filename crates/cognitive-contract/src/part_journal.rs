@@ -31,7 +31,7 @@ impl PartQuestion {
 pub struct PartAnswer {
     /// The answer, successful or not.
     pub envelope: Envelope,
-    /// The number of model calls, including those of its own parts.
+    /// The number of model calls, including those of nested parts.
     pub calls: u64,
 }
 

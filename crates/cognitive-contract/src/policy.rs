@@ -124,7 +124,7 @@ fn policy(policies: &Policies, class: ToolClass) -> Allow {
     }
 }
 
-/// Who asks for a run.
+/// The kind of caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Caller {
@@ -139,11 +139,11 @@ pub enum Caller {
 #[must_use]
 pub fn invocation_refusal(manifest: &Manifest, caller: Caller) -> Option<Failure> {
     let (allowed, who) = match caller {
-        Caller::User => (manifest.invocation.user_invocable, "users directly"),
+        Caller::User => (manifest.invocation.user_invocable, "users"),
         Caller::Agent => (manifest.invocation.agent_invocable, "agents or other modules"),
     };
     (!allowed).then(|| {
-        let message = format!("module `{}` may not be run by {who}", manifest.name);
+        let message = format!("module `{}` does not allow calls by {who}", manifest.name);
         Failure::new(ErrorCode::PermissionDenied, message)
     })
 }

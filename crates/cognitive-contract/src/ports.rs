@@ -69,7 +69,7 @@ pub trait Provider: Send + Sync {
         self.inner()?.unavailable()
     }
 
-    /// What an answer can be bound to; `None` if the provider takes no schema.
+    /// The schema dialect of the provider; `None` if it takes no schema.
     fn target(&self) -> Option<SchemaTarget> {
         self.inner()?.target()
     }
@@ -160,7 +160,7 @@ pub struct RenderedRequest {
 /// A call to a model.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the call")]
+#[expect(clippy::struct_excessive_bools, reason = "the fields are independent facts about the call")]
 pub struct ModelCall {
     /// The task and the form of the answer. Most calls of a module share this text.
     pub instructions: SharedText,
@@ -327,7 +327,7 @@ impl DecodeMode {
     }
 }
 
-/// How an answer ended.
+/// The end of an answer.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ModelEnd {

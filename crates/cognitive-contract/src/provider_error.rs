@@ -65,11 +65,11 @@ impl fmt::Display for ProviderError {
             }
             Self::RateLimited { retry_after: None } => f.write_str("rate limit exceeded"),
             Self::Timeout => f.write_str("no answer within the time limit"),
-            Self::Interrupted(why) => write!(f, "the answer broke off: {why}"),
-            Self::ContextOverflow(why) => write!(f, "the prompt does not fit the model: {why}"),
-            Self::Unsupported(why) => write!(f, "the provider cannot keep this contract: {why}"),
-            Self::Stopped => f.write_str("no further request is allowed"),
-            Self::Unexpected(why) => write!(f, "unexpected failure: {why}"),
+            Self::Interrupted(why) => write!(f, "the answer was interrupted: {why}"),
+            Self::ContextOverflow(why) => write!(f, "the prompt exceeds the model's context window: {why}"),
+            Self::Unsupported(why) => write!(f, "the provider cannot enforce this contract: {why}"),
+            Self::Stopped => f.write_str("the limit of requests is reached"),
+            Self::Unexpected(why) => write!(f, "unexpected error: {why}"),
         }
     }
 }

@@ -15,7 +15,7 @@ pub const REPLY_END: &str = ".reply.txt";
 /// The end of the name of the file with its dialect.
 pub const DIALECT_END: &str = ".reply.json";
 
-/// The longest part of a wrong name that a message repeats.
+/// The longest part of a wrong name that a message repeats. The name comes from a file and may be of any length.
 const MAX_QUOTED_CHARS: usize = 80;
 
 /// A reply that can be read again exactly as it was read when it came.
@@ -64,7 +64,7 @@ pub fn parse_dialect_file(text: &str) -> Result<Option<SchemaTarget>, String> {
         return Err(format!("has an unknown member: `{}`", cut(name, MAX_QUOTED_CHARS)));
     }
     let name = members.get(DIALECT_KEY).and_then(Value::as_str);
-    let name = name.ok_or_else(|| format!("has no text `{DIALECT_KEY}`"))?;
+    let name = name.ok_or_else(|| format!("`{DIALECT_KEY}` is missing or not a string"))?;
     dialect(name).map_err(|why| format!("cannot be used: {why}"))
 }
 
@@ -109,8 +109,8 @@ mod tests {
         for (text, why) in [
             ("{", "is not JSON"),
             ("[]", "is not an object"),
-            ("{}", "has no text `reply_dialect`"),
-            (r#"{"reply_dialect": 1}"#, "has no text `reply_dialect`"),
+            ("{}", "`reply_dialect` is missing or not a string"),
+            (r#"{"reply_dialect": 1}"#, "`reply_dialect` is missing or not a string"),
             (r#"{"reply_dialect": "openai", "x": 1}"#, "unknown member: `x`"),
             (r#"{"reply_dialect": "OpenAI"}"#, "unknown schema dialect: `OpenAI`"),
         ] {

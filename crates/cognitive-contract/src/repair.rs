@@ -62,16 +62,19 @@ impl Repair {
             value.as_ref().and_then(Value::as_str).map_or(0, |text| text.chars().count())
         };
         let message = match self.rule {
-            RepairRule::Filled => format!("`{path}` was missing and has been filled in"),
+            RepairRule::Filled => format!("`{path}` was missing and was filled in"),
             RepairRule::Truncated => {
                 format!("`{path}` truncated from {} to {}", length(&self.before), length(&self.after))
             }
-            RepairRule::Trimmed => format!("white space around `{path}` removed"),
-            RepairRule::Matched => format!("`{path}` written as declared"),
+            RepairRule::Trimmed => format!("white space around `{path}` was removed"),
+            RepairRule::Matched => format!("`{path}` was written in its declared spelling"),
             RepairRule::Dropped if self.more > 0 => {
-                format!("`{path}` and {} more dropped, an envelope has no such members", self.more)
+                format!(
+                    "`{path}` and {} more were dropped, because an envelope has no such members",
+                    self.more
+                )
             }
-            RepairRule::Dropped => format!("`{path}` dropped, an envelope has no such member"),
+            RepairRule::Dropped => format!("`{path}` was dropped, because an envelope has no such member"),
         };
         Warning::new("REPAIRED", message)
     }
@@ -303,7 +306,7 @@ mod tests {
         let repairs = repair(&mut reply, &[], RiskRule::Explicit);
         let dropped: Vec<&Repair> = repairs.iter().filter(|each| each.rule == RepairRule::Dropped).collect();
         assert_eq!((dropped.len(), dropped[99].more, reply.len()), (100, 9_900, 2));
-        let message = "`/m99` and 9900 more dropped, an envelope has no such members";
+        let message = "`/m99` and 9900 more were dropped, because an envelope has no such members";
         assert_eq!(dropped[99].warning(), Warning::new("REPAIRED", message));
     }
 

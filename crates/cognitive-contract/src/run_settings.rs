@@ -13,10 +13,12 @@ use crate::module::Enforcement;
 use crate::money::Money;
 use crate::thinking::{MAX_THINKING_TOKENS, ThinkingRule};
 
-/// The model calls of one run, unless something else is set.
+/// The model calls of one run, unless something else is set. Without a limit, a composition that repeats itself could
+/// cost without end.
 pub const DEFAULT_MAX_CALLS: u64 = 64;
 
-/// The time for each model call, unless something else is set.
+/// The time for each model call, unless something else is set. Without a limit, a silent service would hold a run
+/// forever.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The options of a run. A member that is absent is decided by the next, less specific source.
@@ -209,7 +211,7 @@ impl RunSettings {
 fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let Some(seconds) = Option::<f64>::deserialize(deserializer)? else { return Ok(None) };
     let time = Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero());
-    time.map(Some).ok_or_else(|| de::Error::custom("`timeout` has to be a number of seconds above 0"))
+    time.map(Some).ok_or_else(|| de::Error::custom("`timeout` must be a number of seconds above 0"))
 }
 
 /// Writes a time limit in seconds, without a fraction if there is none.
@@ -232,7 +234,7 @@ fn thinking_tokens<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
     };
     let tokens = tokens.map_err(de::Error::custom)?;
     if tokens > MAX_THINKING_TOKENS {
-        let message = format!("`thinking` has to be a number of tokens from 0 to {MAX_THINKING_TOKENS}");
+        let message = format!("`thinking` must be a number of tokens from 0 to {MAX_THINKING_TOKENS}");
         return Err(de::Error::custom(message));
     }
     Ok(Some(tokens))

@@ -69,11 +69,9 @@ pub enum ThoughtOutcome {
 pub fn checked_bound(tokens: u64) -> Result<u32, Failure> {
     let fits = u32::try_from(tokens).ok().filter(|tokens| *tokens <= MAX_THINKING_TOKENS);
     fits.ok_or_else(|| {
-        let message = format!(
-            "`thinking` has to be a number of tokens from 0 to {MAX_THINKING_TOKENS}, found: {tokens}"
-        );
-        Failure::new(ErrorCode::InvalidInput, message)
-            .suggest("Ask for a shorter thought, or for none with 0")
+        let message =
+            format!("`thinking` must be a number of tokens from 0 to {MAX_THINKING_TOKENS}, found: {tokens}");
+        Failure::new(ErrorCode::InvalidInput, message).suggest("Use fewer tokens, or 0 for no thinking")
     })
 }
 

@@ -42,7 +42,7 @@ impl Gate {
                 Failure::new(ErrorCode::LowConfidence, message)
                     .with_model_view(meta.confidence, meta.risk.level())
                     .with_detail("required_confidence", json!(needed))
-                    .suggest("Give more context, or let a person decide on `partial_data`"),
+                    .suggest("Send more context, or let a person decide on `partial_data`"),
             );
         }
         match &meta.risk {

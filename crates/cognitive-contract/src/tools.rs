@@ -21,7 +21,8 @@ pub const FUNCTION_CALLING: &str = "function_calling";
 
 /// The maximum number of calls that run in one turn. If a turn has more, the provider passes on one more, which
 /// represents all the excess calls. It counts the others in
-/// [`ModelEnd::more_calls`](crate::ports::ModelEnd::more_calls).
+/// [`ModelEnd::more_calls`](crate::ports::ModelEnd::more_calls). A model could request any number, and each call
+/// costs time.
 pub const MAX_CALLS: usize = 16;
 
 /// The maximum name length that every service accepts.
@@ -224,7 +225,7 @@ impl ToolBox {
     #[must_use]
     pub fn objection(&self, name: &str, arguments: &Value) -> Option<String> {
         let Some(section) = self.tools.get(name)?.arguments() else {
-            return Some("nobody can say what they should be".to_owned());
+            return Some("the tool has no parameter schema".to_owned());
         };
         let violations = Violation::find(section, arguments, Side::Input);
         (!violations.is_empty()).then(|| summarise(&violations.iter().collect::<Vec<_>>()))
@@ -246,7 +247,7 @@ fn is_name(name: &str) -> bool {
 fn arguments(spec: &ToolSpec) -> Result<Section, ToolBoxError> {
     let bad = |reason: String| ToolBoxError::Parameters { name: spec.name.clone(), reason };
     if spec.parameters.get("type").and_then(Value::as_str) != Some("object") {
-        return Err(bad("`type` has to be `object`".to_owned()));
+        return Err(bad("`type` must be `object`".to_owned()));
     }
     Section::alone(&spec.parameters).map_err(|problems| {
         bad(problems.into_iter().map(|problem| problem.message).collect::<Vec<_>>().join("; "))

@@ -14,7 +14,8 @@ use serde_json::Value;
 pub const FOUND: [&str; 2] = ["found", "none"];
 /// The number of steps to the largest value of a row.
 const LARGEST: f32 = 32_767.0;
-/// The maximum width and depth of a model that can be trained here.
+/// The maximum width and depth of a model that can be trained here. The file is untrusted, and its numbers decide the
+/// sizes of allocations.
 const MAX_WIDTH: usize = 65_536;
 const MAX_LAYERS: usize = 1_024;
 /// The maximum magnitude of a number: far above trained values, and low enough that no product with a state
@@ -132,7 +133,7 @@ impl TryFrom<WrittenRow> for StateRow {
         let bytes = STANDARD.decode(row.steps).map_err(|_| "`steps` is not base64")?;
         let (pairs, rest) = bytes.as_chunks::<2>();
         if !rest.is_empty() {
-            return Err("`steps` has half a number");
+            return Err("`steps` ends in the middle of a number");
         }
         let number = |pair: &[u8; 2]| f32::from(i16::from_le_bytes(*pair)) * row.scale;
         Ok(Self { offset: row.offset, numbers: pairs.iter().map(number).collect() })
@@ -272,7 +273,7 @@ mod tests {
             ("/heads/label/reads/layer", json!(0), "layers"),
             ("/heads/label/reads/classes", json!(["a"]), "classes"),
             ("/heads/label/reads/rows/0/steps", json!(""), "lengths"),
-            ("/heads/label/reads/rows/0/steps", json!("AAAA"), "half a number"),
+            ("/heads/label/reads/rows/0/steps", json!("AAAA"), "middle of a number"),
             ("/heads/label/reads/rows/0/steps", json!("?"), "base64"),
             ("/heads/label/reads/rows/0/scale", json!(1e38), "too large"),
             ("/heads/label/reads/rows/0/scale", json!(1e30), "too large"),

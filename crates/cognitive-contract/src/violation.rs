@@ -100,6 +100,7 @@ pub(crate) type OptionalMember = (&'static str, fn(&Value) -> bool, &'static str
 /// Returns the first few violations as one sentence for `error.message`.
 #[must_use]
 pub fn summarise(violations: &[&Violation]) -> String {
+    // A message is one line; `details.violations` lists all of them.
     const SHOWN: usize = 3;
     let mut parts: Vec<String> = violations.iter().take(SHOWN).map(|each| each.summary()).collect();
     if violations.len() > SHOWN {

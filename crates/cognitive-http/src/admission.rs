@@ -50,13 +50,13 @@ pub(crate) fn admit(
     if shared.config.keys.is_empty() {
         if !host_is_local(headers) && peer.address.is_none_or(|address| address.is_loopback()) {
             let failure = Failure::new(ErrorCode::PermissionDenied, "this host name is not allowed")
-                .suggest("Use `localhost`, or start it with a key");
+                .suggest("Use `localhost`, or start the server with a key");
             return Err(Box::new(response::failure(failure)));
         }
         let is_foreign = is_foreign_page(headers);
         if is_foreign && shows_past_runs(access) {
             let failure =
-                Failure::new(ErrorCode::PermissionDenied, "a page of another origin may not see past runs")
+                Failure::new(ErrorCode::PermissionDenied, "a page of another origin may not read past runs")
                     .suggest("Open the page of this server, or start the server with keys");
             return Err(Box::new(response::failure(failure)));
         }
@@ -106,7 +106,7 @@ fn shows_past_runs(access: Option<OperationAccess>) -> bool {
 
 /// The response to a client without a valid key.
 pub(crate) fn unknown() -> Response<Body> {
-    let failure = Failure::new(ErrorCode::PermissionDenied, "a valid API key is needed")
+    let failure = Failure::new(ErrorCode::PermissionDenied, "a valid API key is required")
         .suggest("Send `Authorization: Bearer KEY`");
     let mut response = response::failure_as(StatusCode::UNAUTHORIZED, failure);
     response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
@@ -132,7 +132,7 @@ fn known(
     if !is_of_our_page(request) {
         let failure = Failure::new(
             ErrorCode::PermissionDenied,
-            "a login counts only for requests of this server's own page",
+            "a login is valid only for requests of this server's own page",
         )
         .suggest("Send `Authorization: Bearer KEY` instead of the cookie");
         return Err(Box::new(response::failure(failure)));
@@ -188,8 +188,9 @@ fn well_formed(headers: &HeaderMap) -> Result<(), Box<Response<Body>>> {
     let size: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
     if size > HEADERS {
         let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-        let failure = Failure::new(ErrorCode::InputTooLarge, "the headers are too many or too long")
-            .suggest("Send fewer");
+        let failure =
+            Failure::new(ErrorCode::InputTooLarge, "the request has too many headers, or they are too long")
+                .suggest("Send fewer");
         return Err(Box::new(response::failure_as(status, failure)));
     }
     if headers.get_all(header::HOST).iter().nth(1).is_some() {
@@ -200,9 +201,8 @@ fn well_formed(headers: &HeaderMap) -> Result<(), Box<Response<Body>>> {
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     let plain = |coding: &HeaderValue| coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked");
     if !codings.all(plain) {
-        let failure =
-            Failure::new(ErrorCode::ParseError, "the body is sent in a form that is not undone here")
-                .suggest("Send it as it is, with `Content-Length` or `Transfer-Encoding: chunked`");
+        let failure = Failure::new(ErrorCode::ParseError, "unsupported content encoding of the body")
+            .suggest("Send it without encoding, with `Content-Length` or `Transfer-Encoding: chunked`");
         return Err(Box::new(response::failure_as(StatusCode::NOT_IMPLEMENTED, failure)));
     }
     Ok(())

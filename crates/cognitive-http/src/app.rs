@@ -26,13 +26,15 @@ use crate::studio::replies::KeptReplies;
 
 /// Long bodies parsed at once. More would only take processors from the serving threads.
 const PARSERS: usize = 2;
-/// Streams with long answers that may use a separate thread each.
+/// Streams with long answers that may use a separate thread each. Each of them takes a processor from the serving
+/// threads.
 const LONG_ANSWERS: usize = 4;
 
-/// Requests that work with module files at once.
+/// Requests that work with module files at once. Files are read on threads that would otherwise pile up behind a slow
+/// disk.
 const WORKBENCHES: usize = 4;
 
-/// Requests that query past runs at once.
+/// Requests that query past runs at once. A query may read the whole database, and each one occupies a thread.
 const ARCHIVISTS: usize = 4;
 
 /// A server without a socket. Cheap to clone.

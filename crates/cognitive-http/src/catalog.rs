@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 
 use crate::app::Shared;
 
-/// Searches at once.
+/// Searches at once. Each search reads folders and occupies a thread.
 const SEARCHES: usize = 2;
 /// The limit of remembered names. Modules beyond it are searched for outside the serving threads every time.
 const NAMES: usize = 10_000;
@@ -95,5 +95,5 @@ impl Shared {
 pub(crate) fn no_module(name: &str) -> Failure {
     let name = cognitive_contract::text::cut(name, 128);
     Failure::new(ErrorCode::ModuleNotFound, format!("module not found: `{name}`"))
-        .suggest("`GET /api/modules` lists what is offered")
+        .suggest("`GET /api/modules` lists the modules")
 }

@@ -54,13 +54,13 @@ pub(crate) type Named = Vec<(&'static str, Value)>;
 fn envelopes() -> Named {
     let tokens = json!({ "input_tokens": count(), "output_tokens": count(), "total_tokens": count() });
     let short = json!({ "type": "string", "minLength": 1, "maxLength": 32 });
-    let partial = json!({ "type": ["object", "null"], "description": "What exists of the result" });
+    let partial = json!({ "type": ["object", "null"], "description": "The part of the result that exists" });
     let any = json!({ "type": "object" });
     vec![
         (
             CUSTOM_VALUE,
             object(
-                "A value that a list of values does not have",
+                "A value that is not in its closed list",
                 &["custom", "reason"],
                 json!({ "custom": short, "reason": text() }),
             ),
@@ -174,15 +174,18 @@ fn chunks() -> Named {
     let broken = ["ok", "streaming", "session_id", "meta", "error"];
     vec![
         ("Checkpoint", object("", &["offset", "hash"], json!({ "offset": count(), "hash": hash }))),
-        ("Recovery", object("How to go on", &["last_seq", "retry_after_ms", "max_retries"], recovery)),
+        (
+            "Recovery",
+            object("The state of the stream", &["last_seq", "retry_after_ms", "max_retries"], recovery),
+        ),
         ("OpeningMeta", opening_meta),
         ("DeltaText", object("The growth of one field", &["type", "seq", "field", "delta"], delta)),
         ("DataSnapshot", object("All data so far", &["type", "seq", "data"], snapshot)),
-        ("OpeningChunk", object("A stream begins, or goes on", &begun, opening)),
+        ("OpeningChunk", object("A stream starts or resumes", &begun, opening)),
         ("TextChunk", object("More of the answer", &["chunk"], json!({ "chunk": numbered }))),
-        ("ProgressChunk", object("How far it is", &["progress"], json!({ "progress": percent }))),
-        ("FinalChunk", object("The whole answer, checked", &ended, last)),
-        ("FailedChunk", object("The end of a stream that failed", &broken, failed)),
+        ("ProgressChunk", object("Progress of the run", &["progress"], json!({ "progress": percent }))),
+        ("FinalChunk", object("The complete, validated answer", &ended, last)),
+        ("FailedChunk", object("The end of a failed stream", &broken, failed)),
         ("Heartbeat", json!({ "type": "object", "maxProperties": 0, "description": "Nothing yet" })),
         ("Chunk", json!({ "description": "One piece of a stream", "anyOf": kinds.map(named) })),
     ]
@@ -205,10 +208,14 @@ fn pages() -> Named {
     });
     let declared = ["runtime", "version", "spec_versions", "conformance_level", "capabilities"];
     vec![
-        ("ModuleSummary", object("A module in short", &["name", "valid"], summary)),
+        ("ModuleSummary", object("Summary of a module", &["name", "valid"], summary)),
         (
             "ModuleList",
-            object("What is offered", &["modules"], json!({ "modules": list(named("ModuleSummary")) })),
+            object(
+                "The modules of this server",
+                &["modules"],
+                json!({ "modules": list(named("ModuleSummary")) }),
+            ),
         ),
         (
             "ModuleDetail",
@@ -218,9 +225,9 @@ fn pages() -> Named {
                 detail,
             ),
         ),
-        ("RuntimeCapabilities", object("What the runtime can do", &declared, capabilities)),
-        ("Health", object("The process lives", &["status", "version", "modules_count"], health)),
-        ("Readiness", object("Whether work is taken", &["status"], json!({ "status": status }))),
+        ("RuntimeCapabilities", object("Capabilities of the runtime", &declared, capabilities)),
+        ("Health", object("The process is alive", &["status", "version", "modules_count"], health)),
+        ("Readiness", object("Readiness for requests", &["status"], json!({ "status": status }))),
     ]
 }
 
@@ -248,10 +255,10 @@ fn media() -> Named {
         ),
         (
             "UploadRequest",
-            object("What will be sent", &["filename", "media_type", "size_bytes"], announcement),
+            object("Size and type of an upload", &["filename", "media_type", "size_bytes"], announcement),
         ),
-        ("UploadPlace", object("Where to send it", &required, place)),
-        ("StreamEnd", object("The run is told to end", &["session_id", "status"], ended)),
+        ("UploadPlace", object("Address for the bytes", &required, place)),
+        ("StreamEnd", object("The run is being cancelled", &["session_id", "status"], ended)),
         ("UploadDone", object("All bytes have arrived", &["upload_id", "status"], done)),
     ]
 }
@@ -261,32 +268,32 @@ fn requests() -> Named {
     let flag = json!({ "type": "boolean" });
     let options = json!({
         "response_mode": word(&["sync", "streaming"]), "chunk_type": word(&["delta", "snapshot"]), "receipt": flag,
-        "timeout": { "type": "number", "exclusiveMinimum": 0, "description": "Time for each model call, in seconds; at most that of the server" },
-        "reask": { "type": "integer", "minimum": 0, "description": "Ask the model again up to so many times after an answer that breaks the contract" },
+        "timeout": { "type": "number", "exclusiveMinimum": 0, "description": "Time limit of each model call, in seconds; at most that of the server" },
+        "reask": { "type": "integer", "minimum": 0, "description": "Number of repair attempts after an answer that breaks the contract" },
         "max_calls": { "type": "integer", "minimum": 0, "description": "Maximum number of model calls; at most that of the server" },
         "strict_parse": { "type": "boolean", "description": "Accept only valid JSON from the model" },
         "early_stop": { "type": "boolean", "description": "Stop a call whose answer cannot become valid" },
         "seed": count(), "max_output_tokens": { "type": "integer", "minimum": 1 }, "session": text(),
         "thinking": { "type": "integer", "minimum": 0, "maximum": MAX_THINKING_TOKENS },
-        "max_cost": { "type": "number", "minimum": 0, "description": "The most that the run may cost, in US dollars" },
+        "max_cost": { "type": "number", "minimum": 0, "description": "Maximum cost of the run, in US dollars" },
         "model": { "type": "string", "description": "One of `/v1/models`, for authors" },
-        "draft": { "type": "object", "description": "Texts in the place of files of the module, by path; for authors",
+        "draft": { "type": "object", "description": "Replacements for files of the module, by path; for authors",
                    "additionalProperties": { "type": ["string", "null"] } },
         "version": { "type": "string", "description": "One of `/v1/modules/{module}/versions`, for authors" },
-        "record": { "type": "boolean", "description": "Remember for a while what the model writes, for a test that is kept of the answer; for authors" },
+        "record": { "type": "boolean", "description": "Store the model's reply for a while, so that a test can be made of the answer; for authors" },
         "no_cache": flag, "media_out": word(&["base64", "url"]), "require_streaming": flag,
-        "ask_again": { "type": "boolean", "description": "Begin a new run where the server of a stream is no more and the stream had not ended" },
-        "resume_only": { "type": "boolean", "description": "Refuse to begin a new run where a stream cannot be taken up" },
+        "ask_again": { "type": "boolean", "description": "Start a new run if the server of a stream is gone and the stream had not ended" },
+        "resume_only": { "type": "boolean", "description": "Do not start a new run if a stream cannot be resumed" },
     });
     let any = json!({ "type": "object" });
     let by_name = json!({
         "module": text(), "input": any, "_options": named("RequestOptions"),
-        "args": { "type": "string", "description": "Free text in place of an input; no schema judges it" },
+        "args": { "type": "string", "description": "Free text instead of an input; it is not validated" },
     });
     let wrapped = "The input of the module, or `{input, _options}`";
     vec![
-        ("RequestOptions", object("How a run is to be answered", &[], options)),
-        ("NamedRun", object("A run of the module that it names", &["module"], by_name)),
+        ("RequestOptions", object("Form of the answer", &[], options)),
+        ("NamedRun", object("A run of the named module", &["module"], by_name)),
         ("AnyInput", json!({ "type": "object", "description": wrapped })),
     ]
 }

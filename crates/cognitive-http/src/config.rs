@@ -91,7 +91,8 @@ pub struct AccessRecord {
 /// Receives one record per response.
 pub type AccessLog = Arc<dyn Fn(&AccessRecord) + Send + Sync>;
 
-/// The default limit of runs per minute and client.
+/// The default limit of runs per minute and client. Without a limit, one client could spend the whole quota with the
+/// provider.
 pub const DEFAULT_RUNS_PER_MINUTE: u32 = 60;
 
 /// Returns whether a module is offered, by its name.

@@ -25,7 +25,7 @@ use crate::uploads::{store, utc};
 /// The path prefix of media files.
 const PLACE: &str = "/v1/media/files/";
 
-/// The length limit of a file name in a header.
+/// The length limit of a file name in a header. A header of any length could be refused by a proxy.
 const MAX_NAME_LENGTH: usize = 100;
 
 /// A media item taken from an answer.
@@ -95,11 +95,11 @@ pub(crate) async fn serve(
 /// Rewords a failure of the upload store for a client that never uploaded anything.
 fn as_file(failure: Failure) -> Failure {
     match failure.code() {
-        code @ ErrorCode::UploadExpired => {
-            Failure::new(code, "the file has expired").suggest("Run the module again, and fetch it sooner")
+        code @ ErrorCode::UploadExpired => Failure::new(code, "the file has expired")
+            .suggest("Run the module again, and fetch the file sooner"),
+        code @ ErrorCode::UploadNotFound => {
+            Failure::new(code, "unknown file id").suggest("Use the `url` of an answer, with the same key")
         }
-        code @ ErrorCode::UploadNotFound => Failure::new(code, "there is no file with this id")
-            .suggest("Use the `url` of an answer, with the same key"),
         _ => failure,
     }
 }

@@ -39,7 +39,7 @@ pub(crate) async fn body_of(
         return Err(Box::new(response::failure_as(StatusCode::SERVICE_UNAVAILABLE, failure)));
     }
     if !is_json(headers) {
-        let failure = Failure::new(ErrorCode::UnsupportedMediaType, "the body has to be JSON")
+        let failure = Failure::new(ErrorCode::UnsupportedMediaType, "the body must be JSON")
             .suggest("Send `Content-Type: application/json`");
         return Err(Box::new(response::failure(failure)));
     }
@@ -83,10 +83,7 @@ async fn collected(body: Body, limit: usize, claim: &mut MemoryClaim) -> Result<
 }
 
 fn no_memory() -> Failure {
-    crate::run::too_much(
-        "there is not enough memory for the body at the moment",
-        std::time::Duration::from_secs(1),
-    )
+    crate::run::too_much("not enough memory for the body at the moment", std::time::Duration::from_secs(1))
 }
 
 /// Parses a body with `make` after checking that its values fit into memory. Long bodies are parsed on a blocking

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use cognitive_contract::lock::Lock;
 
-/// The number of clients above which idle ones are evicted.
+/// The number of clients above which idle ones are evicted. Below it, their memory is not worth the search.
 const MANY: usize = 10_000;
 
 /// The limits of all clients.

@@ -94,7 +94,7 @@ impl McpDoor for ServerDoor {
     fn admit(&self, client: &Extensions) -> Result<Admission, Failure> {
         let Some(known) = client.get::<Parts>().and_then(|parts| parts.extensions.get::<AgentRequest>())
         else {
-            return Err(Failure::new(ErrorCode::InternalError, "the client of this call is not known"));
+            return Err(Failure::new(ErrorCode::InternalError, "unknown client of this call"));
         };
         let AgentRequest { shared, client, claim } = known.clone();
         run::within_rate(&shared, &client)?;

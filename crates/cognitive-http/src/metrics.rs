@@ -15,7 +15,7 @@ use cognitive_contract::{Envelope, ErrorCode};
 const BUCKETS: [f64; 11] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
 /// The number of models with their own label; a service may report any number of names.
 const MAX_MODELS: usize = 32;
-/// The length limit of a model name, in bytes.
+/// The length limit of a model name, in bytes. The name comes from a service and is repeated in every scrape.
 const MAX_MODEL_LENGTH: usize = 100;
 /// The label of all further models.
 const OTHER_MODELS: &str = "other";
@@ -101,9 +101,9 @@ impl Metrics {
         for (status, count) in &counters.answers {
             page.line(format_args!("{{status=\"{status}\"}}"), count);
         }
-        page.family("cogn_runs_in_flight", "gauge", "Runs that are going on, streams included");
+        page.family("cogn_runs_in_flight", "gauge", "Runs in flight, streams included");
         page.line("", now.runs_in_flight);
-        page.family("cogn_streams_open", "gauge", "Streams that are going on");
+        page.family("cogn_streams_open", "gauge", "Streams in flight");
         page.line("", now.open_streams);
         if let Some(lost) = now.lost_spans {
             page.family("cogn_spans_lost_total", "counter", "Spans that did not reach the collector");
@@ -113,7 +113,7 @@ impl Metrics {
             page.family(
                 "cogn_audit_dropped_total",
                 "counter",
-                "What was dropped from the audit to make room",
+                "Audit records and payloads dropped by retention",
             );
             page.line("{kind=\"records\"}", records);
             page.line("{kind=\"payloads\"}", payloads);
@@ -128,7 +128,7 @@ impl Metrics {
         page.family(
             "cogn_tokens_total",
             "counter",
-            "Tokens by module, model and kind, as the services count them",
+            "Tokens by module, model and kind, as reported by the services",
         );
         for (module, runs) in &counters.modules {
             for ((model, kind), count) in &runs.tokens {
@@ -139,14 +139,14 @@ impl Metrics {
         page.family(
             "cogn_cost_dollars_total",
             "counter",
-            "What runs cost by module and model, in US dollars, where there is a price",
+            "Cost of runs by module and model, in US dollars, where a price is known",
         );
         for (module, runs) in &counters.modules {
             for (model, cost) in &runs.cost {
                 page.line(format_args!("{{module=\"{module}\",model=\"{model}\"}}"), cost);
             }
         }
-        page.family("cogn_run_seconds", "histogram", "How long runs took, by module");
+        page.family("cogn_run_seconds", "histogram", "Duration of runs, by module");
         for (module, runs) in &counters.modules {
             page.histogram(module, &runs.seconds);
         }
@@ -247,7 +247,7 @@ mod tests {
         });
         for line in [
             "cogn_http_answers_total{status=\"504\"} 1",
-            "# HELP cogn_streams_open Streams that are going on",
+            "# HELP cogn_streams_open Streams in flight",
             "# TYPE cogn_streams_open gauge",
             "cogn_streams_open 2",
             "cogn_runs_in_flight 5",

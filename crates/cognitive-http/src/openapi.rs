@@ -60,11 +60,11 @@ impl PerModule for Description {
 /// The tags of the operations.
 const TAGS: [(&str, &str); 6] = [
     ("modules", "Run a module: its own input in, its own data out"),
-    ("runs", "Run any module by name, also as a stream"),
-    ("catalog", "What is offered here"),
-    ("media", "Media sent ahead of a run, and media of answers"),
-    ("studio", "What people do on the page of the server: log in, try, edit, watch, judge"),
-    ("server", "Whether the server is well"),
+    ("runs", "Run any module by name, optionally as a stream"),
+    ("catalog", "Modules of this server"),
+    ("media", "Uploads for runs, and media of answers"),
+    ("studio", "Studio, the page of the server: log in, try, edit, watch, review"),
+    ("server", "Health of the server"),
 ];
 
 /// Returns the description without modules in three parts. The paths of modules go between the first and the second,
@@ -81,7 +81,7 @@ fn frame(shared: &Shared) -> (String, String, String) {
     let about = json!({
         "title": "cogn",
         "version": env!("CARGO_PKG_VERSION"),
-        "description": "Every run answers with one envelope, or with a stream that ends with one.",
+        "description": "Every run returns one envelope, or a stream that ends with one.",
     });
     let tags: Value =
         TAGS.iter().map(|(name, description)| json!({ "name": name, "description": description })).collect();

@@ -128,15 +128,15 @@ pub(crate) static OPERATIONS: [Operation; 47] = operations! {
     post "/api/run/{module}" RUN Some(told("startRun", "runs", "Run a module")) => routes::run_named;
     post "/v1/modules/{module}/execute" RUN Some(told("executeModule", "runs", "Run a module")) => routes::run_named;
     post "/run" RUN Some(told("startNamedRun", "runs", "Run the module that the body names")) => routes::run_in_body;
-    delete "/v1/streams/{id}" RUN Some(told("endStream", "runs", "End a run whose stream nobody wants any more")) => routes::end_stream;
-    get "/api/modules" RUN Some(told("listModules", "catalog", "The modules that are offered")) => pages::modules;
+    delete "/v1/streams/{id}" RUN Some(told("endStream", "runs", "Cancel a streaming run")) => routes::end_stream;
+    get "/api/modules" RUN Some(told("listModules", "catalog", "List the modules")) => pages::modules;
     get "/api/modules/{module}" RUN Some(told("getModule", "catalog", "Input, output and permissions of a module")) => pages::module;
     post "/v1/media/upload-url" RUN Some(told("announceUpload", "media", "Announce an upload")) => uploads::announce;
     put "/v1/media/uploads/{id}" RUN Some(told("sendUpload", "media", "Send the bytes of an upload")) => uploads::receive;
     get "/v1/media/files/{id}" RUN Some(told("getFile", "media", "The bytes of a media item of an answer")) => files::serve;
-    get "/capabilities" KNOWN Some(told("getCapabilities", "catalog", "What this runtime can do")) => pages::capabilities;
-    get "/health" OPEN Some(told("getHealth", "server", "Whether the server is alive")) => pages::health;
-    get "/ready" OPEN Some(told("getReadiness", "server", "Whether the server is ready for work")) => pages::ready;
+    get "/capabilities" KNOWN Some(told("getCapabilities", "catalog", "Capabilities of this runtime")) => pages::capabilities;
+    get "/health" OPEN Some(told("getHealth", "server", "Check that the server is alive")) => pages::health;
+    get "/ready" OPEN Some(told("getReadiness", "server", "Check that the server is ready for requests")) => pages::ready;
     get "/metrics" FIGURES Some(told("getMetrics", "server", "Counters in the text format of Prometheus")) => pages::metrics;
     get "/openapi.json" KNOWN Some(told("getDescription", "server", "This description")) => openapi::document;
     get "/ws" RUN Some(told("openSocket", "runs", "Several runs over one WebSocket")) => websocket::upgrade;
@@ -150,41 +150,41 @@ pub(crate) static OPERATIONS: [Operation; 47] = operations! {
     get "/login.css" OPEN None => assets::serve;
     get "/icon.svg" KNOWN None => assets::serve;
     get "/assets/{file}" KNOWN None => assets::serve;
-    post "/v1/session" OPEN Some(told("login", "studio", "Show a key once, and get a cookie for this browser")
+    post "/v1/session" OPEN Some(told("login", "studio", "Exchange a key for a login cookie of this browser")
         .takes("LoginRequest").gives("StudioSession")) => login::begin;
-    get "/v1/session" KNOWN Some(told("getSession", "studio", "Who asks, and what they may do here").gives("StudioSession")) => login::show;
+    get "/v1/session" KNOWN Some(told("getSession", "studio", "The caller and their permissions").gives("StudioSession")) => login::show;
     delete "/v1/session" KNOWN Some(told("logout", "studio", "End the login of this browser").gives("SessionEnd")) => login::end;
     get "/v1/models" AUTHOR Some(told("listModels", "studio", "The models that a run may name").gives("ModelList")) => models::list;
-    post "/v1/modules/{module}/preview" AUTHOR Some(told("previewRun", "studio", "What a run would say to its model, and could cost")
+    post "/v1/modules/{module}/preview" AUTHOR Some(told("previewRun", "studio", "The prompt of a run and its maximum cost, without running it")
         .takes("AnyInput").gives("RunPreview")) => preview::show;
-    get "/v1/modules/{module}/files" AUTHOR Some(told("getFiles", "studio", "The files of a module, and what validation says of them")
+    get "/v1/modules/{module}/files" AUTHOR Some(told("getFiles", "studio", "The files of a module, with validation findings")
         .gives("ModuleFiles")) => workbench::files;
-    put "/v1/modules/{module}/files" AUTHOR Some(told("saveFiles", "studio", "Change files of a module, all of them or none")
+    put "/v1/modules/{module}/files" AUTHOR Some(told("saveFiles", "studio", "Change files of a module, all or none")
         .takes("SaveRequest").gives("SavedModule")) => workbench::save;
-    post "/v1/modules/{module}/check" AUTHOR Some(told("checkFiles", "studio", "What validation would say of a module with these files")
+    post "/v1/modules/{module}/check" AUTHOR Some(told("checkFiles", "studio", "Validate a module with the given files")
         .takes("CheckRequest").gives("FindingList")) => workbench::check;
-    get "/v1/modules/{module}/versions" AUTHOR Some(told("listVersions", "studio", "The versions of a module that can be run")
+    get "/v1/modules/{module}/versions" AUTHOR Some(told("listVersions", "studio", "Versions of a module that can be run")
         .gives("VersionList")) => workbench::versions;
-    get "/v1/modules/{module}/plan" RUN Some(told("getPlan", "studio", "What a module is made of, and what would run")) => workbench::plan;
+    get "/v1/modules/{module}/plan" RUN Some(told("getPlan", "studio", "Parts of a module, and the order in which they run")) => workbench::plan;
     get "/v1/modules/{module}/cases" AUTHOR Some(told("listCases", "studio", "Golden tests and labelled cases of a module")
         .gives("CaseList")) => cases::list;
-    post "/v1/modules/{module}/cases" AUTHOR Some(told("keepCase", "studio", "Keep an answer as a test, an example or a labelled case")
+    post "/v1/modules/{module}/cases" AUTHOR Some(told("keepCase", "studio", "Save an answer as a test, an example or a labelled case")
         .takes("CaseRequest").gives("KeptCase")) => cases::keep;
-    post "/v1/modules/{module}/judge" AUTHOR Some(told("judgeAnswers", "studio", "Whether answers to a case are as it expects")
+    post "/v1/modules/{module}/judge" AUTHOR Some(told("judgeAnswers", "studio", "Compare answers with the expectation of a case")
         .takes("JudgeRequest").gives("VerdictList")) => cases::judge;
-    get "/v1/runs" PAST_RUNS Some(told("listRuns", "studio", "Runs of the past, the newest first; one's own, or everybody's for an admin")
+    get "/v1/runs" PAST_RUNS Some(told("listRuns", "studio", "Past runs, newest first: the caller's own, or all for an admin")
         .gives("RunPage").asks(RUN_QUERY)) => runs::list;
-    get "/v1/runs/stats" PAST_RUNS Some(told("getRunStats", "studio", "Figures over runs of the past").gives("RunStats").asks(RUN_QUERY)) => runs::stats;
-    get "/v1/runs/{id}" PAST_RUNS Some(told("getRun", "studio", "Everything that is known of a run").gives("RunDetails")) => runs::show;
-    post "/v1/runs/{id}/replay" AUTHOR Some(told("replayRun", "studio", "Run it again, perhaps with another model or a draft, and compare")
+    get "/v1/runs/stats" PAST_RUNS Some(told("getRunStats", "studio", "Statistics of past runs").gives("RunStats").asks(RUN_QUERY)) => runs::stats;
+    get "/v1/runs/{id}" PAST_RUNS Some(told("getRun", "studio", "Details of a run").gives("RunDetails")) => runs::show;
+    post "/v1/runs/{id}/replay" AUTHOR Some(told("replayRun", "studio", "Repeat a run, optionally with another model or a draft, and compare")
         .takes("ReplayRequest").gives("RunReplay")) => replay::again;
-    get "/v1/reviews" REVIEW Some(told("listReviews", "studio", "What waits for a person, or was decided")
+    get "/v1/reviews" REVIEW Some(told("listReviews", "studio", "Pending and decided reviews")
         .gives("ReviewPage").asks(REVIEW_QUERY)) => reviews::list;
-    get "/v1/reviews/calibration" REVIEW Some(told("getCalibration", "studio", "What decisions say about confidence")
+    get "/v1/reviews/calibration" REVIEW Some(told("getCalibration", "studio", "Accuracy of confidence, by decisions")
         .gives("CalibrationReport").asks(OF_MODULE)) => reviews::calibration;
-    get "/v1/reviews/export" REVIEW Some(told("exportReviews", "studio", "Decisions, or labelled cases made of them, as lines of JSON")
+    get "/v1/reviews/export" REVIEW Some(told("exportReviews", "studio", "Decisions, or labelled cases made of them, as JSON Lines")
         .gives(LINES).asks(EXPORT_QUERY)) => reviews::export;
-    get "/v1/reviews/{id}" REVIEW Some(told("getReview", "studio", "A run that waits for a person, with input and answer")
+    get "/v1/reviews/{id}" REVIEW Some(told("getReview", "studio", "A run that waits for review, with input and answer")
         .gives("RunReview")) => reviews::show;
     post "/v1/reviews/{id}/decision" REVIEW Some(told("decideReview", "studio", "Approve, reject or correct an answer")
         .takes("DecisionRequest").gives("RunReview")) => reviews::decide;

@@ -16,7 +16,8 @@ pub fn origin(given: &str) -> Result<String, Failure> {
             return refuse("a wildcard is not an origin", "Name each origin, such as `https://app.example`");
         }
         "null" => {
-            let hint = "Every sandboxed page calls itself so. Serve the page from an origin of its own and name that";
+            let hint =
+                "Every sandboxed page has this origin. Serve the page from a distinct origin and name it";
             return refuse("this origin cannot be trusted", hint);
         }
         _ => {}
@@ -27,7 +28,7 @@ pub fn origin(given: &str) -> Result<String, Failure> {
     let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
         && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
     let place = rest.strip_suffix('/').unwrap_or(rest);
-    let hint = "Write scheme, host and perhaps a port, such as `https://app.example:8443`";
+    let hint = "Write scheme, host and optional port, such as `https://app.example:8443`";
     if place.contains(['/', '?', '#']) {
         return refuse(
             "an origin has no path",

@@ -13,7 +13,8 @@ use crate::app::Shared;
 use crate::response::UNSHARED;
 use crate::shared_state::ServerWord;
 
-/// The pause before retrying after messages of other servers could not be received.
+/// The pause before retrying after messages of other servers could not be received. Without it, an unavailable Redis
+/// would keep a processor busy.
 const DEAF: Duration = Duration::from_secs(1);
 
 /// Handles messages of other servers for as long as this one serves.
@@ -28,7 +29,7 @@ pub(crate) async fn heed(shared: &Shared) {
             }
             Ok(ServerWord::ModulesChanged) => shared.mcp.look_again(),
             Err(reason) => {
-                shared.config.complain(&format!("other servers cannot be heard: {reason}"));
+                shared.config.complain(&format!("cannot receive messages of other servers: {reason}"));
                 tokio::time::sleep(DEAF).await;
             }
         }
@@ -39,8 +40,8 @@ pub(crate) async fn heed(shared: &Shared) {
 pub(crate) async fn cancel_stream(shared: &Shared, id: &str, owner: &str) -> Result<bool, Failure> {
     let Some(state) = &shared.config.shared else { return Ok(false) };
     state.cancel_stream(id, owner).await.map_err(|reason| {
-        shared.config.complain(&format!("a stream of another server cannot be ended: {reason}"));
-        unshared("the server of this stream cannot be told to end it")
+        shared.config.complain(&format!("cannot cancel a stream of another server: {reason}"));
+        unshared("cannot cancel this stream: the shared state is unavailable")
     })
 }
 
@@ -60,7 +61,7 @@ pub(crate) fn tell_of_modules(shared: &Arc<Shared>) {
     let shared = Arc::clone(shared);
     tokio::spawn(async move {
         if let Err(reason) = state.tell_of_modules().await {
-            shared.config.complain(&format!("other servers are not told of a changed module: {reason}"));
+            shared.config.complain(&format!("cannot tell other servers about a changed module: {reason}"));
         }
     });
 }

@@ -5,7 +5,7 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// The timeout of each step: connect, write, read.
+/// The timeout of each step: connect, write, read. A server that hangs counts as not ready.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The length limit of a status line, in bytes.

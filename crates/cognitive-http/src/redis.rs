@@ -16,13 +16,15 @@ use tokio::task::JoinHandle;
 
 use crate::shared_state::{ServerWord, SharedPart, SharedState, SharedStream};
 
-/// The response timeout of Redis.
+/// The response timeout of Redis. Requests wait for Redis, so a slow one must count as unavailable.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// The interval of heartbeats, and the time for which one is valid.
+/// The interval of heartbeats, and the time for which one is valid. The validity bridges two lost heartbeats; a
+/// longer one would let streams of a dead server appear alive.
 const PULSE: Duration = Duration::from_secs(1);
 const BELIEVED: Duration = Duration::from_secs(3);
 
-/// The duration of one blocking read of messages, and the lifetime of unread messages.
+/// The duration of one blocking read of messages, and the lifetime of unread messages. Unread messages would
+/// otherwise pile up for servers that are gone.
 const LISTENING: Duration = Duration::from_secs(5);
 const UNHEARD: Duration = Duration::from_mins(1);
 

@@ -45,7 +45,7 @@ const OWN_OPTIONS: [&str; 11] = [
 /// `_options` of a body.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a word of the request")]
+#[expect(clippy::struct_excessive_bools, reason = "the flags are independent words of the request")]
 pub(crate) struct Options {
     /// The options that every surface has.
     #[serde(flatten)]
@@ -85,7 +85,7 @@ pub(crate) enum MediaOut {
     Url,
 }
 
-/// The length limit of a conversation name, in bytes.
+/// The length limit of a conversation name, in bytes. The name is a part of every stored key.
 const MAX_SESSION_LENGTH: usize = 128;
 
 impl Options {
@@ -105,7 +105,7 @@ impl Options {
             return Ok(None);
         };
         if session.len() > MAX_SESSION_LENGTH || session.chars().any(char::is_control) {
-            let what = format!("`session` has to be a text of at most {MAX_SESSION_LENGTH} bytes");
+            let what = format!("`session` must be a string of at most {MAX_SESSION_LENGTH} bytes");
             return Err(
                 Failure::new(ErrorCode::InvalidInput, what).suggest("Give each conversation a short name")
             );
@@ -236,14 +236,14 @@ fn take<T: serde::de::DeserializeOwned>(
 ) -> Result<Option<T>, Failure> {
     let Some(value) = members.shift_remove(name) else { return Ok(None) };
     serde_json::from_value(value).map(Some).map_err(|error| {
-        Failure::new(ErrorCode::InvalidInput, format!("`{name}` cannot be used: {error}"))
+        Failure::new(ErrorCode::InvalidInput, format!("invalid `{name}`: {error}"))
             .suggest("See the schema of the request in `/openapi.json`")
     })
 }
 
 fn unknown_mode(word: &str) -> Failure {
     let word = cognitive_contract::text::cut(word, 40);
-    Failure::new(ErrorCode::InvalidInput, format!("there is no response mode `{word}`"))
+    Failure::new(ErrorCode::InvalidInput, format!("unknown response mode: `{word}`"))
         .suggest("Use `sync` or `streaming`")
 }
 

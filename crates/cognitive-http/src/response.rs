@@ -8,7 +8,7 @@ use cognitive_contract::{Envelope, ErrorCode, Failure};
 use crate::header_names;
 use crate::overview::Told;
 
-/// The length limit of a header value that a module can influence.
+/// The length limit of a header value that a module can influence. Proxies refuse responses with large headers.
 const MAX_LENGTH: usize = 128;
 /// The capacity for all headers of a response, including those of the guard, which avoids reallocation.
 const HEADERS: usize = 13;

@@ -110,18 +110,19 @@ fn named(sent: String) -> Result<(String, Content), Failure> {
         (None, _) => Ok((module, Content::Members(members))),
         (Some(Value::String(text)), None) => Ok((module, Content::Args(text, members))),
         (Some(Value::String(_)), Some(rival)) => {
-            Err(refused(format!("`args` and `{rival}` cannot be sent together")))
+            Err(refused(format!("`args` and `{rival}` exclude each other")))
         }
-        (Some(_), _) => Err(refused("`args` has to be a text".to_owned())),
+        (Some(_), _) => Err(refused("`args` must be a string".to_owned())),
     }
 }
 
 fn no_module_named() -> Failure {
-    Failure::new(ErrorCode::InvalidInput, "the body has to be an object that names a `module`")
+    Failure::new(ErrorCode::InvalidInput, "the body must be an object with `module`")
         .suggest(r#"Send {"module": "NAME", "input": {…}}"#)
 }
 
-/// Bodies up to this size are read even from a client that is rate-limited.
+/// Bodies up to this size are read even from a client that is rate-limited. The client then gets the refusal as a
+/// response, and keeps its connection.
 const SMALL_BODY: u64 = 64 << 10;
 
 /// The largest body for a module that takes media, and for one that takes video (S-28).
@@ -169,7 +170,7 @@ async fn incoming<T: Send + 'static>(
     let refuse = |failure| Box::new(response::failure(failure));
     let Ok(QueryOf(query)) = QueryOf::<Query>::try_from_uri(&parts.uri) else {
         let failure = Failure::new(ErrorCode::InvalidInput, "invalid query")
-            .suggest("Say `response_mode` once: `sync` or `streaming`");
+            .suggest("Use one `response_mode`: `sync` or `streaming`");
         return Err(refuse(failure));
     };
     let is_small = body.size_hint().upper().is_some_and(|length| length <= SMALL_BODY);

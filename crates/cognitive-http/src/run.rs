@@ -173,7 +173,7 @@ pub(crate) fn no_such_transport(shared: &Shared) -> Failure {
     let there_is = if others.is_empty() { "none".to_owned() } else { others.join(", ") };
     Failure::new(ErrorCode::StreamingNotSupported, "this transport is not enabled for streams")
         .with_detail("supported_transports", json!(others))
-        .suggest(format!("Use one of these transports: {there_is}; or ask for one envelope"))
+        .suggest(format!("Use one of these transports: {there_is}; or request one envelope"))
 }
 
 /// Builds the run options of a client. The operator's options are in the host.
@@ -215,7 +215,7 @@ pub(crate) async fn within_shared_rate(shared: &Shared, client: &Client) -> Resu
     match state.take_run(&client.name, interval, burst).await {
         Ok(taken) => taken.map_err(out_of_rate),
         Err(reason) => {
-            shared.config.complain(&format!("runs are counted by this server alone: {reason}"));
+            shared.config.complain(&format!("runs are counted on this server only: {reason}"));
             within_rate(shared, client)
         }
     }
@@ -383,7 +383,7 @@ async fn stop(shared: &Shared, session: &Session) -> Failure {
         }
         () = tokio::time::sleep(shared.config.stream_limit) => {
             let seconds = shared.config.stream_limit.as_secs();
-            Failure::new(ErrorCode::StreamTimeout, format!("the stream was longer than {seconds} seconds"))
+            Failure::new(ErrorCode::StreamTimeout, format!("the stream exceeded its limit of {seconds} seconds"))
                 .suggest("Send less input, or ask the operator for more time")
         }
         reason = session.cancelled() => {
@@ -422,7 +422,7 @@ async fn resume(
     if shared.config.replay.is_zero() {
         return Err(Failure::new(
             ErrorCode::RecoveryNotSupported,
-            "stream recovery is switched off on this server",
+            "stream recovery is disabled on this server",
         )
         .suggest("Send the request again without recovery data"));
     }

@@ -6,11 +6,7 @@ use serde_json::{Value, json};
 fn routing() -> [(&'static str, &'static str, Value); 8] {
     let text = || json!({ "type": "string" });
     [
-        (
-            "Cogn-Ok",
-            "Whether the envelope is a success",
-            json!({ "type": "string", "enum": ["true", "false"] }),
-        ),
+        ("Cogn-Ok", "True for a success", json!({ "type": "string", "enum": ["true", "false"] })),
         ("Cogn-Confidence", "`meta.confidence`", json!({ "type": "number", "minimum": 0, "maximum": 1 })),
         ("Cogn-Risk", "`meta.risk`", text()),
         (
@@ -19,9 +15,9 @@ fn routing() -> [(&'static str, &'static str, Value); 8] {
             json!({ "type": "string", "enum": ["exec", "decision", "exploration"] }),
         ),
         ("Cogn-Error-Code", "`error.code` of a failure", text()),
-        ("Cogn-Trace-Id", "The id that envelope, audit log and access log share", text()),
+        ("Cogn-Trace-Id", "The id in envelope, audit log and access log", text()),
         ("Retry-After", "Seconds to wait, with 429", json!({ "type": "integer", "minimum": 1 })),
-        ("X-Cognitive-Warning", "Why the answer is not a stream", text()),
+        ("X-Cognitive-Warning", "Reason why the answer is not a stream", text()),
     ]
 }
 
@@ -44,15 +40,15 @@ pub(crate) fn parameters() -> Value {
     let mode = json!({ "type": "string", "enum": ["sync", "streaming"] });
     let text = json!({ "type": "string" });
     let table = [
-        ("query", "response_mode", "Whether to stream", mode.clone()),
-        ("header", "X-Cognitive-Response-Mode", "Whether to stream; comes before the query", mode),
+        ("query", "response_mode", "Stream the answer", mode.clone()),
+        ("header", "X-Cognitive-Response-Mode", "Stream the answer; overrides the query", mode),
         ("header", "X-Cognitive-Session", "The conversation that stored context belongs to", text.clone()),
-        ("header", "Last-Event-ID", "The last event that arrived, `SESSION:NUMBER`", text.clone()),
-        ("header", "X-Cognitive-Recovery-Session", "The stream that broke off", text),
+        ("header", "Last-Event-ID", "The last received event, `SESSION:NUMBER`", text.clone()),
+        ("header", "X-Cognitive-Recovery-Session", "The interrupted stream", text),
         (
             "header",
             "X-Cognitive-Recovery-Seq",
-            "The last numbered chunk of it that arrived",
+            "The number of its last received chunk",
             json!({ "type": "integer", "minimum": 0 }),
         ),
     ];

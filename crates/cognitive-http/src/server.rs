@@ -22,11 +22,13 @@ use crate::connection::Wire;
 use crate::connection_limit::Crowd;
 use crate::{other_servers, platform, routes};
 
-/// The interval at which expired streams are removed.
+/// The interval at which expired streams are removed. Their memory is free at most this much later.
 const SWEEP: Duration = Duration::from_secs(5);
-/// The pause after the system had no file handle or memory for one more connection.
+/// The pause after the system had no file handle or memory for one more connection. Without it, the accept loop would
+/// keep a processor busy.
 const BREATH: Duration = Duration::from_millis(50);
-/// The time for connections to close after their streams have ended.
+/// The time for connections to close after their streams have ended. Without it, a client that keeps its connection
+/// open would block the exit.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// The send buffer of the system per client, in bytes. A larger one would hide a slow client for minutes, and

@@ -290,7 +290,7 @@ fn too_slow(id: &SessionId) -> Option<Sent> {
 fn reads_too_slowly() -> Failure {
     Failure::new(ErrorCode::StreamInterrupted, "the client reads too slowly")
         .blaming(Blame::Runtime)
-        .suggest("Read faster, or ask for the answer as a whole")
+        .suggest("Read faster, or request one envelope")
 }
 
 impl Drop for Session {

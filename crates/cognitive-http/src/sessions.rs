@@ -12,7 +12,8 @@ use cognitive_contract::lock::Lock;
 
 use crate::session::Session;
 
-/// The largest log that is stored after its stream has ended (S-16), in bytes.
+/// The largest log that is stored after its stream has ended (S-16), in bytes. Larger ones would evict the logs of
+/// many other clients.
 const MAX_SIZE: usize = 1 << 20;
 /// The memory for the logs of all ended streams, in bytes. Under load the oldest are evicted before their time.
 const KEPT: usize = 64 << 20;

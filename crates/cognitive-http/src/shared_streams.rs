@@ -15,11 +15,13 @@ use crate::session::{Session, SilentReader};
 use crate::shared_state::{SharedPart, SharedState, SharedStream};
 use crate::stream_log::{MAX_SIZE, Sent};
 
-/// The number of chunks published at once.
+/// The number of chunks published at once. One round trip for each chunk would make Redis the bottleneck.
 const BATCH: usize = 64;
-/// The polling interval for a stream of another server.
+/// The polling interval for a stream of another server. Shorter intervals would load Redis with polls; a reader sees
+/// text at most this much later.
 const PULSE: Duration = Duration::from_millis(100);
-/// The number of failed polls in a row after which a followed stream counts as lost.
+/// The number of failed polls in a row after which a followed stream counts as lost. Without it, a reader would wait
+/// forever for a server that is gone.
 const PATIENCE: usize = 50;
 
 /// Publishes all chunks of a stream to the shared state, until its end.
@@ -43,7 +45,7 @@ pub(crate) fn publish(shared: &Arc<Shared>, session: &Arc<Session>) {
         if let Err(reason) = sent {
             // An incomplete stream cannot be resumed.
             let _ = state.forget_stream(&stream.id).await;
-            shared.config.complain(&format!("a stream cannot be taken up at another server: {reason}"));
+            shared.config.complain(&format!("cannot resume a stream of another server: {reason}"));
         }
     });
 }
@@ -59,7 +61,7 @@ async fn hand_over(
     loop {
         let batch = reader.some(BATCH).await;
         if batch.is_empty() {
-            return Err("a part of it was forgotten".to_owned());
+            return Err("a part of it was discarded".to_owned());
         }
         bytes += batch.iter().map(|sent| sent.json.len()).sum::<usize>();
         if bytes > MAX_SIZE {
@@ -79,7 +81,7 @@ pub(crate) async fn find(shared: &Arc<Shared>, id: &str, owner: &str, module: &s
     match look(shared, &state, id, owner, module).await {
         Ok(found) => found,
         Err(reason) => {
-            shared.config.complain(&format!("a stream of another server cannot be looked for: {reason}"));
+            shared.config.complain(&format!("cannot look up a stream of another server: {reason}"));
             None
         }
     }

@@ -16,7 +16,8 @@ use sha2::{Digest, Sha256};
 use crate::request::Place;
 use crate::sessions::StreamWeight;
 
-/// The size limit for the log of a running stream, in bytes. Above it the oldest chunks are dropped.
+/// The size limit for the log of a running stream, in bytes. Above it the oldest chunks are dropped. Without it, a
+/// client that never reads would fill the memory.
 pub(crate) const MAX_SIZE: usize = 16 << 20;
 /// The memory of a chunk besides its text, in bytes.
 const OVERHEAD: usize = 160;

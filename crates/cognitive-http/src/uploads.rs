@@ -59,7 +59,7 @@ fn try_announce(shared: &Shared, client: &Client, body: &[u8]) -> Result<Value, 
     let store = store(shared)?;
     within_rate(shared, client)?;
     let wish: Wish = serde_json::from_slice(body).map_err(|error| {
-        Failure::new(ErrorCode::InvalidInput, format!("the body does not describe an upload: {error}"))
+        Failure::new(ErrorCode::InvalidInput, format!("invalid description of an upload: {error}"))
             .suggest(r#"Send {"filename": "cat.png", "media_type": "image/png", "size_bytes": 1024}"#)
     })?;
     let kind = MediaType::parse(&wish.media_type).ok_or_else(|| {
@@ -69,8 +69,8 @@ fn try_announce(shared: &Shared, client: &Client, body: &[u8]) -> Result<Value, 
             .suggest(format!("Send one of: {}", known.join(", ")))
     })?;
     if wish.size_bytes == 0 {
-        let failure = Failure::new(ErrorCode::InvalidInput, "an upload has at least one byte");
-        return Err(failure.suggest("Say in `size_bytes` how many will be sent"));
+        let failure = Failure::new(ErrorCode::InvalidInput, "an upload needs at least one byte");
+        return Err(failure.suggest("Set `size_bytes` to the size of the file"));
     }
     let most = shared.host.media_limits.bytes_of(kind.category());
     if wish.size_bytes > most {
@@ -81,7 +81,7 @@ fn try_announce(shared: &Shared, client: &Client, body: &[u8]) -> Result<Value, 
         // A checksum that cannot be computed would never be verified, so it is refused.
         let checksum = Checksum::read(given).map_err(|what| {
             Failure::new(ErrorCode::InvalidInput, format!("`checksum` {what}"))
-                .suggest("Leave it out, or send the digits of what is sent")
+                .suggest("Leave it out, or send the digest of the sent bytes")
         })?;
         upload = upload.checked(checksum);
     }
@@ -141,7 +141,7 @@ async fn try_receive(shared: &Shared, client: &Client, id: &str, body: Body) -> 
 pub(crate) fn store(shared: &Shared) -> Result<&Arc<dyn UploadStore>, Failure> {
     shared.config.uploads.as_ref().ok_or_else(|| {
         Failure::new(ErrorCode::MultimodalNotSupported, "this server does not accept uploads")
-            .suggest("Send the item as base64, or name its address")
+            .suggest("Send the item as base64, or by its URL")
     })
 }
 

@@ -36,7 +36,7 @@ use crate::session::{Reader, Session};
 use crate::studio::choice::ChosenRun;
 use crate::trace::Trace;
 
-/// Chunks queued for a slow client before its runs wait.
+/// Chunks queued for a slow client before its runs wait. A longer queue would only hide that the client is slow.
 const WAITING: usize = 64;
 /// Heartbeat intervals without any message before a client counts as gone. A live client answers the pings between
 /// them.
@@ -108,7 +108,7 @@ pub(crate) async fn upgrade(
             response
         }
         Err(status) => {
-            let failure = Failure::new(ErrorCode::InvalidInput, "this endpoint speaks WebSocket only")
+            let failure = Failure::new(ErrorCode::InvalidInput, "this endpoint supports only WebSocket")
                 .suggest("Connect with a WebSocket client, or use `POST /api/run/{module}`");
             crate::response::failure_as(status, failure)
         }
@@ -162,7 +162,7 @@ async fn say_all(mut write: WriteHalf<TokioIo<Upgraded>>, mut outgoing: mpsc::Re
 /// Returns the close message for a socket that cannot be read any more (S-17); `None` if the client is gone.
 fn complaint(reason: BrokenFrame) -> Option<Saying> {
     let (code, reason) = match reason {
-        BrokenFrame::Frame => (code::PROTOCOL, "this is not WebSocket"),
+        BrokenFrame::Frame => (code::PROTOCOL, "not a WebSocket frame"),
         BrokenFrame::NoUtf8 => (code::INVALID, "the message is not UTF-8"),
         BrokenFrame::TooBig => (code::SIZE, "the message is too big"),
         BrokenFrame::NoRoom => (code::AGAIN, "too many large requests at once"),
@@ -214,7 +214,7 @@ impl Socket {
             let Ok(received) = received else {
                 self.silence += 1;
                 if self.silence > SILENCE {
-                    return Some(Saying::goodbye(code::POLICY, "no sign of life"));
+                    return Some(Saying::goodbye(code::POLICY, "the client sent nothing, not even a pong"));
                 }
                 // A full queue already keeps the connection active.
                 let _ = self.out.try_send(Saying::Ping);
@@ -228,8 +228,7 @@ impl Socket {
                     }
                 }
                 Ok(Received::Binary) => {
-                    self.refuse(None, Failure::new(ErrorCode::InvalidInput, "messages have to be text"))
-                        .await;
+                    self.refuse(None, Failure::new(ErrorCode::InvalidInput, "messages must be text")).await;
                 }
                 // Pings are answered as far as the queue has room, which RFC 6455, 5.5.3 allows.
                 Ok(Received::Ping(payload)) => drop(self.out.try_send(Saying::Pong(payload))),
@@ -294,7 +293,7 @@ impl Socket {
     async fn run(&mut self, wish: RunWish, claim: MemoryClaim) -> Result<(), Failure> {
         let RunWish { id, module: name, input, args, options: mut asked, traceparent } = wish;
         if id.as_ref().is_some_and(|id| !is_label(id)) {
-            let what = format!("`id` has to be a number or a string of at most {LABEL} bytes");
+            let what = format!("`id` must be a number or a string of at most {LABEL} bytes");
             return Err(Failure::new(ErrorCode::InvalidInput, what).suggest("Number the runs of a socket"));
         }
         if *self.shared.draining.borrow() {
@@ -377,7 +376,7 @@ impl Understood {
 }
 
 fn unusable(error: &serde_json::Error) -> Failure {
-    Failure::new(ErrorCode::InvalidInput, format!("the message cannot be used: {error}"))
+    Failure::new(ErrorCode::InvalidInput, format!("invalid message: {error}"))
         .suggest(r#"Send {"type": "run", "module": …, "input": …}, "cancel" or "ping""#)
 }
 

@@ -19,9 +19,9 @@ use crate::prompt_text::{OwnPlaceholders, quiet};
 use crate::source::{bare, quote, refuse};
 use crate::{ImportOptions, ImportedModule};
 
-/// The maximum number of golden tests from one file.
+/// The maximum number of golden tests from one file. More of them are a data set, which belongs to `cogn eval`.
 const MAX_TESTS: usize = 20;
-/// The maximum length of a responsibility, in characters.
+/// The maximum length of a responsibility, in characters. Lists of modules show it in one line.
 const MAX_RESPONSIBILITY: usize = 200;
 /// The text of a generated reply, where a model's explanation would be.
 const MADE_UP: &str = "Made up by cogn import; no model said this. `cogn test --record` asks one.";
@@ -56,10 +56,7 @@ fn loaded(name: &str, files: &ModuleFiles) -> Result<Module, Failure> {
     let report = validate(&folder, Mode::Standard);
     if let Some(finding) = report.findings.iter().find(|finding| finding.severity == Severity::Error) {
         let hint = "Simplify it in the file that is imported";
-        return Err(refuse(
-            format!("no valid module can be made of it: {}", Finding::summary(finding)),
-            hint,
-        ));
+        return Err(refuse(format!("cannot make a valid module of it: {}", Finding::summary(finding)), hint));
     }
     load(&folder).map_err(ModuleLoadError::into_failure)
 }
@@ -109,13 +106,13 @@ fn identity(draft: &mut ImportDraft) -> (String, String) {
         draft.responsibility.take().map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
     let responsibility = match written.filter(|text| !text.is_empty()) {
         Some(text) if text.chars().count() > MAX_RESPONSIBILITY => {
-            let why = "a responsibility is a sentence or two; the whole description is in the file";
-            draft.losses.changed("the description, now its beginning", &draft.source, why);
+            let why = "a responsibility has one or two sentences; the whole description is in the file";
+            draft.losses.changed("the description, shortened to its beginning", &draft.source, why);
             text.chars().take(MAX_RESPONSIBILITY).collect()
         }
         Some(text) => text,
         None => {
-            let why = "the file does not say what it is for, and people find a module by it";
+            let why = "the file does not describe its purpose, by which people find a module";
             draft.losses.made_up("`responsibility`", &draft.source, why);
             format!("Do what {} says.", draft.source)
         }
@@ -144,8 +141,9 @@ fn identity(draft: &mut ImportDraft) -> (String, String) {
 /// Writes every text as JSON, which YAML can read, so that no text of the file can become a key.
 fn manifest(draft: &ImportDraft, name: &str, responsibility: &str, version: &str) -> String {
     let mut text = format!(
-        "# Imported from {} ({}) by `cogn import`. README.md lists what is not as it was.\nname: {}\nversion: {}\n\
-         responsibility: {}\ntier: decision\noverflow: {{enabled: false}}\nenums: {{strategy: strict}}\n",
+        "# Imported from {} ({}) by `cogn import`. README.md lists what changed.\nname: {}\nversion: \
+         {}\nresponsibility: {}\ntier: decision\noverflow: {{enabled: false}}\nenums: {{strategy: \
+         strict}}\n",
         bare(&draft.source),
         draft.form.word(),
         json!(name),
@@ -176,7 +174,11 @@ fn add_tests(draft: &mut ImportDraft, module: &Module, schema: &Value, files: &m
     let mut inputs = Vec::new();
     for (name, input) in std::mem::take(&mut draft.examples) {
         if inputs.len() == MAX_TESTS {
-            draft.losses.lost("further examples", &draft.source, "twenty tests are made of one file");
+            draft.losses.lost(
+                "further examples",
+                &draft.source,
+                "at most at most twenty tests are made of one file",
+            );
             break;
         }
         if contract.input().accepts(&input) {
@@ -184,7 +186,7 @@ fn add_tests(draft: &mut ImportDraft, module: &Module, schema: &Value, files: &m
         } else if let Some(input) =
             completed(&input, made.as_ref()).filter(|input| contract.input().accepts(input))
         {
-            let why = "the file gives values for some of the input; write typical ones for the rest";
+            let why = "the file gives values for a part of the input; write typical ones for the rest";
             draft.losses.made_up(
                 "the rest of the golden test's input",
                 &format!("tests/{name}.input.json"),
@@ -192,14 +194,14 @@ fn add_tests(draft: &mut ImportDraft, module: &Module, schema: &Value, files: &m
             );
             inputs.push((name, input));
         } else {
-            let why = "it does not satisfy the input schema, so no test was made of it";
+            let why = "it does not match the input schema, so it gave no test";
             draft.losses.lost(format!("the example {}", quote(&name)), &draft.source, why);
         }
     }
     if inputs.is_empty() {
         match made.filter(|input| contract.input().accepts(input)) {
             Some(input) => {
-                let why = "the file has no example; write one that is typical";
+                let why = "the file has no example; write a typical one";
                 draft.losses.made_up("the input of the golden test", "tests/example.input.json", why);
                 inputs.push(("example".to_owned(), input));
             }
@@ -210,7 +212,7 @@ fn add_tests(draft: &mut ImportDraft, module: &Module, schema: &Value, files: &m
     else {
         return no_test(draft, "answer");
     };
-    let why = "no model was asked; `cogn test --record` puts a real reply in its place";
+    let why = "no model was called; `cogn test --record` replaces it with a real reply";
     draft.losses.made_up("the reply of the golden test", "tests", why);
     let reply = json!({ "ok": true, "meta": { "confidence": 0.95, "risk": "low", "explain": MADE_UP }, "data": data });
     for (name, input) in inputs {
@@ -222,8 +224,9 @@ fn add_tests(draft: &mut ImportDraft, module: &Module, schema: &Value, files: &m
 }
 
 fn no_test(draft: &mut ImportDraft, what: &str) {
-    let why = "its schema is too particular to make a value up: write `tests/example.input.json` and record a reply";
-    draft.losses.lost(format!("the golden test, for want of an {what}"), &draft.source, why);
+    let why = "its schema has rules that a made-up value cannot meet: write `tests/example.input.json` \
+         and record a reply";
+    draft.losses.lost(format!("the golden test, because there is no {what}"), &draft.source, why);
 }
 
 /// An example whose missing members are filled with generated values.
@@ -263,7 +266,7 @@ fn readme(name: &str, responsibility: &str, (form, source): (&str, &str), losses
         source = bare(source),
     );
     if !losses.is_empty() {
-        page.push_str("\n## What is not as it was\n\n");
+        page.push_str("\n## Changes made by the import\n\n");
     }
     for ImportLoss { kind, what, place, why } in losses {
         let _ = writeln!(page, "- **{}** {what} ({place}): {why}", kind.word());

@@ -42,7 +42,7 @@ fn data_section(draft: &mut ImportDraft) -> Value {
     let losses = &mut draft.losses;
     let (schema, file, defined) = match &draft.output {
         DraftOutput::Text => {
-            let why = "a module answers with an object that says why; the text is its member `result`";
+            let why = "the answer of a module is an object with a rationale; the text is its member `result`";
             losses.changed("an answer in plain text", &draft.source, why);
             return wrapped(json!({ "type": "string", "minLength": 1 }));
         }
@@ -56,12 +56,13 @@ fn data_section(draft: &mut ImportDraft) -> Value {
     if has_room(&members) && (defined || !is_recursive(schema)) {
         moved(schema, base("/data"), file, losses);
         if add_rationale(&mut members) {
-            losses.made_up("`rationale` in the answer", file, "every answer of a module says why");
+            losses.made_up("`rationale` in the answer", file, "every answer of a module has a rationale");
         }
         return Value::Object(members);
     }
     let inner = moved(schema, base(RESULT), file, losses);
-    let why = "a module answers with an object that says why; what the file describes is its member `result`";
+    let why = "the answer of a module is an object with a rationale; the answer of the file is its member \
+         `result`";
     losses.changed("the form of the answer, now `result`", file, why);
     wrapped(inner)
 }

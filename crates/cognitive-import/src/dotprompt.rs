@@ -16,7 +16,7 @@ use crate::template::braces::{self, BraceEngine};
 use crate::template::rephrase::rephrase;
 use crate::template::turns::as_one_prompt;
 
-const CALLER: &str = "whoever runs a module chooses the model and how it is asked";
+const CALLER: &str = "the caller chooses the model and its settings";
 
 /// Reads the file.
 pub(crate) fn read(path: &Path) -> Result<ImportDraft, Failure> {
@@ -25,10 +25,7 @@ pub(crate) fn read(path: &Path) -> Result<ImportDraft, Failure> {
 
 fn of_source(source: &SourceFile) -> Result<ImportDraft, Failure> {
     if source.name.starts_with('_') {
-        let message = format!(
-            "{} is a partial: a piece of other prompts, no judgement of its own",
-            quote(&source.name)
-        );
+        let message = format!("{} is a partial, a fragment that other prompts include", quote(&source.name));
         return Err(refuse(message, "Import the prompt that includes it"));
     }
     let parts = split(&source.text, &source.name)?;
@@ -52,10 +49,10 @@ fn keys(draft: &mut ImportDraft, keys: &Map<String, Value>) -> Result<(), Failur
             "tools" | "toolDefs" if value.as_array().is_some_and(|tools| !tools.is_empty()) => {
                 return Err(refuse(
                     format!(
-                        "{} lets the model call tools in a loop, which is no single judgement",
+                        "{} lets the model call tools in a loop, but a module makes a single judgement",
                         quote(&source)
                     ),
-                    "Import a prompt without tools, or keep it where it is and let it call modules",
+                    "Import a prompt without tools, or keep it there and let it call modules",
                 ));
             }
             "name" | "description" | "input" | "output" | "tools" | "toolDefs" => {}
@@ -71,8 +68,8 @@ fn keys(draft: &mut ImportDraft, keys: &Map<String, Value>) -> Result<(), Failur
                     draft.losses.lost(format!("`config.{name}`"), &source, CALLER);
                 }
             }
-            "variant" => draft.losses.lost("`variant`", &source, "each variant is a module of its own"),
-            _ => draft.losses.lost(format!("`{key}`"), &source, "a manifest has no such key"),
+            "variant" => draft.losses.lost("`variant`", &source, "each variant becomes one module"),
+            _ => draft.losses.lost(format!("`{key}`"), &source, "manifests have no such key"),
         }
     }
     Ok(())
@@ -91,7 +88,7 @@ fn input(draft: &mut ImportDraft, written: Option<&Value>) -> Result<bool, Failu
     if let Some(Value::Object(defaults)) = written.get("default") {
         for (name, value) in defaults {
             if !draft.input.has(name) {
-                let why = "the file gives a default of it and no type; any value is taken";
+                let why = "the file gives a default for it and no type; any value is accepted";
                 draft.losses.made_up(format!("the type of `{name}`"), &source, why);
                 draft.input.add(name, json!({}), false);
             }
@@ -108,8 +105,8 @@ fn output(draft: &mut ImportDraft, written: Option<&Value>) -> Result<(), Failur
     other_members(draft, "output", written, &["schema", "format"]);
     let format = written.get("format").and_then(Value::as_str).unwrap_or_default();
     if format.starts_with("media") || format.starts_with("image") {
-        let message = format!("{} answers with media, which are no data: {}", quote(&source), quote(format));
-        return Err(refuse(message, "Import a prompt that answers with text or data"));
+        let message = format!("{} returns media instead of data: {}", quote(&source), quote(format));
+        return Err(refuse(message, "Import a prompt that returns text or data"));
     }
     let schema = match written.get("schema").filter(|schema| !schema.is_null()) {
         Some(schema) => picoschema::read(schema, "output.schema")?,
@@ -120,7 +117,7 @@ fn output(draft: &mut ImportDraft, written: Option<&Value>) -> Result<(), Failur
         draft.losses.changed(
             format!("`output.format` {}", quote(format)),
             &source,
-            "a run gives one object, the envelope",
+            "a run returns one object, the envelope",
         );
     }
     draft.output = DraftOutput::Schema { schema, file: source };
@@ -131,7 +128,7 @@ fn other_members(draft: &mut ImportDraft, key: &str, written: &Value, taken: &[&
     for name in
         written.as_object().into_iter().flat_map(Map::keys).filter(|name| !taken.contains(&name.as_str()))
     {
-        draft.losses.lost(format!("`{key}.{name}`"), &draft.source, "a contract has no such key");
+        draft.losses.lost(format!("`{key}.{name}`"), &draft.source, "contracts have no such key");
     }
 }
 
@@ -168,7 +165,7 @@ mod tests {
         };
         assert!(reason("_p.prompt", "Hi").contains("is a partial"));
         assert!(reason("a.prompt", "---\ntools: [x]\n---\nHi").contains("call tools in a loop"));
-        assert!(reason("a.prompt", "---\noutput:\n  format: media\n---\nHi").contains("answers with media"));
+        assert!(reason("a.prompt", "---\noutput:\n  format: media\n---\nHi").contains("returns media"));
         assert!(reason("a.prompt", "{{history}} {{x}}").contains("conversation"));
         assert!(reason("a.prompt", "---\nmodel: x\n---\n").contains("has no prompt"));
     }

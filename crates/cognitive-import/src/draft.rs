@@ -107,7 +107,7 @@ impl DraftInput {
             return Self { schema: moved, media: Vec::new() };
         }
         losses.changed(
-            "an input that is no object, now its member `input`",
+            "an input that is not an object, now its member `input`",
             file,
             "a module's input is an object",
         );
@@ -156,9 +156,10 @@ impl DraftInput {
         for (name, how) in used {
             if how.as_media {
                 losses.changed(
-                    format!("`{name}`, now an item of media"),
+                    format!("`{name}`, now a media item"),
                     file,
-                    "callers send `{\"type\": \"url\", \"url\": …}` or a file, which is checked, in place of an address",
+                    "callers send `{\"type\": \"url\", \"url\": …}` or a file, which is checked, instead \
+                     of an address",
                 );
                 let required = !how.optional && !how.as_list;
                 self.add_media(name, InputModality::Image, how.as_list, required);
@@ -167,14 +168,14 @@ impl DraftInput {
                     losses.lost(
                         format!("the variable `{name}`"),
                         file,
-                        "its schema does not have it, so no input gives it",
+                        "its schema does not have it, so the input never contains it",
                     );
                     continue;
                 }
                 losses.made_up(
                     format!("the type of `{name}`"),
                     file,
-                    "the file does not declare it; make it narrower in `schema.json`",
+                    "the file does not declare it; narrow its type in `schema.json`",
                 );
                 self.add(name, guessed(how), !how.optional);
             }

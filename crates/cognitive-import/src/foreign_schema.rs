@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::loss::LossList;
 
-/// The maximum nesting of schemas. The contract itself is stricter.
+/// The maximum nesting of schemas. The contract itself is stricter. Deeper ones would overflow the stack.
 const MAX_DEPTH: usize = 60;
 
 /// Keywords introduced after Draft-07, which would not be validated.
@@ -76,7 +76,11 @@ impl SchemaMove<'_> {
         match schema {
             Value::Object(members) if depth < MAX_DEPTH => Value::Object(self.members(members, depth)),
             Value::Object(_) => {
-                self.losses.lost("schemas below 60 levels", self.file, "nothing is judged that deep");
+                self.losses.lost(
+                    "schemas below 60 levels",
+                    self.file,
+                    "the contract does not validate that deep",
+                );
                 Value::Bool(true)
             }
             other => other.clone(),
@@ -92,7 +96,7 @@ impl SchemaMove<'_> {
                 "$ref" => self.reference(value, &mut moved),
                 "nullable" if value == &Value::Bool(true) => {}
                 _ if LATER.contains(&name.as_str()) => {
-                    let why = "it came after Draft-07, by which a contract is judged";
+                    let why = "it is newer than Draft-07, the dialect of contracts";
                     self.losses.lost(format!("`{name}`"), self.file, why);
                 }
                 _ if DATA.contains(&name.as_str()) => {
@@ -140,7 +144,11 @@ impl SchemaMove<'_> {
             }
             None => {
                 let what = format!("the reference `{}`", value.as_str().unwrap_or_default());
-                self.losses.lost(what, self.file, "nothing is fetched: any value is taken there");
+                self.losses.lost(
+                    what,
+                    self.file,
+                    "references are never fetched: any value is accepted there",
+                );
             }
         }
     }

@@ -58,8 +58,8 @@ impl ImportForm {
             Ok(Self::TensorZero)
         } else {
             Err(refuse(
-                format!("the form cannot be told from its name: `{}`", path.display()),
-                "Say which one it is: `cogn import skill|prompty|dotprompt|baml|tensorzero PATH`",
+                format!("unknown format: `{}`", path.display()),
+                "Name the format: `cogn import skill|prompty|dotprompt|baml|tensorzero PATH`",
             ))
         }
     }

@@ -39,7 +39,7 @@ pub(crate) fn split<'t>(text: &'t str, file: &str) -> Result<FrontMatter<'t>, Fa
     }
     match start {
         Some((_, first)) => Err(refuse(
-            format!("the front matter of {} begins on line {first} and has no end", quote(file)),
+            format!("the front matter of {} begins on line {first} and is not closed", quote(file)),
             "Write a line `---` below it",
         )),
         None => Ok(FrontMatter { keys: Map::new(), body: text, line: 1 }),
@@ -53,18 +53,14 @@ fn keys(text: &str, file: &str, first: usize) -> Result<Map<String, Value>, Fail
     let parsed = yaml::parse(text).map_err(|error| {
         let before = error.offset.and_then(|offset| text.get(..offset)).unwrap_or_default();
         let line = first + 1 + before.matches('\n').count();
-        let message = format!(
-            "the front matter of {}:{line} is not the YAML that is read here: {}",
-            bare(file),
-            error.message
-        );
+        let message = format!("invalid YAML in the front matter of {}:{line}: {}", bare(file), error.message);
         refuse(message, error.hint.as_deref().unwrap_or("Correct the YAML"))
     })?;
     match parsed {
         Value::Object(keys) => Ok(keys),
         Value::Null => Ok(Map::new()),
         _ => Err(refuse(
-            format!("the front matter of {} is no map of keys", quote(file)),
+            format!("the front matter of {} is not a map of keys", quote(file)),
             "Write it as `key: value`",
         )),
     }
@@ -94,14 +90,14 @@ mod tests {
         let message = |text: &str| split(text, "a.prompt").unwrap_err().message().to_owned();
         assert_eq!(
             message("---\nname: a\n"),
-            "the front matter of `a.prompt` begins on line 1 and has no end"
+            "the front matter of `a.prompt` begins on line 1 and is not closed"
         );
         assert!(
-            message("---\na: 1\nb: 2\na: 3\n---\n").contains("a.prompt:4 "),
+            message("---\na: 1\nb: 2\na: 3\n---\n").contains("a.prompt:4: "),
             "{}",
             message("---\na: 1\nb: 2\na: 3\n---\n")
         );
-        assert!(message("---\n- a\n---\n").ends_with("is no map of keys"));
+        assert!(message("---\n- a\n---\n").ends_with("is not a map of keys"));
         assert!(message(&format!("---\na: {}\n---\n", "[".repeat(5_000))).contains("a.prompt"));
         let bomb = format!("---\na: &a [x,x]\nb: [{}]\n---\n", vec!["*a"; 4_000].join(","));
         assert!(message(&bomb).contains("too large"), "{}", message(&bomb));

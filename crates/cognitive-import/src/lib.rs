@@ -92,13 +92,13 @@ pub fn import(path: &Path, form: ImportForm, options: &ImportOptions) -> Result<
     let has_functions = matches!(form, ImportForm::Baml | ImportForm::TensorZero);
     if options.function.is_some() && !has_functions {
         return Err(source::refuse(
-            format!("a file of this form has no functions to choose from: {}", form.word()),
+            format!("a file of this format has no functions to choose from: {}", form.word()),
             "Leave out `--function`",
         ));
     }
     if options.without_scripts && form != ImportForm::Skill {
         return Err(source::refuse(
-            format!("only skills have scripts, and this is: {}", form.word()),
+            format!("only skills have scripts, but this is: {}", form.word()),
             "Leave out `--without-scripts`",
         ));
     }

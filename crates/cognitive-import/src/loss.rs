@@ -4,9 +4,9 @@
 use cognitive_contract::text::{cut, written_out};
 use serde_json::{Value, json};
 
-/// The maximum number of listed losses.
+/// The maximum number of listed losses. A longer list would not be read.
 const MAX_LOSSES: usize = 200;
-/// The maximum length of a quoted text.
+/// The maximum length of a quoted text. A template tag may be a whole page.
 const MAX_WHAT: usize = 200;
 
 /// The kind of a loss.

@@ -5,9 +5,9 @@ mod pattern;
 
 use serde_json::{Map, Number, Value, json};
 
-/// The maximum nesting of a value.
+/// The maximum nesting of a value. A recursive schema has no end.
 const MAX_DEPTH: usize = 24;
-/// The maximum length of a generated string or array.
+/// The maximum length of a generated string or array. The schema is untrusted and could require billions of items.
 const MAX_LENGTH: u64 = 4_000;
 
 /// A value for the section at `pointer` of a `schema.json`. The caller must check it against the contract.

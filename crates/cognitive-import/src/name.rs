@@ -7,7 +7,7 @@ use cognitive_library::init::{check_new_name, suggested_name};
 use crate::loss::LossList;
 use crate::source::{quote, refuse};
 
-/// The maximum length of a name.
+/// The maximum length of a name. The manifest allows no longer one.
 const MAX_LENGTH: usize = 64;
 /// Device names on some systems, in any folder.
 const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
@@ -34,15 +34,15 @@ pub(crate) fn module_name(
     let is_path =
         written.contains(['/', '\\']) || written.contains("..") || written.chars().any(char::is_control);
     if is_path || written.chars().count() > MAX_LENGTH {
-        return Err(refuse(format!("{place} has a name that no module can have: {}", quote(written)), HINT));
+        return Err(refuse(format!("invalid module name in {place}: {}", quote(written)), HINT));
     }
     if check_new_name(written).is_ok() {
         return not_reserved(written);
     }
     let Some(near) = suggested_name(written) else {
-        return Err(refuse(format!("{place} has a name that no module can have: {}", quote(written)), HINT));
+        return Err(refuse(format!("invalid module name in {place}: {}", quote(written)), HINT));
     };
-    let why = "names of modules have lower-case letters, digits and hyphens; callers use the new one";
+    let why = "module names have lower-case letters, digits and hyphens; callers use the new name";
     losses.changed(format!("the name {}, now `{near}`", quote(written)), place, why);
     not_reserved(&near)
 }
@@ -55,8 +55,8 @@ pub(crate) fn not_reserved(name: &str) -> Result<String, Failure> {
     };
     if DEVICES.contains(&name) || numbered("com") || numbered("lpt") {
         return Err(refuse(
-            format!("some systems take this name for a device: `{name}`"),
-            "Give it another name with `--name my-module`",
+            format!("the name is reserved for a device on some systems: `{name}`"),
+            "Choose another name with `--name my-module`",
         ));
     }
     Ok(name.to_owned())

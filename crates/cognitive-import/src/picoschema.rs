@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::foreign_schema::or_null;
 use crate::source::{quote, refuse};
 
-/// The maximum nesting of schemas.
+/// The maximum nesting of schemas. Deeper ones would overflow the stack.
 const MAX_DEPTH: usize = 40;
 /// The scalar types. `any` accepts every value.
 const SCALARS: [&str; 6] = ["string", "number", "integer", "boolean", "null", "any"];
@@ -31,7 +31,7 @@ pub(crate) fn read(schema: &Value, key: &str) -> Result<Value, Failure> {
 fn pico(schema: &Value, key: &str, depth: usize) -> Result<Value, Failure> {
     if depth > MAX_DEPTH {
         let message = format!("the schema {} is nested more than {MAX_DEPTH} levels deep", quote(key));
-        return Err(refuse(message, "Make it flatter"));
+        return Err(refuse(message, "Flatten it"));
     }
     match schema {
         Value::String(written) => scalar(written, key),
@@ -52,10 +52,10 @@ fn scalar(written: &str, key: &str) -> Result<Value, Failure> {
         return Ok(Value::Object(schema));
     }
     if !SCALARS.contains(&kind) {
-        let message = format!("{} has a type that is defined elsewhere: {}", quote(key), quote(kind));
+        let message = format!("{} uses a type that another file defines: {}", quote(key), quote(kind));
         return Err(refuse(
             message,
-            "Write the schema into the file; named schemas live in the program that registers them",
+            "Write the schema into the file; named schemas are in the program that registers them",
         ));
     }
     let mut schema = Map::new();
@@ -115,13 +115,12 @@ fn member(form: Option<&str>, value: &Value, key: &str, depth: usize) -> Result<
         "object" => as_members(pico(value, key, depth + 1)?)?,
         "enum" => {
             if value.as_array().is_none_or(Vec::is_empty) {
-                return Err(refuse(format!("{} is no list of values", quote(key)), "Write `[A, B]`"));
+                return Err(refuse(format!("{} is not a list of values", quote(key)), "Write `[A, B]`"));
             }
             as_members(json!({ "enum": value }))?
         }
         _ => {
-            let message =
-                format!("{} is of a kind that Picoschema does not have: {}", quote(key), quote(kind));
+            let message = format!("{} has an unknown Picoschema kind: {}", quote(key), quote(kind));
             return Err(refuse(message, "Use `array`, `object` or `enum`"));
         }
     };
@@ -132,7 +131,7 @@ fn member(form: Option<&str>, value: &Value, key: &str, depth: usize) -> Result<
 fn as_members(schema: Value) -> Result<Map<String, Value>, Failure> {
     match schema {
         Value::Object(members) => Ok(members),
-        _ => Err(refuse("a schema is no object", "Write a type such as `string`")),
+        _ => Err(refuse("a schema must be an object", "Write a type such as `string`")),
     }
 }
 
@@ -190,13 +189,13 @@ mod tests {
     #[test]
     fn what_is_no_schema_is_refused_with_its_place() {
         let reason = |schema: Value| read(&schema, "input.schema").unwrap_err().message().to_owned();
-        assert_eq!(reason(json!("Recipe")), "`input.schema` has a type that is defined elsewhere: `Recipe`");
+        assert_eq!(reason(json!("Recipe")), "`input.schema` uses a type that another file defines: `Recipe`");
         assert_eq!(
             reason(json!({ "a": 3 })),
             "`input.schema.a` is neither a type nor a map of names to types"
         );
-        assert!(reason(json!({ "a(set)": "string" })).contains("Picoschema does not have: `set`"));
-        assert!(reason(json!({ "a(enum)": "x" })).ends_with("is no list of values"));
+        assert!(reason(json!({ "a(set)": "string" })).contains("Picoschema kind: `set`"));
+        assert!(reason(json!({ "a(enum)": "x" })).ends_with("is not a list of values"));
         let deep = (0..60).fold(json!("string"), |inner, _| json!({ "a": inner }));
         assert!(reason(deep).contains("40 levels"));
     }

@@ -18,7 +18,7 @@ use crate::template::rephrase::rephrase;
 use crate::template::turns::as_one_prompt;
 use crate::template::{TemplateMark, TemplateTag, jinja};
 
-const CALLER: &str = "whoever runs a module chooses the model and how it is asked";
+const CALLER: &str = "the caller chooses the model and its settings";
 
 /// Reads the file.
 pub(crate) fn read(path: &Path) -> Result<ImportDraft, Failure> {
@@ -57,16 +57,16 @@ fn other_keys(draft: &mut ImportDraft, keys: &Map<String, Value>) -> Result<(), 
                         draft.losses.lost(
                             format!("`metadata.{name}`"),
                             &draft.source,
-                            "a manifest has no such key",
+                            "manifests have no such key",
                         );
                     }
                 }
             }
             "base" => {
                 let what = format!("`base` {}", quote(value.as_str().unwrap_or_default()));
-                draft.losses.lost(what, &draft.source, "other files are not read: what it holds is missing");
+                draft.losses.lost(what, &draft.source, "other files are not read: their content is missing");
             }
-            _ => draft.losses.lost(format!("`{key}`"), &draft.source, "a manifest has no such key"),
+            _ => draft.losses.lost(format!("`{key}`"), &draft.source, "manifests have no such key"),
         }
     }
     Ok(())
@@ -83,8 +83,11 @@ fn is_filled(value: &Value) -> bool {
 
 fn tools(source: &str) -> Failure {
     refuse(
-        format!("{} lets the model call tools in a loop, which is no single judgement", quote(source)),
-        "Import a prompt without tools, or keep it where it is and let it call modules",
+        format!(
+            "{} lets the model call tools in a loop, but a module makes a single judgement",
+            quote(source)
+        ),
+        "Import a prompt without tools, or keep it there and let it call modules",
     )
 }
 
@@ -109,22 +112,19 @@ fn model(draft: &mut ImportDraft, keys: &Map<String, Value>) -> Result<(), Failu
             "api" | "apiType" => {
                 let api = value.as_str().unwrap_or_default();
                 if !["chat", "completion", "responses", "text", ""].contains(&api) {
-                    let message = format!(
-                        "{} asks for another kind of answer than a text: {}",
-                        quote(&source),
-                        quote(api)
-                    );
+                    let message =
+                        format!("{} returns something other than text: {}", quote(&source), quote(api));
                     return Err(refuse(message, "Import a prompt of the kind `chat`"));
                 }
             }
             "parameters" | "options" => options(draft, key, value)?,
             "configuration" | "connection" => {
-                let why =
-                    "keys and addresses are never taken over; `cogn doctor` says how to configure a provider";
+                let why = "keys and addresses are never imported; `cogn doctor` explains how to configure a \
+                     provider";
                 draft.losses.lost(format!("`model.{key}`"), &source, why);
             }
             "response" => {
-                draft.losses.lost("`model.response`", &source, "a run gives its one answer as an envelope");
+                draft.losses.lost("`model.response`", &source, "a run returns its answer as one envelope");
             }
             _ => {
                 let what = format!("`model.{key}` {}", value.as_str().map(quote).unwrap_or_default());
@@ -224,7 +224,7 @@ fn prompt(draft: &mut ImportDraft, parts: &FrontMatter<'_>, declared: bool) -> R
     let marks = marks(parts, &file, engine)?;
     let rephrased = rephrase(&marks, &file, &known, &mut draft.losses)?;
     if parts.body.contains("![") && parts.body.contains("](") {
-        let why = "a picture in the text is an address here; send pictures with the input";
+        let why = "a picture in the text becomes an address; send pictures with the input";
         draft.losses.lost("a picture in the text", &file, why);
     }
     if declared {
@@ -232,7 +232,7 @@ fn prompt(draft: &mut ImportDraft, parts: &FrontMatter<'_>, declared: bool) -> R
             draft.losses.changed(
                 format!("`{name}` is not in the template"),
                 &file,
-                "the model gets it with the input all the same",
+                "the model gets it with the input",
             );
         }
     }
@@ -253,9 +253,8 @@ fn engine(parts: &FrontMatter<'_>, file: &str) -> Result<Option<BraceEngine>, Fa
         Some("mustache") => Ok(Some(BraceEngine::Mustache)),
         Some("handlebars") => Ok(Some(BraceEngine::Handlebars)),
         Some(other) => {
-            let message =
-                format!("{} has a template of a kind that is not read: {}", quote(file), quote(other));
-            Err(refuse(message, "Write it as `jinja2` or `mustache`"))
+            let message = format!("{} has an unsupported template type: {}", quote(file), quote(other));
+            Err(refuse(message, "Convert it to `jinja2` or `mustache`"))
         }
     }
 }

@@ -23,7 +23,8 @@ use crate::source::{file_type, quote, refuse};
 use crate::{ImportOptions, ImportedModule};
 
 const PAGE: &str = "SKILL.md";
-/// The maximum length of the references that are appended to the prompt.
+/// The maximum length of the references that are appended to the prompt. The model reads them in every run, so their
+/// cost repeats.
 const MAX_REFERENCES: usize = 64 << 10;
 /// Extensions of executable files.
 const SCRIPTS: [&str; 20] = [
@@ -52,7 +53,7 @@ fn folder_of(path: &Path) -> Result<PathBuf, Failure> {
     let parent = path.parent().filter(|_| path.file_name().is_some_and(|name| name == PAGE));
     let folder = parent.map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
     let folder = folder.ok_or_else(|| {
-        refuse(format!("it is no folder with a `{PAGE}`: `{}`", path.display()), "Name the folder of a skill")
+        refuse(format!("not a folder with a `{PAGE}`: `{}`", path.display()), "Name the folder of a skill")
     })?;
     Ok(folder.to_path_buf())
 }
@@ -60,11 +61,11 @@ fn folder_of(path: &Path) -> Result<PathBuf, Failure> {
 fn page(files: &BTreeMap<String, Vec<u8>>) -> Result<String, Failure> {
     let bytes = files
         .get(PAGE)
-        .ok_or_else(|| refuse(format!("there is no `{PAGE}` in the folder"), "Name the folder of a skill"))?;
+        .ok_or_else(|| refuse(format!("no `{PAGE}` in the folder"), "Name the folder of a skill"))?;
     if bytes.len() as u64 > TEXT_LIMIT {
         return Err(refuse(format!("`{PAGE}` is larger than 1 MiB"), "Import a smaller skill"));
     }
-    text(bytes).ok_or_else(|| refuse(format!("`{PAGE}` is no UTF-8 text"), "Import a text file"))
+    text(bytes).ok_or_else(|| refuse(format!("`{PAGE}` is not UTF-8 text"), "Import a text file"))
 }
 
 fn text(bytes: &[u8]) -> Option<String> {
@@ -83,7 +84,7 @@ fn restore(
         .map_err(|error| refuse(error.to_string(), &error.hint()))?;
     not_reserved(name)?;
     if options.name.as_deref().is_some_and(|asked| asked != name) {
-        let message = format!("it holds the module {}, which keeps its name and its digest", quote(name));
+        let message = format!("it contains the module {}, which keeps its name and its digest", quote(name));
         return Err(refuse(message, "Leave out `--name`"));
     }
     let prefix = format!("assets/{name}/");
@@ -92,10 +93,7 @@ fn restore(
         .filter_map(|(path, bytes)| Some((path.strip_prefix(&prefix)?.to_owned(), bytes.clone())))
         .collect();
     if inside.is_empty() {
-        let message = format!(
-            "its front matter speaks of a module that is not there: `{}`",
-            prefix.trim_end_matches('/')
-        );
+        let message = format!("its front matter names a missing module: `{}`", prefix.trim_end_matches('/'));
         return Err(refuse(message, "Export the module again with `cogn export skill`"));
     }
     let module = load(&Folder::memory(name, inside.clone())).map_err(ModuleLoadError::into_failure)?;
@@ -104,7 +102,7 @@ fn restore(
     if written.and_then(Value::as_str) != Some(found.as_str()) {
         return Err(refuse(
             format!("the module in it was changed after the export: its digest is `{found}`"),
-            "Import the module's own folder instead, or take the key `cognitive-digest` out of `SKILL.md`",
+            "Import the module's own folder instead, or remove the key `cognitive-digest` from `SKILL.md`",
         ));
     }
     Ok(ImportedModule {
@@ -128,7 +126,7 @@ fn draft(
     if parts.body.trim().is_empty() {
         return Err(refuse(
             format!("`{PAGE}` has no text below its front matter"),
-            "Import a skill that says what to do",
+            "Import a skill with instructions",
         ));
     }
     keys(&mut draft, parts);
@@ -156,15 +154,16 @@ fn draft(
         json!({ "type": "array", "description": "Files to work on, as text", "items": file }),
         false,
     );
-    draft.losses.made_up("the input `query` and `files`", PAGE, "a skill does not say what it takes");
+    draft.losses.made_up("the input `query` and `files`", PAGE, "a skill does not declare its input");
     match proposal::shown_answer(parts.body) {
         Some((schema, line)) => {
-            let why = "read from an example in the text; nothing of it is required, so make it narrower in `schema.json`";
+            let why =
+                "derived from an example in the text; none of it is required, so narrow it in `schema.json`";
             draft.losses.made_up("the form of `result`", &format!("{PAGE}:{}", parts.line + line), why);
             draft.output = DraftOutput::Result(schema);
         }
         None => {
-            let why = "a skill does not say what it answers, so it is text; give it members in `schema.json`";
+            let why = "a skill does not declare its output, so it is text; add members in `schema.json`";
             draft.losses.made_up("the form of `result`", PAGE, why);
             draft.output = DraftOutput::Result(json!({ "type": "string", "minLength": 1 }));
         }
@@ -185,7 +184,7 @@ fn keys(draft: &mut ImportDraft, parts: &FrontMatter<'_>) {
                             .as_str()
                             .map_or_else(|| Some(value.to_string()), |text| Some(text.to_owned()));
                     } else {
-                        draft.losses.lost(format!("`metadata.{name}`"), PAGE, "a manifest has no such key");
+                        draft.losses.lost(format!("`metadata.{name}`"), PAGE, "manifests have no such key");
                     }
                 }
             }
@@ -194,17 +193,17 @@ fn keys(draft: &mut ImportDraft, parts: &FrontMatter<'_>) {
                 draft.losses.lost(
                     what,
                     PAGE,
-                    "a module judges and calls nothing; steps that need a tool will not happen",
+                    "a module judges and calls nothing; steps that need a tool do not happen",
                 );
             }
             "license" => {
                 draft.losses.lost(
                     "`license`",
                     PAGE,
-                    "a manifest has no such key; the licence still binds you, and a file of it comes along",
+                    "manifests have no such key; the licence still binds you, and its file is copied",
                 );
             }
-            _ => draft.losses.lost(format!("`{key}`"), PAGE, "a manifest has no such key"),
+            _ => draft.losses.lost(format!("`{key}`"), PAGE, "manifests have no such key"),
         }
     }
 }
@@ -229,7 +228,7 @@ fn without_scripts(
             }
         };
         return Err(refuse(
-            format!("the skill is a procedure for an agent, no single judgement; {what}"),
+            format!("the skill is a procedure for an agent instead of a single judgement; {what}"),
             "Import its text alone with `--without-scripts`, or keep it as a skill that calls modules",
         ));
     }
@@ -237,14 +236,14 @@ fn without_scripts(
         draft.losses.lost(
             format!("the script `{path}`"),
             path,
-            "nothing is run: what it did, the model has to do without",
+            "scripts are never run: the model has to do without their effect",
         );
     }
     if commands > 0 {
         draft.losses.lost(
             "commands in the text",
             PAGE,
-            "nothing is run: the model reads the command, not its output",
+            "commands are never run: the model reads the command instead of its output",
         );
     }
     Ok(())
@@ -274,15 +273,19 @@ fn append_references(draft: &mut ImportDraft, files: &BTreeMap<String, Vec<u8>>)
             Some(content) if content.len() <= room => {
                 room -= content.len();
                 let _ = write!(draft.prompt, "\n\n## Reference: `{path}`\n\n{}", content.trim());
-                let why = "an agent read it when it needed it; the model reads it with every run";
+                let why = "an agent reads it on demand; the model reads it in every run";
                 draft.losses.changed(format!("`{path}`, appended to the prompt"), path, why);
             }
             Some(_) => {
-                let why = "the prompt takes 64 KiB of references; say in it what the model needs of this one";
+                let why = "the prompt has a limit of 64 KiB of references; summarise this one there";
                 draft.losses.lost(format!("`{path}`"), path, why);
             }
             None => {
-                draft.losses.lost(format!("`{path}`"), path, "no model reads it: it is no text of the skill");
+                draft.losses.lost(
+                    format!("`{path}`"),
+                    path,
+                    "no model reads it, because it is not a text of the skill",
+                );
             }
         }
     }

@@ -21,7 +21,7 @@ pub(crate) fn file_type(path: &Path, hint: &str) -> Result<FileType, Failure> {
         .map_err(|error| refuse(format!("cannot read `{shown}`: {error}"), "Check the path"))?
         .file_type();
     if kind.is_symlink() {
-        return Err(refuse(format!("it is a link, and links are not followed: `{shown}`"), hint));
+        return Err(refuse(format!("symbolic links are not followed: `{shown}`"), hint));
     }
     Ok(kind)
 }
@@ -31,7 +31,7 @@ pub(crate) fn quote(literal: &str) -> String {
     format!("`{}`", bare(literal))
 }
 
-/// The same without back quotes: on one line, truncated and escaped.
+/// Prepares a literal of the file for a message: on one line, truncated and escaped.
 pub(crate) fn bare(literal: &str) -> String {
     let shown = cut(literal, 80);
     let more = if shown.len() < literal.len() { "…" } else { "" };
@@ -54,7 +54,7 @@ impl SourceFile {
         let shown = path.display().to_string();
         let kind = file_type(path, "Name the file itself")?;
         if kind.is_dir() {
-            return Err(refuse(format!("it is a folder: `{shown}`"), "Name a file in it"));
+            return Err(refuse(format!("not a file but a folder: `{shown}`"), "Name a file in it"));
         }
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let folder = Folder::Disk(parent.map_or_else(|| PathBuf::from("."), Path::to_path_buf));
@@ -84,14 +84,14 @@ impl SourceFile {
 /// Reads a text file of a folder.
 pub(crate) fn read(folder: &Folder, path: &str, shown: &str) -> Result<String, Failure> {
     let text = folder.read(path, TEXT_LIMIT).map_err(|error| match error {
-        ReadError::Missing => refuse(format!("there is no such file: `{shown}`"), "Check the path"),
+        ReadError::Missing => refuse(format!("no such file: `{shown}`"), "Check the path"),
         ReadError::Refused(reason) => refuse(
             format!("`{shown}` {}", reason.replace("the module", "its folder")),
-            "Import a text file of at most 1 MiB, with everything that it names in its own folder",
+            "Import a text file of at most 1 MiB, with all its references in its own folder",
         ),
     })?;
     if text.contains('\0') {
-        return Err(refuse(format!("it is a binary file: `{shown}`"), "Import a text file"));
+        return Err(refuse(format!("not text but a binary file: `{shown}`"), "Import a text file"));
     }
     Ok(text)
 }
@@ -110,11 +110,11 @@ mod tests {
         let source = SourceFile::open(&file).unwrap();
         assert_eq!((source.text.as_str(), source.stem()), ("Hello", "a"));
         let reason = |path: &str| source.beside(path).unwrap_err().message().to_owned();
-        assert!(reason("b").starts_with("it is a binary file"), "{}", reason("b"));
+        assert!(reason("b").starts_with("not text but a binary file"), "{}", reason("b"));
         assert!(reason("c").contains("is not UTF-8 text"), "{}", reason("c"));
-        assert_eq!(reason("../x"), "`../x` leaves its folder");
-        assert!(reason("none").starts_with("there is no such file"));
-        assert!(SourceFile::open(dir.path()).unwrap_err().message().starts_with("it is a folder"));
+        assert_eq!(reason("../x"), "`../x` is outside its folder");
+        assert!(reason("none").starts_with("no such file"));
+        assert!(SourceFile::open(dir.path()).unwrap_err().message().starts_with("not a file but a folder"));
     }
 
     #[cfg(unix)]
@@ -123,6 +123,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let link = dir.path().join("a.prompt");
         std::os::unix::fs::symlink("/etc/hostname", &link).unwrap();
-        assert!(SourceFile::open(&link).unwrap_err().message().starts_with("it is a link"));
+        assert!(
+            SourceFile::open(&link).unwrap_err().message().starts_with("symbolic links are not followed")
+        );
     }
 }

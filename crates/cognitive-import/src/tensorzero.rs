@@ -24,12 +24,12 @@ use variant::{FunctionVariant, chosen};
 /// Tables of the file that do not describe functions.
 const OTHER_TABLES: [(&str, &str); 8] = [
     ("gateway", "`cogn serve` has its own configuration"),
-    ("models", "whoever runs a module chooses the model"),
-    ("embedding_models", "whoever runs a module chooses the model"),
-    ("provider_types", "whoever runs a module chooses the model"),
+    ("models", "the caller chooses the model"),
+    ("embedding_models", "the caller chooses the model"),
+    ("provider_types", "the caller chooses the model"),
     ("metrics", "`cogn eval` measures by labelled cases"),
-    ("tools", "no function with tools is imported"),
-    ("evaluations", "labelled cases for `cogn eval` are written anew"),
+    ("tools", "functions with tools are not imported"),
+    ("evaluations", "write labelled cases for `cogn eval` anew"),
     ("rate_limiting", "`cogn serve` has its own limits"),
 ];
 
@@ -49,34 +49,35 @@ fn of_source(source: &SourceFile, options: &ImportOptions) -> Result<ImportDraft
         draft.losses.lost(
             format!("`[{key}]`"),
             &source.name,
-            known.map_or("there is nothing like it", |(_, why)| why),
+            known.map_or("modules have no equivalent", |(_, why)| why),
         );
     }
     let place = format!("functions.{name}");
     let kind = function.get("type").and_then(TomlValue::as_str).unwrap_or_default();
     if !["chat", "json"].contains(&kind) {
         return Err(refuse(
-            format!("`{place}` is of a type that is not known: {}", quote(kind)),
+            format!("`{place}` has an unknown type: {}", quote(kind)),
             "Use `chat` or `json`",
         ));
     }
     if function.get("tools").and_then(TomlValue::as_array).is_some_and(|tools| !tools.is_empty()) {
         return Err(refuse(
-            format!("`{place}` lets the model call tools in a loop, which is no single judgement"),
+            format!("`{place}` lets the model call tools in a loop, but a module makes a single judgement"),
             "Import a function without tools",
         ));
     }
     if function.contains_key("assistant_schema") {
         return Err(refuse(
             format!(
-                "`{place}` has a schema for turns of the assistant: it continues a conversation, which is no single judgement"
+                "`{place}` has a schema for turns of the assistant: it continues a conversation, but a \
+                 module makes a single judgement"
             ),
             "Import a function that answers once",
         ));
     }
     let taken = ["type", "description", "variants", "experimentation", "schemas", "tools"];
     for key in function.keys().filter(|key| !taken.contains(&key.as_str()) && !key.ends_with("_schema")) {
-        draft.losses.lost(format!("`{place}.{key}`"), &source.name, "there is nothing like it");
+        draft.losses.lost(format!("`{place}.{key}`"), &source.name, "modules have no equivalent");
     }
     let variant = chosen(function, &place, source, &mut draft.losses)?;
     output(&mut draft, source, function, kind)?;
@@ -89,7 +90,7 @@ fn table(source: &SourceFile) -> Result<Table, Failure> {
         let at = error.span().and_then(|span| source.text.get(..span.start)).unwrap_or_default();
         let line = 1 + at.matches('\n').count();
         let why = error.message().lines().next().unwrap_or_default().to_owned();
-        refuse(format!("{}:{line} is no TOML: {}", source.name, bare(&why)), "Correct the file")
+        refuse(format!("invalid TOML in {}:{line}: {}", source.name, bare(&why)), "Correct the file")
     })
 }
 
@@ -105,20 +106,17 @@ fn function<'t>(
     let names: Vec<String> = functions.iter().take(20).map(|(name, _)| quote(name)).collect();
     match (&options.function, functions.as_slice()) {
         (_, []) => Err(refuse(
-            format!(
-                "{} has no function: models, metrics and evaluations are no judgements",
-                quote(&source.name)
-            ),
+            format!("{} has no function, only models, metrics or evaluations", quote(&source.name)),
             "Import a file with `[functions.NAME]`",
         )),
         (None, [(name, function)]) => Ok(((*name).clone(), function)),
         (None, _) => Err(refuse(
             format!(
-                "{} has several functions, and each is a module of its own: {}",
+                "{} has several functions, and each becomes one module: {}",
                 quote(&source.name),
                 names.join(", ")
             ),
-            "Say which one with `--function NAME`",
+            "Choose one with `--function NAME`",
         )),
         (Some(wanted), _) => {
             let found = functions
@@ -132,7 +130,7 @@ fn function<'t>(
                     quote(wanted),
                     names.join(", ")
                 );
-                refuse(message, "Name one that is there")
+                refuse(message, "Choose an existing function")
             })
         }
     }
@@ -142,9 +140,9 @@ fn function<'t>(
 fn schema(source: &SourceFile, path: &str) -> Result<Value, Failure> {
     let text = source.beside(path)?;
     let value: Value = serde_json::from_str(&text)
-        .map_err(|error| refuse(format!("{} is no JSON: {error}", quote(path)), "Correct the file"))?;
+        .map_err(|error| refuse(format!("invalid JSON in {}: {error}", quote(path)), "Correct the file"))?;
     if !value.is_object() && !value.is_boolean() {
-        return Err(refuse(format!("{} is no JSON Schema", quote(path)), "Write an object"));
+        return Err(refuse(format!("{} is not a JSON Schema", quote(path)), "Write an object"));
     }
     Ok(value)
 }
@@ -280,12 +278,12 @@ mod tests {
             reason("[functions.a]\ntype = \"chat\"\n[functions.b]\ntype = \"chat\"").contains("`a`, `b`")
         );
         assert!(reason("[functions.a]\ntype = \"chat\"\ntools = [\"x\"]").contains("call tools"));
-        assert!(reason("[functions.a]\ntype = \"draw\"").contains("not known: `draw`"));
+        assert!(reason("[functions.a]\ntype = \"draw\"").contains("unknown type: `draw`"));
         assert!(reason("[functions.a]\ntype = \"chat\"").contains("no variant"));
         assert_eq!(
             reason("a = 1\nb = "),
-            "tensorzero.toml:2 is no TOML: string values must be quoted, expected literal string"
+            "invalid TOML in tensorzero.toml:2: string values must be quoted, expected literal string"
         );
-        assert!(reason(&format!("a = {}", "[".repeat(500_000))).contains("is no TOML"));
+        assert!(reason(&format!("a = {}", "[".repeat(500_000))).contains("invalid TOML"));
     }
 }

@@ -171,7 +171,7 @@ fn a_folder_of_baml_is_read_as_a_whole() {
     assert_eq!(module.name, "judge");
     passes(&module).unwrap();
     let alone = import(&folder.path().join("judge.baml"), form, &ImportOptions::default()).unwrap_err();
-    assert_eq!(alone.message(), "a type of `judge.baml` is not there: `Mood`");
+    assert_eq!(alone.message(), "unknown type in `judge.baml`: `Mood`");
     assert_eq!(alone.suggestion(), Some("Import the folder with all its files"));
 }
 

@@ -42,7 +42,7 @@ pub fn change_folder(
     guard(hash, &now)?;
     let new = files_of(&base.with_draft(changed)?)?;
     if Format::of_files(new.keys().map(String::as_str)).is_none() {
-        return Err(Failure::new(ErrorCode::InvalidInput, "the folder would be no module any more")
+        return Err(Failure::new(ErrorCode::InvalidInput, "the change would remove the module")
             .suggest("Keep its `module.yaml`"));
     }
     let differing: BTreeMap<&str, Option<&[u8]>> = changed
@@ -62,7 +62,7 @@ pub fn change_folder(
             let message = format!("the folder was not changed: {error}");
             Failure::new(ErrorCode::InternalError, message)
                 .blaming(Blame::Operator)
-                .suggest("Look at the permissions and the free space of its disk, then try again")
+                .suggest("Check the permissions and the free disk space, then try again")
         }
     })
 }
@@ -93,7 +93,7 @@ fn guard(hash: &str, files: &BTreeMap<String, Vec<u8>>) -> Result<(), Failure> {
     Err(Failure::new(ErrorCode::InvalidReference, "the files of the module have changed in the meantime")
         .with_detail("kind", json!("conflict"))
         .with_detail("hash", json!(now))
-        .suggest("Read the files again, then make the change anew"))
+        .suggest("Read the files again, then repeat the change"))
 }
 
 type Ready<'a> = &'a dyn Fn() -> Result<(), Failure>;
@@ -182,7 +182,7 @@ fn copy(from: &Path, to: &Path, inside: &str, differing: &BTreeMap<&str, Option<
         } else if !kind.is_file() {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                format!("`{path}` is a link or no regular file"),
+                format!("`{path}` is a link or not a regular file"),
             ));
         } else if !differing.contains_key(path.as_str()) && fs::hard_link(entry.path(), &target).is_err() {
             fs::copy(entry.path(), &target)?;

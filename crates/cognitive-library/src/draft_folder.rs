@@ -11,11 +11,11 @@ use sha2::{Digest, Sha256};
 
 use crate::folder::{Folder, TOTAL_LIMIT};
 
-/// The highest number of files in a draft.
+/// The highest number of files in a draft. A draft comes from a client and is held in memory.
 const MAX_FILES: usize = 100;
-/// The length of the longest path, in bytes.
+/// The length of the longest path, in bytes. Longer paths cannot be created on every system.
 const MAX_PATH_LENGTH: usize = 200;
-/// The highest number of components in a path.
+/// The highest number of components in a path. No module nests deeper, and deep trees are slow to walk.
 const MAX_DEPTH: usize = 6;
 
 /// A folder and the files that override its own.
@@ -39,17 +39,17 @@ impl Folder {
             files.iter().map(|(path, text)| path.len() + text.as_ref().map_or(0, String::len)).sum();
         if files.len() > MAX_FILES || size as u64 > TOTAL_LIMIT {
             let message =
-                format!("a draft has at most {MAX_FILES} files of {} MiB together", TOTAL_LIMIT >> 20);
+                format!("a draft has at most {MAX_FILES} files of {} MiB in total", TOTAL_LIMIT >> 20);
             return Err(Failure::new(ErrorCode::InputTooLarge, message));
         }
         for path in files.keys() {
             if !is_plain(path) {
-                return Err(refused(path, "this is not the path of a file of a module"));
+                return Err(refused(path, "not a path of a module file"));
             }
             let below =
                 |other: &&String| other.strip_prefix(path.as_str()).is_some_and(|rest| rest.starts_with('/'));
             if files.keys().any(|other| below(&other)) {
-                return Err(refused(path, "this cannot be a file and a folder"));
+                return Err(refused(path, "the path is both a file and a folder"));
             }
         }
         Ok(Self::Draft(Arc::new(DraftFolder { base: self.clone(), files: files.clone() })))
@@ -75,7 +75,7 @@ fn is_plain(path: &str) -> bool {
 
 impl DraftFolder {
     /// Returns the change to a file: no change, deleted, or its new text.
-    #[expect(clippy::option_option, reason = "a file that is gone is not one that nothing was said of")]
+    #[expect(clippy::option_option, reason = "a removed file differs from a file without an entry")]
     pub(crate) fn changed(&self, inside: &Path) -> Option<Option<&String>> {
         self.files.get(&*inside.to_string_lossy().replace('\\', "/")).map(Option::as_ref)
     }

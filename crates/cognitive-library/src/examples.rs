@@ -17,7 +17,7 @@ const INPUT: &str = ".input.json";
 const ANSWER: &str = ".answer.json";
 /// A model reads all of them in every run; a larger number is a data set.
 const MAX_COUNT: usize = 16;
-/// The size limit of each file, and of all files together.
+/// The size limit of each file, and of all files together. The examples are a part of every prompt.
 const LIMIT: u64 = 1 << 20;
 
 /// An example as read from its files.
@@ -35,7 +35,7 @@ pub(crate) fn read(folder: &Folder, sources: &mut Sources, findings: &mut Vec<Fi
     // An input without an answer is not a worked example: older formats have such files.
     let stems: Vec<&str> = names.iter().filter_map(|name| name.strip_suffix(ANSWER)).collect();
     if stems.len() > MAX_COUNT {
-        let message = format!("{} worked examples are more than the limit of {MAX_COUNT}", stems.len());
+        let message = format!("too many worked examples: {}, the limit is {MAX_COUNT}", stems.len());
         findings.push(Finding::error(FOLDER, FindingLocation::File, "examples/many", message));
         return Vec::new();
     }
@@ -103,7 +103,7 @@ pub(crate) fn add(module: &mut Module, examples: Vec<ExampleFile>) -> Vec<Findin
     for ExampleFile { name, input, answer } in examples {
         let file = format!("{FOLDER}/{name}{INPUT}");
         for violation in module.contract.input().violations(&input) {
-            let message = format!("does not fit the input schema: {}", violation.message);
+            let message = format!("does not match the input schema: {}", violation.message);
             findings.push(Finding::error(
                 &file,
                 FindingLocation::Value(violation.path),

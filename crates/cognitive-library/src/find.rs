@@ -176,7 +176,9 @@ impl Library {
                 .suggest(format!("Did you mean `{known}`? `cogn list` shows all modules"))
                 .suggest_remotely(format!("Did you mean `{known}`? `GET /api/modules` lists all modules")),
             None => failure
-                .suggest("See what is installed with `cogn list`, or name a folder such as `./my-module`")
+                .suggest(
+                    "`cogn list` lists the installed modules; for a folder, use a path such as `./my-module`",
+                )
                 .suggest_remotely("`GET /api/modules` lists all modules"),
         }
     }

@@ -12,13 +12,13 @@ pub use crate::sources::{Location, Sources};
 
 /// The limit for findings of one severity, and for one report. An author starts with the first of them.
 pub const MAX_FINDINGS: usize = 200;
-/// The longest quote in a message.
+/// The longest quote in a message. A value of a module may be a whole document.
 const QUOTE_LIMIT: usize = 80;
 /// The longest message. No built-in message comes near it.
 const MESSAGE_LIMIT: usize = 1_000;
 /// The longest path of a file. File systems accept no longer one.
 const PATH_LIMIT: usize = 4_096;
-/// The longest path in a summary.
+/// The longest path in a summary. Longer ones would hide the rest of the line.
 const SUMMARY_LIMIT: usize = 200;
 
 /// Formats a quote from a file: between backticks, truncated, and without control characters.

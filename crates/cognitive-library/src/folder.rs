@@ -11,11 +11,13 @@ use std::sync::Arc;
 use crate::draft_folder::DraftFolder;
 use crate::platform;
 
-/// The size limit of a manifest or prompt.
+/// The size limit of a manifest or prompt. No prompt is longer, and without a limit a wrong file would fill the
+/// memory.
 pub const TEXT_LIMIT: u64 = 1 << 20;
-/// The size limit of a schema or test file.
+/// The size limit of a schema or test file. A parsed file takes many times its size.
 pub const JSON_LIMIT: u64 = 8 << 20;
-/// The size limit of all files of one kind together: those of the contract, those of the tests.
+/// The size limit of all files of one kind together: those of the contract, those of the tests. Many files below the
+/// other limits would otherwise add up.
 pub const TOTAL_LIMIT: u64 = 16 << 20;
 
 /// The storage of a module's files.
@@ -73,7 +75,7 @@ impl Budget {
             self.spent = true;
             let total = self.total >> 20;
             return Err(refused(&format!(
-                "is not read: with the files before it, it is larger than the limit of {total} MiB in total"
+                "is not read: with the files before it, it exceeds the limit of {total} MiB in total"
             )));
         }
         Ok(())
@@ -226,7 +228,7 @@ impl Folder {
 }
 
 fn relative(path: &str) -> Result<PathBuf, ReadError> {
-    safe_relative(path).ok_or_else(|| refused("leaves the module"))
+    safe_relative(path).ok_or_else(|| refused("is outside the module"))
 }
 
 fn in_memory<'a>(files: &'a BTreeMap<String, Vec<u8>>, inside: &Path) -> Result<&'a Vec<u8>, ReadError> {
@@ -326,8 +328,8 @@ mod tests {
         fs::write(dir.path().join("secret.json"), "{}").unwrap();
         fs::write(module.join("own.json"), "{}").unwrap();
         let folder = Folder::Disk(module.clone());
-        assert_eq!(reason(&folder, "../secret.json"), "leaves the module");
-        assert_eq!(reason(&folder, "/etc/hostname"), "leaves the module");
+        assert_eq!(reason(&folder, "../secret.json"), "is outside the module");
+        assert_eq!(reason(&folder, "/etc/hostname"), "is outside the module");
         assert_eq!(folder.read("a/../own.json", TEXT_LIMIT).unwrap(), "{}");
         #[cfg(unix)]
         {

@@ -9,11 +9,12 @@ use cognitive_contract::{ErrorCode, Failure};
 
 use crate::folder::{Folder, ReadError, read_file};
 
-/// The highest number of files in a module.
+/// The highest number of files in a module. Without it, a module in a home folder would be read with everything else
+/// there.
 const MAX_FILES: usize = 1_000;
-/// The size limit of all files together.
+/// The size limit of all files together. All of them are held in memory.
 const MAX_BYTES: u64 = 64 << 20;
-/// The highest nesting depth of folders.
+/// The highest nesting depth of folders. Without it, deep trees would be walked without an end.
 const MAX_DEPTH: usize = 8;
 
 /// Returns the files by their paths inside the folder, with `/` as separator, sorted.
@@ -36,7 +37,7 @@ pub fn files_of(folder: &Folder) -> Result<BTreeMap<String, Vec<u8>>, Failure> {
             let size: u64 = files.values().map(|bytes| bytes.len() as u64).sum();
             if files.len() > MAX_FILES || size > MAX_BYTES {
                 let message =
-                    format!("a module has at most {MAX_FILES} files of {} MiB together", MAX_BYTES >> 20);
+                    format!("a module has at most {MAX_FILES} files of {} MiB in total", MAX_BYTES >> 20);
                 return Err(Failure::new(ErrorCode::InputTooLarge, message));
             }
             Ok(files)
@@ -70,7 +71,7 @@ impl FolderWalk {
             } else if kind.is_file() {
                 self.file(&path, inside)?;
             } else {
-                return Err(refused(&path, "it is a link or no regular file"));
+                return Err(refused(&path, "it is a link or not a regular file"));
             }
         }
         Ok(())
@@ -82,7 +83,7 @@ impl FolderWalk {
         }
         let bytes = read_file(path, self.left).map_err(|error| match error {
             ReadError::Refused(reason) => refused(path, &format!("it {reason}")),
-            ReadError::Missing => refused(path, "it is gone"),
+            ReadError::Missing => refused(path, "it no longer exists"),
         })?;
         self.left = self.left.saturating_sub(bytes.len() as u64);
         self.files.insert(inside, bytes);
@@ -91,7 +92,7 @@ impl FolderWalk {
 }
 
 fn refused(path: &Path, reason: &str) -> Failure {
-    Failure::new(ErrorCode::InvalidInput, format!("`{}` cannot be handed on: {reason}", path.display()))
+    Failure::new(ErrorCode::InvalidInput, format!("cannot copy `{}`: {reason}", path.display()))
 }
 
 #[cfg(test)]
@@ -118,6 +119,6 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink("/etc/passwd", dir.path().join("prompt.md")).unwrap();
         let refused = files_of(&Folder::Disk(dir.path().to_owned())).unwrap_err();
-        assert!(refused.message().ends_with("it is a link or no regular file"), "{}", refused.message());
+        assert!(refused.message().ends_with("it is a link or not a regular file"), "{}", refused.message());
     }
 }

@@ -50,7 +50,7 @@ impl ModuleLoadError {
 fn not_a_module(folder: &str) -> Failure {
     let code = cognitive_contract::ErrorCode::ModuleNotFound;
     Failure::new(code, format!("no `module.yaml`, `MODULE.md` or `module.md` in: `{folder}`"))
-        .suggest("Create a module with `cogn init NAME`, or see what is there with `cogn list`")
+        .suggest("Create a module with `cogn init NAME`, or list modules with `cogn list`")
 }
 
 /// Loads a module from its folder.
@@ -118,7 +118,7 @@ fn wandering_paths(manifest: &Manifest, file: &str) -> Vec<Finding> {
         .chain(schemas)
         .filter(|(_, path)| safe_relative(path).is_none())
         .map(|(place, path)| {
-            let message = format!("points out of the module: `{path}`");
+            let message = format!("is outside the module: `{path}`");
             Finding::error(file, FindingLocation::Value(place), "manifest/path", message)
         })
         .collect()

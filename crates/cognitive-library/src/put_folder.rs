@@ -92,7 +92,7 @@ fn single(parent: &Path, name: &str) -> io::Result<PathBuf> {
 pub(crate) fn is_folder(target: &Path) -> io::Result<bool> {
     match fs::symlink_metadata(target) {
         Ok(there) if there.is_dir() => Ok(true),
-        Ok(_) => Err(io::Error::new(io::ErrorKind::NotADirectory, "a link or a file is in its place")),
+        Ok(_) => Err(io::Error::new(io::ErrorKind::NotADirectory, "a link or a file has its name")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }

@@ -13,7 +13,8 @@ use cognitive_contract::{Failure, Module};
 use crate::find::{FoundModule, Library};
 use crate::load::{ModuleLoadError, load};
 
-/// The capacity of the cache. Beyond it, the least recently used module is evicted.
+/// The capacity of the cache. Beyond it, the least recently used module is evicted. Without it, a long-running server
+/// would hold every module that it ever loaded.
 const MAX_COUNT: usize = 4_000;
 
 type Stamp = Vec<(String, u64, Option<SystemTime>)>;

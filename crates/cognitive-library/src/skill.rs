@@ -14,11 +14,11 @@ use crate::folder::Folder;
 use crate::folder_files::files_of;
 use crate::init::write_new_folder;
 
-/// The longest name of a skill.
+/// The longest name of a skill. The format of skills allows no longer one.
 const MAX_NAME_LENGTH: usize = 64;
-/// The longest description, in characters.
+/// The longest description, in characters. The format of skills allows no longer one.
 const MAX_DESCRIPTION_LENGTH: usize = 1_024;
-/// The longest input that is shown as an example.
+/// The longest input that is shown as an example. An agent reads it each time, and a longer one explains no more.
 const MAX_SHOWN_INPUT: usize = 600;
 
 /// Returns the files of the skill: path inside its folder → content. Writes nothing.
@@ -27,9 +27,9 @@ pub fn skill_files(folder: &Folder, module: &Module) -> Result<BTreeMap<String, 
     let is_taken = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
     let is_good = !name.is_empty() && name.len() <= MAX_NAME_LENGTH && name.chars().all(is_taken);
     if !is_good || name.contains("--") || name.starts_with('-') || name.ends_with('-') {
-        let message = format!("a skill cannot be called like this: `{}`", cut(name, 80));
+        let message = format!("invalid name for a skill: `{}`", cut(name, 80));
         return Err(Failure::new(ErrorCode::InvalidInput, message)
-            .suggest("Use lower-case letters, digits and single hyphens, at most 64 of them"));
+            .suggest("Use lower-case letters, digits and single hyphens, at most 64 characters"));
     }
     let inside = files_of(folder)?;
     let example = inside

@@ -14,7 +14,8 @@ use crate::json;
 pub const FOLDER: &str = "trained";
 /// The highest number of files. A module is trained for a few models only.
 const MAX_COUNT: usize = 16;
-/// The size limit of each file, and of all files together.
+/// The size limit of each file, and of all files together. The files are read with the module, even if no trained
+/// model runs.
 const LIMIT: u64 = 4 << 20;
 
 /// Reads the trained heads, sorted by file name. Adds the texts to `sources` and the faults to `findings`.
@@ -23,7 +24,7 @@ pub(crate) fn read(folder: &Folder, sources: &mut Sources, findings: &mut Vec<Fi
     let names: Vec<&String> =
         names.iter().filter(|name| name.strip_suffix(".json").is_some() && !name.contains('/')).collect();
     if names.len() > MAX_COUNT {
-        let message = format!("{} trained models are more than the limit of {MAX_COUNT}", names.len());
+        let message = format!("too many trained models: {}, the limit is {MAX_COUNT}", names.len());
         findings.push(Finding::error(FOLDER, FindingLocation::File, "trained/many", message));
         return Vec::new();
     }
@@ -59,7 +60,7 @@ fn one(
         Finding::error(file, FindingLocation::Offset(error.offset), "trained/syntax", error.message)
     })?;
     TrainedModel::from_value(&value).map_err(|why| {
-        let message = format!("{} is not what `cogn train` writes: {why}", quoted(file));
+        let message = format!("{} was not written by `cogn train`: {why}", quoted(file));
         Finding::error(file, FindingLocation::File, "trained/form", message)
             .hint("Train it again with `cogn train`, or remove the file")
     })
@@ -73,17 +74,17 @@ pub(crate) fn outdated(module: &Module) -> Vec<Finding> {
         let weights = &trained.weights_sha256;
         if let Some(first) = module.trained.iter().take(index).find(|first| first.weights_sha256 == *weights)
         {
-            let message = format!("`{}` and `{}` are the same weights", first.model, trained.model);
+            let message = format!("`{}` and `{}` train the same weights", first.model, trained.model);
             let finding = Finding::warning(FOLDER, FindingLocation::File, "trained/twice", message);
-            found.push(finding.hint("Remove one of the files; only the first of them counts"));
+            found.push(finding.hint("Remove one of the files; only the first one is used"));
         }
         for (path, head) in &trained.heads {
             let node = path.split('.').try_fold(data, |node, name| node.get("properties")?.get(name));
             if !node.is_some_and(|node| is_current(node, head)) {
                 let message =
-                    format!("what `{}` learned about `{path}` is for another question", trained.model);
+                    format!("the training of `{}` does not match the question at `{path}`", trained.model);
                 let finding = Finding::warning(FOLDER, FindingLocation::File, "trained/outdated", message);
-                found.push(finding.hint("Train it again with `cogn train`; runs decide without it"));
+                found.push(finding.hint("Train it again with `cogn train`; runs ignore it until then"));
             }
         }
     }

@@ -33,7 +33,7 @@ pub(super) struct Quantised {
     pub(super) first_sum: i32,
 }
 
-/// The same 32 columns of eight tokens.
+/// A group of 32 columns of eight tokens.
 pub(super) type Group = [Quantised; LANES];
 
 /// The activations of a few tokens.

@@ -34,7 +34,7 @@ impl BytePairs {
             Some("llama-bpe") => Cut::Llama3,
             other => {
                 let rule = other.unwrap_or("none");
-                return Err(unsupported(&format!("the vocabulary cuts text by the rule `{rule}`")));
+                return Err(unsupported(&format!("unsupported tokenizer rule of the vocabulary: `{rule}`")));
             }
         };
         Ok(Self { cut, whole: HashMap::new(), single: [None; 256], merges: HashMap::default() })
@@ -58,14 +58,15 @@ impl BytePairs {
     ) -> Result<(), WeightsError> {
         let mut whole = String::new();
         for (rank, merge) in (0..).zip(merges) {
-            let (left, right) = merge.split_once(' ').ok_or_else(|| damaged("a merge has no two parts"))?;
+            let (left, right) =
+                merge.split_once(' ').ok_or_else(|| damaged("a merge does not have two parts"))?;
             whole.clear();
             whole.push_str(left);
             whole.push_str(right);
             let (Some(&one), Some(&other), Some(&both)) =
                 (numbers.get(left), numbers.get(right), numbers.get(whole.as_str()))
             else {
-                return Err(damaged(&format!("a merge names a token that is not there: {merge}")));
+                return Err(damaged(&format!("a merge names an unknown token: {merge}")));
             };
             self.merges.entry(pair(one, other)).or_insert((rank, both));
         }

@@ -122,7 +122,7 @@ impl Ensemble {
                 Some(Some(ticket)) => return ticket,
                 Some(None) => {
                     drop(stand);
-                    resume_unwind(Box::new("the step that several took together broke"));
+                    resume_unwind(Box::new("a step of several jobs failed"));
                 }
                 None => {}
             }

@@ -90,11 +90,11 @@ impl<'a> Gguf<'a> {
 
     fn parse(reader: &mut GgufReader<'a>) -> Result<Self, WeightsError> {
         if reader.take(4)? != b"GGUF" {
-            return Err(WeightsError::Damaged("the file is not GGUF".to_owned()));
+            return Err(WeightsError::Damaged("not a GGUF file".to_owned()));
         }
         let version = reader.u32()?;
         if version != 3 {
-            return Err(unsupported(&format!("the file is GGUF of version {version}, not 3")));
+            return Err(unsupported(&format!("unsupported GGUF version: {version}, expected 3")));
         }
         let tensor_count = reader.count()?;
         let value_count = reader.count()?;
@@ -104,7 +104,7 @@ impl<'a> Gguf<'a> {
             let kind = reader.u32()?;
             let value = reader.value(kind)?;
             if values.insert(name, value).is_some() {
-                return Err(damaged(&format!("the value `{name}` is there twice")));
+                return Err(damaged(&format!("duplicate value `{name}`")));
             }
         }
         let mut infos = Vec::new();
@@ -114,7 +114,7 @@ impl<'a> Gguf<'a> {
         let alignment = match values.get("general.alignment") {
             None => 32,
             Some(Value::Unsigned(n)) if n.is_power_of_two() && *n <= 65_536 => *n,
-            Some(_) => return Err(damaged("the alignment is no power of two")),
+            Some(_) => return Err(damaged("the alignment is not a power of two")),
         };
         let start = u64::try_from(reader.at).unwrap_or(u64::MAX).next_multiple_of(alignment);
         let end = usize::try_from(start).unwrap_or(usize::MAX);
@@ -159,7 +159,7 @@ impl<'a> Gguf<'a> {
         for info in &self.infos {
             extents.push(self.extent(info)?);
             if !names.insert(info.name) {
-                return Err(damaged(&format!("the tensor `{}` is there twice", info.name)));
+                return Err(damaged(&format!("duplicate tensor `{}`", info.name)));
             }
         }
         extents.sort_unstable_by_key(|extent| (extent.offset, extent.length, extent.name));
@@ -180,7 +180,7 @@ impl<'a> Gguf<'a> {
         let span = (info.columns / numbers).checked_mul(size).and_then(|row| row.checked_mul(info.rows));
         let length = span
             .filter(|span| info.offset.checked_add(*span).is_some_and(|end| end <= self.left))
-            .ok_or_else(|| damaged(&format!("the tensor `{}` lies outside the file", info.name)))?;
+            .ok_or_else(|| damaged(&format!("the tensor `{}` is outside the file", info.name)))?;
         let Info { name, columns, rows, offset, .. } = *info;
         Ok(Extent { name, encoding, columns, rows, offset, length })
     }

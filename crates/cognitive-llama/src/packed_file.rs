@@ -129,7 +129,7 @@ pub(super) fn open(file: &File, sha256: &str) -> Result<Model, WeightsError> {
     let header = usize::try_from(preamble.header_length.min(MAX_HEADER_LENGTH)).unwrap_or(usize::MAX);
     let header = body.get(..header).ok_or_else(|| damaged("packed weights end early"))?.to_vec();
     if sum(preamble.source_length, body) != preamble.sum {
-        return Err(damaged("packed weights are not as they were written"));
+        return Err(damaged("packed weights are damaged"));
     }
     let length = usize::try_from(preamble.source_length).unwrap_or(usize::MAX);
     let gguf = Gguf::read(&header, length).map_err(|unread| match unread {

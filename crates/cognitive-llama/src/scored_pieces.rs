@@ -32,14 +32,14 @@ impl ScoredPieces {
     pub(super) fn read(gguf: &Gguf, tokens: usize) -> Result<Self, WeightsError> {
         // The blank is the default, so a file without the setting has it.
         if gguf.value("tokenizer.ggml.add_space_prefix") != Some(Value::Bool(false)) {
-            return Err(unsupported("the vocabulary puts a blank before every text"));
+            return Err(unsupported("unsupported vocabulary: it puts a blank before every text"));
         }
         let scores = gguf.list("tokenizer.ggml.scores").filter(|scores| scores.len() == tokens);
         let scores = scores.and_then(|scores| scores.numbers());
         let scores = scores.ok_or_else(|| damaged("the scores of the vocabulary are missing"))?;
         let ranks: Vec<i32> = scores.filter(|score| !score.is_nan()).map(rank).collect();
         if ranks.len() != tokens {
-            return Err(damaged("a score of the vocabulary is no number"));
+            return Err(damaged("a score of the vocabulary is not a number"));
         }
         Ok(Self { numbers: HashMap::default(), ranks, single: [None; 256], longest: 0 })
     }

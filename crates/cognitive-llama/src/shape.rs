@@ -117,10 +117,10 @@ impl ShapeSettings<'_> {
         let own_width = self.gguf.value(&self.key("attention.key_length")).is_some();
         let head = if own_width { self.number("attention.key_length")? } else { width / queries };
         if (!own_width && !width.is_multiple_of(queries)) || !queries.is_multiple_of(keys) {
-            return Err(damaged("the heads do not divide the width"));
+            return Err(damaged("the number of heads does not divide the width"));
         }
         if !head.is_multiple_of(COLUMNS) || head == 0 {
-            return Err(unsupported(&format!("a head is {head} wide, no multiple of 32")));
+            return Err(unsupported(&format!("unsupported head width: {head} is not a multiple of 32")));
         }
         if queries.checked_mul(head).is_none_or(|all| all >= 1 << 24) {
             return Err(damaged("the heads are too wide"));
@@ -139,7 +139,7 @@ impl ShapeSettings<'_> {
         match self.gguf.text(&self.key("rope.scaling.type")) {
             None | Some("none") => Ok(1.0),
             Some("linear") => Ok(1.0 / self.positive("rope.scaling.factor", None)?),
-            Some(other) => Err(unsupported(&format!("the rotation is scaled by the rule `{other}`"))),
+            Some(other) => Err(unsupported(&format!("unsupported scaling of the rotation: `{other}`"))),
         }
     }
 
@@ -154,10 +154,10 @@ impl ShapeSettings<'_> {
     /// Refuses variants of the architecture that would be computed wrongly.
     fn refuse_variants(&self) -> Result<(), WeightsError> {
         if self.gguf.whole(&self.key("expert_count")).is_some_and(|count| count > 0) {
-            return Err(unsupported("the model is a mixture of experts"));
+            return Err(unsupported("unsupported model: a mixture of experts"));
         }
         if self.gguf.value(&self.key("final_logit_softcapping")).is_some() {
-            return Err(unsupported("the logits are capped"));
+            return Err(unsupported("unsupported model: its logits are capped"));
         }
         let period = self.gguf.value(&self.key("attention.sliding_window_pattern"));
         if period.is_some()

@@ -59,7 +59,7 @@ impl Tokenizer {
             Some("llama") => SplitMethod::Scores(ScoredPieces::read(gguf, tokens.len())?),
             other => {
                 let kind = other.unwrap_or("none");
-                return Err(unsupported(&format!("the vocabulary is of kind `{kind}`")));
+                return Err(unsupported(&format!("unsupported kind of vocabulary: `{kind}`")));
             }
         };
         if tokens.len() == 0 || tokens.len() != kinds.len() || u32::try_from(tokens.len()).is_err() {
@@ -82,7 +82,7 @@ impl Tokenizer {
         match &mut tokenizer.method {
             SplitMethod::Pairs(pairs) => {
                 let merges = list(gguf, "tokenizer.ggml.merges")?;
-                let merges = merges.texts().ok_or_else(|| damaged("the merges are no list of texts"))?;
+                let merges = merges.texts().ok_or_else(|| damaged("the merges are not a list of texts"))?;
                 pairs.add_merges(merges, &numbers)?;
             }
             SplitMethod::Scores(pieces) => pieces.check()?,
@@ -92,11 +92,11 @@ impl Tokenizer {
 
     /// Adds all tokens; returns the numbers of those that text can become.
     fn add_all<'a>(&mut self, tokens: List<'a>, kinds: List) -> Result<TokenNumbers<'a>, WeightsError> {
-        let texts = tokens.texts().ok_or_else(|| damaged("the vocabulary is no list of texts"))?;
-        let kinds = kinds.whole_numbers().ok_or_else(|| damaged("the token types are no numbers"))?;
+        let texts = tokens.texts().ok_or_else(|| damaged("the vocabulary is not a list of texts"))?;
+        let kinds = kinds.whole_numbers().ok_or_else(|| damaged("the token types are not numbers"))?;
         let mut numbers = TokenNumbers::default();
         for (id, (text, kind)) in (0..).zip(texts.zip(kinds)) {
-            self.add(id, text, kind).ok_or_else(|| damaged(&format!("token {id} stands for no bytes")))?;
+            self.add(id, text, kind).ok_or_else(|| damaged(&format!("token {id} has no bytes")))?;
             self.control.push(self.steers(kind));
             let end = u32::try_from(self.text.len()).map_err(|_| damaged("the vocabulary is too long"))?;
             self.ends.push(end);
@@ -157,7 +157,7 @@ impl Tokenizer {
             .or_else(|| number("tokenizer.ggml.eos_token_id"))
             .ok_or_else(|| damaged("no token ends a turn"))?;
         if !self.is_control(token) {
-            return Err(damaged("the token that ends a turn is no control token"));
+            return Err(damaged("the token that ends a turn is not a control token"));
         }
         Ok(token)
     }

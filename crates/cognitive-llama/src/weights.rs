@@ -63,7 +63,7 @@ impl ModelWeights {
         if let Some(name) = expected.0.keys().min() {
             let architecture = shape.architecture.name;
             return Err(unsupported(&format!(
-                "the model has a tensor that `{architecture}` has not: `{name}`"
+                "unknown tensor for the architecture `{architecture}`: `{name}`"
             )));
         }
         Ok(extents)
@@ -161,7 +161,7 @@ impl Expected<'_> {
     fn take(&mut self, name: &str, rows: usize, columns: usize) -> Result<Encoding, WeightsError> {
         let extent = self.0.remove(name).ok_or_else(|| missing(name))?;
         if (extent.rows, extent.columns) != (rows, columns) {
-            return Err(damaged(&format!("the tensor `{name}` is not {rows} rows of {columns}")));
+            return Err(damaged(&format!("the tensor `{name}` does not have {rows} rows of {columns}")));
         }
         Ok(extent.encoding)
     }
@@ -175,7 +175,9 @@ impl Tensors for Expected<'_> {
     fn matrix(&mut self, name: &str, rows: usize, columns: usize) -> Result<Matrix, WeightsError> {
         let encoding = self.take(name, rows, columns)?;
         if !columns.is_multiple_of(COLUMNS) {
-            return Err(unsupported(&format!("tensor `{name}` has rows of {columns}, no multiple of 32")));
+            return Err(unsupported(&format!(
+                "the rows of tensor `{name}` have {columns} columns, which is not a multiple of 32"
+            )));
         }
         Matrix::pack(&Tensor { encoding, columns, rows: 0, bytes: &[] }, name)
     }

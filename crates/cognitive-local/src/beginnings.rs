@@ -9,11 +9,13 @@ use crate::model::{LanguageModel, ModelState, SharedReading};
 use cognitive_contract::lock::Lock;
 use cognitive_llama::FeedError;
 
-/// The largest number of cached prefixes; the least recently used one is evicted first.
+/// The largest number of cached prefixes; the least recently used one is evicted first. Each request is compared with
+/// all of them.
 const MAX_KEPT: usize = 16;
 /// The largest number of cached tokens in all. A token takes 25 to 57 kB.
 const MAX_TOKENS: usize = 8_192;
-/// The polling interval for cancellation while a request waits for another to read a prefix.
+/// The polling interval for cancellation while a request waits for another to read a prefix. A cancelled request ends
+/// at most this much later.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// The prefixes that have been read.

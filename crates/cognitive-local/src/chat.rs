@@ -7,7 +7,7 @@ use cognitive_contract::ports::{ModelCall, ProviderError};
 use crate::model::Vocabulary;
 use crate::thought::{self, ThoughtForm};
 
-/// The least room for an answer, in tokens.
+/// The least room for an answer, in tokens. With less, almost every answer would be cut off.
 pub(crate) const MIN_ROOM: usize = 128;
 
 /// The prompt of the model.
@@ -61,7 +61,7 @@ impl ChatForm {
         }
         let beginning: String = template.chars().take(60).collect();
         Err(ProviderError::Misconfigured(format!(
-            "the chat form of the embedded model is none of `ChatML`, `Llama 3` and `Gemma`; its template begins: {beginning}"
+            "unsupported chat template of the embedded model (known are ChatML, Llama 3 and Gemma): {beginning}"
         )))
     }
 
@@ -183,7 +183,7 @@ pub(crate) fn room(
     if left < needed {
         let read = prompt.tokens.len();
         let why = format!(
-            "it has {read} tokens and the answer needs {needed}, but the model takes {context} together"
+            "the prompt has {read} tokens and the answer needs {needed}, the limit is {context} in total"
         );
         return Err(ProviderError::ContextOverflow(why));
     }

@@ -432,7 +432,7 @@ impl Composer<'_> {
 }
 
 fn no_opinion() -> Halt {
-    Halt::Lost("the model has no opinion".to_owned())
+    Halt::Lost("the model gave no token a usable probability".to_owned())
 }
 
 /// Returns whether the next value is the `ok` of the document.

@@ -32,7 +32,8 @@ const LACKED: [&str; 3] = ["long_context", "function_calling", "vision"];
 const LACKED_BY_SMALL: [&str; 4] = ["reasoning", "long_context", "function_calling", "vision"];
 /// The least file size, in bytes, of a model that reasons, with any block types.
 const LEAST_THAT_REASONS: u64 = 300_000_000;
-/// The default number of waiting requests.
+/// The default number of waiting requests. Later requests are refused at once, which is better than a timeout in the
+/// queue.
 const DEFAULT_WAITING: usize = 256;
 
 /// The model inside this process: no key, no network, answers bound to the contract token by token.
@@ -255,7 +256,7 @@ impl Provider for EmbeddedProvider {
                     WorkerReport::End(end) => return end,
                 }
             }
-            Err(ProviderError::Unexpected("the embedded model ended unexpectedly".to_owned()))
+            Err(ProviderError::Unexpected("the embedded model stopped unexpectedly".to_owned()))
         })
     }
 }

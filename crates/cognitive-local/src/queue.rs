@@ -15,7 +15,8 @@ use cognitive_contract::lock::Lock;
 use cognitive_contract::ports::{Attempt, ModelCall, ModelEnd, ProviderError};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// The shortest and the longest retry time in a rate-limit error.
+/// The shortest and the longest retry time in a rate-limit error. The estimate is the time of the last answer, which
+/// may be far off in both directions.
 const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 

@@ -9,11 +9,13 @@ use toktrie::SimpleVob;
 
 use cognitive_llama::{Kernel, sum_of_powers};
 
-/// The number of likeliest tokens that take part in sampling with a temperature.
+/// The number of likeliest tokens that take part in sampling with a temperature. Less likely ones would mostly add
+/// nonsense.
 const MAX_CANDIDATES: usize = 40;
 /// Without it small models repeat themselves endlessly; 1.3 starts to damage copied dates.
 const REPETITION_PENALTY: f32 = 1.1;
-/// The number of tokens within which a repetition is penalised.
+/// The number of tokens within which a repetition is penalised. A larger one would penalise words that an answer must
+/// repeat.
 const WINDOW: usize = 64;
 /// The number of logits in a block: the number of bits in a word of the mask.
 const LANES: usize = 32;

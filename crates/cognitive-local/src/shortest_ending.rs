@@ -17,7 +17,8 @@ use crate::shape::SchemaParts;
 /// The length limit for the end of a document. Contracts with long `minLength` come close to it, others use a few
 /// hundred bytes.
 const MAX_BYTES: usize = 32_768;
-/// The largest number of states searched for the end of one word.
+/// The largest number of states searched for the end of one word. Without it, the search through a large schema would
+/// hold a worker.
 const MAX_STATES: usize = 20_000;
 
 /// The source of labels.

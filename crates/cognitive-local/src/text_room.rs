@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use cognitive_contract::lock::Lock;
 
-/// The polling interval for cancellation of waiting requests.
+/// The polling interval for cancellation of waiting requests. A cancelled request ends at most this much later.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// The room for texts.

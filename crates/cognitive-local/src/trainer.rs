@@ -33,7 +33,7 @@ impl EmbeddedProvider {
         let grammar = tools.guide.grammar(&plan.contract.schema);
         let grammar = grammar.map_err(|refusal| ProviderError::Unsupported(refusal.to_string()))?;
         if !Decisions::are_wanted(&grammar.schema) {
-            let why = "the schema has no `x-decide`: there is no decision that could be trained";
+            let why = "the schema has no `x-decide`, so there is no decision to train";
             return Err(ProviderError::Unsupported(why.to_owned()));
         }
         let form = ChatForm::of(weights.chat_template(), weights.vocabulary())?;
@@ -55,10 +55,8 @@ impl EmbeddedProvider {
             stop: plan.stop,
         };
         Training { request: &request, begin }.run(&lessons).map_err(|error| match error {
-            FeedError::Cancelled => ProviderError::Interrupted("training was stopped".to_owned()),
-            FeedError::Full => {
-                ProviderError::ContextOverflow("a case does not fit into the model".to_owned())
-            }
+            FeedError::Cancelled => ProviderError::Interrupted("training was cancelled".to_owned()),
+            FeedError::Full => ProviderError::ContextOverflow("a case is too long for the model".to_owned()),
         })
     }
 }

@@ -25,13 +25,14 @@ use crate::thought::{self, Thought, ThoughtForm, ThoughtRequest};
 use crate::utf8::Characters;
 use cognitive_llama::FeedError;
 
-/// The default token limit of an answer.
+/// The default token limit of an answer. Without it, a small model may write until its context is full.
 const DEFAULT_BUDGET: u64 = 512;
 /// The default seed. Any constant is fine.
 const DEFAULT_SEED: u64 = 2_718_281_828;
-/// The number of tries for an answer without a certain end.
+/// The number of tries for an answer without a certain end. Each try costs as much as the first one.
 const MAX_TRIES: u64 = 3;
-/// The default memory for keys and values, in bytes.
+/// The default memory for keys and values, in bytes. Requests beyond it wait, because the system would otherwise end
+/// the process.
 const DEFAULT_ROOM: u64 = 1 << 30;
 
 type Load = dyn Fn() -> Result<Arc<dyn LanguageModel>, OpenError> + Send + Sync;
@@ -300,7 +301,9 @@ impl JobRun<'_> {
     fn failure(&self, halt: Halt) -> ProviderError {
         match halt {
             Halt::Stopped if self.job.is_late() => ProviderError::Timeout,
-            Halt::Stopped => ProviderError::Interrupted("the caller no longer waits for it".to_owned()),
+            Halt::Stopped => {
+                ProviderError::Interrupted("the caller no longer waits for the answer".to_owned())
+            }
             Halt::Lost(why) => ProviderError::Interrupted(why),
         }
     }
@@ -308,7 +311,7 @@ impl JobRun<'_> {
     fn end(&self, read: usize, written: Generated, thought: Option<&Thought>) -> ModelEnd {
         let mut outcome = "ok".to_owned();
         if written.closed {
-            outcome.push_str("; brought to an end at the token limit");
+            outcome.push_str("; completed at the token limit");
         }
         let decode = self.job.call.schema.as_ref().map_or(DecodeMode::JsonMode, |_| DecodeMode::Grammar);
         self.job.report(WorkerReport::Attempt(Attempt::new(decode, outcome, self.began.elapsed())));

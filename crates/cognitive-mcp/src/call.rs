@@ -23,14 +23,17 @@ use crate::suggestion::{ToolWording, for_agent};
 use crate::surface::Offer;
 use crate::{result, search_tools};
 
-/// A run that takes longer becomes a task, for clients that support tasks.
+/// A run that takes longer becomes a task, for clients that support tasks. Clients end calls that stay silent for too
+/// long.
 pub(crate) const TASK_AFTER: Duration = Duration::from_secs(10);
-/// The time limit of a task, and the retention time of its result after its end.
+/// The time limit of a task, and the retention time of its result after its end. Without it, results that are never
+/// fetched would fill the memory.
 const TASK_TTL: Duration = Duration::from_mins(30);
-/// The limit of tasks at once. Above it, a call waits for its run instead.
+/// The limit of tasks at once. Above it, a call waits for its run instead. The client decides how many calls it
+/// starts.
 const MAX_TASKS: usize = 64;
 
-/// Folder scans at once.
+/// Folder scans at once. Each scan reads folders and occupies a thread.
 pub(crate) const LOOKS: usize = 2;
 
 /// The state shared by all calls.
@@ -250,8 +253,8 @@ fn refused(failure: Failure, wording: ToolWording) -> CallToolResult {
 
 fn module_named(arguments: &JsonObject) -> Result<&str, Failure> {
     arguments.get("module").and_then(Value::as_str).ok_or_else(|| {
-        Failure::new(ErrorCode::InvalidInput, "`module` has to name a module")
-            .suggest("`cognitive_list` lists what is offered")
+        Failure::new(ErrorCode::InvalidInput, "`module` must name a module")
+            .suggest("`cognitive_list` lists the modules")
     })
 }
 
@@ -270,9 +273,9 @@ fn run_arguments(mut arguments: Map<String, Value>) -> Result<(String, RunInput)
         (_, Some(_)) => {
             return Err(Failure::new(
                 ErrorCode::InvalidInput,
-                "`args` has to be a text, and not beside `input`",
+                "`args` must be a string, and excludes `input`",
             )
-            .suggest("Send `input` with what `cognitive_info` describes"));
+            .suggest("Send `input` in the form that `cognitive_info` describes"));
         }
     };
     Ok((module, input))

@@ -10,7 +10,7 @@ use rmcp::service::{Peer, RoleServer, SubscriptionContext};
 use crate::door::McpDoor;
 use crate::surface::{Offer, Offers};
 
-/// The scan interval.
+/// The scan interval. Shorter ones would keep the disk busy, and users notice no difference.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Resolves with the new offer when its tools differ from the known ones.

@@ -10,7 +10,7 @@ use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RoleServer};
 use tokio::sync::watch;
 
-/// The longest silence.
+/// The longest silence. Clients end calls that stay silent for too long.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// The shortest time between two messages, so that a composition of many parts does not flood its client.
 const REST: Duration = Duration::from_secs(1);

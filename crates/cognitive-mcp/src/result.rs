@@ -14,7 +14,7 @@ use crate::suggestion::{self, ToolWording};
 const MAX_BLOCK_LENGTH: usize = 5_000_000;
 /// The base64 limit for all blocks of a result, in bytes.
 const MAX_BLOCKS_LENGTH: usize = 20_000_000;
-/// The most blocks of a result.
+/// The most blocks of a result. Every block goes into the conversation and costs tokens.
 const MAX_BLOCKS: usize = 16;
 
 /// The member of a media item in the text that names the location of its bytes.

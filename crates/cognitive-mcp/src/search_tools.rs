@@ -19,7 +19,7 @@ pub(crate) const INFO: &str = "cognitive_info";
 pub(crate) const RUN: &str = "cognitive_run";
 pub(crate) const VALIDATE: &str = "cognitive_validate";
 
-/// The default length of a list.
+/// The default length of a list. The list goes into the conversation and costs tokens.
 const DEFAULT_LISTED: usize = 20;
 /// The largest length that a client may request.
 const MAX_LISTED: u64 = 200;
@@ -115,7 +115,7 @@ pub(crate) fn offered(door: &dyn McpDoor, name: &str) -> Result<Arc<Module>, Fai
     if !cognitive_contract::text::is_plain_name(name) || !door.offers(name) {
         let name = cognitive_contract::text::cut(name, 128);
         return Err(Failure::new(ErrorCode::ModuleNotFound, format!("module not found: `{name}`"))
-            .suggest("`cognitive_list` lists what is offered"));
+            .suggest("`cognitive_list` lists the modules"));
     }
     door.host().modules.module(name)
 }

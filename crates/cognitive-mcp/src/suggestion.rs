@@ -80,9 +80,9 @@ mod tests {
             let failure = Failure::new(ErrorCode::InvalidInput, "m").suggest("Run `cogn x`");
             for_agent(failure.suggest_remotely(hint), wording)["error"]["suggestion"].clone()
         };
-        let takes = "`GET /api/modules/alpha` shows what the module takes";
-        assert_eq!(said(takes, ToolWording::Search), "`cognitive_info` shows what the module takes");
-        let schema = "The `inputSchema` of this tool shows what the module takes";
+        let takes = "`GET /api/modules/alpha` shows the module's input";
+        assert_eq!(said(takes, ToolWording::Search), "`cognitive_info` shows the module's input");
+        let schema = "The `inputSchema` of this tool shows the module's input";
         assert_eq!(said(takes, ToolWording::Modules), schema);
         let near = "Did you mean `beta`? `GET /api/modules` lists all modules";
         assert_eq!(

@@ -17,7 +17,8 @@ use crate::door::McpDoor;
 use crate::search_tools::ListedModule;
 use crate::{module_tool, search_tools};
 
-/// The default limit up to which each module is a separate tool.
+/// The default limit up to which each module is a separate tool. Every tool costs tokens in every request, and models
+/// choose worse among many.
 pub const DEFAULT_MAX_MODULE_TOOLS: usize = 12;
 /// The longest tool name that clients accept.
 const MAX_NAME_LENGTH: usize = 64;

@@ -72,7 +72,7 @@ fn mismatch(algorithm: &str) -> Failure {
         format!("the media item does not match its checksum: `{algorithm}`"),
     )
     .with_detail("algorithm", json!(algorithm))
-    .suggest("Send it again, or compute the checksum of what is sent")
+    .suggest("Send it again, or correct the checksum")
 }
 
 #[cfg(test)]

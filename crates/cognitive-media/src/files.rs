@@ -38,7 +38,7 @@ impl MediaFiles {
         self.read_with(path, folder, remote, largest, || ())
     }
 
-    /// The same, with a hook between the check of the path and the opening, for tests.
+    /// Reads a file. Tests pass a hook that runs between the check of the path and the opening.
     fn read_with(
         &self,
         path: &str,
@@ -81,7 +81,7 @@ impl MediaFiles {
             return Err(forbidden());
         }
         if FORBIDDEN.iter().any(|place| real.starts_with(place)) {
-            return Err(no_file("forbidden", "system files are not read"));
+            return Err(no_file("forbidden", "system files are forbidden"));
         }
         Ok(())
     }
@@ -92,11 +92,11 @@ fn complete(path: &str, folder: Option<&Path>) -> Result<PathBuf, Failure> {
     let named = Path::new(path);
     match folder {
         _ if path.is_empty() || path.contains('\0') => {
-            Err(no_file("not_found", "the path is empty or has a NUL in it"))
+            Err(no_file("not_found", "the path is empty or has a NUL character"))
         }
         _ if named.is_absolute() => Ok(named.to_owned()),
         Some(folder) => Ok(folder.join(named)),
-        None => Err(no_file("not_found", "the path is relative, and the module is in no folder")
+        None => Err(no_file("not_found", "a relative path needs the folder of a module")
             .suggest("Give an absolute path")),
     }
 }
@@ -121,7 +121,7 @@ fn forbidden() -> Failure {
 fn unreadable(error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => no_file("not_found", "no such file"),
-        io::ErrorKind::PermissionDenied => no_file("unreadable", "permission to read the file is denied"),
+        io::ErrorKind::PermissionDenied => no_file("unreadable", "permission denied"),
         _ => no_file("unreadable", "the file cannot be read"),
     }
 }

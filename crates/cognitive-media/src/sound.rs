@@ -55,13 +55,13 @@ fn open(bytes: &Bytes, kind: MediaType) -> Result<Box<dyn FormatReader>, Failure
     if wanted.contains(&format.format_info().short_name) && !format.tracks().is_empty() {
         Ok(format)
     } else {
-        Err(broken(kind, "has no track that can be played"))
+        Err(broken(kind, "has no playable track"))
     }
 }
 
 fn told(kind: MediaType, error: &Error) -> Failure {
     match error {
-        Error::LimitError(_) => too_much(kind, "is beyond the limits of its format"),
+        Error::LimitError(_) => too_much(kind, "exceeds the limits of its format"),
         Error::IoError(_) => cut_short(kind),
         _ => broken(kind, "cannot be read"),
     }
@@ -87,7 +87,7 @@ fn scan(format: &mut dyn FormatReader, kind: MediaType) -> Result<Duration, Fail
         let packet = match format.next_packet() {
             Ok(Some(packet)) => packet,
             Ok(None) if count > 0 => return Ok(longest),
-            Ok(None) => return Err(broken(kind, "has no track that can be played")),
+            Ok(None) => return Err(broken(kind, "has no playable track")),
             Err(error) if count == 0 => return Err(told(kind, &error)),
             Err(_) => return Ok(longest),
         };
@@ -118,7 +118,7 @@ fn wav(bytes: &[u8]) -> Result<Duration, Failure> {
             b"fmt " => rate = Some(byte_rate(reader.take(size(length)).ok_or_else(cut)?)?),
             b"data" => {
                 let Some(rate) = rate else {
-                    return Err(broken(MediaType::Wav, "does not say how it plays"));
+                    return Err(broken(MediaType::Wav, "does not declare its format"));
                 };
                 return Ok(plays(length, reader.left(), rate));
             }

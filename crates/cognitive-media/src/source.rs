@@ -148,7 +148,7 @@ impl MediaSource for Media {
                 }
                 Reference::Upload(id) => {
                     let (Some(uploads), Some(owner)) = (self.uploads.clone(), wanted.owner) else {
-                        return Err(Failure::new(ErrorCode::UploadNotFound, "no upload has this id"));
+                        return Err(Failure::new(ErrorCode::UploadNotFound, "unknown upload id"));
                     };
                     let (owner, id, largest) = (owner.to_owned(), id.to_owned(), wanted.largest);
                     blocking(move || uploads.load(&owner, &id, largest)).await
@@ -208,7 +208,7 @@ impl MediaSource for Media {
 
 /// Refuses audio and video that the model does not accept: this crate does not convert them. (E4011)
 fn unsuitable(kind: MediaType) -> Failure {
-    Failure::new(ErrorCode::MultimodalNotSupported, format!("the model does not take {kind}"))
+    Failure::new(ErrorCode::MultimodalNotSupported, format!("the model does not accept {kind}"))
 }
 
 /// Runs work on a blocking thread. (E1013 for a panic)

@@ -21,14 +21,14 @@ use crate::fault::{broken, own, too_much};
 use crate::pdf::{PdfContent, PdfQuery, read};
 use crate::platform;
 
-/// The memory limit of the process, without mapped files.
+/// The memory limit of the process, without mapped files. A parser bug must not end the server for lack of memory.
 pub const MEMORY: u64 = 160 << 20;
-/// The CPU time limit of the process, in seconds.
+/// The CPU time limit of the process, in seconds. A hostile document must not occupy a processor.
 pub const SECONDS: u64 = 10;
 /// The longest answer: a text of the longest length, with every letter escaped.
 const MAX_ANSWER_LENGTH: u64 = 64 << 20;
 
-/// The longest request line.
+/// The longest request line. A caller that sends no line break must not fill the memory.
 const MAX_REQUEST_LENGTH: u64 = 1024;
 
 /// The request: the question, and the length of the document.
@@ -78,7 +78,7 @@ impl Worker {
             // Dropping the child kills it; there is no need to wait for its exit.
             return Err(exhausted());
         };
-        let answer = answer.map_err(|error| own("the document could not be handed over", &error))?;
+        let answer = answer.map_err(|error| own("cannot pass the document to its process", &error))?;
         match serde_json::from_slice::<PdfContent>(&answer) {
             Ok(found) => found.into_result(),
             Err(_) => Err(ended(&mut child).await),
@@ -97,8 +97,8 @@ impl Worker {
             .kill_on_drop(true)
             .spawn()
             .map_err(|error| {
-                own("the process that reads documents cannot be started", &error)
-                    .suggest("Start the program anew; it has to find its own file, on Linux in `/proc`")
+                own("cannot start the process that reads documents", &error)
+                    .suggest("Restart the program; it must be able to find its own file, on Linux in `/proc`")
             })
     }
 }
@@ -134,7 +134,7 @@ async fn ended(child: &mut Child) -> Failure {
 }
 
 fn exhausted() -> Failure {
-    let what = format!("takes more than {} MiB of memory or {SECONDS} s to be read", MEMORY >> 20);
+    let what = format!("takes more than {} MiB of memory or {SECONDS} s to read", MEMORY >> 20);
     too_much(MediaType::Pdf, &what)
 }
 

@@ -14,15 +14,17 @@ use rustls::crypto::ring;
 use crate::config::Proxies;
 use crate::proxy;
 
-/// The connection timeout of every attempt.
+/// The connection timeout of every attempt. A host that does not answer would otherwise use up the time of the whole
+/// call.
 pub(crate) const CONNECT: Duration = Duration::from_secs(5);
 /// The user agent.
 pub(crate) const AGENT: &str = concat!("cogn/", env!("CARGO_PKG_VERSION"));
-/// The most redirects within one origin, such as to a path with a trailing slash.
+/// The most redirects within one origin, such as to a path with a trailing slash. Without the limit, two addresses
+/// could redirect to each other.
 const REDIRECTS: usize = 3;
 /// The most redirects of a file download: to its host, and from there to a nearby mirror.
 const FILE_REDIRECTS: usize = 5;
-/// The longest time a download may receive no bytes.
+/// The longest time a download may receive no bytes. Without it, a dead connection would never be noticed.
 const SILENCE: Duration = Duration::from_secs(30);
 
 /// Creates a client for the collector at this address.

@@ -275,7 +275,8 @@ fn headers(config: &ProviderConfig) -> Result<HeaderMap, ProviderError> {
         return if config.kind.needs_key() { Err(no_key(config)) } else { Ok(headers) };
     };
     let value = HeaderValue::from_str(&format!("{prefix}{}", key.reveal()));
-    let mut value = value.map_err(|_| misconfigured(config, "has a key that no HTTP header can hold"))?;
+    let mut value = value
+        .map_err(|_| misconfigured(config, "has a key with characters that an HTTP header cannot contain"))?;
     value.set_sensitive(true);
     headers.insert(name, value);
     Ok(headers)
@@ -417,7 +418,7 @@ mod tests {
             ),
             (
                 new(Kind::OpenAi).with_key(Secret::new("a\nb")),
-                "openai has a key that no HTTP header can hold",
+                "openai has a key with characters that an HTTP header cannot contain",
             ),
         ] {
             assert_eq!(complaint(config), format!("provider refused the request: {text}"));

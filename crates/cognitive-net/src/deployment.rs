@@ -12,7 +12,7 @@ use crate::config::Proxies;
 
 /// The time limit for the registration. The server queries the worker before it answers.
 const TIME: Duration = Duration::from_secs(30);
-/// The largest answer that is read, in bytes.
+/// The largest answer that is read, in bytes. Without it, a wrong address could fill the memory.
 const MAX_ANSWER: usize = 4 << 20;
 /// The most characters shown of a server's error message.
 const SHOWN: usize = 400;
@@ -75,26 +75,31 @@ pub async fn register_deployment(request: &DeploymentRequest) -> Result<Deployme
     let sent = client.post(place).header("content-type", "application/json").timeout(TIME);
     let unreachable = |error: reqwest::Error| {
         let why = if error.is_timeout() { "it did not answer in time" } else { "it cannot be reached" };
-        refused(format!("the Restate server at {} is not there: {why}", shown(&admin)))
-            .suggest("Start it, or say with `--admin` where its admin interface is")
+        refused(format!("the Restate server at {} does not respond: {why}", shown(&admin)))
+            .suggest("Start it, or set `--admin` to the address of its admin interface")
     };
     let mut answer = sent.body(body.to_string()).send().await.map_err(unreachable)?;
     let (status, mut bytes) = (answer.status(), Vec::new());
     while let Some(piece) = answer.chunk().await.map_err(unreachable)? {
         bytes.extend_from_slice(&piece);
         if bytes.len() > MAX_ANSWER {
-            return Err(refused(format!("the answer of {} is no deployment: it is too long", shown(&admin))));
+            return Err(refused(format!(
+                "the answer of {} is not a deployment: it is too long",
+                shown(&admin)
+            )));
         }
     }
     let value: Value = serde_json::from_slice(&bytes).unwrap_or_default();
     if !status.is_success() {
-        let said = value.get("message").and_then(Value::as_str).unwrap_or("it says no more");
-        let message = format!("the Restate server refused the worker ({status}): {}", text::cut(said, SHOWN));
+        let said = value.get("message").and_then(Value::as_str).unwrap_or("it gave no reason");
+        let message =
+            format!("the Restate server rejected the worker ({status}): {}", text::cut(said, SHOWN));
         return Err(refused(message).suggest(
-            "The server has to reach the worker at the address of `--service`; `--force` replaces an earlier registration",
+            "The server must be able to reach the worker at the address of `--service`; `--force` \
+             replaces an earlier registration",
         ));
     }
-    read(&value).ok_or_else(|| refused(format!("the answer of {} is no deployment", shown(&admin))))
+    read(&value).ok_or_else(|| refused(format!("the answer of {} is not a deployment", shown(&admin))))
 }
 
 fn refused(message: String) -> Failure {
@@ -111,7 +116,7 @@ fn address(given: &str, what: &str) -> Result<Url, Failure> {
     let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.host_str().is_some());
     url.ok_or_else(|| {
         Failure::new(ErrorCode::InvalidInput, format!("`--{what}` is not `http://HOST:PORT`"))
-            .suggest("The usual ones are `--admin http://127.0.0.1:9070 --service http://127.0.0.1:9080`")
+            .suggest("The defaults are `--admin http://127.0.0.1:9070 --service http://127.0.0.1:9080`")
     })
 }
 

@@ -123,12 +123,12 @@ impl Reporter<'_> {
                 self.name
             ),
             None => {
-                format!("{} answered {status}: it redirects the request and does not say where", self.name)
+                format!("{} answered {status}: it redirects the request without a target", self.name)
             }
         };
         Fault::new(ProviderError::Misconfigured(text), FailureKind::BadRequest, Again::Never).cured_by(Some(
-            "Check the address of the service; if the address that it redirects to is right, set that with `--base-url` or in \
-             the environment",
+            "Check the address of the service; if the target of the redirect is right, set it with \
+             `--base-url` or in the environment",
         ))
     }
 

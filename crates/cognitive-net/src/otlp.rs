@@ -16,13 +16,13 @@ use tokio::time::{Instant, timeout_at};
 use crate::client;
 use crate::config::Proxies;
 
-/// The most spans in the queue.
+/// The most spans in the queue. Without it, an unavailable collector would fill the memory.
 const WAITING: usize = 4_096;
-/// The most spans per request.
+/// The most spans per request. Collectors refuse very large requests.
 const BATCH: usize = 512;
 /// The longest time that the first span of a batch waits for others.
 const COMPANY: Duration = Duration::from_secs(1);
-/// The time limit for one batch.
+/// The time limit for one batch. Without it, a silent collector would hold all later spans.
 const TIME: Duration = Duration::from_secs(5);
 
 /// The sink that queues spans for a collector.

@@ -14,7 +14,7 @@ use crate::llm::remote::Remote;
 use crate::llm::segments::Segments;
 use crate::service::{MAX_BODY_LENGTH, Trouble};
 
-/// The time limit for the check.
+/// The time limit for the check. A user waits for the check of every service.
 const TIME: Duration = Duration::from_secs(3);
 
 /// The result of a check.
@@ -51,10 +51,12 @@ async fn list(remote: &Remote) -> Result<Value, ProviderError> {
         match answer.next(MAX_BODY_LENGTH).await {
             Ok(Some(piece)) => text.extend_from_slice(&piece),
             Ok(None) => break,
-            Err(Trouble::TooLong(_)) => return Err(reporter.unreadable("far too much").error),
+            Err(Trouble::TooLong(_)) => {
+                return Err(reporter.unreadable("an answer above the size limit").error);
+            }
             Err(trouble) => return Err(reporter.transport(&trouble).error),
         }
     }
     serde_json::from_slice(&text)
-        .map_err(|_| reporter.unreadable("something that is not JSON; is the address right?").error)
+        .map_err(|_| reporter.unreadable("something that is not JSON; check the address").error)
 }

@@ -43,7 +43,9 @@ fn check(to: &Uri, variable: &dyn Fn(&str) -> Option<String>) -> Result<(), Prov
     match first(own).or_else(|| first(["ALL_PROXY", "all_proxy"])) {
         Some((name, value)) if Matcher::builder().all(value.as_str()).build().intercept(to).is_none() => {
             // The value may contain a password, so the message does not repeat it.
-            let text = format!("`{name}` names no proxy: write it as `http://host:3128`, or unset it");
+            let text = format!(
+                "`{name}` is not the address of a proxy: write it as `http://host:3128`, or unset it"
+            );
             Err(ProviderError::Misconfigured(text))
         }
         _ => Ok(()),

@@ -150,6 +150,7 @@ fn shorten(text: &str) -> String {
 /// Returns whether a text quotes the prompt. Checks windows half as long as the shortest forbidden quote, so that
 /// every such quote contains a whole window.
 pub(crate) fn quotes(text: &str, prompt: &str) -> bool {
+    // A shorter window would match usual words, a longer one would miss short quotes.
     const WINDOW: usize = 24;
     let letters: Vec<char> = text.chars().collect();
     letters.chunks_exact(WINDOW).any(|window| prompt.contains(&window.iter().collect::<String>()))

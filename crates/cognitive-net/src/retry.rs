@@ -9,9 +9,10 @@ use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimeParser;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
-/// The most retries of a call.
+/// The most retries of a call. More would exceed the time of most calls and add load to a service in trouble.
 const RETRIES: u32 = 2;
-/// The longest first wait; it doubles with each further retry.
+/// The longest first wait; it doubles with each further retry. The actual wait is random, so that clients do not
+/// retry in step.
 const FIRST: Duration = Duration::from_millis(500);
 /// The longest delay that is accepted from a service. For a longer one, the call fails and the caller decides.
 const MAX_WAIT: Duration = Duration::from_secs(30);

@@ -32,7 +32,7 @@ pub(crate) fn explained(error: &rustls::Error) -> Option<(&'static str, &'static
         rustls::Error::InvalidMessage(_) => {
             return Some((
                 "it does not speak TLS",
-                "Check host and port; a service without TLS has an address that begins with `http://`",
+                "Check host and port; the address of a service without TLS begins with `http://`",
             ));
         }
         _ => return None,
@@ -40,8 +40,8 @@ pub(crate) fn explained(error: &rustls::Error) -> Option<(&'static str, &'static
     Some(match certificate {
         Certificate::UnknownIssuer => (
             "its certificate is not signed by an authority that this machine trusts",
-            "Check the address; if the service is yours, put the certificate of the authority that signed it into a file and \
-             name the file in `SSL_CERT_FILE`",
+            "Check the address; if the service is yours, name a file with the certificate of its \
+             authority in `SSL_CERT_FILE`",
         ),
         Certificate::Expired | Certificate::ExpiredContext { .. } => (
             "its certificate has expired",
@@ -56,10 +56,11 @@ pub(crate) fn explained(error: &rustls::Error) -> Option<(&'static str, &'static
         ),
         // The verifier has no separate variant for it.
         other if format!("{other:?}").contains("CaUsedAsEndEntity") => (
-            "its certificate is that of an authority (`CA:TRUE`), which no server may show",
-            "Naming it in `SSL_CERT_FILE` is not enough: make one for the server, as with `openssl req -x509 … -addext \
-             basicConstraints=critical,CA:FALSE -addext subjectAltName=DNS:HOST`, and name that in `SSL_CERT_FILE`; or sign one for the \
-             server with this authority, and name the authority there",
+            "its certificate is that of an authority (`CA:TRUE`), which a server must not use",
+            "Naming it in `SSL_CERT_FILE` is not enough: create one for the server, as with `openssl req \
+             -x509 … -addext basicConstraints=critical,CA:FALSE -addext subjectAltName=DNS:HOST`, and \
+             name that in `SSL_CERT_FILE`. Or sign one for the server with this authority, and name the \
+             authority there",
         ),
         _ => return None,
     })

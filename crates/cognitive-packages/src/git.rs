@@ -35,7 +35,7 @@ pub struct GitFolder {
 /// Fetches one folder of a repository.
 pub fn fetch(url: &str, path: &str, reference: Option<&str>) -> Result<GitFolder, PackageError> {
     let place =
-        tempfile::tempdir().map_err(|error| PackageError::new(format!("cannot make a folder: {error}")))?;
+        tempfile::tempdir().map_err(|error| PackageError::new(format!("cannot create a folder: {error}")))?;
     let run = |arguments: &[&str]| git(place.path(), url, arguments);
     run(&["init", "--quiet", "--bare", "."])?;
     run(&[
@@ -49,15 +49,13 @@ pub fn fetch(url: &str, path: &str, reference: Option<&str>) -> Result<GitFolder
         url,
         reference.unwrap_or("HEAD"),
     ])
-    .map_err(|error| {
-        error.hint("Is the address right, and may you read it? `git ls-remote ADDRESS` tells")
-    })?;
+    .map_err(|error| error.hint("Check the address and your access with `git ls-remote ADDRESS`"))?;
     let commit = run(&["rev-parse", "--verify", "FETCH_HEAD^{commit}"])?;
     let commit = String::from_utf8_lossy(&commit).trim().to_owned();
     // The archive of one folder has its files at the top. The prefix adds the top folder that every other package has.
     let tree = if path.is_empty() { commit.clone() } else { format!("{commit}:{path}") };
     let archive = run(&["archive", "--format=tar.gz", "--prefix=repository/", &tree])
-        .map_err(|error| error.hint("Is there such a folder in the repository?"))?;
+        .map_err(|error| error.hint("Check that the repository has this folder"))?;
     let files = archive::read(&archive, &ArchiveForm::Repository(String::new()))?.files;
     Ok(GitFolder { files, commit })
 }
@@ -78,7 +76,7 @@ fn git(place: &Path, url: &str, arguments: &[&str]) -> Result<Vec<u8>, PackageEr
         .env_remove("GIT_EXTERNAL_DIFF")
         .stdin(Stdio::null());
     let output = command.output().map_err(|error| {
-        PackageError::new(format!("the program `git` cannot be started: {error}"))
+        PackageError::new(format!("cannot start `git`: {error}"))
             .hint("Install git, or use another source such as `github:` or an archive")
     })?;
     if output.status.success() {
@@ -89,7 +87,7 @@ fn git(place: &Path, url: &str, arguments: &[&str]) -> Result<Vec<u8>, PackageEr
     let is_complaint = |line: &&str| line.starts_with("error: ") || line.starts_with("fatal: ");
     let first = said.lines().find(is_complaint).or_else(|| said.lines().next_back());
     let said = first.unwrap_or("it gives no reason");
-    Err(PackageError::new(format!("git cannot do this: {}", written_out(cut(said.trim(), 300)))))
+    Err(PackageError::new(format!("git failed: {}", written_out(cut(said.trim(), 300)))))
 }
 
 fn protocol(url: &str) -> &'static str {

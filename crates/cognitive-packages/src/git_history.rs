@@ -19,7 +19,8 @@ const SETTINGS: [&str; 5] = [
 ];
 /// The number of digits of a commit hash in results.
 const DIGITS: usize = 12;
-/// The maximum number of files in a folder, and of bytes in all of them.
+/// The maximum number of files in a folder, and of bytes in all of them. A commit may contain anything, and its files
+/// are held in memory.
 const MAX_FILES: usize = 1_000;
 const MAX_BYTES: u64 = 16 << 20;
 

@@ -17,7 +17,7 @@ pub const LOCK_FILE: &str = "cognitive.lock";
 const FORM: u32 = 1;
 /// The name of the temporary file.
 const DRAFT: &str = ".cognitive.lock.part";
-/// The maximum size of the file.
+/// The maximum size of the file. Without it, a wrong file would fill the memory.
 const MAX_LENGTH: u64 = 8 << 20;
 
 /// The content of the lock file.
@@ -66,21 +66,21 @@ impl LockFile {
             Err(error) => return Err(PackageError::io("read", path)(error)),
         };
         Self::parse(&text).map_err(|reason| {
-            PackageError::new(format!("`{}` is no lock file that can be used: {reason}", path.display()))
-                .hint("Take it from version control again, or remove it and add the modules anew")
+            PackageError::new(format!("invalid lock file `{}`: {reason}", path.display()))
+                .hint("Restore it from version control, or remove it and add the modules again")
         })
     }
 
     fn parse(text: &str) -> Result<Self, String> {
         let file: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if file.lockfile != FORM {
-            return Err(format!("its form is newer than this program knows: `{}`", file.lockfile));
+            return Err(format!("a newer program wrote it: `{}`", file.lockfile));
         }
         for (name, module) in &file.modules {
             check_name(name).map_err(|refused| refused.message().to_owned())?;
             let is_hash = |text: &str| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
             if !is_hash(&module.sha256) || !is_hash(&module.tree) {
-                return Err(format!("a hash of `{name}` is not 64 hexadecimal digits"));
+                return Err(format!("a hash of `{name}` does not have 64 hexadecimal digits"));
             }
         }
         Ok(file)

@@ -158,14 +158,14 @@ impl ModuleFolder {
         let _guard = self.guard()?;
         let mut lock = self.locked()?;
         let Some(known) = lock.modules.remove(name) else {
-            let error = PackageError::new(format!("no package of this name is installed here: `{name}`"));
+            let error = PackageError::new(format!("no such installed package: `{name}`"));
             return Err(if self.tree(name).is_some() {
                 error.hint(format!(
-                    "`{}` was not installed by `cogn add`; it is yours to remove",
+                    "`cogn add` did not install `{}`, so remove it yourself",
                     self.folder.join(name).display()
                 ))
             } else {
-                error.hint(format!("`{}` names the packages that are", self.lock.display()))
+                error.hint(format!("`{}` lists the installed packages", self.lock.display()))
             });
         };
         self.check_overwrite(name, self.tree(name).as_deref(), Some(&known), overwrite)?;
@@ -187,15 +187,14 @@ impl ModuleFolder {
             (None, _) => Ok(()),
             (Some(tree), Some(known)) if tree == known.tree => Ok(()),
             (Some(_), Some(_)) => Err(PackageError::new(format!(
-                "the installed module was changed by hand: `{}`",
+                "the installed module was edited by hand: `{}`",
                 path.display()
             ))
-            .hint("Keep a copy of your changes; `--force` writes over them")),
-            (Some(_), None) => Err(PackageError::new(format!(
-                "a module that was not installed is in its place: `{}`",
-                path.display()
-            ))
-            .hint("Move it away, or let `--force` write over it")),
+            .hint("Save a copy of your changes; `--force` overwrites them")),
+            (Some(_), None) => {
+                Err(PackageError::new(format!("another module is in its place: `{}`", path.display()))
+                    .hint("Move it away, or overwrite it with `--force`"))
+            }
         }
     }
 
@@ -294,17 +293,14 @@ mod tests {
         let folder = ModuleFolder::of_project(dir.path());
         put_folder(folder.path(), "own", &files("own", "0.1.0")).unwrap();
         let refused = install(&folder, &package("own", "1.0.0")).unwrap_err();
-        assert!(
-            refused.message().starts_with("a module that was not installed is in its place: `"),
-            "{refused}"
-        );
+        assert!(refused.message().starts_with("another module is in its place: `"), "{refused}");
         assert!(
             folder
                 .remove("own", Overwrite::Anything)
                 .unwrap_err()
                 .suggestion()
                 .unwrap()
-                .ends_with("yours to remove")
+                .ends_with("so remove it yourself")
         );
         assert!(folder.path().join("own/module.yaml").exists());
 
@@ -314,10 +310,7 @@ mod tests {
             [install(&folder, &package("m", "1.1.0")).err(), folder.remove("m", Overwrite::Intact).err()]
         {
             let refused = refused.unwrap();
-            assert!(
-                refused.message().starts_with("the installed module was changed by hand: `"),
-                "{refused}"
-            );
+            assert!(refused.message().starts_with("the installed module was edited by hand: `"), "{refused}");
         }
         assert_eq!(fs::read_to_string(folder.path().join("m/prompt.md")).unwrap(), "Mine.");
         folder.install(&package("m", "1.1.0"), &origin(), Overwrite::Anything).unwrap();

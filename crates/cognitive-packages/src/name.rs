@@ -5,11 +5,11 @@ use cognitive_contract::text::cut;
 
 use crate::PackageError;
 
-/// The maximum length of a package name.
+/// The maximum length of a package name. The manifest allows no longer one.
 const MAX_NAME: usize = 64;
-/// The maximum length of a file path in a package.
+/// The maximum length of a file path in a package. Windows refuses paths above 260 characters.
 const MAX_PATH: usize = 240;
-/// The maximum folder depth in a package.
+/// The maximum folder depth in a package. A module nests no deeper, and deep trees are slow to walk.
 const MAX_DEPTH: usize = 8;
 /// Prefixes reserved for registry operators.
 const RESERVED_PREFIXES: [&str; 3] = ["cognitive-", "cm-", "core-"];
@@ -25,8 +25,8 @@ pub fn check_name(name: &str) -> Result<(), PackageError> {
     if begins && name.len() <= MAX_NAME && name.chars().all(is_taken) && !is_device(name) {
         return Ok(());
     }
-    Err(PackageError::new(format!("a package cannot have this name: `{}`", cut(name, 80)))
-        .hint("Use lower-case letters, digits and hyphens, a letter first, at most 64 of them"))
+    Err(PackageError::new(format!("invalid package name: `{}`", cut(name, 80)))
+        .hint("Use lower-case letters, digits and hyphens, a letter first, at most 64 characters"))
 }
 
 /// Refuses reserved names. Applies only to publishing; packages with reserved names can be installed.
@@ -65,11 +65,11 @@ fn part_fault(part: &str) -> Option<&'static str> {
     match part {
         "" => Some("a part of its path is empty"),
         "." | ".." => Some("its path leaves the folder"),
-        _ if part.chars().any(is_bad) => Some("its path has a letter that not every system takes"),
+        _ if part.chars().any(is_bad) => Some("its path has a character that some systems do not support"),
         _ if part.ends_with('.') || part.ends_with(' ') => {
             Some("a part of its path ends with a dot or a space")
         }
-        _ if is_device(part) => Some("some systems take its name for a device"),
+        _ if is_device(part) => Some("its name is reserved for a device on some systems"),
         _ => None,
     }
 }

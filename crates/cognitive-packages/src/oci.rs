@@ -45,7 +45,7 @@ impl OciReference {
             Some((text, digest)) => (text, Some(checked_digest(digest)?)),
         };
         let (host, rest) =
-            text.split_once('/').ok_or("its form is `oci://host/repository[:tag][@sha256:…]`")?;
+            text.split_once('/').ok_or("write it as `oci://host/repository[:tag][@sha256:…]`")?;
         let (repository, tag) = match rest.rsplit_once(':') {
             None => (rest, None),
             Some((repository, tag)) => (repository, Some(tag)),
@@ -53,7 +53,7 @@ impl OciReference {
         let is_host =
             |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b':' | b'[' | b']');
         if host.is_empty() || host.len() > 255 || !host.bytes().all(is_host) || host.starts_with('-') {
-            return Err("the host is none".to_owned());
+            return Err("invalid host".to_owned());
         }
         if !repository.split('/').all(is_component) || repository.len() > 200 {
             return Err("the repository has parts of lower-case letters, digits, `.`, `_` and `-`".to_owned());
@@ -75,7 +75,7 @@ impl OciReference {
         self.digest.as_deref().or(self.tag.as_deref()).unwrap_or("latest")
     }
 
-    /// The same location, identified only by its digest.
+    /// Returns this location, identified only by its digest.
     #[must_use]
     pub fn pinned(&self, digest: &str) -> Self {
         Self { tag: None, digest: Some(digest.to_owned()), ..self.clone() }
@@ -183,14 +183,14 @@ struct LayerFile {
 /// Reads a manifest and returns the one layer that is a package. Refuses any other content.
 pub fn layer_of(manifest: &[u8]) -> Result<OciLayer, PackageError> {
     let refused = |reason: &str| {
-        PackageError::new(format!("the registry holds no package of a module there: {reason}"))
-            .hint("`cogn publish` writes packages; images and other artefacts cannot be installed")
+        PackageError::new(format!("the registry has no module package there: {reason}"))
+            .hint("`cogn publish` uploads packages; images and other artefacts cannot be installed")
     };
     let file: OciManifestFile =
-        serde_json::from_slice(manifest).map_err(|_| refused("its manifest cannot be read"))?;
+        serde_json::from_slice(manifest).map_err(|_| refused("its manifest is invalid"))?;
     let mut layers = file.layers.into_iter().filter(|layer| layer.media_type == LAYER_TYPE);
     let (Some(layer), None) = (layers.next(), layers.next()) else {
-        return Err(refused("its manifest has not exactly one layer that is a module"));
+        return Err(refused("its manifest does not have exactly one module layer"));
     };
     let digest = checked_digest(&layer.digest).map_err(|reason| refused(&reason))?;
     if layer.size > MAX_BYTES {

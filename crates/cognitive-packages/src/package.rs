@@ -38,11 +38,11 @@ impl Package {
     /// Packs files from any source.
     pub fn of_files(files: Files) -> Result<Self, PackageError> {
         if let Some((path, fault)) = files.keys().find_map(|path| Some((path, path_fault(path)?))) {
-            return Err(PackageError::new(format!("a file cannot be packed: {fault}: `{path}`")));
+            return Err(PackageError::new(format!("cannot pack a file: {fault}: `{path}`")));
         }
         let module = checked(&files)?;
         let archive = archive::write(&module.manifest.name, &files)
-            .map_err(|error| PackageError::new(format!("the module cannot be packed: {error}")))?;
+            .map_err(|error| PackageError::new(format!("cannot pack the module: {error}")))?;
         // This program must be able to read the result.
         archive::read(&archive, &ArchiveForm::Package)?;
         let sha256 = sha256(&archive);
@@ -56,15 +56,15 @@ impl Package {
             && !expected.eq_ignore_ascii_case(&sha256)
         {
             return Err(PackageError::new(format!(
-                "the package is not the one that was announced: expected `sha256:{expected}`, found: `sha256:{sha256}`"
+                "the package has the wrong hash: expected `sha256:{expected}`, found: `sha256:{sha256}`"
             ))
-            .hint("Do not use it. Ask whoever published it, or look whether a proxy changes downloads"));
+            .hint("Do not use it. Contact its publisher, or check that no proxy changes downloads"));
         }
         let unpacked = archive::read(&bytes, &ArchiveForm::Package)?;
         let module = checked(&unpacked.files)?;
         if unpacked.top != module.manifest.name {
             return Err(PackageError::new(format!(
-                "the folder in the package is called otherwise than the module `{}`: `{}`",
+                "the folder in the package does not have the name of the module `{}`: `{}`",
                 module.manifest.name, unpacked.top
             )));
         }
@@ -114,13 +114,13 @@ fn checked(files: &Files) -> Result<Module, PackageError> {
         return Err(PackageError::new(format!(
             "a package needs `module.yaml`, `prompt.md` and `schema.json`; missing: `{missing}`"
         ))
-        .hint("`cogn migrate` brings modules of older formats to the present one"));
+        .hint("`cogn migrate` converts modules of older formats"));
     }
     let folder = Folder::memory("package", files.clone());
     let module = load(&folder).map_err(|error| {
         let failure = ModuleLoadError::into_failure(error);
-        PackageError::new(format!("the module cannot be loaded: {}", failure.message()))
-            .hint("`cogn validate FOLDER` shows what is wrong with it")
+        PackageError::new(format!("cannot load the module: {}", failure.message()))
+            .hint("`cogn validate FOLDER` lists the errors")
     })?;
     check_name(&module.manifest.name)?;
     if semver::Version::parse(&module.manifest.version).is_err() {
@@ -159,7 +159,7 @@ pub(crate) mod tests {
     #[test]
     fn reg_003_sec_025_another_hash_is_refused_before_unpacking() {
         let refused = Package::of_archive(b"not even an archive".to_vec(), Some("sha256:00")).unwrap_err();
-        assert!(refused.message().starts_with("the package is not the one that was announced"), "{refused}");
+        assert!(refused.message().starts_with("the package has the wrong hash"), "{refused}");
     }
 
     #[test]
@@ -172,9 +172,7 @@ pub(crate) mod tests {
         }
         let mut broken = files("m", "1.0.0");
         broken.insert("schema.json".to_owned(), b"{".to_vec());
-        assert!(
-            Package::of_files(broken).unwrap_err().message().starts_with("the module cannot be loaded: ")
-        );
+        assert!(Package::of_files(broken).unwrap_err().message().starts_with("cannot load the module: "));
         assert!(Package::of_files(files("m", "one")).is_err());
         assert!(Package::of_files(files("con", "1.0.0")).is_err());
     }
@@ -183,7 +181,7 @@ pub(crate) mod tests {
     fn the_folder_has_the_name_of_the_module() {
         let bytes = archive::write("other", &files("m", "1.0.0")).unwrap();
         let refused = Package::of_archive(bytes, None).unwrap_err();
-        assert!(refused.message().ends_with("otherwise than the module `m`: `other`"), "{refused}");
+        assert!(refused.message().ends_with("the name of the module `m`: `other`"), "{refused}");
     }
 
     #[test]

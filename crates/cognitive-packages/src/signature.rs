@@ -34,8 +34,8 @@ impl TrustedKey {
             PublicKey::from_base64(text)
         };
         key.map(Self).map_err(|_| {
-            PackageError::new(format!("this is no public key of minisign: `{}`", cut(text, 60)))
-                .hint("It is the line that begins with `RW` in a file such as `minisign.pub`")
+            PackageError::new(format!("not a public key of minisign: `{}`", cut(text, 60)))
+                .hint("The key is the line that begins with `RW` in a file such as `minisign.pub`")
         })
     }
 
@@ -48,7 +48,7 @@ impl TrustedKey {
 
 /// Creates a key pair. Without a password, every reader of the file can use the secret key.
 pub fn generate(password: Option<String>) -> Result<NewKeys, PackageError> {
-    let failed = |error: minisign::PError| PackageError::new(format!("keys cannot be made: {error}"));
+    let failed = |error: minisign::PError| PackageError::new(format!("cannot create keys: {error}"));
     let pair = match password {
         Some(password) => KeyPair::generate_encrypted_keypair(Some(password)),
         None => KeyPair::generate_unencrypted_keypair(),
@@ -71,7 +71,7 @@ pub fn sign(
     archive: &[u8],
     comment: &str,
 ) -> Result<String, PackageError> {
-    let refused = |_| PackageError::new("the secret key cannot be used").hint("Is the password right?");
+    let refused = |_| PackageError::new("cannot use the secret key").hint("Check the password");
     let key = match password {
         Some(password) => secret_box(secret)?.into_secret_key(Some(password)).map_err(refused)?,
         None => secret_box(secret)?.into_unencrypted_secret_key().map_err(refused)?,
@@ -83,15 +83,13 @@ pub fn sign(
         Some(comment),
         Some("signature of a cognitive module"),
     );
-    let signed =
-        signed.map_err(|error| PackageError::new(format!("the package cannot be signed: {error}")))?;
+    let signed = signed.map_err(|error| PackageError::new(format!("cannot sign the package: {error}")))?;
     Ok(signed.into_string())
 }
 
 fn secret_box(text: &str) -> Result<SecretKeyBox, PackageError> {
-    let bad = |_| {
-        PackageError::new("this is no secret key of minisign").hint("`cogn sign --generate FILE` makes one")
-    };
+    let bad =
+        |_| PackageError::new("not a secret key of minisign").hint("`cogn sign --generate FILE` creates one");
     SecretKeyBox::from_string(text).map_err(bad)
 }
 
@@ -106,7 +104,7 @@ pub fn verify(
         return if keys.is_empty() {
             Ok(None)
         } else {
-            Err(PackageError::new("the package is not signed, and only signed ones are wanted")
+            Err(PackageError::new("the package is not signed, but a signature is required")
                 .hint("Ask the publisher to sign it, or leave out `--key`"))
         };
     };
@@ -120,7 +118,7 @@ pub fn verify(
     };
     let signer = keys.iter().find(fits).map(TrustedKey::text);
     signer.map(Some).ok_or_else(|| {
-        PackageError::new("the signature of the package is of none of the trusted keys")
+        PackageError::new("the signature of the package is from none of the trusted keys")
             .hint("Do not use it, unless its publisher says that the key has changed")
     })
 }
@@ -135,9 +133,9 @@ pub(crate) fn check_same_signer(
     let before = known.and_then(|known| known.signed_by.as_deref());
     match before {
         Some(before) if signer != Some(before) && overwrite == Overwrite::Intact => Err(PackageError::new(
-            format!("the installed package was signed by `{before}`, and this one is not: `{name}`"),
+            format!("the installed package was signed by `{before}`, but this one is not: `{name}`"),
         )
-        .hint("Ask its publisher; `--key NEW --force` takes another signer")),
+        .hint("Contact its publisher; `--key NEW --force` accepts another key")),
         _ => Ok(()),
     }
 }

@@ -22,7 +22,7 @@ use cognitive_contract::text::{cut, written_out};
 use crate::name::{check_name, path_fault};
 use crate::{OciReference, PackageError};
 
-/// The maximum length of an address.
+/// The maximum length of an address. An address may come from an untrusted index.
 const MAX_LENGTH: usize = 2_048;
 
 /// The source of a package.
@@ -93,7 +93,7 @@ impl PackageSource {
             return Ok(Self::Path(PathBuf::from(text)));
         }
         if text.contains("://") || text.contains("::") {
-            return Err(unknown(text, "nobody here knows this kind of address"));
+            return Err(unknown(text, "unsupported kind of address"));
         }
         registry(text).map_err(|reason| unknown(text, &reason))
     }
@@ -116,7 +116,7 @@ fn web(text: &str) -> Result<PackageSource, String> {
         Some((url, hash)) => {
             let hash = hash.strip_prefix("sha256:").or_else(|| hash.strip_prefix("sha256=")).unwrap_or(hash);
             if hash.len() != 64 || !hash.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-                return Err("what follows `#` is no `sha256:` with 64 hexadecimal digits".to_owned());
+                return Err("the part after `#` is not `sha256:` with 64 hexadecimal digits".to_owned());
             }
             (url, Some(hash.to_ascii_lowercase()))
         }
@@ -137,7 +137,7 @@ fn check_no_password(url: &str) -> Result<(), String> {
     // Over ssh, a user name alone gives no access, but a password does. Over https, a name alone may be a token.
     let is_secret = |user: &str| user.contains(':') || url.starts_with("http");
     if user.is_some_and(is_secret) {
-        return Err("it has a password or a token in it, which the lock file would show".to_owned());
+        return Err("it contains a password or a token, which would appear in the lock file".to_owned());
     }
     Ok(())
 }
@@ -159,7 +159,7 @@ fn github(rest: &str) -> Result<PackageSource, String> {
             && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
     };
     if !is_name(owner) || !is_name(repository) {
-        return Err("its form is `github:owner/repo[/path][@ref]`".to_owned());
+        return Err("write it as `github:owner/repo[/path][@ref]`".to_owned());
     }
     let path = folder(parts.next().unwrap_or_default())?;
     Ok(PackageSource::GitHub { repository: format!("{owner}/{repository}"), path, reference })
@@ -208,7 +208,7 @@ fn registry(rest: &str) -> Result<PackageSource, String> {
     let (name, range) = rest.split_once('@').unwrap_or((rest, ""));
     check_name(name).map_err(|refused| refused.message().to_owned())?;
     if VersionRange::parse(range).is_none() {
-        return Err(format!("this is no range of versions: `{}`", cut(range, 80)));
+        return Err(format!("invalid version range: `{}`", cut(range, 80)));
     }
     Ok(PackageSource::Registry { name: name.to_owned(), range: range.to_owned() })
 }
@@ -228,15 +228,13 @@ fn check_reference(reference: &str) -> Result<(), String> {
         && !reference.starts_with(['-', '/', '.'])
         && !reference.contains("..")
         && reference.bytes().all(is_taken);
-    if is_good { Ok(()) } else { Err(format!("this is no branch, tag or commit: `{}`", cut(reference, 80))) }
+    if is_good { Ok(()) } else { Err(format!("invalid branch, tag or commit: `{}`", cut(reference, 80))) }
 }
 
 fn folder(path: &str) -> Result<String, String> {
     let path = path.trim_end_matches('/');
     match path_fault(path) {
-        Some(fault) if !path.is_empty() => {
-            Err(format!("the folder is refused: {fault}: `{}`", cut(path, 80)))
-        }
+        Some(fault) if !path.is_empty() => Err(format!("invalid folder: {fault}: `{}`", cut(path, 80))),
         _ => Ok(path.to_owned()),
     }
 }
@@ -245,7 +243,7 @@ fn unknown(text: &str, reason: &str) -> PackageError {
     // Messages go into logs, so they must not contain a secret from an address.
     let has_user = text.split_once("://").is_some_and(|(_, rest)| rest.contains('@'));
     let shown = if has_user { bare_url(text) } else { text.to_owned() };
-    PackageError::new(format!("this is no source of a package: `{}`: {reason}", written_out(cut(&shown, 120)))).hint(
+    PackageError::new(format!("unsupported package source: `{}`: {reason}", written_out(cut(&shown, 120)))).hint(
         "Use a folder, an archive, `https://…`, `github:owner/repo/path@ref`, `git+https://…`, `oci://host/repository:tag` or a name",
     )
 }

@@ -137,13 +137,13 @@ pub struct RunStats {
     pub to: Option<String>,
     /// Buckets of equal length, oldest first.
     pub buckets: Vec<RunBucket>,
-    /// How often each error code came up, parts included, as a filter by that code finds them.
+    /// The number of runs for each error code, parts included, as a filter by that code finds them.
     pub codes: BTreeMap<String, u64>,
-    /// How many runs each model answered, parts included.
+    /// The number of runs for each model, parts included.
     pub models: BTreeMap<String, u64>,
-    /// How many runs each module had, parts included.
+    /// The number of runs for each module, parts included.
     pub modules: BTreeMap<String, u64>,
-    /// How many successes had a confidence in each twentieth from 0 to 1, parts included.
+    /// The number of successes in each twentieth of the confidence from 0 to 1, parts included.
     pub confidence: Vec<u64>,
     /// The totals over all buckets.
     pub totals: RunTotals,
@@ -166,7 +166,7 @@ pub struct RunTotals {
     pub runs: u64,
     /// Parts of these runs that came to an end. Their tokens and cost are in those of the runs.
     pub parts: u64,
-    /// How many of those runs failed.
+    /// The number of failed runs.
     pub failures: u64,
     /// The number of runs that called a model and have no end record.
     pub unfinished: u64,

@@ -77,7 +77,7 @@ pub type CollectReply<'a> = dyn FnMut(&str, PostedReply) -> Result<(), String> +
 
 /// A service that accepts many requests at once.
 pub trait BatchService: Send + Sync {
-    /// The same service for single calls, with its name, model and capabilities.
+    /// This service for single calls, with its name, model and capabilities.
     fn single(&self) -> &dyn Provider;
 
     /// Returns the limits of one post.

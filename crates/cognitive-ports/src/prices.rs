@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 /// The bundled price table.
 const BUILT_IN: &str = include_str!("prices.json");
 
-/// The maximum length of a model name, and the maximum number of models, in one table.
+/// The maximum length of a model name, and the maximum number of models, in one table. A table is read at every start
+/// and held in memory.
 const MAX_NAME_LENGTH: usize = 200;
 const MAX_MODELS: usize = 10_000;
 
@@ -157,7 +158,7 @@ impl PriceTable {
         }
         if let Some(other) = file.currency.filter(|currency| currency != cognitive_contract::money::CURRENCY)
         {
-            return Err(format!("prices are in US dollars, not in: `{other}`"));
+            return Err(format!("prices must be in US dollars, not in: `{other}`"));
         }
         if file.models.len() > MAX_MODELS {
             return Err(format!("a table has at most {MAX_MODELS} models"));

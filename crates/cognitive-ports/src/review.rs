@@ -22,7 +22,7 @@ pub use self::rules::{ReviewFacts, ReviewRule, ReviewRules};
 
 /// The code of the warning about a run that waits for a human review, or should.
 pub const REVIEW: &str = "REVIEW";
-/// The maximum length of a decision's reason, in characters.
+/// The maximum length of a decision's reason, in characters. It is stored with every decision and shown in lists.
 pub const MAX_REASON: usize = 2_000;
 
 /// A run that enters the review queue.
@@ -128,7 +128,7 @@ impl NewDecision {
             (Verdict::Correct, Some(Value::Object(_))) => {}
             (Verdict::Correct, _) => return invalid("a correction needs `data`, an object".to_owned()),
             (verdict, Some(_)) => {
-                return invalid(format!("`data` belongs to a correction, not to: `{}`", verdict.word()));
+                return invalid(format!("only a correction has `data`, not: `{}`", verdict.word()));
             }
             (_, None) => {}
         }
@@ -362,18 +362,18 @@ pub enum DeskError {
 impl fmt::Display for DeskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unknown => f.write_str("there is no such review"),
+            Self::Unknown => f.write_str("unknown review"),
             Self::Conflict(review) => {
                 let decision = review.decision.as_ref();
                 let past = decision.map_or("decided", |decision| decision.verdict.past());
-                write!(f, "review {} was {past} before", review.id)?;
+                write!(f, "review {} was already {past}", review.id)?;
                 match decision.and_then(|decision| decision.by.as_deref()) {
                     Some(by) => write!(f, " by: `{by}`"),
                     None => Ok(()),
                 }
             }
             Self::Invalid(why) => f.write_str(why),
-            Self::Unavailable(why) => write!(f, "the decision was not kept: {why}"),
+            Self::Unavailable(why) => write!(f, "the decision was not recorded: {why}"),
         }
     }
 }

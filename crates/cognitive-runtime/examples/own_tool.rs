@@ -1,5 +1,5 @@
 //! A custom tool: an order book that a model may query, offered only to the module that requests it. The model here
-//! is a stand-in that needs no key and no network; any provider with function calling can replace it.
+//! is a fake that needs no key and no network; any provider with function calling can replace it.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "an example shows the way, not the detours")]
 

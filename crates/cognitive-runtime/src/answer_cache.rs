@@ -82,7 +82,7 @@ impl AnswerCache {
         run.receipt.kept = true;
         run.receipt.model = cached.model;
         let message =
-            "the answer comes from the cache of an earlier run with the same input; no model was asked";
+            "the answer comes from the cache of an earlier run with the same input; no model was called";
         let warnings = [vec![Warning::new("CACHED", message)], cached.notices].concat();
         Some(JudgedAnswer { warnings, ..JudgedAnswer::new(Ok(cached.envelope)) })
     }
@@ -120,7 +120,7 @@ fn notices(value: &Value) -> Vec<Warning> {
     notices.filter_map(|each| Some(Warning::new(text(each, "code")?, text(each, "message")?))).collect()
 }
 
-/// Returns the context without this module's own cached answers: they cannot make it another question.
+/// Returns the context without cached answers of this module, which do not change the question.
 fn others(context: &Map<String, Value>) -> Map<String, Value> {
     let others = context.iter().filter(|(kind, _)| *kind != CACHE);
     others.map(|(kind, value)| (kind.clone(), value.clone())).collect()

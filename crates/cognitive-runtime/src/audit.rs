@@ -137,7 +137,7 @@ impl<'a> RunAudit<'a> {
 
 /// The failure if the operator requires every call to be recorded and this one cannot be.
 fn unrecorded(reason: &str) -> Failure {
-    let message = format!("the model call cannot be recorded, so it is not made: {reason}");
+    let message = format!("the model call was not made, because it cannot be recorded: {reason}");
     Failure::new(ErrorCode::InternalError, message)
         .with_detail("kind", json!("audit"))
         .suggest("Make the audit log writable, or turn the requirement off with `audit: {required: false}`")
@@ -230,7 +230,7 @@ impl<'a> RunRecord<'a> {
     pub(crate) fn close(mut self, latency_ms: f64, envelope: &mut Envelope) {
         self.is_closed = true;
         if let Some(reason) = self.audit.unrecorded.lock().take() {
-            let message = format!("a model call was not recorded before it was made: {reason}");
+            let message = format!("a model call was made without a record: {reason}");
             envelope.meta_mut().warn(&Warning::new(NOTICE, message));
         }
         if let Err(reason) = self.write(latency_ms, envelope) {

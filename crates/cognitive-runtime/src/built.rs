@@ -62,10 +62,9 @@ pub fn within(text: &[u8], most: usize) -> Result<usize, Failure> {
     if size <= most {
         return Ok(size);
     }
-    let message =
-        format!("the values of the input would take more memory than allowed, in MiB: {}", most >> 20);
+    let message = format!("the values of the input exceed the memory limit, in MiB: {}", most >> 20);
     Err(Failure::new(ErrorCode::InputTooLarge, message)
-        .suggest("Send fewer values, or share them among several runs"))
+        .suggest("Send fewer values, or split them among several runs"))
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ pub struct Host {
 pub struct ModelChain {
     /// The model that is asked first.
     pub first: Arc<dyn Provider>,
-    /// The models that are asked when its answer is not good enough.
+    /// The fallback chain: the models that are called if an answer is not good enough.
     pub ladder: Option<Arc<Ladder>>,
 }
 
@@ -358,7 +358,7 @@ impl From<String> for ModuleRef {
 pub enum RunInput {
     /// An object for the input schema.
     Json(Value),
-    /// The same, shared with other runs without a copy.
+    /// An object for the input schema, shared with other runs without a copy.
     Shared(Arc<Value>),
     /// Unparsed JSON; the run reports its faults in the usual order.
     Raw(String),

@@ -221,7 +221,7 @@ fn best(
         reasked: run.receipt.reasked,
     });
     run.receipt.return_to(&passed.receipt);
-    let message = format!("`{asked}` did not answer ({code}), so this is the answer of the model below it");
+    let message = format!("`{asked}` did not answer ({code}), so this is the answer of the model before it");
     passed.answer.warnings.push(Warning::new("CLIMB_FAILED", message));
     Ok(passed.answer)
 }

@@ -228,7 +228,7 @@ pub fn canonical_sha256(value: &Value) -> String {
     hex(&hash.finalize())
 }
 
-/// The same for an input without its context.
+/// Returns the hash of an input without its context, independent of the order of its members.
 pub(crate) fn input_sha256(input: &Value) -> String {
     let mut hash = Sha256::new();
     match input {

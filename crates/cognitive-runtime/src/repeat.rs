@@ -28,7 +28,7 @@ pub async fn repeat(host: &Host, request: RunRequest, until: &Repeat, sink: &mut
     repeat_until(host, request, until, sink, pending()).await
 }
 
-/// Does the same for a surface that may have to cancel it, in whatever round it is.
+/// Repeats a run like [`repeat`], for a surface that may cancel it in any round.
 pub async fn repeat_until(
     host: &Host,
     mut request: RunRequest,
@@ -69,7 +69,7 @@ pub async fn repeat_until(
         match until.after(rounds.finished, &value) {
             Round::Done => return rounds.close(Some(module), envelope, true, sink),
             Round::GiveUp => {
-                let message = format!("the condition does not hold after {} rounds", rounds.finished);
+                let message = format!("the condition is not met after {} rounds", rounds.finished);
                 envelope.meta_mut().warn(&Warning::new(NOTICE, message));
                 return rounds.close(Some(module), envelope, false, sink);
             }
@@ -95,7 +95,7 @@ fn feed(
     // A cached answer to the same question would be the same answer.
     if next == *given.value() {
         request.options.settings.no_cache = Some(true);
-        let message = "the answer of a round changes nothing in the input of the next";
+        let message = "the answer of a round does not change the input of the next one";
         return Some(Warning::new(NOTICE, message));
     }
     // From now on the input contains model output.

@@ -43,12 +43,9 @@ pub(crate) async fn queue(envelope: &mut Envelope, record: &mut RunRecord<'_>) {
     let Some(rule) = review.rules.first_match(facts) else { return };
     let entry = entry(envelope, record, rule.source(), model);
     let message = match review.desk.enter(&entry).await {
-        Ok(id) => format!("a person is to look at this answer, review {id}: `{}`", rule.source()),
+        Ok(id) => format!("this answer needs review, review {id}: `{}`", rule.source()),
         Err(reason) => {
-            format!(
-                "a person should look at this answer (`{}`), and it could not be queued: {reason}",
-                rule.source()
-            )
+            format!("this answer needs review (`{}`), but it could not be queued: {reason}", rule.source())
         }
     };
     envelope.meta_mut().warn(&Warning::new(REVIEW, message));

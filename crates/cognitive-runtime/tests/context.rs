@@ -231,7 +231,7 @@ fn kept_context_that_does_not_fit_any_more_counts_as_missing() {
     assert_eq!((envelope["ok"].clone(), world.read().as_str()), (json!(true), BARE));
     assert_eq!(
         warnings(&envelope),
-        ["CONTEXT: stored context does not fit the module and was left out: `session_state`"]
+        ["CONTEXT: stored context does not match the module and was left out: `session_state`"]
     );
     let given = world.go(ask("ann", "s", json!({ "q": "?", "_context": { "session_state": { "n": "x" } } })));
     assert_eq!(given["error"]["code"], "E1001", "what the caller brings has to fit");

@@ -120,7 +120,7 @@ fn a_run_that_matches_is_queued_with_input_and_envelope_and_says_so() {
     host.audit = Some(Arc::new(MemoryAuditLog::default()));
     let envelope = answer(&host, "sample");
     assert_eq!(envelope["ok"], true);
-    assert_eq!(warning(&envelope), "a person is to look at this answer, review 1: `confidence < 0.6`");
+    assert_eq!(warning(&envelope), "this answer needs review, review 1: `confidence < 0.6`");
     let entries = desk.entries.lock().unwrap();
     let [entry] = entries.as_slice() else { panic!("{entries:?}") };
     assert_eq!(
@@ -156,7 +156,7 @@ fn a_desk_that_keeps_nothing_is_a_warning_and_the_answer_stays() {
     let envelope = answer(&host, "sample");
     assert_eq!(envelope["ok"], true);
     assert!(
-        warning(&envelope).ends_with("(`true`), and it could not be queued: the disk is full"),
+        warning(&envelope).ends_with("(`true`), but it could not be queued: the disk is full"),
         "{envelope}"
     );
 }

@@ -122,7 +122,7 @@ fn pol_004_a_denied_tool_is_refused_in_the_dialogue() {
         desk.records(),
         [("policy_denied", false, Some("E4007".to_owned())), ("tool_call", true, None)]
     );
-    assert_eq!(warnings(&envelope), ["E4007: the model asked for a tool that it may not use: `shell`"]);
+    assert_eq!(warnings(&envelope), ["E4007: the model requested a forbidden tool: `shell`"]);
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn more_calls_than_fit_into_one_turn_are_answered_as_one_and_not_made() {
     assert_eq!((desk.ran().len(), told.len(), desk.records().len()), (16, 17, 17));
     let reason = "at most 16 calls of one turn are made; 4984 more were not made";
     assert_eq!(told[16], json!({ "error": reason }));
-    let warning = "TOOLS: the model asked for too many calls in one turn, and 4984 were not made";
+    let warning = "TOOLS: the model requested too many calls in one turn, and 4984 were not made";
     assert_eq!(warnings(&envelope), [warning]);
 }
 
@@ -276,11 +276,14 @@ fn a_model_that_cannot_call_functions_is_offered_nothing_and_the_answer_says_so(
     let desk = Desk::new(lists(&["count", "ghost"]), vec![says("x")]).tool("count", &[], seven());
     let envelope = desk.without_functions().run();
     let lists = |name: &str, why: &str| {
-        format!("TOOLS: the module lists a tool that the model was not offered: `{name}` ({why})")
+        format!("TOOLS: the module lists a tool that was not offered to the model: `{name}` ({why})")
     };
     assert_eq!(
         warnings(&envelope),
-        [lists("count", "the provider cannot call functions"), lists("ghost", "there is no such tool")]
+        [
+            lists("count", "the provider does not support function calls"),
+            lists("ghost", "there is no such tool")
+        ]
     );
 }
 

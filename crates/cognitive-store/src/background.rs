@@ -101,8 +101,8 @@ fn write(
 }
 
 /// The notice for the first time that the limits of the audit are reached.
-pub const DROPPING: &str = "the audit log has reached its limits: from now on the oldest records or payloads of an owner make \
-    room for new ones; `cogn audit stats` counts them, `audit: {keep: …}` sets the limits";
+pub const DROPPING: &str = "the audit log has reached its limits: from now on, retention drops the oldest \
+     records or payloads of an owner; `cogn audit stats` counts them, `audit: {keep: …}` sets the limits";
 
 impl RecordQueue {
     fn push(
@@ -116,12 +116,13 @@ impl RecordQueue {
         }
         let most = if record.is_detail() { DETAILS } else { RUNS };
         if receipt.is_none() && line.records.len() >= most {
-            return Err(format!("more than {most} records wait to be written"));
+            return Err(format!("more than {most} records are waiting to be written"));
         }
         if record.payload.is_some() {
             if line.payloads >= PAYLOADS {
-                record.payload =
-                    Some(json!({ "omitted": format!("more than {PAYLOADS} payloads wait to be written") }));
+                record.payload = Some(
+                    json!({ "omitted": format!("more than {PAYLOADS} payloads are waiting to be written") }),
+                );
             } else {
                 line.payloads += 1;
             }

@@ -82,7 +82,8 @@ impl Store {
         let (ends, expected) = (to.heads()?, self.heads()?);
         if ends != expected {
             return Err(failed(
-                "somebody wrote into one of both meanwhile: the ends of the chains differ".to_owned(),
+                "another process wrote into one of the stores during the copy: the ends of the chains differ"
+                    .to_owned(),
             ));
         }
         Ok(StoreCopy { tables, chains: found.chains, verified: found.records })
@@ -92,7 +93,7 @@ impl Store {
 fn copy(from: &mut dyn SqlSession, into: &mut dyn SqlSession) -> Result<Vec<CopiedTable>, Problem> {
     for (table, _, _) in TABLES {
         if number(into, &format!("SELECT count(*) FROM {table}"), &[])? > 0 {
-            return Err(Problem::Failed(format!("it is not empty: there is something in `{table}`")));
+            return Err(Problem::Failed(format!("it is not empty: `{table}` has rows")));
         }
     }
     let began = number(from, "SELECT coalesce(max(before_id), 0) FROM audit_began", &[])?;

@@ -70,12 +70,12 @@ impl StoreError {
         match self.problem {
             Problem::NotAFile(_) | Problem::Foreign => Some("Choose another path for the store"),
             Problem::Inaccessible(_) | Problem::ReadOnly => {
-                Some("Check owner and rights of the file and its folder")
+                Some("Check the owner and the permissions of the file and its folder")
             }
             Problem::Newer { .. } => Some("Update this program"),
-            Problem::Busy(_) => Some("Try again, or find the process that keeps the file locked"),
+            Problem::Busy(_) => Some("Try again, or find the process that locks the file"),
             Problem::Unreachable(_) | Problem::Silent(_) => {
-                Some("Check that the database server runs and that this machine may reach it")
+                Some("Check that the database server runs and that this machine may connect to it")
             }
             Problem::Full => Some("Make room on the disk"),
             Problem::Damaged(_) => Some("Move the file away; a new one is created with the next run"),
@@ -122,7 +122,7 @@ impl fmt::Display for Problem {
             }
             Self::Foreign => f.write_str("it is the database of another program"),
             Self::Busy(patience) => {
-                write!(f, "other processes kept it locked for {:.1} s", patience.as_secs_f64())
+                write!(f, "other processes locked it for {:.1} s", patience.as_secs_f64())
             }
             Self::Unreachable(why) => write!(f, "the server cannot be reached: {why}"),
             Self::Silent(limit) => write!(f, "the server did not answer within {:.1} s", limit.as_secs_f64()),

@@ -12,7 +12,7 @@ use crate::sql::{LockedArea, SqlSession, all, values, whole};
 use crate::store::Store;
 use crate::time;
 
-/// The number of days that are stored.
+/// The number of days that are stored. A budget looks at one day; older rows would only slow down its queries.
 const DAYS_KEPT: u64 = 31;
 
 impl SpendingLedger for Store {

@@ -158,7 +158,7 @@ impl Store {
 
     #[cfg(not(feature = "postgres"))]
     fn of_server(_: &Path, _: StoreOptions) -> Result<Self, StoreError> {
-        let why = "this build knows no database servers".to_owned();
+        let why = "this build does not support database servers".to_owned();
         Err(StoreError::new(Path::new("postgres://"), Problem::Inaccessible(why)))
     }
 

@@ -27,7 +27,7 @@ const CASES: &str = "cases";
 /// The name of the set of golden tests.
 const TESTS: &str = "tests";
 const NEW_CASES: &str = "cases/kept.jsonl";
-/// The most cases that are listed.
+/// The most cases that are listed. The list is one response of the server.
 const MAX_SHOWN: usize = 2_000;
 
 /// The cases in the folders of a workshop.
@@ -66,9 +66,9 @@ impl CaseBook for FolderCases {
     ) -> Result<Vec<CaseVerdict>, Failure> {
         let folder = self.workshop.folder(module)?;
         let unknown = || {
-            let message = format!("the module has no such case: `{}` of `{}`", cut(id, 128), cut(set, 128));
+            let message = format!("no such case of the module: `{}` of `{}`", cut(id, 128), cut(set, 128));
             Failure::new(ErrorCode::InvalidReference, message)
-                .suggest("`GET /v1/modules/{module}/cases` lists those that there are")
+                .suggest("`GET /v1/modules/{module}/cases` lists the cases")
         };
         if set == TESTS {
             let case = golden::cases(&folder).into_iter().find(|case| case.name == id).ok_or_else(unknown)?;
@@ -86,13 +86,13 @@ impl CaseBook for FolderCases {
     fn keep(&self, module: &str, case: &NewCase, before: BeforeChange<'_>) -> Result<KeptCase, Failure> {
         let name = case.name.trim();
         if !is_plain_name(name) {
-            let message = "a case is called by letters, digits, `-` and `_`, at most 128 of them";
+            let message = "a case name has letters, digits, `-` and `_`, at most 128 characters";
             return Err(
                 Failure::new(ErrorCode::InvalidInput, message).suggest("Choose a name such as `two-refunds`")
             );
         }
         if !case.input.is_object() {
-            return Err(Failure::new(ErrorCode::InvalidInput, "the input of a case is an object"));
+            return Err(Failure::new(ErrorCode::InvalidInput, "the input of a case must be an object"));
         }
         let folder = self.workshop.folder(module)?;
         let shown = self.workshop.files(module)?;
@@ -130,8 +130,8 @@ fn labelled(folder: &Folder) -> Vec<ModuleCase> {
 }
 
 fn not_judged(why: String) -> Failure {
-    Failure::new(ErrorCode::InvalidReference, format!("the case cannot be judged: {}", cut(&why, 300)))
-        .suggest("Mend what it expects; `cogn validate` says where it is wrong")
+    Failure::new(ErrorCode::InvalidReference, format!("the case is invalid: {}", cut(&why, 300)))
+        .suggest("Correct its expectation; `cogn validate` shows the place")
 }
 
 fn of_differences(differences: Vec<Difference>) -> CaseVerdict {
@@ -155,13 +155,13 @@ fn of_outcomes(outcomes: Vec<FieldOutcome>) -> CaseVerdict {
 }
 
 fn taken(name: &str) -> Failure {
-    Failure::new(ErrorCode::InvalidReference, format!("there is a case of this name: `{name}`"))
+    Failure::new(ErrorCode::InvalidReference, format!("the case already exists: `{name}`"))
         .with_detail("kind", json!("conflict"))
         .suggest("Choose another name")
 }
 
 fn unusable(why: String) -> Failure {
-    Failure::new(ErrorCode::InvalidInput, why).suggest("Keep an envelope as a run has answered it")
+    Failure::new(ErrorCode::InvalidInput, why).suggest("Send an envelope as returned by a run")
 }
 
 fn pretty(value: &Value) -> String {
@@ -195,7 +195,7 @@ fn golden_files(folder: &Folder, name: &str, case: &NewCase) -> Result<ChangedFi
 
 fn example_files(name: &str, case: &NewCase) -> Result<ChangedFiles, Failure> {
     if case.envelope.get("ok") != Some(&Value::Bool(true)) {
-        return Err(unusable("a worked example is an answer that succeeded".to_owned()));
+        return Err(unusable("a worked example must be a success".to_owned()));
     }
     Ok(ChangedFiles::from([
         (format!("examples/{name}.input.json"), Some(pretty(&case.input))),
@@ -215,7 +215,7 @@ fn said(envelope: &Value) -> Result<Value, Failure> {
     match (member("/data"), member("/error")) {
         (Some(data), None) => Ok(json!({ "ok": true, "meta": meta, "data": data })),
         (None, Some(error)) => Ok(json!({ "ok": false, "meta": meta, "error": error })),
-        _ => Err(unusable("an envelope has `data` or `error`".to_owned())),
+        _ => Err(unusable("an envelope must have `data` or `error`".to_owned())),
     }
 }
 
@@ -223,9 +223,7 @@ fn said(envelope: &Value) -> Result<Value, Failure> {
 fn labelled_file(folder: &Folder, name: &str, case: &NewCase) -> Result<ChangedFiles, Failure> {
     let data = case.envelope.get("data").unwrap_or(&Value::Null);
     let Some(expect) = expectation_of(data) else {
-        return Err(unusable(
-            "there is nothing in `data` besides `rationale` that could be expected".to_owned(),
-        ));
+        return Err(unusable("`data` has nothing to expect besides `rationale`".to_owned()));
     };
     let mut text = folder.read(NEW_CASES, JSON_LIMIT).unwrap_or_default();
     if !text.is_empty() && !text.ends_with('\n') {

@@ -56,11 +56,7 @@ pub fn grade(name: &str, folder: &Folder, library: &Library, now: &str) -> Grade
             !cases.is_empty() && cases.iter().all(valid),
             "not every golden test ends in an envelope",
         ),
-        GradeQuestion::bronze(
-            "documented",
-            is_documented(folder),
-            "there is no `README.md` and no `MODULE.md`",
-        ),
+        GradeQuestion::bronze("documented", is_documented(folder), "`README.md` and `MODULE.md` are missing"),
         GradeQuestion::silver(
             "tested",
             passed >= TESTS && passed == cases.len(),
@@ -69,13 +65,9 @@ pub fn grade(name: &str, folder: &Folder, library: &Library, now: &str) -> Grade
         GradeQuestion::silver(
             "covered",
             coverage.is_some_and(|percent| percent >= COVERAGE),
-            "less than 60 % is exercised",
+            "the tests exercise less than 60 %",
         ),
-        GradeQuestion::silver(
-            "examples",
-            has_examples(folder),
-            "there is no example of an input and an output",
-        ),
+        GradeQuestion::silver("examples", has_examples(folder), "no example of an input and an output"),
     ];
     let level = match (GradeQuestion::all(&checks, Medal::Bronze), GradeQuestion::all(&checks, Medal::Silver))
     {

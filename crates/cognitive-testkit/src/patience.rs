@@ -3,8 +3,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a test waits for an event before it fails. The limit only ends a test whose event never comes: an outcome must not
-/// depend on it, and it must not be used for a time limit of the product.
+/// The time limit for an awaited event in tests. It only ends a test whose event never comes: an outcome must not
+/// depend on it, and it must not replace a time limit of the product.
 pub const PATIENCE: Duration = Duration::from_mins(2);
 
 /// The pause between two looks at a state that announces no change.

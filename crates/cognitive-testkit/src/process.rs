@@ -1,4 +1,4 @@
-//! How tests start processes, so that the way in which the tests themselves were started makes no difference.
+//! Starts processes for tests in a fixed environment, independent of the environment of the tests.
 
 use std::ffi::OsStr;
 use std::process::Command;

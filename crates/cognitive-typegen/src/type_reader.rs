@@ -25,7 +25,7 @@ pub(crate) fn shared_types(names: &mut TypeNames) -> Vec<TypeDefinition> {
     reader.object_named("Meta", definitions.get("meta"));
     reader.object_named("ErrorInfo", definitions.get("error"));
     let custom = serde_json::json!({
-        "description": "A value outside of the list, with the reason for it.", "type": "object",
+        "description": "A value that is not in the list, with its reason.", "type": "object",
         "required": ["custom", "reason"], "additionalProperties": false,
         "properties": { "custom": { "type": "string" }, "reason": { "type": "string" } },
     });

@@ -25,7 +25,8 @@ pub(crate) const JUDGING: [&str; 12] = [
     "context",
 ];
 
-/// The largest number of cached modules.
+/// The largest number of cached modules. A page that edits a module sends a new description each time, and the cache
+/// must not grow with it.
 const KEPT: usize = 32;
 
 thread_local! {
@@ -68,12 +69,12 @@ fn read(description: &str) -> Result<Module, String> {
     let known = JUDGING.iter().filter_map(|key| Some(((*key).to_owned(), manifest.get(key)?.clone())));
     let manifest = Manifest::from_value(&Value::Object(known.collect()), format).map_err(|found| {
         let first = found.first().map(cognitive_contract::Violation::summary).unwrap_or_default();
-        format!("the manifest of the module cannot be used: {first}")
+        format!("the manifest of the module is invalid: {first}")
     })?;
     let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), schema.clone())]);
     let contract = Contract::compile(&files, &manifest.layout()).map_err(|found| {
         let first = found.first().map(|problem| format!("`{}`: {}", problem.pointer, problem.message));
-        format!("the schema of the module cannot be used: {}", first.unwrap_or_default())
+        format!("the schema of the module is invalid: {}", first.unwrap_or_default())
     })?;
     Ok(Module::new(manifest, contract, String::new(), format))
 }

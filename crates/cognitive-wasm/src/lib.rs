@@ -65,7 +65,7 @@ fn answered(question: &str) -> Result<Value, String> {
         }
         ("module", Some(_)) => Ok(Value::Null),
         ("input" | "data" | "module", None) => Err(format!("this needs a module: `{asked}`")),
-        _ => Err(format!("there is no such question: `{}`", cognitive_contract::text::cut(asked, 40))),
+        _ => Err(format!("unknown question: `{}`", cognitive_contract::text::cut(asked, 40))),
     }
 }
 
@@ -107,7 +107,7 @@ fn refusal(module: &Rc<Module>, text: &str) -> Value {
 fn chunks(text: &str) -> Result<Vec<Value>, String> {
     match parsed(text)? {
         Value::Array(chunks) => Ok(chunks),
-        _ => Err("chunks have to be a list".to_owned()),
+        _ => Err("chunks must be a list".to_owned()),
     }
 }
 

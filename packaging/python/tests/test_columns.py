@@ -133,7 +133,7 @@ def test_what_is_wrong_for_all_rows_is_an_exception(classify: cogn.Udf) -> None:
         cogn.udf("text-classifier", concurrency=0)
     with pytest.raises(ValueError, match="data"):
         cogn.udf("text-classifier", data="parquet")
-    with pytest.raises(TypeError, match="there is no option `tiemout`"):
+    with pytest.raises(TypeError, match="unknown option: `tiemout`"):
         cogn.udf("text-classifier", tiemout=3)(["a"])
     with pytest.raises(cogn.Failure, match="E4006"):
         cogn.udf("no-such-module")(["a"])

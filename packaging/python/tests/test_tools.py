@@ -131,8 +131,8 @@ def test_a_tool_stays_a_function_and_says_what_is_wrong_with_it() -> None:
     assert cogn.tool(order_status)(3)["number"] == 3
     wrong: list[tuple[Any, str]] = [
         (cogn.tool(order_status, name="not a name"), "invalid tool name"),
-        (cogn.tool(order_status, parameters={"type": "array"}), "`type` has to be `object`"),
-        (cogn.tool(order_status, needs=["magic"]), "a tool cannot need this: `magic`"),
+        (cogn.tool(order_status, parameters={"type": "array"}), "`type` must be `object`"),
+        (cogn.tool(order_status, needs=["magic"]), "unknown need of a tool: `magic`"),
         (cogn.tool(order_status, timeout=-1), "no time"),
     ]
     for tool, message in wrong:

@@ -123,7 +123,7 @@ MISFITS: list[tuple[dict[str, Any], list[str]]] = [
     ({"output": FewerWords}, ["`sentiment`: the class does not know 'neutral'"]),
     ({"output": Unknown}, ["`mood`: the module never gives it"]),
     ({"output": Closed}, ["`label`: the module may give it, and the class forbids it"]),
-    ({"output": dict}, ["`output` is a class of pydantic 2"]),
+    ({"output": dict}, ["`output` must be a class of pydantic 2"]),
 ]
 
 

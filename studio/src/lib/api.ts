@@ -28,7 +28,7 @@ export function failureOf(thrown: unknown): Failure {
   if (thrown instanceof Refused) return thrown.envelope;
   if (thrown instanceof DOMException && thrown.name === "AbortError") return noAnswer("stopped");
   if (thrown instanceof TypeError) {
-    return noAnswer("the server cannot be reached", "Is `cogn serve` still running? Then try again.");
+    return noAnswer("the server cannot be reached", "Check that `cogn serve` is running, then try again");
   }
   return noAnswer(thrown instanceof Error ? thrown.message : String(thrown));
 }

@@ -6,7 +6,7 @@ const HIDDEN = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u061c
 
 export interface Piece {
   text: string;
-  /** Whether it is the name of a character that cannot be seen. */
+  /** Whether it is the name of an invisible character. */
   isControl: boolean;
 }
 

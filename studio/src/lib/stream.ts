@@ -82,7 +82,7 @@ export async function stream(
       if (chunk.chunk?.type === "snapshot") heard.data((data = chunk.chunk.data));
       if (chunk.progress) heard.progress(chunk.progress.percent, chunk.progress.stage ?? "", chunk.progress.message ?? "");
     }
-    return noAnswer("the connection broke before the answer was whole");
+    return noAnswer("the connection was lost before the answer was complete");
   } catch (thrown) {
     return failureOf(thrown);
   } finally {

@@ -191,7 +191,7 @@ function withContext(section: JsonObject, manifest: JsonObject): JsonObject {
   for (const each of accepts as Json[]) {
     if (isObject(each) && typeof each["type"] === "string") types[each["type"]] = { description: `Context of the type ${each["type"]}` };
   }
-  const described = { type: "object", description: "What is handed over from earlier turns", properties: types };
+  const described = { type: "object", description: "Context of earlier turns", properties: types };
   return { ...section, properties: { ...properties, _context: described } };
 }
 

@@ -5,6 +5,12 @@
 const OPENINGS: [&str; 8] = ["How", "That", "What", "Where", "Whether", "Which", "Who", "Whoever"];
 /// Pronouns that hide who acts.
 const PEOPLE: [&str; 4] = ["anybody", "nobody", "somebody", "whoever"];
+/// Verbs of place that a plainer verb replaces.
+const STANDS: [&str; 4] = ["lies", "stand", "stands", "stood"];
+/// Idioms of several words that do the same.
+const STANDING: [[&str; 3]; 2] = [["goes", "by", "itself"], ["of", "its", "own"]];
+/// Words that a list of names or a query has not, and a sentence has.
+const PROSE: [&str; 3] = ["a", "an", "the"];
 /// Characters that may follow the full stop of a sentence.
 const CLOSERS: [char; 8] = ['"', '\'', ')', ']', '*', '_', '”', '»'];
 
@@ -170,7 +176,21 @@ impl Sentence<'_> {
             + pairs.filter(|pair| *pair == ("no", "one")).count()
     }
 
-    /// The number of words, without marks that stand alone.
+    /// The number of idioms of place in it.
+    pub(super) fn stands(&self) -> usize {
+        let text = self.text.to_lowercase();
+        let words: Vec<&str> =
+            text.split(|each: char| !each.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+        words.iter().filter(|word| STANDS.contains(word)).count()
+            + words.windows(3).filter(|words| STANDING.iter().any(|idiom| idiom == words)).count()
+    }
+
+    /// Returns whether it is prose, and not a list of names or a query. SQL may contain comments in prose.
+    pub(super) fn is_prose(&self) -> bool {
+        self.text.split_whitespace().any(|word| PROSE.contains(&word)) && !self.text.contains("CREATE ")
+    }
+
+    /// The number of words, without separate marks.
     pub(super) fn words(&self) -> usize {
         self.text.split_whitespace().filter(|word| word.chars().any(char::is_alphanumeric)).count()
     }
@@ -265,6 +285,11 @@ mod tests {
         let count = |text| Sentence { line: 0, text }.people();
         assert_eq!(count("Nobody, no one and whoever asks somebody."), 4);
         assert_eq!(count("No. One of them; nobodies; somebody's."), 2);
+        let stands = |text| Sentence { line: 0, text }.stands();
+        assert_eq!(stands("It stands there, of its own."), 2);
+        assert_eq!(stands("A standard understands it; belies its own outstanding."), 0);
+        let is_prose = |text| Sentence { line: 0, text }.is_prose();
+        assert!(is_prose("it is a list") && !is_prose("id, key AS k") && !is_prose("CREATE -- the index"));
         assert_eq!(Sentence { line: 0, text: "one – two, `x` | 3." }.words(), 4);
     }
 }

@@ -1,5 +1,5 @@
-//! What a shell offers for an argument: modules by name or path, providers, models, error codes. Reads names of folders and nothing in
-//! them, so that a stranger's module cannot make a shell wait.
+//! The values that a shell suggests for an argument: modules by name or path, providers, models, error codes. Reads
+//! only folder names, so that an untrusted module cannot slow down a shell.
 
 use std::ffi::OsStr;
 
@@ -12,7 +12,7 @@ use cogn::wiring;
 use cognitive_contract::ErrorCode;
 use cognitive_net::Kind;
 
-/// Modules by name; folders where the word begins like a path.
+/// Suggests modules by name, and folders if the word begins like a path.
 pub(crate) fn modules() -> ArgValueCompleter {
     ArgValueCompleter::new(|typed: &OsStr| {
         let text = typed.to_string_lossy();
@@ -26,7 +26,7 @@ pub(crate) fn modules() -> ArgValueCompleter {
     })
 }
 
-/// Providers by name.
+/// Suggests providers by name.
 pub(crate) fn providers() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let names = [EMBEDDED].into_iter().chain(Kind::all().map(Kind::name)).chain(["replay"]);
@@ -34,7 +34,7 @@ pub(crate) fn providers() -> ArgValueCandidates {
     })
 }
 
-/// Embedded models by name.
+/// Suggests embedded models by name.
 pub(crate) fn models() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let known = KNOWN_WEIGHTS.iter().map(|known| known.short().to_owned());
@@ -43,7 +43,7 @@ pub(crate) fn models() -> ArgValueCandidates {
     })
 }
 
-/// Error codes by number, with their names.
+/// Suggests error codes by number, with their names.
 pub(crate) fn codes() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         ErrorCode::all()

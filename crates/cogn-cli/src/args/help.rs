@@ -9,7 +9,7 @@ use super::STYLES;
 use crate::printer::Printer;
 use crate::text_table::{TextTable, wrap};
 
-/// The widest that help gets, as for the pages of single commands.
+/// The widest that help gets, as for the pages of single commands. Longer lines are hard to read.
 const MAX_HELP_WIDTH: usize = 100;
 
 /// The groups, and what is in them.
@@ -28,7 +28,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Reference", &["explain", "prices", "schema", "check", "conformance"]),
 ];
 
-/// The same command with a first page that has its commands in groups.
+/// Returns the command with a help page that lists its subcommands in groups.
 pub(super) fn in_groups(command: Command) -> Command {
     let page = page(&command);
     command.help_template(page)

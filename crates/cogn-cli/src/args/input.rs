@@ -1,4 +1,4 @@
-//! The input of a run as it is typed: a file, stdin, JSON, single values, or free text. Shared by `run` and `prompt`.
+//! The input of a run on the command line: a file, stdin, JSON, single values, or free text. Shared by `run` and `prompt`.
 
 use std::borrow::Cow;
 use std::fs;
@@ -32,7 +32,7 @@ pub struct InputArgs {
 }
 
 impl InputArgs {
-    /// Whether stdin will be read.
+    /// Returns whether stdin will be read.
     #[must_use]
     pub fn reads_stdin(&self) -> bool {
         let from_set =
@@ -40,7 +40,7 @@ impl InputArgs {
         from_set || self.file_is_stdin()
     }
 
-    /// Whether the file of the input is stdin, by name or because nothing else was typed.
+    /// Returns whether the input file is stdin, by name or by default.
     fn file_is_stdin(&self) -> bool {
         match &self.file {
             Some(path) => path.as_os_str() == "-",
@@ -53,13 +53,13 @@ impl InputArgs {
         self.file.as_deref()
     }
 
-    /// Whether anything was typed as input.
+    /// Returns whether the command line has any input.
     #[must_use]
     pub fn is_given(&self) -> bool {
         self.file.is_some() || self.input.is_some() || self.args.is_some() || !self.set.is_empty()
     }
 
-    /// Whether single members were typed, so that the module's schema is needed to read them.
+    /// Returns whether single members were given, which need the module's schema to be parsed.
     #[must_use]
     pub fn has_members(&self) -> bool {
         !self.set.is_empty()
@@ -152,7 +152,7 @@ fn assemble(
     Ok(Value::Object(input))
 }
 
-/// The text of a value: as it was typed, or that of the file after `@`. `@@` is a text that begins with `@`.
+/// Returns the text of a value: the given one, or that of the file after `@`. `@@` is a text that begins with `@`.
 fn written<'a>(key: &str, typed: &'a str) -> Result<Cow<'a, str>, Failure> {
     let Some(name) = typed.strip_prefix('@') else { return Ok(Cow::Borrowed(typed)) };
     if name.starts_with('@') {
@@ -177,7 +177,7 @@ fn value(key: &str, text: &str, module: Option<&Module>) -> Result<Value, Failur
     }
 }
 
-/// Whether the input contract has nothing against a value at this place, whatever else is missing.
+/// Returns whether the input contract accepts a value at this place, regardless of missing members.
 fn takes(module: &Module, key: &str, value: &Value) -> bool {
     if key.split('.').count() > json::MAX_DEPTH {
         return true;
@@ -190,7 +190,7 @@ fn takes(module: &Module, key: &str, value: &Value) -> bool {
     !violations.iter().any(|violation| violation.path == at || violation.path.starts_with(&below))
 }
 
-/// How many lists and objects a value has within each other.
+/// Returns the nesting depth of a value.
 fn depth(value: &Value) -> usize {
     let deepest = match value {
         Value::Array(items) => items.iter().map(depth).max(),

@@ -1,5 +1,5 @@
-//! `--media`: files and addresses that become members of the input. Which member takes media, the module's own contract
-//! says.
+//! `--media`: files and addresses that become members of the input. The module's own contract decides which member
+//! takes media.
 
 use cognitive_contract::json;
 use cognitive_contract::{ErrorCode, Failure, Module, numbers};
@@ -27,7 +27,7 @@ pub(crate) fn attach(module: &Module, input: RunInput, media: &[String]) -> Resu
     Ok(RunInput::Json(Value::Object(members)))
 }
 
-/// An address or a file as a media item. A path is one of the user's directory, not of the module's.
+/// Returns the media item for an address or a file. A relative path starts at the current folder, not at the module.
 fn item(given: &str) -> Result<Value, Failure> {
     if given.starts_with("https://") || given.starts_with("http://") {
         return Ok(json!({ "type": "url", "url": given }));
@@ -42,8 +42,8 @@ fn item(given: &str) -> Result<Value, Failure> {
     Ok(json!({ "type": "file", "path": path }))
 }
 
-/// The first member that takes an item, and whether it takes a list of them. A member that takes just anything is not
-/// meant for media.
+/// Returns the first member that accepts an item, and whether it is a list. A member that accepts any object does not
+/// count.
 fn place(module: &Module, item: &Value) -> Option<(String, bool)> {
     let section = module.contract.input();
     let accepts = |name: &str, value: Value| {

@@ -1,5 +1,5 @@
-//! What can be typed. Holds names and help texts only; each command's own options stand in its file, and groups of options
-//! that several commands share in the files beside this one.
+//! The command line. Holds names and help texts only. Each command has its own options in its file; options that
+//! several commands share are in the files beside this one.
 
 pub(crate) mod candidates;
 mod help;
@@ -24,7 +24,7 @@ const STYLES: Styles = Styles::styled()
     .literal(AnsiColor::Cyan.on_default().bold())
     .placeholder(AnsiColor::Cyan.on_default());
 
-/// What `--version` says: the program, and the versions of the specification that it understands.
+/// The text of `--version`: the program, and the supported versions of the specification.
 const LONG_VERSION: &str =
     concat!(env!("CARGO_PKG_VERSION"), "\ncognitive: { spec_versions: [\"2.5\", \"2.2\", \"2.1\"] }");
 
@@ -38,7 +38,7 @@ pub(crate) struct Cli {
     pub(crate) global: GlobalArgs,
 }
 
-/// What can be typed for every command, before its name or after it.
+/// The options of every command, before its name or after it.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct GlobalArgs {
@@ -74,7 +74,7 @@ pub(crate) enum ColorWhen {
 }
 
 impl ColorWhen {
-    /// Decides it for this process.
+    /// Applies the choice to this process.
     pub(crate) fn decide(self) {
         let choice = match self {
             Self::Auto => anstream::ColorChoice::Auto,
@@ -84,7 +84,7 @@ impl ColorWhen {
         choice.write_global();
     }
 
-    /// What was typed, before anything else is read: a message about a mistake has the same colours.
+    /// Reads the colour options before the command line is parsed, so that a parse error has the right colours.
     fn typed(words: impl Iterator<Item = String>) -> Option<Self> {
         let mut words = words.take_while(|word| word != "--");
         while let Some(word) = words.next() {
@@ -102,7 +102,7 @@ impl ColorWhen {
 }
 
 impl GlobalArgs {
-    /// How much is to be said.
+    /// The verbosity of the output.
     pub(crate) fn chatter(&self) -> Chatter {
         match (self.quiet, self.verbose) {
             (true, _) => Chatter::Quiet,
@@ -113,7 +113,7 @@ impl GlobalArgs {
 }
 
 impl Cli {
-    /// Reads the command line, and decides on colours for all that is said about it.
+    /// Parses the command line, and chooses the colours of its messages.
     pub(crate) fn read() -> Result<Self, clap::Error> {
         let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
         ColorWhen::typed(words).unwrap_or(ColorWhen::Auto).decide();
@@ -122,7 +122,7 @@ impl Cli {
         Self::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
     }
 
-    /// Everything that can be typed, with commands in groups.
+    /// Returns the complete command line, with commands in groups.
     pub(crate) fn described() -> clap::Command {
         help::in_groups(Self::command())
     }
@@ -232,7 +232,7 @@ mod tests {
 
     use super::*;
 
-    /// What follows `cogn` in back quotes and after a prompt, as far as it can be typed.
+    /// The commands in back quotes or after a prompt that name `cogn` and could be run.
     fn commands(page: &str) -> Vec<Vec<String>> {
         let quoted = page
             .split('`')

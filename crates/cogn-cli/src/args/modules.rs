@@ -1,5 +1,5 @@
-//! Which modules are meant by commands that take several: those that are named, else the user's own, and with `--bundled` also
-//! those of this program.
+//! The modules of commands that take several: the named ones, else the user's own, and with `--bundled` also those of
+//! this program.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use cognitive_library::{FoundModule, Library, ModuleOrigin};
 
 use super::candidates;
 
-/// Options that say which modules are meant.
+/// Options that select modules.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct ModulesArgs {
     /// Names of modules, or paths of folders; by default the module in this folder, or all of your own
@@ -23,7 +23,7 @@ pub struct ModulesArgs {
 }
 
 impl ModulesArgs {
-    /// The names and paths that are meant. Fails where nothing was named and there is nothing of the user's.
+    /// Returns the selected names and paths. Fails if nothing was named and the user has no modules.
     pub(crate) fn names(&self, library: &Library) -> Result<Vec<String>, Failure> {
         let listed = library.list();
         let bundled = |found: &&FoundModule| found.origin == ModuleOrigin::Bundled;
@@ -41,7 +41,7 @@ impl ModulesArgs {
     }
 }
 
-/// The module of the current folder, or all that are not bundled, by their paths.
+/// Returns the module of the current folder, or the paths of all modules that are not bundled.
 fn own(library: &Library, listed: &[FoundModule]) -> Vec<String> {
     if library.find("./").is_ok() && !Path::new("./cognitive/modules").is_dir() {
         return vec![".".to_owned()];

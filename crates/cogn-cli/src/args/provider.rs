@@ -1,11 +1,11 @@
-//! What can be typed about the provider and the run, for every command that asks a model.
+//! The options of the provider and the run, for every command that calls a model.
 
 use cogn::settings::SettingOverrides;
 use cognitive_contract::RunSettings;
 
 use super::candidates;
 
-/// What can be typed about the provider and the run.
+/// The options of the provider and the run.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Model")]
 pub struct ProviderArgs {
@@ -26,7 +26,7 @@ pub struct ProviderArgs {
 }
 
 impl ProviderArgs {
-    /// What was typed, as settings that stand above environment and configuration.
+    /// The options as settings, which override environment and configuration.
     #[must_use]
     pub fn overrides(&self) -> SettingOverrides {
         let typed = self.clone();

@@ -1,5 +1,5 @@
-//! What can be typed about a repetition: `--until`, `--max-iterations` and `--feed`. Everything is compiled while the
-//! command line is read, so that a slip costs no model call and is shown at its place.
+//! The options of a repetition: `--until`, `--max-iterations` and `--feed`. Everything is compiled with the command
+//! line, so that a mistake costs no model call and is shown at its place.
 
 use cognitive_contract::compose::{Condition, MAX_ROUNDS, Mapping, Path, Repeat, Slip};
 
@@ -22,7 +22,7 @@ pub struct RepeatArgs {
 }
 
 impl RepeatArgs {
-    /// The repetition that is asked for.
+    /// Returns the requested repetition.
     pub(crate) fn repeat(&self) -> Option<Repeat> {
         let repeat = Repeat::parse(self.until.as_deref()?, self.max_iterations).ok()?;
         if self.feed.is_empty() {
@@ -44,7 +44,7 @@ fn feed(text: &str) -> Result<(String, String), String> {
     parsed.map_err(|slip| shown(path, &slip))
 }
 
-/// What is wrong, and a mark below the place.
+/// Renders an error with a mark below its place.
 fn shown(text: &str, slip: &Slip) -> String {
     let before = text.get(..slip.span.start).unwrap_or(text).chars().count();
     let length = text.get(slip.span.clone()).map_or(1, |part| part.chars().count()).max(1);

@@ -1,4 +1,4 @@
-//! `--reply` and `--reply-dialect`: a saved reply in the place of a model, and how to read it. One definition for every
+//! `--reply` and `--reply-dialect`: a saved reply that replaces a model, and its dialect. One definition for every
 //! command that takes a saved reply.
 
 use std::fs;
@@ -19,7 +19,7 @@ use super::provider::ProviderArgs;
 /// The name of the provider that answers with a saved reply.
 const REPLAY: &str = "replay";
 
-/// The options, to be flattened into those of a command.
+/// Options for a saved reply, to be flattened into those of a command.
 #[derive(Debug, Clone, clap::Args)]
 pub struct ReplyArgs {
     /// File with a saved reply for `--provider replay`; `-` reads stdin
@@ -31,7 +31,7 @@ pub struct ReplyArgs {
     reply_dialect: Option<ReplyDialect>,
 }
 
-/// A dialect that was typed, `none` included.
+/// A dialect from the command line, `none` included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ReplyDialect(Option<SchemaTarget>);
 
@@ -40,7 +40,7 @@ fn reply_dialect(name: &str) -> Result<ReplyDialect, String> {
 }
 
 impl ReplyArgs {
-    /// The file that was typed.
+    /// The file of the saved reply.
     pub fn path(&self) -> Option<&Path> {
         self.reply.as_deref()
     }
@@ -50,7 +50,7 @@ impl ReplyArgs {
         self.path().is_some_and(|path| path.as_os_str() == "-")
     }
 
-    /// Lets the saved reply answer, if one was typed. A reply that cannot be read is reported by every run.
+    /// Lets the saved reply answer, if there is one. A reply that cannot be read is reported by every run.
     pub fn answer(&self, builder: RuntimeBuilder, typed: &ProviderArgs) -> Result<RuntimeBuilder, Failure> {
         let Some(path) = self.path() else { return Ok(builder) };
         if let Some(other) = typed.provider.as_deref().filter(|name| *name != REPLAY) {
@@ -74,7 +74,7 @@ impl ReplyArgs {
     }
 }
 
-/// The dialect that `cogn test --record` wrote beside a reply.
+/// Returns the dialect that `cogn test --record` wrote beside a reply.
 fn recorded_dialect(reply: &Path) -> Result<Option<SchemaTarget>, Failure> {
     let Some(place) = reply.to_str().and_then(dialect_place) else { return Ok(None) };
     let refused = |why: String| {

@@ -88,7 +88,7 @@ struct StatsArgs {
     json: bool,
 }
 
-/// Which records are meant.
+/// A selection of records.
 #[derive(Debug, clap::Args)]
 struct Which {
     /// Only runs of this module

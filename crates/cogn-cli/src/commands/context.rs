@@ -37,7 +37,7 @@ enum ContextCommand {
     Gc(GcArgs),
 }
 
-/// Whose context is meant.
+/// The owner of the context.
 #[derive(Debug, Default, clap::Args)]
 struct Whose {
     /// The user who owns the context; none by default

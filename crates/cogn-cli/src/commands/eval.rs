@@ -162,7 +162,7 @@ mod tests {
         std::fs::write(&path, "{\"input\": {}, \"expect\": {\"ok\": true}}\n{\"input\": {}}\n").unwrap();
         let args = typed(&format!("eval m --cases {}", path.display())).unwrap();
         let failure = args.cases.read().unwrap_err();
-        assert!(failure.message().ends_with("line 2: `expect` is needed"), "{}", failure.message());
+        assert!(failure.message().ends_with("line 2: `expect` is required"), "{}", failure.message());
         let missing = typed("eval m --cases no-such-file.jsonl").unwrap();
         assert!(missing.cases.read().unwrap_err().message().starts_with("cannot read `no-such-file.jsonl`"));
     }

@@ -44,7 +44,7 @@ pub struct ImportArgs {
     json: bool,
 }
 
-/// A form, as it is typed.
+/// The name of a format on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum FormName {
     /// An Agent Skill: a folder with `SKILL.md`

@@ -30,7 +30,7 @@ pub struct LowerArgs {
     json: bool,
 }
 
-/// Who can be bound to a contract.
+/// The targets that a contract can be converted to.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum DialectArg {
     /// OpenAI and compatible services: `json_schema` with `strict`

@@ -78,7 +78,7 @@ struct ReviewShowArgs {
     json: bool,
 }
 
-/// How every decision is made.
+/// The options of every decision.
 #[derive(Debug, clap::Args)]
 struct DecisionArgs {
     /// Reason for the decision
@@ -119,7 +119,7 @@ struct CorrectArgs {
     how: DecisionArgs,
 }
 
-/// What an export has.
+/// The content of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum ReviewExportForm {
     /// Every decided run with its input, its envelope and the decision

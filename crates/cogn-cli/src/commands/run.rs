@@ -110,7 +110,7 @@ enum EnvelopeForm {
 }
 
 impl EnvelopeForm {
-    /// Returns the typed format; the default is a card on a terminal and one line in a pipe.
+    /// Returns the output format; the default is a card on a terminal and one line in a pipe.
     fn of(args: &RunArgs, printer: &Printer) -> Self {
         match (args.pretty, args.json, args.view) {
             (true, ..) => Self::Indented,
@@ -122,7 +122,7 @@ impl EnvelopeForm {
     }
 }
 
-/// Runs the module and prints the envelope. The exit code tells success from failure; 128 plus the number of a signal
+/// Runs the module and prints the envelope. The exit code distinguishes success and failure; 128 plus the number of a signal
 /// means that the signal cancelled the run.
 pub fn run(args: &RunArgs, library: &Library, printer: &Printer) -> Exit {
     process_limits::take_limits_as_errors();
@@ -236,7 +236,7 @@ fn show(args: &RunArgs, form: EnvelopeForm, (envelope, text): (&Envelope, &str),
     }
 }
 
-/// A runtime, and the run that was typed.
+/// A runtime, and the run of the command line.
 struct PreparedRun {
     runtime: Runtime,
     request: RunRequest,

@@ -30,7 +30,7 @@ use crate::{allocator, platform, process_limits, project};
 const MAX_WAITING_LINES: usize = 4_096;
 /// The time that the process waits for the last of them. Without it, a log that is not read would block the exit.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// The default address.
+/// The default address and port. Other machines cannot reach this address, so that it needs no key.
 const DEFAULT_HOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const DEFAULT_PORT: u16 = 8000;
 /// The maximum number of connections per client address, so that no client of a public server occupies all of them.

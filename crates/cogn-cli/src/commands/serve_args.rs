@@ -10,7 +10,7 @@ use crate::args::provider::ProviderArgs;
 
 /// Options of `serve`. Missing ones are taken from `COGN_SERVE_*` or from `serve:` in `cognitive.yaml`
 #[derive(Debug, clap::Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "the flags are independent")]
 pub struct ServeArgs {
     /// The address to listen on; any but a loopback address needs a key [default: 127.0.0.1]
     #[arg(long, value_name = "ADDRESS")]

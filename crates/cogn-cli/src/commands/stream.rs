@@ -21,7 +21,7 @@ use super::trace::Keeper;
 use crate::printer::Printer;
 use crate::{platform, view};
 
-/// How a stream is shown.
+/// The form of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum StreamForm {
     /// One chunk as JSON per line
@@ -41,7 +41,8 @@ struct StreamLimits {
     look: Duration,
 }
 
-/// The maximum duration of a stream.
+/// The maximum duration of a stream. Without it, a model that writes without end would hold the terminal and cost
+/// without end.
 pub(super) const MAX_STREAM: Duration = Duration::from_mins(5);
 
 const LIMITS: StreamLimits = StreamLimits {

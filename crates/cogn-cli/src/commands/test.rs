@@ -155,7 +155,7 @@ fn distinct_files(args: &TestArgs, subjects: &[TestedFolder]) -> Result<(), Fail
     Ok(())
 }
 
-/// Whether this is a build server: `CI` is set, and not to `false` or `0`.
+/// Returns whether this is a build server: `CI` is set, and not to `false` or `0`.
 fn in_ci(environment: &dyn Fn(&str) -> Option<String>) -> bool {
     environment(env_vars::BUILD_SERVER).is_some_and(|value| !["false", "0"].contains(&value.trim()))
 }

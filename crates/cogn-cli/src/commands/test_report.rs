@@ -221,7 +221,7 @@ mod tests {
   ok     good
   FAILED new
       no reply is recorded
-      hint: `--record` asks the model and keeps its reply beside the case
+      hint: `--record` calls the model and stores its reply beside the case
   FAILED wrong
       data.word
         expected \"b\"

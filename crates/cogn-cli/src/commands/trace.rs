@@ -8,7 +8,7 @@ use crate::figures::{duration, filled};
 use crate::printer::{BAD, DOUBT, FAINT, GOOD, Printer};
 use crate::text_table::TextTable;
 
-/// How a trace is shown.
+/// The form of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum TraceForm {
     /// A tree for people, with a bar for the time of each module
@@ -168,8 +168,8 @@ mod tests {
         );
     }
 
-    /// The headings and the words of each line of a trace whose whole and part took so long, in a terminal of this width: where the
-    /// columns stand and where a reason is broken, without times and bars.
+    /// Returns the lines of a trace without times and bars, for these durations and this terminal width. They show
+    /// the columns and the line breaks.
     fn layout(whole: f64, part: f64, width: usize) -> Vec<String> {
         let envelope = json!({
             "ok": true, "meta": { "confidence": 0.5, "risk": "low", "explain": "e" }, "data": { "rationale": "r" },

@@ -15,7 +15,7 @@ use cognitive_packages::{ModuleFolder, PackageError};
 
 use crate::printer::{Exit, Printer};
 
-/// Where packages are installed.
+/// The folder for installed packages.
 #[derive(Debug, clap::Args)]
 pub(crate) struct FolderArgs {
     /// Use `~/.cognitive/modules`, shared by all your projects, instead of this project
@@ -36,7 +36,7 @@ impl FolderArgs {
     }
 }
 
-/// How packages are reached.
+/// The options for downloads of packages.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct ReachArgs {
     /// URL of the index, for sources that are only a name
@@ -57,7 +57,7 @@ impl ReachArgs {
     }
 }
 
-/// Keys by which packages must be signed.
+/// The keys for required signatures.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct KeyArgs {
     /// Require a signature of this minisign key, given as text or as a file
@@ -79,7 +79,7 @@ impl KeyArgs {
     }
 }
 
-/// Whether something is done at all, and how it is told.
+/// The options for a dry run and for JSON output.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TellArgs {
     /// Show what would be done; writes and sends nothing

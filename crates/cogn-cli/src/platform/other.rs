@@ -37,7 +37,7 @@ pub(crate) fn create_private_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).open(path)
 }
 
-/// Not known: hard links have to be told apart by their names.
+/// Returns `None`: hard links can be distinguished only by their names.
 pub(crate) fn file_id(_: &Metadata) -> Option<(u64, u64)> {
     None
 }

@@ -48,9 +48,9 @@ fn a_failed_call_suggests_what_an_agent_can_do() {
     let near = "Did you mean `text-classifier`? `cognitive_list` lists all modules";
     assert_eq!((&told[0]["suggestion"], &told[1]["suggestion"]), (&json!(near), &json!(near)));
     assert_eq!(told[2]["suggestion"], "`cognitive_list` lists all modules");
-    assert_eq!(told[3]["suggestion"], "`cognitive_info` shows what the module takes");
+    assert_eq!(told[3]["suggestion"], "`cognitive_info` shows the module's input");
     let own = errors(&stage, "all", &[("text-classifier", json!({}))]);
-    assert_eq!(own[0]["suggestion"], "The `inputSchema` of this tool shows what the module takes");
+    assert_eq!(own[0]["suggestion"], "The `inputSchema` of this tool shows the module's input");
     for error in told.iter().chain(&own) {
         let suggestion = error["suggestion"].as_str().unwrap();
         let foreign = ["`cogn ", "`--", "GET /"].into_iter().find(|words| suggestion.contains(words));

@@ -75,7 +75,7 @@ fn a_bad_line_is_said_before_anybody_is_asked() {
     home.write("c.jsonl", format!("{CASES}\n{{\"input\": {{}}}}\n"));
     let (code, out, err) = cogn(&home, "http://127.0.0.1:9/v1", &["--cases", "c.jsonl"]);
     assert_eq!((code, out.as_str()), (2, ""));
-    assert!(err.contains("line 4: `expect` is needed"), "{err}");
+    assert!(err.contains("line 4: `expect` is required"), "{err}");
 }
 
 /// One half of the cases selects prompts and constants, the other measures: each can run alone. The figures include the

@@ -87,7 +87,7 @@ fn a_small_model_learns_what_it_could_not_know() {
     assert!(home.cogn(&["validate", "./rooms"]).code == Some(0));
     // Too few cases leave the earlier result unchanged.
     let few = cogn(&home, &[&train[..], &["--limit", "30"]].concat(), &weights).expect_exit(1);
-    assert!(few.err.contains("training failed: `room`: 30 cases are fewer than 40"), "{}", few.err);
+    assert!(few.err.contains("training failed: `room`: too few cases: 30, at least 40"), "{}", few.err);
     assert_eq!(fs::read(&file).unwrap(), first);
     // The result is not lost if its file cannot be written.
     let nowhere = [&train[..], &["--output", "cases.jsonl/below.json"]].concat();

@@ -70,7 +70,7 @@ fn pol_004_a_denied_tool_is_refused_and_booked() {
     assert_eq!(output.exit(), 0, "{}", output.all());
     assert!(told(&asked)["error"].as_str().unwrap().starts_with("E4007"));
     assert_eq!(events(&books)[0].0, "policy_denied");
-    assert!(output.all().contains("the model asked for a tool that it may not use: `shell`"));
+    assert!(output.all().contains("the model requested a forbidden tool: `shell`"));
     assert!(!format!("{books:?}").contains("touch owned"), "no arguments in the books");
 }
 

@@ -61,12 +61,12 @@ fn sec_021_hostile_archives_are_refused_whole() {
         ("/etc/cron.d/x", b'0', "its path is absolute"),
         ("labels/link", b'2', "it is a link"),
         ("labels/hard", b'1', "it is a link"),
-        ("labels/null", b'3', "it is no regular file"),
-        ("labels/sda", b'4', "it is no regular file"),
-        ("labels/pipe", b'6', "it is no regular file"),
-        ("labels/MODULE.YAML", b'0', "some systems take it for another file"),
-        ("labels/module.yaml", b'0', "it is in the archive twice"),
-        ("labels/nul.txt", b'0', "some systems take its name for a device"),
+        ("labels/null", b'3', "it is not a regular file"),
+        ("labels/sda", b'4', "it is not a regular file"),
+        ("labels/pipe", b'6', "it is not a regular file"),
+        ("labels/MODULE.YAML", b'0', "on some systems it is the same file as another one"),
+        ("labels/module.yaml", b'0', "the archive contains it twice"),
+        ("labels/nul.txt", b'0', "its name is reserved for a device on some systems"),
         ("other/file", b'0', "one folder at its top"),
         (&long, b'0', "nested too deeply"),
     ] {
@@ -79,7 +79,7 @@ fn sec_021_hostile_archives_are_refused_whole() {
     let mut tar = HostileTar::new();
     tar.header("labels/zeros", b'0', 8 << 30);
     tar.write(&archive);
-    place.refused(&["add", archive.to_str().unwrap()], "at most 50 MiB together");
+    place.refused(&["add", archive.to_str().unwrap()], "at most 50 MiB in total");
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn a_link_in_the_place_of_a_module_or_of_the_lock_file_leads_nowhere() {
     fs::write(place.beside("victim/file"), "mine").unwrap();
     std::os::unix::fs::symlink(place.beside("victim"), place.path("cognitive/modules/labels")).unwrap();
     place.refused(&["add", &archive], "");
-    place.refused(&["add", "--force", &archive], "a link or a file is in its place");
+    place.refused(&["add", "--force", &archive], "a link or a file has its name");
 }
 
 /// Prepares a registry on this machine with fixed answers.
@@ -148,7 +148,7 @@ fn a_registry_that_lies_is_not_believed() {
     manifest(&digest, good.len() - 1);
     place.refused(&["add", &source], "");
     manifest("sha256:../../../etc/passwd", good.len());
-    place.refused(&["add", &source], "holds no package of a module there");
+    place.refused(&["add", &source], "has no module package there");
     manifest(&digest, 1 << 40);
     place.refused(&["add", &source], "larger than 50 MiB");
     // Internal targets: another port of this machine, the metadata service of a cloud, a file.

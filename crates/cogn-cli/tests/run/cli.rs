@@ -226,7 +226,7 @@ fn init_makes_a_module_that_is_valid_and_runs() {
         place.cogn(&["run", name, &input, "--provider", "replay", "--reply", &reply]).expect_exit(0);
     }
     let again = place.cogn(&["init", "plain"]).expect_exit(1);
-    assert!(again.err.contains("something exists already at"), "{}", again.err);
+    assert!(again.err.contains("the path already exists"), "{}", again.err);
     let odd = place.cogn(&["init", "My Module"]);
     assert!(odd.err.ends_with("hint: Use `my-module`\n"), "{}", odd.err);
     assert!(!place.path("cognitive/modules/My Module").exists());

@@ -137,7 +137,7 @@ fn a_name_cannot_climb() {
     let manifest = MANIFEST.replace("name: m", "name: ../../m");
     says(&Bad::new("module.yaml", manifest.as_bytes()).errors(), "`name`: expected text that matches");
     let manifest = format!("{MANIFEST}io: {{input: ../../secret.json#/x}}\n");
-    says(&Bad::new("module.yaml", manifest.as_bytes()).errors(), "points out of the module");
+    says(&Bad::new("module.yaml", manifest.as_bytes()).errors(), "is outside the module");
 }
 
 #[test]

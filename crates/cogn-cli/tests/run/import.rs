@@ -118,7 +118,7 @@ fn what_is_refused_leaves_nothing_behind() {
         (&["baml", &input("baml/dynamic.baml")], "is dynamic"),
         (&["tensorzero", &input("tensorzero/several-functions")], "has several functions"),
         (&[&input("prompty/only-name.prompty"), "--name", "../x"], "found: `../x`"),
-        (&[&input("prompty/only-name.prompty"), "--name", "con"], "for a device: `con`"),
+        (&[&input("prompty/only-name.prompty"), "--name", "con"], "for a device on some systems: `con`"),
         (&[&input("prompty/only-name.prompty"), "--name", &long], "the name is too long"),
         (&["nothing.prompt"], "cannot read `nothing.prompt`"),
     ];
@@ -140,6 +140,6 @@ fn what_is_there_is_never_replaced() {
     fs::write(home.path("cognitive/modules/hello/prompt.md"), "mine").unwrap();
     let before = everything(home.folder());
     let again = home.cogn(&["import", &path]).expect_exit(1);
-    assert!(again.err.contains("something exists already at: `cognitive/modules/hello`"), "{}", again.err);
+    assert!(again.err.contains("the path already exists: `cognitive/modules/hello`"), "{}", again.err);
     assert_eq!(everything(home.folder()), before);
 }

@@ -279,9 +279,13 @@ fn deploy_restate_says_who_is_not_there() {
         (
             admin.as_str(),
             "http://127.0.0.1:9080",
-            "refused the worker (400 Bad Request): error when calling the worker",
+            "rejected the worker (400 Bad Request): error when calling the worker",
         ),
-        (nobody.as_str(), "http://127.0.0.1:9080", "the Restate server at http://127.0.0.1:9 is not there"),
+        (
+            nobody.as_str(),
+            "http://127.0.0.1:9080",
+            "the Restate server at http://127.0.0.1:9 does not respond",
+        ),
         ("nonsense", "http://127.0.0.1:9080", "`--admin` is not `http://HOST:PORT`"),
         (nobody.as_str(), "nonsense", "`--service` is not `http://HOST:PORT`"),
     ] {

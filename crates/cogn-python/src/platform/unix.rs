@@ -16,7 +16,7 @@ pub(crate) fn waking_sockets() -> io::Result<WakingSockets> {
 }
 
 /// Returns the descriptor of the socket that a loop has to watch.
-#[expect(clippy::unnecessary_wraps, reason = "elsewhere there is none")]
+#[expect(clippy::unnecessary_wraps, reason = "other systems have none")]
 pub(crate) fn watched((_, far): &WakingSockets) -> Option<i32> {
     Some(far.as_raw_fd())
 }

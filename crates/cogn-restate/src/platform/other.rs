@@ -6,7 +6,7 @@ use tokio::net::TcpSocket;
 
 /// Fails, because processes cannot share an address here.
 pub(crate) fn share_address(_: &TcpSocket) -> io::Result<()> {
-    Err(io::Error::new(io::ErrorKind::Unsupported, "this system lets no two processes share an address"))
+    Err(io::Error::new(io::ErrorKind::Unsupported, "on this system, two processes cannot share an address"))
 }
 
 /// Resolves on Ctrl-C.

@@ -75,7 +75,7 @@ impl WorkerOffer {
             PlannedService::new(ANY_RUN, "One run of any module, by its key", ServiceShape::Workflow(None)),
             PlannedService::new(
                 SESSION,
-                "A conversation: its runs one after the other, and its context",
+                "A conversation: its runs in order, and its context",
                 ServiceShape::Session,
             ),
         ];
@@ -101,7 +101,7 @@ impl WorkerOffer {
                     builder = builder.bind(definition);
                     offer.services.push(OfferedService { name, kind });
                 }
-                None => offer.left_out.push(format!("{name}: the server takes no service of this name")),
+                None => offer.left_out.push(format!("{name}: the server does not accept this service name")),
             }
         }
         offer.endpoint = builder.build();

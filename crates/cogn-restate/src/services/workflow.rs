@@ -138,7 +138,7 @@ async fn decide(
     let review = ctx.peek_promise::<Json<Option<WaitingAnswer>>>(REVIEW).await?;
     let Some(waiting) = review.and_then(Json::into_inner) else {
         let failure = Failure::new(ErrorCode::InvalidInput, "no answer waits for a decision here");
-        return Ok(Err(failure.suggest("`review` says when one does, `status` what the run is at")));
+        return Ok(Err(failure.suggest("`review` shows a waiting answer, `status` the progress of the run")));
     };
     let module = worker.module(&waiting.module).ok();
     let decision = match SentDecision::read(body, &waiting, module.as_deref()) {
@@ -150,7 +150,7 @@ async fn decide(
     }
     let Json(stands) = ctx.promise::<Json<SentDecision>>(DECISION).await?;
     if stands != decision {
-        let failure = Failure::new(ErrorCode::InvalidInput, "the answer was decided otherwise before");
+        let failure = Failure::new(ErrorCode::InvalidInput, "the answer already has another decision");
         return Ok(Err(failure.with_detail("decision", json!(stands))));
     }
     Ok(Ok(json!({ "decided": stands })))

@@ -19,9 +19,9 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The end of a program.
 pub(super) enum ChildEnd {
-    /// It exited; holds the end of its output.
+    /// The program exited; holds the end of its output.
     ByItself(ExitStatus, String),
-    /// It timed out.
+    /// The program timed out.
     Late,
 }
 

@@ -192,6 +192,7 @@ pub(super) fn install(from: &Path, place: &WeightsFolder, origin: &str) -> io::R
 
 /// Refuses to start if the disk has no room for `bytes` and a small reserve.
 pub(super) fn room(folder: &Path, bytes: u64) -> Result<(), String> {
+    // Without the reserve, the download would leave no room for the other files of the user.
     const SPARE: u64 = 16 << 20;
     let needed = bytes.saturating_add(SPARE);
     match platform::free_space(folder) {

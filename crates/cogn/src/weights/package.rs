@@ -20,7 +20,7 @@ use super::file::{self, WeightsState};
 use super::{FailedSource, KnownPackage, KnownWeights, PullProgress, WeightsFolder, seconds};
 use crate::platform;
 
-/// Both tools accept the same arguments up to here.
+/// The arguments that uv and pip have in common.
 const INSTALL: [&str; 5] = ["install", "--no-deps", "--only-binary", ":all:", "--target"];
 const OF_PIP: [&str; 7] =
     ["--no-input", "--no-compile", "--disable-pip-version-check", "--retries", "1", "--timeout", "15"];
@@ -54,9 +54,9 @@ const TOOLS: [Installer; 4] = [
 
 /// The reason why a tool failed.
 enum InstallError {
-    /// It is only a placeholder for a program that is not installed.
+    /// The program is not installed; its name is only a placeholder.
     NotThere,
-    /// It ran and failed.
+    /// The program ran and failed.
     Failed(String),
 }
 

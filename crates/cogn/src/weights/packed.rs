@@ -144,7 +144,7 @@ mod tests {
         place.discard();
         assert!(place.find().is_none());
         assert_eq!(content(place.keep(1, &mut says("two"))).as_deref(), Some("two"));
-        assert_eq!(content(mapped).as_deref(), Some("one"), "whoever has it open keeps it");
+        assert_eq!(content(mapped).as_deref(), Some("one"), "an open file stays readable");
     }
 
     #[test]
@@ -185,6 +185,6 @@ mod tests {
         assert!(place.find().is_none(), "a folder");
         fs::remove_dir(&place.path).unwrap();
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
-        assert!(place.keep(1, &mut |_| panic!("anybody could replace it")).is_none());
+        assert!(place.keep(1, &mut |_| panic!("another user could replace it")).is_none());
     }
 }

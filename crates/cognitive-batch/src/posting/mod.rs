@@ -16,9 +16,11 @@ use cognitive_ports::batch_service::{BatchService, PostOutcome};
 pub(crate) use self::desk::PostDesk;
 pub(crate) use self::postman::deliver;
 
-/// The number of reposts for a request that the service did not process.
+/// The number of reposts for a request that the service did not process. Without the limit, a request that a service
+/// never processes would keep the batch open.
 const REPOSTS: u32 = 2;
-/// The most changes of terms per request; there are fewer terms than this.
+/// The most changes of terms per request; there are fewer terms than this. The limit ends a loop with a service that
+/// changes its mind.
 const CONCESSIONS: u32 = 8;
 
 /// The settings for posting rows.
@@ -50,7 +52,7 @@ impl PostedProvider {
                 PostOutcome::Failed(error, _) => return Err(error),
                 PostOutcome::OtherTerms => {
                     return Err(ProviderError::Rejected(
-                        "the service takes the request on no terms".to_owned(),
+                        "the service rejects the request in every form".to_owned(),
                     ));
                 }
             }

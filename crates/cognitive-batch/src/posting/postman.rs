@@ -13,9 +13,11 @@ use super::post_file::OpenPost;
 
 /// The interval of the loop.
 const LOOK: Duration = Duration::from_millis(50);
-/// A post is sent after this time without a new request.
+/// A post is sent after this time without a new request. It is long enough for all rows that are ready, so that they
+/// share one post.
 const QUIET: Duration = Duration::from_millis(250);
-/// The number of tries after a temporary error, and the longest pause in between.
+/// The number of tries after a temporary error, and the longest pause in between. A batch endpoint may be unavailable
+/// for minutes, and giving up at once would fail its rows.
 const TRIES: u32 = 8;
 const LONGEST_WAIT: Duration = Duration::from_mins(2);
 
@@ -78,7 +80,7 @@ async fn post(plan: &PostPlan, desk: &PostDesk, requests: &[PostedRequest]) -> R
             }
         }
     }
-    Err("the batch endpoint does not answer".to_owned())
+    Err("the batch endpoint does not respond".to_owned())
 }
 
 async fn ask(plan: &PostPlan, desk: &PostDesk, post: u64, open: &OpenPost) -> Result<(), String> {
@@ -93,7 +95,7 @@ async fn ask(plan: &PostPlan, desk: &PostDesk, post: u64, open: &OpenPost) -> Re
         PostState::Waiting(_) => Ok(()),
         PostState::Failed(why) => {
             desk.void(post).map_err(|error| error.to_string())?;
-            Err(format!("the service took none of a batch: {why}"))
+            Err(format!("the service accepted no request of a batch: {why}"))
         }
         PostState::Ended => {
             let mut keep = |id: &str, reply| desk.keep(id, reply);
@@ -126,7 +128,7 @@ where
             Err(error) => return Err(error.to_string()),
         }
     }
-    Err("the batch endpoint does not answer".to_owned())
+    Err("the batch endpoint does not respond".to_owned())
 }
 
 fn passes(error: &ProviderError) -> bool {

@@ -27,11 +27,11 @@ impl CsvReader {
         let names = reader.byte_headers().map_err(io::Error::other)?;
         let names: Option<Vec<String>> =
             names.iter().map(|name| String::from_utf8(name.to_vec()).ok()).collect();
-        let names = names.ok_or_else(|| io::Error::other("the names of its columns are not UTF-8"))?;
+        let names = names.ok_or_else(|| io::Error::other("the column names are not UTF-8"))?;
         if let Some(twice) =
             names.iter().enumerate().find(|(at, name)| names.iter().take(*at).any(|other| other == *name))
         {
-            return Err(io::Error::other(format!("two of its columns have the same name: `{}`", twice.1)));
+            return Err(io::Error::other(format!("two columns have the same name: `{}`", twice.1)));
         }
         Ok(Self { reader, names: names.into(), record: csv::ByteRecord::new() })
     }

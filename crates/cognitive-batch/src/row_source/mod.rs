@@ -18,9 +18,10 @@ use serde_json::Map;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-/// The maximum length of a row, in bytes.
+/// The maximum length of a row, in bytes. Without it, a file without line breaks would fill the memory.
 pub const MAX_ROW_LENGTH: usize = 64 << 20;
-/// The number of bytes at each end of a file that its fingerprint covers.
+/// The number of bytes at each end of a file that its fingerprint covers. Hashing a file of many gigabytes would
+/// delay each start.
 const LOOKED_AT: u64 = 64 * 1024;
 
 /// The formats of rows.

@@ -11,7 +11,7 @@ use super::cursor::{Cursor, Slip};
 use super::path::Path;
 use crate::manifest::Tier;
 
-/// The default timeout of a call.
+/// The default timeout of a call. Without it, one slow part would use up the time of the whole composition.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A call of another module.

@@ -180,7 +180,7 @@ impl<'a> PlanCompiler<'a> {
             self.fault(
                 format!("{at}/fallback"),
                 "name",
-                "expected another module than the one it stands in for",
+                "expected another module than the one that it replaces",
             );
         }
         let range = VersionRange::parse(dependency.version.as_deref().unwrap_or_default());
@@ -326,13 +326,13 @@ impl<'a> PlanCompiler<'a> {
     fn pattern(&mut self, pattern: Pattern, parts: &[PlanPart], rules: &[RoutingRule]) {
         let is_conditional = pattern == Pattern::Conditional;
         if is_conditional && parts.is_empty() {
-            let message = "expected at least one module: the first one runs, then the rules are asked";
+            let message = "expected at least one module: the first one runs, then the rules are evaluated";
             self.fault("/composition/requires", "routing", message);
         } else if is_conditional && rules.is_empty() && self.faults.is_empty() {
             let message = "without rules, only the first module runs";
             self.notes.push(CompositionFault::new("/composition/pattern", "routing", message));
         } else if !is_conditional && !rules.is_empty() {
-            let message = "rules are asked only where `pattern` is `conditional`";
+            let message = "rules are evaluated only if `pattern` is `conditional`";
             self.notes.push(CompositionFault::new("/composition/routing", "routing", message));
         }
     }

@@ -30,7 +30,7 @@ impl Composition {
             Ok(CompiledComposition { plan, .. }) => Ok(Self { plan, directives: Arc::clone(directives) }),
             Err(faults) => {
                 let first = faults.first().map(|fault| format!("`{}`: {}", fault.path, fault.message));
-                let message = format!("the composition is wrong: {}", first.unwrap_or_default());
+                let message = format!("invalid composition: {}", first.unwrap_or_default());
                 Err(Failure::module_invalid(message))
             }
         }

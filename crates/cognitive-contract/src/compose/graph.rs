@@ -10,7 +10,7 @@ use super::version::VersionRange;
 use crate::code::ErrorCode;
 use crate::failure::Failure;
 
-/// The default maximum depth of nested modules, if the root sets none.
+/// The default maximum depth of nested modules, if the root sets none. Each level multiplies the calls of a run.
 pub const DEFAULT_DEPTH: u64 = 5;
 /// Longer paths are shown without their middle.
 const SHOWN_NAMES: usize = 12;
@@ -381,7 +381,7 @@ impl GraphFault {
             }
             Self::Circle(way) => format!("modules call each other in a circle: {}", arrows(way)),
             Self::TooDeep { way, limit } => {
-                format!("modules call each other more than {limit} deep: {}", arrows(way))
+                format!("module calls are nested more than {limit} levels deep: {}", arrows(way))
             }
         }
     }

@@ -8,7 +8,7 @@ use super::cursor::{Cursor, Slip, is_name, within_limit};
 use super::expr::{Comparison, ExprKind, ExprNode};
 use super::path::Path;
 
-/// The maximum nesting of parentheses and `!`.
+/// The maximum nesting of parentheses and `!`. Deeper ones would overflow the stack of the parser.
 pub const MAX_DEPTH: usize = 64;
 
 const VALUE: &str = "a value: a path such as `$.meta.risk`, a number, a text between quotes, `true`, `false`, `null` or `exists($.path)`";

@@ -16,7 +16,7 @@ use super::routing::{Choice, RoutingRule, route};
 use super::version::VersionRange;
 use crate::manifest::{Aggregate, Pattern};
 
-/// The default timeout of a composition.
+/// The default timeout of a composition. Without it, a part that never ends would hold the run.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A compiled `composition` block. Parts are identified by their index in `parts`.

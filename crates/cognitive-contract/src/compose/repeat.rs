@@ -9,7 +9,7 @@ use super::mapping::Mapping;
 use crate::context::{EMITTED, MEMBER, declares};
 use crate::module::Module;
 
-/// The maximum number of rounds that a caller may request.
+/// The maximum number of rounds that a caller may request. Each round is at least one paid model call.
 pub const MAX_ROUNDS: u32 = 100;
 
 /// The type of context that carries the answer of the previous round.

@@ -8,7 +8,7 @@ use semver::Version;
 
 use crate::text::fits;
 
-/// The longest range in characters.
+/// The longest range in characters. Ranges come from untrusted packages, and no real one is longer.
 const MAX_LENGTH: usize = 256;
 
 /// A compiled range.

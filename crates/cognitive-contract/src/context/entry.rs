@@ -213,7 +213,8 @@ pub(super) fn comes_from(accept: &Accept, value: &Value) -> bool {
     accept.from_module.as_deref().is_none_or(|wanted| module == Some(wanted))
 }
 
-/// The clock skew that is tolerated before an entry counts as emitted in the future.
+/// The clock skew that is tolerated before an entry counts as emitted in the future. Servers with slightly different
+/// clocks share a store.
 const SKEW: Duration = Duration::from_mins(1);
 
 /// The capacity of a store; the oldest entries are evicted first.

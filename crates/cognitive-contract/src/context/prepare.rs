@@ -95,7 +95,7 @@ impl Prepared {
             if found.is_empty() {
                 self.context.extend(sanitiser.clean(&taken));
             } else {
-                let what = "context of a module that was called does not fit and was left out";
+                let what = "context of a called module exceeds the limit and was left out";
                 self.warnings.extend(notice(what, [kind.as_str()]));
             }
         }
@@ -187,7 +187,7 @@ pub fn prepare_given(
     }
     let context = sanitiser.clean(&taken);
     let lost = taken.keys().filter(|kind| !context.contains_key(*kind)).map(String::as_str);
-    warnings.extend(notice("context was left out, because its name is that of a secret", lost));
+    warnings.extend(notice("context was left out, because its name suggests a secret", lost));
     Ok(Prepared { input, context, warnings })
 }
 
@@ -251,7 +251,10 @@ fn reduced(
             foreign.push(accept.kind.as_str());
         }
     }
-    warnings.extend(notice("context that comes from another module than declared was left out", foreign));
+    warnings.extend(notice(
+        "context was left out, because another module than the declared one wrote it",
+        foreign,
+    ));
     given
 }
 

@@ -15,7 +15,7 @@ const TELLING: [&str; 4] = ["password", "token", "secret", "key"];
 /// The replacement for a secret text. Secrets of other types are removed.
 pub const REDACTED: &str = "[REDACTED]";
 
-/// The longest text, in code points.
+/// The longest text, in code points. A longer one would crowd out the input in the prompts of all later runs.
 pub const MAX_LENGTH: usize = 10_000;
 
 /// Removes secrets and cuts long texts.

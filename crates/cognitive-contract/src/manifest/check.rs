@@ -20,7 +20,7 @@ pub fn json_schema() -> Value {
     SchemaSettings::draft07().into_generator().into_root_schema_for::<ManifestFile>().to_value()
 }
 
-/// The same schema for editors. It rejects unknown keys and requires the keys of a complete module.
+/// The JSON Schema of `module.yaml` for editors. It rejects unknown keys and requires the keys of a complete module.
 #[must_use]
 pub fn editor_schema() -> Value {
     let mut schema = for_editors(json_schema(), &["name", "version", "responsibility"]);

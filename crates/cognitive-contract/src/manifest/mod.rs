@@ -137,7 +137,7 @@ pub struct Requirements {
 /// Support for older answer formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the fields are those of `CompatFile`")]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "the fields are independent switches")]
 pub struct Compat {
     pub accepts_v21_payload: bool,
     pub accepts_v22_payload: bool,
@@ -165,7 +165,7 @@ pub struct MetaRules {
 
 /// A golden test: two module-relative paths.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[expect(missing_docs, reason = "what the two paths are is in their names")]
+#[expect(missing_docs, reason = "the names say what the two paths are")]
 pub struct GoldenTest {
     pub input: String,
     pub expected: String,

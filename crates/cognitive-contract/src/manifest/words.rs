@@ -172,7 +172,7 @@ words! {
 words! {
     /// The way in which submodules get context.
     ContextMode {
-        /// They share the caller's context.
+        /// Submodules share the caller's context.
         Main = "main",
         /// Each gets a copy.
         Fork = "fork",

@@ -67,7 +67,7 @@ impl<'a> MaybeMedium<'a> {
         // Without a type, bytes cannot be checked, but an address or a path may be a plain link. (C-43)
         match self.members.get("media_type") {
             Some(Value::String(_)) => {}
-            Some(_) => refuse("media_type", "is not a text"),
+            Some(_) => refuse("media_type", "is not a string"),
             None if word == "base64" => refuse("media_type", "is missing"),
             None => {}
         }
@@ -79,7 +79,7 @@ impl<'a> MaybeMedium<'a> {
                     refuse(companion, why);
                 }
             }
-            Some(_) => refuse(companion, "is not a text"),
+            Some(_) => refuse(companion, "is not a string"),
         }
         for (name, holds, why) in BESIDE {
             if self.members.get(name).is_some_and(|value| !holds(value)) {
@@ -94,9 +94,9 @@ impl<'a> MaybeMedium<'a> {
     /// Returns the reason why the module may not emit this type. (MEDIA-018)
     fn not_given(&self, named: &str) -> Option<String> {
         match MediaType::parse(named).filter(|kind| kind.may_be_produced()) {
-            None => Some(format!("`{named}` is not a type that an answer may contain")),
+            None => Some(format!("media type not allowed in answers: `{named}`")),
             Some(kind) if !kind.category().is_given(&self.modalities.output) => {
-                Some(format!("the module does not give media of the kind `{}`", kind.category()))
+                Some(format!("the module does not produce media of the kind `{}`", kind.category()))
             }
             Some(_) => None,
         }
@@ -112,7 +112,7 @@ impl<'a> MaybeMedium<'a> {
             "url" if !is_medium && !is_address(text, &["https", "http"]) && inline(text).is_none() => {
                 Some("expected an address that begins with `https:` or `http:`")
             }
-            "file" if !is_inside(text) => Some("expected a relative path that stays in its folder"),
+            "file" if !is_inside(text) => Some("expected a relative path within its folder"),
             _ => None,
         }
     }
@@ -120,7 +120,7 @@ impl<'a> MaybeMedium<'a> {
 
 /// Further members of a media item, with their rules.
 const BESIDE: [OptionalMember; 4] = [
-    ("expires_at", |value| value.as_str().is_some_and(is_moment), "expected a time as of RFC 3339"),
+    ("expires_at", |value| value.as_str().is_some_and(is_moment), "expected an RFC 3339 time"),
     ("width", is_count, "expected a whole number, 0 or more"),
     ("height", is_count, "expected a whole number, 0 or more"),
     ("duration_ms", is_count, "expected a whole number, 0 or more"),

@@ -82,11 +82,13 @@ pub fn judge(facts: &MediaFacts, limits: &MediaLimits) -> Result<(), Failure> {
     {
         let message =
             format!("the {category} lasts {} s, the limit is {} s", length.as_secs(), longest.as_secs());
-        return Err(Failure::new(ErrorCode::MediaTooLarge, message).suggest("Cut it, or send it in parts"));
+        return Err(
+            Failure::new(ErrorCode::MediaTooLarge, message).suggest("Shorten it, or split it into parts")
+        );
     }
     if let Some(pages) = facts.pages.filter(|pages| *pages > limits.most_pages) {
         let message = format!("the document has {pages} pages, the limit is {}", limits.most_pages);
-        return Err(Failure::new(ErrorCode::MediaTooLarge, message).suggest("Send the pages that matter"));
+        return Err(Failure::new(ErrorCode::MediaTooLarge, message).suggest("Send only the relevant pages"));
     }
     match (category, facts.size) {
         (Category::Image, Some(size)) => judge_image(size, limits),

@@ -117,7 +117,7 @@ fn item<'a>(members: &'a Map<String, Value>, place: &str, index: usize) -> Resul
     let Some(companion) = companion(word) else { return Ok(None) };
     let Some(value) = members.get(companion) else { return Ok(None) };
     within_reach(place, index)?;
-    let Some(value) = value.as_str() else { return Err(half(place, companion, "is not a text")) };
+    let Some(value) = value.as_str() else { return Err(half(place, companion, "is not a string")) };
     let source = match word {
         "url" => ItemSource::Url(value),
         "base64" => ItemSource::Base64(value),
@@ -136,12 +136,12 @@ fn item<'a>(members: &'a Map<String, Value>, place: &str, index: usize) -> Resul
 /// Checks that one more item with this pointer is within the limits.
 fn within_reach(place: &str, index: usize) -> Result<(), Failure> {
     if index >= MAX_FOUND {
-        let message = format!("more than {MAX_FOUND} media items are sent");
+        let message = format!("the request has more than {MAX_FOUND} media items");
         return Err(Failure::new(ErrorCode::MediaTooLarge, message).suggest("Send fewer items"));
     }
     if place.len() > MAX_PLACE_LENGTH {
-        let message = format!("a media item stands below names of more than {MAX_PLACE_LENGTH} bytes");
-        return Err(Failure::new(ErrorCode::InvalidInput, message).suggest("Use shorter names"));
+        let message = format!("the path of a media item exceeds {MAX_PLACE_LENGTH} bytes");
+        return Err(Failure::new(ErrorCode::InvalidInput, message).suggest("Use shorter member names"));
     }
     Ok(())
 }

@@ -25,7 +25,8 @@ pub struct Produced<'a> {
 const MAX_FOUND: usize = 1_000;
 const MAX_PLACE_LENGTH: usize = 4_096;
 
-/// The longest file name, without the extension and a suffix that makes it unique.
+/// The longest file name, without the extension and a suffix that makes it unique. Most file systems refuse names
+/// above 255 bytes, and a letter has up to four of them.
 const MAX_NAME_LENGTH: usize = 120;
 
 /// Returns the media in `data`, at any depth: objects with a `type`, its companion and a `media_type`. An object

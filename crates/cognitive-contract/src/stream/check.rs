@@ -11,7 +11,8 @@ use super::shape::{check_chunk, recognise};
 use crate::code::ErrorCode;
 use crate::violation::Violation;
 
-/// The maximum number of violations reported for one log.
+/// The maximum number of violations reported for one log. One fault, such as a wrong first number, repeats in every
+/// later chunk.
 const MAX_COUNT: usize = 100;
 
 /// A chunk with its index in the log and its kind, if recognised.
@@ -114,7 +115,7 @@ fn check_numbers(entries: &[LoggedChunk<'_>], found: &mut Vec<Violation>) {
             return;
         }
         if entry.seq().is_some_and(|seq| !seen.insert(seq)) {
-            found.push(entry.broken("/chunk/seq", "unique", "expected a number that was not used before"));
+            found.push(entry.broken("/chunk/seq", "unique", "expected an unused sequence number"));
         }
         if !entry.is(ChunkKind::is_numbered) && entry.chunk.get("seq").is_some() {
             found.push(entry.broken("/seq", "closed", "only delta and snapshot chunks are numbered"));
@@ -145,7 +146,7 @@ fn check_end(entries: &[LoggedChunk<'_>], found: &mut Vec<Violation>) {
         return;
     };
     for entry in entries.iter().skip(end.saturating_add(1)).take(MAX_COUNT) {
-        found.push(entry.broken("", "terminal", "expected nothing after the chunk that ends the stream"));
+        found.push(entry.broken("", "terminal", "expected no chunk after the terminal chunk"));
     }
 }
 

@@ -140,7 +140,7 @@ async fn a_listed_origin_runs_modules_and_nothing_else() {
         for (origin, may) in [("https://app.example", false), ("http://localhost", true)] {
             let response = ask(&shared, operation, &[("origin", origin)]).await;
             let told = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
-            let is_refused = String::from_utf8_lossy(&told).contains("may not see past runs");
+            let is_refused = String::from_utf8_lossy(&told).contains("may not read past runs");
             assert_eq!(is_refused, !may, "{} from {origin}", operation.path);
         }
     }

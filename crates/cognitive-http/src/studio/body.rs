@@ -30,10 +30,10 @@ pub(crate) async fn read<T: DeserializeOwned + Send + 'static>(
 fn of_text<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
     let value = json::parse(text).map_err(|error| {
         Failure::new(ErrorCode::ParseError, format!("the body is not JSON: {}", error.message))
-            .suggest("Send one object of JSON")
+            .suggest("Send one JSON object")
     })?;
     serde_json::from_value(value).map_err(|error| {
-        let message = format!("the body cannot be used: {error}");
+        let message = format!("invalid body: {error}");
         Failure::new(ErrorCode::InvalidInput, cognitive_contract::text::cut(&message, 300))
             .suggest("See the schema of the request in `/openapi.json`")
     })

@@ -52,7 +52,7 @@ struct JudgeBody {
     envelopes: Vec<Value>,
 }
 
-/// The limit of answers to one case per request.
+/// The limit of answers to one case per request. Judging happens while the request waits.
 const MOST_ANSWERS: usize = 1_000;
 
 #[derive(Deserialize)]

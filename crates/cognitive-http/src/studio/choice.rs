@@ -83,7 +83,7 @@ impl Shared {
 
 /// A draft changes the installed files, and a version has other files.
 fn draft_of_version() -> Failure {
-    Failure::new(ErrorCode::InvalidInput, "`draft` and `version` cannot be sent together")
+    Failure::new(ErrorCode::InvalidInput, "`draft` and `version` exclude each other")
         .suggest("Send the files of the version as the draft")
 }
 
@@ -100,10 +100,11 @@ fn leads_nowhere_new(shared: &Shared, installed: Option<&Module>, chosen: &Modul
     match needed.iter().skip(1).find(|member| is_new(&member.name)) {
         None => Ok(()),
         Some(member) => {
-            let message = format!("it would be made of a module that is not offered here: `{}`", member.name);
+            let message =
+                format!("the draft needs a module that this server does not offer: `{}`", member.name);
             Err(Failure::new(ErrorCode::PermissionDenied, message)
                 .with_detail("module", json!(member.name))
-                .suggest("`GET /api/modules` lists what is offered"))
+                .suggest("`GET /api/modules` lists the modules"))
         }
     }
 }

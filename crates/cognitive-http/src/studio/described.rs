@@ -42,7 +42,7 @@ fn files() -> Value {
     json!({
         "type": "object",
         "additionalProperties": { "type": ["string", "null"] },
-        "description": "Texts by path in the folder of the module; null takes a file away",
+        "description": "File contents by path in the folder of the module; null removes a file",
     })
 }
 
@@ -54,8 +54,8 @@ fn sessions() -> Named {
     });
     let all = ["name", "roles", "keyed", "version", "studio", "has"];
     vec![
-        ("LoginRequest", object("A key, shown once", &["key"], json!({ "key": text() }))),
-        ("StudioSession", object("Who asks, and what they may do", &all, session)),
+        ("LoginRequest", object("A key, to be exchanged for a login", &["key"], json!({ "key": text() }))),
+        ("StudioSession", object("The caller and their permissions", &all, session)),
         ("SessionEnd", object("", &["status"], json!({ "status": { "const": "ended" } }))),
     ]
 }
@@ -69,7 +69,8 @@ fn models() -> Named {
     let request = json!({
         "method": text(), "url": text(), "headers": { "type": "object", "additionalProperties": text() }, "body": any(),
     });
-    let request = object("Names of variables stand for keys", &["method", "url", "headers", "body"], request);
+    let request =
+        object("Replace the names of variables by keys", &["method", "url", "headers", "body"], request);
     let ceiling = object("", &["cost", "currency"], json!({ "cost": text(), "currency": text() }));
     let preview = json!({
         "instructions": text(), "input": text(), "estimated_tokens": count(),
@@ -85,7 +86,7 @@ fn models() -> Named {
             object("A model that a run may name", &["name", "is_default", "is_local", "price"], model),
         ),
         ("ModelList", object("", &["models"], json!({ "models": list(named("NamedModel")) }))),
-        ("RunPreview", object("A run that is not made", &shown, preview)),
+        ("RunPreview", object("A run without model calls", &shown, preview)),
     ]
 }
 
@@ -94,8 +95,7 @@ fn modules() -> Named {
         "severity": text(), "file": text(), "line": or_null("integer"), "column": or_null("integer"), "rule": text(),
         "message": text(), "hint": or_null("string"),
     });
-    let finding =
-        object("Something that validation has to say", &["severity", "file", "rule", "message"], finding);
+    let finding = object("A finding of validation", &["severity", "file", "rule", "message"], finding);
     let findings = || list(named("ModuleFinding"));
     let file = json!({ "path": text(), "text": or_null("string"), "bytes": count() });
     let shown = json!({
@@ -108,7 +108,7 @@ fn modules() -> Named {
         "reply": { "type": "string", "description": "The raw text of the model" },
         "reply_dialect": {
             "type": "string", "enum": dialect_names().collect::<Vec<_>>(),
-            "description": "The dialect of the schema that the provider was sent with it; `none` without this member",
+            "description": "The dialect of the schema that was sent to the provider; `none` without this member",
         },
     });
     let version = json!({
@@ -121,7 +121,11 @@ fn modules() -> Named {
     vec![
         (
             "ModuleVersion",
-            object("A form of a module that can be run", &["id", "version", "origin", "is_current"], version),
+            object(
+                "A version of a module that can be run",
+                &["id", "version", "origin", "is_current"],
+                version,
+            ),
         ),
         ("VersionList", object("", &["versions"], json!({ "versions": list(named("ModuleVersion")) }))),
         ("JudgeRequest", object("Answers to one case", &["set", "id", "envelopes"], judged)),
@@ -135,9 +139,9 @@ fn modules() -> Named {
         ("CheckRequest", object("", &["files"], json!({ "files": files() }))),
         ("SaveRequest", object("", &["hash", "files"], json!({ "hash": text(), "files": files() }))),
         ("SavedModule", object("", &["hash", "findings"], json!({ "hash": text(), "findings": findings() }))),
-        ("ModuleCase", object("An input and what is expected", &["id", "set", "input"], case)),
+        ("ModuleCase", object("An input and its expectation", &["id", "set", "input"], case)),
         ("CaseList", object("", &["cases"], json!({ "cases": list(named("ModuleCase")) }))),
-        ("CaseRequest", object("An answer to keep", &["kind", "name", "input", "envelope"], new)),
+        ("CaseRequest", object("An answer to save", &["kind", "name", "input", "envelope"], new)),
         (
             "KeptCase",
             object(
@@ -186,7 +190,7 @@ fn runs() -> Named {
     let replay =
         json!({ "before": envelope(), "after": envelope(), "diff": list(object("", &["path"], change)) });
     vec![
-        ("ArchivedRun", object("A run in one line", &required, run)),
+        ("ArchivedRun", object("Summary of a run", &required, run)),
         (
             "RunPage",
             object(
@@ -198,16 +202,20 @@ fn runs() -> Named {
         (
             "RunStats",
             object(
-                "Figures over time",
+                "Statistics over time",
                 &["buckets", "codes", "models", "modules", "confidence", "totals"],
                 stats,
             ),
         ),
         (
             "WaterfallNode",
-            object("A piece of work in time", &["name", "start_ms", "duration_ms", "children"], node),
+            object(
+                "A unit of work with its duration",
+                &["name", "start_ms", "duration_ms", "children"],
+                node,
+            ),
         ),
-        ("RunDetails", object("Everything that is known of a run", &["run", "records", "tree"], details)),
+        ("RunDetails", object("Details of a run", &["run", "records", "tree"], details)),
         ("ReplayRequest", object("", &[], json!({ "model": text(), "draft": files(), "version": text() }))),
         ("RunReplay", object("The same run, twice", &["before", "after", "diff"], replay)),
     ]
@@ -226,7 +234,7 @@ fn reviews() -> Named {
     let required = ["id", "at", "state", "module", "risk", "confidence", "explain", "rule"];
     let asked = json!({
         "verdict": verdict(), "reason": text(),
-        "data": { "type": "object", "description": "The right data; with `correct` and no other" },
+        "data": { "type": "object", "description": "The corrected data; only with `correct`" },
     });
     let page = json!({ "reviews": list(named("RunReview")), "open": count(), "next": or_null("string") });
     let bin = json!({
@@ -246,9 +254,9 @@ fn reviews() -> Named {
     let of_model = object("", &["module", "model", "decisions", "bins", "curve"], of_model);
     let report = with(report, json!({ "models": list(of_model) }));
     vec![
-        ("RunReview", object("A run that waits for a person, or did", &required, review)),
+        ("RunReview", object("A run that waits for review, or was reviewed", &required, review)),
         ("ReviewPage", object("", &["reviews", "open", "next"], page)),
-        ("DecisionRequest", object("What a person says", &["verdict"], asked)),
-        ("CalibrationReport", object("What confidence was worth", &["decisions", "bins", "curve"], report)),
+        ("DecisionRequest", object("The decision of a reviewer", &["verdict"], asked)),
+        ("CalibrationReport", object("Accuracy of confidence", &["decisions", "bins", "curve"], report)),
     ]
 }

@@ -6,7 +6,7 @@ use cognitive_contract::text::pointer;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// The limit of reported differences.
+/// The limit of reported differences. Two unrelated answers differ everywhere, and a longer list would not be read.
 const MOST: usize = 500;
 
 /// One difference.

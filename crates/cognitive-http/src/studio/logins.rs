@@ -16,11 +16,12 @@ use crate::roles::Roles;
 
 /// The name of the cookie.
 pub(crate) const COOKIE: &str = "cogn_session";
-/// The lifetime of a login.
+/// The lifetime of a login. A browser on a shared machine must not stay logged in for days.
 pub(super) const LIFETIME: Duration = Duration::from_hours(12);
-/// The limit of logins at once. Above it, the one that expires first is removed.
+/// The limit of logins at once. Above it, the one that expires first is removed. Without the limit, repeated logins
+/// would fill the memory.
 const MOST: usize = 1_000;
-/// Wrong keys allowed per address and minute.
+/// Wrong keys allowed per address and minute. Without the limit, a key could be guessed.
 const GUESSES: u32 = 10;
 
 /// All logins of a server.

@@ -48,9 +48,10 @@ impl ModelShelf {
     /// Returns the provider of a model. The first call may have to load it, which can take long.
     pub(crate) fn provider(&self, name: &str) -> Result<Arc<dyn Provider>, Failure> {
         let Some(model) = self.0.iter().find(|model| model.name == name) else {
-            let message = format!("there is no such model here: `{}`", cut(name, 128));
-            return Err(Failure::new(ErrorCode::InvalidInput, message)
-                .suggest("`GET /v1/models` lists those that there are"));
+            let message = format!("unknown model: `{}`", cut(name, 128));
+            return Err(
+                Failure::new(ErrorCode::InvalidInput, message).suggest("`GET /v1/models` lists the models")
+            );
         };
         if let Some(known) = model.built.get() {
             return Ok(Arc::clone(known));

@@ -53,11 +53,10 @@ pub(crate) async fn again(
         Err(failure) => return response::failure(failure),
     };
     let RunDetails { run, input: Some(input), envelope: Some(before), .. } = details else {
-        let failure = Failure::new(ErrorCode::InvalidReference, "input and answer of this run were not kept")
-            .with_detail("kind", json!("no_payload"))
-            .suggest(
-                "Set `audit: {payloads: true}` in the configuration; runs from then on can be run again",
-            );
+        let failure =
+            Failure::new(ErrorCode::InvalidReference, "input and answer of this run are not stored")
+                .with_detail("kind", json!("no_payload"))
+                .suggest("Set `audit: {payloads: true}` in the configuration to make later runs repeatable");
         return response::failure_as(StatusCode::CONFLICT, failure);
     };
     let mut options = Options::default();

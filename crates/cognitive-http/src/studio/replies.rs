@@ -7,7 +7,8 @@ use std::sync::Arc;
 use cognitive_contract::RecordedReply;
 use cognitive_contract::lock::Lock;
 
-/// Runs that are remembered, and bytes of all of them together.
+/// Runs that are remembered, and bytes of all of them together. Replies are stored for a possible test, which most
+/// runs never become.
 const MOST: usize = 1_000;
 const MOST_BYTES: usize = 32 << 20;
 

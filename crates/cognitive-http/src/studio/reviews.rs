@@ -28,10 +28,10 @@ use crate::catalog::beside;
 use crate::response;
 use crate::routes::Name;
 
-/// Entries per page: the default and the limit.
+/// Entries per page: the default and the limit. An entry has the input and the answer, so a page can be large.
 const DEFAULT_LIMIT: usize = 50;
 const MAX_LIMIT: usize = 500;
-/// Lines of an export queued for sending.
+/// Lines of an export queued for sending. A slow client would otherwise fill the memory.
 const WAITING: usize = 16;
 
 #[derive(Deserialize)]
@@ -77,8 +77,8 @@ struct DecisionBody {
 
 fn desk(shared: &Shared) -> Result<Arc<dyn ReviewDesk>, Failure> {
     shared.config.reviews.clone().ok_or_else(|| {
-        Failure::new(ErrorCode::PermissionDenied, "this server keeps no queue for reviewers")
-            .suggest("Write `review: {rules: …}` into the configuration")
+        Failure::new(ErrorCode::PermissionDenied, "this server has no review queue")
+            .suggest("Add `review: {rules: …}` to the configuration")
     })
 }
 
@@ -97,8 +97,8 @@ fn unreadable(_: String) -> Failure {
 }
 
 fn no_such_review() -> Response<Body> {
-    let failure = Failure::new(ErrorCode::InvalidReference, "there is no such review")
-        .suggest("`GET /v1/reviews` lists those that there are");
+    let failure = Failure::new(ErrorCode::InvalidReference, "unknown review")
+        .suggest("`GET /v1/reviews` lists the reviews");
     response::failure_as(StatusCode::NOT_FOUND, failure)
 }
 
@@ -175,10 +175,10 @@ fn refusal(error: &DeskError) -> Failure {
         DeskError::Conflict(review) => Failure::new(ErrorCode::InvalidReference, told)
             .with_detail("kind", json!(response::CONFLICT))
             .with_detail("decision", json!(review.decision))
-            .suggest("Look at the decision that stands; the first one counts"),
+            .suggest("See the existing decision; the first one applies"),
         DeskError::Invalid(_) => Failure::new(ErrorCode::InvalidInput, told)
             .suggest("See the schema of the request in `/openapi.json`"),
-        _ => Failure::new(ErrorCode::InternalError, "the decision was not kept")
+        _ => Failure::new(ErrorCode::InternalError, "the decision was not recorded")
             .suggest("Try again in a moment"),
     }
 }

@@ -53,7 +53,7 @@ struct RunQuery {
 pub(super) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Failure> {
     let read = axum::extract::Query::<T>::try_from_uri(uri);
     read.map(|axum::extract::Query(query)| query).map_err(|refused| {
-        let message = format!("the query cannot be used: {}", cut(&refused.body_text(), 200));
+        let message = format!("invalid query: {}", cut(&refused.body_text(), 200));
         Failure::new(ErrorCode::InvalidInput, message)
             .suggest("See the parameters of the operation in `/openapi.json`")
     })
@@ -92,14 +92,14 @@ pub(super) fn cursor(given: Option<String>) -> Result<Option<String>, Failure> {
     if given.as_deref().is_none_or(|given| given.parse::<i64>().is_ok()) {
         return Ok(given);
     }
-    let message = format!("no such cursor: `{}`", cut(&given.unwrap_or_default(), 60));
-    Err(Failure::new(ErrorCode::InvalidInput, message).suggest("Send the `next` of the page before"))
+    let message = format!("unknown cursor: `{}`", cut(&given.unwrap_or_default(), 60));
+    Err(Failure::new(ErrorCode::InvalidInput, message).suggest("Send the `next` of the previous page"))
 }
 
 fn moment(name: &str, text: Option<String>) -> Result<Option<SystemTime>, Failure> {
     let read = |text: String| {
         text.parse::<jiff::Timestamp>().map(SystemTime::from).map_err(|_| {
-            let message = format!("`{name}` is not a moment: `{}`", cut(&text, 60));
+            let message = format!("invalid time in `{name}`: `{}`", cut(&text, 60));
             Failure::new(ErrorCode::InvalidInput, message).suggest("Write it as `2026-11-17T09:00:00Z`")
         })
     };
@@ -112,7 +112,7 @@ async fn ask<T: Send + 'static>(
     act: impl FnOnce(&dyn RunArchive) -> Result<T, String> + Send + 'static,
 ) -> Result<T, Failure> {
     let Some(archive) = shared.config.archive.clone() else {
-        return Err(Failure::new(ErrorCode::PermissionDenied, "this server keeps no record of runs")
+        return Err(Failure::new(ErrorCode::PermissionDenied, "this server does not record runs")
             .suggest("Start it without `--no-audit`")
             .suggest_remotely("Contact the server operator"));
     };
@@ -166,8 +166,8 @@ pub(crate) async fn show(
 }
 
 pub(super) fn no_such_run() -> Response<Body> {
-    let failure = Failure::new(ErrorCode::InvalidReference, "there is no such run")
-        .suggest("`GET /v1/runs` lists those that there are");
+    let failure =
+        Failure::new(ErrorCode::InvalidReference, "unknown run").suggest("`GET /v1/runs` lists the runs");
     response::failure_as(StatusCode::NOT_FOUND, failure)
 }
 

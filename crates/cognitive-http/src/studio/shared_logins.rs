@@ -45,7 +45,7 @@ pub(crate) async fn end(shared: &Shared, secret: &str) -> Result<(), Failure> {
 }
 
 fn unreachable(shared: &Shared, reason: &str) -> Failure {
-    shared.config.complain(&format!("nobody can log in or is logged in: {reason}"));
-    unshared("logins cannot be looked up at the moment")
+    shared.config.complain(&format!("logins are unavailable: {reason}"));
+    unshared("logins are unavailable at the moment")
         .suggest("Try again in a moment, or send `Authorization: Bearer KEY`")
 }

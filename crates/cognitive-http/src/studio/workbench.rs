@@ -150,7 +150,7 @@ pub(crate) fn record_edit(
     record.user.clone_from(&record.key);
     match audit.record(&record) {
         Err(reason) if shared.host.audit_required => {
-            let message = format!("the change cannot be recorded, so it is not made: {reason}");
+            let message = format!("the change was rejected because it cannot be recorded: {reason}");
             Err(Failure::new(ErrorCode::InternalError, message).with_detail("kind", json!("audit")))
         }
         _ => Ok(()),

@@ -77,7 +77,7 @@ async fn a_socket_without_a_sign_of_life_is_closed() {
     let mut heard = Vec::new();
     raw.0.read_to_end(&mut heard).await.unwrap();
     assert!(heard.starts_with(&[0x89, 0]), "it is asked first: {heard:?}");
-    let goodbye = [&1008_u16.to_be_bytes()[..], b"no sign of life"].concat();
+    let goodbye = [&1008_u16.to_be_bytes()[..], b"the client sent nothing, not even a pong"].concat();
     assert!(heard.ends_with(&goodbye), "{heard:?}");
     // Another that answers pings, as every client does by itself, stays. The clock waits for its answers.
     let hour = Duration::from_hours(1);

@@ -8,7 +8,7 @@ use serde_json::{Map, Number, Value};
 
 use crate::source::refuse;
 
-/// The maximum nesting of values.
+/// The maximum nesting of values. Deeper ones would overflow the stack of the parser.
 const MAX_DEPTH: usize = 40;
 
 /// A position in a file.
@@ -50,7 +50,7 @@ impl<'t> BamlCursor<'t> {
     pub(super) fn error(&self, what: &str) -> Failure {
         refuse(
             format!("{}:{}: {what}", self.file, self.line()),
-            "Correct the file, or import a function that BAML itself accepts",
+            "Correct the file, or import a function that BAML accepts",
         )
     }
 
@@ -148,7 +148,7 @@ impl<'t> BamlCursor<'t> {
             let line = self.line();
             let close = format!("\"{}", "#".repeat(marks));
             let inner = rest.get(marks + 1..).unwrap_or_default();
-            let end = inner.find(&close).ok_or_else(|| self.error("a text has no end"))?;
+            let end = inner.find(&close).ok_or_else(|| self.error("unterminated text"))?;
             self.at += marks + 1 + end + close.len();
             return Ok(Some((dedented(inner.get(..end).unwrap_or_default()), line)));
         }
@@ -171,7 +171,7 @@ impl<'t> BamlCursor<'t> {
                 (_, other) => text.push(other),
             }
         }
-        Err(self.error("a text has no end"))
+        Err(self.error("unterminated text"))
     }
 
     /// Reads the name of a client: a string, or everything up to the next whitespace.
@@ -317,8 +317,8 @@ mod tests {
     fn nothing_goes_too_deep_or_has_no_end() {
         let refused = |text: &str| BamlCursor::new(text, "f").value(0).unwrap_err().message().to_owned();
         assert_eq!(refused(&"[".repeat(100_000)), "f:1: values are nested too deeply");
-        assert_eq!(refused("\n\"abc"), "f:2: a text has no end");
-        assert_eq!(refused("##\"abc\"#"), "f:1: a text has no end");
+        assert_eq!(refused("\n\"abc"), "f:2: unterminated text");
+        assert_eq!(refused("##\"abc\"#"), "f:1: unterminated text");
         assert_eq!(refused("[a"), "f:1: expected a value");
         assert!(BamlCursor::new("a { b", "f").balanced('{', '}').is_err());
     }

@@ -25,7 +25,7 @@ use crate::template::{TemplateTag, jinja};
 use parse::{BamlFile, BamlFunction};
 use types::BamlTypes;
 
-/// The maximum number of files in a folder.
+/// The maximum number of files in a folder. Without it, a wrong path such as a home folder would be read completely.
 const MAX_FILES: usize = 200;
 
 /// Reads a file, or all files of a folder.
@@ -87,7 +87,7 @@ fn draft(source: &str, file: &BamlFile, options: &ImportOptions) -> Result<Impor
             draft.examples.push((name, arguments.clone()));
         }
         if test.has_checks {
-            let why = "checks of a test are expressions; say what is expected in `expected.json`";
+            let why = "the checks of a test are expressions; write the expectation into `expected.json`";
             draft.losses.lost(format!("the checks of the test `{}`", test.name), &test.file, why);
         }
     }
@@ -102,17 +102,17 @@ fn function<'f>(
     let names: Vec<String> = file.functions.iter().take(20).map(|function| quote(&function.name)).collect();
     match (&options.function, file.functions.as_slice()) {
         (_, []) => Err(refuse(
-            format!("{} has no function: clients, types and tests alone are no judgement", quote(source)),
+            format!("{} has no function, only clients, types or tests", quote(source)),
             "Import a file with a function",
         )),
         (None, [only]) => Ok(only),
         (None, _) => Err(refuse(
             format!(
-                "{} has several functions, and each is a module of its own: {}",
+                "{} has several functions, and each becomes one module: {}",
                 quote(source),
                 names.join(", ")
             ),
-            "Say which one with `--function NAME`",
+            "Choose one with `--function NAME`",
         )),
         (Some(wanted), functions) => {
             functions.iter().find(|function| function.name == *wanted).ok_or_else(|| {
@@ -122,7 +122,7 @@ fn function<'f>(
                     quote(wanted),
                     names.join(", ")
                 );
-                refuse(message, "Name one that is there")
+                refuse(message, "Choose an existing function")
             })
         }
     }
@@ -131,20 +131,20 @@ fn function<'f>(
 fn losses(draft: &mut ImportDraft, function: &BamlFunction, file: &BamlFile) {
     let list: &mut LossList = &mut draft.losses;
     if let Some(client) = &function.client {
-        let why = "whoever runs a module chooses the model and how it is asked";
+        let why = "the caller chooses the model and its settings";
         list.lost(format!("the client {}", quote(client)), &function.file, why);
     }
     for (kind, name, place) in &file.others {
         let why = match kind.as_str() {
-            "template_string" => "templates are not evaluated: say in `prompt.md` what it says",
+            "template_string" => "templates are not evaluated: describe their effect in `prompt.md`",
             "generator" => "`cogn types` writes the types of modules",
-            _ => "whoever runs a module chooses the model and how it is asked",
+            _ => "the caller chooses the model and its settings",
         };
         list.lost(format!("{kind} `{name}`"), place, why);
     }
     if file.comments > 0 {
         let what = format!("{} comment{}", file.comments, if file.comments == 1 { "" } else { "s" });
-        list.lost(what, &function.file, "notes for authors; no model saw them");
+        list.lost(what, &function.file, "notes for authors, which no model reads");
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Number, Value};
 
 use super::cursor::BamlCursor;
 
-/// The maximum nesting of types.
+/// The maximum nesting of types. Deeper ones would overflow the stack of the parser.
 const MAX_DEPTH: usize = 40;
 
 /// A type as written.
@@ -123,7 +123,7 @@ pub(super) fn parse(text: &str, file: &str, into: &mut BamlFile) -> Result<(), F
             "client" | "generator" | "retry_policy" | "template_string" | "string_template" => {
                 other(&mut cursor, word, into)?;
             }
-            _ => return Err(cursor.error(&format!("a declaration that is not read here: `{word}`"))),
+            _ => return Err(cursor.error(&format!("unsupported declaration: `{word}`"))),
         }
     }
 }
@@ -173,7 +173,7 @@ fn block(cursor: &mut BamlCursor<'_>, is_enum: bool, file: &str, into: &mut Baml
         block.fields.push(BamlField { name, kind: own_kind, attributes: all });
     }
     if into.blocks.insert(name.clone(), block).is_some() {
-        return Err(cursor.error(&format!("declared a second time: `{name}`")));
+        return Err(cursor.error(&format!("duplicate declaration: `{name}`")));
     }
     Ok(())
 }
@@ -235,7 +235,7 @@ fn base(cursor: &mut BamlCursor<'_>, depth: usize) -> Result<BamlType, Failure> 
             inner = BamlType::Checked(Box::new(inner), check.written);
         }
         if cursor.sees(",") {
-            return Err(cursor.error("tuples are not read here"));
+            return Err(cursor.error("unsupported type: a tuple"));
         }
         cursor.needs(")")?;
         return Ok(inner);
@@ -303,7 +303,9 @@ fn function(cursor: &mut BamlCursor<'_>, file: &str, note: String) -> Result<Bam
                 None => return Err(cursor.error("expected the text of the prompt")),
             },
             word => {
-                return Err(cursor.error(&format!("a function has `client` and `prompt`, and no `{word}`")));
+                return Err(
+                    cursor.error(&format!("a function has only `client` and `prompt`, found: `{word}`"))
+                );
             }
         }
     }
@@ -399,14 +401,14 @@ mod tests {
     fn mistakes_are_told_with_their_line() {
         for (text, reason) in [
             ("class A {\n a\n}", "f.baml:3: expected a type"),
-            ("klass A {}", "f.baml:1: a declaration that is not read here: `klass`"),
-            ("class A {}\nclass A {}", "f.baml:2: declared a second time: `A`"),
+            ("klass A {}", "f.baml:1: unsupported declaration: `klass`"),
+            ("class A {}\nclass A {}", "f.baml:2: duplicate declaration: `A`"),
             ("function F() -> int { client C }", "f.baml:1: the function `F` has no prompt"),
             (
                 "function F() -> int { default_impl x }",
-                "f.baml:1: a function has `client` and `prompt`, and no `default_impl`",
+                "f.baml:1: a function has only `client` and `prompt`, found: `default_impl`",
             ),
-            ("class A { t (int, string) }", "f.baml:1: tuples are not read here"),
+            ("class A { t (int, string) }", "f.baml:1: unsupported type: a tuple"),
             ("%", "f.baml:1: expected a declaration such as `class` or `function`"),
         ] {
             assert_eq!(parsed(text).unwrap_err(), reason);

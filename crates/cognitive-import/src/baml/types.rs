@@ -12,12 +12,13 @@ use crate::foreign_schema::or_null;
 use crate::loss::LossList;
 use crate::source::{quote, refuse};
 
-/// The maximum nesting of types.
+/// The maximum nesting of types. Types may lead to each other without an end.
 const MAX_DEPTH: usize = 60;
-/// The maximum number of classes and enums that are written inline.
+/// The maximum number of classes and enums that are written inline. Classes that name each other twice would double
+/// with each level.
 const MAX_WRITTEN_OUT: usize = 300;
 const CHECKS: &str =
-    "a check is an expression, which a contract does not evaluate; say it as a keyword of JSON Schema";
+    "a check is an expression, which a contract does not evaluate; express it as a keyword of JSON Schema";
 
 /// The types of one function.
 pub(super) struct BamlTypes<'f> {
@@ -63,7 +64,7 @@ impl<'f> BamlTypes<'f> {
             && let Some(kind) = medium(word)
         {
             let why = "callers send `{\"type\": \"url\", \"url\": …}` or a file, which is checked";
-            self.losses.changed(format!("`{name}`, now an item of media"), &self.place, why);
+            self.losses.changed(format!("`{name}`, now a media item"), &self.place, why);
             input.add_media(name, kind, several, !optional);
             return Ok(());
         }
@@ -90,8 +91,8 @@ impl<'f> BamlTypes<'f> {
     fn schema(&mut self, kind: &BamlType, depth: usize) -> Result<Value, Failure> {
         if depth > MAX_DEPTH {
             return Err(refuse(
-                format!("types of {} lead to each other without an end", quote(&self.place)),
-                "Make them simpler",
+                format!("types of {} refer to each other without an end", quote(&self.place)),
+                "Simplify them",
             ));
         }
         Ok(match kind {
@@ -147,17 +148,17 @@ impl<'f> BamlTypes<'f> {
         }
         if medium(name).is_some() {
             let message = format!(
-                "{} has media where a module cannot take or give them: {}",
+                "{} has media at a place where a module cannot have them: {}",
                 quote(&self.place),
                 quote(name)
             );
-            return Err(refuse(message, "Media can be arguments of a function, by themselves or in a list"));
+            return Err(refuse(message, "Use media only as arguments of a function, alone or in a list"));
         }
         if let Some(alias) = self.file.aliases.get(name) {
             return self.schema(alias, depth + 1);
         }
         let Some(block) = self.file.blocks.get(name) else {
-            let message = format!("a type of {} is not there: {}", quote(&self.place), quote(name));
+            let message = format!("unknown type in {}: {}", quote(&self.place), quote(name));
             return Err(refuse(message, "Import the folder with all its files"));
         };
         self.written_out += 1;
@@ -183,9 +184,9 @@ impl<'f> BamlTypes<'f> {
                 "dynamic" => {
                     return Err(refuse(
                         format!(
-                            "`{name}` is dynamic: only a running program knows what it has, so there is no contract"
+                            "`{name}` is dynamic: its members are known only at run time, so it has no contract"
                         ),
-                        "Import a function whose types are all written down",
+                        "Import a function with static types only",
                     ));
                 }
                 "description" => description.clone_from(&attribute.text),
@@ -196,7 +197,7 @@ impl<'f> BamlTypes<'f> {
                 _ => self.losses.lost(
                     format!("`@{}` of `{name}`", attribute.written),
                     &block.file,
-                    "there is nothing like it",
+                    "modules have no equivalent",
                 ),
             }
         }
@@ -204,7 +205,7 @@ impl<'f> BamlTypes<'f> {
     }
 
     fn alias(&mut self, name: &str, attribute: &BamlAttribute, file: &str) {
-        let why = "the model reads and writes the name that programs use";
+        let why = "the model uses the same name as programs";
         self.losses.lost(format!("`{}` of `{name}`", attribute.written), file, why);
     }
 
@@ -215,11 +216,7 @@ impl<'f> BamlTypes<'f> {
             match attribute.name.as_str() {
                 "description" => description.clone_from(&attribute.text),
                 "skip" => {
-                    self.losses.lost(
-                        format!("`{name}`"),
-                        file,
-                        "it is marked `@skip`, so no model is asked for it",
-                    );
+                    self.losses.lost(format!("`{name}`"), file, "it is marked `@skip`, so no model reads it");
                     return (false, None);
                 }
                 "alias" => self.alias(name, attribute, file),
@@ -229,7 +226,7 @@ impl<'f> BamlTypes<'f> {
                 _ => self.losses.lost(
                     format!("`{}` of `{name}`", attribute.written),
                     file,
-                    "there is nothing like it",
+                    "modules have no equivalent",
                 ),
             }
         }
@@ -349,7 +346,7 @@ mod tests {
     #[test]
     fn what_nobody_knows_is_refused() {
         assert!(answer("class R { a string\n @@dynamic }").unwrap_err().contains("is dynamic"));
-        assert!(answer("class R { a Missing }").unwrap_err().contains("is not there: `Missing`"));
+        assert!(answer("class R { a Missing }").unwrap_err().contains(": `Missing`"));
         assert!(answer("class R { a image }").unwrap_err().contains("media"));
         assert!(answer("type R = R[]").unwrap_err().contains("without an end"));
         assert!(answer("enum R { }").unwrap_err().contains("no values"));

@@ -3,9 +3,9 @@
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-/// The maximum length of the text.
+/// The maximum length of the text. A short pattern with nested counts could require gigabytes.
 const MAX_TEXT: usize = 4_000;
-/// The maximum nesting of groups.
+/// The maximum nesting of groups. Deeper ones would overflow the stack.
 const MAX_DEPTH: usize = 60;
 
 /// A text that matches the pattern, if one can be derived from it.

@@ -9,7 +9,7 @@ use crate::draft::DraftInput;
 use crate::loss::LossList;
 use crate::source::{quote, refuse};
 
-/// The maximum nesting of properties.
+/// The maximum nesting of properties. Deeper ones would overflow the stack.
 const MAX_DEPTH: usize = 20;
 
 /// One input or output.
@@ -104,17 +104,17 @@ impl PromptyProperty {
             "strict",
         ];
         for key in self.members.keys().filter(|key| !TAKEN.contains(&key.as_str())) {
-            losses.lost(format!("`{key}` of `{}`", self.name), file, "a contract has no such key");
+            losses.lost(format!("`{key}` of `{}`", self.name), file, "contracts have no such key");
         }
         let media = match self.kind() {
             "thread" => {
                 return Err(refuse(
                     format!(
-                        "{} takes a thread, {}: it continues a conversation, which is no single judgement",
+                        "{} continues a conversation ({}), but a module makes a single judgement",
                         quote(file),
                         quote(&self.name)
                     ),
-                    "Import a prompt that answers once; a module takes earlier turns as context",
+                    "Import a prompt that answers once; a module reads earlier turns as context",
                 ));
             }
             "image" => Some(InputModality::Image),
@@ -124,7 +124,7 @@ impl PromptyProperty {
         };
         if let Some(kind) = media {
             let why = "callers send `{\"type\": \"url\", \"url\": …}` or a file, which is checked";
-            losses.changed(format!("`{}`, now an item of media", self.name), file, why);
+            losses.changed(format!("`{}`, now a media item", self.name), file, why);
             input.add_media(&self.name, kind, false, self.is_required());
             return Ok(());
         }
@@ -145,8 +145,8 @@ impl PromptyProperty {
     pub(super) fn add_to_output(&self, output: &mut DraftInput, file: &str) -> Result<(), Failure> {
         if ["thread", "image", "audio", "file"].contains(&self.kind()) {
             let message =
-                format!("{} answers with something that is no data: {}", quote(file), quote(self.kind()));
-            return Err(refuse(message, "Import a prompt that answers with text or data"));
+                format!("{} returns something other than data: {}", quote(file), quote(self.kind()));
+            return Err(refuse(message, "Import a prompt that returns text or data"));
         }
         let optional = self.members.get("required").and_then(Value::as_bool) == Some(false);
         output.add(&self.name, self.schema(file, 0)?, !optional);
@@ -157,7 +157,7 @@ impl PromptyProperty {
         if depth > MAX_DEPTH {
             return Err(refuse(
                 format!("{} nests types more than {MAX_DEPTH} levels deep", quote(file)),
-                "Make them flatter",
+                "Flatten them",
             ));
         }
         let mut schema = match self.kind() {
@@ -169,11 +169,8 @@ impl PromptyProperty {
             "array" | "list" => json!({ "type": "array", "items": self.items(file, depth)? }),
             "object" | "dict" => self.object(file, depth)?,
             other => {
-                let message = format!(
-                    "{} has an input or output of a kind that is not known: {}",
-                    quote(file),
-                    quote(other)
-                );
+                let message =
+                    format!("{} has an input or output of an unknown type: {}", quote(file), quote(other));
                 return Err(refuse(
                     message,
                     "Use `string`, `integer`, `float`, `boolean`, `array` or `object`",

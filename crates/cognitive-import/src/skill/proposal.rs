@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 /// Words in headings and lines that announce an answer.
 const ANNOUNCES: [&str; 7] = ["output", "response", "result", "answer", "return", "report", "respond"];
-/// The maximum nesting of an example.
+/// The maximum nesting of an example. Deeper ones would overflow the stack.
 const MAX_DEPTH: usize = 12;
 
 /// The schema of the first example of an answer, and its line in the text, from 0.

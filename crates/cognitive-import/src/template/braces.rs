@@ -64,7 +64,7 @@ fn tag(list: &mut MarkList<'_>, start: usize, engine: BraceEngine) -> Result<usi
     let inner = inner.trim_matches('~').trim();
     if inner.starts_with('=') {
         let message = format!("the template of {} changes its delimiters", quote(list.file));
-        return Err(refuse(message, "Write its tags with double braces"));
+        return Err(refuse(message, "Use double braces"));
     }
     let tag = match engine {
         BraceEngine::Handlebars => handlebars(inner),

@@ -144,7 +144,7 @@ mod tests {
     fn a_tag_without_an_end_is_refused_with_its_line() {
         for open in ["{{ x", "{% if x", "{# x", "{% raw %} {{ x }}"] {
             let refused = marks(&format!("one\ntwo {open}"), "f.baml", 10).unwrap_err();
-            assert_eq!(refused.message(), "f.baml:11 begins a tag that has no end");
+            assert_eq!(refused.message(), "f.baml:11 begins an unterminated tag");
         }
     }
 }

@@ -14,9 +14,11 @@ use cognitive_contract::Failure;
 
 use crate::source::{bare, quote, refuse};
 
-/// The maximum number of marks in one template.
+/// The maximum number of marks in one template. Each tag becomes a part of the prompt, and no real template has a
+/// hundredth of them.
 const MAX_MARKS: usize = 20_000;
-/// The maximum length of a tag in which quoted strings are recognised.
+/// The maximum length of a tag in which quoted strings are recognised. Without it, each unclosed tag would be
+/// searched to the end of the file.
 const MAX_TAG: usize = 20_000;
 
 /// One element of a template.
@@ -112,7 +114,7 @@ impl<'t> MarkList<'t> {
     fn push(&mut self, tag: TemplateTag, from: usize, to: usize) -> Result<(), Failure> {
         if self.marks.len() == MAX_MARKS {
             let message = format!("the template of {} has more than {MAX_MARKS} tags", quote(self.file));
-            return Err(refuse(message, "Make it simpler"));
+            return Err(refuse(message, "Simplify it"));
         }
         let line = self.line_at(from);
         let written = self.text.get(from..to).unwrap_or_default().to_owned();
@@ -129,7 +131,7 @@ impl<'t> MarkList<'t> {
 
     fn endless(&mut self, at: usize) -> Failure {
         let line = self.line_at(at);
-        refuse(format!("{}:{line} begins a tag that has no end", bare(self.file)), "Close the tag")
+        refuse(format!("{}:{line} begins an unterminated tag", bare(self.file)), "Close the tag")
     }
 }
 

@@ -12,13 +12,14 @@ use super::{TemplateMark, TemplateTag};
 use crate::loss::LossList;
 use crate::source::refuse;
 
-/// The maximum nesting of blocks.
+/// The maximum nesting of blocks. A lookup of a name goes through all of them.
 const MAX_SCOPES: usize = 50;
-/// The maximum number of variables in one template.
+/// The maximum number of variables in one template. Each becomes a member of the input, and each new one is compared
+/// with all before.
 const MAX_VARIABLES: usize = 500;
 
 const IN_WORDS: &str =
-    "said in words in `prompt.md`: the model decides by the input, where an engine left text out";
+    "described in words in `prompt.md`: the model decides by the input, where the engine left text out";
 const AS_IT_IS: &str = "the model gets the value as it is in the input";
 
 /// The use of a variable in a template.
@@ -109,12 +110,12 @@ impl TemplateWriter<'_> {
             TemplateTag::History => return Err(conversation(&self.place(mark))),
             TemplateTag::OutputFormat => self.say("$SCHEMA"),
             TemplateTag::Include(_) => {
-                let why = "other templates are not read: what it holds is missing in `prompt.md`";
+                let why = "other templates are not read: their content is missing in `prompt.md`";
                 self.losses.lost(shown(mark), &self.place(mark), why);
             }
             TemplateTag::Comment => self.comments += 1,
             TemplateTag::Statement => {
-                let why = "nothing is evaluated: say in `prompt.md` what it did";
+                let why = "nothing is evaluated: describe its effect in `prompt.md`";
                 self.losses.lost(shown(mark), &self.place(mark), why);
             }
         }
@@ -174,7 +175,7 @@ impl TemplateWriter<'_> {
     fn open(&mut self, mark: &TemplateMark, scope: TemplateScope) -> Result<(), Failure> {
         if self.scopes.len() == MAX_SCOPES {
             let message = format!("{} is nested more than {MAX_SCOPES} blocks deep", self.place(mark));
-            return Err(refuse(message, "Make the template simpler"));
+            return Err(refuse(message, "Simplify the template"));
         }
         self.scopes.push(scope);
         self.opened.push(mark.line);
@@ -247,7 +248,7 @@ impl TemplateWriter<'_> {
 
     fn section(&mut self, mark: &TemplateMark, name: &str) -> Result<(), Failure> {
         let TemplateExpression::Way { steps, .. } = expression::read(name) else {
-            let why = "a helper of another program: what it encloses stays, what it did with it is lost";
+            let why = "a helper of another program: its content stays, its effect is lost";
             self.losses.lost(shown(mark), &self.place(mark), why);
             return self.open(mark, TemplateScope::Enclosed);
         };
@@ -268,7 +269,7 @@ impl TemplateWriter<'_> {
             Some(TemplateScope::Loop { .. }) => self.say("[end of for each]"),
             Some(TemplateScope::Inside(_) | TemplateScope::Enclosed) => {}
             None => {
-                let message = format!("{} closes what was not opened", self.place(mark));
+                let message = format!("{} closes a block that is not open", self.place(mark));
                 return Err(refuse(message, "Correct the template"));
             }
         }
@@ -280,10 +281,7 @@ impl TemplateWriter<'_> {
             return Err(conversation(&self.place(mark)));
         }
         if !["system", "user", "assistant", "model", "developer"].contains(&role) {
-            let message = format!(
-                "{} speaks in a role that a single judgement does not have: `{role}`",
-                self.place(mark)
-            );
+            let message = format!("{} has an unsupported role: `{role}`", self.place(mark));
             return Err(refuse(message, "Import a template with a system and a user turn"));
         }
         self.done.turns.push(PromptTurn::new(role));
@@ -302,7 +300,7 @@ impl TemplateWriter<'_> {
                 self.say_value(&format!("{name} (attached)"));
             }
             _ => {
-                let why = "an item with a fixed address does not come with the input";
+                let why = "an item with a fixed address is not a part of the input";
                 self.losses.lost(shown(mark), &self.place(mark), why);
             }
         }
@@ -422,15 +420,15 @@ impl TemplateWriter<'_> {
     fn finish(mut self) -> Result<RephrasedTemplate, Failure> {
         if self.done.used.len() == MAX_VARIABLES {
             let message = format!("{} has {MAX_VARIABLES} variables or more", self.file);
-            return Err(refuse(message, "Make the template simpler"));
+            return Err(refuse(message, "Simplify the template"));
         }
         if let Some(line) = self.opened.last() {
-            let message = format!("{}:{line} opens a block that has no end", self.file);
+            let message = format!("{}:{line} opens an unterminated block", self.file);
             return Err(refuse(message, "Close the block"));
         }
         if self.comments > 0 {
             let what = format!("{} comment{}", self.comments, if self.comments == 1 { "" } else { "s" });
-            self.losses.lost(what, self.file, "notes for authors; no model saw them");
+            self.losses.lost(what, self.file, "notes for authors, which no model reads");
         }
         Ok(std::mem::take(&mut self.done))
     }
@@ -442,8 +440,8 @@ fn shown(mark: &TemplateMark) -> String {
 
 fn conversation(place: &str) -> Failure {
     refuse(
-        format!("{place} continues a conversation, which is no single judgement"),
-        "Import a prompt that answers once; a module takes earlier turns as context",
+        format!("{place} continues a conversation, but a module makes a single judgement"),
+        "Import a prompt that answers once; a module reads earlier turns as context",
     )
 }
 

@@ -41,7 +41,7 @@ pub(crate) fn as_one_prompt(
     let mut turns: Vec<&PromptTurn> = turns.iter().filter(|turn| !turn.text.trim().is_empty()).collect();
     while turns.last().is_some_and(|last| last.answers()) {
         turns.pop();
-        let why = "a module's answer is the model's own from its first word";
+        let why = "a module's answer comes from the model from its first word";
         losses.lost("the beginning of the answer", file, why);
     }
     let last_question = turns.iter().rposition(|turn| turn.asks());
@@ -53,7 +53,8 @@ pub(crate) fn as_one_prompt(
         if is_example && turn.says_values {
             return Err(refuse(
                 format!(
-                    "{file} has earlier turns that depend on the input: it continues a conversation, which is no single judgement"
+                    "{file} has earlier turns that depend on the input: it continues a conversation, but \
+                     a module makes a single judgement"
                 ),
                 "Import a prompt that answers once",
             ));
@@ -65,8 +66,9 @@ pub(crate) fn as_one_prompt(
             (false, _) => text.to_owned(),
         };
         if is_example && turn.answers() {
-            let why = "earlier turns stand in `prompt.md` as text; as files in `examples/` they would be turns again";
-            losses.changed("a turn that was answered already", file, why);
+            let why = "earlier turns are in `prompt.md` as text; as files in `examples/` they would be \
+                 turns again";
+            losses.changed("a turn that already has an answer", file, why);
         }
         parts.push(part);
     }

@@ -26,7 +26,7 @@ pub(super) fn chosen(
         variants.into_iter().flatten().filter_map(|(name, value)| Some((name, value.as_table()?))).collect();
     if variants.is_empty() {
         return Err(refuse(
-            format!("`{place}` has no variant, so nothing says what the model reads"),
+            format!("`{place}` has no variant, so there is no prompt"),
             "Add a variant with templates",
         ));
     }
@@ -55,11 +55,11 @@ pub(super) fn chosen(
         },
     );
     let Some((name, variant, _)) = best else {
-        let message = format!("`{place}` has no variant that is one call of a model");
+        let message = format!("`{place}` has no variant that is a single call of a model");
         return Err(refuse(message, "Import a function with a variant of the type `chat_completion`"));
     };
     for (other, _) in variants.iter().filter(|(other, _)| *other != name) {
-        let why = "one variant is taken, that of the greatest weight; compare prompts with `cogn eval`";
+        let why = "the variant with the greatest weight is imported; compare prompts with `cogn eval`";
         losses.lost(format!("the variant {}", quote(other)), &source.name, why);
     }
     if function.contains_key("experimentation") {
@@ -87,21 +87,20 @@ fn templates(variant: &Table, place: &str) -> Result<Vec<(String, String)>, Fail
     if found.iter().any(|(role, _)| role == "assistant") {
         return Err(refuse(
             format!(
-                "`{place}` has a template for turns of the assistant: it continues a conversation, which is no single judgement"
+                "`{place}` has a template for turns of the assistant: it continues a conversation, but a \
+                 module makes a single judgement"
             ),
             "Import a variant that answers once",
         ));
     }
     if found.iter().filter(|(role, _)| role != "system").count() > 1 {
         return Err(refuse(
-            format!(
-                "`{place}` has several templates for the user's turn, and each call says which one is meant"
-            ),
-            "Leave one of them in the file that is imported",
+            format!("`{place}` has several templates for the user's turn, and each call chooses one"),
+            "Keep only one of them in the imported file",
         ));
     }
     if found.is_empty() {
-        let message = format!("`{place}` has no template, so nothing says what the model reads");
+        let message = format!("`{place}` has no template, so there is no prompt");
         return Err(refuse(message, "Import a variant with a `system_template` or a `user_template`"));
     }
     Ok(found)
@@ -117,24 +116,20 @@ fn list_losses(variant: &Table, place: &str, source: &SourceFile, losses: &mut L
                 losses.changed(
                     format!("`{place}.type`"),
                     &source.name,
-                    "the model says why in `rationale` before it answers",
+                    "the model writes its `rationale` before it answers",
                 );
             }
             "model" => {
                 let what = format!("the model {}", quote(value.as_str().unwrap_or_default()));
-                losses.lost(
-                    what,
-                    &source.name,
-                    "whoever runs a module chooses the model and how it is asked",
-                );
+                losses.lost(what, &source.name, "the caller chooses the model and its settings");
             }
             "json_mode" => losses.lost(
                 format!("`{place}.json_mode`"),
                 &source.name,
-                "answers are always read against the contract",
+                "answers are always validated against the contract",
             ),
             _ => {
-                let why = "whoever runs a module chooses the model and how it is asked";
+                let why = "the caller chooses the model and its settings";
                 losses.lost(format!("`{place}.{key}`"), &source.name, why);
             }
         }
@@ -187,7 +182,7 @@ mod tests {
         assert!(
             choose("[variants.a]\ntype = \"experimental_dynamic_in_context_learning\"")
                 .unwrap_err()
-                .contains("one call")
+                .contains("single call")
         );
     }
 }

@@ -45,7 +45,7 @@ pub(super) fn read_schemas(parts: &mut ModuleParts, folder: &Folder) {
             wanted.add(path.to_string_lossy().into_owned());
         } else {
             let at = FindingLocation::Value(pointer("/io", name));
-            let message = format!("points out of the module: {}", quoted(place));
+            let message = format!("is outside the module: {}", quoted(place));
             parts.findings.push(Finding::error(MANIFEST, at, "manifest/io", message));
         }
     }

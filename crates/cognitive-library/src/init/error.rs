@@ -35,10 +35,8 @@ impl InitError {
         match self {
             Self::Name { suggestion: Some(name), .. } => format!("Use `{name}`"),
             Self::Name { suggestion: None, .. } => "Use a name such as `my-module`".to_owned(),
-            Self::Exists { .. } => "Choose another name, or move away what is there first".to_owned(),
-            Self::Write { .. } => {
-                "Choose a place where you may write; nothing of the module was left behind".to_owned()
-            }
+            Self::Exists { .. } => "Choose another name, or move the existing files away".to_owned(),
+            Self::Write { .. } => "Choose a writable folder; no partial module was left behind".to_owned(),
         }
     }
 }
@@ -50,7 +48,7 @@ impl fmt::Display for InitError {
                 f,
                 "a module name has lower-case letters, digits and hyphens, starts with a letter and has at most 64 characters, found: `{name}`"
             ),
-            Self::Exists { path } => write!(f, "something exists already at: `{}`", path.display()),
+            Self::Exists { path } => write!(f, "the path already exists: `{}`", path.display()),
             Self::Write { path, source } => write!(f, "cannot create `{}`: {source}", path.display()),
         }
     }

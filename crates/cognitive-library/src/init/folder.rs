@@ -103,8 +103,8 @@ mod tests {
         for name in &before {
             let error = create(dir.path(), name, &some_files()).unwrap_err();
             assert!(matches!(&error, InitError::Exists { path } if path.ends_with(name)), "{error}");
-            assert!(error.to_string().starts_with("something exists already at: `"));
-            assert_eq!(error.hint(), "Choose another name, or move away what is there first");
+            assert!(error.to_string().starts_with("the path already exists: `"));
+            assert_eq!(error.hint(), "Choose another name, or move the existing files away");
         }
         assert_eq!(entries(dir.path()), before);
         assert!(entries(&dir.path().join("empty")).is_empty());

@@ -79,7 +79,8 @@ impl MigrateError {
         match self {
             Self::NotAModule { .. } => None,
             Self::ManualReview { name } => Some(format!(
-                "Write `module.yaml`, `prompt.md` and `schema.json` by hand; `cogn init` makes a pattern for `{name}`"
+                "Write `module.yaml`, `prompt.md` and `schema.json` by hand; `cogn init` creates a \
+                 template for `{name}`"
             )),
             Self::Invalid { name, findings } => findings
                 .iter()
@@ -119,7 +120,7 @@ impl fmt::Display for MigrateError {
                 let shown: Vec<String> = findings.iter().take(3).map(Finding::summary).collect();
                 write!(f, "module `{name}` cannot be migrated: {}", shown.join("; "))
             }
-            Self::Changed { file } => write!(f, "the folder changed since it was planned: `{file}`"),
+            Self::Changed { file } => write!(f, "the folder changed during the migration: `{file}`"),
             Self::Unsupported { path, reason } => write!(f, "{reason}: `{}`", path.display()),
             Self::Io { tried, path, error } => write!(f, "cannot {tried} `{}`: {error}", path.display()),
         }

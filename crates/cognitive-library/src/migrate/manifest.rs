@@ -73,7 +73,7 @@ pub(super) fn of_v21(
         return Some(MigratedManifest { text, steps });
     }
     let lost = if text.contains('#') { "; comments in it are lost" } else { "" };
-    steps.push(format!("written anew in block style, because nothing can be appended to its form{lost}"));
+    steps.push(format!("rewritten in block style, because its form allows no additions{lost}"));
     yaml_text::render(&target).map(|text| MigratedManifest { text, steps })
 }
 
@@ -148,7 +148,7 @@ pub(super) fn of_v1(
     }
     let origin = "# Written by `cogn migrate` from MODULE.md, which is kept for reference.";
     let text = format!("{origin}\n{}", yaml_text::render(&target)?);
-    let mut steps = vec!["written from the front matter of `MODULE.md`, which stays as it is".to_owned()];
+    let mut steps = vec!["written from the front matter of `MODULE.md`, which is unchanged".to_owned()];
     for (constraint, policy) in POLICY_CONSTRAINTS {
         if written.get("constraints").and_then(|constraints| constraints.get(constraint))
             == Some(&json!(true))

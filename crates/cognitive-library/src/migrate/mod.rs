@@ -223,7 +223,7 @@ impl Old {
             let mut steps: Vec<String> =
                 contract.steps.iter().filter(|(of, _)| *of == file).map(|(_, what)| what.clone()).collect();
             steps.extend(json::index(old).repeated.into_iter().map(|at| {
-                format!("`{at}` was written twice; only the last one, which is what counted, is left")
+                format!("`{at}` was written twice; only the last one, which was in effect, is left")
             }));
             plan.write(&file, json_text(&document, old), steps);
         }
@@ -240,7 +240,7 @@ impl Old {
     }
 
     fn unwritable(&self) -> Finding {
-        let message = "holds a value that cannot be written down again as it is";
+        let message = "contains a value that cannot be written back unchanged";
         Finding::error(self.manifest_file, FindingLocation::File, "migrate/manifest", message)
     }
 }

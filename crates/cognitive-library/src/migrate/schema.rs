@@ -123,7 +123,7 @@ impl Migrated {
         let Some(root) = self.root() else { return Ok(()) };
         let Value::Object(definitions) = root.entry("$defs").or_insert_with(|| json!({})) else {
             let at = FindingLocation::Value("/$defs".to_owned());
-            return Err(Finding::error(SCHEMA_FILE, at, "migrate/defs", "`$defs` has to be an object"));
+            return Err(Finding::error(SCHEMA_FILE, at, "migrate/defs", "`$defs` must be an object"));
         };
         if !definitions.contains_key("extensions") {
             definitions.insert("extensions".to_owned(), sections::extensions_section(overflow));

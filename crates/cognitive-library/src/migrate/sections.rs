@@ -17,7 +17,7 @@ pub(super) fn complete_data(
     let at = |inside: &str| FindingLocation::Value(format!("{}{inside}", place.pointer));
     let members = open(section, place)?;
     if let Some(kind) = members.get("type").filter(|kind| !names_type(kind, "object")) {
-        let message = format!("an answer has to be an object from v2.2 on, the contract says: `{kind}`");
+        let message = format!("from v2.2 on, an answer must be an object, but the contract has: `{kind}`");
         return Err(Finding::error(&place.file, at("/type"), "migrate/data", message)
             .hint("Put the answer into a field, such as `items`, then migrate again"));
     }
@@ -36,14 +36,14 @@ pub(super) fn complete_data(
             Some(kind) if names_type(kind, "string") => {}
             Some(kind) => {
                 let message =
-                    format!("`rationale` has to be a string from v2.2 on, the contract says: `{kind}`");
+                    format!("from v2.2 on, `rationale` must be a string, but the contract has: `{kind}`");
                 return Err(Finding::error(
                     &place.file,
                     at("/properties/rationale/type"),
                     "migrate/rationale",
                     message,
                 )
-                .hint("Make it a string and give its parts other names, then migrate again"));
+                .hint("Make it a string, rename its parts, then migrate again"));
             }
         },
         Some(Value::Object(_)) => {}
@@ -87,7 +87,7 @@ pub(super) fn complete_meta(section: &mut Value, place: &SectionRef) -> Result<V
             let old = explain.insert("maxLength".to_owned(), json!(EXPLAIN_LIMIT));
             let was = old.map_or(String::new(), |old| format!(" instead of {old}"));
             steps.push(format!(
-                "limited `explain` in `meta` to {EXPLAIN_LIMIT} characters{was}, which always held"
+                "limited `explain` in `meta` to {EXPLAIN_LIMIT} characters{was}, the limit of every envelope"
             ));
         }
     }
@@ -109,7 +109,7 @@ fn open<'a>(section: &'a mut Value, place: &SectionRef) -> Result<&'a mut Map<St
     }
     section.as_object_mut().ok_or_else(|| {
         let at = FindingLocation::Value(place.pointer.clone());
-        Finding::error(&place.file, at, "migrate/section", "admits nothing, so there is nothing to migrate")
+        Finding::error(&place.file, at, "migrate/section", "allows no value, so there is nothing to migrate")
     })
 }
 
@@ -119,7 +119,7 @@ fn properties<'a>(
 ) -> Result<&'a mut Map<String, Value>, Finding> {
     members.entry("properties").or_insert_with(|| json!({})).as_object_mut().ok_or_else(|| {
         let at = FindingLocation::Value(format!("{}/properties", place.pointer));
-        Finding::error(&place.file, at, "migrate/section", "`properties` has to be an object")
+        Finding::error(&place.file, at, "migrate/section", "`properties` must be an object")
     })
 }
 

@@ -10,9 +10,10 @@ use super::error::MigrateError;
 use crate::folder::open_regular;
 use crate::platform;
 
-/// The most bytes that are copied. Sparse files count in full, because the copy is not sparse.
+/// The most bytes that are copied. Sparse files count in full, because the copy is not sparse. A wrong folder would
+/// otherwise fill the disk.
 const MAX_BYTES: u64 = 256 << 20;
-/// The most files, folders and links that are copied.
+/// The most files, folders and links that are copied. A wrong folder would otherwise be copied for minutes.
 const MAX_ENTRIES: usize = 10_000;
 
 /// New content for some files of a tree, by their path in it.
@@ -34,7 +35,7 @@ fn measure_by(tree: &Path, most_bytes: u64, most_entries: usize) -> Result<(), M
             let meta = fs::symlink_metadata(&path).map_err(MigrateError::io("read", &path))?;
             entries += 1;
             if entries > most_entries {
-                return refused(&folder, "the module holds more than 10,000 files, some of them here");
+                return refused(&folder, "the module has more than 10,000 files, some of them here");
             }
             if meta.is_dir() {
                 folders.push(path);
@@ -45,7 +46,7 @@ fn measure_by(tree: &Path, most_bytes: u64, most_entries: usize) -> Result<(), M
                 }
             }
             if bytes > most_bytes {
-                return refused(&largest.1, "the module holds more than 256 MiB, much of it here");
+                return refused(&largest.1, "the module has more than 256 MiB, much of it here");
             }
         }
     }

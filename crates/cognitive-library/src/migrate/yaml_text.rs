@@ -9,15 +9,15 @@ use crate::yaml;
 /// The comment above the block of a key.
 fn comment(key: &str) -> Option<&'static str> {
     Some(match key {
-        "tier" => "How much freedom the module has: exec, decision or exploration.",
-        "excludes" => "What the module must not do.",
-        "policies" => "What a run may reach.",
+        "tier" => "Freedom of the module: exec, decision or exploration.",
+        "excludes" => "Things that the module must not do.",
+        "policies" => "Permissions of a run.",
         "overflow" => "Observations beyond the schema go to data.extensions.insights.",
-        "enums" => "Whether a value outside an enum may be given as {custom, reason}.",
+        "enums" => "Permits {custom, reason} for a value that is not in an enum.",
         "compat" => {
-            "Answers in the older form are still understood. Remove once the model answers with the envelope."
+            "Also accepts answers in the older form. Remove once the model answers with the envelope."
         }
-        "constraints" => "Promises of the v1 format that still hold.",
+        "constraints" => "Guarantees of the v1 format that still apply.",
         _ => return None,
     })
 }
@@ -133,8 +133,8 @@ mod tests {
         append(text, &old, &target)
     }
 
-    const ADDED: &str = "# How much freedom the module has: exec, decision or exploration.\ntier: decision\n\n\
-        # Whether a value outside an enum may be given as {custom, reason}.\nenums:\n  strategy: extensible\n";
+    const ADDED: &str = "# Freedom of the module: exec, decision or exploration.\ntier: decision\n\n\
+        # Permits {custom, reason} for a value that is not in an enum.\nenums:\n  strategy: extensible\n";
 
     #[test]
     fn mig_003_the_authors_text_stays_and_blocks_follow() {
@@ -172,7 +172,7 @@ mod tests {
         }
         // Trailing blank lines are part of this value; only the attempt without a blank line preserves it.
         let kept = check("name: a\nb: |+\n  text\n").unwrap();
-        assert!(kept.starts_with("name: a\nb: |+\n  text\n# How"), "{kept}");
+        assert!(kept.starts_with("name: a\nb: |+\n  text\n# Freedom"), "{kept}");
     }
 
     #[test]
@@ -183,7 +183,7 @@ mod tests {
         }));
         let text = render(&manifest).unwrap();
         assert!(
-            text.starts_with("name: a\nversion: \"1.0.0\"\nresponsibility: \"One: thing\"\n\n# How much"),
+            text.starts_with("name: a\nversion: \"1.0.0\"\nresponsibility: \"One: thing\"\n\n# Freedom of"),
             "{text}"
         );
         assert!(says(&text, &manifest));

@@ -71,6 +71,6 @@ mod tests {
         assert!(
             odd.iter().any(|each| each.starts_with("module.yaml Some(9) this path begins with no module"))
         );
-        assert!(odd.iter().any(|each| each.contains("rules are asked only where")), "{odd:#?}");
+        assert!(odd.iter().any(|each| each.contains("rules are evaluated only if")), "{odd:#?}");
     }
 }

@@ -18,7 +18,7 @@ const RULE: &str = "prompt/field";
 const COMMON: [&str; 2] = ["rationale", "extensions"];
 /// Members of the envelope. Sentences about `data` often continue with them.
 const BESIDE_DATA: [&str; 3] = ["meta", "ok", "error"];
-/// The depth limit for examples.
+/// The depth limit for examples. Deeper members say nothing about the form of an answer.
 const MAX_DEPTH: usize = 16;
 
 pub(super) fn check(subject: &CheckedModule<'_>, found: &mut Findings) {
@@ -77,7 +77,7 @@ impl Demand<'_, '_> {
         let severity = if never && self.subject.strict() { Severity::Error } else { Severity::Warning };
         let finding = Finding::warning(PROMPT_FILE, FindingLocation::Span(span), RULE, message);
         let hint = did_you_mean(name, place.names()).unwrap_or_else(|| {
-            format!("Add {} to the data section of the schema, or take it out of the prompt", quoted(name))
+            format!("Add {} to the data section of the schema, or remove it from the prompt", quoted(name))
         });
         found.push(Finding { severity, ..finding }.hint(hint));
     }

@@ -12,9 +12,10 @@ pub(super) fn check(module: &Module, found: &mut Findings) {
         let Some((section, below)) = section_of(module, gap) else { continue };
         let place = format!("{}{}", section.place.pointer, known_part(section, below));
         let how = gap.what.split_once(": ").map(|(_, how)| format!(" ({how})")).unwrap_or_default();
-        let message = format!("the embedded model cannot keep `{}`{how} and refuses the module", gap.keyword);
-        let hint = "Express the rule with other keywords to use it with the embedded model too; other providers check it \
-                    after the answer";
+        let message =
+            format!("the embedded model cannot enforce `{}`{how} and refuses the module", gap.keyword);
+        let hint = "For the embedded model, express the rule with other keywords; other providers check \
+             it after the answer";
         let finding =
             Finding::warning(&section.place.file, FindingLocation::Value(place), "schema/embedded", message);
         found.push(finding.hint(hint));
@@ -63,7 +64,10 @@ mod tests {
         let found: Vec<_> =
             report.findings.iter().filter(|finding| finding.rule == "schema/embedded").collect();
         assert_eq!(found.len(), 1, "{:?}", report.findings);
-        assert_eq!(found[0].message, "the embedded model cannot keep `uniqueItems` and refuses the module");
+        assert_eq!(
+            found[0].message,
+            "the embedded model cannot enforce `uniqueItems` and refuses the module"
+        );
         assert_eq!(report.sources.locate(found[0]).unwrap().line, 2);
         assert!(report.valid());
     }

@@ -22,11 +22,11 @@ pub(super) fn check(subject: &CheckedModule<'_>, found: &mut Findings) {
 fn open_exec(subject: &CheckedModule<'_>, found: &mut Findings) {
     let written = subject.written.pointer("/enums/strategy").is_some();
     let at = if written { "/enums/strategy" } else { "/tier" };
-    let message = "an `exec` module with `extensible` lists may answer with a value that no list has";
+    let message = "an `exec` module with `extensible` lists may answer with a value that no list contains";
     let finding =
         Finding::warning(subject.manifest_file, FindingLocation::Value(at.into()), "manifest/enums", message);
     found.push(
-        finding.hint("Write `enums: {strategy: strict}`, or `tier: decision` if new values are wanted"),
+        finding.hint("Write `enums: {strategy: strict}`, or `tier: decision` if new values are intended"),
     );
 }
 
@@ -36,13 +36,13 @@ fn refused_branches(subject: &CheckedModule<'_>, tag: &str, found: &mut Findings
         Some(_) => "`enums.strategy` is `strict`".to_owned(),
         None => {
             let tier = subject.written.get("tier").and_then(Value::as_str).unwrap_or_default();
-            format!("`enums.strategy` is `strict` unless a module of tier {} says otherwise", quoted(tier))
+            format!("`enums.strategy` defaults to `strict` for tier {}", quoted(tier))
         }
     };
     for (file, root) in subject.schemas {
         for pointer in custom_branches(root, tag) {
             found.push_with(Severity::Warning, || {
-                let message = format!("a value in this form is always refused: {by}");
+                let message = format!("a value in this form is always rejected: {by}");
                 let at = FindingLocation::Value(pointer.clone());
                 let hint = "Write `enums: {strategy: extensible}`, or leave this branch out";
                 Finding::warning(file, at, "schema/custom-value", message).hint(hint)

@@ -17,7 +17,7 @@ use crate::finding::{Finding, FindingLocation, Findings, Sources, quoted};
 use crate::folder::{Budget, Folder, JSON_LIMIT, ReadError, TOTAL_LIMIT, safe_relative};
 use crate::json;
 
-/// The highest number of entries or files that are checked.
+/// The highest number of entries or files that are checked. Each is parsed and validated, and an author waits for it.
 const MAX_TESTS: usize = 1_000;
 
 /// The state of the check: the location of the tests and the findings.
@@ -124,7 +124,7 @@ impl<'a> Examples<'a> {
 
     fn not_all(&mut self, what: &str, count: usize) {
         if count > MAX_TESTS {
-            let message = format!("of {count} {what}, only the first {MAX_TESTS} are looked at");
+            let message = format!("only the first {MAX_TESTS} of {count} {what} are checked");
             self.found.push(Finding::warning(
                 self.manifest_file,
                 FindingLocation::File,
@@ -236,7 +236,7 @@ fn kind_of_example(name: &str) -> Option<ExampleKind> {
 
 fn misfits(file: &str, rule: &'static str, what: &str, violations: Vec<Violation>) -> Vec<Finding> {
     let misfit = |violation: Violation| {
-        let message = format!("does not fit {what}: {}", violation.message);
+        let message = format!("does not match {what}: {}", violation.message);
         Finding::error(file, FindingLocation::Value(violation.path), rule, message)
     };
     violations.into_iter().map(misfit).collect()

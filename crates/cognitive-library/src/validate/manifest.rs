@@ -84,10 +84,10 @@ fn identity(subject: &CheckedModule<'_>, found: &mut Findings) {
     let folder = subject.folder.name();
     if !name.is_empty() && !folder.is_empty() && subject.folder.path().is_some() && name != folder {
         let folder = quoted(&folder);
-        let message = format!("`name` is {}, but the folder is called {folder}", quoted(name));
+        let message = format!("`name` is {}, but the name of the folder is {folder}", quoted(name));
         found.push(
             Finding::warning(file, at("name"), "manifest/name", message)
-                .hint(format!("The folder counts: the module runs as {folder}")),
+                .hint(format!("The folder name is used: the module runs as {folder}")),
         );
     }
 }
@@ -186,14 +186,14 @@ fn tools(subject: &CheckedModule<'_>, found: &mut Findings) {
     let law = ToolLaw { policies: &manifest.policies, lists: Vec::new() };
     for (index, name) in manifest.tools.allowed.iter().enumerate() {
         let message = if denied.contains(name.as_str()) {
-            format!("the tool is allowed and denied, so it is never offered: {}", quoted(name))
+            format!("the tool is both allowed and denied, so it is never offered: {}", quoted(name))
         } else {
             let Some(refusal) = law.refusal(OfferedTool { name, classes: &[] }) else { continue };
             format!("the tool is listed and never offered: {}", refusal.message())
         };
         let place = FindingLocation::Value(pointer("/tools/allowed", &index.to_string()));
         let finding = Finding::warning(subject.manifest_file, place, "manifest/tools", message);
-        found.push(finding.hint("Allow what it needs under `policies`, or take it out of the list"));
+        found.push(finding.hint("Allow its permissions under `policies`, or remove it from the list"));
     }
 }
 

@@ -14,7 +14,8 @@ use super::schema::{data_names, section_ref};
 use crate::finding::{Finding, FindingLocation, Findings, quoted};
 use crate::json::{JsonPathStep, pointer_of};
 
-/// The limit for visited schemas in one section.
+/// The limit for visited schemas in one section. References that double at each step would keep the walk busy for
+/// years.
 const MAX_SCHEMAS: usize = 20_000;
 /// The member that holds free text if the input does not name it.
 const FREE_TEXT: &str = "query";
@@ -156,10 +157,11 @@ impl<'a> MemberVisit<'a, '_> {
             }
             let place = spot.at(&format!("/required/{at}"));
             let finding = if others == Some(&Value::Bool(false)) {
-                let message = format!("{} is required and not allowed: no value can be valid", quoted(name));
+                let message =
+                    format!("{} is both required and forbidden: no value can be valid", quoted(name));
                 Finding::error(&spot.file, place, "schema/required", message)
             } else {
-                let message = format!("{} is required, and `properties` does not describe it", quoted(name));
+                let message = format!("{} is required, but `properties` does not describe it", quoted(name));
                 Finding::warning(&spot.file, place, "schema/required", message)
             };
             let hint = did_you_mean(name, described.keys().map(String::as_str));
@@ -200,10 +202,8 @@ fn format(schema: &Value, spot: &SchemaSpot<'_>, found: &mut Findings) {
     if ["pattern", "enum", "const", "$ref"].iter().any(|word| schema.get(word).is_some()) {
         return;
     }
-    let message = format!(
-        "`format: {}` judges nothing: an answer in another form is accepted",
-        quoted(format).trim_matches('`')
-    );
+    let message =
+        format!("`format: {}` is not checked: other forms are accepted", quoted(format).trim_matches('`'));
     let pattern = match format {
         "date" => Some(r"^\\d{4}-\\d{2}-\\d{2}$"),
         "time" => Some(r"^\\d{2}:\\d{2}(:\\d{2})?"),
@@ -215,7 +215,7 @@ fn format(schema: &Value, spot: &SchemaSpot<'_>, found: &mut Findings) {
     };
     let hint = match pattern {
         Some(pattern) => format!("Add `\"pattern\": \"{pattern}\"` beside it"),
-        None => "Add a `pattern` beside it if other forms are to be refused".to_owned(),
+        None => "Add a `pattern` beside it to reject other forms".to_owned(),
     };
     found.push(Finding::warning(&spot.file, spot.at("/format"), "schema/format", message).hint(hint));
 }
@@ -240,7 +240,8 @@ fn risk_rule(subject: &CheckedModule<'_>, data: &ContractPlace<'_>, found: &mut 
         {
             Below::Described(entry) if matches!(entry.member("risk"), Below::Undescribed | Below::Never) => (
                 format!(
-                    "`{rule}` looks at the `risk` of each entry, which the schema does not describe: each counts as medium"
+                    "`{rule}` uses the `risk` of each entry, which the schema does not describe: each \
+                     counts as medium"
                 ),
                 format!(
                     "Describe `risk` (none, low, medium or high) in the entries of `{list}`, or write `risk_rule: explicit`"
@@ -249,7 +250,7 @@ fn risk_rule(subject: &CheckedModule<'_>, data: &ContractPlace<'_>, found: &mut 
             _ => return,
         },
         Below::Described(_) | Below::Undescribed | Below::Never => (
-            format!("`{rule}` looks at the list `data.{list}`, which the schema does not describe"),
+            format!("`{rule}` uses the list `data.{list}`, which the schema does not describe"),
             format!("Describe `{list}` in the data section, or write `risk_rule: explicit`"),
         ),
     };

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::find::distance;
 use crate::finding::quoted;
 
-/// The highest number of names listed in one message.
+/// The highest number of names listed in one message. A longer list would not be read.
 const MAX_LISTED: usize = 8;
 
 /// Returns the nearest known name: one in another case, or with few different letters for its length.

@@ -17,7 +17,7 @@ const KNOWN: [&str; 5] = ["INPUT", "ARGUMENTS", "SCHEMA", "MEDIA_INPUTS", "ENVEL
 const RULE: &str = "prompt/placeholder";
 /// Shorter words in capitals are currencies and the like.
 const MIN_LENGTH: usize = 3;
-/// The longest name between braces that is checked.
+/// The longest name between braces that is checked. Longer texts between braces are prose or code.
 const MAX_NAME: usize = 64;
 
 pub(super) fn check(subject: &CheckedModule<'_>, found: &mut Findings) {
@@ -46,14 +46,14 @@ fn dollar(prompt: &str, span: Range<usize>, name: &str, members: &BTreeSet<&str>
 
 fn whole_input(member: &str) -> String {
     format!(
-        "A prompt cannot place one member: write about {} by its name; the input follows the prompt, or stands where \
-         `$INPUT` is",
+        "A prompt cannot insert one member: refer to {} by its name; the input follows the prompt, or \
+         replaces `$INPUT`",
         quoted(member)
     )
 }
 
 fn stays(written: &str, span: Range<usize>, hint: String, found: &mut Findings) {
-    let message = format!("{} is no placeholder and stays in the prompt as it is", quoted(written));
+    let message = format!("unknown placeholder, which stays in the prompt: {}", quoted(written));
     found.push(Finding::warning(PROMPT_FILE, FindingLocation::Span(span), RULE, message).hint(hint));
 }
 

@@ -138,7 +138,7 @@ fn rationale(subject: &CheckedModule<'_>, found: &mut Findings) {
         kind == "string" || kind.as_array().is_some_and(|kinds| kinds.iter().any(|each| each == "string"))
     };
     if data.schema.pointer("/properties/rationale/type").is_some_and(|kind| !takes_text(kind)) {
-        let message = "`rationale` has to be a string; no answer could satisfy both contracts";
+        let message = "`rationale` must be a string; no answer could satisfy both contracts";
         let place = data.at("/properties/rationale/type");
         found.push(subject.stricter(&data.file, place, "schema/rationale", message));
     }
@@ -197,7 +197,7 @@ fn optional_members(subject: &CheckedModule<'_>, found: &mut Findings) {
     let required = data.schema.get("required").and_then(Value::as_array);
     let required: HashSet<&str> = required.into_iter().flatten().filter_map(Value::as_str).collect();
     for name in properties.keys().filter(|name| *name != "extensions" && !required.contains(name.as_str())) {
-        let message = format!("strictness is high, but {} may be left out", quoted(name));
+        let message = format!("strictness is high, but {} is optional", quoted(name));
         let place = data.at(&cognitive_contract::text::pointer("/properties", name));
         found.push(Finding::warning(&data.file, place, "schema/optional", message));
     }
@@ -210,15 +210,15 @@ fn prompt(subject: &CheckedModule<'_>, found: &mut Findings) {
     if !explains_envelope(subject.prompt) {
         let message = "the prompt does not explain the envelope";
         let finding = Finding::error("prompt.md", FindingLocation::File, "prompt/envelope", message);
-        let hint = "Write `$ENVELOPE` where the runtime shall explain it, or say what goes into `meta` (confidence, risk, \
-                    explain) and into `data`";
+        let hint = "Write `$ENVELOPE` to let the runtime explain it, or describe `meta` (confidence, \
+             risk, explain) and `data`";
         found.push(finding.hint(hint));
     }
 }
 
 fn repeated_members(sources: &Sources, found: &mut Findings) {
     for pointer in sources.repeated(FILE) {
-        let message = "this member is written twice; only the last one counts";
+        let message = "duplicate member; only the last one counts";
         found.push(Finding::warning(
             FILE,
             FindingLocation::Value(pointer.clone()),

@@ -33,7 +33,7 @@ pub(super) fn remedy(reason: &str, text: &str, at: usize) -> Option<Remedy> {
     if reason.starts_with("tabs disallowed") || reason.ends_with("found a tab") {
         let tab = text.get(start..)?.find('\t').map(|tab| start + tab);
         let hint = "Indent with spaces, two for each level";
-        return Some(Remedy::new("a tab stands where YAML takes only spaces", hint, tab));
+        return Some(Remedy::new("a tab in the indentation; YAML allows only spaces", hint, tab));
     }
     let line = text.get(start..)?.lines().next()?;
     let found = of_line(reason, line)?;
@@ -89,9 +89,9 @@ fn of_line(reason: &str, line: &str) -> Option<Remedy> {
         return Some(second_colon(line));
     }
     if reason.contains("did not find expected key") {
-        let hint = "Begin the line exactly below a line above that it belongs to";
+        let hint = "Align the line with the line above that it belongs to";
         return Some(Remedy::new(
-            "the indentation of this line fits no line above",
+            "the indentation of this line matches no line above",
             hint,
             Some(indentation(line)),
         ));
@@ -103,7 +103,7 @@ fn of_line(reason: &str, line: &str) -> Option<Remedy> {
         return Some(Remedy::hint_alone("Keep one of the two"));
     }
     if reason.contains("multiline quoted scalar") {
-        let hint = "Close the text with the quote that it begins with";
+        let hint = "Close the text with its opening quote";
         return Some(Remedy::new("a quote above this line is not closed", hint, None));
     }
     unquoted(reason, line)
@@ -119,8 +119,7 @@ fn second_colon(line: &str) -> Remedy {
             Remedy::new("a text with a colon and a space in it needs quotes", hint, Some(second))
         }
         _ => {
-            let hint =
-                "Give it the indentation of the line above, or put what is above under a key of its own";
+            let hint = "Indent it like the line above, or move the lines above below a key";
             Remedy::new(
                 "this line is indented further than the one that it belongs to",
                 hint,
@@ -136,7 +135,7 @@ fn no_colon(line: &str) -> Remedy {
     let at = Some(indentation(line));
     if let Some(place) = line.find('\u{a0}') {
         return Remedy::new(
-            "this is a no-break space, which YAML does not take for a space",
+            "this is a no-break space, which is not a space in YAML",
             "Type an ordinary space",
             Some(place),
         );
@@ -146,7 +145,7 @@ fn no_colon(line: &str) -> Remedy {
         return Remedy::new(message, hint, line.find('='));
     }
     if let Some((key, value)) = line.split_once(':') {
-        let hint = format!("Put a space behind the colon: `{}: {}`", shown(key), shown(value));
+        let hint = format!("Add a space after the colon: `{}: {}`", shown(key), shown(value));
         return Remedy::new(message, hint, line.find(':'));
     }
     Remedy::new(message, "Write `key: value`, or indent the line if it continues the text above", at)
@@ -159,11 +158,11 @@ fn unquoted(reason: &str, line: &str) -> Option<Remedy> {
     let quoted = in_quotes(line);
     if reason.starts_with("invalid trailing content after single-quoted") {
         let hint = "Write an apostrophe within single quotes twice, or use double quotes";
-        return Some(Remedy::new("the text goes on behind its closing quote", hint, at));
+        return Some(Remedy::new("the text continues after its closing quote", hint, at));
     }
     if reason.starts_with("invalid trailing content") {
         let hint = "Put the whole text between quotes, and a `\\` before each quote in it";
-        return Some(Remedy::new("the text goes on behind its closing quote", hint, at));
+        return Some(Remedy::new("the text continues after its closing quote", hint, at));
     }
     let first = value.trim_start().chars().next()?;
     let about_a_sign =
@@ -207,20 +206,20 @@ mod tests {
     #[test]
     fn every_usual_mistake_has_its_place_and_a_remedy() {
         for (text, place, words, remedy) in [
-            ("a: 1\nb:\n\tc: 2\n", (3, 1), "a tab stands", "spaces"),
-            ("a:\n  b: 1\n\t c: 2\n", (3, 1), "a tab stands", "spaces"),
+            ("a: 1\nb:\n\tc: 2\n", (3, 1), "a tab in the indentation", "spaces"),
+            ("a:\n  b: 1\n\t c: 2\n", (3, 1), "a tab in the indentation", "spaces"),
             ("a: Sort: then say\n", (1, 8), "a colon and a space", "`a: \"Sort: then say\"`"),
-            ("a:\n  b: true\n   c: 3\n", (3, 4), "indented further", "indentation of the line above"),
-            ("a:\n  b: true\n c: 3\n", (3, 2), "fits no line above", "exactly below"),
+            ("a:\n  b: true\n   c: 3\n", (3, 4), "indented further", "like the line above"),
+            ("a:\n  b: true\n c: 3\n", (3, 2), "matches no line above", "Align the line"),
             ("a: 1\nb = 2\n", (2, 3), "expected a key and a value", "`b: 2`"),
-            ("a: 1\nb:2\n", (2, 2), "expected a key and a value", "Put a space behind the colon: `b: 2`"),
+            ("a: 1\nb:2\n", (2, 2), "expected a key and a value", "Add a space after the colon: `b: 2`"),
             ("a: 1\njust words\n", (2, 1), "expected a key and a value", "key: value"),
             ("a: 1\nb:\u{a0}2\n", (2, 3), "no-break space", "ordinary space"),
             ("a: @home\n", (1, 4), "begins with `@`", "`a: \"@home\"`"),
             ("a: *very* good\n", (1, 4), "begins with `*`", "`a: \"*very* good\"`"),
             ("a: `x` it\n", (1, 4), "begins with ``", "quotes"),
-            ("a: 'It's done'\n", (1, 4), "behind its closing quote", "twice"),
-            ("a: \"x\" and y\n", (1, 4), "behind its closing quote", "whole text"),
+            ("a: 'It's done'\n", (1, 4), "after its closing quote", "twice"),
+            ("a: \"x\" and y\n", (1, 4), "after its closing quote", "whole text"),
             ("a: 1\na: 2\n", (2, 1), "duplicate mapping key: a", "Keep one"),
             ("a: [x\nb: 1\n", (1, 4), "this `[` is not closed", "`]`"),
             ("a: [x\nb: {c: 1}\n", (1, 4), "this `[` is not closed", "`]`"),

@@ -59,11 +59,11 @@ pub(super) struct LocalLayers {
 /// The architecture of a file.
 pub(super) fn of(gguf: &Gguf) -> Result<&'static Architecture, WeightsError> {
     const ALL: [&Architecture; 4] = [&llama::LLAMA, &qwen2::QWEN2, &qwen3::QWEN3, &gemma3::GEMMA3];
-    let name = gguf.text("general.architecture").ok_or_else(|| damaged("it names no architecture"))?;
+    let name = gguf.text("general.architecture").ok_or_else(|| damaged("the file names no architecture"))?;
     let known = ALL.iter().map(|architecture| format!("`{}`", architecture.name)).collect::<Vec<_>>();
-    ALL.into_iter()
-        .find(|architecture| architecture.name == name)
-        .ok_or_else(|| unsupported(&format!("the architecture is `{name}`, none of {}", known.join(", "))))
+    ALL.into_iter().find(|architecture| architecture.name == name).ok_or_else(|| {
+        unsupported(&format!("unsupported architecture `{name}`; supported: {}", known.join(", ")))
+    })
 }
 
 /// The usual divisor: the width of a head.

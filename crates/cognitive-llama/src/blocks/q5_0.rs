@@ -1,5 +1,5 @@
-//! `Q5_0`: 32 numbers of five bits, each less sixteen, and their scale. Kept exactly; the minimum is -16 times the
-//! scale.
+//! `Q5_0`: 32 numbers of five bits, each less sixteen, and their scale. The tiles keep all
+//! values; the minimum is -16 times the scale.
 
 use super::FileBlock;
 use crate::tiles::{COLUMNS, Q5Block, half, to_half};

@@ -54,6 +54,7 @@ pub(crate) fn map(file: &File) -> io::Result<MappedFile> {
 
 /// Requests large pages for a vector that is still empty: with small pages, reading it takes a tenth longer.
 pub(crate) fn prefer_large_pages<T>(room: &mut Vec<T>) {
+    // The system refuses an address that is not at the start of a page.
     const PAGE: usize = 4096;
     let room = room.spare_capacity_mut();
     let (start, length) = (room.as_mut_ptr().cast::<c_void>(), size_of_val(room));

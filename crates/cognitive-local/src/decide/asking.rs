@@ -13,7 +13,7 @@ use cognitive_llama::FeedError;
 
 /// The answer if a text contains nothing of the kind.
 pub(super) const NONE: &str = "none";
-/// A choice is judged by the first characters of a long text.
+/// A choice is judged by the first characters of a long text. The time to read it grows with its length.
 const MAX_CHARACTERS: usize = 2_000;
 
 /// The turns that all questions start with.

@@ -4,14 +4,14 @@
 use super::scale::{Scale, beginning};
 use cognitive_llama::FeedError;
 
-/// The largest number of words in a piece.
+/// The largest number of words in a piece. Each further word adds a candidate for every beginning.
 const MAX_WORDS: usize = 5;
-/// The largest number of first words that are tried.
+/// The largest number of first words that are tried. The model weighs all pieces of each of them.
 const MAX_BEGINNINGS: usize = 12;
 /// The lowest log-probability of a piece that is considered. It is far below the point where a piece counts, see
 /// `calibration`.
 pub(super) const MIN_SCORE: f64 = -10.0;
-/// Pieces are searched in the first characters of a long text.
+/// Pieces are searched in the first characters of a long text. Each word of them begins candidates.
 const MAX_CHARACTERS: usize = 6_000;
 
 /// The result of a search.

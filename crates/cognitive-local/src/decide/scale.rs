@@ -8,7 +8,7 @@ use cognitive_llama::FeedError;
 
 /// Replaces the text when only the candidate itself is weighed.
 const NO_TEXT: &str = "...";
-/// A candidate is judged by the first characters of a long text.
+/// A candidate is judged by the first characters of a long text. The time to read it grows with its length.
 pub(super) const MAX_BEFORE: usize = 2_000;
 /// The limit for a text that is weighed once per candidate; it is shorter, because the model reads it each time.
 const MAX_AFTER: usize = 600;

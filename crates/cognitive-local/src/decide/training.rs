@@ -27,7 +27,7 @@ use crate::model::ModelState;
 
 /// The least number of cases of a decision; fewer say nothing about the next one.
 const MIN_CASES: usize = 40;
-/// The least number of cases of each answer.
+/// The least number of cases of each answer. Each fold needs at least one.
 const MIN_OF_CLASS: usize = 5;
 /// The number of folds; each is judged by a model that was trained on the others.
 const PARTS: usize = 5;
@@ -270,16 +270,16 @@ impl Lesson {
     fn lacks(&self, classes: &[String]) -> Option<String> {
         let cases = self.rows.len();
         if cases < MIN_CASES {
-            return Some(format!("{cases} cases are fewer than {MIN_CASES}"));
+            return Some(format!("too few cases: {cases}, at least {MIN_CASES} are needed"));
         }
         if self.kind != LessonKind::Listed && self.layers.is_empty() {
-            return Some("the model cannot be asked this question".to_owned());
+            return Some("the model does not support this question".to_owned());
         }
         let count = |index| self.rows.iter().filter(|row| row.class == index).count();
         let mut counted = classes.iter().enumerate().map(|(index, class)| (class, count(index)));
-        counted
-            .find(|(_, count)| *count < MIN_OF_CLASS)
-            .map(|(class, count)| format!("{count} cases of `{class}` are fewer than {MIN_OF_CLASS}"))
+        counted.find(|(_, count)| *count < MIN_OF_CLASS).map(|(class, count)| {
+            format!("too few cases of `{class}`: {count}, at least {MIN_OF_CLASS} are needed")
+        })
     }
 
     /// Returns the model's own judgements. A choice with a single candidate teaches nothing.

@@ -27,11 +27,13 @@ use crate::shortest_ending::{self, Labels};
 pub(crate) use refusal::KeywordRefusal;
 pub(crate) use walk::{GrammarLost, GrammarWalk, Steps};
 
-/// The largest number of cached grammars; when it is reached, the cache is cleared.
+/// The largest number of cached grammars; when it is reached, the cache is cleared. Each grammar holds memory, and a
+/// changed contract has a new one.
 const MAX_GRAMMARS: usize = 64;
-/// The work limit of one mask or one search, in units of the grammar engine: about 70 ms in the worst case.
+/// The work limit of one mask or one search, in units of the grammar engine: about 70 ms in the worst case. Without
+/// it, a hostile contract could block a worker at every token.
 const MAX_FUEL: u64 = 1_000_000;
-/// The same limit for its items: about 25 ms.
+/// The limit of items of the grammar engine, for the same reason: about 25 ms.
 const MAX_ITEMS: usize = 500_000;
 
 /// Compiles schemas to grammars over one vocabulary.

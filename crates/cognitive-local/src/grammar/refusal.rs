@@ -20,7 +20,7 @@ pub(crate) struct KeywordRefusal {
 impl fmt::Display for KeywordRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { keyword, path, message } = self;
-        write!(f, "`{keyword}` at `{path}` cannot be made a grammar: {message}")
+        write!(f, "unsupported keyword `{keyword}` at `{path}`: {message}")
     }
 }
 

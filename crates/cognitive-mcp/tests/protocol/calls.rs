@@ -36,7 +36,7 @@ async fn what_is_wrong_with_a_call_is_an_error_of_the_tool_that_a_model_can_read
     let bench = Bench::new(&["alpha"], ToolSurface::All);
     let failed = envelope(&bench.session().await.call("alpha", json!({ "text": 1 })).await);
     assert_eq!(failed["error"]["code"], "E1001");
-    let told = "The `inputSchema` of this tool shows what the module takes";
+    let told = "The `inputSchema` of this tool shows the module's input";
     assert_eq!(failed["error"]["suggestion"], told);
     let search = Bench::new(&["alpha"], ToolSurface::Search);
     let mut client = search.session().await;
@@ -46,7 +46,7 @@ async fn what_is_wrong_with_a_call_is_an_error_of_the_tool_that_a_model_can_read
     }
     let wrong = json!({ "module": "alpha", "input": { "text": 1 } });
     let failed = envelope(&client.call("cognitive_run", wrong).await);
-    assert_eq!(failed["error"]["suggestion"], "`cognitive_info` shows what the module takes");
+    assert_eq!(failed["error"]["suggestion"], "`cognitive_info` shows the module's input");
     assert_eq!(client.ask("tools/call", json!({ "name": "nothing" })).await["error"]["code"], -32602);
 }
 

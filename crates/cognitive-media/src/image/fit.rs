@@ -24,7 +24,7 @@ const DRAWING: u64 = 4_000_000;
 /// than decoding. Every provider accepts these two.
 const WRITABLE: [MediaType; 2] = [MediaType::Png, MediaType::Jpeg];
 
-/// The number of attempts to shrink a picture until its bytes fit.
+/// The number of attempts to shrink a picture until its bytes fit. Each one decodes and encodes the picture again.
 const ATTEMPTS: u32 = 8;
 
 /// Converts a picture to a form. (E1011, E1013, E4011)
@@ -72,7 +72,7 @@ fn write_anew(
     }
     // Checked before decoding, which is expensive.
     if !WRITABLE.iter().any(|kind| form.types.contains(kind)) {
-        let message = format!("{kind} cannot be turned into a type that the model takes");
+        let message = format!("{kind} cannot be converted to a type that the model accepts");
         return Err(Failure::new(ErrorCode::MultimodalNotSupported, message));
     }
     // The decoder gets the picture without metadata: some metadata unpacks to more than the picture.

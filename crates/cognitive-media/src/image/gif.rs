@@ -111,7 +111,7 @@ fn picture(reader: &mut ByteReader<'_>) -> Option<[u32; 4]> {
 /// The decoder allocates memory for the frame, not for the canvas, so the frame must be inside it.
 fn check([left, top, width, height]: [u32; 4], canvas: (u32, u32)) -> Result<(), Failure> {
     let inside = width > 0 && height > 0 && left + width <= canvas.0 && top + height <= canvas.1;
-    if inside { Ok(()) } else { Err(broken(MediaType::Gif, "has a picture outside of its canvas")) }
+    if inside { Ok(()) } else { Err(broken(MediaType::Gif, "has a picture outside its canvas")) }
 }
 
 /// Moves past blocks and returns the number of their bytes.

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fault::{broken, too_much};
 
-/// The limit for the decompressed size of one stream.
+/// The limit for the decompressed size of one stream. A few kilobytes can expand to gigabytes.
 const MAX_STREAM_SIZE: usize = 32 << 20;
 
 /// The stack size. Nested objects are read by recursion, at most a hundred deep, which overflows the threads of a pool
@@ -107,7 +107,7 @@ pub(crate) fn has_end(bytes: &[u8]) -> bool {
 fn told(error: &Error) -> PdfContent {
     match error {
         Error::Decompress(DecompressError::MemoryLimitExceeded { .. }) => {
-            PdfContent::TooMuch(format!("has a part that gets larger than {} MiB", MAX_STREAM_SIZE >> 20))
+            PdfContent::TooMuch(format!("has a part that expands to more than {} MiB", MAX_STREAM_SIZE >> 20))
         }
         Error::InvalidPassword | Error::Decryption(_) => locked(),
         // The parser's message about hostile bytes is not shown to the caller.

@@ -9,11 +9,11 @@ use super::{PdfContent, told};
 
 /// The longest text: about a thousand dense pages.
 const MAX_LENGTH: usize = 8 << 20;
-/// The most drawing operations, over all pages.
+/// The most drawing operations, over all pages. A small file can draw the same thing millions of times.
 const MAX_OPERATIONS: usize = 3_000_000;
-/// The limit for the decompressed drawing of one page.
+/// The limit for the decompressed drawing of one page. A few kilobytes can expand to gigabytes.
 const MAX_PAGE_SIZE: usize = 16 << 20;
-/// The nesting limit of drawings within drawings.
+/// The nesting limit of drawings within drawings. Drawings may contain themselves.
 const MAX_DEPTH: usize = 6;
 /// The move to the left within a text that counts as a gap between words, in thousandths of the font size.
 const GAP: f32 = -180.0;
@@ -203,7 +203,7 @@ fn inherited_directly(document: &Document, page: ObjectId) -> Option<&Dictionary
 }
 
 fn endless() -> PdfContent {
-    PdfContent::TooMuch("has too much content to be read".to_owned())
+    PdfContent::TooMuch("has too much content".to_owned())
 }
 
 fn name(operands: &[Object]) -> Option<&[u8]> {

@@ -64,7 +64,7 @@ pub(super) fn ogg(bytes: &[u8]) -> SniffedType {
     if bytes.len() < 28 { UNKNOWN } else { SniffedType::Known(MediaType::Ogg) }
 }
 
-/// The most elements that are read before the tracks.
+/// The most elements that are read before the tracks. A file of tiny elements would otherwise take seconds.
 const MAX_ELEMENTS: usize = 4096;
 
 const EBML: u32 = 0x1a45_dfa3;

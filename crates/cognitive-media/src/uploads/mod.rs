@@ -135,7 +135,7 @@ impl Uploads {
         limits: UploadLimits,
         clock: impl Fn() -> SystemTime + Send + Sync + 'static,
     ) -> Result<Self, Failure> {
-        let failed = |error: &std::io::Error| own("the folder for uploads cannot be used", error);
+        let failed = |error: &std::io::Error| own("the upload folder is unavailable", error);
         platform::create_private_folder(&folder).map_err(|error| failed(&error))?;
         let mut known = HashMap::new();
         for entry in fs::read_dir(&folder).map_err(|error| failed(&error))?.flatten() {
@@ -246,10 +246,11 @@ impl UploadIndex {
     /// The error for an unknown id. (E1019)
     fn unknown(&self) -> Failure {
         if !self.has_others.load(Ordering::Relaxed) {
-            return missing("no upload has this id");
+            return missing("unknown upload id");
         }
-        missing("no upload has this id at this server, and another one may have it")
-            .suggest("Upload it here; the operator can let all servers share the folder of uploads (`media: {uploads: …}`)")
+        missing("unknown upload id on this server; another server may have it").suggest(
+            "Upload it here; the operator can share the upload folder among all servers (`media: {uploads: …}`)",
+        )
     }
 
     /// Loads an upload that was announced to another server with the same folder.
@@ -288,16 +289,16 @@ impl UploadIndex {
         let message = if of_owner().count() >= self.limits.uploads_per_owner {
             format!("the limit of uploads is reached: {}", self.limits.uploads_per_owner)
         } else if sum(&mut of_owner()) > self.limits.bytes_per_owner {
-            format!("the uploads would take more than {} bytes", self.limits.bytes_per_owner)
+            format!("the uploads would exceed {} bytes", self.limits.bytes_per_owner)
         } else if sum(&mut living()) > self.limits.bytes_together {
-            "there is no room for further uploads".to_owned()
+            "the uploads would exceed the limit of all owners".to_owned()
         } else {
             return Ok(());
         };
         let minutes = self.limits.lifetime.as_secs() / 60;
         Err(Failure::new(ErrorCode::RateLimited, message)
             .blaming(Blame::Caller)
-            .suggest(format!("Wait until some expire, after {minutes} minutes at most")))
+            .suggest(format!("Wait until some expire, at most {minutes} minutes")))
     }
 }
 

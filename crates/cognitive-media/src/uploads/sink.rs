@@ -66,7 +66,7 @@ impl Sink {
         let Some(open) = self.open.take() else { return Err(broken_off()) };
         if open.length != self.record.size_bytes {
             let message = format!("{} bytes were announced, {} arrived", self.record.size_bytes, open.length);
-            return Err(Failure::new(ErrorCode::MediaDecodeFailed, message).suggest("Send all of it"));
+            return Err(Failure::new(ErrorCode::MediaDecodeFailed, message).suggest("Send the whole file"));
         }
         if let (Some(hasher), Some((algorithm, digits))) = (open.hasher, &self.record.checksum) {
             compare(hasher, algorithm, digits)?;
@@ -129,7 +129,7 @@ pub(super) fn remove_abandoned(part: &Path) {
 
 /// The error for an upload whose bytes are complete or being received.
 pub(super) fn taken() -> Failure {
-    Failure::new(ErrorCode::InvalidInput, "the upload is complete or in progress already")
+    Failure::new(ErrorCode::InvalidInput, "the upload is complete or in progress")
 }
 
 fn broken_off() -> Failure {

@@ -31,9 +31,10 @@ use crate::service::{Answer, Trouble};
 
 /// The time limit for one request and its answer. Large, because the upload of a batch can be hundreds of megabytes.
 const TIME: Duration = Duration::from_mins(10);
-/// The longest answer, in bytes, of an endpoint that does not return a results file.
+/// The longest answer, in bytes, of an endpoint that does not return a results file. Without it, a wrong address
+/// could fill the memory.
 const MAX_DOCUMENT_LENGTH: usize = 256 << 20;
-/// The longest answer to one request, in bytes.
+/// The longest answer to one request, in bytes. Without it, a file without line breaks would fill the memory.
 const MAX_LINE_LENGTH: usize = 64 << 20;
 
 /// The protocol of one service's batch endpoint.
@@ -97,9 +98,7 @@ pub fn batch_service(config: &ProviderConfig) -> Result<Arc<dyn BatchService>, P
         Kind::Anthropic => Box::new(anthropic::AnthropicPosts),
         Kind::Gemini => Box::new(gemini::GeminiPosts),
         other => {
-            let why = format!(
-                "{other} has no batch endpoint that is known here: openai, anthropic and gemini have one"
-            );
+            let why = format!("{other} has no known batch endpoint: openai, anthropic and gemini have one");
             return Err(ProviderError::Misconfigured(why));
         }
     };
@@ -161,11 +160,10 @@ impl Office {
         while let Some(piece) = self.piece(&mut answer).await? {
             text.extend_from_slice(&piece);
             if text.len() > MAX_DOCUMENT_LENGTH {
-                return Err(self.reporter().unreadable("far too much").error);
+                return Err(self.reporter().unreadable("an answer above the size limit").error);
             }
         }
-        let not_json =
-            |_| self.reporter().unreadable("something that is not JSON; is the address right?").error;
+        let not_json = |_| self.reporter().unreadable("something that is not JSON; check the address").error;
         serde_json::from_slice(&text).map_err(not_json)
     }
 
@@ -200,7 +198,7 @@ impl Office {
                 take(line).map_err(ProviderError::Unexpected)?;
             }
             if rest.len() > MAX_LINE_LENGTH {
-                return Err(self.reporter().unreadable("a line that is far too long").error);
+                return Err(self.reporter().unreadable("a line above the size limit").error);
             }
         }
         Ok(())
@@ -233,7 +231,7 @@ impl BatchService for PostService {
         let text = remote.body(call, &terms).into_text();
         let body = text.and_then(|text| serde_json::from_str::<Value>(&text).ok());
         let Some(Value::Object(mut body)) = body else {
-            return Err(ProviderError::Unexpected("a request is no JSON".to_owned()));
+            return Err(ProviderError::Unexpected("a request is not JSON".to_owned()));
         };
         body.shift_remove("stream");
         body.shift_remove("stream_options");
@@ -295,7 +293,7 @@ impl BatchService for PostService {
         let (status, body) = match reply {
             PostedReply::Answer { status, body } => (*status, body.as_str()),
             PostedReply::Lost(why) => {
-                let why = format!("the batch endpoint did not come to this request: {why}");
+                let why = format!("the batch endpoint did not process this request: {why}");
                 // The batch never ran this request, so the service does not bill it.
                 let mut attempt = Attempt::new(terms.bind.decode(), why.clone(), Duration::ZERO);
                 attempt.status = Some(503);

@@ -17,7 +17,7 @@ use super::guard::{GuardedClient, Lookup, lost, redirected};
 use super::rules::{Policy, Reason, Refusal, check};
 use crate::config::Proxies;
 
-/// The most redirects of one medium. (S-31)
+/// The most redirects of one medium. (S-31) Each hop is resolved and checked again.
 const REDIRECTS: usize = 3;
 
 /// Fetches media by URL. Uses no proxy, because the dialled address could not be checked behind one.

@@ -11,7 +11,7 @@ use reqwest::Url;
 
 use super::address::blocked;
 
-/// The longest URL, in bytes.
+/// The longest URL, in bytes. URLs come from callers and are copied into records.
 const MAX_LENGTH: usize = 8 * 1024;
 
 /// The rules for fetching. The default is the policy of the specification. (S-04, S-31)

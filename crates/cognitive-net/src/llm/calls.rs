@@ -10,7 +10,7 @@ use crate::llm::borrowed::Node;
 
 /// The longest text of all calls of one turn together, in bytes. No legitimate turn reaches it.
 const MAX_LENGTH: usize = 1 << 20;
-/// The longest id and name of a call together, in bytes.
+/// The longest id and name of a call together, in bytes. Both are repeated in records and in the next request.
 const MAX_LABEL_LENGTH: usize = 1 << 10;
 
 /// Returns whether the model may call a tool in this call.
@@ -43,7 +43,7 @@ impl Slot {
         self.call.id.len() + self.call.name.len() + self.call.arguments.len()
     }
 
-    /// Adds more of a call; `room` is the most bytes that the call may have.
+    /// Adds a fragment of a call; `room` is the maximum size of the whole call in bytes.
     fn take(&mut self, id: &str, name: &str, arguments: &str, room: usize) {
         let call = &mut self.call;
         if call.id.is_empty() {

@@ -29,7 +29,7 @@ pub(crate) fn no_answer(document: &str, reporter: Reporter<'_>) -> Fault {
     if complaint.status.is_some() {
         return reporter.frame(complaint);
     }
-    reporter.unreadable("JSON that is not an answer of a model")
+    reporter.unreadable("JSON that is not a model's answer")
 }
 
 /// Returns the fault for a frame that is not JSON: truncated, or something else.
@@ -37,18 +37,18 @@ pub(crate) fn not_json(error: &serde_json::Error, reporter: Reporter<'_>) -> Fau
     if error.is_eof() {
         return reporter.interrupted("its JSON ended early", FailureKind::Network, Again::Later);
     }
-    reporter.unreadable("something that is not JSON; is the address right?")
+    reporter.unreadable("something that is not JSON; check the address")
 }
 
 /// Returns the fault for a body that cannot be read as an answer.
 pub(crate) fn unreadable(why: Unreadable, reporter: Reporter<'_>) -> Fault {
     match why {
-        Unreadable::Page => reporter.unreadable("a web page; is the address right?"),
+        Unreadable::Page => reporter.unreadable("a web page; check the address"),
         Unreadable::Packed => {
             reporter.unreadable("a compressed body (gzip or the like), which was not requested")
         }
         Unreadable::TooLong => {
-            reporter.interrupted("one event of it is too large", FailureKind::Malformed, Again::Never)
+            reporter.interrupted("an event that is too large", FailureKind::Malformed, Again::Never)
         }
     }
 }
@@ -59,7 +59,7 @@ pub(crate) fn too_long(excess: Excess, reporter: Reporter<'_>) -> Fault {
     let why = match excess {
         Excess::Said(most) => format!("it is longer than {} MiB", most / MIB),
         Excess::Wrapping { wire, said } => {
-            format!("it holds almost no text: {} MiB came with {said} bytes of answer", wire / MIB)
+            format!("it contains almost no text: {} MiB for {said} bytes of answer", wire / MIB)
         }
     };
     reporter.interrupted(&why, FailureKind::Malformed, Again::Never)

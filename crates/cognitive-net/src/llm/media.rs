@@ -96,6 +96,7 @@ pub(crate) fn are_sound(call: &ModelCall) -> bool {
 
 /// Returns the start of a media item, for comparison with messages of a service.
 pub(crate) fn beginning(medium: &MediaPart) -> &str {
+    // A message quotes less than this, and comparing megabytes would be slow.
     const ENOUGH: usize = 4 * 1024;
     let data: &Bytes = &medium.base64;
     std::str::from_utf8(data.get(..ENOUGH).unwrap_or(data)).unwrap_or_default()

@@ -103,7 +103,7 @@ pub(crate) trait Wire: Send + Sync {
 
 /// The state of an answer, except its text.
 #[derive(Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "the fields are independent facts")]
 pub(crate) struct Reading {
     /// The model name reported by the service.
     pub(crate) model: Option<String>,

@@ -3,7 +3,7 @@
 
 use reqwest::header::{HeaderMap, WWW_AUTHENTICATE};
 
-/// The longest header that is parsed.
+/// The longest header that is parsed. The header comes from an untrusted server.
 const MAX_LENGTH: usize = 16 * 1024;
 
 /// One authentication method.

@@ -82,7 +82,7 @@ pub fn docker_credentials(config_json: &str, host: &str) -> Result<DockerLogin, 
     let config: DockerConfig = serde_json::from_str(config_json).map_err(|error| {
         // The parser's error quotes its input, which may be a password.
         let (line, column) = (error.line(), error.column());
-        unusable(&format!("it is not as docker writes it, at line {line}, column {column}"))
+        unusable(&format!("invalid syntax at line {line}, column {column}"))
     })?;
     let server = if is_docker_hub(host) { DOCKER_HUB } else { host };
     if let Some(name) = config.helpers.as_ref().and_then(|helpers| of_host(helpers, host)) {
@@ -121,7 +121,7 @@ fn helper(name: &str, server: &str) -> Result<DockerLogin, Failure> {
     let fits = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     if name.is_empty() || !name.chars().all(fits) {
         return Err(unusable(
-            "the name of a credential helper has other letters than `A-Z`, `0-9`, `-`, `_`, `.`",
+            "the name of a credential helper has characters other than `A-Z`, `0-9`, `-`, `_`, `.`",
         ));
     }
     let program = format!("docker-credential-{name}");

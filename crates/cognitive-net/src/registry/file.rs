@@ -16,7 +16,7 @@ use crate::fetch::{Lookup, Policy, Reason, Refusal};
 use crate::redact::Redactor;
 use crate::retry::Pause;
 
-/// The longest URL, in bytes.
+/// The longest URL, in bytes. URLs come from manifests and are copied into messages.
 const MAX_URL: usize = 8 * 1024;
 
 /// Downloads files. The HTTP client is created at the first download.

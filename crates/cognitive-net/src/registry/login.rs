@@ -20,7 +20,7 @@ use crate::secret::Secret;
 
 /// The largest token answer. A token has a few kilobytes.
 const MAX_TOKEN_ANSWER: u64 = 64 * 1024;
-/// The longest URL of a token server, in bytes.
+/// The longest URL of a token server, in bytes. It comes from an untrusted server.
 const MAX_REALM: usize = 8 * 1024;
 /// The client id for token requests.
 const CLIENT_ID: &str = "cogn";
@@ -98,7 +98,7 @@ impl RegistryLogin {
             (Some(place), _) => {
                 let token = self.token(place, scope, transfer, report).await?;
                 let header =
-                    bearer_header(&token).ok_or_else(|| report.nonsense("gave a token that is none"))?;
+                    bearer_header(&token).ok_or_else(|| report.nonsense("returned an invalid token"))?;
                 self.given.lock().tokens.push(token);
                 header
             }
@@ -120,7 +120,7 @@ impl RegistryLogin {
     ) -> Result<Secret, Failure> {
         let refused = |setback: &Setback| report.setback_of("sends the login to", setback);
         let realm = Url::parse(&place.realm).ok().filter(|_| place.realm.len() <= MAX_REALM);
-        let nowhere = || report.nonsense("names no address at which a token is to be had");
+        let nowhere = || report.nonsense("requires a token but names no address for it");
         // The guard decides whether the token server may be contacted, before anything is sent.
         let mut realm = realm.ok_or_else(nowhere)?;
         // Credentials in this URL do not come from the user.
@@ -148,7 +148,7 @@ impl RegistryLogin {
         }
         let given: Option<TokenAnswer> = serde_json::from_slice(&answer.body).ok();
         let token = given.and_then(|given| given.token.or(given.access_token)).and_then(Secret::new);
-        token.ok_or_else(|| report.nonsense("gave no token, although it asks for one"))
+        token.ok_or_else(|| report.nonsense("returned no token"))
     }
 }
 

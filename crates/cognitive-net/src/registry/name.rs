@@ -46,7 +46,7 @@ impl RegistryHost {
         let parsed = Url::parse(&format!("https://{name}")).ok().filter(usable);
         let parsed = parsed.filter(|_| !name.contains(odd));
         let origin = parsed.ok_or_else(|| {
-            invalid("this is not the host of a registry", host)
+            invalid("invalid registry host", host)
                 .suggest("Write a host such as `ghcr.io` or `localhost:5000`")
         })?;
         if (plain_http || is_loopback(&origin)) && !wants_tls {
@@ -70,8 +70,9 @@ impl RegistryHost {
     /// Checks a repository name and returns the registry's name for it.
     pub(crate) fn repository(&self, name: &str) -> Result<String, Failure> {
         if !is_repository(name) {
-            return Err(invalid("this is not the name of a repository", name).suggest(
-                "Use small letters, digits and `.`, `_`, `-` between them, in parts divided by `/`, such as `team/modules`",
+            return Err(invalid("invalid repository name", name).suggest(
+                "Use lower-case letters, digits and `.`, `_`, `-` between them, in parts divided by `/`, \
+                 such as `team/modules`",
             ));
         }
         // Docker Hub keeps repositories without an owner under `library`.
@@ -109,8 +110,8 @@ pub(crate) fn check_reference(reference: &str) -> Result<(), Failure> {
     if is_tag(reference) || is_digest(reference) {
         return Ok(());
     }
-    Err(invalid("this is neither a tag nor a digest", reference)
-        .suggest("Write a tag such as `1.0.0`, or `sha256:` with 64 hexadecimal digits in small letters"))
+    Err(invalid("neither a tag nor a digest", reference)
+        .suggest("Write a tag such as `1.0.0`, or `sha256:` with 64 lower-case hexadecimal digits"))
 }
 
 /// Checks a digest.
@@ -118,8 +119,7 @@ pub(crate) fn check_digest(digest: &str) -> Result<(), Failure> {
     if is_digest(digest) {
         return Ok(());
     }
-    Err(invalid("this is not a digest", digest)
-        .suggest("Write `sha256:` with 64 hexadecimal digits in small letters"))
+    Err(invalid("invalid digest", digest).suggest("Write `sha256:` with 64 lower-case hexadecimal digits"))
 }
 
 /// Returns whether a text is `sha256:` and 64 digits.
@@ -201,7 +201,7 @@ mod tests {
             "%67hcr.io",
         ] {
             let failure = RegistryHost::parse(host, false).unwrap_err();
-            assert!(failure.message().starts_with("this is not the host of a registry: `"), "{host:?}");
+            assert!(failure.message().starts_with("invalid registry host: `"), "{host:?}");
         }
     }
 

@@ -39,7 +39,7 @@ const CONTENT_DIGEST: &str = "docker-content-digest";
 ///
 /// assert!(OciClient::new("ghcr.io", None, false).is_ok());
 /// let failure = OciClient::new("ghcr.io/team", None, false).err().unwrap();
-/// assert_eq!(failure.message(), "this is not the host of a registry: `ghcr.io/team`");
+/// assert_eq!(failure.message(), "invalid registry host: `ghcr.io/team`");
 /// ```
 pub struct OciClient {
     pub(crate) host: RegistryHost,

@@ -76,7 +76,7 @@ impl OciClient {
             return Err(report.status(&answer));
         }
         let location = answer.header(LOCATION);
-        let location = location.ok_or_else(|| report.nonsense("does not say where the upload goes"))?;
+        let location = location.ok_or_else(|| report.nonsense("names no address for the upload"))?;
         let place = redirected(&from, location).map_err(Setback::from);
         let mut place = place.map_err(|setback| report.setback_of("sends the upload to", &setback))?;
         place.query_pairs_mut().append_pair("digest", digest);

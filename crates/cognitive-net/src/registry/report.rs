@@ -56,12 +56,13 @@ impl RegistryReport {
         let (who, status) = (self.service.name(), answer.status);
         let failure = match status {
             401 if self.has_login => {
-                self.failure(ErrorCode::PermissionDenied, &format!("{who} does not accept the login"))
+                self.failure(ErrorCode::PermissionDenied, &format!("{who} rejects the login"))
             }
-            401 => self.failure(ErrorCode::PermissionDenied, &format!("{who} wants a login")),
-            403 => self.failure(ErrorCode::PermissionDenied, &format!("{who} does not permit this")),
-            404 => self.failure(ErrorCode::InvalidReference, &format!("{who} has nothing of this name")),
-            429 => self.failure(ErrorCode::RateLimited, &format!("{who} takes no more requests for now")),
+            401 => self.failure(ErrorCode::PermissionDenied, &format!("{who} requires a login")),
+            403 => self
+                .failure(ErrorCode::PermissionDenied, &format!("{who} does not permit this request request")),
+            404 => self.failure(ErrorCode::InvalidReference, &format!("{who} has no such repository or tag")),
+            429 => self.failure(ErrorCode::RateLimited, &format!("{who} accepts no more requests for now")),
             _ => {
                 let said = self.said(&answer.body).map(|said| format!(", {said}")).unwrap_or_default();
                 let again = status >= 500;
@@ -81,13 +82,13 @@ impl RegistryReport {
         Some(match status {
             401 | 403 if is_registry => {
                 let login = self.how_to_log_in("Log in with");
-                format!("{login}; some registries answer the same where there is nothing of this name")
+                format!("{login}; some registries give the same answer for an unknown name")
             }
-            401 | 403 => "Fetch the file yourself, and name it by its path".to_owned(),
+            401 | 403 => "Download the file yourself, and name it by its path".to_owned(),
             404 if is_registry => {
                 let login = self.how_to_log_in("log in with");
                 format!(
-                    "Check the name and the tag; a private repository looks the same to strangers: {login}"
+                    "Check the name and the tag; a private repository looks the same without a login: {login}"
                 )
             }
             404 => "Check the address".to_owned(),
@@ -112,20 +113,20 @@ impl RegistryReport {
             Setback::Tls(why, remedy) => {
                 let text = format!("no safe connection is possible, because {why}");
                 let failure = self.unreachable("tls", &text, &self.host);
-                let plain = "A registry without TLS is asked with `--plain-http`";
+                let plain = "For a registry without TLS, use `--plain-http`";
                 let plain = Some(plain).filter(|_| self.service == AskedService::Registry);
                 let hints: Vec<&str> = remedy.iter().copied().chain(plain).collect();
                 if hints.is_empty() { failure } else { failure.suggest(hints.join(". ")) }
             }
             Setback::Proxy(why) => Failure::misconfigured(why.clone()),
             Setback::TooLarge(most) => {
-                let text = format!("{who} sent more than the {most} bytes that are allowed");
+                let text = format!("{who} sent more than the allowed {most} bytes");
                 let failure = self.failure(ErrorCode::ProviderUnavailable, &text);
                 failure.with_recoverable(false).with_detail("reason", json!("too_large"))
             }
             Setback::Length { expected, found } => {
                 let how = if found > expected { "more" } else { "less" };
-                let text = format!("{who} sent {how} than the {expected} bytes that belong to it");
+                let text = format!("{who} sent {how} than the expected {expected} bytes");
                 self.mismatch(&text).with_detail("reason", json!("length"))
             }
         }
@@ -137,22 +138,22 @@ impl RegistryReport {
         let (who, why) = (self.service.name(), refusal.why());
         // `file:` URLs have no host.
         let place = if refusal.host().is_empty() { &self.subject } else { refusal.host() };
-        let text = format!("{who} {leads} an address that is refused, because {why}: `{place}`");
+        let text = format!("{who} {leads} a forbidden address, because {why}: `{place}`");
         Failure::new(ErrorCode::PermissionDenied, text)
             .blaming(Blame::Runtime)
             .with_detail("kind", json!("registry"))
             .with_detail("reason", json!(refusal.reason().word()))
-            .suggest("Only public `https://` addresses are followed, and what the user named")
+            .suggest("Only public `https://` addresses and addresses that the user named are followed")
     }
 
     fn unanswered(&self, refusal: &Refusal) -> Failure {
         let (reason, host) = (refusal.reason(), refusal.host());
         let redirects = format!("it was redirected more than {MAX_REDIRECTS} times");
         let (text, hint) = match reason {
-            Reason::Dns => {
-                ("the name of the host cannot be resolved", Some("Check the name and the network"))
+            Reason::Dns => ("the host name cannot be resolved", Some("Check the name and the network")),
+            Reason::Refused => {
+                ("the host does not respond", Some("Check host and port, and that the registry runs"))
             }
-            Reason::Refused => ("nothing answers there", Some("Check host and port, and that it runs")),
             Reason::Timeout => ("no answer came in time", Some("Try again later")),
             Reason::Interrupted => {
                 ("the connection was lost, or what arrived was not HTTP", Some("Try again later"))
@@ -180,41 +181,39 @@ impl RegistryReport {
         self.failure(ErrorCode::ProviderUnavailable, &format!("{} {what}", self.service.name()))
             .with_recoverable(false)
             .with_detail("reason", json!("invalid_answer"))
-            .suggest("Check that the host is a registry, and that nothing between here and there changes its answers")
+            .suggest("Check that the host is a registry, and that no proxy changes its answers")
     }
 
     /// Returns the failure for content with a digest other than the requested one.
     pub(crate) fn wrong_digest(&self, expected: &str, found: &str) -> Failure {
-        let text = format!(
-            "{} sent something else, which has the digest `{found}` and not `{expected}`",
-            self.service.name()
-        );
+        let text =
+            format!("{} sent data with the digest `{found}` instead of `{expected}`", self.service.name());
         self.mismatch(&text).with_detail("reason", json!("digest"))
     }
 
     /// Returns the failure for an item that is too large to request.
     pub(crate) fn too_large(&self, most: u64) -> Failure {
-        let text = format!("more than the {most} bytes that are allowed belong to it");
+        let text = format!("its size exceeds the allowed {most} bytes");
         let failure = self.failure(ErrorCode::ProviderUnavailable, &text);
         failure.with_recoverable(false).with_detail("reason", json!("too_large"))
     }
 
     /// Returns the failure for a manifest that does not have the digest in its reference.
     pub(crate) fn not_its_digest(&self, found: &str) -> Failure {
-        let text = format!("the manifest cannot have this digest, because it has the digest `{found}`");
+        let text = format!("the manifest does not match this digest, because its digest is `{found}`");
         Failure::new(ErrorCode::InvalidInput, format!("{text}: `{}`", self.subject))
     }
 
     /// Returns the failure for a media type that no header can contain.
     pub(crate) fn no_media_type(&self) -> Failure {
-        let text = "the media type of the manifest has letters that no HTTP header can hold";
+        let text = "the media type of the manifest has characters that an HTTP header cannot contain";
         Failure::new(ErrorCode::InvalidInput, format!("{text}: `{}`", self.subject))
     }
 
     fn mismatch(&self, text: &str) -> Failure {
         self.failure(ErrorCode::ChecksumMismatch, text)
             .with_recoverable(false)
-            .suggest("Do not use it: it was changed in the registry or on the way. Ask whoever published it")
+            .suggest("Do not use it: it was changed in the registry or on the way. Contact its publisher")
     }
 
     /// Builds a failure about the requested item.
@@ -226,9 +225,12 @@ impl RegistryReport {
 
     /// Returns the failure for credentials that no header can contain.
     pub(crate) fn unsayable(&self) -> Failure {
-        self.failure(ErrorCode::PermissionDenied, "the login has letters that no HTTP header can hold")
-            .blaming(Blame::Operator)
-            .suggest(self.how_to_log_in("Log in with"))
+        self.failure(
+            ErrorCode::PermissionDenied,
+            "the login has characters that an HTTP header cannot contain",
+        )
+        .blaming(Blame::Operator)
+        .suggest(self.how_to_log_in("Log in with"))
     }
 
     fn how_to_log_in(&self, verb: &str) -> String {

@@ -11,11 +11,11 @@ use super::oci::{AskedWay, OciClient};
 use super::transfer::{BodyBound, SMALL_ANSWER_TIME, WebRequest};
 use crate::client::same_place;
 
-/// The most pages. Registries put 50 to 1,000 tags on one.
+/// The most pages. Registries put 50 to 1,000 tags on one. A registry could answer with pages without end.
 const MAX_PAGES: usize = 200;
-/// The most tags.
+/// The most tags. All of them are held in memory.
 const MAX_TAGS: usize = 100_000;
-/// The largest page, in bytes.
+/// The largest page, in bytes. A page is held in memory.
 const MAX_PAGE: u64 = 4 * 1024 * 1024;
 /// The requested page size. A registry may send fewer tags.
 const PAGE: &str = "n=1000";
@@ -44,20 +44,19 @@ impl OciClient {
                 return Err(report.status(&answer));
             }
             let page: Option<TagPage> = serde_json::from_slice(&answer.body).ok();
-            let page =
-                page.ok_or_else(|| report.nonsense("answered with something that is no list of tags"))?;
+            let page = page.ok_or_else(|| report.nonsense("returned an invalid list of tags"))?;
             tags.extend(page.tags.unwrap_or_default().into_iter().filter(|tag| is_tag(tag)));
             let links: Vec<&str> =
                 answer.headers.get_all(LINK).iter().filter_map(|link| link.to_str().ok()).collect();
             let Some(next) = links.iter().find_map(|link| next_page(link)) else { return Ok(tags) };
             // The next page must be at the same origin.
             let next = url.join(next).ok().filter(|next| same_place(next, &url));
-            url = next.ok_or_else(|| report.nonsense("has the rest of its tags at another host"))?;
+            url = next.ok_or_else(|| report.nonsense("continues its list of tags on another host"))?;
             if tags.len() > MAX_TAGS {
                 break;
             }
         }
-        Err(report.nonsense("does not come to an end with its tags"))
+        Err(report.nonsense("returned a list of tags without an end"))
     }
 }
 

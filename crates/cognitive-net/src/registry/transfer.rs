@@ -24,13 +24,15 @@ use crate::tls::{explained, tls_error};
 
 /// The most redirects of an answer: to a storage host, and from there to a nearby mirror.
 pub(crate) const MAX_REDIRECTS: usize = 5;
-/// The longest time without progress.
+/// The longest time without progress. Without it, a dead connection would never be noticed.
 const SILENCE: Duration = Duration::from_secs(30);
-/// The total time limit for a small answer.
+/// The total time limit for a small answer. Without it, a server that sends a byte now and then would hold the
+/// command.
 pub(crate) const SMALL_ANSWER_TIME: Duration = Duration::from_mins(1);
-/// The most bytes read from an error answer.
+/// The most bytes read from an error answer. Only its beginning is shown.
 const MAX_ERROR_BODY: usize = 64 * 1024;
-/// The most memory reserved for a body based on its announced length.
+/// The most memory reserved for a body based on its announced length. The announcement is untrusted; a larger body
+/// grows the buffer while it arrives.
 const MAX_ROOM: u64 = 1024 * 1024;
 /// The size of the chunks in which a body is sent.
 const PIECE: usize = 64 * 1024;

@@ -18,7 +18,8 @@ use super::line::{Carrier, Line};
 use crate::client::{CONNECT, install_tls};
 use crate::platform;
 
-/// TCP keepalive: the idle time before the first probe, then the interval and the number of further probes.
+/// TCP keepalive: the idle time before the first probe, then the interval and the number of further probes. Without
+/// probes, a connection that a firewall dropped is noticed only by the timeout of a call.
 const SILENCE: Duration = Duration::from_secs(30);
 const ASK_AGAIN: Duration = Duration::from_secs(15);
 const ASKED: u32 = 3;

@@ -42,13 +42,13 @@ use crate::proxy;
 pub(crate) const MAX_BODY_LENGTH: usize = 16 * 1024 * 1024;
 /// The most bytes read from an error; the important part is at its start.
 const MAX_ERROR_LENGTH: usize = 64 * 1024;
-/// The longest wait for the rest of an error.
+/// The longest wait for the rest of an error. The status alone is enough for a message.
 const STALLED: Duration = Duration::from_secs(2);
 /// The most redirects within one origin, such as to a path with a trailing slash.
 const REDIRECTS: usize = 3;
 /// The longest time that an idle connection stays open; most services close it sooner.
 const IDLE: Duration = Duration::from_secs(90);
-/// The most idle connections.
+/// The most idle connections. Each one occupies a file handle.
 const MAX_IDLE: usize = 256;
 
 /// The reason for a missing or incomplete answer.

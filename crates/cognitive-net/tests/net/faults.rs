@@ -230,8 +230,8 @@ fn no_tls_where_tls_is_expected() {
 #[test]
 fn pages_and_gibberish_are_no_answers() {
     for (name, text) in [
-        ("openai/page", "openai answered with a web page; is the address right?"),
-        ("openai/not-json", "openai answered with something that is not JSON; is the address right?"),
+        ("openai/page", "openai answered with a web page; check the address"),
+        ("openai/not-json", "openai answered with something that is not JSON; check the address"),
     ] {
         let (outcome, _) = waits(vec![recorded(name).act()]);
         assert_eq!(unavailable(&outcome), text);
@@ -254,13 +254,13 @@ fn an_endless_body_is_cut() {
         })
     };
     let comments = endless(&format!(": {}\n\n", "x".repeat(60_000)));
-    let nothing = "openai: it holds almost no text: 32 MiB came with 0 bytes of answer";
+    let nothing = "openai: it contains almost no text: 32 MiB for 0 bytes of answer";
     assert_eq!(interrupted(&comments), nothing);
     let empty = r#"data: {"model":"m","choices":[{"index":0,"delta":{"content":""},"finish_reason":null}]}"#;
     let empty = endless(&format!("{empty}\n\n").repeat(1_000));
     assert_eq!(interrupted(&empty), nothing);
     let event = endless(&format!("data: {}", "x".repeat(60_000)));
-    assert_eq!(interrupted(&event), "openai: one event of it is too large");
+    assert_eq!(interrupted(&event), "openai: an event that is too large");
     let text = endless(&r#"{"choices":[{"delta":{"content":"TEXT"}}]}"#.replace("TEXT", &"x".repeat(60_000)));
     assert_eq!(interrupted(&text), "openai: it is longer than 16 MiB", "a document");
     for said in ["content", "reasoning_content"] {

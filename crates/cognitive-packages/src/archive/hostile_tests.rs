@@ -48,15 +48,15 @@ fn sec_021_what_does_not_belong_is_refused() {
         (b"/etc/x", regular, "its path is absolute"),
         (b"m/link", EntryType::Symlink, "it is a link"),
         (b"m/hard", EntryType::Link, "it is a link"),
-        (b"m/dev", EntryType::Char, "it is no regular file"),
-        (b"m/block", EntryType::Block, "it is no regular file"),
-        (b"m/pipe", EntryType::Fifo, "it is no regular file"),
+        (b"m/dev", EntryType::Char, "it is not a regular file"),
+        (b"m/block", EntryType::Block, "it is not a regular file"),
+        (b"m/pipe", EntryType::Fifo, "it is not a regular file"),
         (b"m/sparse", EntryType::GNUSparse, ""),
-        (b"m/con", regular, "some systems take its name for a device"),
-        (b"m/a\\b", regular, "a letter that not every system takes"),
-        (b"m/a\x1b[2Jb", regular, "a letter that not every system takes"),
+        (b"m/con", regular, "its name is reserved for a device on some systems"),
+        (b"m/a\\b", regular, "a character that some systems do not support"),
+        (b"m/a\x1b[2Jb", regular, "a character that some systems do not support"),
         (b"m/\xff", regular, "a name in the archive is not UTF-8"),
-        (b"file", regular, "it lies beside the folder of the module"),
+        (b"file", regular, "it is outside the folder of the module"),
     ] {
         let said = refusal(|tar| entry(tar, path, kind, b""));
         assert!(said.contains(reason), "{}: {said}", String::from_utf8_lossy(path));
@@ -82,11 +82,11 @@ fn sec_021_twins_and_second_folders_are_refused() {
             entry(tar, other, EntryType::Regular, b"2");
         })
     };
-    assert!(two(b"m/README", b"m/readme").contains("some systems take it for another file"));
-    assert!(two(b"m/Tests/a", b"m/tests/b").contains("some systems take it for another file"));
-    assert!(two(b"m/a", b"m/a").contains("it is in the archive twice"));
-    assert!(two(b"m/a", b"m/a/b").contains("it is in the archive twice"));
-    assert!(two(b"m/a/b", b"m/a").contains("it is in the archive twice"));
+    assert!(two(b"m/README", b"m/readme").contains("on some systems it is the same file as another one"));
+    assert!(two(b"m/Tests/a", b"m/tests/b").contains("on some systems it is the same file as another one"));
+    assert!(two(b"m/a", b"m/a").contains("the archive contains it twice"));
+    assert!(two(b"m/a", b"m/a/b").contains("the archive contains it twice"));
+    assert!(two(b"m/a/b", b"m/a").contains("the archive contains it twice"));
     assert!(two(b"m/a", b"other/a").contains("one folder at its top"));
 }
 
@@ -101,7 +101,7 @@ fn bombs_are_refused_before_they_fill_anything() {
         // Only the header; the reader must not trust its size.
         tar.get_mut().extend_from_slice(header.as_bytes());
     });
-    assert!(said.contains("at most 50 MiB together"), "{said}");
+    assert!(said.contains("at most 50 MiB in total"), "{said}");
 
     let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
     let mut header = Header::new_ustar();
@@ -115,7 +115,7 @@ fn bombs_are_refused_before_they_fill_anything() {
     }
     let bytes = gzip.finish().unwrap();
     let said = read(&bytes, &ArchiveForm::Package).unwrap_err();
-    assert!(said.message().contains("more than a package may have"), "{said} of {} bytes", bytes.len());
+    assert!(said.message().contains("more than the limit of a package"), "{said} of {} bytes", bytes.len());
 }
 
 #[test]

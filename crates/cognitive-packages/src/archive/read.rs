@@ -90,17 +90,17 @@ impl ArchiveReading<'_> {
         }
         let (top, below) = path.split_once('/').unwrap_or((&path, ""));
         if *self.top.get_or_insert_with(|| top.to_owned()) != *top {
-            return Err(refused(&path, "a package has one folder at its top, and this is another"));
+            return Err(refused(&path, "a package has only one folder at its top level"));
         }
         let Some(inside) = self.inside(below) else { return Ok(()) };
         match kind {
             EntryType::Directory => Ok(()),
             EntryType::Regular | EntryType::Continuous if inside.is_empty() => {
-                Err(refused(&path, "it lies beside the folder of the module"))
+                Err(refused(&path, "it is outside the folder of the module"))
             }
             EntryType::Regular | EntryType::Continuous => self.file(inside.to_owned(), &mut entry),
             EntryType::Symlink | EntryType::Link => Err(refused(&path, "it is a link")),
-            _ => Err(refused(&path, "it is no regular file")),
+            _ => Err(refused(&path, "it is not a regular file")),
         }
     }
 
@@ -123,7 +123,7 @@ impl ArchiveReading<'_> {
         let size = entry.size();
         self.bytes = self.bytes.saturating_add(size);
         if self.bytes > MAX_BYTES {
-            return Err(refused(&inside, "the files of a package have at most 50 MiB together"));
+            return Err(refused(&inside, "the files of a package have at most 50 MiB in total"));
         }
         self.fold(&inside)?;
         // The size in the header is not trusted: memory grows only with the bytes that arrive.
@@ -144,7 +144,10 @@ impl ArchiveReading<'_> {
             let Some(name) = inside.get(..end) else { continue };
             let known = self.folded.entry(name.to_lowercase()).or_insert_with(|| name.to_owned());
             if *known != name {
-                return Err(refused(inside, "some systems take it for another file of the package"));
+                return Err(refused(
+                    inside,
+                    "on some systems it is the same file as another one of the package",
+                ));
             }
         }
         let is_folder_of_another = self
@@ -156,7 +159,7 @@ impl ArchiveReading<'_> {
             .match_indices('/')
             .any(|(at, _)| inside.get(..at).is_some_and(|above| self.files.contains_key(above)));
         if self.files.contains_key(inside) || is_folder_of_another || has_file_above {
-            return Err(refused(inside, "it is in the archive twice"));
+            return Err(refused(inside, "the archive contains it twice"));
         }
         Ok(())
     }
@@ -198,13 +201,13 @@ impl<R: Read> Read for Bounded<R> {
         self.left = self
             .left
             .checked_sub(read as u64)
-            .ok_or_else(|| io::Error::other("it unpacks to more than a package may have"))?;
+            .ok_or_else(|| io::Error::other("it unpacks to more than the limit of a package"))?;
         Ok(read)
     }
 }
 
 fn refused(path: &str, reason: &str) -> PackageError {
-    PackageError::new(format!("the archive is refused: {reason}: `{}`", cut(&shown(path), 120)))
+    PackageError::new(format!("invalid archive: {reason}: `{}`", cut(&shown(path), 120)))
 }
 
 /// Escapes an untrusted name so that it cannot control a terminal.
@@ -214,6 +217,6 @@ fn shown(path: &str) -> String {
 
 #[expect(clippy::needless_pass_by_value, reason = "the form that `map_err` wants")]
 fn unreadable(error: io::Error) -> PackageError {
-    PackageError::new(format!("the archive cannot be read: {error}"))
-        .hint("A package is a gzipped tar archive with one folder, as `cogn pack` writes it")
+    PackageError::new(format!("cannot read the archive: {error}"))
+        .hint("A package is a gzipped tar archive with one folder, as made by `cogn pack`")
 }

@@ -19,7 +19,7 @@ use crate::archive::{Files, MAX_BYTES};
 use crate::name::check_publishable;
 use crate::{Package, PackageError};
 
-/// The maximum length of a description.
+/// The maximum length of a description. An index is downloaded as a whole.
 const MAX_DESCRIPTION: usize = 500;
 
 /// Metadata that the packages do not contain. Read from `registry.json` in the folder.
@@ -52,21 +52,19 @@ pub fn build(folder: &Path, options: &BuildOptions, now: &str) -> Result<StaticI
     let mut modules: BTreeMap<String, Vec<RegistryEntry>> = BTreeMap::new();
     for name in archives(folder)? {
         let entry = entry_of(folder, &name, options).map_err(|error| {
-            let named = PackageError::new(format!("`{name}` cannot be listed: {}", error.message()));
+            let named = PackageError::new(format!("cannot list `{name}`: {}", error.message()));
             error.suggestion().map_or(named.clone(), |hint| named.hint(hint))
         })?;
         let versions = modules.entry(entry.identity.name.clone()).or_default();
         if versions.iter().any(|other| other.identity.version == entry.identity.version) {
             return Err(PackageError::new(format!(
-                "two archives hold the same version of a package: `{name}`"
+                "two archives have the same version of a package: `{name}`"
             )));
         }
         versions.push(entry);
     }
     if let Some(unknown) = options.deprecated.keys().find(|name| !modules.contains_key(*name)) {
-        return Err(PackageError::new(format!(
-            "`registry.json` deprecates a package that is not here: `{unknown}`"
-        )));
+        return Err(PackageError::new(format!("`registry.json` deprecates an unknown package: `{unknown}`")));
     }
     for versions in modules.values_mut() {
         versions.sort_by_cached_key(|entry| std::cmp::Reverse(Version::parse(&entry.identity.version).ok()));
@@ -86,8 +84,8 @@ fn archives(folder: &Path) -> Result<Vec<String>, PackageError> {
     }
     names.sort();
     if names.is_empty() {
-        return Err(PackageError::new(format!("there are no packages in `{}`", folder.display()))
-            .hint("`cogn pack MODULE -o FOLDER` writes one"));
+        return Err(PackageError::new(format!("no packages in `{}`", folder.display()))
+            .hint("`cogn pack MODULE -o FOLDER` creates one"));
     }
     Ok(names)
 }

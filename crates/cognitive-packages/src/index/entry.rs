@@ -153,7 +153,7 @@ impl RegistryEntry {
         let identity = &self.identity;
         check_name(&identity.name)?;
         let refused = |what: &str| {
-            PackageError::new(format!("the entry of the index cannot be used: {what}: `{}`", identity.name))
+            PackageError::new(format!("invalid entry of the index: {what}: `{}`", identity.name))
         };
         if semver::Version::parse(&identity.version).is_err() {
             return Err(refused("its version is not of the form `1.2.3`"));

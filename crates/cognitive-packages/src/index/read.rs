@@ -47,7 +47,7 @@ pub struct OldEntry {
 
 /// Reads a list.
 pub fn read(bytes: &[u8]) -> Result<PackageList, PackageError> {
-    let bad = |reason: &str| PackageError::new(format!("the index cannot be read: {reason}"));
+    let bad = |reason: &str| PackageError::new(format!("cannot read the index: {reason}"));
     let value: Value = serde_json::from_slice(bytes).map_err(|error| bad(&error.to_string()))?;
     let mut list = PackageList::default();
     match value {
@@ -92,7 +92,7 @@ impl PackageList {
         let entry: RegistryEntry = serde_json::from_value(entry).map_err(|error| error.to_string())?;
         entry.check().map_err(|refused| refused.message().to_owned())?;
         if name.is_some_and(|name| name != entry.identity.name) {
-            return Err(format!("its own name is another: `{}`", entry.identity.name));
+            return Err(format!("it has another name inside: `{}`", entry.identity.name));
         }
         self.entries.push(entry);
         Ok(())

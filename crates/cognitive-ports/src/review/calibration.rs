@@ -155,7 +155,7 @@ pub struct CalibrationReport {
     /// The expected calibration error: the distance between stated confidence and share of right answers, averaged over
     /// the groups. `None` without decisions.
     pub raw_error: Option<f64>,
-    /// The same error for the curve, by cross-validation; `None` if there is no curve.
+    /// The expected calibration error after calibration, by cross-validation; `None` if there is no curve.
     pub calibrated_error: Option<f64>,
     /// Points of the curve, from the lowest to the highest decided confidence; empty if there is no curve.
     pub curve: Vec<(f64, f64)>,

@@ -49,7 +49,7 @@ impl ReviewRule {
         for (path, span) in condition.paths() {
             match path.first_member() {
                 Some(name) if name == META || NAMES.contains(&name) => names.push(name.to_owned()),
-                _ => return Err(Slip::new(span, "expected something of `meta`: rules look at nothing else")),
+                _ => return Err(Slip::new(span, "expected a member of `meta`, the only subject of rules")),
             }
         }
         check_risk(&condition)?;
@@ -96,7 +96,7 @@ fn check_risk(condition: &Condition) -> Result<(), Slip> {
     if let Some((_, span)) = condition.orders().into_iter().find(|(path, _)| is_risk(path)) {
         return Err(Slip::new(
             span,
-            "expected a list of risks, such as `risk in [medium, high]`: they have no order here",
+            "expected a list of risks, such as `risk in [medium, high]`, because risks have no order here",
         ));
     }
     let words = condition.equalities().into_iter().filter(|(path, ..)| is_risk(path));

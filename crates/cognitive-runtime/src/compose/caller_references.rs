@@ -12,7 +12,8 @@ use cognitive_contract::media::{self, ItemSource};
 use cognitive_contract::{ErrorCode, Failure, Module};
 use serde_json::{Value, json};
 
-/// The longest text that can be an address or a path, in bytes.
+/// The longest text that can be an address or a path, in bytes. Longer texts need not be collected for the
+/// comparison.
 const MAX_REFERENCE_BYTES: usize = 8 * 1024;
 
 /// The texts of the input that a caller sent. `None` for the root run: its whole input comes from the caller.
@@ -37,10 +38,10 @@ impl CallerReferences {
         for item in media::find(&module.manifest.modalities, input)? {
             let why = match item.source {
                 ItemSource::Url(url) if policies.network == Allow::Deny && !texts.contains(url) => {
-                    "an address that the caller did not send is not fetched where the policy denies the network"
+                    "the policy denies the network, so only addresses that the caller sent are fetched"
                 }
                 ItemSource::File(path) if !texts.contains(path) => {
-                    "a file that the caller did not name is not read"
+                    "only files that the caller named are read"
                 }
                 // Inline bytes need no fetch, and an upload belongs to the caller anyway.
                 ItemSource::Url(_) | ItemSource::File(_) | ItemSource::Base64(_) | ItemSource::Upload(_) => {

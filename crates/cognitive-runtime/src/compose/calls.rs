@@ -146,7 +146,7 @@ impl<'c> PromptCalls<'c> {
             // The prompt does not use the result, so a failure is only a warning. (S-25)
             Err(failed) if silent => {
                 state.warn(format!(
-                    "`{}` was called and failed: {} ({})",
+                    "the call of `{}` failed: {} ({})",
                     failed.name,
                     failed.failure.message(),
                     failed.failure.number()

@@ -112,7 +112,7 @@ pub(crate) fn run_child<'a>(
             match done.take(wanted.name, envelope) {
                 Ok(value) => {
                     if name != wanted.name {
-                        done.warn(format!("`{name}` is used instead of `{}`", wanted.name));
+                        done.warn(format!("`{name}` replaces `{}`", wanted.name));
                     }
                     done.result = Ok(Some(value));
                     return done;
@@ -244,7 +244,7 @@ impl ChildOutcome {
             self.model_time = Some(self.model_time.unwrap_or_default().saturating_add(time));
         }
         if !envelope.ok() {
-            let broken = || Failure::new(ErrorCode::InternalError, "the module failed without saying why");
+            let broken = || Failure::new(ErrorCode::InternalError, "the module failed without a reason");
             let failure = envelope.into_result().err().unwrap_or_else(broken);
             return Err(FailedChild { name: name.to_owned(), failure });
         }

@@ -21,7 +21,7 @@ use crate::stages::media::MediaCache;
 pub(crate) struct Lineage {
     /// The names of the runs above, outermost first.
     path: Vec<String>,
-    /// Their combined policies.
+    /// The combined policies of the runs above.
     policies: Option<Policies>,
     /// The tool list of each of them, innermost first.
     tools: Vec<AllowedTools>,

@@ -87,9 +87,8 @@ impl Composed {
     }
 }
 
-/// Runs the parts of a module, if it has any, and merges the context that they changed into the input of its
-/// own prompt. `context` is what the module was given besides its input. Boxed, so that modules without parts
-/// (the usual case) have a small future.
+/// Runs the parts of a module, if it has any, and merges the context that they changed into the input of its prompt.
+/// `context` is the module's own context. Boxed, so that modules without parts (the usual case) have a small future.
 pub(crate) async fn run(
     run: &mut Run<'_, '_>,
     input: &mut ValidInput,

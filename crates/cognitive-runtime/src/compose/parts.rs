@@ -24,7 +24,7 @@ use crate::receipt::Receipt;
 use crate::run::Run;
 use crate::stages::input::ValidInput;
 
-/// The maximum number of children in flight.
+/// The maximum number of children in flight. More would run into the rate limits of most services.
 pub(crate) const MAX_AT_ONCE: usize = 4;
 
 /// The state of a running composition.
@@ -147,7 +147,7 @@ impl<'a> PartsRun<'a> {
             Choice::Next(name) => plan.part(name),
             Choice::Enough => None,
             Choice::NoRule => {
-                self.warn("no rule of `routing` holds; the result so far is the answer");
+                self.warn("no rule of `routing` applies; the result so far is the answer");
                 None
             }
         };

@@ -28,7 +28,7 @@ pub(crate) fn check(
     made_of: &Composition,
 ) -> Result<Vec<Warning>, Failure> {
     if let Some(place) = made_of.plan.custom_at().filter(|_| host.aggregate.is_none()) {
-        let message = format!("`{place}` asks for a function of the host, and there is none");
+        let message = format!("`{place}` needs a function of the host, which has none");
         return Err(Failure::module_invalid(message).with_detail("path", json!(place)));
     }
     let sound = sound(host.modules.as_ref(), module, Some(made_of), |_, _| {})?;
@@ -66,7 +66,8 @@ pub(crate) fn sound(
     }
     let sound = graph.check().map_err(GraphFault::into_failure)?;
     if sound.depth > MAX_DEPTH {
-        let message = format!("modules call each other {} deep, which is more than {MAX_DEPTH}", sound.depth);
+        let message =
+            format!("module calls are nested {} levels deep, the limit is {MAX_DEPTH}", sound.depth);
         return Err(Failure::new(ErrorCode::MaxDepthExceeded, message));
     }
     Ok(sound)

@@ -5,7 +5,8 @@
 use cognitive_contract::Module;
 use serde_json::{Map, Value};
 
-/// The limit of an answer whose contract has no bound, or a larger one.
+/// The limit of an answer whose contract has no bound, or a larger one. A ceiling needs a number, and services bill
+/// whatever a model writes.
 pub(crate) const DEFAULT_ANSWER_TOKENS: u64 = 4096;
 /// The smallest limit: enough for a failure with its reason.
 const LEAST_ANSWER_TOKENS: u64 = 256;
@@ -21,9 +22,9 @@ const ENVELOPE_TOKENS: u64 = 100;
 const NUMBER_TOKENS: u64 = 16;
 /// The marks around a member or an item: quotes, colon, comma, line break and indentation.
 const MARKS: u64 = 5;
-/// Deeper schemas count as unbounded.
+/// Deeper schemas count as unbounded. Recursive ones have no end.
 const MAX_DEPTH: usize = 32;
-/// Schemas with more parts count as unbounded.
+/// Schemas with more parts count as unbounded. References that double at each step would keep the sum busy for years.
 const MAX_NODES: usize = 20_000;
 
 /// The most tokens that an answer of the module may have. It is sent as the limit of its call. An explicit

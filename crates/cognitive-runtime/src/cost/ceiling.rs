@@ -148,7 +148,7 @@ impl<'a> Estimate<'a> {
     fn add(&mut self, module: &Module, place: CostedPlace<'_>) -> Result<u64, Failure> {
         self.visited += 1;
         if self.visited > MAX_VISITED || place.path.len() as u64 > MAX_DEPTH {
-            let message = "the module is made of too many modules to say what it could cost";
+            let message = "the module has too many parts to compute its maximum cost";
             return Err(Failure::new(ErrorCode::CostLimitExceeded, message));
         }
         let own = self.plan_of(module, place);
@@ -291,7 +291,7 @@ impl<'a> Estimate<'a> {
             return Err(no_bound("an image"));
         }
         if crate::stages::media::may_produce(module, provider) && !is_free {
-            return Err(no_bound("an image that the model makes"));
+            return Err(no_bound("an image from the model"));
         }
         let images =
             if takes_media { self.images.saturating_mul(price.image_tokens.unwrap_or(0)) } else { 0 };

@@ -34,14 +34,14 @@ pub(crate) fn admit(run: &Run<'_, '_>, input: &ValidInput) -> Result<(), Failure
             .suggest(format!(
                 "Allow it with `--max-cost {cost}`, send less, or choose a cheaper model with `--model`"
             ))
-            .suggest_remotely("Send less, or ask for a cheaper model"));
+            .suggest_remotely("Send less, or choose a cheaper model"));
     }
     let meter = CostMeter::begin(run, cost, script).map_err(|error| match error {
         Err(failure) => failure,
         // Runs that share a limit, such as those of an evaluation.
         Ok(short) if short.budget == MAX_COST => {
             too_dear(cost, short.limit, short.budget).with_detail("left", money(short.left)).suggest(
-                "Raise `--max-cost`: it is the limit of all runs together, and those before have used it up",
+                "Raise `--max-cost`, which is the limit of all runs together; earlier runs have used it up",
             )
         }
         Ok(short) => too_dear(cost, short.limit, short.budget)
@@ -73,7 +73,7 @@ pub(super) fn too_dear_now(total: Money, limit: Money, from: &str) -> Failure {
     let message =
         format!("the next model call could bring the cost to {total} {CURRENCY}, the limit is: {limit}");
     told(failure(message), total, limit, from)
-        .suggest("Raise the limit: a text that flows from one part to another is longer than usual")
+        .suggest("Raise the limit: a text between two parts is longer than usual")
 }
 
 fn told(failure: Failure, ceiling: Money, limit: Money, from: &str) -> Failure {
@@ -87,26 +87,29 @@ fn told(failure: Failure, ceiling: Money, limit: Money, from: &str) -> Failure {
 /// The failure if the model has no price, so the cost of the run is unknown.
 pub(super) fn no_price(provider: &dyn Provider) -> Failure {
     let model = provider.destination().unwrap_or_default().asked(provider.name());
-    failure(format!("there is a limit of cost, and no price of the model is known: `{model}`"))
+    failure(format!("cannot enforce the cost limit: the price of the model is unknown: `{model}`"))
         .with_detail("kind", json!("no_price"))
         .with_detail("model", json!(model))
         .suggest(format!(
-            "Put a line for `{model}` into a table of your own and name it with `prices` in the configuration; `cogn prices` \
-             shows what is known"
+            "Add a line for `{model}` to a price table and name the table with `prices` in the \
+             configuration; `cogn prices` shows the known prices"
         ))
-        .suggest_remotely("The operator of the server has to add a price for it")
+        .suggest_remotely("Ask the server operator to add a price for it")
 }
 
 /// The failure if the token count of something is unknown.
 pub(super) fn no_bound(what: &str) -> Failure {
-    failure(format!("there is a limit of cost, and nobody knows how many tokens this has: {what}"))
+    failure(format!("cannot enforce the cost limit: the token count is unknown: {what}"))
         .with_detail("kind", json!("no_bound"))
-        .suggest("Run it without `max_cost` and `budget`, or choose a model whose price says `image_tokens`")
+        .suggest("Run it without `max_cost` and `budget`, or choose a model whose price has `image_tokens`")
 }
 
 /// The failure if the spending ledger is unavailable, so nothing is spent.
 pub(super) fn no_books(reason: &str) -> Failure {
-    failure(format!("the budget cannot be looked up, so no model is asked: {reason}"))
+    failure(format!("no model was called, because the budget cannot be read: {reason}"))
         .with_detail("kind", json!("no_books"))
-        .suggest("Make the database writable (`cogn doctor` shows where it is), or take `budget` out of the configuration")
+        .suggest(
+            "Make the database writable (`cogn doctor` shows its path), or remove `budget` from the \
+             configuration",
+        )
 }

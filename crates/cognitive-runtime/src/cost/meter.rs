@@ -17,7 +17,8 @@ use super::limit::{no_books, too_dear_now};
 use crate::clock::Clock;
 use crate::run::Run;
 
-/// The time beyond the call timeout for which a silent run keeps its reservation.
+/// The time beyond the call timeout for which a silent run keeps its reservation. The reservation of a dead process
+/// would otherwise block the budget for the rest of the day.
 const LEASE: Duration = Duration::from_mins(5);
 
 /// The cost meter of a root run and all of its parts.

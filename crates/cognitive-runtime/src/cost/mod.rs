@@ -3,8 +3,8 @@
 //! A run under a limit (`max_cost`, or an operator's budget) starts only if its [`CostCeiling`] is within the limit.
 //! The ceiling is a sum over all calls that the module, its parts, rounds, tools, repair prompts and fallback models
 //! allow. Each call counts with its worst case. Its input has as many tokens as its texts can have (`text_tokens`),
-//! plus what a service adds to every request. Its output has as many tokens as the limit that is sent with it. That
-//! limit is derived from the contract's own bounds.
+//! plus what a service adds to every request. Its output has as many tokens as the limit that is sent with it. The
+//! output limit is derived from the contract's bounds.
 //!
 //! The input of a part depends on the answers of others, so the ceiling assumes a usual length of texts
 //! (`BYTES_PER_TOKEN`). Therefore it is also enforced: the `CostMeter` admits a request only if its own worst case

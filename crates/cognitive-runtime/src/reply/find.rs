@@ -208,7 +208,7 @@ fn surroundings(
     let passed_over = passed_over.map(|(at, count)| {
         let objects =
             if count == 1 { "another object was".to_owned() } else { format!("{count} other objects were") };
-        Liberty::new(at, LibertyRule::PassedOver, format!("{objects} not taken for the answer"))
+        Liberty::new(at, LibertyRule::PassedOver, format!("{objects} not used as the answer"))
     });
     around.chain(passed_over)
 }

@@ -96,7 +96,7 @@ pub(super) enum JsonToken {
 
 /// The state of reading. Its tokens are read in `token.rs`.
 #[derive(Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each remembers one thing that was seen")]
+#[expect(clippy::struct_excessive_bools, reason = "the flags are independent observations")]
 pub(super) struct JsonReader {
     pub(super) strict: bool,
     lead: Lead,

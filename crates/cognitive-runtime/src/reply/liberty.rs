@@ -71,10 +71,10 @@ impl LibertyRule {
     pub(super) fn words(self) -> &'static str {
         match self {
             Self::Bom => "a byte order mark was skipped",
-            Self::Thinking => "the model's thinking was left out",
+            Self::Thinking => "the model's thinking was skipped",
             Self::Fence => "the answer was taken out of a code fence",
             Self::Prose => "the answer was taken out of the text around it",
-            Self::PassedOver => "other objects were not taken for the answer",
+            Self::PassedOver => "other objects were not used as the answer",
             Self::TrailingComma => "a trailing comma was skipped",
             Self::MissingComma => "a comma was missing between two lines",
             Self::Comment => "a comment was skipped",
@@ -83,7 +83,7 @@ impl LibertyRule {
             Self::PythonLiteral => "`True`, `False` or `None` was read as in Python",
             Self::RawBreak => "a line break or tab inside a string was kept as it is",
             Self::OtherBlank => "a space that JSON does not know was skipped",
-            Self::RepeatedName => "a name stands twice and the last value counts",
+            Self::RepeatedName => "a name occurs twice and the last value counts",
         }
     }
 }

@@ -12,7 +12,7 @@ use super::liberty::{Forgiven, Liberty, LibertyRule};
 use super::strict;
 use super::tree::ValueTree;
 
-/// The number of characters of a name in a message.
+/// The number of characters of a name in a message. The model decides the length of the name.
 const MAX_QUOTED_NAME: usize = 40;
 
 /// A parsed object.
@@ -65,7 +65,7 @@ impl JsonListener for ValueBuilder {
         if let Some(repeated) = self.tree.event(event) {
             self.forgiven.take(repeated.at, LibertyRule::RepeatedName, || {
                 let name = text::cut(&repeated.name, MAX_QUOTED_NAME);
-                format!("the name `{name}` stands twice and the last value counts")
+                format!("the name `{name}` occurs twice and the last value counts")
             });
         }
     }

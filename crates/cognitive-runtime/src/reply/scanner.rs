@@ -27,7 +27,7 @@ impl ReplyScanner {
         Self::with_capacity(strict, 0)
     }
 
-    /// The same, with capacity for a reply of `bytes`.
+    /// A scanner with capacity for a reply of `bytes`.
     pub(crate) fn with_capacity(strict: bool, bytes: usize) -> Self {
         let (grammar, text) = (ReplyGrammar::new(strict), String::with_capacity(bytes));
         Self { grammar, text, solid: 0, read: (0, 0), muted: false }

@@ -29,10 +29,11 @@ use crate::run::Run;
 use crate::stream::listeners::unless_stopped_early;
 use crate::tools::{HeldText, ToolLoop};
 
-/// The number of characters of a service's message that callers get.
+/// The number of characters of a service's message that callers get. A service may answer with a whole page.
 const MAX_QUOTED_CHARS: usize = 300;
 
-/// The longest answer that is checked against the sent schema, in bytes.
+/// The longest answer that is checked against the sent schema, in bytes. A longer one would be parsed into a second
+/// tree beside the first, which doubles its memory.
 const MAX_COMPARED_BYTES: usize = 1 << 20;
 
 /// Most short replies fit; a longer one grows the buffer.
@@ -208,9 +209,8 @@ pub(crate) fn schema_ignored(run: &Run<'_, '_>, reply: &Reply, answer: &JudgedAn
 pub(crate) fn lost_characters(reply: &str) -> Option<Warning> {
     let at = reply.find(char::REPLACEMENT_CHARACTER)?;
     let count = reply.matches(char::REPLACEMENT_CHARACTER).count();
-    let message = format!(
-        "the answer has {count} × U+FFFD, which stands for what could not be read; the first at byte {at}"
-    );
+    let message =
+        format!("the answer has {count} × U+FFFD, which replaces unreadable bytes; the first at byte {at}");
     Some(Warning::new("ENCODING", message))
 }
 
@@ -226,8 +226,8 @@ pub(crate) fn ignored_thinking(run: &Run<'_, '_>, reply: &Reply) -> Option<Warni
         return None;
     }
     let message = match thinking(&run.plan.settings, run.module)? {
-        0 => "the model cannot be told not to think before it answers".to_owned(),
-        tokens => format!("the model cannot be asked to think before it answers; asked for: {tokens} tokens"),
+        0 => "the model does not support turning off its thinking".to_owned(),
+        tokens => format!("the model does not support thinking; requested: {tokens} tokens"),
     };
     Some(Warning::new("THINKING", message))
 }
@@ -304,12 +304,15 @@ pub(crate) fn failure(run: &Run<'_, '_>, error: &ProviderError, tried: Option<&A
         ProviderError::Unsupported(_) => Failure::new(ErrorCode::ProviderUnavailable, message)
             .with_detail("missing", json!(["contract"]))
             .suggest(format!(
-                "Express the rule with other keywords (`cogn lower {} --target grammar` lists all that cannot be kept), or \
-                 choose another provider with `--provider`",
+                "Express the rule with other keywords (`cogn lower {} --target grammar` lists the \
+                 unsupported ones), or choose another provider with `--provider`",
                 run.module.manifest.name
             )),
         // An internal error may quote its input; its text is for the log only.
-        _ => Failure::new(ErrorCode::InternalError, "internal error of the runtime while it called the provider"),
+        _ => Failure::new(
+            ErrorCode::InternalError,
+            "internal error of the runtime while it called the provider",
+        ),
     };
     let failed =
         tried.and_then(|attempt| attempt.failed.clone()).or_else(|| error.kind().map(FailedTry::new));
@@ -363,9 +366,10 @@ fn advice(kind: FailureKind) -> Option<&'static str> {
         FailureKind::ModelNotFound => {
             "Check the name of the model (`--model`); `cogn doctor` shows what is configured"
         }
-        FailureKind::Quota => "Check the plan and the balance of the account with the provider",
+        FailureKind::Quota => "Check the plan and the balance of the provider's account",
         FailureKind::BadRequest => {
-            "The same request will be refused again; `error.details.provider_message` says why, if the service did"
+            "The provider will reject the same request again; `error.details.provider_message` gives its \
+             reason, if there is one"
         }
         FailureKind::Malformed => "Check the address of the provider and any proxy in between",
         FailureKind::Unsuitable => {

@@ -281,7 +281,7 @@ pub fn validate(
 
 fn unfit(recalled: &Map<String, Value>) -> Warning {
     let kinds: Vec<String> = recalled.keys().map(|kind| format!("`{kind}`")).collect();
-    let message = format!("stored context does not fit the module and was left out: {}", kinds.join(", "));
+    let message = format!("stored context does not match the module and was left out: {}", kinds.join(", "));
     Warning::new(NOTICE, message)
 }
 

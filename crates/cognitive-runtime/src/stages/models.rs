@@ -49,10 +49,10 @@ fn suitable<'a>(run: &Run<'a, '_>) -> Result<Vec<&'a dyn Provider>, Failure> {
 
 fn leaves(provider: &dyn Provider) -> Failure {
     let name = provider.name();
-    let message =
-        format!("the module may only ask models on this machine, and this one is elsewhere: `{name}`");
+    let message = format!("the module allows only models on this machine, but this one is remote: `{name}`");
     Failure::new(ErrorCode::PermissionDenied, message).with_detail("provider", json!(name)).suggest(
-        "Choose `--provider embedded` or a server on this machine; `local_only` in the configuration says so",
+        "Choose `--provider embedded` or a server on this machine; the cause is `local_only` in the \
+         configuration",
     )
 }
 

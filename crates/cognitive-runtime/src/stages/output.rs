@@ -112,7 +112,7 @@ pub fn judge(module: &Module, mut draft: Draft, enforcement: Enforcement, gate: 
 /// The failure of an answer that breaks the contract.
 fn refusal(found: &[Violation]) -> Failure {
     Failure::of_violations(output_code(found), found)
-        .suggest("Run it again, or see `error.details.violations` for what the model got wrong")
+        .suggest("Run it again, or see the violations in `error.details.violations`")
 }
 
 /// Returns whether an object keeps the contract, repairs included. Does not check the requirements of the tier.
@@ -145,7 +145,7 @@ fn drop_nonsense(reply: &mut Map<String, Value>) {
 }
 
 fn unkept(number: &Rounded) -> Violation {
-    let message = format!("a number that cannot be kept as it was written: {}", number.written);
+    let message = format!("a number that loses precision: {}", number.written);
     Violation::new(number.path.clone(), ErrorCode::SchemaValidationFailed, "number", message)
 }
 

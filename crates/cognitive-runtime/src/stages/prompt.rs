@@ -77,7 +77,7 @@ pub(crate) fn size(module: &Module, input: u64, results: u64, tokens: &dyn Fn(&s
 
 /// The tokens of the labels between the pieces of a prompt, and of the policies of the modules above.
 const LABELS: u64 = 96;
-/// The same if the prompt also has results of parts.
+/// The tokens of the labels if the prompt also has results of parts.
 const RESULT_LABELS: u64 = 256;
 
 impl Prompt {
@@ -194,7 +194,7 @@ fn build_with(
     let prompt = Prompt { instructions, examples, input, media, wants_media: false, is_stable };
     within_budget(module, &prompt)?;
     let missing = |name: String| {
-        Warning::new("COMPOSITION", format!("the prompt asks for a value that is missing: `{name}`"))
+        Warning::new("COMPOSITION", format!("the prompt needs a value that is missing: `{name}`"))
     };
     Ok((prompt, rendered.missing.into_iter().map(missing).collect()))
 }
@@ -232,9 +232,9 @@ fn instructions(
 const MAX_PROMPT_BYTES: usize = 8 << 20;
 
 fn endless() -> Failure {
-    let message = format!("the prompt would be longer than {} MiB", MAX_PROMPT_BYTES >> 20);
+    let message = format!("the prompt would exceed {} MiB", MAX_PROMPT_BYTES >> 20);
     Failure::new(ErrorCode::InputTooLarge, message)
-        .suggest("Send less input, or place it only once in `prompt.md`")
+        .suggest("Send less input, or insert it only once in `prompt.md`")
 }
 
 /// Adds the module's exclusions, and the description of a turn. Short: small models read slowly.

@@ -25,7 +25,7 @@ pub(crate) fn check(manifest: &Manifest, provider: &dyn Provider) -> Result<(), 
     }
     if manifest.runtime_requirements.structured_output && !provider.structured_output() {
         let message =
-            format!("provider `{}` cannot answer in JSON, which the module requires", provider.name());
+            format!("the module requires JSON, which provider `{}` does not support", provider.name());
         return Err(Failure::new(ErrorCode::ProviderUnavailable, message)
             .with_detail("missing", json!(["structured_output"]))
             .with_detail("provider", json!(provider.name()))

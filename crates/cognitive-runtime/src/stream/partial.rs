@@ -16,7 +16,7 @@ pub(crate) fn so_far(module: &Module, text: &str, strict: bool) -> Option<Map<St
     read(module, text, strict, ValueTree::so_far)
 }
 
-/// The same without incomplete values.
+/// The complete members of the data so far.
 pub(crate) fn complete(module: &Module, text: &str, strict: bool) -> Option<Map<String, Value>> {
     read(module, text, strict, ValueTree::complete)
 }

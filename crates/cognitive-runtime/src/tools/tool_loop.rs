@@ -21,7 +21,7 @@ use crate::run::Run;
 use crate::stages::call::{self, Reply};
 use crate::stages::prompt::Prompt;
 
-/// The number of tool rounds per run. (S-35)
+/// The number of tool rounds per run. (S-35) Without it, a model could ask for tools without an end.
 pub(crate) const MAX_ROUNDS: usize = 8;
 /// The code of warnings about tools.
 const NOTICE: &str = "TOOLS";
@@ -78,11 +78,11 @@ impl ToolLoop {
         for name in &tools.allowed {
             let reason = match allowed(&run.host.tools, &law(run), name) {
                 Err((_, reason)) => reason,
-                Ok(_) if !can_call => "the provider cannot call functions".to_owned(),
+                Ok(_) if !can_call => "the provider does not support function calls".to_owned(),
                 Ok(_) => continue,
             };
             let message =
-                format!("the module lists a tool that the model was not offered: `{name}` ({reason})");
+                format!("the module lists a tool that was not offered to the model: `{name}` ({reason})");
             new.warnings.push(Warning::new(NOTICE, message));
         }
         new
@@ -148,7 +148,7 @@ impl ToolLoop {
         calls.truncate(MAX_CALLS + 1);
         if unmade > 0 {
             let message =
-                format!("the model asked for too many calls in one turn, and {unmade} were not made");
+                format!("the model requested too many calls in one turn, and {unmade} were not made");
             self.warn(Warning::new(NOTICE, message));
         }
         let mut told = Vec::with_capacity(calls.len());
@@ -160,7 +160,7 @@ impl ToolLoop {
                 not_made(&call, unmade)
             };
             if call.too_long {
-                let message = format!("a call of the model was too long to be made: `{}`", used.name);
+                let message = format!("a call of the model was too long and was not made: `{}`", used.name);
                 self.warn(Warning::new(NOTICE, message));
             }
             run.listeners.event(Event::Tool(&used));
@@ -173,7 +173,7 @@ impl ToolLoop {
     /// Records a call in receipt and audit, and warns if the model requested a forbidden tool. (POL-004)
     fn note(&mut self, run: &mut Run<'_, '_>, used: ToolUse) {
         if used.outcome == ToolOutcome::Denied {
-            let message = format!("the model asked for a tool that it may not use: `{}`", used.name);
+            let message = format!("the model requested a forbidden tool: `{}`", used.name);
             self.warn(Warning::new(ErrorCode::PermissionDenied.number(), message));
         }
         if let Some(unrecorded) = run.audit.note_tool(run.module, &used) {
@@ -193,7 +193,7 @@ impl ToolLoop {
         if reply.end.without_tools && self.has_tools() {
             let names: Vec<&str> = self.offered.iter().map(|spec| spec.name.as_str()).collect();
             let message =
-                format!("the model does not support tools and was asked without: {}", names.join(", "));
+                format!("the model does not support tools and was called without them: {}", names.join(", "));
             self.warn(Warning::new(NOTICE, message));
         }
     }
@@ -213,16 +213,16 @@ impl ToolLoop {
         }
         match refused {
             Some(name) => {
-                let message = format!("the model asked for a tool that it may not use: `{name}`");
+                let message = format!("the model requested a forbidden tool: `{name}`");
                 Failure::new(ErrorCode::PermissionDenied, message)
                     .with_detail("tool", json!(name))
                     .suggest("List the tool under `tools.allowed` in `module.yaml`, if the module needs it")
             }
             None => {
-                let message = "the model went on asking for tools when it had to answer";
+                let message = "the model kept requesting tools when it had to answer";
                 Failure::new(ErrorCode::ParseError, message)
                     .with_detail("reason", json!("tool_rounds"))
-                    .suggest("Say in `prompt.md` when enough is known to answer")
+                    .suggest("Describe in `prompt.md` when to stop")
             }
         }
     }

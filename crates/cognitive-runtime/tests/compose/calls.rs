@@ -51,7 +51,7 @@ fn comp_065_async_calls_do_not_hold_up_the_next() {
     assert!(world.instructions("main").contains("}] slow [Result"), "{}", world.instructions("main"));
     assert!(world.instructions("main").contains("[]"));
     assert_eq!(envelope["ok"], true, "{envelope}");
-    assert!(envelope["meta"]["warnings"].to_string().contains("`log` was called and failed"));
+    assert!(envelope["meta"]["warnings"].to_string().contains("the call of `log` failed"));
 }
 
 // A sequential composition without steps to `output` ends with its own prompt, which gets the results of the parts.

@@ -50,7 +50,7 @@ fn comp_005_a_condition_that_never_holds_ends_with_the_last_answer_and_a_warning
     let (envelope, _) = world.repeat("refine", json!({ "code": "bbb" }), &until(2));
     assert_eq!((world.called().len(), &envelope["ok"]), (2, &json!(true)));
     assert_eq!(envelope["meta"]["iteration"], json!({ "rounds": 2, "done": false }));
-    assert!(envelope["meta"]["warnings"].to_string().contains("does not hold after 2 rounds"), "{envelope}");
+    assert!(envelope["meta"]["warnings"].to_string().contains("is not met after 2 rounds"), "{envelope}");
 }
 
 #[test]

@@ -3,11 +3,11 @@
 
 use serde_json::{Map, Value, json};
 
-/// The maximum number of items in an array or members in a map.
+/// The maximum number of items in an array or members in a map. Small models repeat items until a limit stops them.
 pub(super) const MAX_ITEMS: u64 = 8;
 /// The maximum number of characters in a rationale: three or four sentences.
 const RATIONALE: u64 = 400;
-/// The maximum number of characters in any other text.
+/// The maximum number of characters in any other text. Small models write until a limit stops them.
 const TEXT: u64 = 200;
 /// Nine digits: enough for milliseconds of a week and for most identifiers.
 pub(super) const MAX_INTEGER: i64 = 999_999_999;

@@ -9,7 +9,8 @@ use super::negate::opposite;
 use super::normal::{Normal, WalkPosition};
 use super::union;
 
-/// Choices with more branches than this are not made exclusive.
+/// Choices with more branches than this are not made exclusive. Each branch would have to exclude all others, so the
+/// schema grows with the square.
 const MAX_EXCLUSIVE: usize = 12;
 
 impl Normal<'_> {
@@ -86,7 +87,7 @@ impl Normal<'_> {
                 json!({ "anyOf": [{ "allOf": [condition, then] }, { "allOf": [opposite, otherwise] }] })
             }
             None => {
-                self.losses.tightened(&at.path, "if", "what follows always holds");
+                self.losses.tightened(&at.path, "if", "the consequence applies without its condition");
                 json!({ "allOf": [then, otherwise] })
             }
         };

@@ -56,7 +56,7 @@ pub(super) enum Objects {
 pub(super) enum Optional {
     /// Not listed in `required`.
     Absent,
-    /// The same for the first members up to this number; the rest as null.
+    /// Not listed in `required` up to this number of members; the others may be null.
     AbsentUpTo(usize),
     /// Required, but may be null.
     Null,

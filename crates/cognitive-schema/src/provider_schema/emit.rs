@@ -48,7 +48,7 @@ pub(super) struct EnvelopeEmitter<'a> {
 impl EnvelopeEmitter<'_> {
     /// Writes all members as one object; those of the other outcome are null.
     fn one_object(&mut self, envelope: &Value) -> Map<String, Value> {
-        let how = "`data` and `error` may be null or not, whatever `ok` says";
+        let how = "`data` and `error` may be null, independently of `ok`";
         self.losses.weakened("", "oneOf", how);
         let mut properties = Map::new();
         let mut required = Vec::new();
@@ -206,7 +206,7 @@ impl EnvelopeEmitter<'_> {
         let types: Vec<String> =
             guesses.iter().filter(|(_, holds)| *holds).map(|(name, _)| (*name).to_owned()).collect();
         if !types.is_empty() {
-            let how = format!("`{}`, because the other keywords are about that", types.join("` or `"));
+            let how = format!("`{}`, because the other keywords apply to that type", types.join("` or `"));
             self.losses.tightened(path, "type", how);
         }
         if types.is_empty() && node.contains_key("not") {
@@ -266,7 +266,7 @@ impl EnvelopeEmitter<'_> {
             self.absent += 1;
             return (said, false);
         }
-        self.losses.weakened(path, "required", "`null` stands for a member that is absent");
+        self.losses.weakened(path, "required", "`null` replaces a missing member");
         (nullable(said), true)
     }
 
@@ -285,7 +285,7 @@ impl EnvelopeEmitter<'_> {
         ];
         for (keyword, count, most) in counts {
             if count > most {
-                self.losses.refused(keyword, format!("{count} of them, and the service takes {most}"));
+                self.losses.refused(keyword, format!("{count} of them, but the service accepts {most}"));
             }
         }
     }

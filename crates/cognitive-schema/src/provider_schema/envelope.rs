@@ -13,10 +13,7 @@ use crate::validate::{Contract, SCHEMA_FILE};
 /// The rules for a module's envelope in addition to its schemas. They come from the manifest and the envelope
 /// specification.
 #[derive(Debug, Clone)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "four switches of a manifest that do not depend on each other"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches of a manifest")]
 pub struct EnvelopeRules<'a> {
     /// True if an error may include partial data.
     pub partial_allowed: bool,
@@ -67,7 +64,7 @@ pub(super) fn write(
 ) -> Value {
     if rules.partial_allowed {
         // A second copy of the data schema with only optional members would cost more than it is worth.
-        losses.tightened("", "additionalProperties", "no `partial_data` beside an error");
+        losses.tightened("", "additionalProperties", "no `partial_data` together with an error");
     }
     let mut normal = Normal::new(contract.root(), rules.unknown_tag, form, losses);
     normal.custom = if rules.strict_enums { CustomBranch::Removed } else { CustomBranch::Kept };
@@ -224,11 +221,15 @@ pub(super) fn emitted_context<'a>(
         let known = taken.and_then(|taken| taken.get("properties")).and_then(|known| known.get(emit.kind));
         let schema = match (emit.schema, known) {
             (Some(file), _) if file != SCHEMA_FILE => {
-                normal.losses.weakened(&path, "$ref", format!("any object: `{file}` is another file"));
+                normal.losses.weakened(
+                    &path,
+                    "$ref",
+                    format!("any object: the schema is in another file, `{file}`"),
+                );
                 json!({ "type": "object" })
             }
             (_, Some(known)) => {
-                normal.losses.tightened(&path, "properties", "shaped like the `_context` of the input");
+                normal.losses.tightened(&path, "properties", "the shape of the input's `_context`");
                 normal.schema(known, &WalkPosition::new(file, &path))
             }
             _ => json!({ "type": "object" }),

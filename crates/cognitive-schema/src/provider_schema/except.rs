@@ -13,9 +13,9 @@ pub(super) const ALL_TYPES: [&str; 6] = ["object", "array", "string", "number", 
 /// Next to the values of a plain `not`: the author's original keyword, if it was another one.
 pub(super) const WRITTEN: &str = "$comment";
 
-/// The maximum number of excluded numbers that are converted.
+/// The maximum number of excluded numbers that are converted. Each one adds a range to the schema.
 const MAX_VALUES: usize = 16;
-/// The same limit for the characters of excluded strings.
+/// The maximum number of characters of all excluded strings, for the same reason.
 const MAX_CHARACTERS: usize = 200;
 
 /// Returns whether a plain schema excludes exactly this value.

@@ -8,10 +8,11 @@ use super::normal::{Normal, WalkPosition};
 use crate::text::pointer;
 use crate::validate::file_of_ref;
 
-/// The maximum nesting of a type within itself where it has to be written out.
+/// The maximum nesting of a type within itself where it has to be written out. Each level multiplies the size of the
+/// schema.
 const UNROLLED: usize = 3;
 
-/// The maximum number of references in a row.
+/// The maximum number of references in a row. References may form a circle.
 const MAX_STEPS: usize = 16;
 
 /// A location in a file of the module.
@@ -75,7 +76,7 @@ impl<'a> Normal<'a> {
         at: &WalkPosition,
     ) -> Value {
         let Some(place) = self.find(reference, &at.file) else {
-            self.losses.weakened(&at.path, "$ref", "it leads to another file, anything goes here");
+            self.losses.weakened(&at.path, "$ref", "any value, because the schema is in another file");
             return Value::Bool(true);
         };
         let times = self.open.iter().filter(|open| **open == place).count();
@@ -87,7 +88,7 @@ impl<'a> Normal<'a> {
                 self.losses.tightened(
                     &at.path,
                     "$ref",
-                    format!("no more than {UNROLLED} levels of a recursive type"),
+                    format!("at most {UNROLLED} levels of a recursive type"),
                 );
                 return Value::Bool(false);
             }

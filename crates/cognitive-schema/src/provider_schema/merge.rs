@@ -49,7 +49,7 @@ fn objects(a: Map<String, Value>, mut b: Map<String, Value>, path: &str, losses:
     }
     for (reference, other) in [(&a, &b), (&b, &a)] {
         if reference.contains_key("$ref") {
-            losses.weakened(path, "$ref", "a recursive type cannot be joined with further rules");
+            losses.weakened(path, "$ref", "a recursive type cannot be merged with further rules");
             return described(other.clone(), description);
         }
     }
@@ -82,7 +82,7 @@ fn distribute(
     let plain = Value::Object(plain.clone());
     let leaves: usize = branches.iter().map(leaves).sum();
     if leaves.saturating_mul(size(&plain)) > MAX_NODES {
-        losses.weakened(path, keyword, "too many branches to join with further rules");
+        losses.weakened(path, keyword, "too many branches to merge with further rules");
         return None;
     }
     let at = pointer(path, keyword);

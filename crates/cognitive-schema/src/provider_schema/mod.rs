@@ -253,7 +253,8 @@ impl Losses {
         if !self.is_too_large {
             self.is_too_large = true;
             let how = format!(
-                "the schema has more than {MAX_NODES} parts or {MAX_DEPTH} levels; anything goes from here on"
+                "the schema has more than {MAX_NODES} parts or {MAX_DEPTH} levels; any value is allowed \
+                 from here on"
             );
             self.weakened(path, "properties", how);
         }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::except::ALL_TYPES;
 
-/// The maximum depth of inspection.
+/// The maximum depth of inspection. Each level adds a branch to the opposite.
 const MAX_DEPTH: usize = 8;
 
 /// Returns a schema that accepts only values that `schema` refuses; `None` if none can be found.

@@ -14,9 +14,10 @@ use super::union;
 use crate::text::pointer;
 use crate::validate::{MAX_CUSTOM_LENGTH, SCHEMA_FILE, Section};
 
-/// The maximum number of schemas and listed values in a plain form. Anything is allowed beyond it.
+/// The maximum number of schemas and listed values in a plain form. Anything is allowed beyond it. References that
+/// double at each step would otherwise fill the memory.
 pub(super) const MAX_NODES: usize = 10_000;
-/// The maximum nesting of a plain form.
+/// The maximum nesting of a plain form. Deeper ones would overflow the stack.
 pub(super) const MAX_DEPTH: usize = 48;
 
 /// Keywords that are copied unchanged.

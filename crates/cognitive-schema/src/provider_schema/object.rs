@@ -21,7 +21,7 @@ impl EnvelopeEmitter<'_> {
     ) -> Option<Map<String, Value>> {
         if level > self.dialect.limits.levels {
             let how =
-                format!("no members: the service takes {} levels of objects", self.dialect.limits.levels);
+                format!("no members: the service accepts {} levels of objects", self.dialect.limits.levels);
             self.losses.tightened(path, "properties", how);
             return self.object(&Map::new(), path, 0);
         }
@@ -186,7 +186,11 @@ impl EnvelopeEmitter<'_> {
             // An object without any rules stays open, since closing it would allow only `{}`.
             (None, Objects::ClosedExceptMaps) if is_empty && self.dialect.size == Size::AsWritten => {}
             (_, _) => {
-                self.losses.tightened(path, "additionalProperties", "only the members that are described");
+                self.losses.tightened(
+                    path,
+                    "additionalProperties",
+                    "only the members that the schema describes",
+                );
                 said.insert("additionalProperties".to_owned(), json!(false));
             }
         }

@@ -9,7 +9,8 @@ use super::SchemaTarget;
 use crate::text::pointer;
 use crate::validate::{Contract, Section};
 
-/// The maximum number of passes over an answer; each can reveal nulls that others hid.
+/// The maximum number of passes over an answer; each can reveal nulls that others hid. Each pass validates the whole
+/// answer.
 const ROUNDS: usize = 16;
 
 /// Removes the nulls that only represent absent members, and returns their locations.

@@ -88,7 +88,7 @@ fn object_root(schema: Value, defs: &Map<String, Value>, losses: &mut Vec<Loss>)
     for word in ["anyOf", "oneOf"] {
         if let Some(Value::Array(branches)) = root.shift_remove(word) {
             root = in_common(root, &branches);
-            let what = "weakened: which members go together is checked when the tool is called".to_owned();
+            let what = "weakened: the tool call checks combinations of members".to_owned();
             let path = "/properties/input".to_owned();
             losses.push(Loss { path, keyword: word.to_owned(), what, effect: Effect::Validity });
         }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::merge::{types_of, union_of, values_of};
 
 /// With more branches than this, pairs are not compared. The check then only searches for one tag that distinguishes
-/// all branches.
+/// all branches. The number of pairs grows with the square of the branches.
 const MAX_COMPARED: usize = 64;
 
 /// Returns whether no value can match two of the branches, as far as types, listed values and tags show.
@@ -125,7 +125,7 @@ fn is_bare_type(said: &Value) -> bool {
     said.as_object().is_some_and(|members| members.len() == 1) && said.get("type").is_some_and(is_scalar)
 }
 
-/// The same schema, or null.
+/// Returns a schema that also accepts null.
 pub(super) fn nullable(said: Value) -> Value {
     let Value::Object(mut members) = said else { return said };
     let is_listed = members.contains_key("enum") || members.contains_key("const");

@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 use super::emit::{EnvelopeEmitter, typed};
 use super::merge::{types_of, values_of};
 
-/// The maximum number of selections that are written out.
+/// The maximum number of selections that are written out. Their number doubles with each value.
 const MAX_SELECTIONS: usize = 256;
-/// The maximum number of integers that are written out.
+/// The maximum number of integers that are written out. Their selections would exceed the limit above.
 const MAX_INTEGERS: i64 = 12;
 
 /// The effect of `uniqueItems` on an array.

@@ -97,7 +97,7 @@ fn schema_problems(schema: &Value, place: &SectionRef) -> Vec<SchemaProblem> {
         Some(Checker::new(validator, Effort::Light))
     });
     let Some(meta_schema) = META_SCHEMA.as_ref() else {
-        return vec![SchemaProblem::new(&place.file, &place.pointer, "no schema can be checked")];
+        return vec![SchemaProblem::new(&place.file, &place.pointer, "the schema checker is broken")];
     };
     let found = meta_schema.violations(schema);
     // `$schema` is only a label and `$id` only an identifier; their content is not checked.

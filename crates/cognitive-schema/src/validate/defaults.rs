@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::Contract;
 use crate::text::pointer;
 
-/// The most references that are followed in a row.
+/// The most references that are followed in a row. References may form a circle.
 const MAX_STEPS: usize = 16;
 
 impl Contract {

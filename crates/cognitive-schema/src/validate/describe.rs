@@ -240,6 +240,7 @@ fn type_words(kind: &TypeKind) -> String {
 }
 
 fn literals(options: &Value) -> String {
+    // A longer list would not be read, and a list may have thousands.
     const SHOWN: usize = 12;
     let options = options.as_array().map_or(&[][..], Vec::as_slice);
     let mut shown: Vec<String> = options.iter().take(SHOWN).map(literal).collect();

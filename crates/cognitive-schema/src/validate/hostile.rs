@@ -35,8 +35,8 @@ fn nested(depth: usize, inner: Value) -> Value {
 const CIRCLE: &str = "leads back to itself without reading any further into the value";
 const LONG_CHAIN: &str = "more than 32 schemas hand on one value from each to the next";
 const TOO_MANY: &str = "more than 2000 schemas would judge one value";
-const MULTIPLIES: &str = "more than one branch leads back here through the same member or item, so that the work would \
-                          multiply with every level of nesting";
+const MULTIPLIES: &str = "more than one branch refers back to this schema for the same member or item, so the work would \
+     multiply at each level";
 const STACK: &str = "judging a deeply nested value would take too many steps from here";
 
 #[test]

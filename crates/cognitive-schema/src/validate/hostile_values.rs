@@ -129,7 +129,7 @@ fn only_schemas_are_read_as_schemas() {
         SchemaFiles::from([(SCHEMA_FILE.to_owned(), json!({ "input": {}, "data": {}, "x": hidden }))]);
     let layout = Layout { data: Some(SectionRef::parse("#/x/const")), ..Layout::default() };
     let problems = Contract::compile(&files, &layout).unwrap_err();
-    assert_eq!(problems[0].message, "a section has to be a schema");
+    assert_eq!(problems[0].message, "a section must be a schema");
 }
 
 #[test]

@@ -301,7 +301,7 @@ fn effort(files: &SchemaFiles, places: &SchemaPlaces) -> Result<Effort, SchemaPr
     if let Some(place) =
         places.all().find(|place| find(files, place).is_some_and(|schema| !graph.holds(schema)))
     {
-        return Err(SchemaProblem::new(&place.file, &place.pointer, "a section has to be a schema"));
+        return Err(SchemaProblem::new(&place.file, &place.pointer, "a section must be a schema"));
     }
     let measured = || {
         let effort = keywords::check(&graph)?;

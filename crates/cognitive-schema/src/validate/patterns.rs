@@ -5,7 +5,7 @@
 //! thousand steps. Look-around and back-references are matched by backtracking, which can take far longer. Only
 //! look-aheads directly after `^` are as cheap as the rest.
 
-/// Characters of one pattern.
+/// Characters of one pattern. No real one is longer, and compiling takes time with the length.
 const MAX_LENGTH: usize = 2_000;
 
 /// With at most this many positions after an unbounded repetition, the automaton stays small for any text.
@@ -17,10 +17,10 @@ const MANY_POSITIONS: u64 = 200;
 /// Positions times characters for a pattern with many positions: about fifty milliseconds.
 const MAX_POSITION_STEPS: u64 = 2_000_000;
 
-/// Positions of a pattern that is matched by backtracking.
+/// Positions of a pattern that is matched by backtracking. Backtracking takes time that doubles with each position.
 const MAX_TRIED_POSITIONS: u64 = 24;
 
-/// Characters of a text that is matched by backtracking.
+/// Characters of a text that is matched by backtracking. Backtracking may start again at every character.
 const MAX_TRIED_TEXT_LENGTH: u64 = 500;
 
 /// A repetition with a higher maximum than this counts as unbounded.
@@ -57,8 +57,8 @@ pub(super) fn weigh(pattern: &str) -> Result<Weight, String> {
     let Sum { positions, hazard, states, .. } = scan.whole;
     let (effort, longest_text) = if scan.is_tried {
         if positions > MAX_TRIED_POSITIONS {
-            return Err("a pattern with look-around or a back-reference has to be shorter, unless it only \
-                        looks ahead, right after `^`"
+            return Err("a pattern with look-around or a back-reference must be shorter, unless it only \
+                 looks ahead, right after `^`"
                 .to_owned());
         }
         (Effort::Tried, Some(MAX_TRIED_TEXT_LENGTH))
@@ -375,7 +375,7 @@ mod tests {
             assert_eq!(effort(pattern), (Effort::Tried, Some(MAX_TRIED_TEXT_LENGTH)), "{pattern}");
         }
         assert!(weigh("^(?:a(?=(?:a(?=[^c]*))*))*$").unwrap_err().contains("inside a look-around"));
-        assert!(weigh(r"(a*)\1(?:[ab]*a[ab]{200}c)?b").unwrap_err().contains("has to be shorter"));
+        assert!(weigh(r"(a*)\1(?:[ab]*a[ab]{200}c)?b").unwrap_err().contains("must be shorter"));
         assert!(weigh(&"a".repeat(MAX_LENGTH + 1)).is_err());
     }
 }

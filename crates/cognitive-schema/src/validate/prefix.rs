@@ -9,7 +9,8 @@ use serde_json::{Map, Value};
 
 use super::{Contract, SCHEMA_FILE};
 
-/// The most schemas in one plan. Schemas beyond that are not checked.
+/// The most schemas in one plan. Schemas beyond that are not checked. Without it, references that double at each step
+/// would fill the memory.
 const MAX_NODES: usize = 10_000;
 
 /// The kinds of JSON values, as bits.

@@ -22,7 +22,7 @@ pub(super) fn prepare(
     (prepared, found)
 }
 
-/// The same for standalone schemas, without handling of custom enum values.
+/// Prepares standalone schemas, without handling of custom enum values.
 pub(super) fn cleaned(files: &SchemaFiles) -> SchemaFiles {
     let mut cleaned = files.clone();
     for root in cleaned.values_mut() {

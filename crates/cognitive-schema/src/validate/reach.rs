@@ -10,9 +10,10 @@ use serde_json::{Map, Value};
 use super::json_types::JsonTypes;
 use super::{SchemaFiles, SectionRef, refs};
 
-/// The most schemas that are read for one query. Beyond that, the answer is "anything".
+/// The most schemas that are read for one query. Beyond that, the answer is "anything". References that double at
+/// each step would keep the query busy for years.
 const MAX_SCHEMAS: usize = 4_000;
-/// The most references in a row, and the deepest nesting of branches.
+/// The most references in a row, and the deepest nesting of branches. References may form a circle.
 const MAX_NESTING: usize = 32;
 
 /// A schema that accepts every value.

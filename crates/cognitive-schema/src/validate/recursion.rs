@@ -143,7 +143,7 @@ impl<'a> RecursionReader<'_, 'a> {
             let edges = self.graph.edges(by);
             self.steps += 1 + edges.len();
             if self.steps > MAX_STEPS {
-                return Err(SchemaRefusal::new(head, "too many schemas are entangled here"));
+                return Err(SchemaRefusal::new(head, "too many schemas refer to each other here"));
             }
             for edge in edges {
                 if edge.way.stays() {
@@ -269,8 +269,8 @@ impl Growth<'_, '_> {
         let mut height = 0;
         for id in members {
             if leads_back && self.busiest(*id, |to| i64::from(self.is_in(to, group))) > 1 {
-                let message = "more than one branch leads back here through the same member or item, so that the \
-                               work would multiply with every level of nesting";
+                let message = "more than one branch refers back to this schema for the same member \
+                               or item, so the work would multiply at each level";
                 return Err(SchemaRefusal::new(*id, message));
             }
             here = here.max(self.order.judges(*id));

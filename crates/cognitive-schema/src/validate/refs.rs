@@ -83,7 +83,7 @@ pub(super) fn target<'a>(files: &'a SchemaFiles, from: &str, reference: &str) ->
     let file = file_of_ref(reference, from)?.unwrap_or_else(|| from.to_owned());
     if file.contains('%') {
         // The validator may read it as a different file than this check.
-        return Err(format!("`$ref` names a file by codes: `{shown}`"));
+        return Err(format!("`$ref` names a file with percent-encoded characters: `{shown}`"));
     }
     let fragment = reference.split_once('#').map_or("", |(_, fragment)| fragment);
     let Some(root) = files.get(&file) else {

@@ -12,12 +12,12 @@ use crate::sql::{SqlDialect, SqlRow, all};
 use crate::store::Store;
 use crate::time;
 
-/// The most parts of the time.
+/// The most parts of the time. A chart has no more pixels for them, and the caller decides the number.
 const BUCKETS: usize = 500;
 /// The parts of confidence from 0 to 1.
 const CONFIDENCES: usize = 20;
 
-/// What is counted of a run.
+/// The counted values of a run.
 struct RunFigures {
     place: TracePlace,
     module: String,
@@ -95,7 +95,7 @@ pub(super) fn of(store: &Store, filter: &Filter, buckets: usize) -> Result<RunSt
     Ok(stats)
 }
 
-/// Which of so many equal parts a share from 0 to 1 is in.
+/// Returns the index of the part of 0 to 1 that contains a share.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

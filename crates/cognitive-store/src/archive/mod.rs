@@ -17,9 +17,9 @@ use crate::store::Store;
 
 /// The default page size.
 const USUAL: usize = 50;
-/// The largest page size.
+/// The largest page size. All of a page is held in memory.
 const MOST: usize = 500;
-/// The most records of a trace in a result.
+/// The most records of a trace in a result. A trace of a large composition may have any number.
 const RECORDS: i64 = 1_000;
 
 /// The columns of a run in one line, in the order in which [`in_one_line`] takes them; what it cost and the runs above it follow.
@@ -31,7 +31,7 @@ const LINE: &str =
 fn filter(asked: &RunFilter) -> Result<Filter, String> {
     let before = match &asked.cursor {
         None => None,
-        Some(text) => Some(text.parse().map_err(|_| format!("no such cursor: `{text}`"))?),
+        Some(text) => Some(text.parse().map_err(|_| format!("unknown cursor: `{text}`"))?),
     };
     let RunFilter { min_confidence, max_confidence, ok, since, until, .. } = *asked;
     let RunFilter { module, model, risk, code, key, user, tenant, limit, .. } = asked.clone();

@@ -1,5 +1,5 @@
-//! One chain of records: those of one owner and kind, each with the hash of the one before it. Drops from the beginning
-//! what is over the limits, and remembers the hash of the last that went, so that the rest can still be proven.
+//! A chain of records of one owner and kind. Each record has the hash of the one before it. Retention drops records
+//! from the beginning; the hash of the last dropped record is stored, so that the rest can still be verified.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -17,42 +17,42 @@ const BATCH: i64 = 64;
 /// upper bound alone, statistics from before the last few thousand drops make the planner expect all of those rows again,
 /// and it scans the whole table for each write.
 const REMOVE_DROPPED: &str = "DELETE FROM audit WHERE chain = ?1 AND seq > ?2 AND seq <= ?3";
-/// A hash of nothing: what stands before the first record of a chain.
+/// The hash before the first record of a chain.
 pub(super) const ORIGIN: [u8; 32] = [0; 32];
-/// What comes first in every hash, so that it means nothing elsewhere.
+/// The prefix of every hash, so that a hash is valid only for this purpose.
 const PURPOSE: &[u8] = b"cogn audit 1\n";
 
-/// Where a chain begins and ends, as its row says.
+/// The beginning and the end of a chain, as in its row.
 pub(super) struct Chain {
     pub(super) id: i64,
     pub(super) owner: String,
     pub(super) kind: String,
-    /// How many records it ever had.
+    /// The number of all its records, including dropped ones.
     pub(super) seq: i64,
-    /// The hash of the last.
+    /// The hash of the newest record.
     pub(super) hash: Vec<u8>,
     bytes: i64,
     payload_bytes: i64,
-    /// How many of them were dropped.
+    /// The number of dropped records.
     pub(super) dropped: i64,
-    /// The hash of the last that was.
+    /// The hash of the last dropped record.
     pub(super) dropped_hash: Vec<u8>,
     pub(super) dropped_payloads: i64,
     pub(super) dropped_since: Option<String>,
     pub(super) dropped_at: Option<String>,
     /// The last record that was removed from the table. [`save`](Self::save) removes those that were dropped after it.
     removed: i64,
-    /// The last record whose payload went since the chain was read. [`Self::oldest`] may still count it.
+    /// The last record whose payload was dropped since the chain was read. [`Self::oldest`] may still count it.
     payloads_gone: i64,
-    /// Records that are next to go, read ahead so that a batch does not ask for each of them.
+    /// The oldest records, read ahead so that a batch does not query each of them.
     oldest: VecDeque<OldestRecord>,
 }
 
-/// A record that is next to go, as far as the counts need it.
+/// A record to drop next, with the values that the counts need.
 struct OldestRecord {
     seq: i64,
     bytes: i64,
-    /// 0 if its payload has gone already.
+    /// 0 if its payload was already dropped.
     payload_bytes: i64,
     hash: Vec<u8>,
 }
@@ -71,12 +71,12 @@ impl OldestRecord {
     }
 }
 
-/// What went with a write.
+/// The records and payloads that a write dropped.
 #[derive(Default)]
 pub(super) struct Gone {
     pub(super) records: i64,
     pub(super) payloads: i64,
-    /// Whether it was the first time for this chain.
+    /// True for the first drop of this chain.
     pub(super) first: bool,
 }
 
@@ -104,12 +104,12 @@ impl Chain {
         })
     }
 
-    /// All chains, the oldest first.
+    /// Returns all chains, the oldest first.
     pub(super) fn all(session: &mut dyn SqlSession) -> Result<Vec<Self>, Problem> {
         all(session, &format!("SELECT {COLUMNS} FROM audit_chains ORDER BY id"), &[], Self::read)
     }
 
-    /// The chain of an owner and a kind; a new one if there is none.
+    /// Returns the chain of an owner and a kind; a new one if there is none.
     pub(super) fn find(session: &mut dyn SqlSession, owner: &str, kind: &str) -> Result<Self, Problem> {
         let sql = format!("SELECT {COLUMNS} FROM audit_chains WHERE owner = ?1 AND kind = ?2");
         if let Some(chain) = first(session, &sql, &values![owner, kind], Self::read)? {
@@ -139,8 +139,8 @@ impl Chain {
         })
     }
 
-    /// Makes room for an entry and appends it under `id`. [`save`](Self::save) writes the chain and removes what was dropped,
-    /// once for all that is appended in one go.
+    /// Makes room for an entry and appends it under `id`. [`save`](Self::save) writes the chain and removes the
+    /// dropped records, once for a whole batch.
     pub(super) fn append(
         &mut self,
         session: &mut dyn SqlSession,
@@ -166,7 +166,7 @@ impl Chain {
         Ok(gone)
     }
 
-    /// The hash of a record of this chain, whose newest it is.
+    /// Returns the hash of the newest record of this chain.
     fn link<'a>(&self, id: i64, before: &[u8], facts: impl Iterator<Item = &'a SqlValue>) -> [u8; 32] {
         link(id, &self.owner, &self.kind, (self.id, self.seq, self.dropped), before, facts)
     }
@@ -200,7 +200,7 @@ impl Chain {
         session.execute(&sql, &values).map(drop)
     }
 
-    /// Drops the oldest until the entry fits. One that fits nowhere is kept alone.
+    /// Drops the oldest records until the entry fits. An entry above the limit is stored alone.
     fn make_room(
         &mut self,
         session: &mut dyn SqlSession,
@@ -223,7 +223,7 @@ impl Chain {
         Ok(self.dropped - before)
     }
 
-    /// The oldest record that has not been dropped.
+    /// Returns the oldest record that was not dropped.
     fn next_oldest(&mut self, session: &mut dyn SqlSession) -> Result<Option<OldestRecord>, Problem> {
         if self.oldest.is_empty() {
             let sql =
@@ -234,7 +234,7 @@ impl Chain {
         Ok(self.oldest.pop_front())
     }
 
-    /// Takes a record out of the counts.
+    /// Subtracts a record from the counts.
     fn forget(&mut self, record: OldestRecord) {
         self.bytes -= record.bytes;
         if record.seq > self.payloads_gone {
@@ -244,7 +244,7 @@ impl Chain {
         self.dropped += 1;
     }
 
-    /// Removes the records that were dropped since the last time: once for a batch, however many it dropped.
+    /// Removes the records that were dropped since the last call: once for a batch, however many there are.
     fn remove_dropped(&mut self, session: &mut dyn SqlSession) -> Result<(), Problem> {
         if self.removed < self.dropped {
             session.execute(REMOVE_DROPPED, &values![self.id, self.removed, self.dropped])?;
@@ -253,8 +253,8 @@ impl Chain {
         Ok(())
     }
 
-    /// Drops the oldest records as long as they are of before a moment. Whoever does so has to append a record that says it,
-    /// and such a record stays as long as it is the last: else there would always be a new one to write.
+    /// Drops the records before a moment. The caller must append a record of the drop. Such a record stays while it is
+    /// the last one; otherwise each call would have to write another.
     pub(super) fn drop_older(&mut self, session: &mut dyn SqlSession, moment: &str) -> Result<i64, Problem> {
         let before = self.dropped;
         self.oldest.clear();
@@ -278,7 +278,7 @@ impl Chain {
         Ok(self.dropped - before)
     }
 
-    /// Drops the oldest payloads until the newest fits. Their records stay, and with them the hashes of what went.
+    /// Drops the oldest payloads until the newest fits. Their records stay, with the hashes of the dropped payloads.
     fn drop_payloads(
         &mut self,
         session: &mut dyn SqlSession,
@@ -316,7 +316,7 @@ impl Chain {
         Ok(count)
     }
 
-    /// Keeps where the chain ends now, and removes the records that were dropped.
+    /// Stores the end of the chain, and removes the dropped records.
     pub(super) fn save(&mut self, session: &mut dyn SqlSession) -> Result<(), Problem> {
         self.remove_dropped(session)?;
         let sql = "UPDATE audit_chains SET seq = ?2, hash = ?3, bytes = ?4, payload_bytes = ?5, dropped = ?6,
@@ -337,8 +337,8 @@ impl Chain {
     }
 }
 
-/// The hash of a record: of its place, of the hash before it, and of what it says. Every value is preceded by its type and
-/// length, so that no two records have the same text to hash.
+/// Returns the hash of a record: of its place, the hash before it, and its values. Every value is preceded by its
+/// type and length, so that two different records never give the same bytes.
 pub(super) fn link<'a>(
     id: i64,
     owner: &str,

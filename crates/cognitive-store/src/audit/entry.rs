@@ -14,9 +14,10 @@ use crate::time;
 const SHORT: usize = 256;
 /// The largest receipt, in bytes, so that one record cannot evict all others.
 const RECEIPT: usize = 256 << 10;
-/// The largest member kept in a receipt above the limit, in bytes.
+/// The largest member kept in a receipt above the limit, in bytes. Larger ones are replaced with a note, so that the
+/// others survive.
 const MEMBER: usize = 16 << 10;
-/// The largest payload, in bytes.
+/// The largest payload, in bytes. One of them must not evict the payloads of many other runs.
 const PAYLOAD: usize = 4 << 20;
 /// The approximate size of a row without its texts, in bytes.
 const OVERHEAD: usize = 256;

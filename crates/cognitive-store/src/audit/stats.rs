@@ -1,5 +1,5 @@
-//! What the records say in sum, per module and all together. Percentiles are exact, by nearest rank: half a megabyte
-//! of latencies is less than an estimate would have to explain.
+//! Statistics of the records, per module and in total. Percentiles are exact, by nearest rank: half a megabyte of
+//! latencies costs less than the explanation of an estimate.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -15,8 +15,8 @@ use crate::sql::{SqlRow, all};
 use crate::store::Store;
 use crate::time;
 
-/// Sums over records. A composition has the tokens and the cost of its parts, so a part counts with it where both are summed
-/// up. The figures of one module are those of all its runs.
+/// Totals of records. A composition includes the tokens and the cost of its parts, so totals skip the parts of a
+/// counted run. The figures of a module cover all its runs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Stats {
@@ -24,9 +24,9 @@ pub struct Stats {
     pub total: Figures,
     /// Each module, the busiest first.
     pub modules: Vec<ModuleFigures>,
-    /// When the first of the runs ended, as of RFC 3339 in UTC.
+    /// The end of the first run, as RFC 3339 in UTC.
     pub from: Option<String>,
-    /// When the last of them ended.
+    /// The end of the last run.
     pub to: Option<String>,
 }
 
@@ -34,49 +34,50 @@ pub struct Stats {
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[non_exhaustive]
 pub struct ModuleFigures {
-    /// The module as it was asked for.
+    /// The name of the module as requested.
     pub module: String,
-    /// Its figures.
+    /// The figures of the module.
     #[serde(flatten)]
     pub figures: Figures,
 }
 
-/// How some runs went.
+/// The outcomes of some runs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Figures {
-    /// Runs that came to an end, without the parts of other runs among them.
+    /// Completed runs, without the parts of other runs among them.
     pub runs: u64,
-    /// Parts of these runs that came to an end. Their tokens and cost are in those of the runs.
+    /// Completed parts of these runs. Their tokens and cost are included in those of the runs.
     pub parts: u64,
-    /// How many asked a model and left no record of their end: their process died, or they still go on.
+    /// The number of runs that called a model and have no record of their end: their process died, or they are still
+    /// in flight.
     pub unfinished: u64,
-    /// How many succeeded.
+    /// The number of successes.
     pub succeeded: u64,
-    /// `succeeded` of `runs`, from 0 to 1; nothing if there were none.
+    /// `succeeded` as a share of `runs`, from 0 to 1; absent without runs.
     pub success_rate: Option<f64>,
-    /// How often each error code came up.
+    /// The number of failures for each error code.
     pub codes: BTreeMap<String, u64>,
-    /// Half of the runs were at least as fast.
+    /// The median latency.
     pub latency_p50_ms: Option<f64>,
-    /// 19 of 20 runs were at least as fast.
+    /// The 95th percentile of the latency.
     pub latency_p95_ms: Option<f64>,
     /// Tokens read, as far as known.
     pub input_tokens: u64,
     /// Tokens written, as far as known.
     pub output_tokens: u64,
-    /// What the runs cost that have a price, in US dollars; nothing if none has.
+    /// The cost of the runs with a known price, in US dollars; absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Money>,
-    /// How many runs ended in each of 16 equal parts of the time between `from` and `to` of all of them.
+    /// The number of runs that ended in each of 16 equal parts of the time between `from` and `to`.
     pub activity: Vec<u64>,
 }
 
-/// The parts of the time that runs are counted in.
+/// The number of time periods in which runs are counted.
 const PERIODS: usize = 16;
 
 impl Store {
-    /// Sums up the records that the filter means.
+    /// Computes the totals of the records that match the filter.
     pub fn stats(&self, filter: &Filter) -> Result<Stats, StoreError> {
         let bound = SqlFilter::of(filter);
         let runs = self.look(|session| {
@@ -118,7 +119,7 @@ impl RecordedRun {
     }
 }
 
-/// An amount as a receipt has it; nothing if it has something else there.
+/// Returns the amount in a receipt; `None` if the column has another type.
 pub(crate) fn dollars(row: &SqlRow, column: usize) -> Option<Money> {
     row.maybe_real(column).ok().flatten().and_then(|amount| Money::parse(&amount.to_string()))
 }
@@ -141,7 +142,7 @@ fn sum_up(runs: &[RecordedRun]) -> Stats {
     Stats { total, modules, from: from.map(time::text), to: to.map(time::text) }
 }
 
-/// The time that runs are counted in.
+/// The time span in which runs are counted.
 struct Period {
     begin: SystemTime,
     length: Duration,
@@ -154,7 +155,7 @@ impl Period {
         Self { begin, length: length.unwrap_or_default().max(Duration::from_millis(1)) }
     }
 
-    /// How many of these times are in each part.
+    /// Counts the times in each part.
     fn counts(&self, ends: &[SystemTime]) -> Vec<u64> {
         let mut counts = vec![0; PERIODS];
         for end in ends {
@@ -169,7 +170,7 @@ impl Period {
     }
 }
 
-/// Figures in the making.
+/// Figures under construction.
 #[derive(Default)]
 struct AuditTally {
     figures: Figures,
@@ -228,7 +229,7 @@ fn rate(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// Nearest rank: the smallest value that at least `percent` of all values do not exceed.
+/// Returns the percentile by nearest rank: the smallest value that at least `percent` of all values do not exceed.
 pub(crate) fn percentile(sorted: &[f64], percent: usize) -> Option<f64> {
     let rank = sorted.len().checked_mul(percent)?.div_ceil(100);
     sorted.get(rank.checked_sub(1)?).copied()

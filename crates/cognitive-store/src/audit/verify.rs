@@ -18,7 +18,8 @@ use crate::error::{Problem, StoreError};
 use crate::sql::{SqlRow, SqlSession, SqlValue, all, number, values};
 use crate::store::Store;
 
-/// The most breaches that are listed; further ones are only counted.
+/// The most breaches that are listed; further ones are only counted. One change breaks all later records of its
+/// chain.
 const TOLD: usize = 100;
 
 /// The result of a verification.
@@ -142,14 +143,11 @@ impl fmt::Display for Breach {
                 write!(f, "record {id} ({chain}.{seq}) does not follow the one before it")
             }
             Self::DroppedByHand { chain, said, known } => {
-                write!(
-                    f,
-                    "{said} records of chain {chain} are said to be dropped, its records know of {known}"
-                )
+                write!(f, "chain {chain} lists {said} dropped records, its remaining records say {known}")
             }
-            Self::UnknownChain { chain } => write!(f, "chain {chain} is not known"),
+            Self::UnknownChain { chain } => write!(f, "unknown chain: {chain}"),
             Self::Miscounted { said, written } => {
-                write!(f, "{written} records were written, the chains know of {said}")
+                write!(f, "{written} records were written, but the chains have {said}")
             }
             Self::AnchorBroken { anchor } => {
                 write!(f, "the record of the anchor is missing or was changed: `{anchor}`")

@@ -15,11 +15,11 @@ use crate::store::Store;
 
 /// The number of newest decisions for a curve, because models and prompts change.
 const WINDOW: i64 = 1_000;
-/// The most decisions in a report.
+/// The most decisions in a report. A report is computed while the request waits.
 const REPORTED: i64 = 100_000;
-/// The refresh interval for decisions of other processes.
+/// The refresh interval for decisions of other processes. A query for each answer would slow down every run.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// The most modules in the cache.
+/// The most modules in the cache. Callers decide how many modules there are.
 const MODULES: usize = 1_000;
 
 /// The cached curves by module.

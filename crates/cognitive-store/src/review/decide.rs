@@ -14,7 +14,8 @@ use crate::sql::{LockedArea, SqlRow, SqlSession, all, first, values, whole};
 use crate::store::Retention;
 use crate::time;
 
-/// The most decided entries that lose their input and envelope per decision.
+/// The most decided entries that lose their input and envelope per decision. A decision must not wait for a large
+/// backlog.
 const BATCH: i64 = 16;
 
 /// The result of a transaction.

@@ -18,9 +18,10 @@ use crate::sql::{LockedArea, SqlSession, first, values, whole};
 use crate::store::Store;
 use crate::time;
 
-/// The most entries per transaction.
+/// The most entries per transaction. One transaction for each entry would be slow on disk.
 const BATCH: usize = 64;
-/// The longest input or envelope, in bytes.
+/// The longest input or envelope, in bytes. Without it, one entry could fill the database; a longer one becomes a
+/// note.
 const LONGEST: usize = 4 << 20;
 
 /// The outcome for an entry: its id, or the reason why it was refused.
@@ -133,7 +134,7 @@ fn insert(
         let is_full = u64::try_from(open).unwrap_or(u64::MAX) >= limits.open
             || u64::try_from(bytes.saturating_add(size)).unwrap_or(u64::MAX) > limits.bytes;
         if is_full {
-            outcomes.push(Err(format!("{open} runs wait for review already")));
+            outcomes.push(Err(format!("{open} runs already wait for review")));
             continue;
         }
         outcomes.push(Ok(one(session, row, size)?));

@@ -8,7 +8,7 @@ use crate::sql::{SqlRow, SqlSession, all, first, number, values};
 use crate::store::Store;
 use crate::time;
 
-/// The largest page size.
+/// The largest page size. All of a page is held in memory.
 const MOST: usize = 1_000;
 /// The number of decided entries read at once; between two pages, other threads can use the connection.
 const PAGE: i64 = 64;
@@ -76,7 +76,7 @@ pub(super) fn page(store: &Store, filter: &ReviewFilter) -> Result<ReviewPage, S
     let (beyond, order) = if waits { (">", "") } else { ("<", "DESC") };
     let cursor = match &filter.cursor {
         None => None,
-        Some(text) => Some(text.parse::<i64>().map_err(|_| format!("no such cursor: `{text}`"))?),
+        Some(text) => Some(text.parse::<i64>().map_err(|_| format!("unknown cursor: `{text}`"))?),
     };
     let sql = format!(
         "SELECT {COLUMNS} FROM {FROM} WHERE (is_open = ?1 OR ?1 IS NULL)

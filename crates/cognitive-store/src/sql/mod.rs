@@ -77,7 +77,7 @@ pub(crate) enum LockedArea {
 
 /// The access mode of a piece of work.
 #[derive(Debug, Clone, Copy)]
-#[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "a file has one lock for everything"))]
+#[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "a file has one lock for all writers"))]
 pub(crate) enum SqlAccess {
     /// Reads, and may remove expired data.
     Look,
@@ -221,7 +221,7 @@ impl SqlRow {
 
 /// Returns the error for a column with an unexpected value: the tables were edited manually or are damaged.
 fn missing(column: usize) -> Problem {
-    Problem::Damaged(format!("column {column} of a row has not what belongs there"))
+    Problem::Damaged(format!("column {column} of a row has an unexpected type"))
 }
 
 /// Converts to a signed integer, because databases have no unsigned ones.

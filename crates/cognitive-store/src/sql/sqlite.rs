@@ -260,6 +260,7 @@ fn set_up(mut connection: Connection, patience: Duration) -> Result<Connection, 
     }
 }
 
+/// The pause between two attempts at a locked file. Without it, the wait would keep a processor busy.
 const PAUSE: Duration = Duration::from_millis(2);
 
 fn is_busy(error: &rusqlite::Error) -> bool {

@@ -76,7 +76,7 @@ fn each_filter_means_what_it_says(home: &Home) {
     }
     let runs = archive.runs(&all).unwrap().runs;
     assert_eq!((runs[0].unfinished, runs[1].has_payload, runs[1].cost), (true, true, Money::parse("0.25")));
-    assert_eq!(archive.runs(&RunFilter { cursor: word("x"), ..all }).unwrap_err(), "no such cursor: `x`");
+    assert_eq!(archive.runs(&RunFilter { cursor: word("x"), ..all }).unwrap_err(), "unknown cursor: `x`");
 }
 }
 

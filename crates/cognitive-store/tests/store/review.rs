@@ -166,7 +166,7 @@ fn a_full_queue_takes_no_more_and_drops_nothing_that_waits(home: &Home) {
     for _ in 0..2 {
         block_on(desk.enter(&entry("m", 0.4))).unwrap();
     }
-    assert_eq!(block_on(desk.enter(&entry("m", 0.4))), Err("2 runs wait for review already".to_owned()));
+    assert_eq!(block_on(desk.enter(&entry("m", 0.4))), Err("2 runs already wait for review".to_owned()));
     for id in ["1", "2"] {
         desk.decide(id, &verdict(Verdict::Approve)).unwrap();
     }
@@ -277,8 +277,8 @@ fn a_locked_store_refuses_decisions_and_entries_and_knows_what_it_knew() {
     let Err(DeskError::Unavailable(reason)) = desk.decide(&waiting, &verdict(Verdict::Approve)) else {
         unreachable!("a locked store took a decision")
     };
-    assert!(reason.contains("kept it locked"), "{reason}");
-    assert!(block_on(desk.enter(&entry("m", 0.4))).unwrap_err().contains("kept it locked"));
+    assert!(reason.contains("processes locked it"), "{reason}");
+    assert!(block_on(desk.enter(&entry("m", 0.4))).unwrap_err().contains("processes locked it"));
     assert_eq!(desk.calibrated("m", "p/m", 0.8), known, "nobody waits for that");
     other.execute_batch("COMMIT").unwrap();
     assert!(desk.decide(&waiting, &verdict(Verdict::Approve)).unwrap().is_new);

@@ -35,7 +35,7 @@ fn a_lock_is_waited_for_but_not_for_ever() {
         for _ in 0..WRITERS {
             scope.spawn(|| {
                 let error = store.record(&good("t", "m")).unwrap_err();
-                assert!(error.ends_with("other processes kept it locked for 2.0 s"), "{error}");
+                assert!(error.ends_with("other processes locked it for 2.0 s"), "{error}");
             });
         }
     });

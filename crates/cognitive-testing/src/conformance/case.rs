@@ -1,4 +1,4 @@
-//! One case of a group file, typed. Reads no files; `load.rs` finds them.
+//! One case of a group file, as a Rust type. Reads no files; `load.rs` finds them.
 
 use serde::Deserialize;
 use serde_json::Value;

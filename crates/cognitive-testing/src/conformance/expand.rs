@@ -40,7 +40,10 @@ fn repeat(members: &Map<String, Value>) -> Result<Value, VectorStop> {
         return Err(VectorStop::Broken("`repeat` needs `text` and a whole number `count`".to_owned()));
     };
     if text.len().checked_mul(count).is_none_or(|length| length > MAX_TEXT_BYTES) {
-        return Err(VectorStop::Broken(format!("`repeat` makes no text above {} MiB", MAX_TEXT_BYTES >> 20)));
+        return Err(VectorStop::Broken(format!(
+            "`repeat` supports no text above {} MiB",
+            MAX_TEXT_BYTES >> 20
+        )));
     }
     Ok(Value::String(text.repeat(count)))
 }

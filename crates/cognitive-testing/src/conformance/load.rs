@@ -15,7 +15,8 @@ use serde_json::Value;
 use super::case::{self, Vector};
 use super::official;
 
-/// The maximum depth of folders that are searched for vectors.
+/// The maximum depth of folders that are searched for vectors. Without it, a wrong path would be searched without
+/// end.
 const MAX_FOLDER_DEPTH: usize = 8;
 
 /// An error while loading a directory of vectors.
@@ -60,7 +61,9 @@ impl fmt::Display for VectorLoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io { path, error } => write!(f, "cannot read `{}`: {error}", path.display()),
-            Self::Invalid { path, reason } => write!(f, "`{}` is no vector file: {reason}", path.display()),
+            Self::Invalid { path, reason } => {
+                write!(f, "`{}` is not a vector file: {reason}", path.display())
+            }
             Self::Empty { path } => write!(f, "no vectors in: `{}`", path.display()),
         }
     }
@@ -132,7 +135,7 @@ impl LoadedVectors {
 
     fn check_total(&self, index: &str, total: usize) -> Result<(), String> {
         let count = self.counts.get(&folder_of(index)).copied().unwrap_or_default();
-        if count == total { Ok(()) } else { Err(format!("it promises {total} cases, there are {count}")) }
+        if count == total { Ok(()) } else { Err(format!("the index promises {total} cases, found {count}")) }
     }
 }
 
@@ -181,7 +184,7 @@ enum VectorFile {
 /// Determines the kind of a file from its content.
 fn read(directory: &Path, file: &str) -> Result<VectorFile, String> {
     let text = Folder::Disk(directory.to_owned()).read(file, JSON_LIMIT).map_err(|error| match error {
-        ReadError::Missing => "it is gone".to_owned(),
+        ReadError::Missing => "it no longer exists".to_owned(),
         ReadError::Refused(reason) => format!("it {reason}"),
     })?;
     let document = json::parse(&text).map_err(|error| format!("not JSON: {}", error.message))?;
@@ -259,7 +262,7 @@ mod tests {
 
     #[test]
     fn nothing_is_left_out_silently() {
-        assert!(reason(&[("a.json", "{".to_owned())]).contains("a.json` is no vector file: not JSON"));
+        assert!(reason(&[("a.json", "{".to_owned())]).contains("a.json` is not a vector file: not JSON"));
         assert!(
             reason(&[("a.json", "[]".to_owned())]).contains("expected an object with `cases` or `$test`")
         );

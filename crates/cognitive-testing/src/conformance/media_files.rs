@@ -31,7 +31,8 @@ fn number(members: &Map<String, Value>, name: &str) -> Result<u64, VectorStop> {
 /// An image of one pixel; a chunk that every reader skips pads it to the requested size.
 fn png(bytes: u64) -> Result<Vec<u8>, String> {
     let length = usize::try_from(bytes).ok().filter(|_| bytes <= MAX_FILE_BYTES);
-    let length = length.ok_or_else(|| format!("`media` makes no file above {} MiB", MAX_FILE_BYTES >> 20))?;
+    let length =
+        length.ok_or_else(|| format!("`media` supports no file above {} MiB", MAX_FILE_BYTES >> 20))?;
     let header = [0, 0, 0, 1, 0, 0, 0, 1, 8, 0, 0, 0, 0];
     let mut file = b"\x89PNG\r\n\x1a\n".to_vec();
     chunk(&mut file, *b"IHDR", &header);

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::expect::LabelExpectation;
 
-/// The most cases that a file may contain.
+/// The most cases that a file may contain. All of them are held in memory.
 const MAX_CASES: usize = 100_000;
 
 /// One labelled case.
@@ -37,22 +37,22 @@ pub fn parse(text: &str) -> Result<Vec<LabelledCase>, String> {
         let at = |why: String| format!("line {number}: {why}");
         let case = one(line, number).map_err(at)?;
         if !ids.insert(case.id.clone()) {
-            return Err(at(format!("there is another case with this id: `{}`", case.id)));
+            return Err(at(format!("duplicate case id: `{}`", case.id)));
         }
         if cases.len() >= MAX_CASES {
             return Err(at(format!("there are more than {MAX_CASES} cases")));
         }
         cases.push(case);
     }
-    if cases.is_empty() { Err("there are no cases in it".to_owned()) } else { Ok(cases) }
+    if cases.is_empty() { Err("the file has no cases".to_owned()) } else { Ok(cases) }
 }
 
 fn one(line: &str, number: usize) -> Result<LabelledCase, String> {
     let value = json::parse(line).map_err(|error| format!("not JSON: {}", error.message))?;
     if let Some(twice) = index(line).repeated.first() {
-        return Err(format!("says this twice: `{twice}`"));
+        return Err(format!("duplicate member: `{twice}`"));
     }
-    let Value::Object(members) = &value else { return Err("a case is an object".to_owned()) };
+    let Value::Object(members) = &value else { return Err("a case must be an object".to_owned()) };
     if let Some(other) =
         members.keys().find(|name| !["id", "half", "input", "expect"].contains(&name.as_str()))
     {
@@ -61,16 +61,16 @@ fn one(line: &str, number: usize) -> Result<LabelledCase, String> {
     let id = match members.get("id") {
         None => number.to_string(),
         Some(Value::String(id)) if !id.is_empty() => id.clone(),
-        Some(_) => return Err("`id` is a text".to_owned()),
+        Some(_) => return Err("`id` must be a string".to_owned()),
     };
     let half = match members.get("half") {
         None => None,
         Some(Value::String(half)) if !half.is_empty() => Some(half.clone()),
-        Some(_) => return Err("`half` is a text".to_owned()),
+        Some(_) => return Err("`half` must be a string".to_owned()),
     };
     let input = members.get("input").filter(|input| input.is_object());
-    let input = input.ok_or("`input` is an object, and is needed")?.clone();
-    let expect = members.get("expect").ok_or("`expect` is needed")?;
+    let input = input.ok_or("`input` is required and must be an object")?.clone();
+    let expect = members.get("expect").ok_or("`expect` is required")?;
     let expect = LabelExpectation::parse(expect).map_err(|why| format!("`expect`: {why}"))?;
     Ok(LabelledCase { id, half, input, expect })
 }
@@ -95,22 +95,22 @@ mod tests {
         let good = r#"{"id": "a", "input": {}, "expect": {"word": "x"}}"#;
         for (line, why) in [
             ("{", "line 2: not JSON: "),
-            ("[]", "line 2: a case is an object"),
+            ("[]", "line 2: a case must be an object"),
             (
                 r#"{"input": {}, "expects": {}}"#,
                 "line 2: a case has `id`, `half`, `input` and `expect`, not: `expects`",
             ),
-            (r#"{"input": {}, "input": {}, "expect": {}}"#, "line 2: says this twice: `/input`"),
-            (r#"{"id": 1, "input": {}, "expect": {"a": 1}}"#, "line 2: `id` is a text"),
-            (r#"{"half": [], "input": {}, "expect": {"a": 1}}"#, "line 2: `half` is a text"),
-            (r#"{"input": "t", "expect": {"a": 1}}"#, "line 2: `input` is an object, and is needed"),
-            (r#"{"input": {}}"#, "line 2: `expect` is needed"),
-            (r#"{"input": {}, "expect": {}}"#, "line 2: `expect`: it expects nothing"),
-            (good, "line 2: there is another case with this id: `a`"),
+            (r#"{"input": {}, "input": {}, "expect": {}}"#, "line 2: duplicate member: `/input`"),
+            (r#"{"id": 1, "input": {}, "expect": {"a": 1}}"#, "line 2: `id` must be a string"),
+            (r#"{"half": [], "input": {}, "expect": {"a": 1}}"#, "line 2: `half` must be a string"),
+            (r#"{"input": "t", "expect": {"a": 1}}"#, "line 2: `input` is required and must be an object"),
+            (r#"{"input": {}}"#, "line 2: `expect` is required"),
+            (r#"{"input": {}, "expect": {}}"#, "line 2: `expect`: the expectation is empty"),
+            (good, "line 2: duplicate case id: `a`"),
         ] {
             let error = parse(&format!("{good}\n{line}\n")).unwrap_err();
             assert!(error.starts_with(why), "{line}: {error}");
         }
-        assert_eq!(parse(" \n").unwrap_err(), "there are no cases in it");
+        assert_eq!(parse(" \n").unwrap_err(), "the file has no cases");
     }
 }

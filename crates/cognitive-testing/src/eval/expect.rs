@@ -175,16 +175,16 @@ mod tests {
     #[test]
     fn expectations_that_make_no_sense_are_refused() {
         for (expected, why) in [
-            (json!([]), "an expectation is an object"),
-            (json!({}), "it expects nothing"),
+            (json!([]), "an expectation must be an object"),
+            (json!({}), "the expectation is empty"),
             (json!({ "x": { "$in": [] } }), "`x.$in`: expected a list of values"),
             (json!({ "x": { "$absent": false } }), "`x.$absent`: expected true"),
-            (json!({ "x": { "$one": 1 } }), "`x`: no such rule: `$one`"),
+            (json!({ "x": { "$one": 1 } }), "`x`: unknown rule: `$one`"),
             (json!({ "x": { "$text": 1 } }), "`x.$text`: expected a text"),
             (json!({ "x": { "$set": "a" } }), "`x.$set`: expected a list"),
             (json!({ "x": { "$contains": [""] } }), "`x.$contains`: expected a list of texts"),
             (json!({ "x": { "$validate": { "type": "txt" } } }), "`x.$validate`: "),
-            (json!({ "x": { "$in": ["a"], "y": 1 } }), "`x`: no such rule: `y`"),
+            (json!({ "x": { "$in": ["a"], "y": 1 } }), "`x`: unknown rule: `y`"),
         ] {
             let error = LabelExpectation::parse(&expected).unwrap_err();
             assert!(error.starts_with(why), "{expected}: {error}");

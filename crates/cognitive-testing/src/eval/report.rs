@@ -111,10 +111,10 @@ pub struct Evaluation {
     pub models: Vec<String>,
     /// Cases in which every place is as expected.
     pub accuracy: AccuracyShare,
-    /// The same for each place separately.
+    /// The share of right answers for each place.
     pub fields: BTreeMap<String, AccuracyShare>,
-    /// The same for values from a list in the input, by the position of the right value. A score that depends
-    /// on the position says nothing about the model.
+    /// The share of right answers for values from a list in the input, by the position of the right value. A score
+    /// that depends on the position says nothing about the model.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub positions: BTreeMap<String, BTreeMap<ListPosition, AccuracyShare>>,
     /// The area under the ROC curve: how well confidence separates right answers from wrong ones; 0.5 is
@@ -137,7 +137,7 @@ pub struct Evaluation {
     /// The cost of all runs, in US dollars; `None` if one run has no price.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Money>,
-    /// The same per right case.
+    /// The cost per right case.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_per_right: Option<Money>,
     /// The total elapsed time, in milliseconds.

@@ -33,9 +33,9 @@ pub(crate) fn accept(
         let text = |name: &str| answer.pointer(&format!("/error/{name}")).and_then(Value::as_str);
         let (code, message) = (text("code").unwrap_or_default(), text("message").unwrap_or_default());
         let before = if expected.is_some() {
-            "where a success was expected"
+            "instead of the expected success"
         } else {
-            "and nothing says that it should"
+            "and the case does not expect a failure"
         };
         return Err(format!("the run fails with {code} ({message}) {before}"));
     }
@@ -70,7 +70,7 @@ fn fresh(before: Option<&Map<String, Value>>, answer: &Value) -> Value {
     Value::Object(members)
 }
 
-/// The same expectation with the values of the answer.
+/// Returns the expectation with the values of the answer.
 fn renewed(members: &Map<String, Value>, answer: &Value) -> Result<Value, String> {
     let whole = is_whole(members);
     let mut renewed = members.clone();
@@ -174,7 +174,7 @@ fn without_rules(written: &Value, at: &str) -> Result<(), String> {
 }
 
 fn by_hand(at: &str, rule: &str) -> String {
-    format!("the rule `{rule}` at `{at}` does not hold, and rules are changed by hand")
+    format!("the rule `{rule}` at `{at}` does not hold; rules are changed only by hand")
 }
 
 #[cfg(test)]
@@ -247,7 +247,7 @@ mod tests {
             json!({ "gone": { "$min": 1 } }),
         ] {
             let why = accepted(expected.clone(), &success()).unwrap_err();
-            assert!(why.ends_with("rules are changed by hand"), "{expected}: {why}");
+            assert!(why.ends_with("rules are changed only by hand"), "{expected}: {why}");
         }
     }
 
@@ -255,7 +255,7 @@ mod tests {
     fn a_failure_is_accepted_only_where_the_caller_says_so() {
         let expected = json!({ "$comment": "c", "label": "a" });
         let why = accepted(expected.clone(), &failure()).unwrap_err();
-        assert_eq!(why, "the run fails with E3001 (m) where a success was expected");
+        assert_eq!(why, "the run fails with E3001 (m) instead of the expected success");
         assert!(accept(None, &failure(), AcceptedAnswers::Successes).is_err());
         let new = accept(expected.as_object(), &failure(), AcceptedAnswers::Failures).unwrap();
         assert_eq!(new, json!({ "$comment": "c", "ok": false, "error": { "code": "E3001" } }));

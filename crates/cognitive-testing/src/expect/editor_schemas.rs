@@ -11,7 +11,7 @@ pub fn expectation_schema() -> Value {
     let mut root = expectation();
     if let Value::Object(members) = &mut root {
         members.insert("$schema".to_owned(), json!("http://json-schema.org/draft-07/schema#"));
-        members.insert("title".to_owned(), json!("What a golden test expects"));
+        members.insert("title".to_owned(), json!("The expectation of a golden test"));
         members.insert("definitions".to_owned(), definitions());
     }
     root
@@ -28,9 +28,9 @@ pub fn labelled_case_schema() -> Value {
         "required": ["input", "expect"],
         "additionalProperties": false,
         "properties": {
-            "id": text("What people call it; no two cases have the same"),
+            "id": text("The id of the case, unique in its file"),
             "half": text("The part of the set that it belongs to, such as held-out"),
-            "input": { "type": "object", "description": "What goes in" },
+            "input": { "type": "object", "description": "The input of the run" },
             "expect": expectation(),
         },
         "definitions": definitions(),
@@ -47,7 +47,7 @@ fn expectation() -> Value {
         "patternProperties": { "^[^_$]": { "$ref": "#/definitions/value" } },
         "properties": {
             "ok": {
-                "description": "Whether the run succeeds",
+                "description": "Success or failure of the run",
                 "anyOf": [{ "type": "boolean" }, { "$ref": "#/definitions/rules" }],
             },
             "error": { "type": "object", "description": "The error, such as {\"code\": \"E2004\"}" },
@@ -113,7 +113,7 @@ fn argument(rule: &str) -> Value {
     let texts = json!({ "$ref": "#/definitions/texts" });
     let pattern = json!({ "$ref": "#/definitions/value" });
     let (words, takes) = match rule {
-        "$exact" => ("Equal all the way down; nothing in it is read as a rule", json!({})),
+        "$exact" => ("Equal at every level; no member of it is a rule", json!({})),
         "$part" => ("An object with at least these members", json!({ "type": "object" })),
         "$in" => ("One of these values", json!({ "type": "array", "minItems": 1 })),
         "$not" => ("This does not hold", json!({ "allOf": [pattern] })),

@@ -86,7 +86,7 @@ impl Expectation {
     /// Parses an expectation; the error describes the fault.
     pub(crate) fn parse(expected: &Value, used: ExpectationUse) -> Result<Self, String> {
         let Value::Object(members) = expected else {
-            return Err("an expectation is an object".to_owned());
+            return Err("an expectation must be an object".to_owned());
         };
         let whole = is_whole(members);
         let mut parsed = Vec::new();
@@ -99,7 +99,11 @@ impl Expectation {
             };
             parsed.push(ExpectedMember { written: name.clone(), checks });
         }
-        if parsed.is_empty() { Err("it expects nothing".to_owned()) } else { Ok(Self { members: parsed }) }
+        if parsed.is_empty() {
+            Err("the expectation is empty".to_owned())
+        } else {
+            Ok(Self { members: parsed })
+        }
     }
 
     /// Returns all differences from an answer. An empty list means that the answer is as expected.
@@ -238,8 +242,8 @@ pub(crate) fn others(name: &str, whole: bool) -> OtherMembers {
 fn no_such_member(name: &str) -> String {
     let rules = RULE_NAMES.join(", ");
     format!(
-        "`{name}`: no such rule; there are `_validate`, `_contains` and `$validate`, and for a value: {rules}. \
-         A member of this name is called `data.{name}`"
+        "`{name}`: unknown rule; there are `_validate`, `_contains` and `$validate`, and for a value: \
+         {rules}. A member of this name is called `data.{name}`"
     )
 }
 
@@ -247,7 +251,7 @@ fn no_such_member(name: &str) -> String {
 fn parse_shapes(argument: &Value) -> Result<Vec<MemberCheck>, String> {
     let shapes: &Map<String, Value> = match argument {
         Value::Object(shapes) if !shapes.is_empty() => shapes,
-        Value::Object(_) => return Err(format!("`{RULE}`: it asks for nothing")),
+        Value::Object(_) => return Err(format!("`{RULE}`: the rule is empty")),
         _ => return Err(format!("`{RULE}`: expected an object of paths and schemas")),
     };
     let parse = |(path, schema): (&String, &Value)| {

@@ -87,5 +87,5 @@ fn words(argument: &Value, at: &str) -> Result<Vec<String>, String> {
     let words: Option<Vec<String>> = items.iter().map(word).collect();
     words
         .filter(|words| !words.is_empty())
-        .ok_or_else(|| format!("`{at}`: expected a text, or a list of them"))
+        .ok_or_else(|| format!("`{at}`: expected a string, or a list of them"))
 }

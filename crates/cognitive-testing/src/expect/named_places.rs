@@ -22,7 +22,7 @@ impl ExpectationReader for GoldenExpectations {
     fn read(&self, expected: &Value) -> ReadExpectation {
         let mut read = ReadExpectation::default();
         let Value::Object(members) = expected else {
-            read.faults.push(fault("", "an expectation is an object"));
+            read.faults.push(fault("", "an expectation must be an object"));
             return read;
         };
         let (whole, succeeds) = (is_whole(members), succeeds(members));
@@ -40,7 +40,7 @@ impl ExpectationReader for GoldenExpectations {
             }
         }
         if count == 0 {
-            read.faults.push(fault("", "it expects nothing"));
+            read.faults.push(fault("", "the expectation is empty"));
         }
         read
     }

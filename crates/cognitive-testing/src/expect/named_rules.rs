@@ -64,7 +64,7 @@ fn parse(name: &str, argument: &Value) -> Result<Vec<MemberCheck>, String> {
         }
         _ => {
             let rule = FieldRule::parse(name, argument)?.ok_or_else(|| {
-                format!("`{at}`: no such rule; there are: {}; or a field and its value", NAMES.join(", "))
+                format!("`{at}`: unknown rule; there are: {}; or a field and its value", NAMES.join(", "))
             })?;
             vec![MemberCheck::Field(rule)]
         }
@@ -74,7 +74,7 @@ fn parse(name: &str, argument: &Value) -> Result<Vec<MemberCheck>, String> {
 fn object<'a>(argument: &'a Value, at: &str) -> Result<&'a Map<String, Value>, String> {
     match argument {
         Value::Object(members) if !members.is_empty() => Ok(members),
-        Value::Object(_) => Err(format!("`{at}`: it asks for nothing")),
+        Value::Object(_) => Err(format!("`{at}`: the rule is empty")),
         _ => Err(format!("`{at}`: expected an object")),
     }
 }

@@ -56,7 +56,7 @@ impl ExpectedValue {
     fn parse_object(members: &Map<String, Value>, others: OtherMembers, at: &str) -> Result<Self, String> {
         let compared: Vec<(&String, &Value)> = members.iter().filter(|(name, _)| !is_note(name)).collect();
         if compared.is_empty() && !members.is_empty() {
-            return Err(format!("`{at}`: it explains and expects nothing"));
+            return Err(format!("`{at}`: it has a description but no expectation"));
         }
         if are_rules(members) {
             let rules = compared.into_iter().map(|(name, value)| ValueRule::parse(name, value, others, at));
@@ -246,9 +246,9 @@ mod tests {
     #[test]
     fn a_pattern_that_checks_nothing_or_hides_something_is_refused() {
         for (expected, words) in [
-            (json!({ "a": { "$example": 1 } }), "`v.a`: it explains and expects nothing"),
-            (json!({ "$validate": {}, "b": 1 }), "`v`: no such rule: `b`"),
-            (json!({ "a": { "$like": 1 } }), "`v.a`: no such rule: `$like`; there are $exact, "),
+            (json!({ "a": { "$example": 1 } }), "`v.a`: it has a description but no expectation"),
+            (json!({ "$validate": {}, "b": 1 }), "`v`: unknown rule: `b`"),
+            (json!({ "a": { "$like": 1 } }), "`v.a`: unknown rule: `$like`; there are $exact, "),
             (json!([{ "$validate": { "typ": "x" } }]), "`v[0].$validate.typ`"),
         ] {
             let error = ExpectedValue::parse(&expected, OtherMembers::Refused, "v").unwrap_err();

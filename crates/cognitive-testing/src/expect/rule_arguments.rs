@@ -78,14 +78,14 @@ impl ValueRule {
 /// The error message for an unknown rule.
 pub(super) fn unknown(name: &str, parent: &str) -> String {
     let names = RULE_NAMES.join(", ");
-    format!("`{parent}`: no such rule: `{name}`; there are {names}. `$exact` expects a member of this name")
+    format!("`{parent}`: unknown rule: `{name}`; there are {names}. `$exact` expects a member of this name")
 }
 
 /// Parses a list of non-empty texts.
 pub(super) fn texts(argument: &Value, at: &str) -> Result<Vec<String>, String> {
     let Value::Array(items) = argument else { return Err(format!("`{at}`: expected a list of texts")) };
     if items.is_empty() {
-        return Err(format!("`{at}`: it asks for nothing"));
+        return Err(format!("`{at}`: the rule is empty"));
     }
     let text = |item: &Value| item.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
     let texts = items.iter().map(text).collect::<Option<Vec<_>>>();

@@ -143,11 +143,12 @@ fn check_keyword(keyword: &str, value: &Value, at: &str) -> Result<(), String> {
         return named.try_for_each(|(name, schema)| check_keywords(schema, &member(&place, name)));
     }
     if NOT_JUDGED.contains(&keyword) {
-        return Err(format!("`{place}`: `{keyword}` is not judged; use `pattern` instead"));
+        return Err(format!("`{place}`: `{keyword}` is not checked; use `pattern` instead"));
     }
     if !PLAIN.contains(&keyword) && !NOTES.contains(&keyword) {
         return Err(format!(
-            "`{place}`: `{keyword}` is no keyword of JSON Schema; the fields of an object stand below `properties`"
+            "`{place}`: `{keyword}` is not a keyword of JSON Schema; the fields of an object belong below \
+             `properties`"
         ));
     }
     Ok(())

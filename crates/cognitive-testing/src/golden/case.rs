@@ -92,7 +92,7 @@ impl GoldenCase {
         files
     }
 
-    /// Where the reply of a module is kept. That of the module itself has no name in it.
+    /// Returns the path for the reply of a module. The path for the module's own reply has no module name.
     pub(crate) fn reply_of(&self, module: &str, own: &str) -> String {
         if module == own {
             return self.reply.clone();
@@ -143,7 +143,7 @@ impl GoldenCase {
     fn read_expected(&self, folder: &Folder) -> Result<ExpectedFile, String> {
         let (value, text) = read_json(folder, &self.expected)?;
         let expectation = Expectation::parse(&value, ExpectationUse::Golden)
-            .map_err(|why| format!("`{}` cannot be used: {why}", self.expected))?;
+            .map_err(|why| format!("invalid `{}`: {why}", self.expected))?;
         Ok(ExpectedFile { text, value, expectation })
     }
 }
@@ -224,7 +224,7 @@ fn read_reply(folder: &Folder, path: &str) -> Result<Option<RecordedReply>, Stri
     Ok(Some(reply))
 }
 
-/// What is said of a case that has no expectation.
+/// Returns the message for a case without an expectation.
 pub(super) fn no_expectation(case: &GoldenCase) -> String {
     unreadable(&case.expected, ReadError::Missing)
 }
@@ -245,7 +245,7 @@ fn read_json(folder: &Folder, path: &str) -> Result<(Value, String), String> {
         format!("`{path}` is not JSON, line {line}: {}", error.message)
     })?;
     match index(&text).repeated.first() {
-        Some(twice) => Err(format!("`{path}` says this twice: `{twice}`")),
+        Some(twice) => Err(format!("`{path}` has a duplicate member: `{twice}`")),
         None => Ok((value, text)),
     }
 }
@@ -351,10 +351,10 @@ mod tests {
             cases(&folder)[0].read(&folder, "m").err().unwrap_or_default()
         };
         assert_eq!(check("{\n1", "{}"), "`tests/a.input.json` is not JSON, line 2: key must be a string");
-        assert_eq!(check("{}", "{}"), "`tests/a.expected.json` cannot be used: it expects nothing");
+        assert_eq!(check("{}", "{}"), "invalid `tests/a.expected.json`: the expectation is empty");
         assert_eq!(
             check("{}", r#"{"a": 1, "ok": true, "a": 2}"#),
-            "`tests/a.expected.json` says this twice: `/a`"
+            "`tests/a.expected.json` has a duplicate member: `/a`"
         );
         assert_eq!(check("{}", r#"{"ok": true}"#), "");
     }

@@ -23,12 +23,12 @@ pub(super) fn remove_in(folder: &Folder, path: &str) -> Result<(), String> {
     }
 }
 
-/// Where a file of a module lies on disk, if it may be changed.
+/// Returns the path of a module's file on disk, if it may be changed.
 fn place_in(folder: &Folder, path: &str) -> Result<PathBuf, String> {
     let Some(root) = folder.path() else {
-        return Err("the module is a part of the program; copy it to a folder to record replies".to_owned());
+        return Err("the module is built into the program; copy it to a folder to record replies".to_owned());
     };
-    let inside = safe_relative(path).ok_or_else(|| format!("points out of the module: `{path}`"))?;
+    let inside = safe_relative(path).ok_or_else(|| format!("is outside the module: `{path}`"))?;
     let failed = |error: io::Error| format!("cannot write `{path}`: {error}");
     let root = root.canonicalize().map_err(failed)?;
     let target = root.join(inside);
@@ -38,7 +38,7 @@ fn place_in(folder: &Folder, path: &str) -> Result<PathBuf, String> {
     }
     // A link or device would be written through, and may lead outside as well.
     if fs::symlink_metadata(&target).is_ok_and(|there| !there.is_file()) {
-        return Err(format!("is there already and no plain file: `{path}`"));
+        return Err(format!("exists already and is not a plain file: `{path}`"));
     }
     Ok(target)
 }
@@ -55,11 +55,11 @@ mod tests {
         let folder = Folder::Disk(module.clone());
         write_in(&folder, "tests/a.reply.txt", "r").unwrap();
         assert_eq!(fs::read_to_string(module.join("tests/a.reply.txt")).unwrap(), "r");
-        assert!(write_in(&folder, "../a.reply.txt", "r").unwrap_err().contains("out of the module"));
+        assert!(write_in(&folder, "../a.reply.txt", "r").unwrap_err().contains("outside the module"));
         remove_in(&folder, "tests/a.reply.txt").unwrap();
         remove_in(&folder, "tests/a.reply.txt").unwrap();
         assert!(!module.join("tests/a.reply.txt").exists());
-        assert!(remove_in(&folder, "../a.reply.txt").unwrap_err().contains("out of the module"));
+        assert!(remove_in(&folder, "../a.reply.txt").unwrap_err().contains("outside the module"));
         let memory = Folder::memory("m", std::collections::BTreeMap::new());
         assert!(write_in(&memory, "tests/a.reply.txt", "r").unwrap_err().contains("part of the program"));
         #[cfg(unix)]

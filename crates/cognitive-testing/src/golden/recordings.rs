@@ -15,9 +15,10 @@ use serde_json::Value;
 
 use super::case::cases;
 
-/// The maximum depth of folders that are searched for recordings.
+/// The maximum depth of folders that are searched for recordings. Without it, a wrong path would be searched without
+/// end.
 const MAX_FOLDER_DEPTH: usize = 8;
-/// The most folders that are searched.
+/// The most folders that are searched. Without it, a wrong path such as a home folder would be searched completely.
 const MAX_FOLDERS: usize = 10_000;
 
 /// Recorded replies for the inputs of some modules.
@@ -45,7 +46,7 @@ impl Recordings {
         let above = place.parent().filter(|_| place.ends_with("tests")).filter(|above| is_module(above));
         recordings.gather(above.unwrap_or(&place))?;
         if recordings.cases.is_empty() {
-            return Err(format!("nothing is recorded in `{}`", place.display()));
+            return Err(format!("no recordings in `{}`", place.display()));
         }
         Ok(recordings)
     }
@@ -77,7 +78,7 @@ impl Recordings {
         while let Some((place, depth)) = waiting.pop() {
             seen += 1;
             if seen > MAX_FOLDERS {
-                return Err(format!("more than {MAX_FOLDERS} folders are in `{}`", root.display()));
+                return Err(format!("`{}` has more than {MAX_FOLDERS} folders", root.display()));
             }
             let (folders, has_replies) = look(&place)?;
             if is_module(&place) {
@@ -193,7 +194,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let said = |recordings: Result<Recordings, String>| recordings.unwrap_err();
         assert!(said(Recordings::read(&dir.path().join("none"))).starts_with("cannot read"));
-        assert!(said(Recordings::read(dir.path())).starts_with("nothing is recorded"));
+        assert!(said(Recordings::read(dir.path())).starts_with("no recordings"));
         write(dir.path(), "m/half.reply.txt", "no input");
         assert!(said(Recordings::read(dir.path())).contains("the recording `half`"));
         write(dir.path(), "m/half.input.json", "{}");

@@ -88,7 +88,7 @@ impl GoldenResult {
     pub fn hint(&self) -> Option<&'static str> {
         match &self.status {
             GoldenStatus::NotRecorded => {
-                Some("`--record` asks the model and keeps its reply beside the case")
+                Some("`--record` calls the model and stores its reply beside the case")
             }
             GoldenStatus::Broken(why)
                 if self.not_accepted.is_none()

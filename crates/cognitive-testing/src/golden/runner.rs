@@ -122,7 +122,7 @@ pub async fn run(
 pub fn run_recorded(subjects: &[TestedFolder], options: &GoldenOptions) -> Result<GoldenReport, Failure> {
     let options = GoldenOptions { source: ReplySource::Recorded, ..options.clone() };
     finish(run(subjects, &options, None)).unwrap_or_else(|| {
-        Err(Failure::new(ErrorCode::InternalError, "a recorded reply waited for something"))
+        Err(Failure::new(ErrorCode::InternalError, "a recorded reply waited for an event"))
     })
 }
 
@@ -264,7 +264,7 @@ fn record(
     seen: &BTreeMap<String, SeenReply>,
 ) -> Result<bool, String> {
     if seen.values().any(|seen| *seen == SeenReply::Unfinished) {
-        return Err("it did not come to its end".to_owned());
+        return Err("it did not finish".to_owned());
     }
     for (module, seen) in seen {
         if let SeenReply::Reply(reply) = seen {

@@ -32,10 +32,10 @@ pub enum MetaConfidenceAggregationKnown {
 pub struct Meta {
     /// How sure the module is of having met its declared contract. Not a probability of being right.
     pub confidence: f64,
-    /// How often people found answers of such a confidence right, once they decided on enough of them.
+    /// The share of answers with such a confidence that people found right, once there are enough decisions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibrated_confidence: Option<f64>,
-    /// How much harm acting on the answer could do.
+    /// The harm that acting on the answer could do.
     pub risk: MetaRiskKnown,
     /// One line for logs and review cards.
     pub explain: String,
@@ -98,7 +98,7 @@ pub struct ErrorInfo {
     pub details: Option<BTreeMap<String, Value>>,
 }
 
-/// A value outside of the list, with the reason for it.
+/// A value that is not in the list, with its reason.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Custom {
     pub custom: String,
@@ -113,7 +113,7 @@ pub struct Success<Data> {
     pub data: Data,
 }
 
-/// A run that did not.
+/// A run that did not meet its contract.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
     pub ok: bool,

@@ -4,9 +4,9 @@
 export interface Meta {
   /** How sure the module is of having met its declared contract. Not a probability of being right. */
   confidence: number;
-  /** How often people found answers of such a confidence right, once they decided on enough of them. */
+  /** The share of answers with such a confidence that people found right, once there are enough decisions. */
   calibrated_confidence?: number;
-  /** How much harm acting on the answer could do. */
+  /** The harm that acting on the answer could do. */
   risk: "none" | "low" | "medium" | "high";
   /** One line for logs and review cards. */
   explain: string;
@@ -46,7 +46,7 @@ export interface ErrorInfo {
   details?: Record<string, unknown>;
 }
 
-/** A value outside of the list, with the reason for it. */
+/** A value that is not in the list, with its reason. */
 export interface Custom {
   custom: string;
   reason: string;
@@ -59,7 +59,7 @@ export interface Success<Data> {
   data: Data;
 }
 
-/** A run that did not. */
+/** A run that did not meet its contract. */
 export interface Failure {
   ok: false;
   meta: Meta;
@@ -67,7 +67,7 @@ export interface Failure {
   partial_data?: Record<string, unknown> | null;
 }
 
-/** What every run answers; `ok` tells which of the two it is. */
+/** The answer of every run; `ok` tells a success from a failure. */
 export type Envelope<Data> = Success<Data> | Failure;
 
 // all-shapes 1.2.0

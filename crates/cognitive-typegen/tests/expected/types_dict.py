@@ -10,9 +10,9 @@ class Meta(TypedDict):
 
     # How sure the module is of having met its declared contract. Not a probability of being right.
     confidence: float
-    # How often people found answers of such a confidence right, once they decided on enough of them.
+    # The share of answers with such a confidence that people found right, once there are enough decisions.
     calibrated_confidence: NotRequired[float]
-    # How much harm acting on the answer could do.
+    # The harm that acting on the answer could do.
     risk: Literal["none", "low", "medium", "high"]
     # One line for logs and review cards.
     explain: str
@@ -53,7 +53,7 @@ class ErrorInfo(TypedDict):
 
 
 class Custom(TypedDict):
-    """A value outside of the list, with the reason for it."""
+    """A value that is not in the list, with its reason."""
 
     custom: str
     reason: str

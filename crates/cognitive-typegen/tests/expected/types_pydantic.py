@@ -14,9 +14,9 @@ class Meta(BaseModel):
 
     # How sure the module is of having met its declared contract. Not a probability of being right.
     confidence: float
-    # How often people found answers of such a confidence right, once they decided on enough of them.
+    # The share of answers with such a confidence that people found right, once there are enough decisions.
     calibrated_confidence: Union[float, None] = None
-    # How much harm acting on the answer could do.
+    # The harm that acting on the answer could do.
     risk: Literal["none", "low", "medium", "high"]
     # One line for logs and review cards.
     explain: str
@@ -63,7 +63,7 @@ class ErrorInfo(BaseModel):
 
 
 class Custom(BaseModel):
-    """A value outside of the list, with the reason for it."""
+    """A value that is not in the list, with its reason."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 

@@ -60,7 +60,7 @@ __all__ = [
     "udf",
 ]
 
-# What not every program needs is imported when it is first asked for: `import cogn` is to cost next to nothing.
+# Optional parts are imported on first use, so that `import cogn` is fast.
 _LATER = {
     "AsyncPartials": "_module",
     "Module": "_module",

@@ -1,4 +1,4 @@
-"""Waits for something that the runtime does in the background, on the event loop of whoever asks."""
+"""Waits for work of the runtime in the background, on the event loop of the caller."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from . import _async, _native
 
 
 async def awaited(start: Callable[[_native.Bridge, asyncio.Future[Any]], _native.RunHandle]) -> Any:
-    """What the future is resolved with. Cancelling the task cancels what was started."""
+    """Returns the result of the future. Cancelling the task cancels the work."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
     handle = start(_async.bridge(loop), future)

@@ -64,7 +64,7 @@ class _Threads:
                 return self._jobs.get(timeout=_IDLE_SECONDS)
             except queue.Empty:
                 with self._lock:
-                    # Somebody may have counted on this thread a moment ago.
+                    # A caller may have relied on this thread a moment ago.
                     if self._jobs.empty():
                         self._idle = max(0, self._idle - 1)
                         self._count -= 1

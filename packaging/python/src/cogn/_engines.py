@@ -1,4 +1,4 @@
-"""How the columns of each engine become rows, and envelopes columns again. Which engine it is, is seen by the type of the column;
+"""Converts the columns of each engine to rows, and envelopes back to columns. The type of the column identifies the engine;
 no engine is imported here before that.
 """
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class RowFunction(Protocol):
-    """What gives a value for each row: envelopes, or hashes of inputs."""
+    """Computes a value for each row: envelopes, or hashes of inputs."""
 
     __name__: str
     column: str
@@ -48,7 +48,7 @@ def _plain(udf: RowFunction, column: Any, named: Mapping[str, Any]) -> Any:
     if named:
         return udf.run(_rows(named))
     if isinstance(column, (str, bytes, Mapping)) or not isinstance(column, Iterable):
-        raise TypeError(f"a udf takes columns and lists, and this is of the type `{type(column).__name__}`: use `cogn.run` for one input")
+        raise TypeError(f"a udf takes columns and lists, but this is of the type `{type(column).__name__}`: use `cogn.run` for one input")
     return udf.run(column)
 
 

@@ -1,4 +1,4 @@
-"""What a run answers with: `Envelope`, a dictionary, and `Failure`, the exception that a failed one becomes if it is unwrapped."""
+"""The answer of a run: `Envelope`, a dictionary, and `Failure`, the exception that a failed one becomes if it is unwrapped."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Envelope(dict[str, Any]):
 
     @property
     def ok(self) -> bool:
-        """Whether the run succeeded."""
+        """True if the run succeeded."""
         return bool(self.get("ok"))
 
     @property
@@ -37,7 +37,7 @@ class Envelope(dict[str, Any]):
 
     @property
     def partial_data(self) -> dict[str, Any] | None:
-        """What there is of the answer of a failure, else `None`."""
+        """The partial answer of a failure, else `None`."""
         return self.get("partial_data")
 
     def json(self) -> str:

@@ -115,7 +115,7 @@ class _Growing:
         self._last: dict[str, Any] | None = None
 
     def take(self, chunk: dict[str, Any]) -> bool:
-        """Whether there is something new to read."""
+        """True if there is new data to read."""
         if "chunk" in chunk:
             return self._so_far.take(chunk["chunk"])
         if "final" in chunk or "error" in chunk:
@@ -172,7 +172,7 @@ def _checked(module: Module[Any, Any], defs: dict[str, Any], input: Any, output:
         if model is None:
             continue
         if not hasattr(model, "model_json_schema"):
-            raise TypeError(f"`{side}` is a class of pydantic 2, not: {model!r}")
+            raise TypeError(f"`{side}` must be a class of pydantic 2, found: {model!r}")
         is_input = side == "input"
         mode = "serialization" if is_input else "validation"
         found = mismatches(model.model_json_schema(mode=mode), contract, defs, is_input=is_input)
@@ -184,14 +184,14 @@ def _checked(module: Module[Any, Any], defs: dict[str, Any], input: Any, output:
 
 def _refuse(name: str, wrong: list[str]) -> NoReturn:
     lines = "".join(f"\n  {each}" for each in wrong)
-    raise TypeError(f"the classes do not fit `schema.json` of the module `{name}`:{lines}")
+    raise TypeError(f"the classes do not match `schema.json` of the module `{name}`:{lines}")
 
 
 def _dumped(input: Any) -> dict[str, Any]:
     """An object of pydantic as JSON; what is `None` was not given."""
     dump = getattr(input, "model_dump", None)
     if dump is None:
-        raise TypeError(f"an input is a dictionary or an object of pydantic, not: {type(input).__qualname__}")
+        raise TypeError(f"an input must be a dictionary or an object of pydantic, found: {type(input).__qualname__}")
     return cast("dict[str, Any]", dump(mode="json", by_alias=True, exclude_none=True))
 
 

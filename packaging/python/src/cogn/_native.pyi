@@ -1,4 +1,4 @@
-"""What the native half offers to the other modules of this package. Programs use `cogn` itself."""
+"""The interface of the native half for the other modules of this package. Programs use `cogn` itself."""
 
 from asyncio import AbstractEventLoop, Future
 from collections.abc import Iterator, Mapping
@@ -78,7 +78,7 @@ class Reply:
 
 @final
 class Call(Mapping[str, Any]):
-    """What a model is asked: attributes and members by the same names."""
+    """The request to a model: attributes and members by the same names."""
 
     @property
     def instructions(self) -> str: ...

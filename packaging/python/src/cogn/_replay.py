@@ -116,7 +116,7 @@ class replay:
 def replayed(
     runtime: Runtime, module: str, input: Any, options: Mapping[str, Any], loop: asyncio.AbstractEventLoop | None = None
 ) -> tuple[_native.Runtime, dict[str, Any]]:
-    """The runtime with nobody to ask but recorded replies, and the options of a run with those for its input. Modules, tools and
+    """The runtime with recorded replies as its only model, and the options of a run with those for its input. Modules, tools and
     limits are still those of the program."""
     options = {**options, "replies": replies_for(module, input, options.get("text"))}
     if runtime._calls_program:

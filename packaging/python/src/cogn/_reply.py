@@ -23,7 +23,7 @@ class Reply:
         finish: str | None = None,
     ) -> None:
         if finish not in (None, "complete", "cut_off", "refused"):
-            raise ValueError(f"`finish` is `complete`, `cut_off` or `refused`, not: {finish}")
+            raise ValueError(f"`finish` must be `complete`, `cut_off` or `refused`, found: {finish}")
         self.text = text
         self.model = model
         self.usage = usage

@@ -1,4 +1,4 @@
-"""What a row of a data frame says, as the input of a run: plain JSON values, and no member for what is missing.
+"""Converts a row of a data frame to the input of a run: plain JSON values, without members for missing values.
 
 Refuses nothing itself: a value that has no form in JSON is handed on as it is, and the run of its row fails.
 """

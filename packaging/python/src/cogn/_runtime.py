@@ -24,7 +24,7 @@ Folder = Union[str, "os.PathLike[str]"]
 _replaying: list[Any] = []
 
 
-# A run in pieces. It is the native class itself: with a function of Python in between, Ctrl-C could come where nobody closes it.
+# A run in pieces. It is the native class itself: with a function of Python in between, Ctrl-C could come before the code that closes it.
 Chunks = _native.Chunks
 
 
@@ -155,7 +155,7 @@ class Runtime:
 
     @property
     def notices(self) -> list[str]:
-        """What people should know of the configuration, such as files that are not trusted."""
+        """Notices about the configuration, such as files that are not trusted."""
         return self._native.notices
 
 

@@ -85,7 +85,7 @@ def tool(
 
 
 def described(given: Tool | Callable[..., Any]) -> dict[str, Any]:
-    """What the runtime is told of a tool."""
+    """The declaration of a tool for the runtime."""
     made = given if isinstance(given, Tool) else Tool(given)
     function = made.function
 
@@ -111,7 +111,7 @@ def _schema(function: Callable[..., Any]) -> dict[str, Any]:
     required: list[str] = []
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
-            raise ValueError(f"a tool takes its arguments by name: `{name}` of `{function.__name__}`")
+            raise ValueError(f"a tool needs named arguments: `{name}` of `{function.__name__}`")
         properties[name] = _type(hints.get(name, Any))
         if parameter.default is parameter.empty:
             required.append(name)
@@ -134,4 +134,4 @@ def _type(hint: Any) -> dict[str, Any]:
     plain = [each for each in arguments if each is not type(None)]
     if arguments and len(plain) == 1:
         return _type(plain[0])
-    raise ValueError(f"the schema of `{hint}` is not known: give `parameters`")
+    raise ValueError(f"unknown schema of `{hint}`: pass `parameters`")

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Udf", "udf"]
 
-# What one process has for the functions of one `udf`: sent to another process, they find theirs there by the same name. The newest
+# The workers of this process by the name of their `udf`: a function that was sent to another process finds its worker there. The newest
 # are kept, so that programs which make functions in a loop do not keep connections for each.
 _workers: dict[str, _Worker] = {}
 _MOST_WORKERS = 32
-# How many rows are under way together. Each part waits for its last row, which costs the less the longer it is.
+# The number of rows in flight. Each part waits for its last row, so longer parts lose less time.
 _PART = 8192
 _lock = threading.Lock()
 
@@ -74,16 +74,16 @@ def udf(
     `data`: `"typed"` by the module's schema, or `"json"` for text. Other options are those of `cogn.run`, such as `timeout`.
     """
     if data not in ("typed", "json"):
-        raise ValueError(f"`data` is `typed` or `json`, not: {data}")
+        raise ValueError(f"`data` must be `typed` or `json`, found: {data}")
     if "text" in options:
-        raise TypeError("`text` is no option of a column: every row has an input of its own")
+        raise TypeError("`text` is not an option of a column: every row has its own input")
     _native.Gate(concurrency)  # says at once what is wrong with it
     return Udf(_Spec(module, runtime, field, dict(fixed or {}), prepare, concurrency, data, dict(options)))
 
 
 @dataclasses.dataclass(frozen=True)
 class _Spec:
-    """What was asked for. It is all that goes to other processes."""
+    """The request. Nothing else is sent to other processes."""
 
     module: str
     runtime: Runtime | Mapping[str, Any] | Callable[[], Runtime] | None
@@ -101,7 +101,7 @@ class _NoInput(str):
 
 
 class _Worker:
-    """What the rows of a column share in one process."""
+    """The objects that the rows of a column share in one process."""
 
     def __init__(self, spec: _Spec) -> None:
         self.runtime = _made(spec.runtime)
@@ -141,7 +141,7 @@ class Udf:
 
     def __reduce__(self) -> Any:
         if isinstance(self._spec.runtime, _runtime.Runtime):
-            raise TypeError("a runtime of this process cannot be used in another one: give `runtime` as a dictionary or a function")
+            raise TypeError("a runtime of this process cannot be used in another one: pass `runtime` as a dictionary or a function")
         return (Udf, (self._spec,))
 
     def __repr__(self) -> str:
@@ -216,7 +216,7 @@ class Udf:
         return self._column
 
     def _input(self, value: Any, worker: _Worker) -> Any:
-        """What a row sends to the module, or why it sends nothing."""
+        """Returns the input of a row, or the reason why it has none."""
         prepare, fixed = self._spec.prepare, self._spec.fixed
         try:
             given = input_of(prepare(value) if prepare else value, worker.field)

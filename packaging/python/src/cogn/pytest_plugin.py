@@ -2,7 +2,7 @@
 
 `pytest --cogn` collects the cases of every module folder that it comes by; a module that is named on the command line
 (`pytest modules/my-module/module.yaml`) is always tested. What passes is decided by the runtime, as in `cogn test`. Without `--cogn`
-(or `cogn = true` in the configuration of pytest) nothing changes in anybody's tests.
+(or `cogn = true` in the configuration of pytest) other tests do not change.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pytest
 if TYPE_CHECKING:
     from ._replay import replay
 
-# What a module folder is known by, newest format first.
+# The files that identify a module folder, newest format first.
 _MANIFESTS = ("module.yaml", "MODULE.md", "module.md")
 
 
@@ -58,7 +58,7 @@ class ModuleFile(pytest.File):
         for name, file in cases:
             yield GoldenItem.from_parent(self, name=name, file=Path(file))
         if trouble and not cases:
-            # Somebody asked for it, so it counts.
+            # The file was named explicitly, so the fault counts.
             yield GoldenItem.from_parent(self, name="module", file=self.path)
 
 
@@ -97,7 +97,7 @@ class GoldenFailure(Exception):
         self.result = result
 
     def described(self, file: Path) -> str:
-        """What people read: what differs, at its place, and what to do."""
+        """Returns the report for people: each difference with its place, and a hint."""
         result = self.result
         lines = [f"{file}: {_HEADINGS.get(result['status'], result['status'])}"]
         if result.get("error"):

@@ -57,7 +57,7 @@ struct ProofReport<'a> {
     found: &'a Verification,
 }
 
-/// Reads the anchors that were typed, and those of the file.
+/// Reads the anchors of the command line and of the file.
 fn anchors(args: &AuditVerifyArgs) -> Result<Vec<Anchor>, String> {
     let mut anchors = args.anchor.clone();
     let Some(path) = &args.anchors else { return Ok(anchors) };

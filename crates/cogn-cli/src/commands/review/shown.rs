@@ -14,7 +14,7 @@ use crate::view;
 /// The number of cells in a bar.
 const CELLS: usize = 10;
 
-/// The maximum length of a name in a cell.
+/// The maximum length of a name in a cell. A longer one would push the other columns out of the terminal.
 const NAME: usize = 40;
 
 fn common(review: &Review) -> [String; 4] {

@@ -28,7 +28,7 @@ async function comparePrompts(page) {
   await page.getByText("6 of 6 runs").waitFor();
   await page.getByRole("button", { name: "Look at variant 2 on input" }).click();
   const cell = page.getByRole("region", { name: "variant 2 on input" });
-  await cell.getByRole("heading", { name: "What differs from saved" }).waitFor();
+  await cell.getByRole("heading", { name: "Differences from saved" }).waitFor();
   const differences = cell.getByRole("region", { name: "Differences" });
   await differences.getByText("/data/words/1").waitFor();
   await differences.getByText("hail").waitFor();
@@ -121,7 +121,7 @@ async function editAndSave(page) {
   await page.getByText("The operator has not allowed changes in this folder").waitFor();
   await type(page.getByLabel("prompt.md of summarizer"), "Another prompt");
   assert.equal(await page.getByRole("button", { name: "Save…" }).isDisabled(), true);
-  await page.getByRole("button", { name: "Drop the changes" }).click();
+  await page.getByRole("button", { name: "Discard the changes" }).click();
 }
 
 async function replayPastRun(page) {
@@ -158,7 +158,7 @@ async function manyRuns(page) {
   await links.nth(49).waitFor();
   assert.equal(await links.count(), 50);
   await page.getByRole("button", { name: "Show older runs" }).click();
-  await page.getByText("These are all.").waitFor();
+  await page.getByText("No older runs.").waitFor();
   assert.equal(await links.count(), 60);
 }
 

@@ -11,6 +11,6 @@ await scenario(async () => {
   await page.getByRole("article", { name: "Envelope" }).getByText("negative").first().waitFor();
   const model = (await page.getByText(/^embedded\//).first().textContent()).trim();
   await page.getByRole("button", { name: "Prompt and request" }).click();
-  await page.getByText("it runs in the server").waitFor();
+  await page.getByText("runs in the server").waitFor();
   return { model };
 });

@@ -34,7 +34,7 @@ async function hostilePicture(page) {
     return btoa(Array.from(bytes, (each) => String.fromCharCode(each)).join("")).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
   });
   await visit(page, `/run/words?input=${bomb}`);
-  await page.getByText("The link holds no input that can be read").first().waitFor();
+  await page.getByText("The link contains no valid input").first().waitFor();
 }
 
 await scenario(async () => {

@@ -47,7 +47,7 @@ await scenario(async () => {
     await page.locator(`article[data-review="${id}"]`).waitFor({ state: "detached" });
     await page.getByRole("button", { name: `Open (${COUNT - 1 - each})` }).waitFor();
   }
-  await page.getByText("Nothing waits").waitFor();
+  await page.getByText("No pending reviews").waitFor();
   await page.getByRole("button", { name: "Decided" }).click();
   await page.getByRole("region", { name: "Queue" }).getByText("correct").first().waitFor();
   const { body } = await ask(page, "GET", "/v1/reviews?state=decided&limit=50");

@@ -18,7 +18,7 @@ async function nestedForm() {
   await field(page, "/stops/0/city").getByRole("textbox").fill("Malmö");
   await field(page, "/stops/0/kind").getByRole("combobox").selectOption({ label: "something else…" });
   await page.getByLabel("The value").fill("archive");
-  await page.getByLabel("Why no listed value fits").fill("she reads old letters");
+  await page.getByLabel("Reason for a custom value").fill("she reads old letters");
   await page.getByRole("button", { name: "Add contact" }).click();
   await page.getByLabel("Form of contact").selectOption({ label: "phone" });
   await field(page, "/contact").getByLabel("number").fill("123");
@@ -37,10 +37,10 @@ async function nestedForm() {
   await text.fill(JSON.stringify(expected));
   await page.getByRole("button", { name: "Form", exact: true }).click();
   assert.equal(await field(page, "/stops/1/city").getByRole("textbox").inputValue(), "Lund");
-  // What is no JSON yet is told, and changes nothing.
+  // Invalid JSON is reported, and changes nothing.
   await page.getByRole("button", { name: "JSON", exact: true }).first().click();
   await text.fill('{"traveller": ');
-  await page.getByText("The input is no JSON yet").waitFor();
+  await page.getByText("The input is not JSON yet").waitFor();
   await text.fill(JSON.stringify(expected));
   await page.getByRole("button", { name: "Form", exact: true }).click();
   await page.keyboard.press("Control+Enter");
@@ -93,7 +93,7 @@ async function streamAndStop() {
   await envelope(page).getByText("E2010").waitFor();
   await run(page).waitFor();
   // Without a stream it can be stopped as well.
-  await page.getByLabel("show the answer as it grows").uncheck();
+  await page.getByLabel("stream the answer").uncheck();
   await run(page).click();
   await page.getByRole("button", { name: /^Stop/ }).click();
   await envelope(page).getByText("stopped").first().waitFor();
@@ -139,7 +139,7 @@ async function exactPrompt() {
   await page.getByRole("button", { name: "Prompt", exact: true }).click();
   await page.getByLabel("Draft of prompt.md").fill("Find the longest words.");
   await page.getByText("Find the longest words.").nth(1).waitFor();
-  await page.getByText("A draft: runs use it, nothing is saved.").waitFor();
+  await page.getByText("A draft: runs use it, but it is not saved.").waitFor();
 }
 
 async function compositionLightsUp() {

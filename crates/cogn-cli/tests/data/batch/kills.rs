@@ -92,7 +92,7 @@ fn two_processes_never_write_one_output_and_a_finished_one_is_not_overwritten() 
     assert!(code == 1 && err.contains("another file of rows") && err.contains("--restart"), "{err}");
     assert_eq!(with("--restart").0, 0);
     let (code, _, err) = with("--json");
-    assert!(code == 1 && err.contains("there already"), "{err}");
+    assert!(code == 1 && err.contains("the output already exists"), "{err}");
 }
 
 #[cfg(unix)]

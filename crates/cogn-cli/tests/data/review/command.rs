@@ -65,7 +65,7 @@ fn a_run_waits_is_decided_and_becomes_a_case() {
     assert_eq!(home.cogn(&["review", "list"]).2, "no run waits for review\n");
     assert_eq!(home.run("sure.txt"), None);
     for number in 1..=3 {
-        let expected = format!("a person is to look at this answer, review {number}: `confidence < 0.6`");
+        let expected = format!("this answer needs review, review {number}: `confidence < 0.6`");
         assert_eq!(home.run("unsure.txt"), Some(expected));
     }
     let listed = home.json(&["review", "list", "--json"]);
@@ -81,7 +81,7 @@ fn a_run_waits_is_decided_and_becomes_a_case() {
     assert_eq!(home.cogn(&["review", "approve", "1", "--reason", "fine"]).1, "approved 1\n");
     let (code, out, err) = home.cogn(&["review", "reject", "1", "2"]);
     assert_eq!((code, out.as_str()), (1, "rejected 2\n"));
-    assert!(err.contains("review 1 was approved before by: `ann`"), "{err}");
+    assert!(err.contains("review 1 was already approved by: `ann`"), "{err}");
     assert_eq!(home.cogn(&["review", "approve", "1"]).1, "approved 1 (before, by ann)\n");
     let (code, _, err) = home.cogn(&["review", "correct", "3", "--set", "label=c"]);
     assert!(code == 1 && err.contains("/data/label"), "{err}");
@@ -141,7 +141,7 @@ fn a_stranger_s_file_stores_nothing_and_takes_no_rule_away() {
     own.0.project_config("review: {rules: [], max_open: 0}\n");
     assert!(own.run("unsure.txt").is_some_and(|warning| warning.contains("review 1:")));
     let trusted = own.json(&["run", "labels", "--set", "text=t", "--reply", "unsure.txt", "--trust-project"]);
-    assert!(trusted["meta"]["warnings"].to_string().contains("1 runs wait for review already"), "{trusted}");
+    assert!(trusted["meta"]["warnings"].to_string().contains("1 runs already wait for review"), "{trusted}");
 }
 
 #[test]

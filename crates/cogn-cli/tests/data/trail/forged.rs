@@ -62,7 +62,7 @@ fn forged_dropped_and_swapped_records_are_found() {
         (
             "all of bob",
             "DELETE FROM audit WHERE chain = 2; DELETE FROM audit_chains WHERE id = 2",
-            "chains know of 6",
+            "the chains have 6",
         ),
     ] {
         let (code, said) = verify(sql, &[]);

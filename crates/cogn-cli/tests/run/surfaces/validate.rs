@@ -27,7 +27,7 @@ fn validate_points_at_the_fault_in_an_example() {
             3,
             "does not fit the output schema",
         ),
-        ("examples/input.json", "{\n\n  \"text\": 5\n}", 3, "does not fit the input schema"),
+        ("examples/input.json", "{\n\n  \"text\": 5\n}", 3, "does not match the input schema"),
         (
             "tests/a.expected.json",
             "{\n \"ok\": true,\n \"$example\": {\"ok\": true,\n  \"data\": {}}\n}",
@@ -72,8 +72,8 @@ fn comp_030_070_a_composition_is_judged_together_with_its_parts() {
     let (good, fits) = ("{name: words, version: ^1.0.0}", "{text: $.text}");
     assert_eq!(whole(good, fits, "$.data.word == 'a'").0, 0);
     for (requires, mapping, condition, words) in [
-        ("{name: words, version: ^9.0.0}", fits, "true", "`words` is there in version `1.0.0`"),
-        (good, "{txt: $.text}", "true", "`words` requires `text`, and no step gives it"),
+        ("{name: words, version: ^9.0.0}", fits, "true", "`words` is installed in version `1.0.0`"),
+        (good, "{txt: $.text}", "true", "`words` requires `text`, but no step gives it"),
         (good, fits, "$.data.wrod == 'a'", "Did you mean `word`?"),
         (good, fits, "$.data.word == 'c'", "this is never `\"c\"`"),
     ] {

@@ -53,7 +53,7 @@ fn where_the_server_of_a_stream_cannot_be_told_the_client_is() {
     let id = session(&own.until_text());
     redis.freeze();
     let (status, refused) = end(&second, &id, ANN);
-    assert!(status == 503 && refused.contains("cannot be told"), "{refused}");
+    assert!(status == 503 && refused.contains("cannot cancel"), "{refused}");
     // The stream's own server needs no shared state for that.
     assert_eq!(end(&first, &id, ANN).0, 200);
     assert!(was_cancelled(&own.rest()));

@@ -65,7 +65,7 @@ fn comp_071_the_longest_way_counts_and_inner_limits_only_tighten() {
     let lines = ["a: e b", "b: c", "c: d", "d: e", "e: f", "f: g", "g:"];
     let fault = graph("a", &lines).check().unwrap_err();
     assert_eq!(fault.code(), ErrorCode::MaxDepthExceeded);
-    assert_eq!(fault.message(), "modules call each other more than 5 deep: a → b → c → d → e → f → g");
+    assert_eq!(fault.message(), "module calls are nested more than 5 levels deep: a → b → c → d → e → f → g");
 
     let limited = |name: &str, limit: u64| {
         let mut limited = graph("a", &lines);

@@ -53,7 +53,7 @@ fn mig_003_flow_style_and_json_are_written_anew_with_every_value() {
         let manifest = yaml_of(&new);
         assert_eq!(manifest["responsibility"], "r # s");
         assert_eq!(manifest["policies"], json!({ "network": "deny" }));
-        assert!(plan.changes.iter().any(|change| change.what.contains("written anew")), "{text}");
+        assert!(plan.changes.iter().any(|change| change.what.contains("rewritten")), "{text}");
     }
 }
 
@@ -102,7 +102,7 @@ fn mig_002_front_matter_carries_over() {
     let order =
         ["name", "version", "responsibility", "tier", "excludes", "policies", "overflow", "enums", "compat"];
     assert_eq!(keys, order);
-    assert!(new["module.yaml"].contains("\n\n# What a run may reach.\npolicies:\n  network: deny\n"));
+    assert!(new["module.yaml"].contains("\n\n# Permissions of a run.\npolicies:\n  network: deny\n"));
 }
 
 #[test]

@@ -99,7 +99,7 @@ impl CallCheck<'_, '_> {
                 Supply::NotDescribed => Severity::Warning,
                 Supply::Never => Severity::Error,
             };
-            let message = format!("{called} requires {}, and {from} does not describe it", quoted(name));
+            let message = format!("{called} requires {}, but {from} does not describe it", quoted(name));
             self.tell(severity, message, did_you_mean(name, names.iter().copied()));
         }
         let always = given.required();
@@ -108,7 +108,7 @@ impl CallCheck<'_, '_> {
                 (Below::Never, _) => {
                     let severity = if always.contains(&name) { Severity::Error } else { Severity::Warning };
                     let known = self.input.names();
-                    let message = format!("{called} takes no {}, only {}", quoted(name), listed(&known));
+                    let message = format!("{called} has no {}, only {}", quoted(name), listed(&known));
                     let hint = did_you_mean(name, known.iter().copied());
                     self.tell(severity, message, hint);
                 }
@@ -117,7 +117,7 @@ impl CallCheck<'_, '_> {
                 {
                     let (wanted, is) = (wanted.types().words(), there.types().words());
                     let message =
-                        format!("{} of {called} is {wanted}, and that of {from} is {is}", quoted(name));
+                        format!("{} of {called} is {wanted}, but that of {from} is {is}", quoted(name));
                     self.tell(Severity::Error, message, None);
                 }
                 _ => {}
@@ -146,19 +146,19 @@ impl CallCheck<'_, '_> {
             (Below::Never, _) => {
                 let known = listed(&self.input.names());
                 let message =
-                    format!("{from} is {is} and goes to {called} as `value`, which takes only {known}");
+                    format!("{from} is {is} and becomes `value` of {called}, which has only {known}");
                 (Severity::Error, message)
             }
             (_, Some(other)) => {
                 let message = format!(
-                    "{from} is {is} and goes to {called} as `value`, which requires {}",
+                    "{from} is {is} and becomes `value` of {called}, which requires {}",
                     quoted(other)
                 );
                 (Severity::Error, message)
             }
             _ => return,
         };
-        let hint = "Hand over an object or a text, or let the prompt place the value with `{{module.path}}`";
+        let hint = "Pass an object or a text, or let the prompt insert the value with `{{module.path}}`";
         self.tell(severity, message, Some(hint.to_owned()));
     }
 

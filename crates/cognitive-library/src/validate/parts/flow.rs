@@ -111,7 +111,7 @@ impl<'a> FlowCheck<'a, '_> {
                     path.first_member().filter(|name| *name != first.name && self.plan.part(name).is_some());
                 let Some(other) = other else { continue };
                 let message = format!(
-                    "{} has not run when the rules are asked, so this is always missing: only {} has",
+                    "{} has not run before the rules are evaluated, so this is always missing: only {} has",
                     quoted(other),
                     quoted(&first.name)
                 );
@@ -187,13 +187,12 @@ fn astray_message(written: WrittenPath<'_>, astray: &Astray<'_>) -> (Severity, S
 pub(in crate::validate) fn said_astray(wrong: &str, before: &str, astray: &Astray<'_>) -> (Severity, String) {
     let (wrong, before, known) = (quoted(wrong), quoted(before), listed(&astray.known));
     match (astray.never, astray.known.is_empty()) {
-        (true, true) => (
-            Severity::Error,
-            format!("{wrong} is never there: {before} has no members and no entries like it"),
-        ),
-        (true, false) => (Severity::Error, format!("{wrong} is never there: {before} has only {known}")),
+        (true, true) => {
+            (Severity::Error, format!("{wrong} never exists: {before} has no members and no entries like it"))
+        }
+        (true, false) => (Severity::Error, format!("{wrong} never exists: {before} has only {known}")),
         (false, _) => {
-            (Severity::Warning, format!("nothing describes {wrong}: {before} is described with {known}"))
+            (Severity::Warning, format!("{wrong} has no description: {before} is described with {known}"))
         }
     }
 }

@@ -111,7 +111,7 @@ fn requires(
 
 fn other_version(name: &str, version: &str, range: &str) -> UnusablePart {
     let message = format!(
-        "{} is there in version {}, which {} does not take",
+        "{} is installed in version {}, but the module requires {}",
         quoted(name),
         quoted(version),
         quoted(range)
@@ -133,7 +133,7 @@ fn look_up(name: &str, library: &Library) -> Result<FoundPart, UnusablePart> {
         message: format!("{} cannot be loaded: {reason}", quoted(name)),
         hint: Some(format!("Run `cogn validate {name}` to see every finding with its place")),
     };
-    let parts = formats::read(&folder.folder).ok_or_else(|| broken("it is no module".to_owned()))?;
+    let parts = formats::read(&folder.folder).ok_or_else(|| broken("it is not a module".to_owned()))?;
     let files = parts.schemas.clone();
     let module = load::assemble(parts, name)
         .map_err(|findings| broken(findings.first().map(Finding::summary).unwrap_or_default()))?;

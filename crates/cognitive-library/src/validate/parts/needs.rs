@@ -44,13 +44,13 @@ impl<'a> FlowCheck<'a, '_> {
                 (Below::Described(place), Some(end)) if end.types.and(place.types()).is_empty() => {
                     let (is, wanted) = (end.types.words(), place.types().words());
                     let message =
-                        format!("{} of {} is {wanted}, and this is {is}", quoted(name), receiver.shown);
+                        format!("{} of {} is {wanted}, but this is {is}", quoted(name), receiver.shown);
                     (Severity::Error, message)
                 }
                 (Below::Described(_) | Below::Open, _) => continue,
                 (Below::Never, _) => {
                     let known = listed(&receiver.place.names());
-                    (Severity::Error, format!("{} takes no {}, only {known}", receiver.shown, quoted(name)))
+                    (Severity::Error, format!("{} has no {}, only {known}", receiver.shown, quoted(name)))
                 }
                 (Below::Undescribed, _) => {
                     let known = listed(&receiver.place.names());
@@ -103,7 +103,7 @@ impl<'a> FlowCheck<'a, '_> {
                 Supply::Never => Severity::Error,
             };
             let by = if given.is_empty() { "the input does not describe it" } else { "no step gives it" };
-            let message = format!("{} requires {}, and {by}", receiver.shown, quoted(name));
+            let message = format!("{} requires {}, but {by}", receiver.shown, quoted(name));
             let at = self.supply_place(target, steps);
             let finding = Finding::error(self.manifest_file, at, receiver.rule, message);
             let hint = format!("Add {} to `mapping`", quoted(&format!("{name}: $.…")));

@@ -53,7 +53,7 @@ pub(super) fn check<'a>(
 /// Reports a name that is similar to that of a part; any other one is text in braces.
 fn stranger(insert: &Insert, names: &BTreeSet<&str>, found: &mut Findings) {
     let Some(near) = nearest(&insert.module, names.iter().copied()) else { return };
-    let message = "no part has this name, so the braces stay in the prompt as they are";
+    let message = "no part has this name, so the prompt keeps the braces";
     let finding = Finding::error(PROMPT_FILE, FindingLocation::Span(insert.span.clone()), RULE, message);
     found.push(Finding { severity: Severity::Warning, ..finding }.hint(format!("Did you mean `{near}`?")));
 }

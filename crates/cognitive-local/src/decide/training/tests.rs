@@ -177,17 +177,17 @@ fn too_few_cases_teach_nothing_and_say_so() {
     let few: Vec<TrainingCase> = (0..MIN_CASES - 1).map(case).collect();
     let report = trained_on(&few, false).unwrap();
     assert!(report.trained.heads.is_empty());
-    assert_eq!(report.left_out["mood"], "39 cases are fewer than 40");
+    assert_eq!(report.left_out["mood"], "too few cases: 39, at least 40 are needed");
     let loud: Vec<TrainingCase> = (0..120).step_by(2).map(case).collect();
     let report = trained_on(&loud, false).unwrap();
-    assert_eq!(report.left_out["mood"], "0 cases of `calm` are fewer than 5");
+    assert_eq!(report.left_out["mood"], "too few cases of `calm`: 0, at least 5 are needed");
 }
 
 #[test]
 fn a_model_without_states_learns_nothing_that_could_not_be_read_again() {
     let row = |case| LessonRow { case, part: 0, states: Vec::new(), class: case % 2, judged: None };
     let lesson = Lesson { kind: LessonKind::Piece, rows: (0..60).map(row).collect(), ..Lesson::default() };
-    assert_eq!(lesson.learn(&|| false).unwrap().unwrap_err(), "the model cannot be asked this question");
+    assert_eq!(lesson.learn(&|| false).unwrap().unwrap_err(), "the model does not support this question");
     // A choice with a single candidate has no meaningful lead.
     let row = |case| LessonRow { judged: Some((f64::INFINITY, true)), ..row(case) };
     let lesson = Lesson { rows: (0..60).map(row).collect(), ..Lesson::default() };

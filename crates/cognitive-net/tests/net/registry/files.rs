@@ -27,7 +27,7 @@ fn a_file_of_a_named_origin_also_by_way_of_redirects() {
         assert_eq!(fetcher.get(&stub.url("/a"), 10).await.unwrap(), b"0123456789");
         assert_eq!(stub.seen()[1].headers["accept-encoding"], "identity");
         let error = error_of(fetcher.get(&stub.url("/a?sig=s3cret"), 9).await);
-        let message = format!("the server sent more than the 9 bytes that are allowed: `{}`", stub.url("/a"));
+        let message = format!("the server sent more than the allowed 9 bytes: `{}`", stub.url("/a"));
         assert_eq!(error["message"], message);
     });
 }

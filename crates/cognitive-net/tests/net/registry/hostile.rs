@@ -81,7 +81,7 @@ fn what_is_refused_is_said_with_its_place() {
         let stub = Stub::start(|_| Answer::redirect(307, "https://me:s3cret@10.1.2.3/x?sig=s3cret")).await;
         let error = error_of(client(&stub, None).blob(REPOSITORY, &digest(BYTES), 7).await);
         let message =
-            "the registry leads to an address that is refused, because its address is not public: `10.1.2.3`";
+            "the registry leads to a forbidden address, because its address is not public: `10.1.2.3`";
         assert_eq!(error["message"], message);
         assert!(!error.to_string().contains("s3cret"), "{error}");
     });

@@ -105,7 +105,7 @@ fn a_manifest_without_an_end_is_cut() {
             let error = error_of(client(&stub, None).manifest(REPOSITORY, "1.0.0").await);
             assert_eq!(error["details"]["reason"], "too_large");
             let message = format!(
-                "the registry sent more than the 4194304 bytes that are allowed: `{}/{REPOSITORY}:1.0.0`",
+                "the registry sent more than the allowed 4194304 bytes: `{}/{REPOSITORY}:1.0.0`",
                 stub.host
             );
             assert_eq!(error["message"], message);

@@ -89,7 +89,7 @@ fn a_bearer_token_goes_as_it_is_and_is_all_that_there_is() {
         let bearer = |token| Some(Credentials::bearer(Secret::new(token).unwrap()));
         client(&stub, bearer(TOKEN)).manifest(REPOSITORY, "1.0").await.unwrap();
         let error = error_of(client(&stub, bearer("another-one")).manifest(REPOSITORY, "1.0").await);
-        assert!(error["message"].as_str().unwrap().starts_with("the registry does not accept the login: `"));
+        assert!(error["message"].as_str().unwrap().starts_with("the registry rejects the login: `"));
         assert_eq!(stub.seen().len(), 2);
     });
 }
@@ -163,17 +163,17 @@ fn a_registry_that_wants_a_login_says_how_to_log_in() {
         let (host, asked) = (stub.host.clone(), format!("{}/team/modules", stub.host));
         let error = error_of(client(&stub, None).manifest(REPOSITORY, "1.0").await);
         assert_eq!(error["code"], "E4007");
-        assert_eq!(error["message"], format!("the registry wants a login: `{asked}:1.0`"));
+        assert_eq!(error["message"], format!("the registry requires a login: `{asked}:1.0`"));
         let hint = format!(
             "Log in with `docker login {host}`, or set `COGN_REGISTRY_HOST`, `COGN_REGISTRY_USER` and \
-             `COGN_REGISTRY_PASSWORD`; some registries answer the same where there is nothing of this name"
+             `COGN_REGISTRY_PASSWORD`; some registries give the same answer for an unknown name"
         );
         assert_eq!(error["suggestion"], hint);
         let error = error_of(client(&stub, Some(ann())).manifest(REPOSITORY, "1.0").await);
-        assert_eq!(error["message"], format!("the registry does not permit this: `{asked}:1.0`"));
+        assert_eq!(error["message"], format!("the registry does not permit this request: `{asked}:1.0`"));
         let error = error_of(client(&stub, None).manifest(REPOSITORY, "hidden").await);
         assert_eq!((&error["code"], error["details"]["status"].as_u64()), (&"E1006".into(), Some(404)));
-        assert_eq!(error["message"], format!("the registry has nothing of this name: `{asked}:hidden`"));
+        assert_eq!(error["message"], format!("the registry has no such repository or tag: `{asked}:hidden`"));
         assert!(error["suggestion"].as_str().unwrap().contains("private"));
     });
 }
@@ -211,6 +211,6 @@ fn a_login_that_no_header_can_hold_is_refused() {
         let stub = Stub::start(|_| Answer::new(401).header("www-authenticate", "Basic realm=x")).await;
         let login = Credentials::basic("a:b", Secret::new("c").unwrap());
         let error = error_of(client(&stub, Some(login)).has_blob(REPOSITORY, &digest(b"")).await);
-        assert!(error["message"].as_str().unwrap().starts_with("the login has letters"), "{error}");
+        assert!(error["message"].as_str().unwrap().starts_with("the login has characters"), "{error}");
     });
 }

@@ -115,7 +115,7 @@ fn a_registry_that_is_not_there_says_so() {
         let client =
             OciClient::new(&silent.address().to_string(), None, false).unwrap().with_proxies(Proxies::None);
         let error = error_of(client.manifest(REPOSITORY, "1.0").await);
-        assert_eq!(error["message"], "nothing answers there: `127.0.0.1`");
+        assert_eq!(error["message"], "the host does not respond: `127.0.0.1`");
         // A server without TLS, contacted with TLS.
         let stub = Stub::trap().await;
         let client = OciClient::new(&format!("https://{}", stub.host), None, false).unwrap();

@@ -82,8 +82,7 @@ fn a_registry_with_a_login() {
     let Some(registry) = TestRegistry::with_login() else { return };
     run(async {
         round_trip(&client(&registry.host, Some(tester(REGISTRY_PASSWORD)))).await;
-        for (login, words) in [(None, "wants a login"), (Some(tester("wrong")), "does not accept the login")]
-        {
+        for (login, words) in [(None, "requires a login"), (Some(tester("wrong")), "rejects the login")] {
             let client = client(&registry.host, login);
             let error = error_of(client.manifest(REPOSITORY, "1.0.0").await);
             let message = format!("the registry {words}: `{}/{REPOSITORY}:1.0.0`", registry.host);
@@ -113,7 +112,8 @@ fn what_is_not_there_is_said() {
             let error = error_of(outcome);
             assert_eq!(error["code"], "E1006");
             let message = error["message"].as_str().unwrap();
-            let expected = format!("the registry has nothing of this name: `{}/{REPOSITORY}", registry.host);
+            let expected =
+                format!("the registry has no such repository or tag: `{}/{REPOSITORY}", registry.host);
             assert!(message.starts_with(&expected), "{message}");
         }
         // The registry refuses a manifest that names a missing blob, with its own message.

@@ -100,7 +100,7 @@ impl<'a> MediaIntake<'a> {
             return Ok(());
         }
         let most = self.limits.together;
-        let message = format!("the media items are larger than the limit of {most} bytes together");
+        let message = format!("the media items exceed the limit of {most} bytes in total");
         Err(Failure::new(ErrorCode::MediaTooLarge, message)
             .with_detail("limit_bytes", json!(most))
             .suggest("Send smaller items, or several requests"))

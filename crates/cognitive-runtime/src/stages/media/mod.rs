@@ -27,7 +27,8 @@ pub(crate) use self::cache::MediaCache;
 pub(crate) use self::produced::{HINT, insert, may_produce};
 use self::words::Claim;
 
-/// The number of items that are fetched and inspected concurrently.
+/// The number of items that are fetched and inspected concurrently. Each item may take hundreds of megabytes while it
+/// is decoded.
 const MAX_AT_ONCE: usize = 4;
 
 /// The media of an input, ready for the provider. Only `collect` creates one.

@@ -62,11 +62,11 @@ pub(super) fn taken_by_module(kind: MediaType, taken: &[InputModality]) -> Resul
         return Ok(());
     }
     let words: Vec<&str> = taken.iter().map(|modality| modality.word()).collect();
-    let message = format!("the module does not take media of the category `{category}`: `{kind}`");
+    let message = format!("the module does not accept media of the category `{category}`: `{kind}`");
     Err(Failure::new(ErrorCode::UnsupportedMediaType, message)
         .with_detail("media_type", json!(kind.mime()))
         .with_detail("accepted", json!(words))
-        .suggest(format!("The module takes: {}", words.join(", "))))
+        .suggest(format!("The module accepts: {}", words.join(", "))))
 }
 
 /// The failure for a type that is not in the table.
@@ -79,33 +79,36 @@ fn unknown(what: &str) -> Failure {
 
 /// The failure for a category that this runtime or its provider does not accept. (CAP-011)
 pub(super) fn not_here(category: Category, who: &str, available: &[&str]) -> Failure {
-    let message = format!("{who} does not take media of the category: `{category}`");
+    let message = format!("{who} does not accept media of the category: `{category}`");
     let hint = match category {
         Category::Image => "Choose a model that reads images with `--provider` and `--model`",
         Category::Audio => {
-            "Choose a model that takes audio, such as one of `--provider gemini`, or send a transcript"
+            "Choose a model that accepts audio, such as one of `--provider gemini`, or send a transcript"
         }
         Category::Video => {
-            "Choose a model that takes video, such as one of `--provider gemini`, or send single images"
+            "Choose a model that accepts video, such as one of `--provider gemini`, or send single images"
         }
         Category::Document => "Send the text of the document",
     };
     Failure::new(ErrorCode::MultimodalNotSupported, message)
         .with_detail("category", json!(category.word()))
         .with_detail("available", json!(available))
-        .suggest(format!("{hint}; `cogn media inspect FILE` shows what each provider takes"))
-        .suggest_remotely("Send text instead; `GET /capabilities` says which media are taken here")
+        .suggest(format!("{hint}; `cogn media inspect FILE` shows the types that each provider accepts"))
+        .suggest_remotely("Send text instead; `GET /capabilities` lists the accepted media")
 }
 
 /// The failure for a type that the provider does not accept although it accepts others of its category: the
 /// limitation is here, not with the caller. (CAP-011)
 pub(super) fn type_not_here(kind: MediaType, provider: &str, taken: &[MediaType]) -> Failure {
     let available: Vec<&str> = taken.iter().map(|kind| kind.mime()).collect();
-    Failure::new(ErrorCode::MultimodalNotSupported, format!("provider `{provider}` does not take: `{kind}`"))
-        .with_detail("category", json!(kind.category().word()))
-        .with_detail("media_type", json!(kind.mime()))
-        .with_detail("available", json!(available))
-        .suggest(format!("Send one of: {}", available.join(", ")))
+    Failure::new(
+        ErrorCode::MultimodalNotSupported,
+        format!("provider `{provider}` does not accept: `{kind}`"),
+    )
+    .with_detail("category", json!(kind.category().word()))
+    .with_detail("media_type", json!(kind.mime()))
+    .with_detail("available", json!(available))
+    .suggest(format!("Send one of: {}", available.join(", ")))
 }
 
 /// The kind of an item's source, as in its member `type`.

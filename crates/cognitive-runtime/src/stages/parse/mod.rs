@@ -14,7 +14,8 @@ pub use crate::reply::{Draft, Liberty, LibertyRule};
 use crate::reply::{Leniency, UnreadableReason, UnreadableReply, bounds, find};
 use crate::stream::partial::so_far;
 
-/// The number of characters of an unreadable text in `partial_data`.
+/// The number of characters of an unreadable text in `partial_data`. The text is for people who look for the cause,
+/// and its beginning is enough.
 const MAX_RAW: usize = 2_000;
 
 /// Finds the object, without liberties if `strict`; `fits` returns whether an object keeps the contract. Fails with
@@ -60,13 +61,9 @@ fn failure(module: &Module, reply: &Reply, why: UnreadableReply, strict: bool) -
         UnreadableReason::Truncated => ("truncated", "the model's answer breaks off"),
         UnreadableReason::TooDeep => ("too_deep", "the model's answer is nested too deep"),
         UnreadableReason::Ambiguous(_) => ("ambiguous", "the model gave several answers that differ"),
-        UnreadableReason::NotAlone => {
-            ("not_alone", "something stands beside the model's answer, and nothing may")
-        }
+        UnreadableReason::NotAlone => ("not_alone", "strict parsing allows no text outside the JSON object"),
         UnreadableReason::ClosedEarly => ("closed_early", "the model's answer was closed before its end"),
-        UnreadableReason::RepeatedName => {
-            ("repeated_name", "a member of the model's answer stands there twice")
-        }
+        UnreadableReason::RepeatedName => ("repeated_name", "duplicate key in the model's answer"),
     };
     let cut_off = reply.end.finish == Finish::CutOff;
     let (code, message) = if cut_off {

@@ -51,7 +51,7 @@ fn d_05_a_schema_that_is_known_to_be_refused_says_so() {
         .filter(|loss| loss.what.starts_with("refused"))
         .map(|loss| format!("{} {}", loss.keyword, loss.what))
         .collect();
-    assert_eq!(refused, ["anyOf refused: 38 of them, and the service takes 16"]);
+    assert_eq!(refused, ["anyOf refused: 38 of them, but the service accepts 16"]);
 }
 
 #[test]

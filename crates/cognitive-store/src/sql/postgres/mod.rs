@@ -23,9 +23,10 @@ use super::{SqlAccess, SqlSession, SqlValue, first, values};
 use crate::error::Problem;
 use crate::gate::ConnectionGate;
 
-/// The most connections per process.
+/// The most connections per process. Servers allow about a hundred in total by default.
 const CONNECTIONS: usize = 8;
-/// The pause after the server could not be reached or did not answer.
+/// The pause after the server could not be reached or did not answer. Without it, every run would wait for the
+/// connection timeout of a dead server.
 const REST: Duration = Duration::from_secs(1);
 /// The lock for creating and migrating tables.
 const MIGRATION: i32 = 0;

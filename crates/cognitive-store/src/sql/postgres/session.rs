@@ -17,7 +17,7 @@ use tokio_postgres::{Client, Row, RowStream};
 use super::super::{SqlDialect, SqlRow, SqlSession, SqlValue};
 use crate::error::Problem;
 
-/// The number of rows fetched at once.
+/// The number of rows fetched at once. All rows of a large table would not fit into the memory.
 const ROWS: usize = 256;
 
 /// A connection during one piece of work.

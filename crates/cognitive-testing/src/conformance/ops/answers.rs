@@ -59,7 +59,7 @@ pub(super) fn check_stream(given: Arguments<'_>) -> Outcome {
 }
 
 /// Returns the capabilities that this runtime declares.
-#[expect(clippy::unnecessary_wraps, reason = "operations stand in one table")]
+#[expect(clippy::unnecessary_wraps, reason = "all operations are in one table")]
 pub(super) fn get_capabilities(_: Arguments<'_>) -> Outcome {
     let mut capabilities = cognitive_contract::Capabilities::default();
     capabilities.take_media(&cognitive_contract::media::MediaLimits::default());

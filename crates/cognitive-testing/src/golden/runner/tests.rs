@@ -145,9 +145,9 @@ fn only_whole_replies_of_modules_on_disk_are_recorded() {
     let disk = on_disk(dir.path(), &[ASK, EXPECT_A]);
     let broke_off = Replay::pieces(vec!["{".to_owned()], Some(ProviderError::Timeout));
     for (subject, provider, words) in [
-        (disk.clone(), Box::new(broke_off) as Box<dyn Provider>, "did not come to its end"),
-        (disk, Box::new(CutOff), "did not come to its end"),
-        (subject(&[ASK, EXPECT_A]), Box::new(Replay::text(REPLY)), "part of the program"),
+        (disk.clone(), Box::new(broke_off) as Box<dyn Provider>, "did not finish"),
+        (disk, Box::new(CutOff), "did not finish"),
+        (subject(&[ASK, EXPECT_A]), Box::new(Replay::text(REPLY)), "built into the program"),
     ] {
         let options = GoldenOptions { source: ReplySource::Record, ..GoldenOptions::default() };
         let report = finish(run(&[subject], &options, Some(live(Arc::from(provider))))).unwrap().unwrap();
