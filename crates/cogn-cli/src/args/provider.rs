@@ -1,7 +1,7 @@
 //! What can be typed about the provider and the run, for every command that asks a model.
 
-use cogn::settings::SettingOverrides;
 use cognitive_contract::RunSettings;
+use cognitive_setup::settings::SettingOverrides;
 
 use super::candidates;
 

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use cogn::env_vars;
-use cogn::stores::Stores;
-use cogn::wiring::environment;
+use cognitive_setup::env_vars;
+use cognitive_setup::stores::Stores;
+use cognitive_setup::wiring::environment;
 use cognitive_contract::ports::ModuleSource;
 use cognitive_contract::{ErrorCode, Failure};
 use cognitive_library::Library;
