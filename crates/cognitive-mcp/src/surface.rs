@@ -14,8 +14,8 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::door::McpDoor;
-use crate::search_tools::ListedModule;
-use crate::{module_tool, search_tools};
+use crate::module_tool;
+use crate::search_tools::{ListedModule, SearchTool};
 
 /// The default limit up to which each module is a separate tool.
 pub const DEFAULT_MAX_MODULE_TOOLS: usize = 12;
@@ -167,7 +167,7 @@ impl Offers {
             }
         }
         if matches!(self.surface, ToolSurface::Search | ToolSurface::UpTo(_)) && tools.is_empty() {
-            tools = search_tools::tools();
+            tools = SearchTool::ALL.map(SearchTool::tool).to_vec();
         }
         Offer { marks, tools, modules, listed: OnceLock::new() }
     }

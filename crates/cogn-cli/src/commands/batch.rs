@@ -187,7 +187,7 @@ fn exit(summary: &BatchSummary) -> Exit {
     match summary.stopped {
         BatchStop::Finished => Exit::Good,
         BatchStop::Interrupted => Exit::Cancelled,
-        _ => Exit::Bad,
+        BatchStop::MaxCost | BatchStop::MaxTokens | BatchStop::MaxTime | BatchStop::Provider => Exit::Bad,
     }
 }
 
