@@ -10,12 +10,12 @@ use cognitive_net::Kind;
 /// The path of the page.
 pub(crate) const PATH: &str = "docs/configuration.md";
 /// The files with the types of the configuration, of the options of runs, of the server and of reviews.
-const TYPES: &str = "crates/cogn/src/config.rs";
+const TYPES: &str = "crates/cognitive-setup/src/config.rs";
 const TYPES_OF_RUNS: &str = "crates/cognitive-contract/src/run_settings.rs";
-const TYPES_OF_SERVER: &str = "crates/cogn/src/serve_config.rs";
-const TYPES_OF_REVIEW: &str = "crates/cogn/src/review_config.rs";
+const TYPES_OF_SERVER: &str = "crates/cognitive-setup/src/serve_config.rs";
+const TYPES_OF_REVIEW: &str = "crates/cognitive-setup/src/review_config.rs";
 /// The file with the environment variables.
-const VARIABLES: &str = "crates/cogn/src/env_vars.rs";
+const VARIABLES: &str = "crates/cognitive-setup/src/env_vars.rs";
 
 const HEAD: &str = "# Configuration
 

@@ -15,6 +15,7 @@ mod page;
 #[cfg(test)]
 mod platforms;
 mod prose;
+mod public_api;
 mod tests_index;
 #[cfg(test)]
 mod tidy;
@@ -68,12 +69,13 @@ fn prose(list: bool) -> Result<Vec<String>, String> {
 type RenderPage = fn(&Path) -> Result<String, String>;
 
 /// The generated pages, except that of the requirements.
-const PAGES: [(&str, RenderPage); 6] = [
+const PAGES: [(&str, RenderPage); 7] = [
     (cli_page::PATH, cli_page::render),
     (client_options::PYTHON, client_options::python),
     (client_options::TYPESCRIPT, client_options::typescript),
     (config_page::PATH, config_page::render),
     (module_keys::PATH, module_keys::render),
+    (public_api::PATH, public_api::render),
     (walk::PATH, walk::render),
 ];
 

@@ -1,7 +1,7 @@
 //! The rules of this repository, as tests: file headers, correct maps and introductions, allowed dependencies, one
 //! way to skip tests.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -192,7 +192,7 @@ fn links_lead_somewhere() {
 }
 
 /// The allowed dependencies of each crate within the workspace.
-const ARROWS: [(&str, &[&str]); 23] = [
+const ARROWS: [(&str, &[&str]); 24] = [
     ("cognitive-batch", &["cognitive-contract", "cognitive-ports", "cognitive-runtime", "cognitive-schema"]),
     ("cognitive-contract", &["cognitive-schema"]),
     ("cognitive-http", &["cognitive-contract", "cognitive-mcp", "cognitive-ports", "cognitive-runtime"]),
@@ -209,8 +209,9 @@ const ARROWS: [(&str, &[&str]); 23] = [
     ("cognitive-schema", &[]),
     ("cognitive-store", &["cognitive-contract", "cognitive-ports"]),
     ("cognitive-testkit", &["cognitive-contract", "cognitive-library", "cognitive-schema"]),
+    ("cogn", &["cognitive-contract", "cognitive-setup"]),
     (
-        "cogn",
+        "cognitive-setup",
         &[
             "cognitive-contract",
             "cognitive-library",
@@ -225,7 +226,6 @@ const ARROWS: [(&str, &[&str]); 23] = [
     (
         "cogn-cli",
         &[
-            "cogn",
             "cognitive-batch",
             "cognitive-contract",
             "cognitive-http",
@@ -238,6 +238,7 @@ const ARROWS: [(&str, &[&str]); 23] = [
             "cognitive-ports",
             "cognitive-runtime",
             "cognitive-schema",
+            "cognitive-setup",
             "cognitive-store",
             "cognitive-testing",
             "cognitive-typegen",
@@ -251,17 +252,20 @@ const ARROWS: [(&str, &[&str]); 23] = [
             "cognitive-library",
             "cognitive-runtime",
             "cognitive-schema",
+            "cognitive-setup",
             "cognitive-testing",
             "cognitive-typegen",
         ],
     ),
-    ("cogn-restate", &["cogn", "cognitive-contract", "cognitive-ports", "cognitive-runtime"]),
+    (
+        "cogn-restate",
+        &["cogn", "cognitive-contract", "cognitive-ports", "cognitive-runtime", "cognitive-setup"],
+    ),
     ("cognitive-typegen", &["cognitive-contract", "cognitive-schema"]),
     ("cognitive-wasm", &["cognitive-contract", "cognitive-schema"]),
     (
         "cognitive-testing",
         &[
-            "cogn",
             "cognitive-contract",
             "cognitive-library",
             "cognitive-media",
@@ -269,13 +273,15 @@ const ARROWS: [(&str, &[&str]); 23] = [
             "cognitive-ports",
             "cognitive-runtime",
             "cognitive-schema",
+            "cognitive-setup",
         ],
     ),
 ];
 
 /// Dependencies that would add I/O to a crate that must have none.
-const DOORS: [(&str, &[&str]); 8] = [
+const DOORS: [(&str, &[&str]); 9] = [
     // Only the CLI writes to a terminal.
+    ("cognitive-setup", &["clap", "anstream", "anstyle", "indicatif"]),
     ("cogn", &["clap", "anstream", "anstyle", "indicatif"]),
     ("cognitive-testing", &["clap", "anstream", "anstyle", "indicatif"]),
     // Its types are flags of the CLI, too; clap is optional there.
@@ -315,6 +321,30 @@ fn dependencies_point_in_one_direction() {
                 "{name} has no door, so it may not depend on {dependency}"
             );
         }
+    }
+}
+
+// The compiler finds a page without a name, a sign, a letter or an import: `App.svelte` has them by page.
+#[test]
+fn each_studio_page_can_be_reached_and_is_explained() {
+    let (router, app) = (read("studio/src/lib/router.svelte.ts"), read("studio/src/App.svelte"));
+    let list = router.split_once("export const PAGES = [").unwrap().1.split(']').next().unwrap();
+    let pages: BTreeSet<String> = list.split('"').skip(1).step_by(2).map(str::to_owned).collect();
+    let files = fs::read_dir(root().join("studio/src/pages")).unwrap().map(|entry| entry.unwrap().path());
+    let files = files.filter(|path| path.extension().is_some_and(|extension| extension == "svelte"));
+    let files: BTreeSet<String> =
+        files.map(|path| path.file_stem().unwrap().to_string_lossy().to_lowercase()).collect();
+    assert_eq!(pages, files, "PAGES of studio/src/lib/router.svelte.ts, and the files in studio/src/pages");
+    let letters = app.split_once("const LETTERS").unwrap().1.split_once(" = {").unwrap().1;
+    let letters = letters.split('}').next().unwrap().split('"').skip(1).step_by(2);
+    assert_eq!(
+        letters.collect::<BTreeSet<_>>().len(),
+        pages.len(),
+        "two pages have one letter in App.svelte"
+    );
+    let guide = read("docs/studio.md").to_lowercase();
+    for page in &pages {
+        assert!(guide.contains(&format!("**{page}.**")), "docs/studio.md does not explain the page `{page}`");
     }
 }
 

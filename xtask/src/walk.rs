@@ -16,7 +16,7 @@ const END: &str = "<!-- end of the main chain -->";
 /// The crates of the main chain, with their short names in the table.
 const CRATES: [(&str, &str); 4] = [
     ("cogn-cli/src/", "cli/"),
-    ("cogn/src/", "cogn/"),
+    ("cognitive-setup/src/", "setup/"),
     ("cognitive-runtime/src/", "runtime/"),
     ("cognitive-local/src/", "local/"),
 ];

@@ -4,8 +4,8 @@
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use cogn::{config, out_file};
 use cognitive_contract::{envelope_schema, manifest};
+use cognitive_setup::{config, out_file};
 use serde_json::Value;
 
 /// The folder, relative to the project.

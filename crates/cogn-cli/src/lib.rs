@@ -40,7 +40,7 @@ use std::process::ExitCode;
 
 use args::{Cli, Command};
 use clap::CommandFactory as _;
-use cogn::{config, media, settings, stores, wiring};
+use cognitive_setup::{config, media, settings, stores, wiring};
 use printer::{Exit, Printer};
 
 /// Returns the full command definition, for generated pages and scripts.

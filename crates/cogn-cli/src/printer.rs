@@ -9,8 +9,8 @@ use std::process::ExitCode;
 use std::sync::OnceLock;
 
 use anstyle::{AnsiColor, Style};
-use cogn::{env_vars, wiring};
 use cognitive_contract::text::acts_on_terminal as acts;
+use cognitive_setup::{env_vars, wiring};
 use terminal_size::terminal_size_of;
 
 use crate::text_table::{TextTable, wrap};

@@ -4,12 +4,12 @@
 use std::path::PathBuf;
 use std::sync::{Once, OnceLock};
 
-use cogn::config::Config;
-use cogn::layers::{Layers, PROJECT_FILE, USER_FILE};
-use cogn::{Runtime, RuntimeBuilder, wiring};
 use cognitive_contract::Failure;
 use cognitive_contract::ports::ModuleSource;
 use cognitive_library::{Library, ModuleCache};
+use cognitive_setup::config::Config;
+use cognitive_setup::layers::{Layers, PROJECT_FILE, USER_FILE};
+use cognitive_setup::{Runtime, RuntimeBuilder, wiring};
 
 use crate::args::provider::ProviderArgs;
 use crate::platform;

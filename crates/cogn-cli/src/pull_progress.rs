@@ -1,9 +1,9 @@
 //! Shows the progress of downloads: a bar with bytes and per cent on a terminal, a few plain lines in a pipe.
 
-use cogn::WeightsDownload;
-use cogn::embedded::WeightsFetch;
-use cogn::weights::{PullProgress, megabytes};
 use cognitive_contract::lock::Lock;
+use cognitive_setup::WeightsDownload;
+use cognitive_setup::embedded::WeightsFetch;
+use cognitive_setup::weights::{PullProgress, megabytes};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::printer::Printer;

@@ -1,10 +1,10 @@
 //! Formats an envelope as a card for users: result, confidence, risk and explanation. Lists of objects become tables; a
 //! failure shows the raw model output. Untrusted text is stripped of terminal control characters.
 
-use cogn::embedded;
 use cognitive_contract::envelope::ErrorBody;
 use cognitive_contract::text::cut;
 use cognitive_contract::{Envelope, Meta, Outcome, Risk};
+use cognitive_setup::embedded;
 use serde_json::{Map, Value};
 
 use crate::figures::bar;

@@ -78,7 +78,8 @@ pub fn engine(py: Python<'_>) -> PyResult<Arc<Engine>> {
     if let Some(engine) = kept.as_ref() {
         return Ok(Arc::clone(engine));
     }
-    let runtime = cogn::async_runtime::on_all_cores().map_err(|failure| failing::exception(py, failure))?;
+    let runtime =
+        cognitive_setup::async_runtime::on_all_cores().map_err(|failure| failing::exception(py, failure))?;
     let handle = runtime.handle().clone();
     let engine = Arc::new(Engine {
         runtime: Lock::new(Some(runtime)),

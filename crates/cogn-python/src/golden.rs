@@ -4,10 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cogn::wiring;
 use cognitive_contract::Failure;
 use cognitive_library::{Folder, load};
 use cognitive_schema::SchemaTarget;
+use cognitive_setup::wiring;
 use cognitive_testing::golden::{
     self, Answers, GoldenCase, GoldenOptions, GoldenResult, GoldenStatus, Recordings,
 };

@@ -3,12 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use cogn::config::Config;
-use cogn::settings::SettingOverrides;
 use cogn::{Failure, Module, ModuleSource, Runtime, RuntimeBuilder};
 use cognitive_contract::capabilities::Multimodal;
 use cognitive_contract::tools::ToolBox;
 use cognitive_library::{Library, ModuleCache};
+use cognitive_setup::config::Config;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -72,20 +71,16 @@ impl Recipe {
         if self.reads_env {
             builder = builder.with_env();
         }
-        let provider = match &self.answering {
-            Answering::Settings(name) => name.clone(),
-            Answering::Function(function) => {
-                builder = builder.provider(FunctionProvider::new(function.bind(py))?);
-                None
-            }
-            Answering::Recorded => {
-                builder = builder.provider(RecordedReplies::new());
-                None
-            }
+        builder = match &self.answering {
+            Answering::Settings(None) => builder,
+            Answering::Settings(Some(name)) => builder.provider_name(name),
+            Answering::Function(function) => builder.provider(FunctionProvider::new(function.bind(py))?),
+            Answering::Recorded => builder.provider(RecordedReplies::new()),
         };
-        let overrides =
-            SettingOverrides { provider, model: self.model.clone(), ..SettingOverrides::default() };
-        builder = self.with_modules(py, builder.overrides(overrides));
+        if let Some(model) = &self.model {
+            builder = builder.model(model);
+        }
+        builder = self.with_modules(py, builder);
         if let Some(config) = &self.config {
             builder = builder.config(config.clone());
         }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
-use cogn::{Failure, Runtime, async_runtime};
+use cogn::{Failure, Runtime};
 use cogn_restate::{DurableWorker, ListenOptions, WorkerOffer, asked_to_end, listen, serve};
 
 /// Runs Cognitive Modules for a Restate server: each module is a service, each composition a workflow, each
@@ -54,7 +54,7 @@ fn start(args: &WorkerArgs) -> Result<(), Failure> {
     let runtime = builder.build()?;
     runtime.notices().iter().for_each(|notice| say(&format!("warning: {notice}")));
     // A worker that can answer nothing would take runs and fail them.
-    if let Some(reason) = runtime.host().models.first.unavailable() {
+    if let Some(reason) = runtime.unavailable() {
         return Err(reason.clone());
     }
     let worker = Arc::new(DurableWorker::new(runtime));
@@ -62,7 +62,7 @@ fn start(args: &WorkerArgs) -> Result<(), Failure> {
     offer.left_out.iter().for_each(|reason| say(&format!("warning: skipped: {reason}")));
     let mut options = ListenOptions::at(args.listen);
     (options.shared, options.runs_per_connection) = (args.share_address, args.runs_per_connection);
-    async_runtime::on_all_cores()?.block_on(async {
+    cognitive_setup::async_runtime::on_all_cores()?.block_on(async {
         let listener = listen(&options).map_err(|error| {
             Failure::misconfigured(format!("cannot listen on {}: {error}", options.address))
                 .suggest("Choose another address with `--listen`")

@@ -1,8 +1,9 @@
 //! Parses requests: the input of a module, and `_options` next to it. Decides nothing about modules: invalid
 //! JSON is passed on unchanged, and the run reports the error.
 
-use cogn::{ModuleRun, RunOptions};
+use cogn::ModuleRun;
 use cognitive_contract::{ErrorCode, Failure, RunSettings, numbers};
+use cognitive_runtime::RunOptions;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 

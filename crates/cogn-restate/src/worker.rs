@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use cogn::{Host, ModuleRun, Runtime};
+use cogn::{ModuleRun, Runtime};
 use cognitive_contract::ports::PartJournal;
 use cognitive_contract::{Failure, Module};
 use cognitive_ports::review::ReviewDesk;
-use cognitive_runtime::{Clock, Reviewing};
+use cognitive_runtime::{Clock, Host, Reviewing};
 use restate_sdk::endpoint::ContextInternal;
 use serde_json::{Value, json};
 

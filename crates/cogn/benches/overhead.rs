@@ -9,9 +9,9 @@ use std::io::{BufRead as _, stdin};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cogn::config::Config;
-use cogn::settings::SettingOverrides;
 use cogn::{Runtime, json};
+use cognitive_setup::async_runtime;
+use cognitive_setup::config::Config;
 
 const TEXT: &str = "The new train is quiet, clean and on time. I am really happy with it.";
 
@@ -23,15 +23,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     assert!(base.starts_with("http://127.0.0.1:"), "not this machine: {base}");
     // As in the Python package: all cores, and one waiting thread.
-    let threads = cogn::async_runtime::on_all_cores()?;
-    let overrides = SettingOverrides {
-        provider: Some("openai".to_owned()),
-        model: Some("plain".to_owned()),
-        ..SettingOverrides::default()
-    };
+    let threads = async_runtime::on_all_cores()?;
     let config = Config::parse("audit: {enabled: false}")?;
-    let runtime =
-        Runtime::builder().with_env().config(config).modules(modules).overrides(overrides).build()?;
+    let builder = Runtime::builder().with_env().config(config).modules(modules);
+    let runtime = builder.provider_name("openai").model("plain").build()?;
     let runtime = Arc::new(runtime);
     threads.block_on(ask(&runtime));
     println!("ready {}", env!("CARGO_PKG_VERSION"));

@@ -142,6 +142,15 @@ fn own_provider_answers_without_anything_else() {
     );
 }
 
+#[test]
+fn own_tool_is_called_for_the_module_that_requests_it() {
+    let home = tempfile::tempdir().unwrap();
+    let (good, out, err) = output(example("own_tool", home.path()));
+    assert!(good && err.is_empty(), "{err}");
+    let envelope: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(envelope["data"]["rationale"], r#"The order book says {"status":"on its way"}"#, "{out}");
+}
+
 /// A server that is killed at the end of the test.
 struct Served(Child);
 

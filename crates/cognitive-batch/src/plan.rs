@@ -152,7 +152,6 @@ impl BatchProgress {
 /// The reason why a batch ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum BatchStop {
     /// Every row is answered.
     Finished,

@@ -111,7 +111,9 @@ impl Capabilities {
             (Some(WantedAnswer::Sync), Mode::Streaming) => {
                 Some("the module streams; its stream was collected")
             }
-            _ => None,
+            (Some(WantedAnswer::Streaming), Mode::Streaming | Mode::Both)
+            | (Some(WantedAnswer::Sync), Mode::Sync | Mode::Both)
+            | (None, _) => None,
         };
         let warning = why.map(|why| {
             Warning::new(

@@ -152,7 +152,20 @@ fn error() -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::code::ErrorCode;
     use crate::envelope::{Strictness, check};
+
+    #[test]
+    fn the_description_of_the_code_names_all_codes_of_the_runtime() {
+        let error = error();
+        let words = error["properties"]["code"]["description"].as_str().unwrap();
+        let mut published: Vec<&str> = ErrorCode::all().map(ErrorCode::number).collect();
+        let own = published.split_off(published.partition_point(|number| *number < "E4100"));
+        let ends = [published.first().unwrap(), published.last().unwrap()];
+        for number in ends.into_iter().chain(&own) {
+            assert!(words.contains(number), "`code` in src/envelope_schema.rs lacks {number}: {words}");
+        }
+    }
 
     /// Schema and code agree on every single change to a full envelope.
     #[test]

@@ -90,6 +90,7 @@ impl RiskValue {
 
 /// A checked control plane. `extra` holds the members beyond the three required ones.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Meta {
     /// The module's confidence.
     pub confidence: Confidence,
@@ -166,6 +167,7 @@ impl Meta {
 
 /// A notice for `meta.warnings`: a published code, or a word such as `REPAIRED` or `DEPRECATED`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Warning {
     /// A published code, or one of our words in capitals.
     pub code: String,

@@ -58,6 +58,11 @@ pub trait Provider: Send + Sync {
         None
     }
 
+    /// Returns the name in traces, `gen_ai.provider.name` of the OpenTelemetry conventions.
+    fn telemetry_name(&self) -> &str {
+        self.inner().map_or_else(|| self.name(), Provider::telemetry_name)
+    }
+
     /// Returns a cache key that distinguishes providers of the same name, by address and model. Cached answers
     /// are stored under it, because another model may answer differently. Contains no secret.
     fn identity(&self) -> String {

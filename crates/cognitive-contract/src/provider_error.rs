@@ -1,10 +1,12 @@
 //! Errors of providers: a variant for the runtime, and a kind that callers can route on. (D-16)
-//! Knows no published code; the runtime maps each error to one. The texts contain no keys and no prompt.
+//! Each error has a published code; the runtime adds hints and details. The texts contain no keys and no prompt.
 
 use std::fmt;
 use std::time::Duration;
 
 use serde::Serialize;
+
+use crate::code::ErrorCode;
 
 /// The reason why a model did not answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +38,21 @@ pub enum ProviderError {
 }
 
 impl ProviderError {
+    /// Returns the code of the failure that a run ends with.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Unavailable(_) | Self::Misconfigured(_) | Self::Rejected(_) | Self::Unsupported(_) => {
+                ErrorCode::ProviderUnavailable
+            }
+            Self::RateLimited { .. } => ErrorCode::RateLimited,
+            Self::Timeout => ErrorCode::Timeout,
+            Self::Interrupted(_) => ErrorCode::StreamInterrupted,
+            Self::ContextOverflow(_) => ErrorCode::ContextOverflow,
+            Self::Stopped | Self::Unexpected(_) => ErrorCode::InternalError,
+        }
+    }
+
     /// Returns the kind of failure, unless the attempt itself is more specific; `None` for internal errors.
     #[must_use]
     pub fn kind(&self) -> Option<FailureKind> {

@@ -23,7 +23,8 @@ pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The options of a run. A member that is absent is decided by the next, less specific source.
 ///
-/// The comments of the members are also the help of the command line and the page of the configuration.
+/// The comments of the members are also the help of the command line and the page of the configuration. The type is
+/// exhaustive, so that a new option does not compile until the trust of project files classifies it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[cfg_attr(feature = "clap", derive(clap::Args), command(next_help_heading = "Run"))]
 #[serde(default)]

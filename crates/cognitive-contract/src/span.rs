@@ -38,7 +38,6 @@ pub struct Span {
 
 /// The role of a span in a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum SpanKind {
     /// Work within the process.
     Internal,
@@ -50,7 +49,6 @@ pub enum SpanKind {
 
 /// The value of an attribute.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum SpanValue {
     /// A name or a code.
     Text(String),

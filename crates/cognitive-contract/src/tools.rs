@@ -256,6 +256,7 @@ fn arguments(spec: &ToolSpec) -> Result<Section, ToolBoxError> {
 
 /// A call that a model requested. All fields are the model's own text.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ToolCall {
     /// The id by which the service distinguishes the calls of one turn; may be empty.
     pub id: String,
@@ -278,6 +279,7 @@ impl ToolCall {
 
 /// The reply to a call for the model: a result, or the reason why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ToolReply {
     /// JSON text.
     pub content: String,
@@ -285,13 +287,30 @@ pub struct ToolReply {
     pub ok: bool,
 }
 
+impl ToolReply {
+    /// A result, or the reason why there is none, as JSON text.
+    #[must_use]
+    pub fn new(content: impl Into<String>, ok: bool) -> Self {
+        Self { content: content.into(), ok }
+    }
+}
+
 /// One turn in which a model called tools, with the replies.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ToolRound {
     /// The turn in the service's own format, to be sent back unchanged; null if the service needs none.
     pub turn: Value,
     /// Each call with its reply, in the order of the calls.
     pub calls: Vec<(ToolCall, ToolReply)>,
+}
+
+impl ToolRound {
+    /// A turn with its replies.
+    #[must_use]
+    pub fn new(turn: Value, calls: Vec<(ToolCall, ToolReply)>) -> Self {
+        Self { turn, calls }
+    }
 }
 
 /// A record of a call: tool, outcome and duration. No arguments and no results.

@@ -9,6 +9,7 @@ use crate::money::{CURRENCY, Money};
 
 /// The tokens of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Usage {
     /// Input tokens.
     pub input_tokens: u64,

@@ -86,7 +86,10 @@ fn within_roles(
             Ok(()) => Ok(admitted),
             Err(failure) => Err(Box::new(response::failure(failure))),
         },
-        _ => Ok(admitted),
+        // A path without an operation is answered with 404.
+        None | Some(OperationAccess::Open | OperationAccess::Known | OperationAccess::KnownHistory) => {
+            Ok(admitted)
+        }
     }
 }
 

@@ -212,6 +212,22 @@ pub(crate) fn json_text(status: StatusCode, text: Bytes) -> Response<Body> {
 mod tests {
     use super::*;
 
+    #[test]
+    fn the_page_has_the_status_of_every_code() {
+        let page = include_str!("../../../docs/serving.md");
+        let table = page.split_once("| Status | Codes |\n").unwrap().1.split("\n\n").next().unwrap();
+        let rows: Vec<(&str, &str)> =
+            table.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" | ")).collect();
+        for code in ErrorCode::all() {
+            let status = of_code(code);
+            let family = format!("{}xxx", &code.number()[..2]);
+            let row = rows.iter().find(|(statuses, _)| statuses.contains(status.as_str()));
+            let has_code =
+                row.is_some_and(|(_, codes)| codes.contains(code.number()) || codes.contains(&family));
+            assert!(has_code, "docs/serving.md: {} lacks {}", status.as_str(), code.number());
+        }
+    }
+
     // API-004, as D-21 amends it: the whole table.
     #[test]
     fn api_004_every_code_has_its_status() {

@@ -19,6 +19,7 @@ use tokio::sync::{Semaphore, oneshot, watch};
 
 use crate::door::{Admission, McpDoor, RunEnded};
 use crate::progress::{self, StageSink};
+use crate::search_tools::SearchTool;
 use crate::suggestion::{ToolWording, for_agent};
 use crate::surface::Offer;
 use crate::{result, search_tools};
@@ -59,17 +60,21 @@ impl ToolRunner {
             let name = cognitive_contract::text::cut(&request.name, 128);
             return Err(ErrorData::invalid_params(format!("unknown tool: `{name}`"), None));
         }
-        match &*request.name {
-            search_tools::LIST => {
+        let Some(tool) = SearchTool::named(&request.name) else {
+            let (module, input) = (request.name.into_owned(), RunInput::Json(Value::Object(arguments)));
+            return Ok(self.run(module, input, ToolWording::Modules, context).await);
+        };
+        match tool {
+            SearchTool::List => {
                 let (door, offer) = (Arc::clone(&self.door), Arc::clone(offer));
                 let work = move || Ok(search_tools::list(offer.listed(door.host()), &arguments));
                 Ok(self.beside(work).await.into())
             }
-            search_tools::INFO => {
+            SearchTool::Info => {
                 let door = Arc::clone(&self.door);
                 Ok(self.beside(move || search_tools::info(&*door, module_named(&arguments)?)).await.into())
             }
-            search_tools::VALIDATE => {
+            SearchTool::Validate => {
                 let door = Arc::clone(&self.door);
                 let work = move || {
                     let name = module_named(&arguments)?;
@@ -78,14 +83,10 @@ impl ToolRunner {
                 };
                 Ok(self.beside(work).await.into())
             }
-            search_tools::RUN => match run_arguments(arguments) {
+            SearchTool::Run => match run_arguments(arguments) {
                 Ok((module, input)) => Ok(self.run(module, input, ToolWording::Search, context).await),
                 Err(failure) => Ok(refused(failure, ToolWording::Search).into()),
             },
-            module => {
-                let input = RunInput::Json(Value::Object(arguments));
-                Ok(self.run(module.to_owned(), input, ToolWording::Modules, context).await)
-            }
         }
     }
 

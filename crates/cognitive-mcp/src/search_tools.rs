@@ -14,42 +14,71 @@ use serde_json::{Map, Value, json};
 use crate::door::McpDoor;
 use crate::module_tool::{description, object};
 
-pub(crate) const LIST: &str = "cognitive_list";
-pub(crate) const INFO: &str = "cognitive_info";
-pub(crate) const RUN: &str = "cognitive_run";
-pub(crate) const VALIDATE: &str = "cognitive_validate";
+/// A tool for servers with many modules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SearchTool {
+    List,
+    Info,
+    Run,
+    Validate,
+}
 
 /// The default length of a list. The list goes into the conversation and costs tokens.
 const DEFAULT_LISTED: usize = 20;
 /// The largest length that a client may request.
 const MAX_LISTED: u64 = 200;
 
-/// Returns the tools in the order in which a client uses them.
-pub(crate) fn tools() -> Vec<Tool> {
-    let named = json!({ "type": "string", "description": "Name of the module" });
-    let of_module = || json!({ "type": "object", "required": ["module"], "properties": { "module": named } });
-    vec![
-        reading(
-            LIST,
-            "Find modules: AI tasks with a contract. Gives name and responsibility of those that fit.",
-            json!({ "type": "object", "properties": {
-                "query": { "type": "string", "description": "Words to look for; all modules without it" },
-                "limit": { "type": "integer", "minimum": 1, "maximum": MAX_LISTED },
-            } }),
-        ),
-        reading(INFO, "What a module takes and gives, as JSON Schemas, and what it is not for.", of_module()),
-        Tool::new(
-            RUN,
-            "Run a module. Answers with an envelope: read `meta` (confidence, risk, explain) first, then `data`.",
-            object(json!({ "type": "object", "required": ["module"], "properties": {
-                "module": named,
-                "input": { "type": "object", "description": "What `cognitive_info` says under `input`" },
-                "args": { "type": "string", "description": "Free text instead of `input`" },
-            } })),
-        )
-        .with_raw_output_schema(object(cognitive_schema::envelope_outline())),
-        reading(VALIDATE, "Check the files of a module and list what is wrong with them.", of_module()),
-    ]
+impl SearchTool {
+    /// All tools, in the order in which a client uses them.
+    pub(crate) const ALL: [Self; 4] = [Self::List, Self::Info, Self::Run, Self::Validate];
+
+    /// Returns the tool with this name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tool| tool.name() == name)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::List => "cognitive_list",
+            Self::Info => "cognitive_info",
+            Self::Run => "cognitive_run",
+            Self::Validate => "cognitive_validate",
+        }
+    }
+
+    /// Describes the tool for a model.
+    pub(crate) fn tool(self) -> Tool {
+        let name = self.name();
+        let named = json!({ "type": "string", "description": "Name of the module" });
+        let of_module =
+            || json!({ "type": "object", "required": ["module"], "properties": { "module": named } });
+        match self {
+            Self::List => reading(
+                name,
+                "Find modules: AI tasks with a contract. Gives name and responsibility of those that fit.",
+                json!({ "type": "object", "properties": {
+                    "query": { "type": "string", "description": "Words to look for; all modules without it" },
+                    "limit": { "type": "integer", "minimum": 1, "maximum": MAX_LISTED },
+                } }),
+            ),
+            Self::Info => {
+                reading(name, "What a module takes and gives, as JSON Schemas, and what it is not for.", of_module())
+            }
+            Self::Run => Tool::new(
+                name,
+                "Run a module. Answers with an envelope: read `meta` (confidence, risk, explain) first, then `data`.",
+                object(json!({ "type": "object", "required": ["module"], "properties": {
+                    "module": named,
+                    "input": { "type": "object", "description": "What `cognitive_info` says under `input`" },
+                    "args": { "type": "string", "description": "Free text instead of `input`" },
+                } })),
+            )
+            .with_raw_output_schema(object(cognitive_schema::envelope_outline())),
+            Self::Validate => {
+                reading(name, "Check the files of a module and list what is wrong with them.", of_module())
+            }
+        }
+    }
 }
 
 fn reading(name: &'static str, what: &'static str, input: Value) -> Tool {

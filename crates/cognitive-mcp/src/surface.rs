@@ -14,8 +14,8 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::door::McpDoor;
-use crate::search_tools::ListedModule;
-use crate::{module_tool, search_tools};
+use crate::module_tool;
+use crate::search_tools::{ListedModule, SearchTool};
 
 /// The default limit up to which each module is a separate tool. Every tool costs tokens in every request, and models
 /// choose worse among many.
@@ -168,7 +168,7 @@ impl Offers {
             }
         }
         if matches!(self.surface, ToolSurface::Search | ToolSurface::UpTo(_)) && tools.is_empty() {
-            tools = search_tools::tools();
+            tools = SearchTool::ALL.map(SearchTool::tool).to_vec();
         }
         Offer { marks, tools, modules, listed: OnceLock::new() }
     }

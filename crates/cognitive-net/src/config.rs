@@ -220,12 +220,13 @@ fn wire(config: &ProviderConfig, base: &Url) -> Result<Box<dyn Wire>, ProviderEr
             Box::new(Gemini { endpoint: Endpoint { model, calls, list, headers } })
         }
         (_, Some(dialect)) => Box::new(chat_completions(dialect, model, base, headers)),
-        // Only Ollama is left: it has no dialect and is none of the kinds above.
-        (_, None) => {
+        (Kind::Ollama, None) => {
             let base = without_end(base, "/api");
             let (calls, list) = (join(&base, "/api/chat"), join(&base, "/api/tags"));
             Box::new(Ollama { endpoint: Endpoint { model, calls, list, headers } })
         }
+        // A test builds every kind.
+        (_, None) => return Err(misconfigured(config, "has no protocol in this version")),
     })
 }
 
@@ -269,7 +270,19 @@ fn headers(config: &ProviderConfig) -> Result<HeaderMap, ProviderError> {
             (HeaderName::from_static("x-api-key"), "")
         }
         Kind::Gemini => (HeaderName::from_static("x-goog-api-key"), ""),
-        _ => (AUTHORIZATION, "Bearer "),
+        Kind::OpenAi
+        | Kind::Ollama
+        | Kind::DeepSeek
+        | Kind::Qwen
+        | Kind::Moonshot
+        | Kind::MiniMax
+        | Kind::Mistral
+        | Kind::Groq
+        | Kind::OpenRouter
+        | Kind::LlamaCpp
+        | Kind::Vllm
+        | Kind::LmStudio
+        | Kind::Compatible => (AUTHORIZATION, "Bearer "),
     };
     let Some(key) = &config.key else {
         return if config.kind.needs_key() { Err(no_key(config)) } else { Ok(headers) };
@@ -424,6 +437,13 @@ mod tests {
             assert_eq!(complaint(config), format!("provider refused the request: {text}"));
         }
         assert!(provider(new(Kind::Ollama)).is_ok());
+        for kind in Kind::all() {
+            let config = new(kind)
+                .with_model("m")
+                .with_key(Secret::new("k-of-a-test"))
+                .with_base_url("http://127.0.0.1:9");
+            assert!(provider(config).is_ok(), "{kind} has no protocol in `wire`");
+        }
     }
 
     // ERR-015: neither a configuration nor a header shows the key.

@@ -282,11 +282,8 @@ mod tests {
         );
         let arguments = r#"{"who":"Patient One, who lives at 7 Short Lane in Bigtown"}"#;
         let asked = ToolCall::new("a", "find", arguments);
-        let told = ToolReply {
-            content: r#"{"disease":"one that nobody but the patient should know of"}"#.into(),
-            ok: true,
-        };
-        call.rounds = vec![ToolRound { turn: serde_json::Value::Null, calls: vec![(asked, told)] }];
+        let told = ToolReply::new(r#"{"disease":"one that nobody but the patient should know of"}"#, true);
+        call.rounds = vec![ToolRound::new(serde_json::Value::Null, vec![(asked, told)])];
         Reporter { name: "svc", redactor: &redactor, call: Some(&call) }.status(status, None, body.as_bytes())
     }
 

@@ -3,10 +3,23 @@
 
 use std::fmt;
 
-/// A kind of provider.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Kind {
+// The macro makes the list of all kinds of the same lines as the enum.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident,)*) => {
+        /// A kind of provider.
+        ///
+        /// Exhaustive on purpose: a table of another module, such as the dialects, does not compile while a new kind is
+        /// missing in it.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Kind {
+            $($(#[$doc])* $kind,)*
+        }
+
+        const ALL: &[Kind] = &[$(Kind::$kind),*];
+    };
+}
+
+kinds! {
     /// OpenAI.
     OpenAi,
     /// Anthropic.
@@ -57,36 +70,12 @@ impl Kind {
 
     /// Returns every kind.
     pub fn all() -> impl Iterator<Item = Self> {
-        use Kind as K;
-        [
-            K::OpenAi,
-            K::Anthropic,
-            K::Gemini,
-            K::Ollama,
-            K::DeepSeek,
-            K::Qwen,
-            K::Moonshot,
-            K::MiniMax,
-            K::Mistral,
-            K::Groq,
-            K::OpenRouter,
-            K::LlamaCpp,
-            K::Vllm,
-            K::LmStudio,
-            K::Compatible,
-        ]
-        .into_iter()
+        ALL.iter().copied()
     }
 
     /// Returns the kind with this name. Case and punctuation are ignored.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
-        let plain = |text: &str| -> String {
-            text.chars()
-                .filter(char::is_ascii_alphanumeric)
-                .map(|letter| letter.to_ascii_lowercase())
-                .collect()
-        };
         let name = plain(name);
         Self::all().find(|kind| {
             let facts = kind.facts();
@@ -128,6 +117,28 @@ impl Kind {
     #[must_use]
     pub fn needs_key(self) -> bool {
         self.facts().needs_key
+    }
+
+    /// Returns the name in traces: `gen_ai.provider.name` of the OpenTelemetry conventions, or the own name of a
+    /// service that they do not list.
+    #[must_use]
+    pub fn telemetry_name(self) -> &'static str {
+        match self {
+            Self::Gemini => "gcp.gemini",
+            Self::Mistral => "mistral_ai",
+            // The conventions use the same word.
+            Self::OpenAi | Self::Anthropic | Self::DeepSeek | Self::Groq => self.name(),
+            // The conventions have no word.
+            Self::Ollama
+            | Self::Qwen
+            | Self::Moonshot
+            | Self::MiniMax
+            | Self::OpenRouter
+            | Self::LlamaCpp
+            | Self::Vllm
+            | Self::LmStudio
+            | Self::Compatible => self.name(),
+        }
     }
 
     fn facts(self) -> Facts {
@@ -173,6 +184,11 @@ impl Kind {
             },
         }
     }
+}
+
+/// Returns a name without case and punctuation.
+fn plain(text: &str) -> String {
+    text.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect()
 }
 
 impl fmt::Display for Kind {
@@ -260,6 +276,14 @@ mod tests {
         }
         assert_eq!(Kind::parse("stub"), None);
         assert_eq!(Kind::parse(""), None);
+    }
+
+    #[test]
+    fn the_tour_names_every_kind() {
+        let page = plain(include_str!("../../../docs/tour.md"));
+        for kind in Kind::all() {
+            assert!(page.contains(&plain(kind.name())), "docs/tour.md lacks {kind}");
+        }
     }
 
     #[test]

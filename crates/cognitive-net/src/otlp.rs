@@ -166,7 +166,7 @@ fn written(span: &Span) -> Value {
     let kind = match span.kind {
         SpanKind::Server => 2,
         SpanKind::Client => 3,
-        _ => 1,
+        SpanKind::Internal => 1,
     };
     let attributes: Vec<Value> =
         span.attributes.iter().map(|(name, value)| attribute(name, any(value))).collect();
@@ -199,7 +199,6 @@ fn any(value: &SpanValue) -> Value {
         SpanValue::Text(value) => text(value),
         // Collectors parse a signed number and refuse the whole batch for a larger one.
         SpanValue::Count(count) => json!({ "intValue": (*count).min(i64::MAX.unsigned_abs()).to_string() }),
-        _ => Value::Null,
     }
 }
 

@@ -347,7 +347,6 @@ pub struct Decided {
 
 /// The reason why a desk rejected a request.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub enum DeskError {
     /// No entry has this id.
     Unknown,

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use cognitive_contract::ports::{ModelEnd, Usage};
+use cognitive_contract::ports::{ModelEnd, Provider, Usage};
 use cognitive_contract::span::{Span, SpanKind, SpanSink};
 use cognitive_contract::trace::PartState;
 use cognitive_contract::{Envelope, ErrorCode, Failure, Module};
@@ -85,7 +85,8 @@ pub(crate) struct RunSpan {
     id: Arc<str>,
     parent: Option<Arc<str>>,
     work: SpanWork,
-    provider: String,
+    /// The name of the provider, and its name in traces.
+    provider: (String, String),
     started: SystemTime,
     /// Name and version; `None` until a module was found.
     module: Option<(String, String)>,
@@ -108,7 +109,7 @@ impl RunSpan {
             ..SpanParent::clone(above)
         });
         let started = as_parent.clock.now();
-        let provider = host.models.first.name().to_owned();
+        let provider = names(host.models.first.as_ref());
         let (module, asked, over) = (None, None, false);
         Some(Box::new(Self { as_parent, trace_id, id, parent, work, provider, started, module, asked, over }))
     }
@@ -124,8 +125,8 @@ impl RunSpan {
     }
 
     /// Records that a model of this provider is asked.
-    pub(crate) fn asked(&mut self, provider: &str) {
-        provider.clone_into(&mut self.provider);
+    pub(crate) fn asked(&mut self, provider: &dyn Provider) {
+        self.provider = names(provider);
         self.asked = Some(self.as_parent.clock.now());
     }
 
@@ -182,15 +183,15 @@ impl RunSpan {
         let Some(asked) = self.asked.take() else { return };
         let answered = end.map(|end| end.model.as_str());
         let wanted = self.as_parent.model.as_deref().or(answered);
-        let provider = self.provider.as_str();
+        let (provider, telemetry_name) = &self.provider;
         // The model runs in this process.
-        let inside = matches!(provider, "embedded" | "replay");
+        let inside = matches!(provider.as_str(), "embedded" | "replay");
         let kind = if inside { SpanKind::Internal } else { SpanKind::Client };
         let name = wanted.map_or_else(|| "chat".to_owned(), |model| format!("chat {model}"));
         let time = (asked, self.as_parent.clock.now());
         let mut span = Span::new(&self.trace_id, &span_id(), name, kind, time)
             .text("gen_ai.operation.name", "chat")
-            .text("gen_ai.provider.name", if provider == "gemini" { "gcp.gemini" } else { provider });
+            .text("gen_ai.provider.name", telemetry_name);
         span.parent = Some(self.id.as_ref().to_owned());
         if let Some((module, _)) = &self.module {
             span = span.text("cogn.module", module);
@@ -215,6 +216,10 @@ impl Drop for RunSpan {
             self.close(Some(PartState::Cancelled.word()), None);
         }
     }
+}
+
+fn names(provider: &dyn Provider) -> (String, String) {
+    (provider.name().to_owned(), provider.telemetry_name().to_owned())
 }
 
 fn ended(span: Span, code: Option<&str>) -> Span {

@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cogn::workshop::FolderWorkshop;
 use cognitive_contract::recorded_reply::dialect_place;
 use cognitive_contract::text::{cut, is_plain_name};
 use cognitive_contract::{ErrorCode, Failure, RecordedReply};
@@ -16,6 +15,7 @@ use cognitive_ports::workshop::{
     BeforeChange, CaseBook, CaseKind, CaseVerdict, ChangedFiles, KeptCase, ModuleCase, ModuleWorkshop,
     NewCase, WrongPlace,
 };
+use cognitive_setup::workshop::FolderWorkshop;
 use serde_json::{Value, json};
 
 use crate::eval::{self, FieldOutcome};

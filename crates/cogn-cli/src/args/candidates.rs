@@ -6,11 +6,11 @@ use std::ffi::OsStr;
 use clap_complete::engine::{
     ArgValueCandidates, ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _,
 };
-use cogn::settings::EMBEDDED;
-use cogn::weights::{AddedWeights, KNOWN_WEIGHTS};
-use cogn::wiring;
 use cognitive_contract::ErrorCode;
 use cognitive_net::Kind;
+use cognitive_setup::settings::EMBEDDED;
+use cognitive_setup::weights::{AddedWeights, KNOWN_WEIGHTS};
+use cognitive_setup::wiring;
 
 /// Suggests modules by name, and folders if the word begins like a path.
 pub(crate) fn modules() -> ArgValueCompleter {

@@ -1,7 +1,7 @@
 //! The options of the provider and the run, for every command that calls a model.
 
-use cogn::settings::SettingOverrides;
 use cognitive_contract::RunSettings;
+use cognitive_setup::settings::SettingOverrides;
 
 use super::candidates;
 

@@ -6,12 +6,12 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cogn::RuntimeBuilder;
 use cognitive_contract::ports::Provider;
 use cognitive_contract::recorded_reply::{self, RecordedReply, dialect_place, parse_dialect_file};
 use cognitive_contract::{ErrorCode, Failure};
 use cognitive_runtime::{Replay, Unavailable};
 use cognitive_schema::SchemaTarget;
+use cognitive_setup::RuntimeBuilder;
 
 use super::input::read_text;
 use super::provider::ProviderArgs;

@@ -9,9 +9,9 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use cogn::stores::existing_store;
 use cognitive_contract::code::canonical;
 use cognitive_contract::text;
+use cognitive_setup::stores::existing_store;
 use cognitive_store::{Figures, Filter, OwnerDrops, Row, Stats, Store, StoreError, StoreOptions, since};
 
 mod proof;

@@ -5,8 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use cogn::stores::Stores;
-use cogn::{RuntimeBuilder, async_runtime, wiring};
 use cognitive_batch::{
     AnswerTarget, BatchLimits, BatchPlan, BatchStop, BatchSummary, PostPlan, RowFile, RowFormat, RowMapping,
     StopHandle,
@@ -14,6 +12,8 @@ use cognitive_batch::{
 use cognitive_contract::money::Money;
 use cognitive_contract::{ErrorCode, Failure, Module};
 use cognitive_library::Library;
+use cognitive_setup::stores::Stores;
+use cognitive_setup::{RuntimeBuilder, async_runtime, wiring};
 use serde_json::{Map, Value};
 
 use super::batch_screen::{self, BatchScreen};
@@ -187,7 +187,7 @@ fn exit(summary: &BatchSummary) -> Exit {
     match summary.stopped {
         BatchStop::Finished => Exit::Good,
         BatchStop::Interrupted => Exit::Cancelled,
-        _ => Exit::Bad,
+        BatchStop::MaxCost | BatchStop::MaxTokens | BatchStop::MaxTime | BatchStop::Provider => Exit::Bad,
     }
 }
 

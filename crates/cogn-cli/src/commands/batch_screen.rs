@@ -97,7 +97,7 @@ pub(super) fn summary(summary: &BatchSummary, printer: &Printer) -> Vec<String> 
         BatchStop::MaxTokens => (DOUBT, "stopped: the next row could exceed `--max-total-tokens`"),
         BatchStop::MaxTime => (DOUBT, "stopped: `--max-time` is over"),
         BatchStop::Interrupted => (DOUBT, "stopped"),
-        _ => (BAD, "stopped: the provider does not respond"),
+        BatchStop::Provider => (BAD, "stopped: the provider does not respond"),
     };
     let mut lines = vec![format!("{HEAD}{}{HEAD:#} {style}{word}{style:#}", summary.module)];
     if let Some(reason) = &summary.reason {

@@ -1,9 +1,9 @@
 //! `cogn capabilities`: the capabilities of this runtime with the configured provider, as HTTP also reports them
 //! (CAP-002, CAP-003). Calls no service and needs no key.
 
-use cogn::{media, wiring};
 use cognitive_contract::{Capabilities, Failure};
 use cognitive_library::Library;
+use cognitive_setup::{media, wiring};
 
 use super::fail;
 use crate::args::candidates;

@@ -3,7 +3,7 @@
 
 use clap_complete::Shell;
 use clap_complete::env::{CompleteEnv, Shells};
-use cogn::env_vars;
+use cognitive_setup::env_vars;
 
 use crate::args::Cli;
 use crate::printer::{Exit, Printer};

@@ -4,10 +4,10 @@
 use std::path::Path;
 use std::time::SystemTime;
 
-use cogn::stores::{existing_store, open_store};
 use cognitive_contract::context::{ContextEntry, ContextFilter, ContextScope, Key, Owner, Ttl};
 use cognitive_contract::ports::ContextStore;
 use cognitive_contract::text::cut;
+use cognitive_setup::stores::{existing_store, open_store};
 use cognitive_store::{Store, StoreOptions, timestamp};
 use serde_json::{Value, json};
 

@@ -2,9 +2,9 @@
 //! server found.
 
 use clap::Subcommand;
-use cogn::async_runtime;
 use cognitive_contract::Failure;
 use cognitive_net::{Deployment, DeploymentRequest, register_deployment};
+use cognitive_setup::async_runtime;
 use serde_json::{Value, json};
 
 use super::fail;

@@ -3,10 +3,10 @@
 
 use std::path::PathBuf;
 
-use cogn::stores::Stores;
-use cogn::{async_runtime, out_file};
 use cognitive_contract::Failure;
 use cognitive_library::Library;
+use cognitive_setup::stores::Stores;
+use cognitive_setup::{async_runtime, out_file};
 use cognitive_testing::eval::{self, Evaluation, EvaluationPlan, LabelledCase};
 
 use super::cases::{CaseArgs, case_bar};

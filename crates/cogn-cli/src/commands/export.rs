@@ -4,10 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use cogn::wiring;
 use cognitive_contract::Failure;
 use cognitive_library::skill::export_skill;
 use cognitive_library::{Library, ModuleLoadError, load};
+use cognitive_setup::wiring;
 use serde_json::json;
 
 use super::fail;

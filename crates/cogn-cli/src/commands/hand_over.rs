@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use cogn::out_file;
+use cognitive_setup::out_file;
 
 use crate::printer::{Printer, StdoutLoss};
 

@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use cogn::async_runtime;
-use cogn::stores::Stores;
 use cognitive_contract::Failure;
 use cognitive_library::Library;
 use cognitive_mcp::{Admission, Extensions, McpDoor, McpServer, ToolSurface};
 use cognitive_runtime::stages::prompt::estimated_tokens;
 use cognitive_runtime::{Host, RunOptions};
+use cognitive_setup::async_runtime;
+use cognitive_setup::stores::Stores;
 use serde_json::{Value, json};
 
 use super::mcp_install::{InstallArgs, install};

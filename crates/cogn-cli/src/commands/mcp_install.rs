@@ -7,8 +7,8 @@ use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use cogn::{out_file, wiring};
 use cognitive_contract::{ErrorCode, Failure};
+use cognitive_setup::{out_file, wiring};
 use serde_json::{Map, Value, json};
 use similar::{ChangeTag, TextDiff};
 

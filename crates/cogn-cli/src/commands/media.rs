@@ -3,8 +3,6 @@
 
 use std::sync::Arc;
 
-use cogn::media::MediaAccess;
-use cogn::{async_runtime, media};
 use cognitive_contract::manifest::InputModality;
 use cognitive_contract::media::{
     AcceptedForm, Fitted, LoadedMedia, MediaFacts, MediaLimits, MediaSource, MediaType, Reference,
@@ -14,6 +12,8 @@ use cognitive_contract::ports::Provider;
 use cognitive_contract::text::hex;
 use cognitive_contract::{ErrorCode, Failure};
 use cognitive_net::{Kind, ProviderConfig, Secret};
+use cognitive_setup::media::MediaAccess;
+use cognitive_setup::{async_runtime, media};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 

@@ -3,9 +3,9 @@
 
 use std::path::PathBuf;
 
-use cogn::out_file;
 use cognitive_library::Library;
 use cognitive_packages::{Package, PackageError};
+use cognitive_setup::out_file;
 use serde_json::json;
 
 use crate::args::candidates;

@@ -1,7 +1,7 @@
 //! `cogn prices`: the prices of models, from the built-in table and the user's own. Calls no service.
 
-use cogn::prices;
 use cognitive_ports::prices::{PriceRow, PriceTable};
+use cognitive_setup::prices;
 use serde_json::json;
 
 use super::fail;

@@ -1,11 +1,11 @@
 //! `cogn prompt MODULE`: prints the exact prompt of a model call, without the call.
 
-use cogn::settings;
-use cogn::stores::Stores;
 use cognitive_contract::Enforcement;
 use cognitive_contract::ports::Example;
 use cognitive_library::Library;
 use cognitive_runtime::{Clock, RunContext, RunOptions};
+use cognitive_setup::settings;
+use cognitive_setup::stores::Stores;
 use serde_json::{Value, json};
 
 use super::fail;

@@ -3,11 +3,11 @@
 
 use std::path::PathBuf;
 
-use cogn::async_runtime;
 use cognitive_library::Library;
 use cognitive_net::registry::OciClient;
 use cognitive_packages::oci::{MANIFEST_TYPE, is_tag, upload_of};
 use cognitive_packages::{OciReference, Package, PackageError, PackageSource, check_publishable};
+use cognitive_setup::async_runtime;
 use serde_json::json;
 
 use super::pack::package_of;

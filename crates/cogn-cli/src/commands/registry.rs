@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use cogn::out_file;
 use cognitive_packages::PackageError;
 use cognitive_packages::index::{BuildOptions, StaticIndex, build};
+use cognitive_setup::out_file;
 use serde_json::json;
 
 use crate::packages::refuse;

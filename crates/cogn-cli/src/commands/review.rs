@@ -7,9 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use cogn::env_vars;
-use cogn::stores::Stores;
-use cogn::wiring::environment;
 use cognitive_contract::ports::ModuleSource;
 use cognitive_contract::{ErrorCode, Failure};
 use cognitive_library::Library;
@@ -17,6 +14,9 @@ use cognitive_ports::review::{
     CalibrationReport, Decided, DeskError, ModelCalibration, NewDecision, Review, ReviewDesk, ReviewExport,
     ReviewFilter, Verdict,
 };
+use cognitive_setup::env_vars;
+use cognitive_setup::stores::Stores;
+use cognitive_setup::wiring::environment;
 use serde_json::{Map, Value};
 
 mod shown;
@@ -269,7 +269,7 @@ fn refusal(id: &str, error: &DeskError) -> Failure {
         DeskError::Conflict(_) => Failure::new(ErrorCode::InvalidReference, plain(&error.to_string()))
             .suggest(format!("`cogn review show {}` shows the decision; the first one applies", plain(id))),
         DeskError::Invalid(_) => Failure::new(ErrorCode::InvalidInput, error.to_string()),
-        _ => unreadable(error.to_string()),
+        DeskError::Unavailable(_) => unreadable(error.to_string()),
     }
 }
 

@@ -4,16 +4,16 @@ use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use cogn::collector::Collector;
-use cogn::settings::{SettingOverrides, Settings};
-use cogn::stores::Stores;
-use cogn::{Runtime, WeightsDownload, async_runtime, embedded, wiring};
 use cognitive_contract::ports::{Event, EventSink, ModuleSource, NullSink};
 use cognitive_contract::trace::{PartState, Trace};
 use cognitive_contract::{Enforcement, Envelope, ErrorCode, Failure};
 use cognitive_library::{Library, ModuleCache};
 use cognitive_runtime::host::{ModuleRef, RunInput};
 use cognitive_runtime::{Clock, Host, RunContext, RunOptions, RunRequest, SpanParent, Unavailable, preview};
+use cognitive_setup::collector::Collector;
+use cognitive_setup::settings::{SettingOverrides, Settings};
+use cognitive_setup::stores::Stores;
+use cognitive_setup::{Runtime, WeightsDownload, async_runtime, embedded, wiring};
 use cognitive_store::DROPPING;
 
 use super::hand_over::hand_over;

@@ -7,16 +7,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-use cogn::collector::Collector;
-use cogn::serve_config::ServeConfig;
-use cogn::stores::Stores;
-use cogn::{Runtime, async_runtime, media, wiring};
 use cognitive_contract::media::UploadStore;
 use cognitive_contract::{Capabilities, ErrorCode, Failure};
 use cognitive_http::config::{AccessLog, DEFAULT_RUNS_PER_MINUTE, ModuleFilter, ToolSurface};
 use cognitive_http::{AccessRecord, App, ServerConfig};
 use cognitive_library::find::ModuleOrigin;
 use cognitive_library::{Library, ModuleCache, bundled};
+use cognitive_setup::collector::Collector;
+use cognitive_setup::serve_config::ServeConfig;
+use cognitive_setup::stores::Stores;
+use cognitive_setup::{Runtime, async_runtime, media, wiring};
 use tokio::net::TcpListener;
 
 pub use super::serve_args::ServeArgs;

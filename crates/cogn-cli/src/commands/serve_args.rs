@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use cogn::serve_config::ServeConfig;
+use cognitive_setup::serve_config::ServeConfig;
 
 use crate::args::provider::ProviderArgs;
 

@@ -1,10 +1,10 @@
 //! The API keys of `cogn serve`, from the environment and from a file that other users should not be able to read.
 //! Prints none of them.
 
-use cogn::serve_config::ServeConfig;
-use cogn::{env_vars, wiring};
 use cognitive_contract::{ErrorCode, Failure};
 use cognitive_http::{ApiKey, KeyRole, Roles};
+use cognitive_setup::serve_config::ServeConfig;
+use cognitive_setup::{env_vars, wiring};
 
 use crate::platform;
 use crate::printer::Printer;

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cogn::{env_vars, wiring};
 use cognitive_contract::Failure;
 use cognitive_contract::lock::Lock;
 use cognitive_http::redis::RedisState;
 use cognitive_http::{Complaints, SharedState};
+use cognitive_setup::{env_vars, wiring};
 
 use crate::printer::Printer;
 

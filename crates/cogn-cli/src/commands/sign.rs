@@ -4,10 +4,10 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use cogn::env_vars::SIGN_PASSWORD;
-use cogn::{out_file, wiring};
 use cognitive_packages::signature::{TrustedKey, generate, needs_password, sign};
 use cognitive_packages::{Package, PackageError};
+use cognitive_setup::env_vars::SIGN_PASSWORD;
+use cognitive_setup::{out_file, wiring};
 use serde_json::{Value, json};
 
 use crate::packages::obtain::read_archive;

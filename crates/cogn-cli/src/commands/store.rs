@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use cogn::stores::{existing_store, open_store};
 use cognitive_contract::Failure;
+use cognitive_setup::stores::{existing_store, open_store};
 use cognitive_store::{Store, StoreCopy, StoreError, StoreOptions};
 use serde_json::json;
 

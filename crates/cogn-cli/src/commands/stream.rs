@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use cogn::async_runtime;
 use cognitive_contract::ports::{Event, EventSink};
 use cognitive_contract::stream::Chunk;
 use cognitive_contract::trace::{PartEvent, PartState, Trace};
 use cognitive_contract::{Envelope, ErrorCode, Failure};
 use cognitive_runtime::{Delivery, Host, RunRequest, Stream};
+use cognitive_setup::async_runtime;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::reader;

@@ -25,7 +25,7 @@ pub fn studio(args: &StudioArgs, library: &Library, printer: &Printer) -> Exit {
 
 /// A browser that cannot be opened is no reason to stop: the address is printed.
 fn open(address: &str) {
-    let named = cogn::wiring::environment(cogn::env_vars::BROWSER);
+    let named = cognitive_setup::wiring::environment(cognitive_setup::env_vars::BROWSER);
     if let Err(error) = platform::open_page(named.as_deref(), address) {
         Printer.warning(&format!("cannot open the browser: {error}"));
     }

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use cogn::config::Config;
-use cogn::named_models::{LazyModel, named_models};
-use cogn::serve_config::ServeConfig;
-use cogn::settings::{SettingOverrides, Settings};
-use cogn::workshop::{FolderPast, FolderWorkshop, PastState};
 use cognitive_contract::Failure;
 use cognitive_http::{NamedModel, ServerConfig};
 use cognitive_library::Library;
 use cognitive_packages::git_history;
+use cognitive_setup::config::Config;
+use cognitive_setup::named_models::{LazyModel, named_models};
+use cognitive_setup::serve_config::ServeConfig;
+use cognitive_setup::settings::{SettingOverrides, Settings};
+use cognitive_setup::workshop::{FolderPast, FolderWorkshop, PastState};
 use cognitive_testing::{FolderCases, GoldenExpectations};
 
 use crate::printer::Printer;

@@ -3,10 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use cogn::stores::Stores;
-use cogn::{async_runtime, env_vars, out_file, wiring};
 use cognitive_contract::{ErrorCode, Failure};
 use cognitive_library::{Library, ModuleOrigin};
+use cognitive_setup::stores::Stores;
+use cognitive_setup::{async_runtime, env_vars, out_file, wiring};
 use cognitive_testing::golden::{
     self, AcceptedAnswers, GoldenCase, GoldenOptions, GoldenReport, LiveHost, ModuleReport, ReplySource,
     TestedFolder,

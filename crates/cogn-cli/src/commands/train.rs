@@ -7,8 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cogn::training::{TrainingWish, train as train_model};
-use cogn::{async_runtime, out_file, wiring};
 use cognitive_contract::ports::Example;
 use cognitive_contract::trained::{
     TrainedHead, TrainedModel, TrainingCase, TrainingProgress, TrainingReport, WantedValue,
@@ -16,6 +14,8 @@ use cognitive_contract::trained::{
 use cognitive_contract::{Enforcement, ErrorCode, Failure, Module};
 use cognitive_library::Library;
 use cognitive_runtime::host::RunInput;
+use cognitive_setup::training::{TrainingWish, train as train_model};
+use cognitive_setup::{async_runtime, out_file, wiring};
 use cognitive_testing::eval::LabelledCase;
 use serde_json::{Value, json};
 

@@ -4,10 +4,10 @@
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use cogn::layers::{Layers, PROJECT_FILE, ProjectFile, Standing, Vouching};
-use cogn::trust::{HeldBack, Ledger};
-use cogn::wiring;
 use cognitive_contract::Failure;
+use cognitive_setup::layers::{Layers, PROJECT_FILE, ProjectFile, Standing, Vouching};
+use cognitive_setup::trust::{HeldBack, Ledger};
+use cognitive_setup::wiring;
 use serde::Serialize;
 use serde_json::Value;
 

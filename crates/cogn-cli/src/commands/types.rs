@@ -78,7 +78,7 @@ pub fn types(args: &TypesArgs, library: &Library, printer: &Printer) -> Exit {
     if args.check {
         return check(file, &text, printer);
     }
-    match cogn::out_file::write(file, text.as_bytes()) {
+    match cognitive_setup::out_file::write(file, text.as_bytes()) {
         Ok(()) => Exit::Good,
         Err(error) => {
             printer.error(&format!("cannot write `{}`: {error}", file.display()), None);

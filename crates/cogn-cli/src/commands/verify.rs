@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use cogn::out_file;
 use cognitive_library::Library;
+use cognitive_setup::out_file;
 use cognitive_testing::grade;
 
 use super::fail;

@@ -1,7 +1,7 @@
 //! `cogn versions SOURCE` and `cogn search WORDS`: queries an index or a registry. Installs nothing.
 
-use cogn::{async_runtime, env_vars};
 use cognitive_packages::{PackageError, PackageSource};
+use cognitive_setup::{async_runtime, env_vars};
 use serde_json::{Value, json};
 
 use crate::packages::obtain::Obtainer;

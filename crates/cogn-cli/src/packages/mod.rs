@@ -9,9 +9,9 @@ pub(crate) mod registry_login;
 
 use std::path::PathBuf;
 
-use cogn::{env_vars, wiring};
 use cognitive_packages::signature::TrustedKey;
 use cognitive_packages::{ModuleFolder, PackageError};
+use cognitive_setup::{env_vars, wiring};
 
 use crate::printer::{Exit, Printer};
 

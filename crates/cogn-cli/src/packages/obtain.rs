@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cogn::{async_runtime, env_vars, wiring};
 use cognitive_contract::compose::VersionRange;
 use cognitive_library::Folder;
 use cognitive_net::registry::OciClient;
@@ -11,6 +10,7 @@ use cognitive_packages::archive::{self, ArchiveForm, MAX_BYTES};
 use cognitive_packages::index::newest;
 use cognitive_packages::signature::{TrustedKey, verify};
 use cognitive_packages::{OciReference, Package, PackageError, PackageOrigin, PackageSource, git, oci};
+use cognitive_setup::{async_runtime, env_vars, wiring};
 
 use indicatif::ProgressBar;
 

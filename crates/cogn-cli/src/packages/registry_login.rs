@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use cogn::env_vars::{
-    CONTAINERS_FILE, DOCKER_FOLDER, REGISTRY_HOST, REGISTRY_PASSWORD, REGISTRY_TOKEN, REGISTRY_USER,
-    RUNTIME_FOLDER,
-};
-use cogn::wiring::{environment, home};
 use cognitive_net::Secret;
 use cognitive_net::registry::{CredentialHelper, Credentials, DockerLogin, docker_credentials};
 use cognitive_packages::PackageError;
+use cognitive_setup::env_vars::{
+    CONTAINERS_FILE, DOCKER_FOLDER, REGISTRY_HOST, REGISTRY_PASSWORD, REGISTRY_TOKEN, REGISTRY_USER,
+    RUNTIME_FOLDER,
+};
+use cognitive_setup::wiring::{environment, home};
 
 /// The timeout of a helper. It may ask a keyring, which may ask the user.
 const HELPER_TIME: Duration = Duration::from_mins(1);

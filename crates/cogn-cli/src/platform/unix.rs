@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use cogn::async_runtime;
+use cognitive_setup::async_runtime;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};

@@ -102,13 +102,16 @@ fn s_23_a_server_remembers_a_conversation_of_a_key_after_a_restart() {
 #[test]
 fn spans_are_sent_before_a_server_ends() {
     let (service, home, collector) = (FakeModel::script(answer()), with_module(), collector());
-    let server = start(&home, &service, &["--otlp", &format!("http://{}", collector.address)]);
+    let (url, otlp) = (service.url(), format!("http://{}", collector.address));
+    let words =
+        ["--rate", "0", "--provider", "mistral", "--base-url", &url, "--model", "stub", "--otlp", &otlp];
+    let server = Served::start(&home, &words, &[("MISTRAL_API_KEY", "none-that-counts")]);
     assert_eq!(server.ask("POST /api/run/talk", &[], r#"{"text": "a"}"#).0, 200);
     server.terminate();
     assert_eq!(server.ended().0, Some(0));
     let batches: Vec<String> = batches_of(&collector).iter().map(Value::to_string).collect();
     let has_model = |batch: &String| {
-        batch.contains(r#""gen_ai.provider.name""#) && batch.contains(r#""stringValue":"openai""#)
+        batch.contains(r#""gen_ai.provider.name""#) && batch.contains(r#""stringValue":"mistral_ai""#)
     };
     assert!(batches.iter().any(has_model), "{batches:?}");
     let wrong = home.cogn(&["serve", "--port", "0", "--provider", "ollama", "--otlp", "nonsense"]);

@@ -6,10 +6,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cogn::config::Config;
 use cogn::{Runtime, Value, json};
 use cogn_restate::{DurableWorker, ListenOptions, WorkerOffer, listen, serve};
 use cognitive_net::{DeploymentRequest, register_deployment};
+use cognitive_setup::config::Config;
 use cognitive_testkit::TestRestate;
 use tempfile::TempDir;
 

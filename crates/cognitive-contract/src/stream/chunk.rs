@@ -182,7 +182,11 @@ impl Chunk {
     pub fn envelope(&self) -> Option<&Envelope> {
         match self {
             Self::Final { envelope } | Self::Error { envelope, .. } => Some(envelope),
-            _ => None,
+            Self::Meta { .. }
+            | Self::Delta { .. }
+            | Self::Snapshot { .. }
+            | Self::Progress { .. }
+            | Self::Heartbeat => None,
         }
     }
 }

@@ -178,8 +178,11 @@ fn refusal(error: &DeskError) -> Failure {
             .suggest("See the existing decision; the first one applies"),
         DeskError::Invalid(_) => Failure::new(ErrorCode::InvalidInput, told)
             .suggest("See the schema of the request in `/openapi.json`"),
-        _ => Failure::new(ErrorCode::InternalError, "the decision was not recorded")
-            .suggest("Try again in a moment"),
+        // The handler answers 404 to an unknown review before it comes here.
+        DeskError::Unknown | DeskError::Unavailable(_) => {
+            Failure::new(ErrorCode::InternalError, "the decision was not recorded")
+                .suggest("Try again in a moment")
+        }
     }
 }
 

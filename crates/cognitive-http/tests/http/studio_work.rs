@@ -5,12 +5,12 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use cogn::workshop::FolderWorkshop;
 use cognitive_contract::ports::Provider;
 use cognitive_http::{KeyRole, NamedModel, ServerConfig};
 use cognitive_library::{Library, ModuleCache};
 use cognitive_net::{Kind, ProviderConfig, Secret};
 use cognitive_runtime::Host;
+use cognitive_setup::workshop::FolderWorkshop;
 use cognitive_testkit::MemoryAuditLog;
 use serde_json::{Value, json};
 

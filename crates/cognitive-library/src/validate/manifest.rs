@@ -76,7 +76,9 @@ fn identity(subject: &CheckedModule<'_>, found: &mut Findings) {
         let message = "`excludes` is missing or empty: nothing says what the module must not do";
         let finding = match subject.format {
             Format::V0 | Format::V1 => Finding::error(file, at("excludes"), "manifest/excludes", message),
-            _ => Finding::warning(file, at("excludes"), "manifest/excludes", message),
+            Format::V21 | Format::V22 | Format::V25 => {
+                Finding::warning(file, at("excludes"), "manifest/excludes", message)
+            }
         };
         found.push(finding.hint("List a few things, such as `excludes: [inventing facts]`"));
     }

@@ -82,6 +82,10 @@ impl Provider for Remote {
         format!("{} {}", bare_url(self.wire.endpoint().calls.as_str()), self.wire.endpoint().model)
     }
 
+    fn telemetry_name(&self) -> &str {
+        Kind::parse(self.name).map_or(self.name, Kind::telemetry_name)
+    }
+
     fn target(&self) -> Option<SchemaTarget> {
         self.wire.target()
     }

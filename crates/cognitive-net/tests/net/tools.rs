@@ -48,9 +48,8 @@ fn second_request(kind: Kind, service: &str, answer_now: bool) -> Value {
         let mut call = with_tools(kind, &server);
         let end = ask(provider.as_ref(), &call).await.ok().clone();
         let replies = [(r#"{"time":null}"#, true), (r#"{"error":"no"}"#, false)];
-        let replies = replies.map(|(content, ok)| ToolReply { content: content.to_owned(), ok });
-        call.rounds =
-            vec![ToolRound { turn: end.turn, calls: end.tool_calls.into_iter().zip(replies).collect() }];
+        let replies = replies.map(|(content, ok)| ToolReply::new(content, ok));
+        call.rounds = vec![ToolRound::new(end.turn, end.tool_calls.into_iter().zip(replies).collect())];
         call.answer_now = answer_now;
         let outcome = ask(provider.as_ref(), &call).await;
         assert_eq!((outcome.heard.text.as_str(), outcome.ok().tool_calls.len()), (TEXT, 0));

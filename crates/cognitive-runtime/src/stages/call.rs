@@ -119,7 +119,7 @@ pub(crate) fn model_call(
 
 /// Sends one call to the model and collects its text. Text before a tool call is not sent to the listeners.
 pub(crate) async fn send(run: &mut Run<'_, '_>, call: &ModelCall, has_tools: bool) -> Result<Reply, Failure> {
-    run.listeners.asked(run.provider.name());
+    run.listeners.asked(run.provider);
     let sent = gather(run, call, has_tools).await;
     run.listeners.answered(sent.as_ref().map(|reply| &reply.end));
     sent
@@ -284,35 +284,32 @@ impl CallSink for Gathered<'_> {
 
 /// Converts a failed call to the caller's failure. `tried` is its last try, if any.
 pub(crate) fn failure(run: &Run<'_, '_>, error: &ProviderError, tried: Option<&Attempt>) -> Failure {
-    let message = error.to_string();
+    let code = error.code();
+    let message = match code {
+        // An internal error may quote its input; its text is for the log only.
+        ErrorCode::InternalError => "internal error of the runtime while it called the provider".to_owned(),
+        _ => error.to_string(),
+    };
+    let failure = Failure::new(code, message);
     let failure = match error {
-        ProviderError::Unavailable(_) | ProviderError::Misconfigured(_) | ProviderError::Rejected(_) => {
-            Failure::new(ErrorCode::ProviderUnavailable, message)
-        }
         ProviderError::RateLimited { retry_after } => {
             let seconds = retry_after.map_or(30, |wait| wait.as_secs());
-            Failure::new(ErrorCode::RateLimited, message)
+            failure
                 .suggest(format!("Wait {seconds} seconds and run it again"))
                 .with_detail("retry_after_seconds", json!(seconds))
         }
-        ProviderError::Timeout => {
-            Failure::new(ErrorCode::Timeout, message).suggest("Run it again, or allow more time")
+        ProviderError::Timeout => failure.suggest("Run it again, or allow more time"),
+        ProviderError::ContextOverflow(_) => {
+            failure.suggest("Send less input, or choose a model with a larger context window")
         }
-        ProviderError::Interrupted(_) => Failure::new(ErrorCode::StreamInterrupted, message),
-        ProviderError::ContextOverflow(_) => Failure::new(ErrorCode::ContextOverflow, message)
-            .suggest("Send less input, or choose a model with a larger context window"),
-        ProviderError::Unsupported(_) => Failure::new(ErrorCode::ProviderUnavailable, message)
-            .with_detail("missing", json!(["contract"]))
-            .suggest(format!(
+        ProviderError::Unsupported(_) => {
+            failure.with_detail("missing", json!(["contract"])).suggest(format!(
                 "Express the rule with other keywords (`cogn lower {} --target grammar` lists the \
                  unsupported ones), or choose another provider with `--provider`",
                 run.module.manifest.name
-            )),
-        // An internal error may quote its input; its text is for the log only.
-        _ => Failure::new(
-            ErrorCode::InternalError,
-            "internal error of the runtime while it called the provider",
-        ),
+            ))
+        }
+        _ => failure,
     };
     let failed =
         tried.and_then(|attempt| attempt.failed.clone()).or_else(|| error.kind().map(FailedTry::new));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use cognitive_contract::lock::Lock;
-use cognitive_contract::ports::{DecodeMode, Event, EventSink, ModelEnd};
+use cognitive_contract::ports::{DecodeMode, Event, EventSink, ModelEnd, Provider};
 use cognitive_contract::{Envelope, ErrorCode, Failure, Module, Warning};
 use serde_json::{Map, Value};
 
@@ -163,7 +163,7 @@ impl<'l> RunListeners<'l> {
     }
 
     /// Records that the model is asked.
-    pub(crate) fn asked(&mut self, provider: &str) {
+    pub(crate) fn asked(&mut self, provider: &dyn Provider) {
         if let Some(span) = &mut self.span {
             span.asked(provider);
         }

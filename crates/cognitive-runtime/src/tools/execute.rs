@@ -29,7 +29,7 @@ pub(crate) async fn execute(
         Err(refused) => Err(refused),
     };
     let (reply, word) = match outcome {
-        Ok(content) => (ToolReply { content, ok: true }, ToolOutcome::Ok),
+        Ok(content) => (ToolReply::new(content, true), ToolOutcome::Ok),
         Err((outcome, reason)) => (error(&reason), outcome),
     };
     (reply, ToolUse::new(&call.name, word, started.elapsed()))
@@ -94,7 +94,7 @@ fn arguments(tools: &ToolBox, call: &ToolCall) -> Result<Value, String> {
 
 fn error(reason: &str) -> ToolReply {
     let short: String = reason.chars().take(MAX_REASON_CHARS).collect();
-    ToolReply { content: json!({ "error": short }).to_string(), ok: false }
+    ToolReply::new(json!({ "error": short }).to_string(), false)
 }
 
 /// The longest error message for the model, in characters. A tool's own message may be arbitrarily long.

@@ -127,7 +127,7 @@ impl ToolLoop {
                 return Err(nothing_to_answer());
             }
             let calls = self.call_all(run, calls, more, deadline).await;
-            call.rounds.push(ToolRound { turn, calls });
+            call.rounds.push(ToolRound::new(turn, calls));
             call.timeout = remaining(deadline, run.call_timeout);
             if call.timeout.is_zero() {
                 return Err(call::failure(run, &ProviderError::Timeout, None));

@@ -70,8 +70,9 @@ pub struct Row {
 
 /// Returns the tokens of a record. Cost and cache counts come from the receipt.
 fn usage(input_tokens: u64, output_tokens: u64, receipt: &Value) -> Usage {
-    let told = receipt.get("usage").map(Usage::from_value).unwrap_or_default();
-    Usage { input_tokens, output_tokens, ..told }
+    let mut usage = receipt.get("usage").map(Usage::from_value).unwrap_or_default();
+    (usage.input_tokens, usage.output_tokens) = (input_tokens, output_tokens);
+    usage
 }
 
 /// The position of a record in its chain.

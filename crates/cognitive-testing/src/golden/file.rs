@@ -4,8 +4,8 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-use cogn::out_file;
 use cognitive_library::folder::{Folder, safe_relative};
+use cognitive_setup::out_file;
 
 /// Writes a file of a module. The error is a sentence.
 pub(super) fn write_in(folder: &Folder, path: &str, text: &str) -> Result<(), String> {

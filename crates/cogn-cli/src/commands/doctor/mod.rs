@@ -7,16 +7,18 @@ mod show;
 
 use std::path::PathBuf;
 
-use cogn::config::Config;
-use cogn::embedded::{self, WeightsAtHand};
-use cogn::layers::{Layers, USER_FILE};
-use cogn::settings::{EMBEDDED, OverrideScope, ProviderChoice, SettingOverrides, Settings, store_path};
-use cogn::stores::existing_store;
-use cogn::weights::{BUILT_IN, KnownWeights, WeightsChoice, hash_of};
-use cogn::{async_runtime, env_vars, wiring};
 use cognitive_contract::address::bare_url;
 use cognitive_library::{Library, Mode, ModuleOrigin, validate};
 use cognitive_net::{Kind, ProviderConfig, Secret};
+use cognitive_setup::config::Config;
+use cognitive_setup::embedded::{self, WeightsAtHand};
+use cognitive_setup::layers::{Layers, USER_FILE};
+use cognitive_setup::settings::{
+    EMBEDDED, OverrideScope, ProviderChoice, SettingOverrides, Settings, store_path,
+};
+use cognitive_setup::stores::existing_store;
+use cognitive_setup::weights::{BUILT_IN, KnownWeights, WeightsChoice, hash_of};
+use cognitive_setup::{async_runtime, env_vars, wiring};
 use cognitive_store::{Store, StoreOptions};
 use serde::Serialize;
 

@@ -1,12 +1,12 @@
 //! The origin of each setting: flag, environment, project file, user file or default. Includes the settings of the
 //! project's file that are not in effect. Shows no key, and only the origin of an address.
 
-use cogn::config::Config;
-use cogn::env_vars;
-use cogn::layers::{Layers, ProjectFile};
-use cogn::settings::{Environment, SettingOverrides};
 use cognitive_contract::address::bare_url;
 use cognitive_net::Kind;
+use cognitive_setup::config::Config;
+use cognitive_setup::env_vars;
+use cognitive_setup::layers::{Layers, ProjectFile};
+use cognitive_setup::settings::{Environment, SettingOverrides};
 use serde::Serialize;
 use serde_json::{Value, json};
 

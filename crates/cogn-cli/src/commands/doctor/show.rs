@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use cogn::settings::EMBEDDED;
-use cogn::weights::{SMOLLM2, megabytes};
+use cognitive_setup::settings::EMBEDDED;
+use cognitive_setup::weights::{SMOLLM2, megabytes};
 use serde_json::Value;
 
 use super::origins::SettingState;

@@ -8,14 +8,14 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cogn::embedded::{self, WeightsAtHand};
-use cogn::env_vars;
-use cogn::settings::{EMBEDDED, Environment, offline};
-use cogn::weights::{
+use cognitive_contract::{ErrorCode, Failure};
+use cognitive_setup::embedded::{self, WeightsAtHand};
+use cognitive_setup::env_vars;
+use cognitive_setup::settings::{EMBEDDED, Environment, offline};
+use cognitive_setup::weights::{
     self, AddedAs, KNOWN_WEIGHTS, KnownWeights, PullError, PullProgress as _, PullSources, SMOLLM2,
     WeightsChoice, WeightsFolder, WeightsState,
 };
-use cognitive_contract::{ErrorCode, Failure};
 use serde_json::json;
 
 use self::rows::{ModelRow, Thoroughness, cached, row, rows};

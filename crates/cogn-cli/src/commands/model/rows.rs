@@ -5,10 +5,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use cogn::embedded;
-use cogn::env_vars;
-use cogn::settings::Environment;
-use cogn::weights::{
+use cognitive_setup::embedded;
+use cognitive_setup::env_vars;
+use cognitive_setup::settings::Environment;
+use cognitive_setup::weights::{
     self, AddedWeights, BUILT_IN, BuiltIn, KNOWN_WEIGHTS, KnownWeights, WeightsChoice, WeightsFolder,
     WeightsState,
 };

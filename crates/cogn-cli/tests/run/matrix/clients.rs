@@ -7,8 +7,8 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use cogn::Runtime;
-use cogn::config::Config;
 use cognitive_library::Library;
+use cognitive_setup::config::Config;
 use cognitive_testkit::{Home, Lack, skip};
 use serde_json::{Value, json};
 use tempfile::TempDir;

@@ -154,3 +154,101 @@ pub(super) const STEPS: [&str; 2] = [
 /// The newest version that this program knows.
 #[expect(clippy::cast_possible_wrap, reason = "there are never 2^63 steps")]
 pub(super) const KNOWN: i64 = STEPS.len() as i64;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use rusqlite::Connection;
+
+    use super::STEPS;
+    use crate::copy::TABLES;
+    use crate::sql::SqlDialect;
+
+    /// Each column, as `table.column`.
+    type Columns = BTreeSet<String>;
+
+    fn of_a_file() -> Columns {
+        let mut connection = Connection::open_in_memory().unwrap();
+        crate::schema::bring_up(&mut connection, 0).unwrap();
+        let query = "SELECT tables.name || '.' || columns.name FROM sqlite_schema AS tables,
+            pragma_table_info(tables.name) AS columns WHERE tables.type = 'table' AND tables.name NOT LIKE 'sqlite_%'";
+        let mut statement = connection.prepare(query).unwrap();
+        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    }
+
+    fn of_a_server() -> Columns {
+        let (mut columns, mut table) = (Columns::new(), None);
+        for line in STEPS.iter().flat_map(|step| step.lines()).map(str::trim) {
+            let mut add = |table: &str, definition: &str| {
+                let name = definition.split([' ', ',']).next().unwrap_or_default().trim_matches('"');
+                if name.chars().all(|each| each.is_ascii_lowercase() || each == '_' || each.is_ascii_digit())
+                {
+                    columns.insert(format!("{table}.{name}"));
+                }
+            };
+            if let Some((name, rest)) =
+                line.strip_prefix("CREATE TABLE ").and_then(|rest| rest.split_once(" ("))
+            {
+                match rest.strip_suffix(");") {
+                    Some(only) => add(name, only),
+                    None => table = Some(name),
+                }
+            } else if let Some((name, added)) =
+                line.strip_prefix("ALTER TABLE ").and_then(|rest| rest.split_once(" ADD COLUMN "))
+            {
+                add(name, added);
+            } else if line == ");" {
+                table = None;
+            } else if let Some(table) = table {
+                add(table, line);
+            }
+        }
+        columns
+    }
+
+    fn of_a_copy() -> Columns {
+        let columns = TABLES.iter().flat_map(|(table, _, columns)| {
+            columns.split(", ").map(move |column| format!("{table}.{}", column.trim_matches('"')))
+        });
+        columns.chain(["audit_began.before_id".to_owned()]).collect()
+    }
+
+    // A rule runs on both, and `cogn store copy` moves everything: a table needs its step in both lists, and its columns
+    // in the copy.
+    #[test]
+    fn a_file_a_server_and_a_copy_have_the_same_columns() {
+        let places = [
+            ("STEPS of src/schema.rs", of_a_file()),
+            ("STEPS of src/sql/postgres/schema.rs", of_a_server()),
+            ("TABLES of src/copy.rs", of_a_copy()),
+        ];
+        let all: Columns = places.iter().flat_map(|(_, columns)| columns.clone()).collect();
+        assert!(all.len() > 80, "only {} columns were found; has the check gone blind?", all.len());
+        let missing = places.iter().flat_map(|(place, columns)| {
+            all.difference(columns).map(move |column| format!("{place} lacks `{column}`"))
+        });
+        assert_eq!(missing.collect::<Vec<_>>(), Vec::<String>::new());
+    }
+
+    // After a copy the next id follows the copied ones.
+    #[test]
+    fn a_copy_moves_every_counter_of_a_server() {
+        let mut counters = 0;
+        for table in STEPS.iter().flat_map(|step| step.split("CREATE TABLE ").skip(1)) {
+            let (name, rest) = table.split_once(" (").unwrap();
+            let lines = rest.lines().map(str::trim).take_while(|line| *line != ");");
+            for column in lines.filter(|line| line.contains(" AS IDENTITY ")) {
+                let column = column.split(' ').next().unwrap();
+                let counter = format!("pg_get_serial_sequence('{name}', '{column}')");
+                let moves = SqlDialect::Postgres.after_copy();
+                assert!(
+                    moves.iter().any(|each| each.contains(&counter)),
+                    "`after_copy` lacks `{name}.{column}`"
+                );
+                counters += 1;
+            }
+        }
+        assert!(counters >= 2, "has the check gone blind?");
+    }
+}

@@ -4,7 +4,6 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use cogn::async_runtime;
 use cognitive_contract::media::MediaLimits;
 use cognitive_contract::ports::{ModuleSource, NullSink, ProviderError, Usage};
 use cognitive_contract::stream::{assemble, check_log};
@@ -13,6 +12,7 @@ use cognitive_library::{Folder, Library, ModuleLoadError, load};
 use cognitive_runtime::compose::Results;
 use cognitive_runtime::stages::prompt::{PromptValues, render};
 use cognitive_runtime::{Delivery, Host, Replay, RunRequest, run as run_module, stream as stream_module};
+use cognitive_setup::async_runtime;
 use serde_json::{Value, json};
 
 use super::media::{self, Web};

@@ -81,6 +81,30 @@ impl ModuleRun {
         self
     }
 
+    /// Sets the maximum number of model calls, including parts, retries and tools.
+    pub fn max_calls(mut self, most: u64) -> Self {
+        self.request.options.settings.max_calls = Some(most);
+        self
+    }
+
+    /// Accepts only valid JSON from the model.
+    pub fn strict_parse(mut self) -> Self {
+        self.request.options.settings.strict_parse = Some(true);
+        self
+    }
+
+    /// Stops a call once its answer cannot become valid. A failure then holds only complete members.
+    pub fn early_stop(mut self) -> Self {
+        self.request.options.settings.early_stop = Some(true);
+        self
+    }
+
+    /// Asks the model even if the answer is cached.
+    pub fn no_cache(mut self) -> Self {
+        self.request.options.settings.no_cache = Some(true);
+        self
+    }
+
     /// Adds the receipt of the run to `meta.provenance`.
     pub fn receipt(mut self) -> Self {
         self.request.options.settings.receipt = Some(true);
@@ -106,12 +130,14 @@ impl ModuleRun {
     }
 
     /// Changes any option of the run.
+    #[doc(hidden)]
     pub fn options(mut self, change: impl FnOnce(&mut RunOptions)) -> Self {
         change(&mut self.request.options);
         self
     }
 
     /// Changes the host of this run only, for example its store or its journal.
+    #[doc(hidden)]
     pub fn tune(mut self, change: impl FnOnce(&mut Host)) -> Self {
         change(Arc::make_mut(&mut self.host));
         self

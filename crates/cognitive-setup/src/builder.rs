@@ -1,5 +1,8 @@
 //! The builder of a runtime: the way in for every surface. Parts that are not set are resolved as on the command line.
 //! Without the environment, they are absent.
+//!
+//! Methods that only the surfaces of this repository need are hidden from the documentation. The crate `cogn` promises
+//! the others, which are in its `public-api.txt`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -126,6 +129,7 @@ impl RuntimeBuilder {
     }
 
     /// Sets the options of all runs. A run can override them.
+    #[doc(hidden)]
     pub fn run_settings(mut self, settings: RunSettings) -> Self {
         self.overrides.run = settings;
         self
@@ -143,12 +147,14 @@ impl RuntimeBuilder {
     }
 
     /// Builds a runtime that only estimates: no model is opened, no budget is spent and nothing is stored.
+    #[doc(hidden)]
     pub fn planned(mut self) -> Self {
         self.models = ModelOrigin::Planned;
         self.stores(Stores::default()).settle(|settings| settings.budget = DayBudget::default())
     }
 
     /// Sets whether runs are recorded, regardless of the settings.
+    #[doc(hidden)]
     pub fn audited(self, is_audited: bool) -> Self {
         if is_audited {
             return self;
@@ -157,6 +163,7 @@ impl RuntimeBuilder {
     }
 
     /// Prepares the embedded model for one answer at a time instead of many callers.
+    #[doc(hidden)]
     pub fn one_by_one(mut self) -> Self {
         self.workload = EmbeddedUse::OneByOne;
         self
@@ -169,6 +176,7 @@ impl RuntimeBuilder {
     }
 
     /// Sets overrides for environment and configuration.
+    #[doc(hidden)]
     pub fn overrides(mut self, overrides: SettingOverrides) -> Self {
         self.overrides = overrides;
         self
@@ -176,23 +184,27 @@ impl RuntimeBuilder {
 
     /// Says that all runs are runs of this module, by its own name. The overrides are then options of these runs, and
     /// take precedence over the configuration of the module. (D-33)
+    #[doc(hidden)]
     pub fn for_module(mut self, name: impl Into<String>) -> Self {
         self.module = Some(name.into());
         self
     }
 
     /// Uses this configuration instead of the files.
+    #[doc(hidden)]
     pub fn config(mut self, config: Config) -> Self {
         self.config = Some(config);
         self
     }
 
     /// Uses these stores instead of the configured database.
+    #[doc(hidden)]
     pub fn stores(self, stores: Stores) -> Self {
         self.stores_by(move |_| Ok((stores.clone(), None)))
     }
 
     /// Opens the stores this way instead of the usual one.
+    #[doc(hidden)]
     pub fn stores_by(
         mut self,
         open: impl Fn(&Settings) -> Result<(Stores, Option<Warning>)> + Send + Sync + 'static,
@@ -209,6 +221,7 @@ impl RuntimeBuilder {
     }
 
     /// Accepts uploads in inputs.
+    #[doc(hidden)]
     #[cfg(feature = "media")]
     pub fn uploads(mut self, uploads: Option<cognitive_media::Uploads>) -> Self {
         self.media.uploads = uploads;
@@ -216,6 +229,7 @@ impl RuntimeBuilder {
     }
 
     /// Changes the resolved settings.
+    #[doc(hidden)]
     pub fn settle(mut self, change: impl Fn(&mut Settings) + Send + Sync + 'static) -> Self {
         let earlier = self.resettled.take();
         self.resettled = Some(Arc::new(move |settings| {
@@ -228,12 +242,14 @@ impl RuntimeBuilder {
     }
 
     /// Changes the finished host: thresholds, capabilities.
+    #[doc(hidden)]
     pub fn tune(mut self, change: impl Fn(&mut Host) + Send + Sync + 'static) -> Self {
         self.tuned = Some(Arc::new(change));
         self
     }
 
     /// Resolves the settings and builds nothing.
+    #[doc(hidden)]
     pub fn settings(&self) -> Result<Settings> {
         Ok(self.settled()?.0)
     }
@@ -245,6 +261,7 @@ impl RuntimeBuilder {
     }
 
     /// Builds the runtime like [`build`](Self::build), and downloads missing weights of the embedded model if permitted.
+    #[doc(hidden)]
     pub fn build_with(mut self, download: Option<WeightsDownload<'_>>) -> Result<Runtime> {
         let (settings, mut notices) = self.settled()?;
         let (stores, warning) = match &self.stores {

@@ -31,7 +31,8 @@ impl WeightsState {
     pub(super) fn refusal(&self) -> String {
         match self {
             Self::Wrong(why) => format!("not the expected file: {why}"),
-            _ => "the file does not exist".to_owned(),
+            // Callers refuse no right file.
+            Self::Nothing | Self::Right => "the file does not exist".to_owned(),
         }
     }
 }

@@ -74,6 +74,7 @@ impl Runtime {
 
     /// Returns the options of a run before the caller adds any: the overrides of these runs, and the warnings that each
     /// of them reports.
+    #[doc(hidden)]
     #[must_use]
     pub fn run_options(&self) -> RunOptions {
         RunOptions::default().with_settings(self.settings.asked).with_warnings(self.warnings.clone())
@@ -95,12 +96,14 @@ impl Runtime {
 
     /// Returns the host of all runs, for APIs that need one, such as the router of a server. It includes a provider
     /// that could not be built; every run that would call that provider reports the reason.
+    #[doc(hidden)]
     #[must_use]
     pub fn host(&self) -> Arc<Host> {
         Arc::clone(&self.host)
     }
 
     /// Returns the host for an API that changes it, without a copy if no run shares it.
+    #[doc(hidden)]
     #[must_use]
     pub fn into_host(self) -> Host {
         Arc::unwrap_or_clone(self.host)
@@ -113,12 +116,14 @@ impl Runtime {
     }
 
     /// Returns the stores that outlive a run.
+    #[doc(hidden)]
     #[must_use]
     pub fn stores(&self) -> &Stores {
         &self.stores
     }
 
     /// Returns the resolved settings of all modules and of single ones.
+    #[doc(hidden)]
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
