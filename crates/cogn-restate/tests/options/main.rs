@@ -123,14 +123,11 @@ fn the_more_specific_source_wins_and_a_caller_loosens_no_limit() {
             let looser = json!({ case.name: looser });
             let setup = Setup { user: top.clone(), options: looser.clone(), ..Setup::default() };
             cells.push((format!("{looser} by request"), cell(case, "words", &setup, true)));
-            // A project may make a run less strict: it costs nothing.
-            if case.name != "strict_parse" {
-                for is_trusted in [false, true] {
-                    let setup =
-                        Setup { user: top.clone(), project: looser.clone(), is_trusted, ..Setup::default() };
-                    let name = format!("{looser} by a project, trusted: {is_trusted}");
-                    cells.push((name, cell(case, "words", &setup, !is_trusted)));
-                }
+            for is_trusted in [false, true] {
+                let setup =
+                    Setup { user: top.clone(), project: looser.clone(), is_trusted, ..Setup::default() };
+                let name = format!("{looser} by a project, trusted: {is_trusted}");
+                cells.push((name, cell(case, "words", &setup, !is_trusted)));
             }
         }
         if case.name == "seed" {

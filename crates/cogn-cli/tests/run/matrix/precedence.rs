@@ -113,14 +113,17 @@ fn limits() -> [(&'static str, Value); 4] {
 #[test]
 fn a_project_loosens_a_limit_only_with_trust() {
     let mut table = Table::new("trust");
-    // An untrusted project may set a time limit, which costs time and no money.
-    for (name, looser) in limits().into_iter().filter(|(name, _)| *name != "timeout") {
+    for (name, looser) in limits().into_iter().chain([("strict_parse", json!(false))]) {
         let case = OptionCase::named(name);
         for (surface, is_trusted) in Surface::ALL
             .into_iter()
             .chain([Surface::Python, Surface::TypeScript])
             .flat_map(|surface| [(surface, false), (surface, true)])
         {
+            // Its service falls silent: with a longer limit, the run would not end.
+            if name == "timeout" && is_trusted {
+                continue;
+            }
             for project in [json!({ name: looser }), json!({ "modules": { "words": { name: looser } } })] {
                 let case = case.clone();
                 table.cell(format!("{project}, trusted: {is_trusted}, on {surface:?}"), move || {
