@@ -1,6 +1,6 @@
 //! Options that only some surfaces have, and old names. A surface without such an option refuses it: `refusals`.
 
-use cognitive_testkit::{FakeModel, OptionCase};
+use cognitive_testkit::{FakeModel, OptionCase, Served};
 use serde_json::{Value, json};
 
 use super::run_options::{Seen, Setup, ask, asked, configure};
@@ -119,6 +119,72 @@ fn old_names_of_options_are_read() {
                 ask(time, surface, "words", &setup).honours(time, surface)
             });
         }
+    }
+    table.run();
+}
+
+const PICTURE: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+// Media of an input reach the model wherever the input comes from.
+#[test]
+fn media_reach_the_model_on_every_surface() {
+    let mut table = Table::new("media");
+    let recorded = (Surface::TestLive, vec!["--record"]);
+    let plain = Surface::ALL.into_iter().chain([Surface::Python, Surface::TypeScript]);
+    for (surface, flags) in plain.map(|surface| (surface, Vec::new())).chain([recorded]) {
+        table.cell(format!("{surface:?} {flags:?}"), move || {
+            let (service, home) = (OptionCase::named("seed").service(), crate::home());
+            let manifest = json!({
+                "name": "pictures", "version": "1.0.0", "responsibility": "Look at pictures",
+                "modalities": { "input": ["text", "image"] },
+            });
+            let images = json!({ "type": "array", "items": { "$ref": "#/$defs/MediaInput" } });
+            let schema = json!({
+                "input": { "type": "object", "properties": { "images": images } },
+                "data": { "type": "object", "required": ["rationale"], "properties": { "rationale": { "type": "string" } } },
+            });
+            home.module("pictures", &manifest.to_string(), "Look.", &schema);
+            let setup = Setup { user: json!({ "media": { "shortest_side": 1 } }), flags, ..Setup::default() };
+            configure(&home, &setup);
+            let picture = json!({ "type": "base64", "media_type": "image/png", "data": PICTURE });
+            let input = json!({ "images": [picture] });
+            let seen = asked(&home, &service, surface, ("pictures", input), &setup, 1);
+            if surface.is_missing(&seen.envelope) {
+                return Ok(false);
+            }
+            let has_picture = seen.requests.iter().any(|request| request.text.contains("data:image/png;base64,"));
+            if has_picture { Ok(true) } else { Err(seen.to_string()) }
+        });
+    }
+    table.run();
+}
+
+// A run that may not cost so much is the fault of its caller: 402, and not 500. (D-21)
+#[test]
+fn a_limit_of_cost_is_reported_as_the_fault_of_the_caller() {
+    let mut table = Table::new("status of a limit");
+    let limit = json!({ "max_cost": 0.000_000_01 });
+    for (way, setup) in [
+        ("request", Setup { options: limit.clone(), ..Setup::default() }),
+        ("user file", Setup { user: limit, ..Setup::default() }),
+        ("flag", Setup { flags: vec!["--max-cost", "0.00000001"], ..Setup::default() }),
+    ] {
+        table.cell(way.to_owned(), move || {
+            let (service, home) = (OptionCase::named("seed").service(), crate::home());
+            OptionCase::named("seed").write_modules(&home);
+            configure(&home, &setup);
+            let url = service.url();
+            let environment = [("OPENAI_API_KEY", "sk-test-test-test"), ("OPENAI_BASE_URL", url.as_str())];
+            let server = Served::start(&home, &setup.flags, &environment);
+            let mut body = json!({});
+            if !setup.options.is_null() {
+                body["_options"] = setup.options;
+            }
+            let (status, answer) = server.ask("POST /api/run/words", &[], body.to_string());
+            let is_right = status == 402 && answer.contains("E4101") && service.requests().is_empty();
+            if is_right { Ok(true) } else { Err(format!("{status} {answer}")) }
+        });
     }
     table.run();
 }

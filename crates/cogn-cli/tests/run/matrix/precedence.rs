@@ -53,6 +53,7 @@ fn seeds(first: &'static str, second: &'static str) -> Setup<'static> {
     setup
 }
 
+// D-33
 #[test]
 fn the_more_specific_source_of_an_option_wins_on_every_surface() {
     let case = OptionCase::named("seed");

@@ -61,6 +61,7 @@ fn a_file_with_an_unknown_option_is_refused_on_every_surface() {
     table.run();
 }
 
+// D-27: nothing is accepted and ignored.
 #[test]
 fn a_request_with_an_unknown_option_is_refused() {
     let mut table = Table::new("unknown options of requests");
@@ -134,6 +135,7 @@ fn a_value_of_a_wrong_type_is_refused() {
 /// A command, its arguments, and the text of the refusal.
 type Command = (&'static str, &'static [&'static str], &'static str);
 
+// D-27: also by commands that ask no model.
 #[test]
 fn a_command_refuses_the_flags_that_it_would_ignore() {
     const CASES: [&str; 2] = ["--cases", "cases.jsonl"];
