@@ -44,7 +44,24 @@ modules:
   code-reviewer: {model: claude-sonnet-5, reask: 1}
 ```
 
-Both files have the same keys, and an unknown key is an error. `timeout_seconds` is the old name of `timeout`.
+Both files have the same keys, and an unknown key is an error. `timeout_seconds` is the old name of `timeout`, and `--max-tokens` that of
+`--max-output-tokens`. A switch such as `--receipt` can also be turned off for one run: `--receipt=false`.
+
+## Options by surface
+
+The options of a run, from `timeout` to `no_cache`, can be set on every surface. An option that a surface does not have is refused
+before a model is asked:
+
+| Option | Where | Refused elsewhere because |
+|---|---|---|
+| options of a run | flags of `run`, `eval`, `batch`, `serve`, `mcp`, and of `test` with `--live` or `--record`; files; requests | `test` replays recorded replies, `verify` grades by them, `train` runs no module, and `compose plan` calculates only with `--cost` |
+| options of a run, in requests | `_options` over HTTP, WebSocket and Restate; arguments in Python, Rust and TypeScript | agents (MCP) set none, so that a model cannot raise its own limits |
+| `--no-validate`, `schemas` in Python | `cogn run`, Python, Rust | remote callers and measurements always get the module's contract |
+| `local_only` | `modules.NAME` of a file | it protects the inputs of one module, so no caller and no flag can lift it |
+| `provider`, `base_url` | flags, environment, files | a remote caller cannot redirect inputs; `_options.model` selects from the models that the operator offers |
+| `--no-pull` | flags, and `COGN_OFFLINE` | it concerns this machine, not a run |
+
+There are no environment variables for the options of a run: they would change the results of every program that the shell starts.
 ";
 
 /// Renders the page.

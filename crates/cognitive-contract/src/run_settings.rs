@@ -56,17 +56,17 @@ pub struct RunSettings {
     #[schemars(with = "Option<ThinkingOption>")]
     pub thinking: Option<u32>,
     /// Add the receipt of the run to `meta.provenance`
-    #[cfg_attr(feature = "clap", arg(long, num_args = 0, default_missing_value = "true"))]
+    #[cfg_attr(feature = "clap", arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL"))]
     pub receipt: Option<bool>,
     /// Accept only valid JSON from the model, as tier exec always does
-    #[cfg_attr(feature = "clap", arg(long, num_args = 0, default_missing_value = "true"))]
+    #[cfg_attr(feature = "clap", arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL"))]
     pub strict_parse: Option<bool>,
     /// Stop a call once its answer cannot become valid; the failure then holds only complete members
     // Only where the model is bound to one document. Otherwise every call is read to its end. (D-08)
-    #[cfg_attr(feature = "clap", arg(long, num_args = 0, default_missing_value = "true"))]
+    #[cfg_attr(feature = "clap", arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL"))]
     pub early_stop: Option<bool>,
     /// Ask the model even if the answer is cached
-    #[cfg_attr(feature = "clap", arg(long, num_args = 0, default_missing_value = "true"))]
+    #[cfg_attr(feature = "clap", arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL"))]
     pub no_cache: Option<bool>,
     /// The schemas that are enforced. The envelope contract always is. Only a program on this machine can set it.
     #[cfg_attr(feature = "clap", arg(skip))]
@@ -243,13 +243,14 @@ fn thinking_tokens<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
 
 /// Reads the options of a command line.
 #[cfg(feature = "clap")]
-mod flags {
+pub mod flags {
     use std::time::Duration;
 
     use crate::money::Money;
     use crate::thinking::checked_bound;
 
-    pub(super) fn seconds(text: &str) -> Result<Duration, String> {
+    /// Parses a number of seconds above 0, which may have a fraction.
+    pub fn seconds(text: &str) -> Result<Duration, String> {
         let time = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         time.filter(|time| !time.is_zero()).ok_or_else(|| "expected a number of seconds above 0".to_owned())
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cognitive_contract::policy::Caller;
-use cognitive_contract::{Envelope, ErrorCode, Failure};
+use cognitive_contract::{Envelope, ErrorCode, Failure, Module};
 use cognitive_runtime::host::RunInput;
 use cognitive_runtime::{ModuleRef, RunRequest};
 use futures_util::future::{Either, select};
@@ -193,7 +193,10 @@ async fn one_run(
         tokio::task::spawn_blocking(move || search_tools::offered(&*door, &name)).await
     };
     let module = match found {
-        Ok(Ok(module)) => ModuleRef::loaded(&name, module),
+        Ok(Ok(module)) => match refuse_options(&module, &input) {
+            Ok(()) => ModuleRef::loaded(&name, module),
+            Err(failure) => ModuleRef::Refused { name: name.clone(), failure },
+        },
         // Passing the failure to the run gives it a trace and a record like any other.
         Ok(Err(failure)) => ModuleRef::Refused { name: name.clone(), failure },
         Err(_) => ModuleRef::from(&name),
@@ -257,6 +260,18 @@ fn module_named(arguments: &JsonObject) -> Result<&str, Failure> {
         Failure::new(ErrorCode::InvalidInput, "`module` must name a module")
             .suggest("`cognitive_list` lists the modules")
     })
+}
+
+/// Refuses `_options` of a request: agents set no options of runs, and the model would read them as input. (D-27)
+fn refuse_options(module: &Module, input: &RunInput) -> Result<(), Failure> {
+    let RunInput::Json(Value::Object(members)) = input else { return Ok(()) };
+    let declared =
+        module.contract.input().schema().get("properties").and_then(|members| members.get("_options"));
+    if declared.is_some() || !members.contains_key("_options") {
+        return Ok(());
+    }
+    Err(Failure::new(ErrorCode::InvalidInput, "agents cannot set `_options`")
+        .suggest("Leave them out; the operator sets them by flags or in the configuration"))
 }
 
 /// Accepts a broken module, which can be validated; a missing one cannot.

@@ -53,8 +53,8 @@ pub use ports::{
 pub use process::command;
 #[cfg(feature = "programs")]
 pub use programs::{
-    Act, FakeModel, FakeReply, FakeRequest, Finished, Home, Running, SELF_SIGNED, SELF_SIGNED_AUTHORITY,
-    Served, Then, bundled_replies, piece, streamed,
+    Act, FakeModel, FakeReply, FakeRequest, Finished, Home, OptionCase, Running, SELF_SIGNED,
+    SELF_SIGNED_AUTHORITY, Served, Then, bundled_replies, piece, streamed,
 };
 pub use python::python_with;
 pub use random::SeededRandom;

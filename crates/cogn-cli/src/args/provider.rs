@@ -1,6 +1,6 @@
 //! The options of the provider and the run, for every command that calls a model.
 
-use cognitive_contract::RunSettings;
+use cognitive_contract::{ErrorCode, Failure, RunSettings};
 use cognitive_setup::settings::SettingOverrides;
 
 use super::candidates;
@@ -37,5 +37,16 @@ impl ProviderArgs {
             run: typed.run,
             no_pull: typed.no_pull,
         }
+    }
+
+    /// Refuses these options where the command asks no model; `with` names the flags with which it would. (D-27)
+    pub fn refuse_without(&self, with: &str) -> Result<(), Failure> {
+        let typed = self.overrides();
+        if !typed.names_model() && !typed.no_pull && typed.run == RunSettings::default() {
+            return Ok(());
+        }
+        let message = format!("options of models and runs have no effect without {with}");
+        Err(Failure::new(ErrorCode::InvalidInput, message)
+            .suggest(format!("Add {with}, or remove the options")))
     }
 }

@@ -51,6 +51,12 @@ struct PlanArgs {
 /// Prints the plan.
 pub fn compose(args: &ComposeArgs, library: &Library, printer: &Printer) -> Exit {
     let Action::Plan(args) = &args.action;
+    if !args.cost
+        && let Err(failure) = args.provider.refuse_without("`--cost`")
+    {
+        let _always_bad = fail(&failure, printer);
+        return Exit::Usage;
+    }
     let (overview, ceiling) = match planned(args, library) {
         Ok(planned) => planned,
         Err(failure) => return fail(&failure, printer),

@@ -90,7 +90,11 @@ fn once(args: &TestArgs, library: &Library, printer: &Printer) -> Exit {
         (false, true) => ReplySource::Live,
         (false, false) => ReplySource::Recorded,
     };
-    if let Err(failure) = distinct_files(args, &subjects) {
+    let named = match source {
+        ReplySource::Recorded => args.provider.refuse_without("`--live` or `--record`"),
+        ReplySource::Record | ReplySource::Live => Ok(()),
+    };
+    if let Err(failure) = named.and_then(|()| distinct_files(args, &subjects)) {
         let _always_bad = fail(&failure, printer);
         return Exit::Usage;
     }

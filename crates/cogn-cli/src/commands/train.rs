@@ -6,12 +6,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use cognitive_contract::ports::Example;
+use cognitive_contract::run_settings::flags;
 use cognitive_contract::trained::{
     TrainedHead, TrainedModel, TrainingCase, TrainingProgress, TrainingReport, WantedValue,
 };
-use cognitive_contract::{Enforcement, ErrorCode, Failure, Module};
+use cognitive_contract::{Enforcement, ErrorCode, Failure, Module, RunSettings};
 use cognitive_library::Library;
 use cognitive_runtime::host::RunInput;
 use cognitive_setup::training::{TrainingWish, train as train_model};
@@ -43,8 +45,18 @@ pub struct TrainArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    provider: ProviderArgs,
+    /// The provider: only `embedded` can be trained
+    #[arg(long, short, value_name = "NAME", add = candidates::providers(), help_heading = "Model")]
+    provider: Option<String>,
+    /// The embedded model: a name such as `qwen-0.5b` or a GGUF file, also as `embedded/qwen-0.5b`
+    #[arg(long, short, value_name = "MODEL", help_heading = "Model")]
+    model: Option<String>,
+    /// Timeout of the download of its weights, in seconds
+    #[arg(long, value_name = "SECONDS", value_parser = flags::seconds, help_heading = "Model")]
+    timeout: Option<Duration>,
+    /// Do not download weights, as with `COGN_OFFLINE=1`
+    #[arg(long, help_heading = "Model")]
+    no_pull: bool,
 }
 
 /// Trains the model and prints the result.
@@ -183,7 +195,15 @@ fn learn(
     cases: &[TrainingCase],
     printer: &Printer,
 ) -> Result<TrainingReport, Failure> {
-    let builder = project::runtime(library, &args.provider)?.for_module(&module.manifest.name);
+    // Training runs no module, so it has no options of runs.
+    let typed = ProviderArgs {
+        provider: args.provider.clone(),
+        model: args.model.clone(),
+        run: RunSettings { timeout: args.timeout, ..RunSettings::default() },
+        no_pull: args.no_pull,
+        ..ProviderArgs::default()
+    };
+    let builder = project::runtime(library, &typed)?.for_module(&module.manifest.name);
     let settings = builder.settings()?;
     let screen = TerminalProgress::new(printer, false);
     let bar = case_bar(printer, cases.len());

@@ -259,19 +259,32 @@ impl Sieve {
             max_calls,
             max_cost,
             max_output_tokens,
-            timeout: _,
+            timeout,
+            strict_parse,
             reask: _,
             seed: _,
             thinking: _,
             receipt: _,
-            strict_parse: _,
             early_stop: _,
             no_cache: _,
             enforcement: _,
         } = says;
         let calls = Some(below.call_limit());
         let name = |option: &str| format!("{place}{option}");
+        let seconds = self.at_most(
+            name("timeout"),
+            timeout.map(|time| time.as_secs_f64()),
+            below.timeout.map(|time| time.as_secs_f64()),
+            "calls may take longer than your own file allows",
+        );
+        let is_looser = strict_parse == Some(false) && below.is_strict();
+        if is_looser {
+            let because = "replies are accepted that your own file refuses";
+            self.note(name("strict_parse"), json!(false), because);
+        }
         RunSettings {
+            timeout: timeout.filter(|_| seconds.is_some()),
+            strict_parse: strict_parse.filter(|_| !is_looser),
             max_calls: self.at_most(
                 name("max_calls"),
                 max_calls,

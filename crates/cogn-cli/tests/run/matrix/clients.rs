@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use clap::Parser as _;
 use cogn::Runtime;
+use cognitive_contract::RunSettings;
 use cognitive_library::Library;
 use cognitive_setup::config::Config;
 use cognitive_testkit::{Home, Lack, skip};
@@ -15,10 +17,17 @@ use tempfile::TempDir;
 
 use super::surfaces::{Ask, server};
 
+/// The options that a program sets for all runs of its runtime, written as flags.
+#[derive(clap::Parser)]
+struct TypedSettings {
+    #[command(flatten)]
+    run: RunSettings,
+}
+
 /// Runs the module with the library. Its service needs no key, because the environment of this process is not its own.
 pub(crate) fn library(home: &Home, ask: &Ask<'_>) -> Value {
     let written = fs::read_to_string(home.path(".cognitive/config.yaml")).unwrap_or_default();
-    let base_url = ask.environment.iter().find(|(name, _)| name.ends_with("BASE_URL"));
+    let base_url = ask.environment.iter().rfind(|(name, _)| name.ends_with("BASE_URL"));
     let service = json!({ "provider": "vllm", "model": "fake", "base_url": base_url.map(|(_, url)| url) });
     // Models on this machine are free, so without a price no limit of cost could be seen.
     let prices = json!({ "prices": { "as_of": "2026-11-17", "models": { "vllm/fake": { "input": 2, "output": 8 } } } });
@@ -28,9 +37,13 @@ pub(crate) fn library(home: &Home, ask: &Ask<'_>) -> Value {
             config.over(Config::parse(&more.to_string()).unwrap())
         });
     let modules = Library::new(home.folder(), None, &[]);
-    let runtime = Runtime::builder().config(config).module_source(modules).build().unwrap();
+    let typed = TypedSettings::parse_from([&["program"], ask.flags].concat());
+    let builder = Runtime::builder().config(config).run_settings(typed.run);
+    let runtime = builder.module_source(modules).build().unwrap();
     let mut run = runtime.module_or_envelope(ask.module).input(ask.input.clone());
-    if !ask.options.is_null() {
+    if ask.options == json!({ "schemas": false }) {
+        run = run.without_schemas();
+    } else if !ask.options.is_null() {
         let settings = serde_json::from_value(ask.options.clone()).unwrap();
         run = run.options(|options| options.settings = settings);
     }

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
-use cognitive_testkit::{Home, Served};
+use cognitive_testkit::{Finished, Home, Served};
 use serde_json::{Value, json};
 
 use super::clients;
@@ -63,6 +63,12 @@ impl Surface {
             Self::Python => clients::python(home, ask),
             Self::TypeScript => clients::typescript(home, ask),
         }
+    }
+
+    /// Returns whether a request of the surface has options.
+    pub(crate) fn has_requests(self) -> bool {
+        matches!(self, Self::ServeSync | Self::ServeEvents | Self::ServeLines | Self::ServeSocket)
+            || CLIENTS.contains(&self)
     }
 
     /// Returns whether the surface cannot run on this machine. The test has been reported as skipped.
@@ -225,11 +231,14 @@ fn agent(home: &Home, ask: &Ask<'_>) -> Value {
     let args = [&["mcp", "--tools", ask.module][..], ask.flags].concat();
     let mut command = home.command(&args, ask.environment);
     let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let (mut input, mut lines) =
         (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()).lines());
-    writeln!(input, "{INITIALIZE}").unwrap();
-    lines.next().unwrap().unwrap();
+    // A process that ends at once reads nothing, and says why.
+    let _ = writeln!(input, "{INITIALIZE}");
+    if lines.next().is_none() {
+        panic!("{:?}", Finished::from(child.wait_with_output().unwrap()));
+    }
     writeln!(input, r#"{{"jsonrpc":"2.0","method":"notifications/initialized"}}"#).unwrap();
     writeln!(input, "{}", tool_call(ask)).unwrap();
     let answer = lines
