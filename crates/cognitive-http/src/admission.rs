@@ -4,6 +4,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -113,6 +114,14 @@ pub(crate) fn unknown() -> Response<Body> {
     response
 }
 
+/// Answers a wrong key: at once, and after many from one address with a delay.
+pub(crate) async fn wrong_key(shared: &Shared, address: &str) -> Response<Body> {
+    if let Some(pause) = shared.logins.wrong_key(address, Instant::now()) {
+        tokio::time::sleep(pause).await;
+    }
+    unknown()
+}
+
 /// Returns the holder of the key or the cookie of a request. A key takes precedence over a cookie. A cookie never
 /// opens a WebSocket and is ignored for agents.
 fn known(
@@ -141,7 +150,7 @@ fn known(
 }
 
 /// Returns the key that a request shows.
-fn shown_key(request: &Request) -> Option<&str> {
+pub(crate) fn shown_key(request: &Request) -> Option<&str> {
     let headers = request.headers();
     bearer(headers).or_else(|| protocol(headers).filter(|_| request.uri().path() == "/ws"))
 }

@@ -11,6 +11,7 @@ use cognitive_mcp::McpHttp;
 use cognitive_runtime::Host;
 use tokio::sync::{Semaphore, watch};
 
+use crate::agent_sessions::AgentSessions;
 use crate::catalog::Catalog;
 use crate::config::ServerConfig;
 use crate::limits::Limits;
@@ -35,6 +36,9 @@ const WORKBENCHES: usize = 4;
 /// Requests that query past runs at once.
 const ARCHIVISTS: usize = 4;
 
+/// Exports at once. Each holds a thread for as long as its client reads.
+const EXPORTERS: usize = 16;
+
 /// A server without a socket. Cheap to clone.
 #[derive(Clone)]
 pub struct App(pub(crate) Arc<Shared>);
@@ -44,6 +48,8 @@ pub(crate) struct Shared {
     pub(crate) host: Arc<Host>,
     /// Serves modules as tools for agents.
     pub(crate) mcp: McpHttp,
+    /// The owners of the agents' sessions.
+    pub(crate) agents: AgentSessions,
     pub(crate) config: ServerConfig,
     pub(crate) limits: Arc<Limits>,
     pub(crate) sessions: Sessions,
@@ -57,6 +63,8 @@ pub(crate) struct Shared {
     pub(crate) workbenches: Arc<Semaphore>,
     /// Permits for queries of past runs.
     pub(crate) archivists: Arc<Semaphore>,
+    /// Permits for exports.
+    pub(crate) exporters: Arc<Semaphore>,
     pub(crate) metrics: Metrics,
     pub(crate) catalog: Catalog,
     pub(crate) overview: LastLook,
@@ -90,6 +98,7 @@ impl App {
         Self(Arc::new(Shared {
             host,
             mcp,
+            agents: AgentSessions::default(),
             config,
             room,
             parsers: Arc::new(Semaphore::new(PARSERS)),
@@ -101,6 +110,7 @@ impl App {
             replies: KeptReplies::default(),
             workbenches: Arc::new(Semaphore::new(WORKBENCHES)),
             archivists: Arc::new(Semaphore::new(ARCHIVISTS)),
+            exporters: Arc::new(Semaphore::new(EXPORTERS)),
             metrics: Metrics::default(),
             catalog: Catalog::default(),
             overview: LastLook::default(),
