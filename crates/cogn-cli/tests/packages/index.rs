@@ -132,7 +132,7 @@ fn an_index_of_the_old_form_leads_to_no_address_inside() {
 fn a_strange_lock_file_is_refused_and_installs_nothing() {
     let place = Place::new();
     let archive = place.packed("labels", "1.0.0");
-    place.json(&["add", archive.to_str().unwrap()]);
+    place.json(&["add", archive.as_str()]);
     let lock = place.path("cognitive.lock");
     let renamed = fs::read_to_string(&lock).unwrap().replace("\"labels\": {", "\"summarizer\": {");
     fs::write(&lock, renamed).unwrap();
