@@ -130,8 +130,8 @@ fn known(
     login: Option<Login>,
 ) -> Result<Option<Admitted>, Box<Response<Body>>> {
     if let Some(shown) = shown_key(request) {
-        let key = ApiKey::find(&shared.config.keys, shown.trim());
-        return Ok(key.map(|key| Admitted {
+        let keys = shared.keys();
+        return Ok(ApiKey::find(&keys, shown.trim()).map(|key| Admitted {
             name: key.name.as_str().into(),
             roles: key.roles,
             is_known: true,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use axum::Router;
 use cognitive_contract::code::Blame;
+use cognitive_contract::lock::Lock;
 use cognitive_contract::{ErrorCode, Failure};
 use cognitive_mcp::McpHttp;
 use cognitive_runtime::Host;
@@ -13,7 +14,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::agent_sessions::AgentSessions;
 use crate::catalog::Catalog;
-use crate::config::ServerConfig;
+use crate::config::{ApiKey, ServerConfig};
 use crate::limits::Limits;
 use crate::memory_budget::Room;
 use crate::metrics::Metrics;
@@ -55,6 +56,8 @@ pub(crate) struct Shared {
     pub(crate) sessions: Sessions,
     /// Active logins.
     pub(crate) logins: Logins,
+    /// The keys in effect: those of the configuration until [`App::replace_keys`].
+    keys: Lock<Arc<[ApiKey]>>,
     /// The models that a run may name.
     pub(crate) models: ModelShelf,
     /// Model replies that authors asked to record.
@@ -95,6 +98,7 @@ impl App {
         let host = host.into();
         let mcp = crate::mcp::open(&host, &config);
         let models = ModelShelf::new(&host, &config.models);
+        let keys = Lock::new(config.keys.as_slice().into());
         Self(Arc::new(Shared {
             host,
             mcp,
@@ -106,6 +110,7 @@ impl App {
             limits,
             sessions,
             logins: Logins::default(),
+            keys,
             models,
             replies: KeptReplies::default(),
             workbenches: Arc::new(Semaphore::new(WORKBENCHES)),
@@ -120,6 +125,21 @@ impl App {
             draining: watch::Sender::new(false),
             ending: watch::Sender::new(false),
         }))
+    }
+
+    /// Replaces the keys of a running server. Logins with a key that is gone or changed end; runs in flight go on. Returns
+    /// false and changes nothing if a server with keys would have none, or the other way round: that decides who may
+    /// reach the server at all.
+    #[must_use]
+    pub fn replace_keys(&self, keys: Vec<ApiKey>) -> bool {
+        if keys.is_empty() || self.0.config.keys.is_empty() {
+            return false;
+        }
+        let before = std::mem::replace(&mut *self.0.keys.lock(), keys.into());
+        let now = self.0.keys();
+        let stays = |name: &str| before.iter().any(|key| key.name == name && now.contains(key));
+        self.0.logins.retain(|login| stays(&login.name));
+        true
     }
 
     /// Returns the routes, for use in another server or in tests without a socket.
@@ -151,6 +171,11 @@ impl std::fmt::Debug for App {
 }
 
 impl Shared {
+    /// Returns the keys in effect.
+    pub(crate) fn keys(&self) -> Arc<[ApiKey]> {
+        Arc::clone(&self.keys.lock())
+    }
+
     /// Counts a sync run until the guard is dropped, so that shutdown waits for it.
     pub(crate) fn busy(self: &Arc<Self>) -> Busy {
         self.busy.fetch_add(1, Ordering::SeqCst);

@@ -54,7 +54,8 @@ pub(crate) async fn begin(
     if shared.config.keys.is_empty() {
         return response::json(StatusCode::OK, &session(&shared, None, Roles::ALL));
     }
-    let Some(key) = ApiKey::find(&shared.config.keys, key.trim()) else {
+    let keys = shared.keys();
+    let Some(key) = ApiKey::find(&keys, key.trim()) else {
         return wrong_key(&shared, &client.address).await;
     };
     // The previous login of this browser ends.

@@ -88,6 +88,11 @@ impl Logins {
             .map(|known| known.login.clone())
     }
 
+    /// Ends the logins that do not satisfy a condition.
+    pub(crate) fn retain(&self, stays: impl Fn(&Login) -> bool) {
+        self.by_hash.lock().retain(|_, known| stays(&known.login));
+    }
+
     /// Ends a login.
     pub(crate) fn end(&self, secret: &str) {
         self.by_hash.lock().remove(&hash(secret));
