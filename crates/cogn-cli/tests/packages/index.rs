@@ -111,10 +111,10 @@ fn an_index_of_the_old_form_leads_to_no_address_inside() {
     let pinned = format!("{}/labels.tar.gz#sha256:{}", inside.url, hex(&Sha256::digest(&archive)));
     let index = format!("{}/index.json", server.url);
     for (source, words) in [
-        (format!("{}/labels.tar.gz", inside.url), "private address"),
-        (pinned, "private address"),
-        (format!("oci://127.0.0.1:{port}/acme/labels:1.0.0"), "private address"),
-        (format!("oci://localhost:{port}/acme/labels:1.0.0"), "private address"),
+        (format!("{}/labels.tar.gz", inside.url), "scheme is not allowed"),
+        (pinned, "scheme is not allowed"),
+        (format!("oci://127.0.0.1:{port}/acme/labels:1.0.0"), "address is not public"),
+        (format!("oci://localhost:{port}/acme/labels:1.0.0"), "address is not public"),
         (format!("git+file://{}#path=m", place.beside("repository").display()), "the index may not name"),
         (format!("git+ssh://127.0.0.1:{port}/x.git"), "the index may not name"),
         (format!("git+https://127.0.0.1:{port}/x.git"), "the index may not name"),

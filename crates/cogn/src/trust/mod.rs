@@ -288,7 +288,7 @@ impl Sieve {
                 let loosens = below.timeout.is_some_and(|own| *time > own);
                 if loosens {
                     let because = "model calls may take longer than your own file allows";
-                    self.note(name("timeout_seconds"), json!(time.as_secs_f64()), because);
+                    self.note(name("timeout"), json!(time.as_secs_f64()), because);
                 }
                 !loosens
             }),

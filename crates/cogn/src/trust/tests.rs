@@ -132,7 +132,7 @@ fn d_33_a_project_makes_runs_stricter_and_never_laxer() {
     let own = "strict_parse: true\ntimeout_seconds: 9\nclimb: {below_confidence: 0.9, above_risk: low}\n";
     for (says, setting) in [
         ("strict_parse: false\n", "strict_parse"),
-        ("timeout_seconds: 10\n", "timeout_seconds"),
+        ("timeout: 10\n", "timeout"),
         ("climb: {below_confidence: 0}\n", "climb.below_confidence"),
         ("climb: {above_risk: high}\n", "climb.above_risk"),
         ("climb: {unless_agreed: 0.1}\n", "climb.unless_agreed"),
