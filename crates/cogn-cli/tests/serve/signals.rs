@@ -131,7 +131,7 @@ fn a_service_reads_its_keys_again_at_sighup() {
     command.arg(inner.get_program()).args(inner.get_args()).env_clear();
     command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
     command.current_dir(inner.get_current_dir().unwrap());
-    let mut server = Served::spawn(&mut command);
+    let server = Served::spawn(&mut command);
     let status = |server: &Served, key: &str| {
         let bearer = format!("Bearer {key}");
         server.ask("GET /v1/session", &[("authorization", &bearer)], "").0
@@ -143,12 +143,12 @@ fn a_service_reads_its_keys_again_at_sighup() {
     };
     home.write("keys", format!("bob {bob}\n"));
     hang_up(&server);
-    server.until_said("reloaded the keys: 1");
+    server.wait_for("reloaded the keys: 1");
     assert_eq!((status(&server, anna), status(&server, bob)), (401, 200));
     for (faulty, said) in [("bob short\n", "the key `bob` is too short"), ("", "needs at least one")] {
         home.write("keys", faulty);
         hang_up(&server);
-        server.until_said(said);
+        server.wait_for(said);
         assert_eq!(status(&server, bob), 200, "{faulty:?}");
     }
     server.terminate();
