@@ -2,6 +2,8 @@
 //! local folders are removed.
 //! Validates nothing: text that is not a URL is shortened too, and never gets longer.
 
+use serde_json::Value;
+
 /// Returns a URL without user name, password, query and fragment: `https://me:pw@host/a.png?sig=x` →
 /// `https://host/a.png`. Cuts where a browser would cut, including spellings that only browsers accept.
 #[must_use]
@@ -16,6 +18,19 @@ pub fn bare_url(text: &str) -> String {
     match scheme {
         Some(scheme) => format!("{}://{host}{path}", scheme.to_ascii_lowercase()),
         None => format!("{host}{path}"),
+    }
+}
+
+/// Returns a setting for display: every URL in it without its secrets, at any depth.
+#[must_use]
+pub fn shown_setting(value: Value) -> Value {
+    match value {
+        Value::String(text) if text.contains("://") => Value::String(bare_url(&text)),
+        Value::Array(items) => items.into_iter().map(shown_setting).collect(),
+        Value::Object(members) => {
+            members.into_iter().map(|(name, value)| (name, shown_setting(value))).collect()
+        }
+        other => other,
     }
 }
 

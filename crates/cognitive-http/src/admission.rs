@@ -4,6 +4,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -116,6 +117,14 @@ pub(crate) fn unknown() -> Response<Body> {
     response
 }
 
+/// Answers a wrong key: at once, and after many from one address with a delay.
+pub(crate) async fn wrong_key(shared: &Shared, address: &str) -> Response<Body> {
+    if let Some(pause) = shared.logins.wrong_key(address, Instant::now()) {
+        tokio::time::sleep(pause).await;
+    }
+    unknown()
+}
+
 /// Returns the holder of the key or the cookie of a request. A key takes precedence over a cookie. A cookie never
 /// opens a WebSocket and is ignored for agents.
 fn known(
@@ -124,8 +133,8 @@ fn known(
     login: Option<Login>,
 ) -> Result<Option<Admitted>, Box<Response<Body>>> {
     if let Some(shown) = shown_key(request) {
-        let key = ApiKey::find(&shared.config.keys, shown.trim());
-        return Ok(key.map(|key| Admitted {
+        let keys = shared.keys();
+        return Ok(ApiKey::find(&keys, shown.trim()).map(|key| Admitted {
             name: key.name.as_str().into(),
             roles: key.roles,
             is_known: true,
@@ -144,7 +153,7 @@ fn known(
 }
 
 /// Returns the key that a request shows.
-fn shown_key(request: &Request) -> Option<&str> {
+pub(crate) fn shown_key(request: &Request) -> Option<&str> {
     let headers = request.headers();
     bearer(headers).or_else(|| protocol(headers).filter(|_| request.uri().path() == "/ws"))
 }

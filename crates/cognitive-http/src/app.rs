@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use axum::Router;
 use cognitive_contract::code::Blame;
+use cognitive_contract::lock::Lock;
 use cognitive_contract::{ErrorCode, Failure};
 use cognitive_mcp::McpHttp;
 use cognitive_runtime::Host;
 use tokio::sync::{Semaphore, watch};
 
+use crate::agent_sessions::AgentSessions;
 use crate::catalog::Catalog;
-use crate::config::ServerConfig;
+use crate::config::{ApiKey, ServerConfig};
 use crate::limits::Limits;
 use crate::memory_budget::Room;
 use crate::metrics::Metrics;
@@ -37,6 +39,9 @@ const WORKBENCHES: usize = 4;
 /// Requests that query past runs at once. A query may read the whole database, and each one occupies a thread.
 const ARCHIVISTS: usize = 4;
 
+/// Exports at once. Each holds a thread for as long as its client reads.
+const EXPORTERS: usize = 16;
+
 /// A server without a socket. Cheap to clone.
 #[derive(Clone)]
 pub struct App(pub(crate) Arc<Shared>);
@@ -46,11 +51,15 @@ pub(crate) struct Shared {
     pub(crate) host: Arc<Host>,
     /// Serves modules as tools for agents.
     pub(crate) mcp: McpHttp,
+    /// The owners of the agents' sessions.
+    pub(crate) agents: AgentSessions,
     pub(crate) config: ServerConfig,
     pub(crate) limits: Arc<Limits>,
     pub(crate) sessions: Sessions,
     /// Active logins.
     pub(crate) logins: Logins,
+    /// The keys in effect: those of the configuration until [`App::replace_keys`].
+    keys: Lock<Arc<[ApiKey]>>,
     /// The models that a run may name.
     pub(crate) models: ModelShelf,
     /// Model replies that authors asked to record.
@@ -59,6 +68,8 @@ pub(crate) struct Shared {
     pub(crate) workbenches: Arc<Semaphore>,
     /// Permits for queries of past runs.
     pub(crate) archivists: Arc<Semaphore>,
+    /// Permits for exports.
+    pub(crate) exporters: Arc<Semaphore>,
     pub(crate) metrics: Metrics,
     pub(crate) catalog: Catalog,
     pub(crate) overview: LastLook,
@@ -89,9 +100,11 @@ impl App {
         let host = host.into();
         let mcp = crate::mcp::open(&host, &config);
         let models = ModelShelf::new(&host, &config.models);
+        let keys = Lock::new(config.keys.as_slice().into());
         Self(Arc::new(Shared {
             host,
             mcp,
+            agents: AgentSessions::default(),
             config,
             room,
             parsers: Arc::new(Semaphore::new(PARSERS)),
@@ -99,10 +112,12 @@ impl App {
             limits,
             sessions,
             logins: Logins::default(),
+            keys,
             models,
             replies: KeptReplies::default(),
             workbenches: Arc::new(Semaphore::new(WORKBENCHES)),
             archivists: Arc::new(Semaphore::new(ARCHIVISTS)),
+            exporters: Arc::new(Semaphore::new(EXPORTERS)),
             metrics: Metrics::default(),
             catalog: Catalog::default(),
             overview: LastLook::default(),
@@ -112,6 +127,21 @@ impl App {
             draining: watch::Sender::new(false),
             ending: watch::Sender::new(false),
         }))
+    }
+
+    /// Replaces the keys of a running server. Logins with a key that is gone or changed end; runs in flight go on. Returns
+    /// false and changes nothing if a server with keys would have none, or the other way round: that decides who may
+    /// reach the server at all.
+    #[must_use]
+    pub fn replace_keys(&self, keys: Vec<ApiKey>) -> bool {
+        if keys.is_empty() || self.0.config.keys.is_empty() {
+            return false;
+        }
+        let before = std::mem::replace(&mut *self.0.keys.lock(), keys.into());
+        let now = self.0.keys();
+        let stays = |name: &str| before.iter().any(|key| key.name == name && now.contains(key));
+        self.0.logins.retain(|login| stays(&login.name));
+        true
     }
 
     /// Returns the routes, for use in another server or in tests without a socket.
@@ -143,6 +173,11 @@ impl std::fmt::Debug for App {
 }
 
 impl Shared {
+    /// Returns the keys in effect.
+    pub(crate) fn keys(&self) -> Arc<[ApiKey]> {
+        Arc::clone(&self.keys.lock())
+    }
+
     /// Counts a sync run until the guard is dropped, so that shutdown waits for it.
     pub(crate) fn busy(self: &Arc<Self>) -> Busy {
         self.busy.fetch_add(1, Ordering::SeqCst);

@@ -14,7 +14,7 @@ use cognitive_contract::{ErrorCode, Failure};
 use futures_util::FutureExt;
 use tower_service::Service;
 
-use crate::admission::{Admitted, admit, cookie, is_limited};
+use crate::admission::{Admitted, admit, cookie, is_limited, shown_key, wrong_key};
 use crate::app::Shared;
 use crate::config::AccessRecord;
 use crate::connection_limit::house;
@@ -122,6 +122,7 @@ pub(crate) async fn guard(
         Err(failure) if !is_open => Err(Box::new(response::failure(failure))),
         login => admit(&shared, &request, &peer, login.unwrap_or_default()),
     };
+    let shows_key = admitted.is_err() && shown_key(&request).is_some();
     let mut response = match admitted {
         Ok(Admitted { name, roles, is_known }) => {
             line.client = Arc::clone(&name);
@@ -140,6 +141,9 @@ pub(crate) async fn guard(
             // A panic ends this response, not the connection. The state it held is dropped and never used again.
             let response = AssertUnwindSafe(answered).catch_unwind().await;
             response.unwrap_or_else(|_| fault())
+        }
+        Err(refusal) if refusal.status() == StatusCode::UNAUTHORIZED && shows_key => {
+            wrong_key(&shared, &peer.name).await
         }
         Err(refusal) => *refusal,
     };

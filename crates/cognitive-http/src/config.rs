@@ -20,7 +20,7 @@ use crate::roles::Roles;
 use crate::shared_state::SharedState;
 
 /// An API key and the client name that records use for it. Stores only the hash of the key.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey {
     pub(crate) name: String,
     pub(crate) roles: Roles,

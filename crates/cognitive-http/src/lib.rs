@@ -22,7 +22,8 @@
 //! receives media before a run, `files` serves those of answers.
 //!
 //! `openapi`, `components`, `schemas` and `client_form` describe the API. `pages` and `overview` describe the server
-//! and its modules. `mcp` serves agents, and `studio` serves the web page for people and its API. `ready` checks
+//! and its modules. `mcp` serves agents, whose sessions have owners in
+//! `agent_sessions`, and `studio` serves the web page for people and its API. `ready` checks
 //! another server. `platform` has system-specific code.
 
 pub mod config;
@@ -30,6 +31,7 @@ pub mod config;
 pub mod redis;
 
 mod admission;
+mod agent_sessions;
 mod app;
 mod auth;
 mod catalog;

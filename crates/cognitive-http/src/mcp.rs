@@ -3,11 +3,12 @@
 //! protocol.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::{Extension, Request, State};
 use axum::http::request::Parts;
-use axum::http::{Method, Response};
+use axum::http::{HeaderValue, Method, Response, StatusCode};
 use cognitive_contract::{ErrorCode, Failure};
 use cognitive_mcp::{Admission, Extensions, McpDoor, McpHttp, McpServer};
 use cognitive_runtime::Host;
@@ -20,10 +21,10 @@ use crate::memory_budget::MemoryClaim;
 use crate::request::Options;
 use crate::{intake, response, run};
 
-/// Open sessions of older clients. Each is small, but a client that opens one need not return to close it.
-const MAX_SESSIONS: usize = 1_000;
 /// The header that names a session.
 const SESSION: &str = "mcp-session-id";
+/// The id of no session. A request for the session of another client gets the answer for this one.
+const NO_SESSION: HeaderValue = HeaderValue::from_static("none");
 
 /// Creates the MCP service.
 pub(crate) fn open(host: &Arc<Host>, config: &ServerConfig) -> McpHttp {
@@ -65,14 +66,28 @@ pub(crate) async fn serve(
     } else {
         (Body::empty(), None)
     };
-    if !parts.headers.contains_key(SESSION) && shared.mcp.open_sessions().await >= MAX_SESSIONS {
-        return response::failure(run::too_much(
-            "too many sessions are open",
-            std::time::Duration::from_mins(1),
-        ));
+    let now = Instant::now();
+    let session = parts.headers.get(SESSION).map(|id| id.to_str().unwrap_or_default());
+    let is_new = session.is_none();
+    if session.is_some_and(|id| !shared.agents.take(id, &client.name, now)) {
+        parts.headers.insert(SESSION, NO_SESSION);
     }
+    let ends = parts.method == Method::DELETE;
+    let owner = Arc::clone(&client.name);
     parts.extensions.insert(AgentRequest { shared: Arc::clone(&shared), client, claim });
-    shared.mcp.service.handle(Request::from_parts(parts, body)).await.map(Body::new)
+    let mut response = shared.mcp.service.handle(Request::from_parts(parts, body)).await.map(Body::new);
+    let opened = response.headers().get(SESSION).filter(|_| is_new).and_then(|id| id.to_str().ok());
+    if let Some(id) = opened {
+        let open = shared.mcp.open_sessions().await;
+        if let Some(oldest) = shared.agents.insert(id, &owner, now, &open) {
+            shared.mcp.end_session(&oldest).await;
+        }
+    }
+    // The protocol leaves the status open, and some clients report "accepted" as a failure.
+    if ends && response.status() == StatusCode::ACCEPTED {
+        *response.status_mut() = StatusCode::NO_CONTENT;
+    }
+    response
 }
 
 /// The parts of the server that the MCP service uses.

@@ -37,7 +37,8 @@ impl EventSink for StageSink {
     fn event(&mut self, event: Event<'_>) {
         match event {
             Event::Stage(stage) => self.0.send_replace(Cow::Borrowed(stage.as_str())),
-            Event::Part(part) => {
+            // The module itself has no path; its own stages are reported above.
+            Event::Part(part) if !part.path.is_empty() => {
                 let (path, state) = (part.path, part.state.word());
                 self.0.send_replace(Cow::Owned(format!("{path} {state}, {} of {} done", part.done, part.of)))
             }
@@ -69,5 +70,21 @@ pub(crate) async fn report(
             changed = stage.changed() => if changed.is_err() { return std::future::pending().await },
             () = tokio::time::sleep(HEARTBEAT) => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cognitive_contract::trace::{PartEvent, PartState};
+
+    use super::*;
+
+    #[test]
+    fn only_parts_with_a_name_are_reported() {
+        let (mut sink, seen) = StageSink::new();
+        sink.event(Event::Part(PartEvent::new("", PartState::Speaks, 0, 3)));
+        assert_eq!(*seen.borrow(), "begin");
+        sink.event(Event::Part(PartEvent::new("outer/inner", PartState::Finished, 1, 3)));
+        assert!(seen.borrow().starts_with("outer/inner ") && seen.borrow().ends_with(", 1 of 3 done"));
     }
 }

@@ -1,10 +1,12 @@
 //! The transports: stdio of a process that a client has started, and HTTP. Both support every protocol revision of
 //! the library; the newest needs no session.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use rmcp::ServiceExt as _;
 use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
+use rmcp::transport::streamable_http_server::session::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::tower::StreamableHttpService;
 
@@ -49,9 +51,15 @@ impl McpHttp {
         self.server.look_again();
     }
 
-    /// Returns the number of open sessions.
-    pub async fn open_sessions(&self) -> usize {
-        self.sessions.sessions.read().await.len()
+    /// Returns the ids of the open sessions.
+    pub async fn open_sessions(&self) -> HashSet<String> {
+        self.sessions.sessions.read().await.keys().map(ToString::to_string).collect()
+    }
+
+    /// Ends a session, if it is open. Its client gets the answer for an unknown session and opens another one.
+    pub async fn end_session(&self, id: &str) {
+        // The session may have ended by itself.
+        let _ = self.sessions.close_session(&id.into()).await;
     }
 
     /// Ends all sessions and streams. Runs are ended by the surface that admitted them.

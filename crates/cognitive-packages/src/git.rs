@@ -12,13 +12,14 @@ use crate::PackageError;
 use crate::archive::{self, ArchiveForm, Files};
 
 /// Git configuration for every command.
-const SETTINGS: [&str; 8] = [
+const SETTINGS: [&str; 9] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "core.symlinks=false",
     "submodule.recurse=false",
     "fetch.recurseSubmodules=false",
     "protocol.allow=never",
+    "protocol.ext.allow=never",
     "transfer.fsckObjects=true",
     "gc.auto=0",
 ];

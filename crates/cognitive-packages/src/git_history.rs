@@ -10,11 +10,14 @@ use std::process::{Command, Stdio};
 use cognitive_contract::text::{cut, written_out};
 
 /// Git configuration for every command.
-const SETTINGS: [&str; 5] = [
+const SETTINGS: [&str; 6] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "log.showSignature=false",
     "protocol.allow=never",
+    // A setting for one protocol wins over the line above, also one in the repository's own configuration. This
+    // protocol starts any program.
+    "protocol.ext.allow=never",
     "gc.auto=0",
 ];
 /// The number of digits of a commit hash in results.
@@ -136,6 +139,15 @@ mod tests {
         command.args(["-c", "user.name=a", "-c", "user.email=a@a.example", "-c", "commit.gpgSign=false"]);
         let output = command.args(arguments).current_dir(folder).output().unwrap();
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    #[test]
+    fn a_repository_cannot_allow_a_protocol_that_starts_programs() {
+        let dir = tempfile::tempdir().unwrap();
+        told(dir.path(), &["init", "--quiet", "."]);
+        told(dir.path(), &["config", "protocol.ext.allow", "always"]);
+        let allowed = git(dir.path(), &["config", "--get", "protocol.ext.allow"], "").unwrap();
+        assert_eq!(String::from_utf8_lossy(&allowed).trim(), "never");
     }
 
     #[test]

@@ -108,6 +108,10 @@ pub(crate) fn remove_draft(path: &Path) {
 }
 
 fn read_bounded(path: &Path) -> io::Result<String> {
+    // Opening a pipe would wait for a writer, and a device may never end.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
     let mut text = String::new();
     let read = fs::File::open(path)?.take(MAX_LENGTH + 1).read_to_string(&mut text)?;
     if read as u64 > MAX_LENGTH { Err(io::Error::other("it is too large")) } else { Ok(text) }

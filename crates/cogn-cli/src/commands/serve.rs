@@ -21,9 +21,10 @@ use tokio::net::TcpListener;
 
 pub use super::serve_args::ServeArgs;
 use super::{fail, server_keys, shared_state, studio_parts, validate};
+use crate::platform::{ServerSignal, ServerSignals};
 use crate::printer::{BAD, Chatter, Exit, FAINT, GOOD, NOTE, Printer};
 use crate::pull_progress::TerminalProgress;
-use crate::{allocator, platform, process_limits, project};
+use crate::{allocator, process_limits, project};
 
 /// The maximum number of access log lines that wait to be written. Without it, a log that is not read would fill the
 /// memory.
@@ -108,7 +109,7 @@ pub(super) fn serve_then(
             }
             other => other?,
         };
-        listen(listener, app, collector, printer, listening.then).await
+        listen(listener, app, collector, (&serve, printer), listening.then).await
     });
     drop(runtime);
     // A pipe without a reader must not keep the process from ending.
@@ -157,12 +158,18 @@ async fn listen(
     listener: TcpListener,
     app: App,
     collector: Option<Collector>,
-    printer: &Printer,
+    (serve, printer): (&ServeConfig, &Printer),
     then: Option<fn(&str)>,
 ) -> std::io::Result<()> {
     let address = listener.local_addr()?;
     // The signal handlers are installed before the server reports that it listens.
-    let stop = platform::server_stop()?;
+    let mut signals = ServerSignals::install()?;
+    let running = app.clone();
+    let stop = async {
+        while signals.next().await == ServerSignal::Reload {
+            reload(&running, serve, printer);
+        }
+    };
     printer.err(format!(
         "{GOOD}listening{GOOD:#} on {NOTE}http://{address}{NOTE:#}, {FAINT}docs at /docs{FAINT:#}"
     ));
@@ -178,6 +185,21 @@ async fn listen(
         sending.stop().await;
     }
     Ok(())
+}
+
+/// Reads the keys again, for SIGHUP. A faulty file changes nothing, so that a mistake locks nobody out.
+fn reload(app: &App, serve: &ServeConfig, printer: &Printer) {
+    match server_keys::keys(serve, printer) {
+        Ok(keys) => {
+            let count = keys.len();
+            if app.replace_keys(keys) {
+                printer.err(format!("{GOOD}reloaded{GOOD:#} the keys: {count}"));
+            } else {
+                printer.alarm("the keys were not reloaded: a server with keys needs at least one, restart it to change that");
+            }
+        }
+        Err(failure) => printer.alarm(&format!("the keys were not reloaded: {}", failure.message())),
+    }
 }
 
 /// The parts that a server needs before it listens.

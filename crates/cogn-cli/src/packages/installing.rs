@@ -101,6 +101,11 @@ pub(crate) fn restore(
         return Ok(report("unchanged", Vec::new()));
     }
     let mut brought = obtainer.bring(&source, true)?;
+    if brought.package.name() != name {
+        let found = brought.package.name();
+        return Err(PackageError::new(format!("the lock file has another package for `{name}`: `{found}`"))
+            .hint("Take the lock file from version control again, or remove the entry and add the module"));
+    }
     check_locked(brought.package.name(), Some(locked), &brought.package.tree, &brought.package.sha256)?;
     // The next update needs the original source.
     brought.origin.source.clone_from(&locked.source);

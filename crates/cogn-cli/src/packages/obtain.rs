@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cognitive_contract::compose::VersionRange;
 use cognitive_library::Folder;
-use cognitive_net::registry::OciClient;
+use cognitive_net::registry::{FileFetcher, OciClient};
 use cognitive_packages::archive::{self, ArchiveForm, MAX_BYTES};
 use cognitive_packages::index::newest;
 use cognitive_packages::signature::{TrustedKey, verify};
@@ -72,7 +72,9 @@ impl Obtainer<'_> {
         match source {
             PackageSource::Path(path) if pinned => of_path(&self.root.join(path)),
             PackageSource::Path(path) => of_path(path),
-            PackageSource::Web { url, sha256 } => self.of_web(url, sha256.as_deref()).await,
+            PackageSource::Web { url, sha256 } => {
+                self.of_web(&fetcher_for(url)?, url, sha256.as_deref()).await
+            }
             PackageSource::GitHub { repository, path, reference } => {
                 of_github(repository, path, reference.as_deref()).await
             }
@@ -85,14 +87,18 @@ impl Obtainer<'_> {
                 };
                 Ok(Fetched::unsigned(Package::of_files(folder.files)?, pinned.to_string()))
             }
-            PackageSource::Oci(reference) => self.of_oci(reference).await,
+            PackageSource::Oci(reference) => self.of_oci(self.oci_client(reference)?, reference).await,
             PackageSource::Registry { name, range } => self.of_index(name, range).await,
             other => Err(PackageError::new(format!("unsupported package source: `{other}`"))),
         }
     }
 
-    async fn of_web(&self, url: &str, sha256: Option<&str>) -> Result<Fetched, PackageError> {
-        let fetcher = fetcher_for(url)?;
+    async fn of_web(
+        &self,
+        fetcher: &FileFetcher,
+        url: &str,
+        sha256: Option<&str>,
+    ) -> Result<Fetched, PackageError> {
         let bytes = fetcher.get(url, MAX_BYTES).await?;
         let package = Package::of_archive(bytes, sha256)?;
         let signature = if self.keys.is_empty() {
@@ -132,20 +138,32 @@ impl Obtainer<'_> {
                 })
             }
             Listed::Source(source) => {
-                let source = PackageSource::parse(&source)?;
-                // An index may name other hosts, but neither local files nor other indexes.
-                if matches!(source, PackageSource::Path(_) | PackageSource::Registry { .. }) {
-                    return Err(PackageError::new(format!("the index may not name this source: `{source}`")));
-                }
-                let fetched = Box::pin(self.fetch(&source, false)).await?;
+                let fetched = self.of_listed(&index, &PackageSource::parse(&source)?).await?;
                 check_same(name, fetched.package.name())?;
                 Ok(fetched)
             }
         }
     }
 
-    async fn of_oci(&self, reference: &OciReference) -> Result<Fetched, PackageError> {
-        let client = self.oci_client(reference)?;
+    /// Gets the source that an entry of the old format names. The user typed the address of the index and not this one, so
+    /// it must be public and use TLS, or be on the server of the index. `git` connects by itself and cannot be guarded.
+    async fn of_listed(&self, index: &PackageIndex, source: &PackageSource) -> Result<Fetched, PackageError> {
+        match source {
+            PackageSource::Web { url, sha256 } => self.of_web(index.fetcher(), url, sha256.as_deref()).await,
+            PackageSource::GitHub { repository, path, reference } => {
+                of_github(repository, path, reference.as_deref()).await
+            }
+            PackageSource::Oci(reference) => {
+                let client =
+                    OciClient::named_by_others(&reference.host, registry_login::of(&reference.host)?)?;
+                self.of_oci(trusting(client)?, reference).await
+            }
+            other => Err(PackageError::new(format!("the index may not name this source: `{other}`"))
+                .hint("If you trust the source, add it by its own address")),
+        }
+    }
+
+    async fn of_oci(&self, client: OciClient, reference: &OciReference) -> Result<Fetched, PackageError> {
         let target = match (&reference.tag, &reference.digest) {
             (None, None) => newest_tag(&client, reference).await?,
             _ => reference.target().to_owned(),
@@ -161,14 +179,7 @@ impl Obtainer<'_> {
     /// Returns a client with the login of this host.
     pub(crate) fn oci_client(&self, reference: &OciReference) -> Result<OciClient, PackageError> {
         let login = registry_login::of(&reference.host)?;
-        let mut client = OciClient::new(&reference.host, login, self.reach.plain_http)?;
-        for origin in wiring::environment(env_vars::REGISTRY_TRUST).iter().flat_map(|list| list.split(',')) {
-            client = client.trusting(origin.trim()).map_err(|_| {
-                PackageError::new(format!("invalid origin in `{}`: `{origin}`", env_vars::REGISTRY_TRUST))
-                    .hint("Write an origin without a path, such as `https://auth.example.com`")
-            })?;
-        }
-        Ok(client)
+        trusting(OciClient::new(&reference.host, login, self.reach.plain_http)?)
     }
 
     /// Returns a path for the lock file: relative if it is inside its folder, so that it is valid on other machines.
@@ -178,6 +189,17 @@ impl Obtainer<'_> {
         let inside = path.strip_prefix(&root).map(|inside| Path::new(".").join(inside));
         Ok(inside.unwrap_or(path).display().to_string())
     }
+}
+
+/// Lets a client trust the origins that the user's environment names.
+fn trusting(mut client: OciClient) -> Result<OciClient, PackageError> {
+    for origin in wiring::environment(env_vars::REGISTRY_TRUST).iter().flat_map(|list| list.split(',')) {
+        client = client.trusting(origin.trim()).map_err(|_| {
+            PackageError::new(format!("invalid origin in `{}`: `{origin}`", env_vars::REGISTRY_TRUST))
+                .hint("Write an origin without a path, such as `https://auth.example.com`")
+        })?;
+    }
+    Ok(client)
 }
 
 /// Shows a spinner on a terminal while the network is in use.

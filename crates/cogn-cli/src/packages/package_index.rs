@@ -106,6 +106,11 @@ impl PackageIndex {
         Ok((url, bytes))
     }
 
+    /// Returns the fetcher, which trusts only the server of the index.
+    pub(crate) fn fetcher(&self) -> &FileFetcher {
+        &self.fetcher
+    }
+
     fn is_one_file(&self) -> bool {
         std::path::Path::new(&self.base).extension().is_some_and(|end| end.eq_ignore_ascii_case("json"))
     }

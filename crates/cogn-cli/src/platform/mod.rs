@@ -22,3 +22,13 @@ pub(crate) enum StopSignal {
     /// The terminal was closed.
     Hangup,
 }
+
+/// The request of a signal to a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(unix), expect(dead_code, reason = "elsewhere Ctrl-C is the only signal"))]
+pub(crate) enum ServerSignal {
+    /// Ends the server after the runs in flight.
+    Stop,
+    /// Reads the keys again.
+    Reload,
+}

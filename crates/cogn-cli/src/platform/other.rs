@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::StopSignal;
+use super::{ServerSignal, StopSignal};
 
 /// These systems have no such limit.
 pub(crate) fn raise_file_limit() -> Option<u64> {
@@ -55,11 +55,20 @@ pub(crate) async fn stop_signal() -> StopSignal {
     StopSignal::Interrupt
 }
 
-/// Resolves on Ctrl-C.
-pub(crate) fn server_stop() -> io::Result<impl Future<Output = ()>> {
-    Ok(async {
+/// The signals of a server: Ctrl-C alone.
+pub(crate) struct ServerSignals(());
+
+impl ServerSignals {
+    #[expect(clippy::unnecessary_wraps, reason = "on Unix a handler can be refused")]
+    pub(crate) fn install() -> io::Result<Self> {
+        Ok(Self(()))
+    }
+
+    #[expect(clippy::unused_self, reason = "on Unix it has handlers")]
+    pub(crate) async fn next(&mut self) -> ServerSignal {
         let _ = tokio::signal::ctrl_c().await;
-    })
+        ServerSignal::Stop
+    }
 }
 
 /// Opens a page in the browser: the named program, or the default one of the system.

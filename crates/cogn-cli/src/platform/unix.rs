@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::StopSignal;
+use super::{ServerSignal, StopSignal};
 
 /// Raises the limit of open files as far as possible and returns it; `None` means no limit.
 pub(crate) fn raise_file_limit() -> Option<u64> {
@@ -108,15 +108,33 @@ fn is_ignored(number: i32) -> bool {
     u32::try_from(number - 1).is_ok_and(|bit| mask.checked_shr(bit).unwrap_or(0) & 1 == 1)
 }
 
-/// Installs the handlers at once, and resolves when a server should stop: on Ctrl-C or SIGTERM.
-pub(crate) fn server_stop() -> io::Result<impl Future<Output = ()>> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    Ok(async move {
+/// The signals of a server. The handlers are installed when it is created.
+pub(crate) struct ServerSignals {
+    terminate: Signal,
+    /// Absent if the parent process ignores it, as `nohup` does: a handler would undo that.
+    hangup: Option<Signal>,
+    /// Set if SIGHUP means that the terminal was closed. For a service without a terminal it means to reload.
+    has_terminal: bool,
+}
+
+impl ServerSignals {
+    pub(crate) fn install() -> io::Result<Self> {
+        let kind = SignalKind::hangup();
+        let hangup = if is_ignored(kind.as_raw_value()) { None } else { Some(signal(kind)?) };
+        let has_terminal = File::open("/dev/tty").is_ok();
+        Ok(Self { terminate: signal(SignalKind::terminate())?, hangup, has_terminal })
+    }
+
+    /// Resolves with the next signal: Ctrl-C and SIGTERM stop a server, SIGHUP stops or reloads it.
+    pub(crate) async fn next(&mut self) -> ServerSignal {
         tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
-            _ = terminate.recv() => {}
+            _ = tokio::signal::ctrl_c() => ServerSignal::Stop,
+            _ = self.terminate.recv() => ServerSignal::Stop,
+            () = heard(&mut self.hangup) => {
+                if self.has_terminal { ServerSignal::Stop } else { ServerSignal::Reload }
+            }
         }
-    })
+    }
 }
 
 /// Opens a page in the browser: the named program, or the default one of the system.

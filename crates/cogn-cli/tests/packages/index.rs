@@ -2,7 +2,9 @@
 
 use std::fs;
 
+use cognitive_contract::text::hex;
 use serde_json::json;
+use sha2::{Digest as _, Sha256};
 
 use crate::place::Place;
 use crate::web_server::WebServer;
@@ -96,6 +98,53 @@ fn reg_007_an_index_of_the_old_form_is_read() {
     );
     place.json(&["add", "labels", "--registry", &url]);
     assert!(place.runs("labels"));
+}
+
+// An index leads to no address that the user could not have meant: only to its own server, or to public ones with TLS.
+#[test]
+fn an_index_of_the_old_form_leads_to_no_address_inside() {
+    let place = Place::new();
+    let (server, inside) = (WebServer::new(), WebServer::new());
+    let archive = fs::read(place.packed("labels", "1.0.0")).unwrap();
+    inside.serve("/labels.tar.gz", &archive);
+    let port = inside.url.rsplit_once(':').unwrap().1;
+    let pinned = format!("{}/labels.tar.gz#sha256:{}", inside.url, hex(&Sha256::digest(&archive)));
+    let index = format!("{}/index.json", server.url);
+    for (source, words) in [
+        (format!("{}/labels.tar.gz", inside.url), "scheme is not allowed"),
+        (pinned, "scheme is not allowed"),
+        (format!("oci://127.0.0.1:{port}/acme/labels:1.0.0"), "address is not public"),
+        (format!("oci://localhost:{port}/acme/labels:1.0.0"), "address is not public"),
+        (format!("git+file://{}#path=m", place.beside("repository").display()), "the index may not name"),
+        (format!("git+ssh://127.0.0.1:{port}/x.git"), "the index may not name"),
+        (format!("git+https://127.0.0.1:{port}/x.git"), "the index may not name"),
+    ] {
+        let entry = json!({ "description": "Labels.", "version": "1.0.0", "source": source, "tags": [] });
+        server.serve("/index.json", json!({ "modules": { "labels": entry } }).to_string().as_bytes());
+        let said = place.refused(&["add", "labels", "--registry", &index], "");
+        assert!(said.err.contains(words), "{source}: {}", said.err);
+    }
+    assert_eq!(inside.asked(), [""; 0]);
+}
+
+// A lock file is taken from others with the project: it neither renames a package nor makes the program wait.
+#[test]
+fn a_strange_lock_file_is_refused_and_installs_nothing() {
+    let place = Place::new();
+    let archive = place.packed("labels", "1.0.0");
+    place.json(&["add", archive.as_str()]);
+    let lock = place.path("cognitive.lock");
+    let renamed = fs::read_to_string(&lock).unwrap().replace("\"labels\": {", "\"summarizer\": {");
+    fs::write(&lock, renamed).unwrap();
+    fs::remove_dir_all(place.path("cognitive")).unwrap();
+    place.refused(&["add"], "the lock file has another package for `summarizer`: `labels`");
+    #[cfg(unix)]
+    {
+        fs::remove_file(&lock).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&lock).status().unwrap().success());
+        let said = place.run(&["add"]);
+        assert!(said.code == Some(1) && said.err.contains("it is not a regular file"), "{said:?}");
+    }
 }
 
 #[test]

@@ -118,3 +118,42 @@ fn spans_are_sent_before_a_server_ends() {
     assert_ne!(wrong.exit(), 0);
     assert!(wrong.err.contains("collector"));
 }
+
+// A service has no terminal, so SIGHUP means to read the keys again. Faulty keys change nothing.
+#[cfg(unix)]
+#[test]
+fn a_service_reads_its_keys_again_at_sighup() {
+    let (service, home) = (FakeModel::script(answer()), with_module());
+    let (anna, bob) = ("anna-0123456789abcdef", "bob-0123456789abcdef");
+    home.write("keys", format!("anna {anna}\n"));
+    let url = service.url();
+    let args = ["serve", "--port", "0", "--keys", "keys", "--provider", "openai", "--base-url", &url];
+    let inner = home.command(&args, &[]);
+    // In a session of its own, so that it has no terminal even if these tests have one.
+    let mut command = cognitive_testkit::command("setsid");
+    command.arg(inner.get_program()).args(inner.get_args()).env_clear();
+    command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.current_dir(inner.get_current_dir().unwrap());
+    let server = Served::spawn(&mut command);
+    let status = |server: &Served, key: &str| {
+        let bearer = format!("Bearer {key}");
+        server.ask("GET /v1/session", &[("authorization", &bearer)], "").0
+    };
+    assert_eq!((status(&server, anna), status(&server, bob)), (200, 401));
+    let hang_up = |server: &Served| {
+        let pid = server.id().to_string();
+        assert!(cognitive_testkit::command("kill").args(["-HUP", &pid]).status().unwrap().success());
+    };
+    home.write("keys", format!("bob {bob}\n"));
+    hang_up(&server);
+    server.wait_for("reloaded the keys: 1");
+    assert_eq!((status(&server, anna), status(&server, bob)), (401, 200));
+    for (faulty, said) in [("bob short\n", "the key `bob` is too short"), ("", "needs at least one")] {
+        home.write("keys", faulty);
+        hang_up(&server);
+        server.wait_for(said);
+        assert_eq!(status(&server, bob), 200, "{faulty:?}");
+    }
+    server.terminate();
+    assert_eq!(server.ended().0, Some(0));
+}

@@ -19,9 +19,17 @@ pub(crate) async fn read<T: DeserializeOwned + Send + 'static>(
     shared: &Arc<Shared>,
     request: Request,
 ) -> Result<(T, MemoryClaim), Box<Response<Body>>> {
+    read_up_to(shared, request, shared.config.body_limit).await
+}
+
+/// Reads a body of at most `limit` bytes.
+pub(crate) async fn read_up_to<T: DeserializeOwned + Send + 'static>(
+    shared: &Arc<Shared>,
+    request: Request,
+    limit: usize,
+) -> Result<(T, MemoryClaim), Box<Response<Body>>> {
     let (parts, body) = request.into_parts();
     let mut claim = shared.room.claim();
-    let limit = shared.config.body_limit;
     let bytes = intake::body_of(shared, &parts.headers, body, limit, &mut claim).await?;
     let read = intake::read(shared, bytes, claim, |text| of_text(&text)).await;
     read.map_err(|failure| Box::new(response::failure(failure)))

@@ -2,7 +2,7 @@
 //! and no log, and is never stored. The response to a wrong key reveals nothing else.
 
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 
 use axum::body::Body;
 use axum::extract::{Extension, Request, State};
@@ -12,15 +12,17 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{body, logins, shared_logins};
-use crate::admission::{host_is_local, unknown};
+use crate::admission::{host_is_local, wrong_key};
 use crate::app::Shared;
 use crate::auth::Client;
 use crate::config::ApiKey;
+use crate::response;
 use crate::roles::Roles;
-use crate::{response, run};
 
 /// The version of the protocol between Studio and its server.
 const STUDIO: u32 = 1;
+/// The longest body of a login, in bytes. Clients without a key may send it, so many of them must fit into the memory.
+const MAX_BODY: usize = 4 << 10;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -45,20 +47,16 @@ pub(crate) async fn begin(
 ) -> Response<Body> {
     let may_be_plain = host_is_local(request.headers());
     let before = logins::shown(request.headers()).map(str::to_owned);
-    let now = Instant::now();
-    if let Some(wait) = shared.logins.is_guessing(&client.address, now) {
-        return response::failure(run::too_much("too many wrong keys from this address", wait));
-    }
-    let (LoginBody { key }, _) = match body::read(&shared, request).await {
+    let (LoginBody { key }, _) = match body::read_up_to(&shared, request, MAX_BODY).await {
         Ok(read) => read,
         Err(refusal) => return *refusal,
     };
     if shared.config.keys.is_empty() {
         return response::json(StatusCode::OK, &session(&shared, None, Roles::ALL));
     }
-    let Some(key) = ApiKey::find(&shared.config.keys, key.trim()) else {
-        shared.logins.guessed(&client.address, now);
-        return unknown();
+    let keys = shared.keys();
+    let Some(key) = ApiKey::find(&keys, key.trim()) else {
+        return wrong_key(&shared, &client.address).await;
     };
     // The previous login of this browser ends.
     let begun = async {

@@ -18,11 +18,13 @@ use crate::roles::Roles;
 pub(crate) const COOKIE: &str = "cogn_session";
 /// The lifetime of a login. A browser on a shared machine must not stay logged in for days.
 pub(super) const LIFETIME: Duration = Duration::from_hours(12);
-/// The limit of logins at once. Above it, the one that expires first is removed. Without the limit, repeated logins
-/// would fill the memory.
-const MOST: usize = 1_000;
-/// Wrong keys allowed per address and minute. Without the limit, a key could be guessed.
+/// The limit of logins of one key. Above it, the one of this key that expires first is removed, so that the holder of
+/// one key cannot log out the others. Without the limit, repeated logins would fill the memory.
+const MOST: usize = 100;
+/// Wrong keys per address and minute that are answered at once. Without the limit, a key could be guessed.
 const GUESSES: u32 = 10;
+/// The delay of the answer to further wrong keys. With the limit of connections per address, it bounds the guesses.
+const WRONG_KEY_PAUSE: Duration = Duration::from_secs(1);
 
 /// All logins of a server.
 pub(crate) struct Logins {
@@ -64,9 +66,14 @@ impl Logins {
         let login = TimedLogin { login: Login::of(key), until: now + LIFETIME };
         let mut all = self.by_hash.lock();
         all.retain(|_, login| login.until > now);
-        if all.len() >= MOST {
-            let first = all.iter().min_by_key(|(_, login)| login.until).map(|(hash, _)| *hash);
-            first.and_then(|first| all.remove(&first));
+        let same = all.iter().filter(|(_, known)| known.login.name == login.login.name);
+        let (count, first) =
+            same.fold((0, None), |(count, first): (usize, Option<(&[u8; 32], Instant)>), (hash, known)| {
+                let is_first = first.is_none_or(|(_, until)| known.until < until);
+                (count + 1, if is_first { Some((hash, known.until)) } else { first })
+            });
+        if let Some(first) = first.filter(|_| count >= MOST).map(|(hash, _)| *hash) {
+            all.remove(&first);
         }
         all.insert(hash(&secret), login);
         secret
@@ -81,19 +88,20 @@ impl Logins {
             .map(|known| known.login.clone())
     }
 
+    /// Ends the logins that do not satisfy a condition.
+    pub(crate) fn retain(&self, stays: impl Fn(&Login) -> bool) {
+        self.by_hash.lock().retain(|_, known| stays(&known.login));
+    }
+
     /// Ends a login.
     pub(crate) fn end(&self, secret: &str) {
         self.by_hash.lock().remove(&hash(secret));
     }
 
-    /// Returns how long an address is blocked after too many wrong keys; `None` if it is not blocked.
-    pub(crate) fn is_guessing(&self, address: &str, now: Instant) -> Option<Duration> {
-        self.guesses.has_run_out(address, now)
-    }
-
-    /// Counts a wrong key.
-    pub(crate) fn guessed(&self, address: &str, now: Instant) {
-        let _ = self.guesses.run(address, now);
+    /// Counts a wrong key. Returns how long its answer has to wait, if the address has sent too many. A right key from the
+    /// same address never waits, since many clients may share it.
+    pub(crate) fn wrong_key(&self, address: &str, now: Instant) -> Option<Duration> {
+        self.guesses.run(address, now).err().map(|_| WRONG_KEY_PAUSE)
     }
 }
 
@@ -157,25 +165,26 @@ mod tests {
     }
 
     #[test]
-    fn there_are_so_many_logins_and_no_more() {
+    fn a_key_has_so_many_logins_and_ends_only_its_own() {
         let (logins, now) = (Logins::default(), Instant::now());
+        let other = ApiKey::new("bob", "fedcba9876543210").unwrap();
+        let of_other = logins.begin(&other, now);
         let oldest = logins.begin(&key(), now);
         for number in 0..MOST {
             logins.begin(&key(), now + Duration::from_millis(1 + number as u64));
         }
-        assert_eq!(logins.by_hash.lock().len(), MOST);
-        assert!(logins.find(&oldest, now).is_none());
+        assert_eq!(logins.by_hash.lock().len(), MOST + 1);
+        assert!(logins.find(&oldest, now).is_none() && logins.find(&of_other, now).is_some());
     }
 
     #[test]
     fn an_address_that_guesses_has_to_wait_and_no_other_has() {
         let (logins, now) = (Logins::default(), Instant::now());
         for _ in 0..GUESSES {
-            assert_eq!(logins.is_guessing("a", now), None);
-            logins.guessed("a", now);
+            assert_eq!(logins.wrong_key("a", now), None);
         }
-        assert!(logins.is_guessing("a", now).is_some() && logins.is_guessing("b", now).is_none());
-        assert_eq!(logins.is_guessing("a", now + Duration::from_mins(1)), None);
+        assert!(logins.wrong_key("a", now).is_some() && logins.wrong_key("b", now).is_none());
+        assert_eq!(logins.wrong_key("a", now + Duration::from_mins(1)), None);
     }
 
     #[test]

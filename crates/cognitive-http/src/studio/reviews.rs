@@ -4,7 +4,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Extension, Request, State};
@@ -25,14 +25,16 @@ use super::workbench::answer;
 use crate::app::Shared;
 use crate::auth::Client;
 use crate::catalog::beside;
-use crate::response;
 use crate::routes::Name;
+use crate::{response, run};
 
 /// Entries per page: the default and the limit. An entry has the input and the answer, so a page can be large.
 const DEFAULT_LIMIT: usize = 50;
 const MAX_LIMIT: usize = 500;
 /// Lines of an export queued for sending. A slow client would otherwise fill the memory.
 const WAITING: usize = 16;
+/// The pause that a client is asked to make before it tries an export again.
+const EXPORT_PAUSE: Duration = Duration::from_secs(5);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -215,8 +217,12 @@ pub(crate) async fn calibration(State(shared): State<Arc<Shared>>, uri: Uri) -> 
     answer(report.await.and_then(|report: Result<_, String>| report.map_err(unreadable)))
 }
 
-/// `GET /v1/reviews/export`: JSON lines, streamed as they are read.
-pub(crate) async fn export(State(shared): State<Arc<Shared>>, uri: Uri) -> Response<Body> {
+/// `GET /v1/reviews/export`: JSON lines, streamed as they are read. An export counts as a stream of its client.
+pub(crate) async fn export(
+    State(shared): State<Arc<Shared>>,
+    Extension(client): Extension<Arc<Client>>,
+    uri: Uri,
+) -> Response<Body> {
     let asked = query::<OfModule>(&uri).and_then(|query| Ok((query, desk(&shared)?)));
     let (OfModule { module, form }, desk) = match asked {
         Ok(asked) => asked,
@@ -227,8 +233,16 @@ pub(crate) async fn export(State(shared): State<Arc<Shared>>, uri: Uri) -> Respo
         Some(FormWord::Decisions) | None => ReviewExport::Decisions,
     };
     let module = module.filter(|module| !module.is_empty());
+    let permit = match run::permit(&shared, &client) {
+        Ok(permit) => permit,
+        Err(failure) => return response::failure(failure),
+    };
+    let Ok(place) = Arc::clone(&shared.exporters).try_acquire_owned() else {
+        return response::failure(run::too_much("too many exports at once", EXPORT_PAUSE));
+    };
     let (lines, mut waiting) = mpsc::channel::<Result<Bytes, String>>(WAITING);
     tokio::task::spawn_blocking(move || {
+        let _until_the_last_line = (permit, place);
         let mut take = |line: Value| lines.blocking_send(Ok(format!("{line}\n").into())).is_ok();
         if let Err(reason) = desk.export(form, module.as_deref(), &mut take) {
             // The client may already be gone.

@@ -31,8 +31,8 @@ pub(crate) async fn find(shared: &Shared, secret: &str) -> Result<Option<Login>,
     let Some((proof, name)) = kept.as_deref().and_then(|holder| holder.split_once(' ')) else {
         return Ok(None);
     };
-    let mut keys = shared.config.keys.iter().filter(|key| key.name == name);
-    Ok(keys.find(|key| key.has_vouched(&login, proof)).map(Login::of))
+    let keys = shared.keys();
+    Ok(keys.iter().find(|key| key.name == name && key.has_vouched(&login, proof)).map(Login::of))
 }
 
 /// Ends a login at all servers.

@@ -151,3 +151,57 @@ async fn a_session_of_an_older_client_can_be_ended_and_a_call_in_it_cancelled() 
     let gone = send(named(), json!({ "jsonrpc": "2.0", "id": 3, "method": "ping" })).await.unwrap();
     assert_eq!(gone.status(), 404);
 }
+
+// A session id is no secret that protects by itself: proxies and logs see it.
+#[tokio::test]
+async fn a_session_belongs_to_the_key_that_opened_it() {
+    const OTHER: &str = "another-key-that-is-long-enough";
+    let mut config = keyed();
+    config.keys.push(ApiKey::new("bob", OTHER).unwrap());
+    let server = Server::start(&Script::free(&ANSWER), "sync", config).await;
+    let send = async |method: reqwest::Method, key: &str, session: Option<&str>, body: Value| {
+        let mut request = client()
+            .request(method, server.url("/mcp"))
+            .bearer_auth(key)
+            .header("accept", "application/json, text/event-stream")
+            .header("content-type", "application/json")
+            .body(body.to_string());
+        if let Some(session) = session {
+            request = request.header("mcp-session-id", session).header("mcp-protocol-version", "2025-11-25");
+        }
+        request.send().await.unwrap()
+    };
+    let (post, delete) = (reqwest::Method::POST, reqwest::Method::DELETE);
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } } });
+    let ping = json!({ "jsonrpc": "2.0", "id": 3, "method": "ping" });
+    let opened = send(post.clone(), KEY, None, hello.clone()).await;
+    let session = opened.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+    drop(opened.text().await);
+    let started = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    assert_eq!(send(post.clone(), KEY, Some(&session), started).await.status(), 202);
+    let unknown = send(post.clone(), OTHER, Some("never-opened"), ping.clone()).await.status();
+    assert_eq!(send(post.clone(), OTHER, Some(&session), ping.clone()).await.status(), unknown);
+    send(delete.clone(), OTHER, Some(&session), json!({})).await;
+    assert_eq!(send(post.clone(), KEY, Some(&session), ping.clone()).await.status(), 200, "it is still open");
+    // One key cannot keep the others out, and its own oldest session ends.
+    let mut last = String::new();
+    for number in 0..=200 {
+        let opened = send(post.clone(), OTHER, None, hello.clone()).await;
+        assert_eq!(opened.status(), 200, "{number}");
+        if number == 0 {
+            last = opened.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+        }
+    }
+    assert_eq!(
+        send(post.clone(), OTHER, Some(&last), ping.clone()).await.status(),
+        404,
+        "its first one ended"
+    );
+    assert_eq!(
+        send(post.clone(), KEY, Some(&session), ping).await.status(),
+        200,
+        "the one of the other key did not"
+    );
+    assert_eq!(send(delete, KEY, Some(&session), json!({})).await.status(), 204);
+}

@@ -77,17 +77,16 @@ fn dollars(prompt: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
 fn braces(prompt: &str, members: &BTreeSet<&str>, found: &mut Findings) {
     let ours = directives(prompt).inserts;
     for (open, close) in [("{{", "}}"), ("${", "}")] {
+        // Both lists are in the order of the text, so one pass over each is enough.
+        let mut ours = ours.iter().peekable();
         for (at, _) in prompt.match_indices(open) {
             let rest = prompt.get(at + open.len()..).unwrap_or_default();
-            let Some(inner) = rest.find(close).filter(|end| *end <= MAX_NAME).and_then(|end| rest.get(..end))
-            else {
-                continue;
-            };
+            // The search ends behind the longest name. To the end of the prompt it would be quadratic.
+            let near = rest.get(..rest.floor_char_boundary(MAX_NAME + close.len())).unwrap_or_default();
+            let Some(inner) = near.find(close).and_then(|end| rest.get(..end)) else { continue };
             let span = at..at + open.len() + inner.len() + close.len();
-            if ours
-                .iter()
-                .any(|insert| insert.span.start <= at && at < insert.span.end && inner.contains('.'))
-            {
+            while ours.next_if(|insert| insert.span.end <= at).is_some() {}
+            if ours.peek().is_some_and(|insert| insert.span.start <= at) && inner.contains('.') {
                 continue;
             }
             let name = inner.trim().trim_start_matches('$');
@@ -117,6 +116,20 @@ mod tests {
         );
         assert_eq!(names("$INPUT_FILE $TEXT2 $MEDIA_INPUTS."), ["$INPUT_FILE", "$MEDIA_INPUTS"]);
         assert_eq!(names("$.data and $['x'] and ${TEXT}"), [""; 0]);
+    }
+
+    // A search to the end of the prompt for each of these would take minutes.
+    #[test]
+    fn a_prompt_full_of_open_braces_is_checked_at_once() {
+        for piece in ["{{", "${", "{{a.b}}", "${a}"] {
+            let mut found = Findings::default();
+            braces(&piece.repeat(900_000 / piece.len()), &BTreeSet::from(["text"]), &mut found);
+            assert!(found.finish(PROMPT_FILE).is_empty(), "{piece}");
+        }
+        let mut found = Findings::default();
+        let long = format!("{{{{ {} text }}}} {{{{é}}}} {{{{text}}}}", " ".repeat(MAX_NAME));
+        braces(&long, &BTreeSet::from(["text"]), &mut found);
+        assert_eq!(found.finish(PROMPT_FILE).len(), 1, "too long, unknown, and a name");
     }
 
     #[test]

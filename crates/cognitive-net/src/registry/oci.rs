@@ -86,6 +86,15 @@ impl OciClient {
         Ok(Self { host, login: RegistryLogin::new(credentials), transfer: Transfer::new(guard) })
     }
 
+    /// Creates a client for a registry that an index names and not the user: only over TLS and at a public address,
+    /// unless [`Self::trusting`] allows its origin.
+    pub fn named_by_others(host: &str, credentials: Option<Credentials>) -> Result<Self, Failure> {
+        let host = host.strip_prefix("https://").unwrap_or(host);
+        let host = RegistryHost::parse(&format!("https://{host}"), false)?;
+        let guard = GuardedClient::new(Policy::default().with_any_port(), Proxies::default());
+        Ok(Self { host, login: RegistryLogin::new(credentials), transfer: Transfer::new(guard) })
+    }
+
     /// Trusts another origin, such as the token server or the storage of an internal registry:
     /// `https://auth.internal`. Redirects to it are followed and credentials sent to it, although its address is not
     /// public. Fails if the text is not an origin.

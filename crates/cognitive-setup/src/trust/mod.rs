@@ -10,13 +10,14 @@ mod tests;
 use std::path::Path;
 
 use cognitive_contract::RunSettings;
+use cognitive_contract::address::shown_setting;
 use cognitive_contract::tier::Gate;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::config::{
-    AuditConfig, BudgetConfig, Config, ContextConfig, KeepConfig, MediaConfig, ModuleConfig, PricesConfig,
-    UntrustedAddress,
+    AuditConfig, BudgetConfig, ClimbConfig, Config, ContextConfig, KeepConfig, MediaConfig, ModuleConfig,
+    PricesConfig, UntrustedAddress,
 };
 use crate::env_vars;
 use crate::review_config::ReviewConfig;
@@ -35,7 +36,7 @@ const COSTS_MORE: &str = "runs may cost more than your own file allows";
 pub struct HeldBack {
     /// Its name, such as `audit.path`.
     pub setting: String,
-    /// Its value in the file. For an address, only its origin.
+    /// Its value in the file, for display: addresses without their secrets.
     pub value: Value,
     /// The reason why it needs trust.
     pub because: &'static str,
@@ -76,8 +77,7 @@ pub fn sift(
     let destinations = Destinations { below, environment };
     let (provider, model) = sieve.provider(provider, model, &destinations);
     let untrusted_address = base_url.filter(|url| Some(url) != below.base_url.as_ref()).map(|url| {
-        let shown = json!(cognitive_contract::address::bare_url(&url));
-        sieve.note("base_url", shown, "the key and all inputs are sent there");
+        sieve.note("base_url", json!(url), "the key and all inputs are sent there");
         UntrustedAddress { url, of: base_url_of, file: file.to_owned() }
     });
     let (provider_of_all, model_of_all) = (provider.clone(), model.clone());
@@ -91,8 +91,7 @@ pub fn sift(
             below.providers.as_ref(),
             "inputs are sent to these models",
         ),
-        // The required confidence is not secret, and climbing costs no more calls than there are models.
-        climb,
+        climb: sieve.climb(climb, below.climb),
         base_url: None,
         base_url_of: None,
         untrusted_address,
@@ -136,7 +135,7 @@ struct Sieve {
 
 impl Sieve {
     fn note(&mut self, setting: impl Into<String>, value: Value, because: &'static str) {
-        self.held.push(HeldBack { setting: setting.into(), value, because });
+        self.held.push(HeldBack { setting: setting.into(), value: shown_setting(value), because });
     }
 
     /// Holds a setting back unless it equals the effective value `now`.
@@ -299,6 +298,35 @@ impl Sieve {
                 "answers may be longer and cost more than your own file allows",
             ),
             ..says
+        }
+    }
+
+    /// The rules for the next model of a ladder. A rule may only demand more of an answer than the user's own rule. An
+    /// exemption demands less, so it needs trust if the user has a rule that it weakens.
+    fn climb(&mut self, says: ClimbConfig, below: ClimbConfig) -> ClimbConfig {
+        const WEAKER: &str = "weaker answers pass than your own file accepts";
+        let mut keep = |setting: &str, loosens: bool, value: Value| {
+            if loosens {
+                self.note(setting, value, WEAKER);
+            }
+            !loosens
+        };
+        let ClimbConfig { below_confidence, above_risk, unless_agreed } = says;
+        let exempts = |value: f64| match below.unless_agreed {
+            Some(own) => value < own,
+            None => below.below_confidence.is_some(),
+        };
+        ClimbConfig {
+            below_confidence: below_confidence.filter(|value| {
+                let loosens = below.below_confidence.is_some_and(|own| *value < own);
+                keep("climb.below_confidence", loosens, json!(value))
+            }),
+            above_risk: above_risk.filter(|value| {
+                let loosens = below.above_risk.is_some_and(|own| *value > own);
+                keep("climb.above_risk", loosens, json!(value))
+            }),
+            unless_agreed: unless_agreed
+                .filter(|value| keep("climb.unless_agreed", exempts(*value), json!(value))),
         }
     }
 

@@ -126,6 +126,40 @@ modules: {m: {provider: ollama, receipt: true}}
     assert_eq!(counts, says);
 }
 
+// A project may demand more of answers than the user, and never less. (D-33)
+#[test]
+fn d_33_a_project_makes_runs_stricter_and_never_laxer() {
+    let own = "strict_parse: true\ntimeout_seconds: 9\nclimb: {below_confidence: 0.9, above_risk: low}\n";
+    for (says, setting) in [
+        ("strict_parse: false\n", "strict_parse"),
+        ("timeout: 10\n", "timeout"),
+        ("climb: {below_confidence: 0}\n", "climb.below_confidence"),
+        ("climb: {above_risk: high}\n", "climb.above_risk"),
+        ("climb: {unless_agreed: 0.1}\n", "climb.unless_agreed"),
+    ] {
+        let (counts, held) = sifted(says, own);
+        assert_eq!((counts, held), (Config::default(), vec![setting.to_owned()]), "{says}");
+        assert_eq!(sifted(says, "").1, [""; 0], "{says} loosens nothing of a user without rules");
+    }
+    for says in ["timeout_seconds: 1\n", "climb: {below_confidence: 0.95, above_risk: none}\n"] {
+        assert_eq!(sifted(says, own).1, [""; 0], "{says}");
+    }
+}
+
+// What is shown about a setting goes into bug reports.
+#[test]
+fn a_setting_that_is_held_back_shows_no_password() {
+    let says = "
+audit: {path: 'postgres://u:PLANTED@db.example/x?password=PLANTED'}
+base_url: https://u:PLANTED@h/v1
+serve: {shared: 'redis://:PLANTED@cache.example', otlp: 'http://u:PLANTED@collector.example'}
+";
+    let (_, held) = sift(&Config::parse(says).unwrap(), &Config::default(), Path::new("x"), &|_| None);
+    let shown = serde_json::to_string(&held).unwrap();
+    assert!(held.len() == 4 && !shown.contains("PLANTED"), "{shown}");
+    assert!(shown.contains("db.example") && shown.contains("cache.example"), "{shown}");
+}
+
 #[test]
 fn what_the_user_says_too_needs_no_trust_and_the_choice_of_the_user_stays() {
     let same = "provider: OpenAI\nbase_url: https://a\naudit: {path: /b}\n";

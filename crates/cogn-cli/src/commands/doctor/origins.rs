@@ -1,7 +1,7 @@
 //! The origin of each setting: flag, environment, project file, user file or default. Includes the settings of the
-//! project's file that are not in effect. Shows no key, and only the origin of an address.
+//! project's file that are not in effect. Shows no key, and addresses without their secrets.
 
-use cognitive_contract::address::bare_url;
+use cognitive_contract::address::shown_setting;
 use cognitive_net::Kind;
 use cognitive_setup::config::Config;
 use cognitive_setup::env_vars;
@@ -65,9 +65,10 @@ pub(super) fn settings(
         } else {
             (Value::Null, "default")
         };
-        let not_trusted = held.iter().find(|held| held.setting == name).map(|held| held.value.clone());
+        let not_trusted =
+            held.iter().find(|held| held.setting == name).map(|held| shown_setting(held.value.clone()));
         SettingState {
-            value: shown(&name, value),
+            value: shown_setting(value),
             from,
             variable: variable.filter(|_| from == "environment"),
             not_trusted,
@@ -75,14 +76,6 @@ pub(super) fn settings(
         }
     };
     names.into_iter().map(state).collect()
-}
-
-/// Hides the password of an address.
-fn shown(name: &str, value: Value) -> Value {
-    match (name, value) {
-        ("base_url", Value::String(url)) => Value::String(bare_url(&url)),
-        (_, value) => value,
-    }
 }
 
 /// Returns the variable that overrides a setting.
