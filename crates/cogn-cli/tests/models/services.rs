@@ -195,3 +195,42 @@ fn bytes_that_are_no_text_are_told() {
     let (output, _) = run("openai", Act::stream(streamed(&good())), &[]);
     assert_eq!(output.json["meta"].get("warnings"), None, "{}", output.all());
 }
+
+/// A refusal of Groq: the model's JSON is not what was asked for.
+fn withheld(reply: &str) -> Act {
+    let message = "Failed to validate JSON. Please adjust your prompt. See 'failed_generation' for more details.";
+    let error = json!({ "message": message, "type": "invalid_request_error", "code": "json_validate_failed",
+                        "failed_generation": reply });
+    Act::json(400, &json!({ "error": error }))
+}
+
+/// Runs the summarizer with Groq, which follows this script.
+fn groq(script: Vec<Act>, more: &[&str]) -> (Finished, Vec<Value>) {
+    let service = FakeModel::script(script);
+    let place = ["--provider", "groq", "--receipt"];
+    let output =
+        summarizer(&home().with("GROQ_API_KEY", KEY), &service.url(), &[&place[..], more].concat());
+    (output, service.requests().into_iter().map(|request| request.body).collect())
+}
+
+#[test]
+fn a_reply_that_the_service_withholds_is_judged_as_the_models() {
+    let mut wrong = good();
+    wrong["data"]["summary"] = json!(7);
+    for (reply, code) in [
+        (good().to_string()[..40].to_owned(), "E1000"),
+        (String::new(), "E1000"),
+        (wrong.to_string(), "E3001"),
+    ] {
+        let (output, asked) = groq(vec![withheld(&reply)], &[]);
+        assert_eq!((&output.json["error"]["code"], asked.len()), (&json!(code), 1), "{}", output.all());
+        let attempts = &output.json["meta"]["provenance"]["attempts"];
+        assert_eq!((attempts.as_array().unwrap().len(), &attempts[0]["status"]), (1, &json!(400)));
+
+        let fine = Act::stream(streamed(&good()));
+        let (output, asked) = groq(vec![withheld(&reply), fine], &["--reask", "1"]);
+        assert_eq!(output.json["data"]["summary"], "Short.", "{}", output.all());
+        assert_eq!(asked.len(), 2);
+        assert_eq!(asked[1]["response_format"]["type"], "json_schema", "nothing was conceded");
+    }
+}

@@ -188,6 +188,15 @@ impl<'a> Feed<'a> {
         }
     }
 
+    /// Returns the ending that the service reports as an error. Hands on the reply that it withheld.
+    fn ending(&mut self, complaint: &Complaint, reporter: Reporter<'_>) -> Option<Finish> {
+        let finish = ending(complaint, reporter)?;
+        if let Some(reply) = complaint.reply.as_deref().filter(|_| !self.begun) {
+            self.text(reply);
+        }
+        Some(finish)
+    }
+
     /// Flushes the filters: no second half of a character and no rest of the key can follow.
     fn end_text(&mut self) {
         if let Some(left) = self.seam.take().and_then(|mut seam| seam.end()) {
@@ -287,7 +296,7 @@ impl Remote {
         let status = answer.status();
         feed.status = Some(status.as_u16());
         if !status.is_success() {
-            let told = self.refused_or_failed(answer, terms, reporter);
+            let told = self.refused_or_failed(answer, terms, feed, reporter);
             return timeout_at(deadline, told).await.unwrap_or_else(|_| Err(too_late()));
         }
         feed.sink.bound(terms.bind.decode());
@@ -343,7 +352,8 @@ impl Remote {
         let outcome = if (200..300).contains(&status) {
             self.read_document(call, terms, body, &mut feed, reporter)
         } else {
-            self.refusal(status, reporter.status(status, None, body.as_bytes()), terms, reporter)
+            let fault = reporter.status(status, None, body.as_bytes());
+            self.refusal(status, fault, terms, &mut feed, reporter)
         };
         report(&mut feed, terms.bind, started, &outcome);
         outcome.map_err(|fault| {
@@ -386,6 +396,7 @@ impl Remote {
         &self,
         answer: Answer<'_>,
         terms: &Terms,
+        feed: &mut Feed<'_>,
         reporter: Reporter<'_>,
     ) -> Result<ModelEnd, Fault> {
         let status = answer.status().as_u16();
@@ -394,7 +405,7 @@ impl Remote {
         }
         let asked = retry_after(answer.headers(), SystemTime::now());
         let fault = reporter.status(status, asked, &answer.beginning().await);
-        self.refusal(status, fault, terms, reporter)
+        self.refusal(status, fault, terms, feed, reporter)
     }
 
     fn refusal(
@@ -402,13 +413,18 @@ impl Remote {
         status: u16,
         fault: Fault,
         terms: &Terms,
+        feed: &mut Feed<'_>,
         reporter: Reporter<'_>,
     ) -> Result<ModelEnd, Fault> {
         let about_the_answer = matches!(status, 400 | 403 | 422);
-        let finish = fault.complaint.as_ref().filter(|_| about_the_answer);
-        let Some(finish) = finish.and_then(|complaint| ending(complaint, reporter)) else {
+        let complaint = fault.complaint.as_deref().filter(|_| about_the_answer);
+        if complaint.is_some_and(|complaint| complaint.reply.is_some()) {
+            feed.sink.bound(terms.bind.decode());
+        }
+        let Some(finish) = complaint.and_then(|complaint| feed.ending(complaint, reporter)) else {
             return Err(fault);
         };
+        feed.end_text();
         let reading = Reading { finish: Some(finish), ..Reading::default() };
         Ok(self.end(&reading, terms.bind))
     }
@@ -513,7 +529,7 @@ impl Remote {
             let read = self.wire.read(&value, reading, &mut |text| feed.text(text));
             match Complaint::of_frame(&value).map_or(read, Err) {
                 Ok(()) => {}
-                Err(complaint) => match ending(&complaint, reporter) {
+                Err(complaint) => match feed.ending(&complaint, reporter) {
                     Some(finish) => reading.finish = Some(finish),
                     None => return Err(reporter.frame(complaint)),
                 },
