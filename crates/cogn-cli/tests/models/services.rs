@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cognitive_testkit::{Act, FakeModel, Finished, streamed};
+use cognitive_testkit::{Act, FakeModel, FakeReply, Finished, streamed};
 use serde_json::{Value, json};
 
 use crate::{KEY, good, home, summarizer};
@@ -232,5 +232,29 @@ fn a_reply_that_the_service_withholds_is_judged_as_the_models() {
         assert_eq!(output.json["data"]["summary"], "Short.", "{}", output.all());
         assert_eq!(asked.len(), 2);
         assert_eq!(asked[1]["response_format"]["type"], "json_schema", "nothing was conceded");
+    }
+}
+
+#[test]
+fn an_account_that_may_not_stream_a_model_gets_whole_answers() {
+    let service = FakeModel::start(|number, request| {
+        let message = "Your organization must be verified to stream this model. Please go to: \
+                       https://platform.openai.com/settings/organization/general and click on Verify Organization.";
+        let error = json!({ "message": message, "type": "invalid_request_error", "param": "stream",
+                            "code": "unsupported_value" });
+        if request.body["stream"] == json!(true) {
+            return FakeReply::Raw(Act::json(400, &json!({ "error": error })));
+        }
+        // The first answer misses the contract, so that the model is asked again.
+        FakeReply::Text(if number < 2 { json!({}) } else { good() }.to_string())
+    });
+    let output = summarizer(&home(), &service.url(), &["--reask", "1"]).expect_exit(0);
+    assert_eq!(output.json["data"]["summary"], "Short.", "{}", output.all());
+    let asked = service.requests();
+    let streams: Vec<_> = asked.iter().map(|request| request.body["stream"].as_bool().unwrap()).collect();
+    assert_eq!(streams, [true, false, false], "one retry, and remembered");
+    for request in &asked[1..] {
+        assert_eq!(request.body["response_format"]["type"], "json_schema", "only streaming was conceded");
+        assert_eq!(request.body.get("stream_options"), None);
     }
 }

@@ -288,8 +288,9 @@ impl Remote {
         deadline: Instant,
     ) -> Result<ModelEnd, Fault> {
         let reporter = Reporter { name: self.name, redactor: &self.redactor, call: Some(call) };
-        // An image arrives in one piece, when it is complete.
-        let first = if call.wants_media { call.timeout } else { FIRST_TOKEN.max(call.timeout / 2) };
+        // An image, and an answer that is not streamed, arrive in one piece, when they are complete.
+        let is_whole = call.wants_media || !terms.keeps(Extra::Stream);
+        let first = if is_whole { call.timeout } else { FIRST_TOKEN.max(call.timeout / 2) };
         let first = after(first).min(deadline);
         let sent = timeout_at(first, self.send(call, terms)).await.map_err(|_| too_late())?;
         let answer = sent.map_err(|trouble| reporter.transport(&trouble))?;

@@ -55,6 +55,8 @@ pub(crate) enum Extra {
     CacheMark,
     /// The tools that the model may call.
     Tools,
+    /// The answer as a stream. Without it, the answer arrives whole.
+    Stream,
 }
 
 /// The terms of one request.
@@ -121,6 +123,7 @@ const NAMED: &[Extra] = &[
     Extra::OldTokenName,
     Extra::TokenLimit,
     Extra::CacheMark,
+    Extra::Stream,
 ];
 
 impl Extra {
@@ -134,13 +137,16 @@ impl Extra {
             Self::CacheMark => &["cache_control"],
             Self::ThinkingBudget | Self::Thinking => THINKING,
             Self::Tools => TOOLS,
+            // As a whole word, so that `stream_options` does not match.
+            Self::Stream => &["stream"],
         }
     }
 
     /// Returns whether a request on these terms contained the feature.
     fn is_sent(self, terms: &Terms, call: &ModelCall) -> bool {
         match self {
-            Self::Temperature | Self::StreamUsage => true,
+            Self::Temperature | Self::Stream => true,
+            Self::StreamUsage => terms.keeps(Self::Stream),
             Self::Seed => call.seed.is_some(),
             Self::OldTokenName => call.max_output_tokens.is_some(),
             // A caller that relies on the limit to bound its cost never loses it.
