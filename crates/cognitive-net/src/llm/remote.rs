@@ -34,7 +34,7 @@ use crate::llm::measure::Measure;
 use crate::llm::media;
 use crate::llm::segments::Segments;
 use crate::llm::terms::{Bind, Extra, Memory, Terms};
-use crate::llm::{Reading, Wire, thoughts_in};
+use crate::llm::{Reading, Wire, thinking, thoughts_in};
 use crate::redact::Redactor;
 use crate::retry::{Again, Pause, retry_after, wait};
 use crate::secret::Secret;
@@ -320,7 +320,7 @@ impl Remote {
         let mut end = self.end(&reading, terms.bind);
         end.media = std::mem::take(&mut reading.media);
         end.thinking = call.thinking.map(|tokens| {
-            if terms.keeps(Extra::Thinking) {
+            if thinking::wanted(call, terms) == Some(tokens) {
                 self.wire.thought(tokens, terms)
             } else {
                 ThoughtOutcome::Ignored

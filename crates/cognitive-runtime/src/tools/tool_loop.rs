@@ -112,7 +112,7 @@ impl ToolLoop {
             call.answer_now = self.asked_again || call.rounds.len() >= MAX_ROUNDS;
             let mut reply = call::send(run, &call, true).await?;
             if !reply.wants_tools() {
-                self.note_refusal_of_tools(&reply);
+                self.note_refusal_of_tools(run.provider.name(), &reply);
                 (self.rounds, self.asked_again) = (call.rounds, true);
                 return Ok(reply);
             }
@@ -189,11 +189,12 @@ impl ToolLoop {
     }
 
     /// Warns if the service refused tools and was asked without them.
-    fn note_refusal_of_tools(&mut self, reply: &Reply) {
+    fn note_refusal_of_tools(&mut self, provider: &str, reply: &Reply) {
         if reply.end.without_tools && self.has_tools() {
             let names: Vec<&str> = self.offered.iter().map(|spec| spec.name.as_str()).collect();
+            let names = names.join(", ");
             let message =
-                format!("the model does not support tools and was asked without: {}", names.join(", "));
+                format!("`{provider}` refused the tools, and the model was asked without them: {names}");
             self.warn(Warning::new(NOTICE, message));
         }
     }
