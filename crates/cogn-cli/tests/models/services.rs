@@ -258,3 +258,30 @@ fn an_account_that_may_not_stream_a_model_gets_whole_answers() {
         assert_eq!(request.body.get("stream_options"), None);
     }
 }
+
+#[test]
+fn the_receipt_names_each_model_of_a_chain_and_a_warning_names_the_one_that_was_down() {
+    let service = FakeModel::start(|_, request| {
+        if request.path.ends_with("/messages") {
+            return FakeReply::Status(401);
+        }
+        let is_first = request.body["model"] == "small";
+        FakeReply::Text(if is_first { "Nothing to say.".to_owned() } else { good().to_string() })
+    });
+    let run = home().with("OPENAI_BASE_URL", &service.url()).with("GROQ_BASE_URL", &service.url());
+    let run = run.with("GROQ_API_KEY", KEY).with("ANTHROPIC_BASE_URL", &format!("http://{}", service.address));
+    run.write("chain.yaml", "providers: [openai/small, anthropic/claude-sonnet-5, groq/large]\n");
+    let usual = ["run", "summarizer", "--set", "text=A long text.", "--config", "chain.yaml", "--receipt"];
+    let output = run.cogn(&usual).expect_exit(0);
+    let meta = &output.json["meta"];
+    assert_eq!(meta["model"], "groq/stub-1", "{}", output.all());
+    let left = meta["provenance"]["left"].as_array().unwrap();
+    let left: Vec<(&str, &str)> = left
+        .iter()
+        .map(|rung| (rung["model"].as_str().unwrap(), rung["because"].as_str().unwrap()))
+        .collect();
+    assert_eq!(left, [("openai/stub-1", "E1000"), ("anthropic/claude-sonnet-5", "E4001")]);
+    let warnings = meta["warnings"].as_array().unwrap();
+    let told = "`anthropic/claude-sonnet-5` did not answer (E4001), so the next model was asked";
+    assert!(warnings.iter().any(|warning| warning["message"] == told), "{warnings:?}");
+}
