@@ -16,6 +16,7 @@ use cognitive_contract::{ErrorCode, Failure, Module, Warning};
 use serde_json::json;
 
 use super::execute::{allowed, execute, not_made};
+use crate::compose::lineage::Lineage;
 use crate::host::Host;
 use crate::run::Run;
 use crate::stages::call::{self, Reply};
@@ -45,14 +46,19 @@ fn law<'a>(run: &'a Run<'_, '_>) -> ToolLaw<'a> {
     ToolLaw { policies, lists: run.lineage.tools(run.module) }
 }
 
-/// The tools that a module without parts could offer to a model, for estimates and previews.
-pub(crate) fn offered_alone(host: &Host, provider: &dyn Provider, module: &Module) -> Vec<Arc<ToolSpec>> {
+/// The tools that a module could offer to a model below these runs, for estimates and previews.
+pub(crate) fn offered_below(
+    lineage: &Lineage,
+    host: &Host,
+    provider: &dyn Provider,
+    module: &Module,
+) -> Vec<Arc<ToolSpec>> {
     let tools = &module.manifest.tools;
     let none = tools.policy == ToolPolicy::DenyByDefault && tools.allowed.is_empty();
     if none || !provider.capabilities().contains(&FUNCTION_CALLING) {
         return Vec::new();
     }
-    host.tools.offered(&ToolLaw { policies: &module.manifest.policies, lists: vec![tools] })
+    host.tools.offered(&ToolLaw { policies: &lineage.policies(module), lists: lineage.tools(module) })
 }
 
 /// Adds the instruction about tools, if the model has any.
