@@ -198,7 +198,8 @@ fn bytes_that_are_no_text_are_told() {
 
 /// A refusal of Groq: the model's JSON is not what was asked for.
 fn withheld(reply: &str) -> Act {
-    let message = "Failed to validate JSON. Please adjust your prompt. See 'failed_generation' for more details.";
+    let message =
+        "Failed to validate JSON. Please adjust your prompt. See 'failed_generation' for more details.";
     let error = json!({ "message": message, "type": "invalid_request_error", "code": "json_validate_failed",
                         "failed_generation": reply });
     Act::json(400, &json!({ "error": error }))
@@ -208,8 +209,7 @@ fn withheld(reply: &str) -> Act {
 fn groq(script: Vec<Act>, more: &[&str]) -> (Finished, Vec<Value>) {
     let service = FakeModel::script(script);
     let place = ["--provider", "groq", "--receipt"];
-    let output =
-        summarizer(&home().with("GROQ_API_KEY", KEY), &service.url(), &[&place[..], more].concat());
+    let output = summarizer(&home().with("GROQ_API_KEY", KEY), &service.url(), &[&place[..], more].concat());
     (output, service.requests().into_iter().map(|request| request.body).collect())
 }
 
@@ -269,7 +269,8 @@ fn the_receipt_names_each_model_of_a_chain_and_a_warning_names_the_one_that_was_
         FakeReply::Text(if is_first { "Nothing to say.".to_owned() } else { good().to_string() })
     });
     let run = home().with("OPENAI_BASE_URL", &service.url()).with("GROQ_BASE_URL", &service.url());
-    let run = run.with("GROQ_API_KEY", KEY).with("ANTHROPIC_BASE_URL", &format!("http://{}", service.address));
+    let run =
+        run.with("GROQ_API_KEY", KEY).with("ANTHROPIC_BASE_URL", &format!("http://{}", service.address));
     run.write("chain.yaml", "providers: [openai/small, anthropic/claude-sonnet-5, groq/large]\n");
     let usual = ["run", "summarizer", "--set", "text=A long text.", "--config", "chain.yaml", "--receipt"];
     let output = run.cogn(&usual).expect_exit(0);
@@ -284,4 +285,22 @@ fn the_receipt_names_each_model_of_a_chain_and_a_warning_names_the_one_that_was_
     let warnings = meta["warnings"].as_array().unwrap();
     let told = "`anthropic/claude-sonnet-5` did not answer (E4001), so the next model was asked";
     assert!(warnings.iter().any(|warning| warning["message"] == told), "{warnings:?}");
+}
+
+// Vertex AI sends numbers to clients that ask for them.
+#[test]
+fn a_finish_reason_that_is_a_number_is_a_finish_reason() {
+    let whole = good().to_string();
+    for (reason, text, code) in [
+        (1, whole.as_str(), None),
+        (2, &whole[..40], Some("E2003")),
+        (3, "", Some("E2004")),
+        (5, whole.as_str(), Some("E2010")),
+        (99, whole.as_str(), Some("E2010")),
+    ] {
+        let candidate =
+            json!({ "content": { "role": "model", "parts": [{ "text": text }] }, "finishReason": reason });
+        let (output, _) = run("gemini", Act::json(200, &json!({ "candidates": [candidate] })), &[]);
+        assert_eq!(output.json["error"]["code"].as_str(), code, "{reason}: {}", output.all());
+    }
 }
