@@ -190,7 +190,7 @@ impl RunSpan {
         let time = (asked, self.as_parent.clock.now());
         let mut span = Span::new(&self.trace_id, &span_id(), name, kind, time)
             .text("gen_ai.operation.name", "chat")
-            .text("gen_ai.provider.name", if provider == "gemini" { "gcp.gemini" } else { provider });
+            .text("gen_ai.provider.name", conventional(provider));
         span.parent = Some(self.id.as_ref().to_owned());
         if let Some((module, _)) = &self.module {
             span = span.text("cogn.module", module);
@@ -214,6 +214,17 @@ impl Drop for RunSpan {
         if !self.over {
             self.close(Some(PartState::Cancelled.word()), None);
         }
+    }
+}
+
+/// Returns the name of a provider in the semantic conventions of OpenTelemetry. They list `openai`, `anthropic`,
+/// `deepseek` and `groq` under our names, and allow names of our own for services that they do not list.
+fn conventional(provider: &str) -> &str {
+    match provider {
+        "gemini" => "gcp.gemini",
+        "mistral" => "mistral_ai",
+        "moonshot" => "moonshot_ai",
+        other => other,
     }
 }
 

@@ -205,7 +205,10 @@ fn a_valid_answer_below_is_handed_over_when_the_last_rung_fails() {
     let rungs = [rung("prose", "I would say a."), gone("down"), gone("out")].map(Arc::new);
     let envelope = asked(&host(&rungs, rules));
     let receipt = &envelope["meta"]["provenance"];
-    assert_eq!((&receipt["left"][0]["model"], &receipt["left"][1]["model"]), (&json!("prose/m"), &json!("down/m")));
+    assert_eq!(
+        (&receipt["left"][0]["model"], &receipt["left"][1]["model"]),
+        (&json!("prose/m"), &json!("down/m"))
+    );
     assert_eq!((receipt.get("model"), &receipt["sha256"]["reply"]), (None, &json!("")), "{receipt}");
     assert_eq!(envelope["meta"].get("model"), None, "{envelope}");
 }
