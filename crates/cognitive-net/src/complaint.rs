@@ -25,6 +25,8 @@ pub(crate) struct Complaint {
     pub(crate) wait: Option<Duration>,
     /// Set if the service aborted the generation. A retry costs as much as the first attempt.
     pub(crate) is_stop: bool,
+    /// The model's reply, which the service withheld because it is not the JSON that was asked for.
+    pub(crate) reply: Option<String>,
 }
 
 impl Complaint {
@@ -116,6 +118,11 @@ impl Complaint {
 
     /// Collects the codes and names next to a message. They are searched, not shown.
     fn gather_codes(&mut self, value: &Value) {
+        // Groq checks the model's JSON itself, and sends the reply beside the error.
+        if value.get("code").and_then(Value::as_str) == Some("json_validate_failed") {
+            let reply = value.get("failed_generation").and_then(Value::as_str);
+            self.reply = Some(reply.unwrap_or_default().to_owned());
+        }
         for name in ["type", "code", "status", "param", "status_code", "reason"] {
             match value.get(name) {
                 Some(Value::String(word)) => {

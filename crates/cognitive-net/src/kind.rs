@@ -126,12 +126,12 @@ impl Kind {
         match self {
             Self::Gemini => "gcp.gemini",
             Self::Mistral => "mistral_ai",
+            Self::Moonshot => "moonshot_ai",
             // The conventions use the same word.
             Self::OpenAi | Self::Anthropic | Self::DeepSeek | Self::Groq => self.name(),
             // The conventions have no word.
             Self::Ollama
             | Self::Qwen
-            | Self::Moonshot
             | Self::MiniMax
             | Self::OpenRouter
             | Self::LlamaCpp
@@ -165,8 +165,9 @@ impl Kind {
             Self::MiniMax => cloud("minimax", "MiniMax-M3", "https://api.minimax.io/v1", MINIMAX),
             Self::Mistral => cloud("mistral", "mistral-small-latest", "https://api.mistral.ai/v1", MISTRAL),
             Self::Groq => cloud("groq", "openai/gpt-oss-20b", "https://api.groq.com/openai/v1", GROQ),
+            // Its router would choose a model whose price is not known before the call.
             Self::OpenRouter => {
-                cloud("openrouter", "openrouter/auto", "https://openrouter.ai/api/v1", OPENROUTER)
+                cloud("openrouter", "openai/gpt-5.4-mini", "https://openrouter.ai/api/v1", OPENROUTER)
             }
             // The server serves one model and ignores the name.
             Self::LlamaCpp => Facts {

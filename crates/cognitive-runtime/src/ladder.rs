@@ -47,7 +47,7 @@ pub struct ClimbRules {
 /// A model whose answer was rejected, for the receipt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LeftRung {
-    /// The `provider/model`, as far as it is known.
+    /// The `provider/model`, as the server named it, else as it was asked for.
     pub model: String,
     /// The reason: a code, or the fault in `meta`.
     pub because: String,
@@ -161,7 +161,17 @@ pub(crate) async fn ask(run: &mut Run<'_, '_>, prompt: Prompt) -> Result<JudgedA
     }
     run.listeners.hold(false);
     let last = attempt::ask(run, prompt).await;
-    best(run, last, passed)
+    match best(run, last, passed) {
+        // Only an answer carries the warnings about models that were down.
+        Err(failure) if !run.receipt.left.is_empty() => Ok(JudgedAnswer::unreadable(failure)),
+        outcome => outcome,
+    }
+}
+
+/// The `provider/model` that is asked now: as the server named it, else as it was asked for.
+fn asked_model(run: &Run<'_, '_>) -> String {
+    let requested = || run.provider.destination().unwrap_or_default().asked(run.provider.name());
+    run.receipt.model.clone().unwrap_or_else(requested)
 }
 
 /// Judges the outcome of a model that has others above it. Returns it if it is good enough, else switches to the next
@@ -187,18 +197,23 @@ fn climb(
     };
     let Some((next, above)) = run.above.split_first() else { return Some(outcome) };
     let (next, above) = (*next, above.to_vec());
+    let model = asked_model(run);
+    if let Err(failure) = judged
+        && failure.code().blame() == Blame::Provider
+    {
+        let code = failure.code().number();
+        let message = format!("`{model}` did not answer ({code}), so the next model was asked");
+        run.warnings.push(Warning::new("PROVIDER_DOWN", message));
+    }
     let receipt = &mut *run.receipt;
-    let left = LeftRung {
-        model: receipt.model.clone().unwrap_or_else(|| run.provider.name().to_owned()),
-        because,
-        reasked: std::mem::take(&mut receipt.reasked),
-    };
+    let left = LeftRung { model, because, reasked: receipt.reasked };
     if let Ok(answer) = outcome
         && answer.outcome.as_ref().is_ok_and(Envelope::ok)
     {
         passed.push(PassedAnswer { answer, receipt: receipt.clone() });
     }
     receipt.left.push(left);
+    receipt.begin_next_model();
     (run.provider, run.above) = (next, above);
     None
 }
@@ -214,7 +229,7 @@ fn best(
         Err(failure) => Some(failure.code().number()),
     };
     let (Some(code), Some(mut passed)) = (failed, passed.pop()) else { return outcome };
-    let asked = run.receipt.model.clone().unwrap_or_else(|| run.provider.name().to_owned());
+    let asked = asked_model(run);
     run.receipt.left.push(LeftRung {
         model: asked.clone(),
         because: code.to_owned(),

@@ -67,7 +67,7 @@ pub use cost::{CostCeiling, PartCost};
 pub use declare::{CONFORMANCE_LEVEL, declaration};
 pub use host::{Host, ModelChain, ModuleRef, ModuleSettings, RunOptions, RunPlan, RunRequest, Spending};
 pub use ladder::{ClimbRules, Ladder};
-pub use preview::{Preview, preview, preview_call};
+pub use preview::{Preview, PreviewedCall, PreviewedPrompt, preview, preview_calls, preview_requests};
 pub use repeat::{repeat, repeat_until};
 pub use replay::Replay;
 pub use review::Reviewing;

@@ -184,6 +184,15 @@ impl Receipt {
         self.sha256 = earlier.sha256;
     }
 
+    /// Clears what is known about the last answer, before another model is asked. Attempts, usage and the rejected
+    /// models stay recorded.
+    pub(crate) fn begin_next_model(&mut self) {
+        let Hashes { module, schema, prompt, input, .. } = std::mem::take(&mut self.sha256);
+        let asked = Hashes { module, schema, prompt, input, ..Hashes::default() };
+        self.return_to(&Self { sha256: asked, ..Self::default() });
+        self.reasked = 0;
+    }
+
     /// Adds the usage of a call.
     pub(crate) fn spent(&mut self, usage: Usage) {
         self.usage = Some(self.usage.unwrap_or_default().plus(usage));

@@ -82,7 +82,11 @@ fn a_run_climbs_when_the_answer_fails_and_when_the_provider_does() {
     let because: Vec<&str> = left.iter().map(|rung| rung["because"].as_str().unwrap()).collect();
     assert_eq!(because, ["E4001", "E1000", "E3001"]);
     let models: Vec<&str> = left.iter().map(|rung| rung["model"].as_str().unwrap()).collect();
-    assert_eq!(models, ["gone", "prose/m", "wrong/m"]);
+    assert_eq!(models, ["gone/m", "prose/m", "wrong/m"]);
+    let warning = &envelope["meta"]["warnings"][0];
+    let expected = "`gone/m` did not answer (E4001), so the next model was asked";
+    assert_eq!((&warning["code"], &warning["message"]), (&json!("PROVIDER_DOWN"), &json!(expected)));
+    assert_eq!(envelope["meta"]["warnings"].as_array().unwrap().len(), 1, "a bad answer is no outage");
 }
 
 #[test]
@@ -194,6 +198,19 @@ fn a_valid_answer_below_is_handed_over_when_the_last_rung_fails() {
     let envelope = asked(&host(&all_gone, rules));
     assert_eq!((&envelope["ok"], &envelope["error"]["code"]), (&json!(false), &json!("E4001")));
     assert_eq!(envelope["error"]["details"]["provider"], "other");
+    assert_eq!(envelope["meta"]["warnings"][0]["code"], "PROVIDER_DOWN");
+    assert_eq!(envelope["meta"].get("model"), None, "no model answered");
+
+    // A model that never answered is named as itself, and its receipt has nothing of the answer before it.
+    let rungs = [rung("prose", "I would say a."), gone("down"), gone("out")].map(Arc::new);
+    let envelope = asked(&host(&rungs, rules));
+    let receipt = &envelope["meta"]["provenance"];
+    assert_eq!(
+        (&receipt["left"][0]["model"], &receipt["left"][1]["model"]),
+        (&json!("prose/m"), &json!("down/m"))
+    );
+    assert_eq!((receipt.get("model"), &receipt["sha256"]["reply"]), (None, &json!("")), "{receipt}");
+    assert_eq!(envelope["meta"].get("model"), None, "{envelope}");
 }
 
 #[test]

@@ -144,13 +144,21 @@ export interface RunOptions {
 }
 
 export interface Preview {
-  instructions: string;
-  examples: { input: Json; answer: Json }[];
-  input: Json;
-  estimated_tokens: number;
+  calls: PreviewedCall[];
   ceiling: { cost: string; currency: string } | null;
-  request: { method: string; url: string; headers: Record<string, string>; body: Json } | null;
-  curl: string | null;
+}
+
+/** A model call: its prompt, or the modules whose answers it depends on, or why none is sent. */
+export interface PreviewedCall {
+  module: string;
+  instructions?: string;
+  examples?: { input: Json; answer: Json }[];
+  input?: Json;
+  estimated_tokens?: number;
+  request?: { method: string; url: string; headers: Record<string, string>; body: Json } | null;
+  curl?: string | null;
+  waits_for?: string[];
+  not_sent?: string;
 }
 
 export interface Finding {

@@ -1,12 +1,14 @@
-//! `cogn prompt MODULE`: prints the exact prompt of a model call, without the call.
+//! `cogn prompt MODULE`: prints the exact prompts of the model calls of a run, without the calls.
 
 use cognitive_contract::Enforcement;
 use cognitive_contract::ports::Example;
 use cognitive_library::Library;
-use cognitive_runtime::{Clock, RunContext, RunOptions};
+use cognitive_runtime::{
+    Clock, Preview, PreviewedCall, PreviewedPrompt, RunContext, RunOptions, preview_calls,
+};
 use cognitive_setup::settings;
 use cognitive_setup::stores::Stores;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::fail;
 use crate::args::candidates;
@@ -50,23 +52,74 @@ pub fn prompt(args: &PromptArgs, library: &Library, printer: &Printer) -> Exit {
             RunOptions::default().for_user(args.user.clone(), args.tenant.clone(), args.session.clone());
         let sanitiser = settings::sanitiser(&config);
         let memory = RunContext::new(store.as_deref(), &clock, &options).with_sanitiser(sanitiser);
-        cognitive_runtime::preview(&module, &given, enforcement, Some(&memory))
+        let calls = preview_calls(library, &module, &given, enforcement, Some(&memory))?;
+        Ok((module.stands_alone(), calls))
     });
-    let preview = match built {
-        Ok(preview) => preview,
+    let (stands_alone, calls) = match built {
+        Ok(built) => built,
         Err(failure) => return fail(&failure, printer),
     };
-    if args.json {
-        let turn = |example: &Example| json!({ "input": example.input, "answer": example.answer });
-        let examples: Vec<Value> = preview.examples.iter().map(turn).collect();
-        printer.json(&json!({
-            "instructions": preview.instructions,
-            "examples": examples,
-            "input": preview.input,
-            "estimated_tokens": preview.estimated_tokens,
-        }));
+    let only = calls.first().filter(|_| stands_alone).map(|call| &call.prompt);
+    if let Some(PreviewedPrompt::Known(preview)) = only {
+        if args.json {
+            printer.json(&Value::Object(written(preview)));
+        } else {
+            show(preview, printer);
+        }
         return Exit::Good;
     }
+    if args.json {
+        let calls: Vec<Value> = calls.iter().map(call).collect();
+        printer.json(&json!({ "calls": calls }));
+        return Exit::Good;
+    }
+    for (index, PreviewedCall { module, prompt, .. }) in calls.iter().enumerate() {
+        let gap = if index == 0 { "" } else { "\n" };
+        match prompt {
+            PreviewedPrompt::Known(preview) => {
+                printer.err(format!("{gap}{HEAD}{module}{HEAD:#}"));
+                show(preview, printer);
+            }
+            PreviewedPrompt::WaitsFor(names) => {
+                let names = names.join(", ");
+                printer
+                    .err(format!("{gap}{HEAD}{module}{HEAD:#}: the prompt depends on the answer of {names}"));
+            }
+            PreviewedPrompt::NotSent(why) => {
+                printer.err(format!("{gap}{HEAD}{module}{HEAD:#}: no prompt is sent ({why})"));
+            }
+            _ => {}
+        }
+    }
+    Exit::Good
+}
+
+/// A call for programs.
+fn call(call: &PreviewedCall) -> Value {
+    let mut members = match &call.prompt {
+        PreviewedPrompt::Known(preview) => written(preview),
+        PreviewedPrompt::WaitsFor(names) => Map::from_iter([("waits_for".to_owned(), json!(names))]),
+        PreviewedPrompt::NotSent(why) => Map::from_iter([("not_sent".to_owned(), json!(why))]),
+        _ => Map::new(),
+    };
+    members.shift_insert(0, "module".to_owned(), json!(call.module));
+    Value::Object(members)
+}
+
+/// A prompt for programs.
+fn written(preview: &Preview) -> Map<String, Value> {
+    let turn = |example: &Example| json!({ "input": example.input, "answer": example.answer });
+    let examples: Vec<Value> = preview.examples.iter().map(turn).collect();
+    Map::from_iter([
+        ("instructions".to_owned(), json!(preview.instructions)),
+        ("examples".to_owned(), json!(examples)),
+        ("input".to_owned(), json!(preview.input)),
+        ("estimated_tokens".to_owned(), json!(preview.estimated_tokens)),
+    ])
+}
+
+/// A prompt for people.
+fn show(preview: &Preview, printer: &Printer) {
     printer.err(format!("{HEAD}instructions{HEAD:#}"));
     printer.out(preview.instructions.trim_end());
     for (index, example) in preview.examples.iter().enumerate() {
@@ -77,5 +130,4 @@ pub fn prompt(args: &PromptArgs, library: &Library, printer: &Printer) -> Exit {
     printer.err(format!("\n{HEAD}input{HEAD:#}"));
     printer.out(preview.input.trim_end());
     printer.err(format!("\n{FAINT}about {} tokens{FAINT:#}", preview.estimated_tokens));
-    Exit::Good
 }

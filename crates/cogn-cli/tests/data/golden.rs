@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use cognitive_contract::Envelope;
 use cognitive_library::{Folder, Library};
 use cognitive_testing::golden::{self, GoldenOptions, GoldenReport, GoldenStatus, TestedFolder};
-use cognitive_testkit::Home;
+use cognitive_testkit::{Home, Served};
 use serde_json::{Value, json};
 
 use crate::home;
@@ -266,4 +266,41 @@ fn an_answer_is_accepted_after_its_difference_was_shown() {
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("not accepted: the run fails with E"), "{text}");
     assert!(text.contains("--accept-failures"), "{text}");
+}
+
+#[test]
+fn a_golden_test_of_a_refusal_is_valid_everywhere() {
+    let run = home();
+    let text = json!({ "type": "string" });
+    let schema = json!({
+        "input": { "type": "object", "required": ["text"], "properties": { "text": text } },
+        "data": { "type": "object", "required": ["rationale"], "properties": { "rationale": text } },
+    });
+    let manifest = json!({
+        "name": "words", "version": "1.0.0", "responsibility": "Count words", "tier": "decision", "excludes": ["guessing"],
+        "overflow": { "enabled": false },
+    });
+    run.module("words", &manifest.to_string(), "Count.", &schema);
+    let expect = |expected: Value| {
+        run.write("cognitive/modules/words/tests/refused.expected.json", expected.to_string());
+        let valid = run.cogn(&["validate", "words"]).exit() == 0;
+        let tested = run.cogn(&["test", "words"]).exit() == 0;
+        (valid, tested)
+    };
+    run.write("cognitive/modules/words/tests/refused.input.json", "{}");
+    for refusal in [
+        json!({ "ok": false, "error": { "code": "E1001" } }),
+        json!({ "error.code": { "$in": ["E1000", "E1001"] } }),
+    ] {
+        assert_eq!(expect(refusal.clone()), (true, true), "{refusal}");
+    }
+    let doctor = run.json(&["doctor", "--json"]);
+    assert_eq!(doctor["broken_modules"], json!([]), "{doctor}");
+    let server = Served::start(&run, &[], &[]);
+    let shown = server.get("/v1/modules/words/files");
+    assert_eq!(shown["findings"], json!([]), "{shown}");
+    // Another failure, or a success, is not what this input gets.
+    for other in [json!({ "ok": false, "error": { "code": "E2007" } }), json!({ "ok": true })] {
+        assert_eq!(expect(other.clone()), (false, false), "{other}");
+    }
 }

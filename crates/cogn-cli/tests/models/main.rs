@@ -13,6 +13,7 @@ mod faults;
 mod meaning;
 mod media;
 mod official;
+mod previews;
 mod prices;
 #[cfg(feature = "local")]
 mod qwen;

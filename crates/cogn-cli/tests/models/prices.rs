@@ -1,10 +1,11 @@
 //! The cost of runs in the program: configured prices, the ceiling of a plan, and limits that prevent a run. The
 //! service counts its requests, which proves that refused runs were not sent.
 
+use cognitive_net::Kind;
 use cognitive_testkit::{Act, FakeModel, Finished, Home, streamed};
 use serde_json::{Value, json};
 
-use crate::{ask, good, home, summarizer};
+use crate::{KEY, ask, good, home, summarizer};
 
 /// One dollar per thousand tokens: an answer of the stub has 18.
 const PRICES: &str =
@@ -100,4 +101,33 @@ fn the_audit_counts_a_composition_once() {
         .map(|record| record["usage"]["cost"].as_f64().unwrap())
         .collect();
     assert_eq!(costs, [0.018]);
+}
+
+#[test]
+fn every_default_model_has_a_price() {
+    let run = home();
+    for kind in Kind::all().filter(|kind| kind.default_model().is_some()) {
+        let key = kind.key_variable().map(|variable| (variable, KEY));
+        let plan = ["compose", "plan", "summarizer", "--cost", "--json", "--provider", kind.name()];
+        let output = run.run(&plan, key.as_slice(), "");
+        let cost = &output.json["at_most"]["cost"];
+        assert!(cost.is_number(), "{kind}: {}", output.all());
+        // A server on this machine is free.
+        assert_eq!(cost.as_f64().unwrap() > 0.0, kind.needs_key(), "{kind}: {}", output.all());
+    }
+}
+
+#[test]
+fn a_family_with_a_dearer_long_context_is_priced_with_it() {
+    let run = home();
+    let ceiling = |model: &str, bytes: &str| {
+        let plan =
+            ["compose", "plan", "summarizer", "--cost", "--json", "--provider", "openai", "--model", model];
+        let output = run.cogn(&[&plan[..], &["--input-bytes", bytes]].concat());
+        output.json["at_most"]["cost"].as_f64().unwrap()
+    };
+    for model in ["gpt-5.4", "gpt-5.5", "gpt-5.6-terra", "gpt-6-sol", "gpt-6.1-terra"] {
+        let (below, above) = (ceiling(model, "200000"), ceiling(model, "400000"));
+        assert!(above > below * 2.0, "{model}: {below}, {above}");
+    }
 }

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cognitive_testkit::{Act, FakeModel, Finished, streamed};
+use cognitive_testkit::{Act, FakeModel, FakeReply, Finished, streamed};
 use serde_json::{Value, json};
 
 use crate::{KEY, good, home, summarizer};
@@ -194,4 +194,113 @@ fn bytes_that_are_no_text_are_told() {
     assert!(warnings.iter().any(|warning| warning["code"] == "ENCODING"), "{warnings:?}");
     let (output, _) = run("openai", Act::stream(streamed(&good())), &[]);
     assert_eq!(output.json["meta"].get("warnings"), None, "{}", output.all());
+}
+
+/// A refusal of Groq: the model's JSON is not what was asked for.
+fn withheld(reply: &str) -> Act {
+    let message =
+        "Failed to validate JSON. Please adjust your prompt. See 'failed_generation' for more details.";
+    let error = json!({ "message": message, "type": "invalid_request_error", "code": "json_validate_failed",
+                        "failed_generation": reply });
+    Act::json(400, &json!({ "error": error }))
+}
+
+/// Runs the summarizer with Groq, which follows this script.
+fn groq(script: Vec<Act>, more: &[&str]) -> (Finished, Vec<Value>) {
+    let service = FakeModel::script(script);
+    let place = ["--provider", "groq", "--receipt"];
+    let output = summarizer(&home().with("GROQ_API_KEY", KEY), &service.url(), &[&place[..], more].concat());
+    (output, service.requests().into_iter().map(|request| request.body).collect())
+}
+
+#[test]
+fn a_reply_that_the_service_withholds_is_judged_as_the_models() {
+    let mut wrong = good();
+    wrong["data"]["summary"] = json!(7);
+    for (reply, code) in [
+        (good().to_string()[..40].to_owned(), "E1000"),
+        (String::new(), "E1000"),
+        (wrong.to_string(), "E3001"),
+    ] {
+        let (output, asked) = groq(vec![withheld(&reply)], &[]);
+        assert_eq!((&output.json["error"]["code"], asked.len()), (&json!(code), 1), "{}", output.all());
+        let attempts = &output.json["meta"]["provenance"]["attempts"];
+        assert_eq!((attempts.as_array().unwrap().len(), &attempts[0]["status"]), (1, &json!(400)));
+
+        let fine = Act::stream(streamed(&good()));
+        let (output, asked) = groq(vec![withheld(&reply), fine], &["--reask", "1"]);
+        assert_eq!(output.json["data"]["summary"], "Short.", "{}", output.all());
+        assert_eq!(asked.len(), 2);
+        assert_eq!(asked[1]["response_format"]["type"], "json_schema", "nothing was conceded");
+    }
+}
+
+#[test]
+fn an_account_that_may_not_stream_a_model_gets_whole_answers() {
+    let service = FakeModel::start(|number, request| {
+        let message = "Your organization must be verified to stream this model. Please go to: \
+                       https://platform.openai.com/settings/organization/general and click on Verify Organization.";
+        let error = json!({ "message": message, "type": "invalid_request_error", "param": "stream",
+                            "code": "unsupported_value" });
+        if request.body["stream"] == json!(true) {
+            return FakeReply::Raw(Act::json(400, &json!({ "error": error })));
+        }
+        // The first answer misses the contract, so that the model is asked again.
+        FakeReply::Text(if number < 2 { json!({}) } else { good() }.to_string())
+    });
+    let output = summarizer(&home(), &service.url(), &["--reask", "1"]).expect_exit(0);
+    assert_eq!(output.json["data"]["summary"], "Short.", "{}", output.all());
+    let asked = service.requests();
+    let streams: Vec<_> = asked.iter().map(|request| request.body["stream"].as_bool().unwrap()).collect();
+    assert_eq!(streams, [true, false, false], "one retry, and remembered");
+    for request in &asked[1..] {
+        assert_eq!(request.body["response_format"]["type"], "json_schema", "only streaming was conceded");
+        assert_eq!(request.body.get("stream_options"), None);
+    }
+}
+
+#[test]
+fn the_receipt_names_each_model_of_a_chain_and_a_warning_names_the_one_that_was_down() {
+    let service = FakeModel::start(|_, request| {
+        if request.path.ends_with("/messages") {
+            return FakeReply::Status(401);
+        }
+        let is_first = request.body["model"] == "small";
+        FakeReply::Text(if is_first { "Nothing to say.".to_owned() } else { good().to_string() })
+    });
+    let run = home().with("OPENAI_BASE_URL", &service.url()).with("GROQ_BASE_URL", &service.url());
+    let run =
+        run.with("GROQ_API_KEY", KEY).with("ANTHROPIC_BASE_URL", &format!("http://{}", service.address));
+    run.write("chain.yaml", "providers: [openai/small, anthropic/claude-sonnet-5, groq/large]\n");
+    let usual = ["run", "summarizer", "--set", "text=A long text.", "--config", "chain.yaml", "--receipt"];
+    let output = run.cogn(&usual).expect_exit(0);
+    let meta = &output.json["meta"];
+    assert_eq!(meta["model"], "groq/stub-1", "{}", output.all());
+    let left = meta["provenance"]["left"].as_array().unwrap();
+    let left: Vec<(&str, &str)> = left
+        .iter()
+        .map(|rung| (rung["model"].as_str().unwrap(), rung["because"].as_str().unwrap()))
+        .collect();
+    assert_eq!(left, [("openai/stub-1", "E1000"), ("anthropic/claude-sonnet-5", "E4001")]);
+    let warnings = meta["warnings"].as_array().unwrap();
+    let told = "`anthropic/claude-sonnet-5` did not answer (E4001), so the next model was asked";
+    assert!(warnings.iter().any(|warning| warning["message"] == told), "{warnings:?}");
+}
+
+// Vertex AI sends numbers to clients that ask for them.
+#[test]
+fn a_finish_reason_that_is_a_number_is_a_finish_reason() {
+    let whole = good().to_string();
+    for (reason, text, code) in [
+        (1, whole.as_str(), None),
+        (2, &whole[..40], Some("E2003")),
+        (3, "", Some("E2004")),
+        (5, whole.as_str(), Some("E2010")),
+        (99, whole.as_str(), Some("E2010")),
+    ] {
+        let candidate =
+            json!({ "content": { "role": "model", "parts": [{ "text": text }] }, "finishReason": reason });
+        let (output, _) = run("gemini", Act::json(200, &json!({ "candidates": [candidate] })), &[]);
+        assert_eq!(output.json["error"]["code"].as_str(), code, "{reason}: {}", output.all());
+    }
 }

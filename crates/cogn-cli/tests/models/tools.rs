@@ -1,7 +1,7 @@
 //! `cogn run` with a service whose model calls tools, as a process: the offered tools, the refused calls, and the
 //! audit. A forbidden tool never runs, whatever the model says. (POL-004, S-35)
 
-use cognitive_testkit::{Act, FakeModel, Finished, good_answer, piece, streamed};
+use cognitive_testkit::{Act, FakeModel, FakeReply, Finished, good_answer, piece, streamed};
 use serde_json::{Value, json};
 
 use crate::{ask, home};
@@ -120,4 +120,69 @@ fn sec_023_injected_calls_change_nothing() {
     assert_eq!(asked.len(), 2);
     assert_eq!(told(&asked), json!({ "found": true, "value": trap }));
     assert_eq!(events(&books).len(), 1, "only the call that the service reported as one: {books:?}");
+}
+
+/// A module with a clock, at a service that takes tools only without reasoning and says so with this hint.
+fn at_a_service_without_both(hint: &'static str, more: &[&str]) -> (Finished, Vec<Value>) {
+    let service = FakeModel::start(move |_, request| {
+        let body = &request.body;
+        let has_result = body["messages"].as_array().unwrap().iter().any(|message| message["role"] == "tool");
+        FakeReply::Raw(if body.get("tools").is_some() && body["reasoning_effort"] != "none" {
+            let message = format!(
+                "Function tools with reasoning_effort are not supported for gpt-5.6-terra in /v1/chat/completions. {hint}"
+            );
+            let error = json!({ "message": message, "type": "invalid_request_error",
+                                "param": "reasoning_effort", "code": null });
+            Act::json(400, &json!({ "error": error }))
+        } else if body.get("tools").is_some() && !has_result {
+            asks_for("current_time", "{}")
+        } else {
+            answers()
+        })
+    });
+    let run = home();
+    run.simple_module("./clockwork", &json!({ "tools": { "allowed": ["current_time"] } }));
+    let more = [&["--set", "text=x", "--receipt"], more].concat();
+    let output = ask(&run, "./clockwork", &service.url(), &more);
+    (output, service.requests().into_iter().map(|request| request.body).collect())
+}
+
+#[test]
+fn a_service_that_takes_tools_only_without_reasoning_keeps_the_tools() {
+    for hint in [
+        "To use function tools, use /v1/responses or set reasoning_effort to 'none'.",
+        "Please use /v1/responses instead.",
+    ] {
+        for (thinking, first) in [(&[][..], Value::Null), (&["--thinking", "2048"], json!("medium"))] {
+            let (output, asked) = at_a_service_without_both(hint, thinking);
+            assert_eq!(output.json["data"]["rationale"], "It is late.", "{}", output.all());
+            let efforts: Vec<&Value> = asked.iter().map(|body| &body["reasoning_effort"]).collect();
+            assert_eq!(efforts, [&first, &json!("none"), &json!("none")], "one retry, and remembered");
+            assert!(asked.iter().all(|body| body["tools"].is_array()), "{}", output.all());
+            assert_eq!(output.json["meta"]["provenance"]["tools"][0]["outcome"], "ok");
+            let warnings = output.json["meta"]["warnings"].as_array().cloned().unwrap_or_default();
+            let codes: Vec<&Value> = warnings.iter().map(|warning| &warning["code"]).collect();
+            let expected = if thinking.is_empty() { vec![] } else { vec!["THINKING"] };
+            assert_eq!(codes, expected, "{}", output.all());
+        }
+    }
+}
+
+#[test]
+fn tools_that_another_endpoint_takes_are_not_dropped() {
+    let message = "Tools are not supported in /v1/chat/completions. Use /v1/responses.";
+    let script = vec![Act::error(400, "x", message), answers()];
+    let (output, asked, _) = play(json!({ "allowed": ["current_time"] }), script, "x");
+    assert_eq!((&output.json["error"]["code"], asked.len()), (&json!("E4001"), 1), "{}", output.all());
+    assert_eq!(output.json["error"]["details"]["provider_message"], message);
+}
+
+#[test]
+fn a_service_that_refuses_tools_is_named_and_nothing_is_said_about_the_model() {
+    let script = vec![Act::error(400, "x", "m-1 does not support tools"), answers()];
+    let (output, asked, _) = play(json!({ "allowed": ["current_time"] }), script, "x");
+    assert!(asked[0]["tools"].is_array() && asked[1].get("tools").is_none());
+    let said = &output.json["meta"]["warnings"][0]["message"];
+    let expected = "`openai` refused the tools, and the model was asked without them: current_time";
+    assert_eq!(said, expected, "{}", output.all());
 }

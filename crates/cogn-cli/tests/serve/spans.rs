@@ -3,7 +3,7 @@
 
 use std::net::TcpListener;
 
-use cognitive_testkit::{FakeModel, Home, SilentAddress};
+use cognitive_testkit::{FakeModel, Home, SilentAddress, good_answer};
 use serde_json::{Value, json};
 
 use crate::{batches_of, collector, home};
@@ -126,4 +126,27 @@ fn what_is_no_address_is_refused_before_anything_runs() {
     assert_eq!((code, &envelope["error"]["code"]), (1, &json!("E1001")), "{out}{err}");
     assert!(out.contains("collector") && !out.contains("secret"), "{out}");
     assert_eq!(envelope["meta"].get("trace_id"), None, "nothing ran: {out}");
+}
+
+#[test]
+fn a_provider_has_its_name_of_the_semantic_conventions() {
+    let text = good_answer(&json!({ "rationale": "r", "summary": "Short." }));
+    for (provider, expected) in [
+        ("openai", "openai"),
+        ("mistral", "mistral_ai"),
+        ("moonshot", "moonshot_ai"),
+        ("groq", "groq"),
+        ("openrouter", "openrouter"),
+    ] {
+        let (home, collector, service) = (home(), collector(), FakeModel::saying(&text));
+        let key = format!("{}_API_KEY", provider.to_uppercase());
+        let place = ["--base-url", &service.url(), "--provider", provider, "--model", "stub"];
+        let usual =
+            ["run", "summarizer", "--set", "text=a", "--otlp", &format!("http://{}", collector.address)];
+        let output = home.run(&[&usual[..], &place[..]].concat(), &[(key.as_str(), "k")], "");
+        assert_eq!(output.exit(), 0, "{}", output.all());
+        let spans = Value::from(spans_of(&collector)).to_string();
+        let attribute = json!({ "key": "gen_ai.provider.name", "value": { "stringValue": expected } });
+        assert!(spans.contains(&attribute.to_string()), "{spans}");
+    }
 }

@@ -72,21 +72,25 @@ fn models() -> Named {
     let request =
         object("Replace the names of variables by keys", &["method", "url", "headers", "body"], request);
     let ceiling = object("", &["cost", "currency"], json!({ "cost": text(), "currency": text() }));
-    let preview = json!({
-        "instructions": text(), "input": text(), "estimated_tokens": count(),
+    let call = json!({
+        "module": text(), "instructions": text(), "input": text(), "estimated_tokens": count(),
         "examples": list(object("", &["input", "answer"], json!({ "input": text(), "answer": text() }))),
-        "ceiling": { "anyOf": [ceiling, { "type": "null" }] },
         "request": { "anyOf": [request, { "type": "null" }] },
         "curl": or_null("string"),
+        "waits_for": list(text()), "not_sent": text(),
     });
-    let shown = ["instructions", "examples", "input", "estimated_tokens", "ceiling", "request", "curl"];
+    let call =
+        object("A prompt, the modules whose answers it depends on, or why none is sent", &["module"], call);
+    let ceiling = json!({ "anyOf": [ceiling, { "type": "null" }] });
+    let preview = json!({ "calls": list(named("PreviewedCall")), "ceiling": ceiling });
     vec![
         (
             "NamedModel",
             object("A model that a run may name", &["name", "is_default", "is_local", "price"], model),
         ),
         ("ModelList", object("", &["models"], json!({ "models": list(named("NamedModel")) }))),
-        ("RunPreview", object("A run without model calls", &shown, preview)),
+        ("PreviewedCall", call),
+        ("RunPreview", object("A run that is not made", &["calls", "ceiling"], preview)),
     ]
 }
 

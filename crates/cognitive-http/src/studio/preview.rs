@@ -1,4 +1,4 @@
-//! `POST /v1/modules/{module}/preview`: the prompt of a run, the most it could cost, and the exact request, with
+//! `POST /v1/modules/{module}/preview`: the prompts of a run, the most it could cost, and the exact requests, with
 //! variable names in place of keys. Calls no model. Refuses what a run would refuse.
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use cognitive_contract::Failure;
 use cognitive_contract::money::CURRENCY;
 use cognitive_contract::ports::Example;
 use cognitive_runtime::host::RunInput;
-use cognitive_runtime::{cost, preview_call};
+use cognitive_runtime::{PreviewedCall, PreviewedPrompt, cost, preview_requests};
 use serde_json::{Map, Value, json};
 
 use super::{curl, workbench};
@@ -55,30 +55,43 @@ async fn previewed(
     let input = ask.input;
     beside(shared, &shared.workbenches, move |_| {
         let (host, module) = (&chosen.host, &chosen.module);
-        let (preview, call) = preview_call(host, module, &input, &options)?;
-        let turn = |example: &Example| json!({ "input": example.input, "answer": example.answer });
-        let rendered = host.models_for(&module.manifest.name).first.rendered(&call);
+        let calls = preview_requests(host, module, &input, &options)?;
         // Without a price or a bound there is no ceiling; the run itself reports that where it matters.
         let ceiling = cost::ceiling(host, module, &options, length(&input)).ok();
         Ok(json!({
-            "instructions": preview.instructions,
-            "examples": preview.examples.iter().map(turn).collect::<Vec<_>>(),
-            "input": preview.input,
-            "estimated_tokens": preview.estimated_tokens,
+            "calls": calls.into_iter().map(shown).collect::<Vec<_>>(),
             "ceiling": ceiling.map(|ceiling| json!({ "cost": ceiling.cost.to_string(), "currency": CURRENCY })),
-            "curl": rendered.as_ref().map(curl::command),
-            "request": rendered.map(|request| {
-                let headers = request.headers.into_iter().map(|(name, value)| (name, Value::String(value)));
-                json!({
-                    "method": request.method,
-                    "url": request.url,
-                    "headers": headers.collect::<Map<_, _>>(),
-                    "body": request.body,
-                })
-            }),
         }))
     })
     .await?
+}
+
+/// A call of the run: its prompt, or the reason why there is none yet.
+fn shown(PreviewedCall { module, prompt, .. }: PreviewedCall) -> Value {
+    let preview = match prompt {
+        PreviewedPrompt::Known(preview) => *preview,
+        PreviewedPrompt::WaitsFor(names) => return json!({ "module": module, "waits_for": names }),
+        PreviewedPrompt::NotSent(why) => return json!({ "module": module, "not_sent": why }),
+        _ => return json!({ "module": module }),
+    };
+    let turn = |example: &Example| json!({ "input": example.input, "answer": example.answer });
+    json!({
+        "module": module,
+        "instructions": preview.instructions,
+        "examples": preview.examples.iter().map(turn).collect::<Vec<_>>(),
+        "input": preview.input,
+        "estimated_tokens": preview.estimated_tokens,
+        "curl": preview.request.as_ref().map(curl::command),
+        "request": preview.request.map(|request| {
+            let headers = request.headers.into_iter().map(|(name, value)| (name, Value::String(value)));
+            json!({
+                "method": request.method,
+                "url": request.url,
+                "headers": headers.collect::<Map<_, _>>(),
+                "body": request.body,
+            })
+        }),
+    })
 }
 
 /// Returns the approximate length of an input, in bytes.

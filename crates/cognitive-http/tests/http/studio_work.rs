@@ -241,6 +241,10 @@ async fn a_preview_shows_the_request_without_its_key() {
     let (status, shown) =
         preview(json!({ "model": "openai/gpt-x", "draft": { "prompt.md": "Count them." } })).await;
     assert_eq!(status, 200, "{shown}");
+    let calls = shown["calls"].as_array().unwrap();
+    assert_eq!(calls.len(), 1, "{shown}");
+    let shown = &calls[0];
+    assert_eq!(shown["module"], "words");
     assert!(shown["instructions"].as_str().unwrap().contains("Count them."));
     assert!(
         shown["estimated_tokens"].as_u64().unwrap() > 10
@@ -257,6 +261,7 @@ async fn a_preview_shows_the_request_without_its_key() {
     );
     assert!(!shown.to_string().contains(key));
     let (_, plain) = preview(json!({})).await;
+    let plain = &plain["calls"][0];
     assert!(plain["request"].is_null() && plain["curl"].is_null(), "this model sends no request");
     assert_eq!(shop.script.calls(), 0, "nobody is asked");
     let (status, refused) = shop.post("/v1/modules/words/preview", json!({ "input": { "text": 7 } })).await;
@@ -354,7 +359,7 @@ async fn hostile_text_stays_text() {
     let (_, shown) = shop.get("/v1/modules/words/files").await;
     assert!(shown["files"].as_array().unwrap().iter().any(|file| file["text"] == hostile));
     let (_, preview) = shop.post("/v1/modules/words/preview", json!({ "input": { "text": hostile } })).await;
-    assert!(preview["instructions"].as_str().unwrap().contains("<script>"));
+    assert!(preview["calls"][0]["instructions"].as_str().unwrap().contains("<script>"));
 }
 
 #[tokio::test]
@@ -413,7 +418,8 @@ async fn a_run_may_name_another_version() {
             json!({ "input": { "text": "a" }, "_options": { "version": id("0.9.0") } }),
         )
         .await;
-    assert!(preview["instructions"].as_str().unwrap().contains("Find some words."), "{preview}");
+    let instructions = preview["calls"][0]["instructions"].as_str().unwrap();
+    assert!(instructions.contains("Find some words."), "{preview}");
     for (options, status) in [
         (json!({ "version": id("0.8.0") }), 403),
         (json!({ "version": "0.9.0" }), 400),

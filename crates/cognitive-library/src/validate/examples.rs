@@ -7,6 +7,8 @@
 //!
 //! Reads at most a thousand files of each kind and 16 MiB in total, and reports if that was not all.
 
+use std::collections::HashSet;
+
 use cognitive_contract::violation::Side;
 use cognitive_contract::{Enforcement, ErrorCode, Module, Violation, wrap_v21};
 use serde_json::Value;
@@ -19,6 +21,9 @@ use crate::json;
 
 /// The highest number of entries or files that are checked. Each is parsed and validated, and an author waits for it.
 const MAX_TESTS: usize = 1_000;
+/// The endings of the two files of a test.
+const INPUT: &str = ".input.json";
+const EXPECTED: &str = ".expected.json";
 
 /// The state of the check: the location of the tests and the findings.
 pub(super) struct Examples<'a> {
@@ -55,18 +60,35 @@ impl<'a> Examples<'a> {
 
         let expected = tests.iter().map(|test| test.expected.clone());
         let found_by_name = |kind: ExampleKind| of_kind("tests", &in_tests, kind);
+        // The inputs that a test expects to be refused.
+        let mut refused = HashSet::new();
         for file in self.files(expected.chain(found_by_name(ExampleKind::Expected))) {
             self.file(&file, |value| {
                 let mut found = example_in(module, &file, value);
-                if let Some((reader, view)) = &language {
-                    found.extend(expected::findings(*reader, view, &file, value));
+                let allows_refusal = match &language {
+                    Some((reader, view)) => {
+                        let read = reader.read(value);
+                        let allows_refusal = read.allows_refusal;
+                        found.extend(expected::findings(read, view, &file));
+                        allows_refusal
+                    }
+                    // Without a reader, any expected failure may be the refusal.
+                    None => allows_failure(value),
+                };
+                if allows_refusal {
+                    let declared = tests.iter().filter(|test| test.expected == file);
+                    refused.extend(declared.map(|test| test.input.clone()));
+                    refused.extend(file.strip_suffix(EXPECTED).map(|case| format!("{case}{INPUT}")));
                 }
                 found
             });
         }
         let inputs = tests.iter().map(|test| test.input.clone()).chain(found_by_name(ExampleKind::Input));
         for file in self.files(inputs.chain(of_kind("examples", &in_examples, ExampleKind::Input))) {
-            self.file(&file, |value| misfits(&file, "tests/input", "the input schema", input(module, value)));
+            self.file(&file, |value| {
+                let violations = if refused.contains(&file) { Vec::new() } else { input(module, value) };
+                misfits(&file, "tests/input", "the input schema", violations)
+            });
         }
         for file in self.files(of_kind("examples", &in_examples, ExampleKind::Output).into_iter()) {
             self.file(&file, |value| {
@@ -135,7 +157,7 @@ impl<'a> Examples<'a> {
     }
 
     /// Reads a file and checks it. Stores its text only if there are findings to show in it.
-    fn file(&mut self, file: &str, judge: impl Fn(&Value) -> Vec<Finding>) {
+    fn file(&mut self, file: &str, judge: impl FnOnce(&Value) -> Vec<Finding>) {
         let Some(text) = self.read(file) else { return };
         let found = match json::parse_file(&text) {
             Ok(value) => judge(&value),
@@ -178,6 +200,13 @@ impl<'a> Examples<'a> {
     }
 }
 
+/// Returns whether an expectation may be about a failure.
+fn allows_failure(expected: &Value) -> bool {
+    let is_error = |name: &String| name.split('.').next() == Some("error");
+    expected.get("ok") == Some(&Value::Bool(false))
+        || expected.as_object().is_some_and(|members| members.keys().any(is_error))
+}
+
 /// Returns whether a module has golden tests, declared or found by their names.
 pub(super) fn has_tests(folder: &Folder, manifest: &Value) -> bool {
     let declared = manifest.get("tests").and_then(Value::as_array).is_some_and(|tests| !tests.is_empty());
@@ -215,7 +244,7 @@ fn of_kind(folder: &str, names: &[String], kind: ExampleKind) -> Vec<String> {
 
 /// The kind of a file in `tests`: only `CASE.input.json` and `CASE.expected.json` count.
 fn kind_of_test(name: &str) -> Option<ExampleKind> {
-    let kinds = [(".input.json", ExampleKind::Input), (".expected.json", ExampleKind::Expected)];
+    let kinds = [(INPUT, ExampleKind::Input), (EXPECTED, ExampleKind::Expected)];
     kinds.into_iter().find_map(|(ending, kind)| name.ends_with(ending).then_some(kind))
 }
 

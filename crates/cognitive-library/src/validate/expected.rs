@@ -28,6 +28,8 @@ pub struct ReadExpectation {
     pub faults: Vec<ExpectationFault>,
     /// The locations that a successful envelope must have; empty if the expectation allows a failure.
     pub places: Vec<NamedPlace>,
+    /// Set if the refusal of an input that breaks the input schema (E1001) is as expected.
+    pub allows_refusal: bool,
 }
 
 /// An invalid part of an expectation.
@@ -52,14 +54,12 @@ pub struct NamedPlace {
     pub text: Option<String>,
 }
 
-/// The findings about the expectation in one file.
+/// The findings about the expectation in one file, after its reader has parsed it.
 pub(super) fn findings(
-    reader: &dyn ExpectationReader,
+    ReadExpectation { faults, places, .. }: ReadExpectation,
     view: &ContractView,
     file: &str,
-    expected: &Value,
 ) -> Vec<Finding> {
-    let ReadExpectation { faults, places } = reader.read(expected);
     let fault = |fault: ExpectationFault| {
         Finding::error(file, FindingLocation::Value(fault.pointer), RULE, fault.message)
     };

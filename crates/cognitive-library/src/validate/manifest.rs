@@ -156,6 +156,20 @@ fn keys(subject: &CheckedModule<'_>, found: &mut Findings) {
         let finding = Finding::warning(subject.manifest_file, at, "manifest/unknown-key", message);
         found.push(Finding { hint: did_you_mean(key, known.names()), ..finding });
     });
+    policies(subject, &place, found);
+}
+
+/// Reports policies that the runtime does not know: authors may name their own, but nothing enforces them.
+fn policies(subject: &CheckedModule<'_>, place: &ContractPlace<'_>, found: &mut Findings) {
+    let Below::Described(known) = place.member("policies") else { return };
+    let (known, written) = (known.names(), subject.written.get("policies").and_then(Value::as_object));
+    let is_unknown = |key: &&String| !known.contains(key.as_str()) && !key.starts_with("x-");
+    for key in written.into_iter().flat_map(|written| written.keys().filter(is_unknown)) {
+        let message = format!("unknown policy, which nothing enforces: {}", quoted(key));
+        let at = FindingLocation::Key(pointer("/policies", key).into());
+        let finding = Finding::warning(subject.manifest_file, at, "manifest/unknown-key", message);
+        found.push(Finding { hint: did_you_mean(key, known.iter().copied()), ..finding });
+    }
 }
 
 fn unknown_below<'v>(

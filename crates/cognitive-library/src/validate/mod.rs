@@ -8,6 +8,7 @@ mod embedded;
 mod enums;
 mod examples;
 mod expected;
+mod keywords;
 mod manifest;
 mod members;
 mod near;
@@ -222,6 +223,7 @@ fn checked(folder: &Folder, mode: Mode, parts: &ModuleParts, sources: &Sources) 
     }
     if subject.root.is_object() {
         schema::check(&subject, sources, &mut found);
+        keywords::check(&subject, &mut found);
         if subject.format >= Format::V21 {
             members::check(&subject, &mut found);
             placeholders::check(&subject, &mut found);

@@ -73,7 +73,7 @@ impl Wire for Anthropic {
         media::attach(&mut messages, 0, "content", call, PARTS);
         messages.extend(call.rounds.iter().flat_map(round));
         set("messages", Node::List(messages));
-        set("stream", true.into());
+        set("stream", terms.keeps(Extra::Stream).into());
         let by_number = terms.keeps(Extra::ThinkingBudget);
         match thought {
             Some(0) if by_number => set("thinking", Node::object([("type", "disabled".into())])),

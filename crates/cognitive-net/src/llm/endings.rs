@@ -14,13 +14,17 @@ pub(crate) fn too_late() -> Fault {
     Fault::new(ProviderError::Timeout, FailureKind::Timeout, Again::Never)
 }
 
-/// Returns the ending that some services report as an error: a content filter or the token limit.
+/// Returns the ending that some services report as an error: a content filter, the token limit, or a reply that the
+/// service checked and withheld.
 pub(crate) fn ending(complaint: &Complaint, reporter: Reporter<'_>) -> Option<Finish> {
     if complaint.is_refusal() {
         let why = reporter.quote(complaint).unwrap_or_else(|| "the prompt was blocked".to_owned());
         return Some(Finish::Refused(why));
     }
-    complaint.is_cut_off().then_some(Finish::CutOff)
+    if complaint.is_cut_off() {
+        return Some(Finish::CutOff);
+    }
+    complaint.reply.is_some().then_some(Finish::Complete)
 }
 
 /// Returns the fault for a document that is not an answer: an unmarked error, or something else.

@@ -180,7 +180,7 @@ impl Wire for Gemini {
                 reading.keep_part(part.into_owned());
             }
         }
-        let reason = text_of(candidate, "/finishReason").filter(|reason| !is_silent(reason));
+        let reason = finish_reason(candidate).filter(|reason| !is_silent(reason));
         if reason == Some(UNEXPECTED_CALL) && !reading.keeps_parts {
             // No tools were offered, so only the name of the call is reported; the service does not return the call
             // itself.
@@ -244,6 +244,34 @@ fn parts(text: Node<'_>) -> Node<'_> {
 
 /// The finish reason of a model that called a tool that was not offered.
 const UNEXPECTED_CALL: &str = "UNEXPECTED_TOOL_CALL";
+
+/// The names of the numbers of finish reasons. Vertex AI sends numbers to clients that ask for them, and gateways pass
+/// them on.
+const NUMBERED: [&str; 11] = [
+    "FINISH_REASON_UNSPECIFIED",
+    "STOP",
+    "MAX_TOKENS",
+    "SAFETY",
+    "RECITATION",
+    "OTHER",
+    "BLOCKLIST",
+    "PROHIBITED_CONTENT",
+    "SPII",
+    "MALFORMED_FUNCTION_CALL",
+    "MODEL_ARMOR",
+];
+
+/// Returns the finish reason by name. A number without a name is a reason of a later version.
+fn finish_reason(candidate: &Value) -> Option<&str> {
+    let number = |number: &Value| {
+        let place = usize::try_from(number.as_u64()?).ok()?;
+        Some(NUMBERED.get(place).copied().unwrap_or("OTHER"))
+    };
+    match candidate.get("finishReason")? {
+        Value::String(name) => Some(name),
+        other => number(other),
+    }
+}
 
 /// Returns whether a reason is empty: proxies fill in every member.
 fn is_silent(reason: &str) -> bool {

@@ -65,7 +65,7 @@ impl Wire for Ollama {
         let mut body = vec![
             ("model", Node::from(&self.endpoint.model)),
             ("messages", Node::List(messages)),
-            ("stream", true.into()),
+            ("stream", terms.keeps(Extra::Stream).into()),
             // Disables silent truncation of the prompt and of the generated text.
             ("truncate", false.into()),
             ("shift", false.into()),

@@ -104,8 +104,9 @@ impl Wire for OpenAi {
         media::attach(&mut messages, 1, "content", call, PARTS);
         messages.extend(rounds(call, reply));
         set("messages", Node::List(messages));
-        set("stream", true.into());
-        if terms.keeps(Extra::StreamUsage) {
+        let streams = terms.keeps(Extra::Stream);
+        set("stream", streams.into());
+        if streams && terms.keeps(Extra::StreamUsage) {
             set("stream_options", Node::object([("include_usage", true.into())]));
         }
         if terms.keeps(Extra::Temperature) {

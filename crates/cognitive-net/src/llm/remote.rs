@@ -34,7 +34,7 @@ use crate::llm::measure::Measure;
 use crate::llm::media;
 use crate::llm::segments::Segments;
 use crate::llm::terms::{Bind, Extra, Memory, Terms};
-use crate::llm::{Reading, Wire, thoughts_in};
+use crate::llm::{Reading, Wire, thinking, thoughts_in};
 use crate::redact::Redactor;
 use crate::retry::{Again, Pause, retry_after, wait};
 use crate::secret::Secret;
@@ -192,6 +192,15 @@ impl<'a> Feed<'a> {
         }
     }
 
+    /// Returns the ending that the service reports as an error. Hands on the reply that it withheld.
+    fn ending(&mut self, complaint: &Complaint, reporter: Reporter<'_>) -> Option<Finish> {
+        let finish = ending(complaint, reporter)?;
+        if let Some(reply) = complaint.reply.as_deref().filter(|_| !self.begun) {
+            self.text(reply);
+        }
+        Some(finish)
+    }
+
     /// Flushes the filters: no second half of a character and no rest of the key can follow.
     fn end_text(&mut self) {
         if let Some(left) = self.seam.take().and_then(|mut seam| seam.end()) {
@@ -283,15 +292,16 @@ impl Remote {
         deadline: Instant,
     ) -> Result<ModelEnd, Fault> {
         let reporter = Reporter { name: self.name, redactor: &self.redactor, call: Some(call) };
-        // An image arrives in one piece, when it is complete.
-        let first = if call.wants_media { call.timeout } else { FIRST_TOKEN.max(call.timeout / 2) };
+        // An image, and an answer that is not streamed, arrive in one piece, when they are complete.
+        let is_whole = call.wants_media || !terms.keeps(Extra::Stream);
+        let first = if is_whole { call.timeout } else { FIRST_TOKEN.max(call.timeout / 2) };
         let first = after(first).min(deadline);
         let sent = timeout_at(first, self.send(call, terms)).await.map_err(|_| too_late())?;
         let answer = sent.map_err(|trouble| reporter.transport(&trouble))?;
         let status = answer.status();
         feed.status = Some(status.as_u16());
         if !status.is_success() {
-            let told = self.refused_or_failed(answer, terms, reporter);
+            let told = self.refused_or_failed(answer, terms, feed, reporter);
             return timeout_at(deadline, told).await.unwrap_or_else(|_| Err(too_late()));
         }
         feed.sink.bound(terms.bind.decode());
@@ -314,7 +324,7 @@ impl Remote {
         let mut end = self.end(&reading, terms.bind);
         end.media = std::mem::take(&mut reading.media);
         end.thinking = call.thinking.map(|tokens| {
-            if terms.keeps(Extra::Thinking) {
+            if thinking::wanted(call, terms) == Some(tokens) {
                 self.wire.thought(tokens, terms)
             } else {
                 ThoughtOutcome::Ignored
@@ -347,7 +357,8 @@ impl Remote {
         let outcome = if (200..300).contains(&status) {
             self.read_document(call, terms, body, &mut feed, reporter)
         } else {
-            self.refusal(status, reporter.status(status, None, body.as_bytes()), terms, reporter)
+            let fault = reporter.status(status, None, body.as_bytes());
+            self.refusal(status, fault, terms, &mut feed, reporter)
         };
         report(&mut feed, terms.bind, started, &outcome);
         outcome.map_err(|fault| {
@@ -390,6 +401,7 @@ impl Remote {
         &self,
         answer: Answer<'_>,
         terms: &Terms,
+        feed: &mut Feed<'_>,
         reporter: Reporter<'_>,
     ) -> Result<ModelEnd, Fault> {
         let status = answer.status().as_u16();
@@ -398,7 +410,7 @@ impl Remote {
         }
         let asked = retry_after(answer.headers(), SystemTime::now());
         let fault = reporter.status(status, asked, &answer.beginning().await);
-        self.refusal(status, fault, terms, reporter)
+        self.refusal(status, fault, terms, feed, reporter)
     }
 
     fn refusal(
@@ -406,13 +418,18 @@ impl Remote {
         status: u16,
         fault: Fault,
         terms: &Terms,
+        feed: &mut Feed<'_>,
         reporter: Reporter<'_>,
     ) -> Result<ModelEnd, Fault> {
         let about_the_answer = matches!(status, 400 | 403 | 422);
-        let finish = fault.complaint.as_ref().filter(|_| about_the_answer);
-        let Some(finish) = finish.and_then(|complaint| ending(complaint, reporter)) else {
+        let complaint = fault.complaint.as_deref().filter(|_| about_the_answer);
+        if complaint.is_some_and(|complaint| complaint.reply.is_some()) {
+            feed.sink.bound(terms.bind.decode());
+        }
+        let Some(finish) = complaint.and_then(|complaint| feed.ending(complaint, reporter)) else {
             return Err(fault);
         };
+        feed.end_text();
         let reading = Reading { finish: Some(finish), ..Reading::default() };
         Ok(self.end(&reading, terms.bind))
     }
@@ -517,7 +534,7 @@ impl Remote {
             let read = self.wire.read(&value, reading, &mut |text| feed.text(text));
             match Complaint::of_frame(&value).map_or(read, Err) {
                 Ok(()) => {}
-                Err(complaint) => match ending(&complaint, reporter) {
+                Err(complaint) => match feed.ending(&complaint, reporter) {
                     Some(finish) => reading.finish = Some(finish),
                     None => return Err(reporter.frame(complaint)),
                 },

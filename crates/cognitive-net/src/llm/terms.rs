@@ -55,6 +55,10 @@ pub(crate) enum Extra {
     CacheMark,
     /// The tools that the model may call.
     Tools,
+    /// Reasoning beside tools, also where it is the model's default. Without it, a request with tools switches it off.
+    Reasoning,
+    /// The answer as a stream. Without it, the answer arrives whole.
+    Stream,
 }
 
 /// The terms of one request.
@@ -78,12 +82,20 @@ impl Terms {
     /// Returns the terms that this complaint asks for; `None` if a concession would not help.
     pub(crate) fn concede(&self, complaint: &Complaint, ladder: &[Bind], sent: &ModelCall) -> Option<Self> {
         let mut next = self.clone();
+        if self.refuses_reasoning(complaint, sent) {
+            next.without.insert(Extra::Reasoning);
+            return Some(next);
+        }
         for extra in NAMED {
             let was_sent = self.keeps(*extra) && extra.is_sent(self, sent);
             if was_sent && extra.names().iter().any(|name| names(&complaint.words, name)) {
                 next.without.insert(*extra);
                 return Some(next);
             }
+        }
+        // The service supports the request, but at another endpoint. Nothing that is left out here helps.
+        if complaint.mentions(&["/v1/responses"]) {
+            return None;
         }
         let about_format = complaint.mentions(FORMAT);
         let less = ladder.iter().copied().find(|bind| *bind > self.bind && !self.refused.contains(bind));
@@ -104,6 +116,17 @@ impl Terms {
         Some(next)
     }
 
+    /// Returns whether the tools would be accepted without reasoning.
+    fn refuses_reasoning(&self, complaint: &Complaint, sent: &ModelCall) -> bool {
+        let was_sent = self.keeps(Extra::Reasoning) && Extra::Reasoning.is_sent(self, sent);
+        was_sent && complaint.mentions(Extra::Reasoning.names()) && complaint.mentions(TOOLS)
+    }
+
+    /// Returns whether a request on these terms switches reasoning off for the sake of its tools.
+    pub(crate) fn reasoning_is_off(&self, call: &ModelCall) -> bool {
+        !self.keeps(Extra::Reasoning) && Extra::Reasoning.is_sent(self, call)
+    }
+
     /// Returns whether the service supports no tools. An error in a single tool is not a reason to drop all of them.
     fn refuses_tools(&self, complaint: &Complaint, sent: &ModelCall) -> bool {
         let were_sent = self.keeps(Extra::Tools) && Extra::Tools.is_sent(self, sent);
@@ -121,6 +144,7 @@ const NAMED: &[Extra] = &[
     Extra::OldTokenName,
     Extra::TokenLimit,
     Extra::CacheMark,
+    Extra::Stream,
 ];
 
 impl Extra {
@@ -134,13 +158,17 @@ impl Extra {
             Self::CacheMark => &["cache_control"],
             Self::ThinkingBudget | Self::Thinking => THINKING,
             Self::Tools => TOOLS,
+            Self::Reasoning => &["reasoning_effort"],
+            // As a whole word, so that `stream_options` does not match.
+            Self::Stream => &["stream"],
         }
     }
 
     /// Returns whether a request on these terms contained the feature.
     fn is_sent(self, terms: &Terms, call: &ModelCall) -> bool {
         match self {
-            Self::Temperature | Self::StreamUsage => true,
+            Self::Temperature | Self::Stream => true,
+            Self::StreamUsage => terms.keeps(Self::Stream),
             Self::Seed => call.seed.is_some(),
             Self::OldTokenName => call.max_output_tokens.is_some(),
             // A caller that relies on the limit to bound its cost never loses it.
@@ -149,6 +177,7 @@ impl Extra {
             }
             Self::CacheMark => call.has_stable_prefix,
             Self::ThinkingBudget | Self::Thinking => call.thinking.is_some(),
+            Self::Reasoning => offers(call) && terms.keeps(Self::Tools),
             // After the first tool round the tools can no longer be dropped.
             Self::Tools => offers(call) && call.rounds.is_empty(),
         }

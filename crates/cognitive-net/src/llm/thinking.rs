@@ -82,6 +82,9 @@ pub(crate) fn effort(tokens: u32) -> &'static str {
 
 /// Returns the thinking budget under these terms, if thinking is set at all.
 pub(crate) fn wanted(call: &ModelCall, terms: &Terms) -> Option<u32> {
+    if terms.reasoning_is_off(call) {
+        return Some(0);
+    }
     call.thinking.filter(|_| terms.keeps(Extra::Thinking))
 }
 

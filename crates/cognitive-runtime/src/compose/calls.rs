@@ -160,7 +160,7 @@ impl<'c> PromptCalls<'c> {
     }
 
     /// The input of a called module.
-    fn argument(&self, call: &Call, place: usize) -> RunInput {
+    pub(crate) fn argument(&self, call: &Call, place: usize) -> RunInput {
         let whole = || RunInput::Shared(Arc::clone(self.input.shared()));
         match &call.argument {
             Argument::Input => {

@@ -171,7 +171,7 @@ async fn out_of_time(host: &Host, time: Duration) -> Failure {
 }
 
 /// The input of a child, shared with its fallback. Context is removed: a mapped input must not carry it.
-fn shareable(input: RunInput) -> RunInput {
+pub(crate) fn shareable(input: RunInput) -> RunInput {
     match input {
         RunInput::Json(mut value) => {
             if let Value::Object(members) = &mut value {

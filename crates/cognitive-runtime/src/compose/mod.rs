@@ -2,12 +2,12 @@
 //! the module source, time and models. Refuses an invalid composition before any model is asked.
 
 mod caller_references;
-mod calls;
-mod child;
+pub(crate) mod calls;
+pub(crate) mod child;
 mod journal;
 pub(crate) mod lineage;
 mod overview;
-mod parts;
+pub(crate) mod parts;
 mod queue;
 mod resolve;
 mod results;
@@ -28,8 +28,8 @@ pub use self::overview::{
     Overview, OverviewEdge, OverviewMapping, OverviewMember, OverviewRule, OverviewStep, overview,
 };
 use self::parts::PartsRun;
-pub(crate) use self::resolve::MAX_DEPTH;
 use self::resolve::check;
+pub(crate) use self::resolve::{MAX_DEPTH, sound};
 pub use self::results::Results;
 pub(crate) use self::results::Shown;
 use self::signals::PartSignals;

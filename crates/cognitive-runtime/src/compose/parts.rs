@@ -206,29 +206,13 @@ impl<'a> PartsRun<'a> {
         }
     }
 
-    /// The input of a part. The input of the whole module is shared and not copied. Text stays text unless a
-    /// step maps it. (COMP-062)
-    fn input_of(&self, parent: ParentRun<'a>, place: usize) -> Option<RunInput> {
-        let progress = self.progress(parent);
-        let (input, is_whole) = if self.plan.passes_input_on(place, progress) {
-            (RunInput::Shared(Arc::clone(self.input)), true)
-        } else {
-            let input = self.plan.input_of(place, progress)?;
-            let is_whole = self.text.is_some() && input == **self.input;
-            (RunInput::Json(input), is_whole)
-        };
-        Some(match self.text.filter(|_| is_whole) {
-            Some(text) => RunInput::Text(text.to_owned()),
-            None => input,
-        })
-    }
-
     /// Starts a part. `None` if no step to it is taken: the part is skipped. (COMP-043)
     fn start(&mut self, parent: ParentRun<'a>, place: usize) -> Option<PortFuture<'a, ChildOutcome>> {
         let plan = self.plan;
         let part = plan.parts.get(place)?;
-        let Some(input) = self.input_of(parent, place) else {
-            let reason = plan.why_skipped(place, self.progress(parent));
+        let progress = self.progress(parent);
+        let Some(input) = part_input(plan, (self.input, self.text), progress, place) else {
+            let reason = plan.why_skipped(place, progress);
             self.receipt.parts.push(Trace::unfinished(&part.name, PartState::Skipped).because(reason));
             self.tell(&part.name, PartState::Skipped);
             return None;
@@ -245,4 +229,26 @@ impl<'a> PartsRun<'a> {
         };
         Some(run_child(parent, wanted, input, self.flow.handed_down()))
     }
+}
+
+/// The input of a part; `None` if no step to it is taken. `given` is the input of the whole module, which is shared and
+/// not copied, and the text that was sent instead of an object. Text stays text unless a step maps it. (COMP-062)
+pub(crate) fn part_input(
+    plan: &CompositionPlan,
+    given: (&Arc<Value>, Option<&str>),
+    progress: Progress<'_>,
+    place: usize,
+) -> Option<RunInput> {
+    let (whole, text) = given;
+    let (input, is_whole) = if plan.passes_input_on(place, progress) {
+        (RunInput::Shared(Arc::clone(whole)), true)
+    } else {
+        let input = plan.input_of(place, progress)?;
+        let is_whole = text.is_some() && input == **whole;
+        (RunInput::Json(input), is_whole)
+    };
+    Some(match text.filter(|_| is_whole) {
+        Some(text) => RunInput::Text(text.to_owned()),
+        None => input,
+    })
 }

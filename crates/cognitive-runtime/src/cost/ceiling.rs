@@ -17,10 +17,11 @@ use super::{
     price_of, service_tokens, thinking, thought_tokens, tool_tokens,
 };
 use crate::compose::MAX_DEPTH;
+use crate::compose::lineage::Lineage;
 use crate::host::{Host, RunOptions, RunPlan};
 use crate::stages::media::MediaNote;
 use crate::stages::{prompt, requirements};
-use crate::tools::{MAX_ROUNDS as TOOL_ROUNDS, offered_alone};
+use crate::tools::{MAX_ROUNDS as TOOL_ROUNDS, offered_below};
 
 /// The bytes that a repair prompt adds about the broken answer.
 const REASK_BYTES: u64 = 2048;
@@ -340,7 +341,7 @@ impl<'a> Estimate<'a> {
 
     /// The tokens of the tools that a model may be offered, and the number of tool rounds.
     fn tools(&self, module: &Module, provider: &dyn Provider, vocabulary: BilledVocabulary) -> (u64, u64) {
-        let offered = offered_alone(self.host, provider, module);
+        let offered = offered_below(&Lineage::default(), self.host, provider, module);
         let rounds = if offered.is_empty() { 0 } else { TOOL_ROUNDS as u64 };
         (offered.iter().map(|tool| tool_tokens(tool, vocabulary)).sum(), rounds)
     }

@@ -220,14 +220,15 @@ pub(crate) fn thinking(settings: &RunSettings, module: &Module) -> Option<u32> {
     tokens.map(|tokens| tokens.min(MAX_THINKING_TOKENS))
 }
 
-/// Warns if the model cannot think, or cannot stop thinking, as requested.
+/// Warns if the request could not set thinking as requested: the service has no setting, or refuses it, for example
+/// beside tools.
 pub(crate) fn ignored_thinking(run: &Run<'_, '_>, reply: &Reply) -> Option<Warning> {
     if reply.end.thinking != Some(ThoughtOutcome::Ignored) {
         return None;
     }
     let message = match thinking(&run.plan.settings, run.module)? {
-        0 => "the model does not support turning off its thinking".to_owned(),
-        tokens => format!("the model does not support thinking; requested: {tokens} tokens"),
+        0 => "thinking could not be switched off for this request".to_owned(),
+        tokens => format!("thinking could not be set for this request; asked for: {tokens} tokens"),
     };
     Some(Warning::new("THINKING", message))
 }

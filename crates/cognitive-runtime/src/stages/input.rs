@@ -222,7 +222,8 @@ pub(crate) fn accept(
     Ok((input, context))
 }
 
-fn given_to_parts(given: &ParsedInput, recalled: &Map<String, Value>) -> Map<String, Value> {
+/// The context for the parts of a module: that of its input, and the stored context.
+pub(crate) fn given_to_parts(given: &ParsedInput, recalled: &Map<String, Value>) -> Map<String, Value> {
     let own = given.context().into_iter().flatten();
     own.chain(recalled).map(|(kind, value)| (kind.clone(), value.clone())).collect()
 }

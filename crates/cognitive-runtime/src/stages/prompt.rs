@@ -154,7 +154,7 @@ pub fn build(module: &Module, input: &ValidInput, media: Attached) -> Result<Pro
 
 /// Builds a prompt with the results of the module's parts, and with the effective policies. The warnings name missing
 /// values of the parts.
-fn build_with(
+pub(crate) fn build_with(
     module: &Module,
     input: &ValidInput,
     results: &Results,

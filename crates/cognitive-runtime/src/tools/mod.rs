@@ -17,7 +17,7 @@ use crate::clock::Clock;
 pub use current_time::CurrentTime;
 pub(crate) use hold_back::HeldText;
 pub use json_query::JsonQuery;
-pub(crate) use tool_loop::{MAX_ROUNDS, ToolLoop, instruct, offered_alone};
+pub(crate) use tool_loop::{MAX_ROUNDS, ToolLoop, instruct, offered_below};
 
 /// Returns the built-in tools: `current_time` and `json_query`. Neither accesses anything outside.
 #[must_use]

@@ -16,6 +16,7 @@ use cognitive_contract::{ErrorCode, Failure, Module, Warning};
 use serde_json::json;
 
 use super::execute::{allowed, execute, not_made};
+use crate::compose::lineage::Lineage;
 use crate::host::Host;
 use crate::run::Run;
 use crate::stages::call::{self, Reply};
@@ -45,14 +46,19 @@ fn law<'a>(run: &'a Run<'_, '_>) -> ToolLaw<'a> {
     ToolLaw { policies, lists: run.lineage.tools(run.module) }
 }
 
-/// The tools that a module without parts could offer to a model, for estimates and previews.
-pub(crate) fn offered_alone(host: &Host, provider: &dyn Provider, module: &Module) -> Vec<Arc<ToolSpec>> {
+/// The tools that a module could offer to a model below these runs, for estimates and previews.
+pub(crate) fn offered_below(
+    lineage: &Lineage,
+    host: &Host,
+    provider: &dyn Provider,
+    module: &Module,
+) -> Vec<Arc<ToolSpec>> {
     let tools = &module.manifest.tools;
     let none = tools.policy == ToolPolicy::DenyByDefault && tools.allowed.is_empty();
     if none || !provider.capabilities().contains(&FUNCTION_CALLING) {
         return Vec::new();
     }
-    host.tools.offered(&ToolLaw { policies: &module.manifest.policies, lists: vec![tools] })
+    host.tools.offered(&ToolLaw { policies: &lineage.policies(module), lists: lineage.tools(module) })
 }
 
 /// Adds the instruction about tools, if the model has any.
@@ -112,7 +118,7 @@ impl ToolLoop {
             call.answer_now = self.asked_again || call.rounds.len() >= MAX_ROUNDS;
             let mut reply = call::send(run, &call, true).await?;
             if !reply.wants_tools() {
-                self.note_refusal_of_tools(&reply);
+                self.note_refusal_of_tools(run.provider.name(), &reply);
                 (self.rounds, self.asked_again) = (call.rounds, true);
                 return Ok(reply);
             }
@@ -189,11 +195,12 @@ impl ToolLoop {
     }
 
     /// Warns if the service refused tools and was asked without them.
-    fn note_refusal_of_tools(&mut self, reply: &Reply) {
+    fn note_refusal_of_tools(&mut self, provider: &str, reply: &Reply) {
         if reply.end.without_tools && self.has_tools() {
             let names: Vec<&str> = self.offered.iter().map(|spec| spec.name.as_str()).collect();
+            let names = names.join(", ");
             let message =
-                format!("the model does not support tools and was called without them: {}", names.join(", "));
+                format!("`{provider}` refused the tools, and the model was asked without them: {names}");
             self.warn(Warning::new(NOTICE, message));
         }
     }

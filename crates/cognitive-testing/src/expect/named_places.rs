@@ -2,13 +2,16 @@
 //! Judges nothing, because it does not know the contract. Omits places that are expected to be absent. If a
 //! failure may satisfy an expectation, all of its places are omitted: no contract applies to partial data.
 
+use cognitive_contract::ErrorCode;
 use cognitive_contract::compose::PathStep;
 use cognitive_contract::text::pointer;
 use cognitive_library::validate::{ExpectationFault, ExpectationReader, NamedPlace, ReadExpectation};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
+use super::difference::Difference;
 use super::expectation::{
-    ExpectationUse, ExpectedPlace, MemberCheck, PlaceCheck, envelope_member, is_whole, judged_members,
+    Expectation, ExpectationUse, ExpectedPlace, MemberCheck, PlaceCheck, envelope_member, is_whole,
+    judged_members,
 };
 use super::pattern::ExpectedValue;
 use super::place::{META_NAMES, PathWord, first_word, is_envelope_member, words};
@@ -42,6 +45,7 @@ impl ExpectationReader for GoldenExpectations {
         if count == 0 {
             read.faults.push(fault("", "the expectation is empty"));
         }
+        read.allows_refusal = !succeeds && allows_refusal(expected);
         read
     }
 }
@@ -55,6 +59,15 @@ fn succeeds(members: &Map<String, Value>) -> bool {
     let of_failure =
         |name: &String| first_word(name).is_some_and(|word| word == "error" || word == "partial_data");
     members.get("ok").is_none_or(|ok| *ok == Value::Bool(true)) && !members.keys().any(of_failure)
+}
+
+/// Returns whether the refusal of an input may satisfy it. Only the outcome and the code count: the rest of a refusal
+/// depends on the input.
+fn allows_refusal(expected: &Value) -> bool {
+    let refusal = json!({ "ok": false, "error": { "code": ErrorCode::InvalidInput.number() } });
+    let decides = |difference: &Difference| matches!(difference.path.as_str(), "ok" | "error.code");
+    let read = Expectation::parse(expected, ExpectationUse::Golden);
+    read.is_ok_and(|read| !read.differences(&refusal).iter().any(decides))
 }
 
 /// Collects the places of one check; `name` and `value` are the member that it was parsed from.

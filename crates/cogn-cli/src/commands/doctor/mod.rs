@@ -8,7 +8,7 @@ mod show;
 use std::path::PathBuf;
 
 use cognitive_contract::address::bare_url;
-use cognitive_library::{Library, Mode, ModuleOrigin, validate};
+use cognitive_library::{Library, Mode, ModuleOrigin, ValidationSurroundings, validate_with};
 use cognitive_net::{Kind, ProviderConfig, Secret};
 use cognitive_setup::config::Config;
 use cognitive_setup::embedded::{self, WeightsAtHand};
@@ -20,6 +20,7 @@ use cognitive_setup::stores::existing_store;
 use cognitive_setup::weights::{BUILT_IN, KnownWeights, WeightsChoice, hash_of};
 use cognitive_setup::{async_runtime, env_vars, wiring};
 use cognitive_store::{Store, StoreOptions};
+use cognitive_testing::GoldenExpectations;
 use serde::Serialize;
 
 use self::origins::SettingState;
@@ -342,7 +343,8 @@ fn reach(kind: Kind, key: Option<Secret>, address: Option<String>, plain_http: b
 fn modules(library: &Library) -> (usize, usize, Vec<String>) {
     let found = library.list();
     let own = found.iter().filter(|found| found.origin != ModuleOrigin::Bundled).count();
-    let broken = found.iter().filter(|found| !validate(&found.folder, Mode::Standard).valid());
+    let around = ValidationSurroundings { expectations: Some(&GoldenExpectations), ..Default::default() };
+    let broken = found.iter().filter(|found| !validate_with(around, &found.folder, Mode::Standard).valid());
     let broken = broken.map(|found| found.name.clone()).collect();
     (found.len(), own, broken)
 }
