@@ -1,7 +1,7 @@
 //! Linux, macOS and other Unix systems: signals, process limits, file modes, and the state of stdout.
 
 use std::fs::{File, Metadata, OpenOptions};
-use std::future::{Future, pending};
+use std::future::pending;
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
