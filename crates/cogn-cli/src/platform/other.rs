@@ -2,7 +2,7 @@
 //! and a closed stdout is noticed at the next write.
 
 use std::fs::{File, Metadata, OpenOptions};
-use std::future::{Future, pending};
+use std::future::pending;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
