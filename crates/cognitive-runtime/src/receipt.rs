@@ -200,7 +200,8 @@ impl Receipt {
 
     /// Returns whether a model was asked, now or for the cached answer.
     pub(crate) fn was_asked(&self) -> bool {
-        self.kept || self.model.is_some() || self.fuse.is_some() || !self.attempts.is_empty()
+        let is_answered = self.kept || self.model.is_some() || self.fuse.is_some();
+        is_answered || !self.attempts.is_empty() || !self.left.is_empty()
     }
 
     /// Records a call that was stopped early.

@@ -166,6 +166,10 @@ async function compositionLightsUp() {
   }
   // What stands between parts stands on the edge.
   assert.ok((await page.locator("svg .condition").count()) > 0);
+  // Each part has the prompt that it gets. One that holds the answer of another part is not made up.
+  await page.getByRole("button", { name: "Prompt and request" }).click();
+  await page.getByRole("heading", { name: "code-review-pipeline/code-reviewer" }).waitFor();
+  await page.getByText("Its prompt depends on the answer of code-reviewer.").waitFor();
 }
 
 await scenario(async () => {
