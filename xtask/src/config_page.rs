@@ -61,6 +61,7 @@ before a model is asked:
 | `provider`, `base_url` | flags, environment, files | a remote caller cannot redirect inputs; `_options.model` selects from the models that the operator offers |
 | `--no-pull` | flags, and `COGN_OFFLINE` | it concerns this machine, not a run |
 
+`max_calls` and `receipt` concern a whole run: in the entry of a module they apply when it is run itself, and not when it is a part.
 There are no environment variables for the options of a run: they would change the results of every program that the shell starts.
 ";
 

@@ -9,8 +9,8 @@ use cognitive_contract::money::Money;
 use cognitive_contract::ports::Usage;
 use serde::{Deserialize, Serialize};
 
-/// The bundled price table: dollars as on 2026-11-19, from the price file of LiteLLM 1.109.1. DeepSeek's are those of
-/// peak hours. OpenRouter, which that file does not have, passes on the price of the provider.
+/// The bundled price table: dollars as on 2026-11-19, from the price file of `LiteLLM` 1.109.1. `DeepSeek`'s are those of
+/// peak hours. `OpenRouter`, which that file does not have, passes on the price of the provider.
 const BUILT_IN: &str = include_str!("prices.json");
 
 /// The maximum length of a model name, and the maximum number of models, in one table. A table is read at every start

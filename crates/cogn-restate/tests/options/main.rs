@@ -96,8 +96,8 @@ fn every_way_sets_an_option() {
             ("request", "chain", Setup { options: top.clone(), ..Setup::default() }),
             ("entry of the run above", "chain", user(of("chain"))),
         ];
-        // A receipt is asked for the whole run, and says what its parts did.
-        if case.name != "receipt" {
+        // A receipt and the number of calls concern the whole run.
+        if !["receipt", "max_calls"].contains(&case.name) {
             ways.push(("entry of the part", "chain", user(of("words"))));
         }
         let cells = ways.into_iter().map(|(way, module, setup)| {

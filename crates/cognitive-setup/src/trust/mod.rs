@@ -218,8 +218,13 @@ impl Sieve {
         let ModuleConfig { provider, model, run, local_only } = says;
         let below = destinations.below;
         let of_module = below.modules.get(name).cloned().unwrap_or_default();
-        // A project cannot override a user's `local_only`.
-        let local_only = local_only.filter(|only| *only || of_module.local_only != Some(true));
+        // A project cannot override a user's `local_only`. Without the note, the whole file would be in effect.
+        let sends_away = local_only == Some(false) && of_module.local_only == Some(true);
+        if sends_away {
+            let because = "your own file keeps the inputs of this module on this machine";
+            self.note(format!("modules.{name}.local_only"), json!(false), because);
+        }
+        let local_only = local_only.filter(|_| !sends_away);
         let below_of_module = of_module.run.over(below.run);
         let own = ModuleConfig {
             provider: provider.clone().or_else(|| of_module.provider.clone()),

@@ -49,7 +49,8 @@ impl Facts {
         let restate = Regex::new(r"@restatedev/restate-server@([\d.]+)").unwrap();
         let named = Regex::new(r#""([A-Z][A-Z0-9_]+)""#).unwrap();
         let sources =
-            [read("crates/cognitive-setup/src/env_vars.rs"), read("crates/cognitive-net/src/kind.rs")].concat();
+            [read("crates/cognitive-setup/src/env_vars.rs"), read("crates/cognitive-net/src/kind.rs")]
+                .concat();
         Self {
             variables: named.captures_iter(&sources).map(|found| found[1].to_owned()).collect(),
             serve,

@@ -139,7 +139,7 @@ fn media_reach_the_model_on_every_surface() {
                 "name": "pictures", "version": "1.0.0", "responsibility": "Look at pictures",
                 "modalities": { "input": ["text", "image"] },
             });
-            let images = json!({ "type": "array", "items": { "$ref": "#/$defs/MediaInput" } });
+            let images = json!({ "type": "array", "items": { "type": "object" } });
             let schema = json!({
                 "input": { "type": "object", "properties": { "images": images } },
                 "data": { "type": "object", "required": ["rationale"], "properties": { "rationale": { "type": "string" } } },

@@ -71,6 +71,11 @@ impl Surface {
             || CLIENTS.contains(&self)
     }
 
+    /// Returns whether the surface keeps answers between runs. Measurements and batches always ask the model.
+    pub(crate) fn has_cache(self) -> bool {
+        !matches!(self, Self::TestLive | Self::Eval | Self::Batch)
+    }
+
     /// Returns whether the surface cannot run on this machine. The test has been reported as skipped.
     pub(crate) fn is_missing(self, envelope: &Value) -> bool {
         CLIENTS.contains(&self) && envelope.is_null()
