@@ -22,9 +22,10 @@ pub(crate) fn render(root: &Path) -> Result<String, String> {
     for (path, name) in exports(&text) {
         let krate = path.split("::").next().unwrap_or_default().replace('_', "-");
         let source = root.join("crates").join(&krate).join("src");
-        let lines = match source.is_dir() {
-            true => item(&sources(root, &source)?, &path, &name)?,
-            false => vec![format!("use {path}::{name}")],
+        let lines = if source.is_dir() {
+            item(&sources(root, &source)?, &path, &name)?
+        } else {
+            vec![format!("use {path}::{name}")]
         };
         listed.insert(name, lines);
     }

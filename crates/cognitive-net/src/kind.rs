@@ -127,10 +127,12 @@ impl Kind {
             Self::Gemini => "gcp.gemini",
             Self::Mistral => "mistral_ai",
             Self::Moonshot => "moonshot_ai",
-            // The conventions use the same word.
-            Self::OpenAi | Self::Anthropic | Self::DeepSeek | Self::Groq => self.name(),
-            // The conventions have no word.
-            Self::Ollama
+            // The conventions use the same word for the first four, and have none for the others.
+            Self::OpenAi
+            | Self::Anthropic
+            | Self::DeepSeek
+            | Self::Groq
+            | Self::Ollama
             | Self::Qwen
             | Self::MiniMax
             | Self::OpenRouter

@@ -6,7 +6,8 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "in a test, a panic is the report"
+    clippy::print_stdout,
+    reason = "in a test, a panic is the report, and each table prints its number of cells"
 )]
 
 mod protocol;

@@ -25,7 +25,7 @@ impl SpanSink for Board {
 fn counts(span: &Span, end: &str) -> Vec<u64> {
     let number = |value: &SpanValue| match value {
         SpanValue::Count(count) => Some(*count),
-        _ => None,
+        SpanValue::Text(_) => None,
     };
     span.attributes
         .iter()
@@ -38,7 +38,7 @@ pub fn text(span: &Span, wanted: &str) -> Option<String> {
     let found = span.attributes.iter().find(|(name, _)| *name == wanted);
     found.and_then(|(_, value)| match value {
         SpanValue::Text(text) => Some(text.clone()),
-        _ => None,
+        SpanValue::Count(_) => None,
     })
 }
 

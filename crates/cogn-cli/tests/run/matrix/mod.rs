@@ -5,6 +5,8 @@
 //! `model_options` and `module_models` the choice of the model, `precedence` two sources of one option, and `refusals` what a surface
 //! does not have. The surface of Restate is in the tests of its crate.
 
+#![expect(clippy::print_stdout, reason = "each table prints its number of cells")]
+
 mod clients;
 mod foreign_pages;
 mod model_options;

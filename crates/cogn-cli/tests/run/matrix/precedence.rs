@@ -24,7 +24,7 @@ fn expect(seen: &Seen, case: &OptionCase, surface: Surface, is_in_effect: bool) 
 
 /// The sources of a seed, the most specific one first; each is set with its value.
 fn sources(surface: Surface) -> Vec<&'static str> {
-    let all = if COMMANDS.contains(&surface) {
+    if COMMANDS.contains(&surface) {
         ["flag", "module", "project", "user"].to_vec()
     } else if SERVERS.contains(&surface) || surface == Surface::TypeScript {
         ["request", "module", "flag", "project", "user"].to_vec()
@@ -34,8 +34,7 @@ fn sources(surface: Surface) -> Vec<&'static str> {
         ["request", "module", "project", "user"].to_vec()
     } else {
         ["request", "module", "flag", "user"].to_vec()
-    };
-    all
+    }
 }
 
 /// Sets the seed 7 in one source and 8 in another.

@@ -241,9 +241,8 @@ fn agent(home: &Home, ask: &Ask<'_>) -> Value {
         (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()).lines());
     // A process that ends at once reads nothing, and says why.
     let _ = writeln!(input, "{INITIALIZE}");
-    if lines.next().is_none() {
-        panic!("{:?}", Finished::from(child.wait_with_output().unwrap()));
-    }
+    let hello = lines.next();
+    assert!(hello.is_some(), "{:?}", Finished::from(child.wait_with_output().unwrap()));
     writeln!(input, r#"{{"jsonrpc":"2.0","method":"notifications/initialized"}}"#).unwrap();
     writeln!(input, "{}", tool_call(ask)).unwrap();
     let answer = lines
