@@ -152,9 +152,7 @@ mod tests {
         let harmless = [Effect::Tightened, Effect::Annotation];
         assert!(of(SchemaTarget::Grammar, &harmless).ends_with("all its answers are valid"));
         let grave = [Effect::Tightened, Effect::Validity];
-        assert!(
-            of(SchemaTarget::Grammar, &grave).contains("in one place, so the embedded model refuses")
-        );
+        assert!(of(SchemaTarget::Grammar, &grave).contains("in one place, so the embedded model refuses"));
         assert!(of(SchemaTarget::OpenAi, &grave).contains("2 places; answers are still validated"));
     }
 }

@@ -1,6 +1,7 @@
 //! `POST /v1/modules/{module}/preview`: the prompt of a run, the most it could cost, and the exact request, with
 //! variable names in place of keys. Calls no model. Refuses what a run would refuse.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -8,10 +9,12 @@ use axum::extract::{Extension, Request, State};
 use axum::http::{HeaderMap, Response};
 use cognitive_contract::Failure;
 use cognitive_contract::money::CURRENCY;
-use cognitive_contract::ports::Example;
+use cognitive_contract::ports::{Example, RenderedRequest};
 use cognitive_runtime::host::RunInput;
 use cognitive_runtime::{cost, preview_call};
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::{curl, workbench};
 use crate::app::Shared;
@@ -20,6 +23,61 @@ use crate::catalog::beside;
 use crate::request::{self, Content, Query};
 use crate::routes::Name;
 use crate::{intake, response, run};
+
+/// A run that is not made.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct RunPreview {
+    instructions: String,
+    examples: Vec<ShownExample>,
+    input: String,
+    /// An estimate of the tokens of the whole prompt.
+    estimated_tokens: u64,
+    /// The most that the run could cost, if that is known.
+    ceiling: Option<CostCeiling>,
+    /// The request as a command for a shell.
+    curl: Option<String>,
+    /// The request to the service of the model.
+    request: Option<ShownRequest>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+struct ShownExample {
+    input: String,
+    answer: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+struct CostCeiling {
+    cost: String,
+    currency: &'static str,
+}
+
+/// A request, with names of variables in place of keys.
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+struct ShownRequest {
+    method: String,
+    url: String,
+    #[schemars(with = "BTreeMap<String, String>")]
+    headers: Map<String, Value>,
+    body: Value,
+}
+
+impl From<Example> for ShownExample {
+    fn from(Example { input, answer }: Example) -> Self {
+        Self { input, answer }
+    }
+}
+
+impl From<RenderedRequest> for ShownRequest {
+    fn from(request: RenderedRequest) -> Self {
+        let RenderedRequest { method, url, headers, body, .. } = request;
+        let headers = headers.into_iter().map(|(name, value)| (name, Value::String(value)));
+        Self { method, url, headers: headers.collect(), body }
+    }
+}
 
 /// Returns the prompt of a run without running it.
 pub(crate) async fn show(
@@ -46,7 +104,7 @@ async fn previewed(
     client: &Client,
     name: &str,
     content: Content,
-) -> Result<Value, Failure> {
+) -> Result<RunPreview, Failure> {
     let module = shared.module(name).await;
     let takes_input = module.as_deref().is_ok_and(run::takes_input);
     let mut ask = request::read(&HeaderMap::new(), &Query::default(), content, takes_input)?;
@@ -56,27 +114,19 @@ async fn previewed(
     beside(shared, &shared.workbenches, move |_| {
         let (host, module) = (&chosen.host, &chosen.module);
         let (preview, call) = preview_call(host, module, &input, &options)?;
-        let turn = |example: &Example| json!({ "input": example.input, "answer": example.answer });
         let rendered = host.models_for(&module.manifest.name).first.rendered(&call);
         // Without a price or a bound there is no ceiling; the run itself reports that where it matters.
         let ceiling = cost::ceiling(host, module, &options, length(&input)).ok();
-        Ok(json!({
-            "instructions": preview.instructions,
-            "examples": preview.examples.iter().map(turn).collect::<Vec<_>>(),
-            "input": preview.input,
-            "estimated_tokens": preview.estimated_tokens,
-            "ceiling": ceiling.map(|ceiling| json!({ "cost": ceiling.cost.to_string(), "currency": CURRENCY })),
-            "curl": rendered.as_ref().map(curl::command),
-            "request": rendered.map(|request| {
-                let headers = request.headers.into_iter().map(|(name, value)| (name, Value::String(value)));
-                json!({
-                    "method": request.method,
-                    "url": request.url,
-                    "headers": headers.collect::<Map<_, _>>(),
-                    "body": request.body,
-                })
-            }),
-        }))
+        Ok(RunPreview {
+            instructions: preview.instructions,
+            examples: preview.examples.into_iter().map(ShownExample::from).collect(),
+            input: preview.input,
+            estimated_tokens: preview.estimated_tokens,
+            ceiling: ceiling
+                .map(|ceiling| CostCeiling { cost: ceiling.cost.to_string(), currency: CURRENCY }),
+            curl: rendered.as_ref().map(curl::command),
+            request: rendered.map(ShownRequest::from),
+        })
     })
     .await?
 }
