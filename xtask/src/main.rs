@@ -68,10 +68,11 @@ fn prose(list: bool) -> Result<Vec<String>, String> {
 type RenderPage = fn(&Path) -> Result<String, String>;
 
 /// The generated pages, except that of the requirements.
-const PAGES: [(&str, RenderPage); 6] = [
+const PAGES: [(&str, RenderPage); 7] = [
     (cli_page::PATH, cli_page::render),
     (client_options::PYTHON, client_options::python),
     (client_options::TYPESCRIPT, client_options::typescript),
+    (client_options::TYPESCRIPT_WIRE, client_options::wire_types),
     (config_page::PATH, config_page::render),
     (module_keys::PATH, module_keys::render),
     (walk::PATH, walk::render),
