@@ -275,6 +275,7 @@ mod tests {
 
     use super::*;
     use crate::code::ErrorCode;
+    use crate::envelope::Envelope;
     use crate::failure::Failure;
     use crate::meta::{Confidence, Warning};
     use crate::risk_level::Risk;
