@@ -10,7 +10,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value};
 
 use crate::client_form::{CUSTOM_VALUE, ClientForm, Direction, custom_value};
-use crate::pages::{Health, ModuleDetail, ModuleList};
+use crate::pages::{ModuleDetail, ModuleList, ServerHealth};
 use crate::schemas::reference;
 
 /// Adds a type to the schemas and returns its reference.
@@ -86,7 +86,7 @@ pub fn client_types() -> Map<String, Value> {
         shape::<Chunk>,
         shape::<ModuleList<'_>>,
         shape::<ModuleDetail<'_>>,
-        shape::<Health>,
+        shape::<ServerHealth>,
         shape::<cognitive_runtime::Declaration>,
         shape::<Violation>,
     ];

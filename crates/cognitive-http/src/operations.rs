@@ -108,7 +108,7 @@ pub(crate) static OPERATIONS: [Operation; 47] = operations! {
     post "/api/run/{module}" RUN Some(told("startRun", "runs", "Run a module").takes(shape::<routes::InputBody>)) => routes::run_named;
     post "/v1/modules/{module}/execute" RUN Some(told("executeModule", "runs", "Run a module").takes(shape::<routes::InputBody>)) => routes::run_named;
     post "/run" RUN Some(told("startNamedRun", "runs", "Run the module that the body names")
-        .takes(shape::<routes::NamedBody>)) => routes::run_in_body;
+        .takes(shape::<routes::NamedRunBody>)) => routes::run_in_body;
     delete "/v1/streams/{id}" RUN Some(told("endStream", "runs", "Cancel a streaming run").gives(shape::<routes::StreamEnd>)) => routes::end_stream;
     get "/api/modules" RUN Some(told("listModules", "catalog", "The modules that are offered")
         .gives(shape::<pages::ModuleList<'_>>)) => pages::modules;
@@ -120,7 +120,7 @@ pub(crate) static OPERATIONS: [Operation; 47] = operations! {
         .gives(shape::<uploads::UploadDone>)) => uploads::receive;
     get "/v1/media/files/{id}" RUN Some(told("getFile", "media", "The bytes of a media item of an answer")) => files::serve;
     get "/capabilities" KNOWN Some(told("getCapabilities", "catalog", "What this runtime can do").gives(shape::<Declaration>)) => pages::capabilities;
-    get "/health" OPEN Some(told("getHealth", "server", "Whether the server is alive").gives(shape::<pages::Health>)) => pages::health;
+    get "/health" OPEN Some(told("getHealth", "server", "Whether the server is alive").gives(shape::<pages::ServerHealth>)) => pages::health;
     get "/ready" OPEN Some(told("getReadiness", "server", "Whether the server is ready for work")
         .gives(shape::<pages::Readiness>)) => pages::ready;
     get "/metrics" FIGURES Some(told("getMetrics", "server", "Counters in the text format of Prometheus")) => pages::metrics;

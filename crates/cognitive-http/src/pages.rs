@@ -24,7 +24,8 @@ type Shares = State<Arc<Shared>>;
 
 /// The process is alive.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Health {
+#[schemars(rename = "Health")]
+pub(crate) struct ServerHealth {
     #[schemars(extend("const" = "ok"))]
     status: &'static str,
     version: &'static str,
@@ -88,7 +89,7 @@ pub(crate) async fn health(State(shared): Shares) -> Response<Body> {
     let count = shared.modules_count().await;
     match count {
         Ok(modules_count) => {
-            let health = Health { status: "ok", version: env!("CARGO_PKG_VERSION"), modules_count };
+            let health = ServerHealth { status: "ok", version: env!("CARGO_PKG_VERSION"), modules_count };
             response::json(StatusCode::OK, &health)
         }
         Err(failure) => response::failure(failure),

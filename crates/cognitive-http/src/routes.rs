@@ -105,7 +105,7 @@ pub(crate) async fn run_in_body(
 #[derive(JsonSchema)]
 #[schemars(rename = "NamedRun")]
 #[expect(dead_code, reason = "only its schema is used: the body is taken apart without copies")]
-pub(crate) struct NamedBody {
+pub(crate) struct NamedRunBody {
     module: String,
     input: Option<Map<String, Value>>,
     /// Free text in place of an input; no schema validates it.

@@ -33,7 +33,7 @@ pub(crate) struct RunPreview {
     /// An estimate of the tokens of the whole prompt.
     estimated_tokens: u64,
     /// The most that the run could cost, if that is known.
-    ceiling: Option<CostCeiling>,
+    ceiling: Option<ShownCeiling>,
     /// The request as a command for a shell.
     curl: Option<String>,
     /// The request to the service of the model.
@@ -49,7 +49,7 @@ struct ShownExample {
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(inline)]
-struct CostCeiling {
+struct ShownCeiling {
     cost: String,
     currency: &'static str,
 }
@@ -123,7 +123,7 @@ async fn previewed(
             input: preview.input,
             estimated_tokens: preview.estimated_tokens,
             ceiling: ceiling
-                .map(|ceiling| CostCeiling { cost: ceiling.cost.to_string(), currency: CURRENCY }),
+                .map(|ceiling| ShownCeiling { cost: ceiling.cost.to_string(), currency: CURRENCY }),
             curl: rendered.as_ref().map(curl::command),
             request: rendered.map(ShownRequest::from),
         })
