@@ -73,6 +73,7 @@ const PAGES: [(&str, RenderPage); 7] = [
     (cli_page::PATH, cli_page::render),
     (client_options::PYTHON, client_options::python),
     (client_options::TYPESCRIPT, client_options::typescript),
+    (client_options::TYPESCRIPT_WIRE, client_options::wire_types),
     (config_page::PATH, config_page::render),
     (module_keys::PATH, module_keys::render),
     (public_api::PATH, public_api::render),

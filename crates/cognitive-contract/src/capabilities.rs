@@ -2,6 +2,7 @@
 //! EXT-NEG).
 //! Knows no provider: the media kinds of a provider are passed in.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::code::ErrorCode;
@@ -14,8 +15,9 @@ use crate::meta::Warning;
 pub const SPEC_VERSIONS: [&str; 3] = ["2.5", "2.2", "2.1"];
 
 /// The capabilities of a runtime. An operator may disable some of them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(inline)]
 pub struct Capabilities {
     /// True if answers can be streamed.
     pub streaming: bool,
@@ -28,8 +30,9 @@ pub struct Capabilities {
 }
 
 /// Kinds of media: `image`, `audio`, `video`, `document`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(inline)]
 pub struct Multimodal {
     /// Kinds that a module accepts.
     pub input: Vec<String>,

@@ -46,7 +46,7 @@ fn close(node: &mut Value) {
 }
 
 /// Removes `null` from the allowed values of a schema.
-fn drop_null(schema: &mut Value) {
+pub fn drop_null(schema: &mut Value) {
     let Value::Object(members) = schema else { return };
     drop_from(members, "type", |kind| kind == "null");
     drop_from(members, "enum", Value::is_null);

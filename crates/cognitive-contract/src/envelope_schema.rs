@@ -1,12 +1,18 @@
 //! The envelope contract as a JSON Schema, for editors, gateways and other languages.
-//! Built from the same constants as the check in `envelope.rs`; a test keeps them consistent.
+//! Built from the same constants as the check in `envelope.rs`; a test keeps them consistent. `/openapi.json` and the
+//! client for TypeScript have the same shape through [`JsonSchema`], with the members that only this runtime writes.
 
-use serde_json::{Value, json};
+use std::borrow::Cow;
 
-use crate::envelope::{FAILURE_MEMBERS, SUCCESS_MEMBERS};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+
+use crate::envelope::{Envelope, ErrorBody, FAILURE_MEMBERS, SUCCESS_MEMBERS};
 use crate::insights::MAX_LIMIT;
-use crate::meta::EXPLAIN_LIMIT;
+use crate::meta::{EXPLAIN_LIMIT, Meta, Warning};
 use crate::risk_level::Risk;
+use crate::stream::Recovery;
+use crate::usage::Usage;
 
 /// Returns the Draft-07 schema of an envelope, independent of any module.
 #[must_use]
@@ -15,10 +21,7 @@ pub fn json_schema() -> Value {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "Cognitive Module envelope",
         "description": "The answer of every run: a success with data, or a failure with an error.",
-        "oneOf": [
-            closed("A run that met its contract.", &SUCCESS_MEMBERS, &["ok", "meta", "data"], true),
-            closed("A run that did not meet its contract.", &FAILURE_MEMBERS, &["ok", "meta", "error"], false),
-        ],
+        "oneOf": [success(), failure()],
         "definitions": {
             "meta": meta(),
             "data": data(),
@@ -27,8 +30,16 @@ pub fn json_schema() -> Value {
     })
 }
 
+fn success() -> Value {
+    closed("A run that met its contract.", &SUCCESS_MEMBERS, &["ok", "meta", "data"], true)
+}
+
+fn failure() -> Value {
+    closed("A run that did not.", &FAILURE_MEMBERS, &["ok", "meta", "error"], false)
+}
+
 fn closed(description: &str, members: &[&str], required: &[&str], ok: bool) -> Value {
-    let properties: serde_json::Map<String, Value> =
+    let properties: Map<String, Value> =
         members.iter().map(|name| ((*name).to_owned(), member(name, ok))).collect();
     json!({
         "description": description,
@@ -147,6 +158,100 @@ fn error() -> Value {
             "details": { "type": "object" },
         },
     })
+}
+
+/// Returns an object schema with `members` in the place of some of its properties, or beside them.
+fn with_members<const N: usize>(mut schema: Value, members: [(&str, Schema); N]) -> Schema {
+    if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.extend(members.map(|(name, member)| (name.to_owned(), member.to_value())));
+    }
+    Schema::try_from(schema).unwrap_or_default()
+}
+
+/// The properties of `meta` that have types of their own.
+fn typed_meta(written: Value, generator: &mut SchemaGenerator) -> Schema {
+    let mut receipt = generator.subschema_for::<Map<String, Value>>();
+    receipt.insert("description".to_owned(), "The receipt of the run, if it was asked for".into());
+    with_members(
+        written,
+        [
+            ("usage", generator.subschema_for::<Usage>()),
+            ("warnings", generator.subschema_for::<Vec<Warning>>()),
+            ("provenance", receipt),
+        ],
+    )
+}
+
+/// Gives a type a schema that is not derived from its members.
+macro_rules! named_schema {
+    ($type:ty, $name:literal, $schema:expr) => {
+        impl JsonSchema for $type {
+            fn schema_name() -> Cow<'static, str> {
+                $name.into()
+            }
+
+            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+                let schema: fn(&mut SchemaGenerator) -> Schema = $schema;
+                schema(generator)
+            }
+        }
+    };
+}
+
+/// The `meta` of the first chunk of a stream.
+pub(crate) struct OpeningMeta;
+
+/// The envelope of a success.
+struct Success;
+
+/// The envelope of a failure.
+struct FailedRun;
+
+named_schema!(Meta, "Meta", |generator| typed_meta(meta(), generator));
+named_schema!(OpeningMeta, "OpeningMeta", |generator| {
+    let mut written = meta();
+    if let Some(kind) = written.pointer_mut("/properties/confidence/type") {
+        // Null until the model has produced it (STREAM-026).
+        *kind = json!(["number", "null"]);
+    }
+    typed_meta(written, generator)
+});
+named_schema!(ErrorBody, "RunError", |generator| {
+    with_members(error(), [("recovery", generator.subschema_for::<Recovery>())])
+});
+named_schema!(Success, "Success", |generator| {
+    let data = generator.subschema_for::<Map<String, Value>>();
+    sent(success(), [("meta", generator.subschema_for::<Meta>()), ("data", data)])
+});
+named_schema!(FailedRun, "Failure", |generator| {
+    let error = generator.subschema_for::<ErrorBody>();
+    sent(failure(), [("meta", generator.subschema_for::<Meta>()), ("error", error)])
+});
+
+/// Returns the form of an envelope that this runtime sends: token counts are in `meta`, and later versions may add members.
+fn sent<const N: usize>(mut written: Value, members: [(&str, Schema); N]) -> Schema {
+    if let Some(written) = written.as_object_mut() {
+        written.shift_remove("additionalProperties");
+        if let Some(properties) = written.get_mut("properties").and_then(Value::as_object_mut) {
+            properties.shift_remove("usage");
+        }
+    }
+    with_members(written, members)
+}
+
+impl JsonSchema for Envelope {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Envelope".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let kinds = [generator.subschema_for::<Success>(), generator.subschema_for::<FailedRun>()];
+        schemars::json_schema!({ "anyOf": kinds })
+    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 use std::fmt;
 
 use cognitive_schema::MAX_CUSTOM_LENGTH;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -166,7 +167,8 @@ impl Meta {
 }
 
 /// A notice for `meta.warnings`: a published code, or a word such as `REPAIRED` or `DEPRECATED`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "RunWarning")]
 #[non_exhaustive]
 pub struct Warning {
     /// A published code, or one of our words in capitals.

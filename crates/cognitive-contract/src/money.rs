@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Number, Value};
 
@@ -15,7 +16,8 @@ const PER_DOLLAR: u64 = 1_000_000_000_000;
 const DECIMALS: usize = 12;
 
 /// An amount of US dollars. Sums saturate at about 18 million dollars, which is above every limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash, JsonSchema)]
+#[schemars(with = "f64", inline, description = "US dollars", extend("minimum" = 0))]
 pub struct Money(u64);
 
 impl Money {

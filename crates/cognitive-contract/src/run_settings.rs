@@ -32,7 +32,7 @@ pub struct RunSettings {
     /// Timeout of each model call, in seconds
     #[cfg_attr(feature = "clap", arg(long, value_name = "SECONDS", value_parser = flags::seconds))]
     #[serde(alias = "timeout_seconds", deserialize_with = "seconds", serialize_with = "as_seconds")]
-    #[schemars(with = "Option<f64>")]
+    #[schemars(with = "Option<f64>", extend("exclusiveMinimum" = 0))]
     pub timeout: Option<Duration>,
     /// Ask again up to N times if the answer breaks the contract; each time costs another call
     #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
@@ -77,6 +77,7 @@ pub struct RunSettings {
 /// The forms of `thinking`: a number, or the object of `module.yaml`.
 #[derive(JsonSchema)]
 #[serde(untagged)]
+#[schemars(inline)]
 #[expect(dead_code, reason = "only its schema is used")]
 enum ThinkingOption {
     Tokens(#[schemars(range(min = 0, max = 32_768))] u32),

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::money::{CURRENCY, Money};
 
-/// The tokens of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// The tokens of a call, or of all calls of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
+#[serde(into = "UsageMember")]
 #[non_exhaustive]
 pub struct Usage {
     /// Input tokens.
@@ -62,25 +64,8 @@ impl Usage {
     /// Converts into the `usage` member of `meta`, and of the final chunk of a stream.
     #[must_use]
     pub fn to_value(self) -> Value {
-        let mut value = serde_json::json!({
-            "input_tokens": self.input_tokens,
-            "output_tokens": self.output_tokens,
-            "total_tokens": self.input_tokens.saturating_add(self.output_tokens),
-        });
-        if let Some(members) = value.as_object_mut() {
-            let further = [
-                ("thinking_tokens", self.thinking_tokens),
-                ("cache_read_tokens", self.cache_read_tokens),
-                ("cache_write_tokens", self.cache_write_tokens),
-            ];
-            let counted = further.into_iter().filter(|(_, count)| *count > 0);
-            members.extend(counted.map(|(name, count)| (name.to_owned(), count.into())));
-            if let Some(cost) = self.cost {
-                members.insert("cost".to_owned(), Value::Number(cost.to_number()));
-                members.insert("currency".to_owned(), CURRENCY.into());
-            }
-        }
-        value
+        // Serialising numbers and a text to a value cannot fail.
+        serde_json::to_value(UsageMember::from(self)).unwrap_or_default()
     }
 
     /// Parses such a member.
@@ -117,10 +102,49 @@ impl Usage {
     }
 }
 
-/// As in `meta`.
-impl Serialize for Usage {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.to_value().serialize(serializer)
+/// The form of `meta.usage`.
+#[derive(Serialize, JsonSchema)]
+struct UsageMember {
+    /// Input tokens.
+    input_tokens: u64,
+    /// Output tokens, including thinking.
+    output_tokens: u64,
+    /// Both together.
+    total_tokens: u64,
+    /// The thinking tokens among the output tokens, if counted.
+    #[serde(skip_serializing_if = "is_zero")]
+    thinking_tokens: u64,
+    /// The input tokens that came from the service's prompt cache.
+    #[serde(skip_serializing_if = "is_zero")]
+    cache_read_tokens: u64,
+    /// The input tokens that were written to that cache.
+    #[serde(skip_serializing_if = "is_zero")]
+    cache_write_tokens: u64,
+    /// The total cost, if there is a price.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<Money>,
+    /// The currency of the cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    currency: Option<&'static str>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference to the member")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl From<Usage> for UsageMember {
+    fn from(usage: Usage) -> Self {
+        Self {
+            input_tokens: usage.input_tokens,
+            output_tokens: usage.output_tokens,
+            total_tokens: usage.input_tokens.saturating_add(usage.output_tokens),
+            thinking_tokens: usage.thinking_tokens,
+            cache_read_tokens: usage.cache_read_tokens,
+            cache_write_tokens: usage.cache_write_tokens,
+            cost: usage.cost,
+            currency: usage.cost.map(|_| CURRENCY),
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use cognitive_schema::{SchemaViolation, Section};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -33,12 +34,13 @@ impl Side {
 }
 
 /// A rule that a value breaks.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Violation {
     /// JSON pointer to the place; for a missing member, its expected place.
     pub path: String,
     /// The most specific published code for this rule.
+    #[schemars(with = "String")]
     pub code: ErrorCode,
     /// The rule: a JSON Schema keyword, or a name of ours such as `closed` or `tier`.
     pub rule: &'static str,

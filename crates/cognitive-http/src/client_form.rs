@@ -11,6 +11,19 @@ use crate::schemas::reference;
 /// The component for a custom value of an extensible enum.
 pub(crate) const CUSTOM_VALUE: &str = "CustomValue";
 
+/// Returns the schema of that component.
+pub(crate) fn custom_value() -> Value {
+    json!({
+        "type": "object",
+        "description": "A value that a list of values does not have",
+        "required": ["custom", "reason"],
+        "properties": {
+            "custom": { "type": "string", "minLength": 1, "maxLength": 32 },
+            "reason": { "type": "string" },
+        },
+    })
+}
+
 /// The direction of the values that a schema describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
@@ -51,6 +64,13 @@ impl ClientForm<'_> {
             return Some(reference("schemas", CUSTOM_VALUE));
         }
         if let Some(branches) = ["anyOf", "oneOf"].iter().find_map(|word| members.get(*word)?.as_array()) {
+            // Words with a description each.
+            let words: Option<Vec<Value>> =
+                branches.iter().map(|branch| branch.get("const").cloned()).collect();
+            if let Some(words) = words.filter(|words| !words.is_empty()) {
+                let listed = members.get("description").map(|text| ("description".to_owned(), text.clone()));
+                return Some(typed(listed.into_iter().chain([("enum".to_owned(), words.into())]).collect()));
+            }
             return self.choice(branches, members.get("description"));
         }
         Some(typed(self.keywords(members)))

@@ -1,127 +1,130 @@
-//! The named schemas of `/openapi.json` that do not depend on modules: envelopes, chunks, and the inputs and outputs
-//! of the other operations. `meta` and `error` come from the contract, which keeps them in one place. Describes;
-//! decides nothing.
+//! The named schemas of `/openapi.json` that do not depend on modules. They are derived from the types that the server
+//! reads and writes, so that no shape is written a second time. Describes; decides nothing.
 
-use cognitive_contract::envelope_schema;
-use cognitive_contract::media::MediaType;
-use cognitive_contract::thinking::MAX_THINKING_TOKENS;
-use serde_json::{Map, Value, json};
+use cognitive_contract::editor_schema::drop_null;
+use cognitive_contract::stream::Chunk;
+use cognitive_contract::{Envelope, Meta, Violation};
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::{Map, Value};
 
-use crate::client_form::{CUSTOM_VALUE, ClientForm, Direction};
+use crate::client_form::{CUSTOM_VALUE, ClientForm, Direction, custom_value};
+use crate::pages::{ModuleDetail, ModuleList, ServerHealth};
 use crate::schemas::reference;
-use crate::studio::described;
+
+/// Adds a type to the schemas and returns its reference.
+pub(crate) type AddSchema = fn(&mut SchemaGenerator) -> Schema;
+
+/// Adds a type that has a name.
+pub(crate) fn shape<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Schema {
+    schemas.subschema_for::<T>()
+}
+
+/// Returns the members of a query, which needs no name.
+pub(crate) fn query<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Schema {
+    T::json_schema(schemas)
+}
 
 /// Returns a reference to a named schema.
 pub(crate) fn named(name: &str) -> Value {
     reference("schemas", name)
 }
 
-/// Builds an object schema with these properties, of which `required` are required.
-pub(crate) fn object(description: &str, required: &[&str], properties: Value) -> Value {
-    let mut schema = json!({ "type": "object", "properties": properties });
-    if let Some(members) = schema.as_object_mut() {
-        if !required.is_empty() {
-            members.insert("required".to_owned(), json!(required));
-        }
-        if !description.is_empty() {
-            members.insert("description".to_owned(), json!(description));
+/// The named schemas that a description uses.
+pub(crate) struct Components {
+    requests: SchemaGenerator,
+    answers: SchemaGenerator,
+}
+
+impl Default for Components {
+    fn default() -> Self {
+        let mut answers = settings().for_serialize().into_generator();
+        // Every operation may answer with an envelope; streams have no schema of their own in OpenAPI.
+        let _named = [shape::<Envelope>(&mut answers), shape::<Chunk>(&mut answers)];
+        Self { requests: settings().into_generator(), answers }
+    }
+}
+
+impl Components {
+    /// Returns the schema of a request body.
+    pub(crate) fn request(&mut self, add: AddSchema) -> Value {
+        client_form(&add(&mut self.requests).to_value())
+    }
+
+    /// Returns the schema of a response.
+    pub(crate) fn answer(&mut self, add: AddSchema) -> Value {
+        client_form(&add(&mut self.answers).to_value())
+    }
+
+    /// Returns the parameters of a query: names and schemas.
+    pub(crate) fn query(&mut self, add: AddSchema) -> Vec<(String, Value)> {
+        let mut schema = add(&mut self.requests);
+        absent_not_null(&mut schema);
+        let members = schema.get("properties").and_then(Value::as_object);
+        let forms = members.into_iter().flatten().map(|(name, member)| (name.clone(), client_form(member)));
+        forms.collect()
+    }
+
+    /// Returns all named schemas.
+    pub(crate) fn finish(mut self) -> Map<String, Value> {
+        // A type of both directions has the form of a response.
+        let mut all = self.requests.take_definitions(true);
+        all.extend(self.answers.take_definitions(true));
+        let forms = all.into_iter().map(|(name, schema)| (name, client_form(&schema)));
+        forms.chain([(CUSTOM_VALUE.to_owned(), custom_value())]).collect()
+    }
+}
+
+/// Returns the schemas of the types that clients in other languages share with the server, with references into
+/// `$defs`.
+#[must_use]
+pub fn client_types() -> Map<String, Value> {
+    let mut schemas = settings().for_serialize().into_generator();
+    let types: [AddSchema; 7] = [
+        shape::<Envelope>,
+        shape::<Chunk>,
+        shape::<ModuleList<'_>>,
+        shape::<ModuleDetail<'_>>,
+        shape::<ServerHealth>,
+        shape::<cognitive_runtime::Declaration>,
+        shape::<Violation>,
+    ];
+    for add in types {
+        add(&mut schemas);
+    }
+    schemas.take_definitions(true)
+}
+
+fn settings() -> SchemaSettings {
+    SchemaSettings::draft2020_12().with_transform(RecursiveTransform(absent_not_null))
+}
+
+/// Describes optional members as absent, not as null, and leaves out what generators misread: they take a member with
+/// a default for a required one.
+fn absent_not_null(schema: &mut Schema) {
+    let Some(members) = schema.as_object_mut() else { return };
+    members.shift_remove("default");
+    members.shift_remove("enumDescriptions");
+    let required = members.get("required").cloned().unwrap_or_default();
+    let is_required =
+        |name: &str| required.as_array().is_some_and(|names| names.iter().any(|each| each == name));
+    let properties = members.get_mut("properties").and_then(Value::as_object_mut);
+    for (name, member) in properties.into_iter().flatten() {
+        if !is_required(name) {
+            drop_null(member);
         }
     }
-    schema
 }
 
-pub(crate) fn text() -> Value {
-    json!({ "type": "string" })
-}
-
-pub(crate) fn count() -> Value {
-    json!({ "type": "integer", "minimum": 0 })
-}
-
-pub(crate) fn list(items: Value) -> Value {
-    json!({ "type": "array", "items": items })
-}
-
-/// Returns all named schemas.
-pub(crate) fn all() -> Map<String, Value> {
-    let groups = [envelopes(), chunks(), pages(), media(), requests(), described::all()];
-    groups.into_iter().flatten().map(|(name, schema)| (name.to_owned(), schema)).collect()
-}
-
-/// Schemas with their names.
-pub(crate) type Named = Vec<(&'static str, Value)>;
-
-fn envelopes() -> Named {
-    let tokens = json!({ "input_tokens": count(), "output_tokens": count(), "total_tokens": count() });
-    let short = json!({ "type": "string", "minLength": 1, "maxLength": 32 });
-    let partial = json!({ "type": ["object", "null"], "description": "The part of the result that exists" });
-    let any = json!({ "type": "object" });
-    vec![
-        (
-            CUSTOM_VALUE,
-            object(
-                "A value that is not in its closed list",
-                &["custom", "reason"],
-                json!({ "custom": short, "reason": text() }),
-            ),
-        ),
-        ("Usage", object("Tokens of all calls of a run", &[], tokens)),
-        (
-            "RunWarning",
-            object(
-                "A notice that does not change the outcome",
-                &["code", "message"],
-                json!({ "code": text(), "message": text() }),
-            ),
-        ),
-        ("Meta", meta()),
-        ("RunError", run_error()),
-        (
-            "Success",
-            object(
-                "The envelope of a success",
-                &["ok", "meta", "data"],
-                json!({ "ok": { "const": true }, "meta": named("Meta"), "data": any }),
-            ),
-        ),
-        (
-            "Failure",
-            object(
-                "The envelope of a failure",
-                &["ok", "meta", "error"],
-                json!({
-                    "ok": { "const": false },
-                    "meta": named("Meta"),
-                    "error": named("RunError"),
-                    "partial_data": partial,
-                }),
-            ),
-        ),
-    ]
-}
-
-/// Returns a definition of the published envelope, with `details` replacing some of its properties.
-fn of_contract(definition: &str, details: Value) -> Value {
-    let published = envelope_schema::json_schema();
-    let written =
-        published.get("definitions").and_then(|all| all.get(definition)).cloned().unwrap_or_default();
-    let mut schema = ClientForm { prefix: "", direction: Direction::Received }.of(&written);
-    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
-    if let (Some(properties), Value::Object(details)) = (properties, details) {
-        properties.extend(details);
-    }
-    schema
-}
-
-fn meta() -> Value {
-    of_contract("meta", json!({ "usage": named("Usage"), "warnings": list(named("RunWarning")) }))
+fn client_form(schema: &Value) -> Value {
+    // A client that validated formats would refuse answers of other versions.
+    ClientForm { prefix: "", direction: Direction::Received }.of(schema)
 }
 
 /// Returns the `meta` schema of a module that adds properties or defines its own risk values; `None` for other
 /// modules.
 pub(crate) fn own_meta(of_module: &Value) -> Option<Value> {
-    let mut schema = meta();
-    let properties = schema.get_mut("properties").and_then(Value::as_object_mut)?;
     let own = of_module.get("properties").and_then(Value::as_object)?;
     let is_usual = |name: &str, value: &Value| match name {
         "confidence" | "explain" => true,
@@ -132,168 +135,65 @@ pub(crate) fn own_meta(of_module: &Value) -> Option<Value> {
     if own.is_empty() {
         return None;
     }
+    let mut schema = Components::default().answer(query::<Meta>);
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut)?;
     properties.extend(own.into_iter().map(|(name, value)| (name.clone(), value.clone())));
     Some(schema)
 }
 
-fn run_error() -> Value {
-    of_contract("error", json!({ "recovery": named("Recovery") }))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operations::OPERATIONS;
 
-fn chunks() -> Named {
-    let seq = json!({ "type": "integer", "minimum": 1 });
-    let yes = json!({ "const": true });
-    let any = json!({ "type": "object" });
-    let hash = json!({ "type": "string", "pattern": "^[0-9a-f]{6}$" });
-    let mut opening_meta = meta();
-    if let Some(confidence) = opening_meta.pointer_mut("/properties/confidence") {
-        // Null until the model has produced it (STREAM-026).
-        *confidence = json!({ "type": ["number", "null"], "minimum": 0, "maximum": 1 });
+    /// The names that generated clients use.
+    const NAMES: &str = "
+        AnyInput ArchivedRun CalibrationReport CaseList CaseRequest CheckRequest Checkpoint Chunk
+        ChunkType CustomValue DataSnapshot DecisionRequest DeltaText FailedChunk Failure FinalChunk
+        FindingList Health Heartbeat JudgeRequest KeptCase LoginRequest Meta ModelList ModuleCase
+        ModuleDetail ModuleFiles ModuleFinding ModuleList ModuleSummary ModuleVersion NamedModel
+        NamedRun OpeningChunk OpeningMeta PreviewedCall ProgressChunk Readiness Recovery ReplayRequest RequestOptions
+        ReviewPage RunDetails RunError RunPage RunPreview RunReplay RunReview RunStats RunWarning
+        RuntimeCapabilities SaveRequest SavedModule SessionEnd StreamEnd StudioSession Success TextChunk
+        ThinkingRule UploadChecksum UploadDone UploadPlace UploadRequest Usage VerdictList VersionList
+        WaterfallNode";
+
+    fn all() -> Map<String, Value> {
+        let mut components = Components::default();
+        for described in OPERATIONS.iter().filter_map(|operation| operation.described.as_ref()) {
+            described.takes.map(|body| components.request(body));
+            described.gives.map(|answer| components.answer(answer));
+        }
+        components.finish()
     }
-    let opening = json!({
-        "ok": yes, "streaming": yes, "session_id": text(), "resumed": { "type": "boolean" }, "resume_from_seq": seq,
-        "meta": named("OpeningMeta"),
-    });
-    let delta = json!({
-        "type": { "const": "delta" }, "seq": seq, "field": text(), "delta": text(), "checkpoint": named("Checkpoint"),
-    });
-    let snapshot = json!({ "type": { "const": "snapshot" }, "seq": seq, "data": any });
-    let numbered = json!({ "anyOf": [named("DeltaText"), named("DataSnapshot")] });
-    let percent = json!({ "type": "number", "minimum": 0, "maximum": 100 });
-    let percent = object("", &["percent"], json!({ "percent": percent }));
-    let last = json!({ "final": yes, "meta": named("Meta"), "data": any });
-    let failed = json!({
-        "ok": { "const": false }, "streaming": yes, "session_id": text(), "meta": named("Meta"),
-        "error": named("RunError"), "partial_data": any,
-    });
-    let recovery = json!({
-        "last_seq": count(), "last_checkpoint": named("Checkpoint"), "retry_after_ms": count(), "max_retries": count(),
-    });
-    let kinds = ["OpeningChunk", "TextChunk", "ProgressChunk", "FinalChunk", "FailedChunk", "Heartbeat"];
-    let (begun, ended) = (["ok", "streaming", "session_id", "meta"], ["final", "meta", "data"]);
-    let broken = ["ok", "streaming", "session_id", "meta", "error"];
-    vec![
-        ("Checkpoint", object("", &["offset", "hash"], json!({ "offset": count(), "hash": hash }))),
-        (
-            "Recovery",
-            object("The state of the stream", &["last_seq", "retry_after_ms", "max_retries"], recovery),
-        ),
-        ("OpeningMeta", opening_meta),
-        ("DeltaText", object("The growth of one field", &["type", "seq", "field", "delta"], delta)),
-        ("DataSnapshot", object("All data so far", &["type", "seq", "data"], snapshot)),
-        ("OpeningChunk", object("A stream starts or resumes", &begun, opening)),
-        ("TextChunk", object("More of the answer", &["chunk"], json!({ "chunk": numbered }))),
-        ("ProgressChunk", object("Progress of the run", &["progress"], json!({ "progress": percent }))),
-        ("FinalChunk", object("The complete, validated answer", &ended, last)),
-        ("FailedChunk", object("The end of a failed stream", &broken, failed)),
-        ("Heartbeat", json!({ "type": "object", "maxProperties": 0, "description": "Nothing yet" })),
-        ("Chunk", json!({ "description": "One piece of a stream", "anyOf": kinds.map(named) })),
-    ]
-}
 
-fn pages() -> Named {
-    let summary = json!({
-        "name": text(), "valid": { "type": "boolean" }, "version": text(), "tier": text(), "responsibility": text(),
-        "response_mode": text(),
-    });
-    let any = json!({ "type": "object" });
-    let detail = json!({
-        "name": text(), "format": text(), "manifest": any, "schema": any, "warnings": list(named("RunWarning")),
-    });
-    let health = json!({ "status": { "const": "ok" }, "version": text(), "modules_count": count() });
-    let status = json!({ "type": "string", "enum": ["ready", "draining"] });
-    let capabilities = json!({
-        "runtime": text(), "version": text(), "spec_versions": list(text()), "conformance_level": count(),
-        "capabilities": any,
-    });
-    let declared = ["runtime", "version", "spec_versions", "conformance_level", "capabilities"];
-    vec![
-        ("ModuleSummary", object("Summary of a module", &["name", "valid"], summary)),
-        (
-            "ModuleList",
-            object(
-                "The modules of this server",
-                &["modules"],
-                json!({ "modules": list(named("ModuleSummary")) }),
-            ),
-        ),
-        (
-            "ModuleDetail",
-            object(
-                "Manifest and schema of a module",
-                &["name", "format", "manifest", "schema", "warnings"],
-                detail,
-            ),
-        ),
-        ("RuntimeCapabilities", object("Capabilities of the runtime", &declared, capabilities)),
-        ("Health", object("The process is alive", &["status", "version", "modules_count"], health)),
-        ("Readiness", object("Readiness for requests", &["status"], json!({ "status": status }))),
-    ]
-}
+    #[test]
+    fn the_schemas_keep_their_names() {
+        let all = all();
+        let mut names: Vec<&str> = all.keys().map(String::as_str).collect();
+        names.sort_unstable();
+        assert_eq!(names, NAMES.split_whitespace().collect::<Vec<_>>());
+    }
 
-fn media() -> Named {
-    let sums = json!({ "type": "string", "enum": ["sha256", "md5", "crc32"] });
-    let digits = json!({ "type": "string", "pattern": "^[0-9a-fA-F]+$" });
-    let kinds: Vec<&str> = MediaType::all().map(MediaType::mime).collect();
-    let announcement = json!({
-        "filename": text(),
-        "media_type": { "type": "string", "enum": kinds },
-        "size_bytes": { "type": "integer", "minimum": 1 },
-        "checksum": named("UploadChecksum"),
-    });
-    let place = json!({
-        "upload_id": text(), "upload_url": text(), "method": { "const": "PUT" }, "expires_at": text(),
-        "headers": { "type": "object", "additionalProperties": text() }, "max_size_bytes": count(),
-    });
-    let ended = json!({ "session_id": text(), "status": { "const": "cancelled" } });
-    let required = ["upload_id", "upload_url", "method", "headers", "expires_at", "max_size_bytes"];
-    let done = json!({ "upload_id": text(), "status": { "const": "complete" } });
-    vec![
-        (
-            "UploadChecksum",
-            object("", &["algorithm", "value"], json!({ "algorithm": sums, "value": digits })),
-        ),
-        (
-            "UploadRequest",
-            object("Size and type of an upload", &["filename", "media_type", "size_bytes"], announcement),
-        ),
-        ("UploadPlace", object("Address for the bytes", &required, place)),
-        ("StreamEnd", object("The run is being cancelled", &["session_id", "status"], ended)),
-        ("UploadDone", object("All bytes have arrived", &["upload_id", "status"], done)),
-    ]
-}
+    #[test]
+    fn an_optional_member_is_absent_and_has_no_default() {
+        let all = all();
+        let options = &all["RequestOptions"]["properties"];
+        assert_eq!(options["reask"]["type"], "integer");
+        assert_eq!(options["response_mode"]["enum"], serde_json::json!(["sync", "streaming"]));
+        assert_eq!(all["RunReview"]["properties"]["calibrated_confidence"]["type"], "number");
+        assert_eq!(all["RunReview"]["properties"]["state"]["enum"], serde_json::json!(["open", "decided"]));
+        assert!(!Value::Object(all).to_string().contains("\"default\":"));
+    }
 
-fn requests() -> Named {
-    let word = |words: &[&str]| json!({ "type": "string", "enum": words });
-    let flag = json!({ "type": "boolean" });
-    let options = json!({
-        "response_mode": word(&["sync", "streaming"]), "chunk_type": word(&["delta", "snapshot"]), "receipt": flag,
-        "timeout": { "type": "number", "exclusiveMinimum": 0, "description": "Time limit of each model call, in seconds; at most that of the server" },
-        "reask": { "type": "integer", "minimum": 0, "description": "Number of repair attempts after an answer that breaks the contract" },
-        "max_calls": { "type": "integer", "minimum": 0, "description": "Maximum number of model calls; at most that of the server" },
-        "strict_parse": { "type": "boolean", "description": "Accept only valid JSON from the model" },
-        "early_stop": { "type": "boolean", "description": "Stop a call whose answer cannot become valid" },
-        "seed": count(), "max_output_tokens": { "type": "integer", "minimum": 1 }, "session": text(),
-        "thinking": { "type": "integer", "minimum": 0, "maximum": MAX_THINKING_TOKENS },
-        "max_cost": { "type": "number", "minimum": 0, "description": "Maximum cost of the run, in US dollars" },
-        "model": { "type": "string", "description": "One of `/v1/models`, for authors" },
-        "draft": { "type": "object", "description": "Replacements for files of the module, by path; for authors",
-                   "additionalProperties": { "type": ["string", "null"] } },
-        "version": { "type": "string", "description": "One of `/v1/modules/{module}/versions`, for authors" },
-        "record": { "type": "boolean", "description": "Store the model's reply for a while, so that a test can be made of the answer; for authors" },
-        "no_cache": flag, "media_out": word(&["base64", "url"]), "require_streaming": flag,
-        "ask_again": { "type": "boolean", "description": "Start a new run if the server of a stream is gone and the stream had not ended" },
-        "resume_only": { "type": "boolean", "description": "Do not start a new run if a stream cannot be resumed" },
-    });
-    let any = json!({ "type": "object" });
-    let by_name = json!({
-        "module": text(), "input": any, "_options": named("RequestOptions"),
-        "args": { "type": "string", "description": "Free text instead of an input; it is not validated" },
-    });
-    let wrapped = "The input of the module, or `{input, _options}`";
-    vec![
-        ("RequestOptions", object("Form of the answer", &[], options)),
-        ("NamedRun", object("A run of the named module", &["module"], by_name)),
-        ("AnyInput", json!({ "type": "object", "description": wrapped })),
-    ]
+    // Always sent, so a client needs no check for its absence.
+    #[test]
+    fn a_member_that_is_always_sent_is_required() {
+        let all = all();
+        let run = &all["ArchivedRun"];
+        assert_eq!(run["properties"]["code"]["type"], serde_json::json!(["string", "null"]));
+        assert!(run["required"].as_array().unwrap().contains(&"code".into()));
+        assert_eq!(all["Meta"]["required"], serde_json::json!(["confidence", "risk", "explain"]));
+        assert!(all["Meta"]["properties"]["provenance"].is_object(), "the member of the receipt");
+    }
 }

@@ -78,6 +78,7 @@ mod uploads;
 mod websocket;
 
 pub use app::App;
+pub use components::client_types;
 pub use config::{AccessRecord, ApiKey, Complaints, NamedModel, ServerConfig};
 pub use origin::origin;
 pub use ready::ask_ready;

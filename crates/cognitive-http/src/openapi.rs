@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 
 use crate::app::Shared;
 use crate::client_form::{ClientForm, Direction, component_prefix, pascal};
-use crate::components::{self, named};
-use crate::operations::{Described, LINES, OPERATIONS, Operation, OperationAccess};
+use crate::components::{Components, named, own_meta};
+use crate::operations::{Described, OPERATIONS, Operation, OperationAccess};
 use crate::overview::{PerModule, Told};
 use crate::response;
 use crate::{files, schemas};
@@ -70,12 +70,12 @@ const TAGS: [(&str, &str); 6] = [
 /// Returns the description without modules in three parts. The paths of modules go between the first and the second,
 /// their schemas between the second and the third.
 fn frame(shared: &Shared) -> (String, String, String) {
-    let mut paths = Map::new();
+    let (mut paths, mut components) = (Map::new(), Components::default());
     for operation in &OPERATIONS {
         let Some(described) = &operation.described else { continue };
         let entry = paths.entry(operation.path).or_insert_with(|| json!({}));
         if let Some(entry) = entry.as_object_mut() {
-            entry.insert(operation.method.to_owned(), general(operation, described));
+            entry.insert(operation.method.to_owned(), general(operation, described, &mut components));
         }
     }
     let about = json!({
@@ -94,7 +94,8 @@ fn frame(shared: &Shared) -> (String, String, String) {
         "{{\"openapi\":\"3.1.0\",\"info\":{about},\"tags\":{tags},\"paths\":{}",
         without_end(Value::Object(paths)),
     );
-    let middle = format!("}},\"components\":{{\"schemas\":{}", without_end(Value::Object(components::all())));
+    let middle =
+        format!("}},\"components\":{{\"schemas\":{}", without_end(Value::Object(components.finish())));
     let last = format!(
         "}},\"headers\":{},\"parameters\":{},\"securitySchemes\":{}}},\"security\":{security}}}",
         schemas::headers(),
@@ -104,9 +105,9 @@ fn frame(shared: &Shared) -> (String, String, String) {
     (first, middle, last)
 }
 
-/// Returns JSON content with a named schema.
-fn of_json(name: &str) -> Value {
-    json!({ "application/json": { "schema": named(name) } })
+/// Returns JSON content with a schema.
+fn as_json(schema: &Value) -> Value {
+    json!({ "application/json": { "schema": schema } })
 }
 
 /// Returns the content type of a JSON lines response.
@@ -127,60 +128,38 @@ fn envelope_or_stream() -> Value {
     })
 }
 
-/// Returns the status and content of the response of an operation in the table.
+/// Returns the status and content of a response that is not JSON of a single type.
 fn answer_of(path: &str) -> (&'static str, Option<Value>) {
     let content = match path {
         "/ws" => return ("101", None),
         "/run" | "/api/run/{module}" | "/v1/modules/{module}/execute" => envelope_or_stream(),
-        "/api/modules" => of_json("ModuleList"),
-        "/api/modules/{module}" => of_json("ModuleDetail"),
-        "/v1/media/upload-url" => of_json("UploadPlace"),
-        "/v1/streams/{id}" => of_json("StreamEnd"),
-        "/v1/media/uploads/{id}" => of_json("UploadDone"),
         "/v1/media/files/{id}" => files::content(),
-        "/capabilities" => of_json("RuntimeCapabilities"),
-        "/health" => of_json("Health"),
-        "/ready" => of_json("Readiness"),
+        "/v1/reviews/export" => lines(),
         "/metrics" => json!({ "text/plain": { "schema": { "type": "string" } } }),
         _ => json!({ "application/json": { "schema": { "type": "object" } } }),
     };
     ("200", Some(content))
 }
 
-fn body_of(path: &str) -> Option<Value> {
-    let content = match path {
-        "/run" => of_json("NamedRun"),
-        "/api/run/{module}" | "/v1/modules/{module}/execute" => of_json("AnyInput"),
-        "/v1/media/upload-url" => of_json("UploadRequest"),
-        "/v1/media/uploads/{id}" => {
-            json!({ "application/octet-stream": { "schema": { "type": "string", "format": "binary" } } })
-        }
-        _ => return None,
-    };
-    Some(json!({ "required": true, "content": content }))
-}
-
 /// Describes an operation of the table.
-fn general(operation: &Operation, described: &Described) -> Value {
+fn general(operation: &Operation, described: &Described, components: &mut Components) -> Value {
     let Described { id, tag, summary, .. } = described;
     let path = operation.path;
     let (status, content) = match described.gives {
-        Some(LINES) => ("200", Some(lines())),
-        Some(name) => ("200", Some(of_json(name))),
+        Some(answer) => ("200", Some(as_json(&components.answer(answer)))),
         None => answer_of(path),
     };
     let is_run = path.contains("/run/") || path == "/run" || path.contains("execute");
     let mut answer = json!({ "description": if status == "101" { "The connection is a WebSocket" } else { "The answer" } });
-    if let (Some(answer), Some(content)) = (answer.as_object_mut(), content) {
+    if let (Some(answer), Some(content)) = (answer.as_object_mut(), &content) {
         if is_run {
             answer.insert("headers".to_owned(), schemas::headers_of_a_run());
         }
-        answer.insert("content".to_owned(), content);
+        answer.insert("content".to_owned(), content.clone());
     }
     let mut responses = json!({ status: answer, "default": schemas::failure_response() });
     if let (Some(responses), "/ready") = (responses.as_object_mut(), path) {
-        responses
-            .insert("503".to_owned(), json!({ "description": "It stops", "content": of_json("Readiness") }));
+        responses.insert("503".to_owned(), json!({ "description": "It stops", "content": content }));
     }
     let in_path = ["module", "id"].into_iter().filter(|name| path.contains(&format!("{{{name}}}")));
     let mut parameters: Vec<Value> = in_path
@@ -189,20 +168,24 @@ fn general(operation: &Operation, described: &Described) -> Value {
     if is_run {
         parameters.extend(schemas::of_a_run());
     }
-    parameters.extend(described.asks.iter().map(
-        |(name, kind)| json!({ "name": name, "in": "query", "required": false, "schema": { "type": kind } }),
-    ));
+    let query = described.asks.map(|query| components.query(query)).unwrap_or_default();
+    parameters.extend(
+        query.iter().map(
+            |(name, schema)| json!({ "name": name, "in": "query", "required": false, "schema": schema }),
+        ),
+    );
+    let bytes = json!({ "application/octet-stream": { "schema": { "type": "string", "format": "binary" } } });
     let body = match described.takes {
-        Some(name) => Some(json!({ "required": true, "content": of_json(name) })),
-        None => body_of(path),
+        Some(body) => Some(as_json(&components.request(body))),
+        None => (path == "/v1/media/uploads/{id}").then_some(bytes),
     };
     let mut told = json!({ "operationId": id, "tags": [tag], "summary": summary });
     if let Some(members) = told.as_object_mut() {
         if !parameters.is_empty() {
             members.insert("parameters".to_owned(), Value::Array(parameters));
         }
-        if let Some(body) = body {
-            members.insert("requestBody".to_owned(), body);
+        if let Some(content) = body {
+            members.insert("requestBody".to_owned(), json!({ "required": true, "content": content }));
         }
         members.insert("responses".to_owned(), responses);
         // Open operations reveal nothing, and a client that logs in has no key yet.
@@ -221,12 +204,12 @@ fn run_of(prefix: &str, module: &Module) -> Value {
         "tags": ["modules"],
         "summary": module.manifest.responsibility,
         "parameters": schemas::of_a_module(),
-        "requestBody": { "required": true, "content": of_json(&format!("{prefix}Input")) },
+        "requestBody": { "required": true, "content": as_json(&named(&format!("{prefix}Input"))) },
         "responses": {
             "200": {
                 "description": "The envelope of a success",
                 "headers": schemas::headers_of_a_run(),
-                "content": of_json(&format!("{prefix}Ok")),
+                "content": as_json(&named(&format!("{prefix}Ok"))),
             },
             "default": schemas::failure_response(),
         },
@@ -238,7 +221,7 @@ fn schemas_of(prefix: &str, module: &Module) -> Vec<(String, Value)> {
     let plain = module.plain_sections();
     let sent = ClientForm { prefix, direction: Direction::Sent };
     let received = ClientForm { prefix, direction: Direction::Received };
-    let own_meta = components::own_meta(&received.of(&plain.meta));
+    let own_meta = own_meta(&received.of(&plain.meta));
     let name = |what: &str| format!("{prefix}{what}");
     let meta = if own_meta.is_some() { named(&name("Meta")) } else { named("Meta") };
     let mut members = json!({ "ok": { "const": true }, "meta": meta, "data": named(&name("Data")) });

@@ -6,8 +6,13 @@ use std::sync::Arc;
 
 use axum::http::Method;
 use axum::routing::{MethodRouter, delete, get, post, put};
+use cognitive_ports::archive::{RunDetails, RunPage, RunStats};
+use cognitive_ports::review::{Review, ReviewPage};
+use cognitive_ports::workshop::{KeptCase, SavedModule};
+use cognitive_runtime::Declaration;
 
 use crate::app::Shared;
+use crate::components::{AddSchema, query, shape};
 use crate::roles::KeyRole;
 use crate::studio::{assets, cases, login, models, preview, replay, reviews, runs, workbench};
 use crate::{files, mcp, openapi, pages, routes, uploads, websocket};
@@ -46,60 +51,35 @@ pub(crate) struct Described {
     pub(crate) id: &'static str,
     pub(crate) tag: &'static str,
     pub(crate) summary: &'static str,
-    /// The named schema of the body, if the path does not determine it.
-    pub(crate) takes: Option<&'static str>,
-    /// The named schema of the response, if the path does not determine it.
-    pub(crate) gives: Option<&'static str>,
-    /// The query parameters: names and types.
-    pub(crate) asks: &'static [(&'static str, &'static str)],
+    /// The type of the JSON body, if there is one.
+    pub(crate) takes: Option<AddSchema>,
+    /// The type of the JSON response, if it has a single one.
+    pub(crate) gives: Option<AddSchema>,
+    /// The type of the query, if there is one.
+    pub(crate) asks: Option<AddSchema>,
 }
 
 /// Creates a description: id, tag and summary.
 const fn told(id: &'static str, tag: &'static str, summary: &'static str) -> Described {
-    Described { id, tag, summary, takes: None, gives: None, asks: &[] }
+    Described { id, tag, summary, takes: None, gives: None, asks: None }
 }
 
 impl Described {
-    const fn takes(mut self, name: &'static str) -> Self {
-        self.takes = Some(name);
+    const fn takes(mut self, body: AddSchema) -> Self {
+        self.takes = Some(body);
         self
     }
 
-    const fn gives(mut self, name: &'static str) -> Self {
-        self.gives = Some(name);
+    const fn gives(mut self, answer: AddSchema) -> Self {
+        self.gives = Some(answer);
         self
     }
 
-    const fn asks(mut self, query: &'static [(&'static str, &'static str)]) -> Self {
-        self.asks = query;
+    const fn asks(mut self, query: AddSchema) -> Self {
+        self.asks = Some(query);
         self
     }
 }
-
-/// Marks a response of JSON lines, which has no schema.
-pub(crate) const LINES: &str = "";
-
-/// The query parameters that select runs.
-const RUN_QUERY: &[(&str, &str)] = &[
-    ("module", "string"),
-    ("model", "string"),
-    ("risk", "string"),
-    ("min_confidence", "number"),
-    ("max_confidence", "number"),
-    ("code", "string"),
-    ("ok", "boolean"),
-    ("user", "string"),
-    ("key", "string"),
-    ("since", "string"),
-    ("until", "string"),
-    ("limit", "integer"),
-    ("cursor", "string"),
-    ("buckets", "integer"),
-];
-const REVIEW_QUERY: &[(&str, &str)] =
-    &[("state", "string"), ("module", "string"), ("limit", "integer"), ("cursor", "string")];
-const OF_MODULE: &[(&str, &str)] = &[("module", "string")];
-const EXPORT_QUERY: &[(&str, &str)] = &[("as", "string"), ("module", "string")];
 
 /// Builds the table. The word for a method is axum's function for it and its name in `OpenAPI`.
 macro_rules! operations {
@@ -125,18 +105,24 @@ const REVIEW: OperationAccess = OperationAccess::Role(KeyRole::Review);
 
 /// All operations. The router, the methods in `Allow`, span names and `/openapi.json` are derived from this table.
 pub(crate) static OPERATIONS: [Operation; 47] = operations! {
-    post "/api/run/{module}" RUN Some(told("startRun", "runs", "Run a module")) => routes::run_named;
-    post "/v1/modules/{module}/execute" RUN Some(told("executeModule", "runs", "Run a module")) => routes::run_named;
-    post "/run" RUN Some(told("startNamedRun", "runs", "Run the module that the body names")) => routes::run_in_body;
-    delete "/v1/streams/{id}" RUN Some(told("endStream", "runs", "Cancel a streaming run")) => routes::end_stream;
-    get "/api/modules" RUN Some(told("listModules", "catalog", "List the modules")) => pages::modules;
-    get "/api/modules/{module}" RUN Some(told("getModule", "catalog", "Input, output and permissions of a module")) => pages::module;
-    post "/v1/media/upload-url" RUN Some(told("announceUpload", "media", "Announce an upload")) => uploads::announce;
-    put "/v1/media/uploads/{id}" RUN Some(told("sendUpload", "media", "Send the bytes of an upload")) => uploads::receive;
+    post "/api/run/{module}" RUN Some(told("startRun", "runs", "Run a module").takes(shape::<routes::InputBody>)) => routes::run_named;
+    post "/v1/modules/{module}/execute" RUN Some(told("executeModule", "runs", "Run a module").takes(shape::<routes::InputBody>)) => routes::run_named;
+    post "/run" RUN Some(told("startNamedRun", "runs", "Run the module that the body names")
+        .takes(shape::<routes::NamedRunBody>)) => routes::run_in_body;
+    delete "/v1/streams/{id}" RUN Some(told("endStream", "runs", "Cancel a streaming run").gives(shape::<routes::StreamEnd>)) => routes::end_stream;
+    get "/api/modules" RUN Some(told("listModules", "catalog", "List the modules")
+        .gives(shape::<pages::ModuleList<'_>>)) => pages::modules;
+    get "/api/modules/{module}" RUN Some(told("getModule", "catalog", "Input, output and permissions of a module")
+        .gives(shape::<pages::ModuleDetail<'_>>)) => pages::module;
+    post "/v1/media/upload-url" RUN Some(told("announceUpload", "media", "Announce an upload")
+        .takes(shape::<uploads::Wish>).gives(shape::<uploads::UploadPlace>)) => uploads::announce;
+    put "/v1/media/uploads/{id}" RUN Some(told("sendUpload", "media", "Send the bytes of an upload")
+        .gives(shape::<uploads::UploadDone>)) => uploads::receive;
     get "/v1/media/files/{id}" RUN Some(told("getFile", "media", "The bytes of a media item of an answer")) => files::serve;
-    get "/capabilities" KNOWN Some(told("getCapabilities", "catalog", "Capabilities of this runtime")) => pages::capabilities;
-    get "/health" OPEN Some(told("getHealth", "server", "Check that the server is alive")) => pages::health;
-    get "/ready" OPEN Some(told("getReadiness", "server", "Check that the server is ready for requests")) => pages::ready;
+    get "/capabilities" KNOWN Some(told("getCapabilities", "catalog", "Capabilities of this runtime").gives(shape::<Declaration>)) => pages::capabilities;
+    get "/health" OPEN Some(told("getHealth", "server", "Check that the server is alive").gives(shape::<pages::ServerHealth>)) => pages::health;
+    get "/ready" OPEN Some(told("getReadiness", "server", "Check that the server is ready for requests")
+        .gives(shape::<pages::Readiness>)) => pages::ready;
     get "/metrics" FIGURES Some(told("getMetrics", "server", "Counters in the text format of Prometheus")) => pages::metrics;
     get "/openapi.json" KNOWN Some(told("getDescription", "server", "This description")) => openapi::document;
     get "/ws" RUN Some(told("openSocket", "runs", "Several runs over one WebSocket")) => websocket::upgrade;
@@ -151,43 +137,43 @@ pub(crate) static OPERATIONS: [Operation; 47] = operations! {
     get "/icon.svg" KNOWN None => assets::serve;
     get "/assets/{file}" KNOWN None => assets::serve;
     post "/v1/session" OPEN Some(told("login", "studio", "Exchange a key for a login cookie of this browser")
-        .takes("LoginRequest").gives("StudioSession")) => login::begin;
-    get "/v1/session" KNOWN Some(told("getSession", "studio", "The caller and their permissions").gives("StudioSession")) => login::show;
-    delete "/v1/session" KNOWN Some(told("logout", "studio", "End the login of this browser").gives("SessionEnd")) => login::end;
-    get "/v1/models" AUTHOR Some(told("listModels", "studio", "The models that a run may name").gives("ModelList")) => models::list;
+        .takes(shape::<login::LoginBody>).gives(shape::<login::StudioSession<'_>>)) => login::begin;
+    get "/v1/session" KNOWN Some(told("getSession", "studio", "The caller and their permissions").gives(shape::<login::StudioSession<'_>>)) => login::show;
+    delete "/v1/session" KNOWN Some(told("logout", "studio", "End the login of this browser").gives(shape::<login::SessionEnd>)) => login::end;
+    get "/v1/models" AUTHOR Some(told("listModels", "studio", "The models that a run may name").gives(shape::<models::ModelList>)) => models::list;
     post "/v1/modules/{module}/preview" AUTHOR Some(told("previewRun", "studio", "The prompt of a run and its maximum cost, without running it")
-        .takes("AnyInput").gives("RunPreview")) => preview::show;
+        .takes(shape::<routes::InputBody>).gives(shape::<preview::RunPreview>)) => preview::show;
     get "/v1/modules/{module}/files" AUTHOR Some(told("getFiles", "studio", "The files of a module, with validation findings")
-        .gives("ModuleFiles")) => workbench::files;
+        .gives(shape::<workbench::ShownFiles>)) => workbench::files;
     put "/v1/modules/{module}/files" AUTHOR Some(told("saveFiles", "studio", "Change files of a module, all or none")
-        .takes("SaveRequest").gives("SavedModule")) => workbench::save;
+        .takes(shape::<workbench::SaveBody>).gives(shape::<SavedModule>)) => workbench::save;
     post "/v1/modules/{module}/check" AUTHOR Some(told("checkFiles", "studio", "Validate a module with the given files")
-        .takes("CheckRequest").gives("FindingList")) => workbench::check;
+        .takes(shape::<workbench::CheckBody>).gives(shape::<workbench::FindingList>)) => workbench::check;
     get "/v1/modules/{module}/versions" AUTHOR Some(told("listVersions", "studio", "Versions of a module that can be run")
-        .gives("VersionList")) => workbench::versions;
+        .gives(shape::<workbench::VersionList>)) => workbench::versions;
     get "/v1/modules/{module}/plan" RUN Some(told("getPlan", "studio", "Parts of a module, and the order in which they run")) => workbench::plan;
     get "/v1/modules/{module}/cases" AUTHOR Some(told("listCases", "studio", "Golden tests and labelled cases of a module")
-        .gives("CaseList")) => cases::list;
+        .gives(shape::<cases::CaseList>)) => cases::list;
     post "/v1/modules/{module}/cases" AUTHOR Some(told("keepCase", "studio", "Save an answer as a test, an example or a labelled case")
-        .takes("CaseRequest").gives("KeptCase")) => cases::keep;
+        .takes(shape::<cases::CaseBody>).gives(shape::<KeptCase>)) => cases::keep;
     post "/v1/modules/{module}/judge" AUTHOR Some(told("judgeAnswers", "studio", "Compare answers with the expectation of a case")
-        .takes("JudgeRequest").gives("VerdictList")) => cases::judge;
+        .takes(shape::<cases::JudgeBody>).gives(shape::<cases::VerdictList>)) => cases::judge;
     get "/v1/runs" PAST_RUNS Some(told("listRuns", "studio", "Past runs, newest first: the caller's own, or all for an admin")
-        .gives("RunPage").asks(RUN_QUERY)) => runs::list;
-    get "/v1/runs/stats" PAST_RUNS Some(told("getRunStats", "studio", "Statistics of past runs").gives("RunStats").asks(RUN_QUERY)) => runs::stats;
-    get "/v1/runs/{id}" PAST_RUNS Some(told("getRun", "studio", "Details of a run").gives("RunDetails")) => runs::show;
+        .gives(shape::<RunPage>).asks(query::<runs::RunQuery>)) => runs::list;
+    get "/v1/runs/stats" PAST_RUNS Some(told("getRunStats", "studio", "Statistics of past runs").gives(shape::<RunStats>).asks(query::<runs::RunQuery>)) => runs::stats;
+    get "/v1/runs/{id}" PAST_RUNS Some(told("getRun", "studio", "Details of a run").gives(shape::<RunDetails>)) => runs::show;
     post "/v1/runs/{id}/replay" AUTHOR Some(told("replayRun", "studio", "Repeat a run, optionally with another model or a draft, and compare")
-        .takes("ReplayRequest").gives("RunReplay")) => replay::again;
+        .takes(shape::<replay::ReplayBody>).gives(shape::<replay::RunReplay>)) => replay::again;
     get "/v1/reviews" REVIEW Some(told("listReviews", "studio", "Pending and decided reviews")
-        .gives("ReviewPage").asks(REVIEW_QUERY)) => reviews::list;
+        .gives(shape::<ReviewPage>).asks(query::<reviews::ListQuery>)) => reviews::list;
     get "/v1/reviews/calibration" REVIEW Some(told("getCalibration", "studio", "Accuracy of confidence, by decisions")
-        .gives("CalibrationReport").asks(OF_MODULE)) => reviews::calibration;
+        .gives(shape::<reviews::CalibrationAnswer>).asks(query::<reviews::OfModule>)) => reviews::calibration;
     get "/v1/reviews/export" REVIEW Some(told("exportReviews", "studio", "Decisions, or labelled cases made of them, as JSON Lines")
-        .gives(LINES).asks(EXPORT_QUERY)) => reviews::export;
+        .asks(query::<reviews::ExportQuery>)) => reviews::export;
     get "/v1/reviews/{id}" REVIEW Some(told("getReview", "studio", "A run that waits for review, with input and answer")
-        .gives("RunReview")) => reviews::show;
+        .gives(shape::<Review>)) => reviews::show;
     post "/v1/reviews/{id}/decision" REVIEW Some(told("decideReview", "studio", "Approve, reject or correct an answer")
-        .takes("DecisionRequest").gives("RunReview")) => reviews::decide;
+        .takes(shape::<reviews::DecisionBody>).gives(shape::<Review>)) => reviews::decide;
 };
 
 /// Returns the operations at a path. If a fixed path and one with a parameter both match, the fixed one wins, as in

@@ -6,7 +6,10 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
-use serde_json::json;
+use cognitive_contract::{Format, Warning};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 
 use crate::admission::unknown;
 use crate::app::Shared;
@@ -19,14 +22,75 @@ use crate::studio::assets::{first_page, wants_page};
 
 type Shares = State<Arc<Shared>>;
 
+/// The process is alive.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Health")]
+pub(crate) struct ServerHealth {
+    #[schemars(extend("const" = "ok"))]
+    status: &'static str,
+    version: &'static str,
+    modules_count: usize,
+}
+
+/// Whether the server accepts work.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Readiness {
+    status: ReadyWord,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+enum ReadyWord {
+    Ready,
+    Draining,
+}
+
+/// The offered modules.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "the list is joined from the texts of its entries")]
+pub(crate) struct ModuleList<'a> {
+    modules: Vec<ModuleSummary<'a>>,
+}
+
+/// A module in short. A broken module has only a name.
+#[derive(Default, Serialize, JsonSchema)]
+struct ModuleSummary<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tier: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    responsibility: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_mode: Option<&'static str>,
+    valid: bool,
+}
+
+/// Manifest and schema of a module.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ModuleDetail<'a> {
+    name: &'a str,
+    /// The format, such as `v2.2`.
+    #[schemars(with = "String")]
+    format: Format,
+    /// The manifest with all defaults.
+    #[schemars(with = "Map<String, Value>")]
+    manifest: Value,
+    /// The schema as written.
+    #[schemars(with = "Map<String, Value>")]
+    schema: &'a Value,
+    warnings: &'a [Warning],
+}
+
 /// `GET /health`: the process is alive (API-003).
 pub(crate) async fn health(State(shared): Shares) -> Response<Body> {
     let count = shared.modules_count().await;
-    let version = env!("CARGO_PKG_VERSION");
     match count {
-        Ok(count) => {
-            let body = json!({ "status": "ok", "version": version, "modules_count": count });
-            response::json(StatusCode::OK, &body)
+        Ok(modules_count) => {
+            let health = ServerHealth { status: "ok", version: env!("CARGO_PKG_VERSION"), modules_count };
+            response::json(StatusCode::OK, &health)
         }
         Err(failure) => response::failure(failure),
     }
@@ -35,9 +99,9 @@ pub(crate) async fn health(State(shared): Shares) -> Response<Body> {
 /// `GET /ready`: the server accepts work.
 pub(crate) async fn ready(State(shared): Shares) -> Response<Body> {
     if *shared.draining.borrow() {
-        return response::json(StatusCode::SERVICE_UNAVAILABLE, &json!({ "status": "draining" }));
+        return response::json(StatusCode::SERVICE_UNAVAILABLE, &Readiness { status: ReadyWord::Draining });
     }
-    response::json(StatusCode::OK, &json!({ "status": "ready" }))
+    response::json(StatusCode::OK, &Readiness { status: ReadyWord::Ready })
 }
 
 /// `GET /metrics`.
@@ -74,18 +138,20 @@ impl PerModule for ModulesList {
     type Piece = (Box<str>, usize);
 
     fn piece(shared: &Shared, name: &str) -> Self::Piece {
+        // Serialising texts cannot fail.
+        let text = |line: &ModuleSummary<'_>| serde_json::to_string(line).unwrap_or_default().into();
         let Ok(module) = shared.host.modules.glance(name) else {
-            return (json!({ "name": name, "valid": false }).to_string().into(), 0);
+            return (text(&ModuleSummary { name, ..ModuleSummary::default() }), 0);
         };
-        let line = json!({
-            "name": name,
-            "version": module.manifest.version,
-            "tier": module.manifest.tier,
-            "responsibility": module.manifest.responsibility,
-            "response_mode": module.manifest.response.mode,
-            "valid": true,
-        });
-        (line.to_string().into(), body_limit(shared, &module))
+        let line = ModuleSummary {
+            name,
+            version: Some(&module.manifest.version),
+            tier: Some(module.manifest.tier.word()),
+            responsibility: Some(&module.manifest.responsibility),
+            response_mode: Some(module.manifest.response.mode.word()),
+            valid: true,
+        };
+        (text(&line), body_limit(shared, &module))
     }
 
     fn together(shared: &Shared, pieces: &[&Self::Piece]) -> Told {
@@ -101,13 +167,13 @@ pub(crate) async fn module(State(shared): Shares, Name(name): Name) -> Response<
     match shared.module(&name).await {
         Ok(module) => response::json(
             StatusCode::OK,
-            &json!({
-                "name": name,
-                "format": module.format,
-                "manifest": module.manifest.effective(),
-                "schema": module.contract.root(),
-                "warnings": module.warnings,
-            }),
+            &ModuleDetail {
+                name: &name,
+                format: module.format,
+                manifest: module.manifest.effective(),
+                schema: module.contract.root(),
+                warnings: &module.warnings,
+            },
         ),
         Err(failure) => response::failure(failure),
     }

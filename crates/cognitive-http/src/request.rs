@@ -9,6 +9,7 @@ use cognitive_contract::{ErrorCode, Failure, RunSettings, numbers};
 use cognitive_ports::workshop::ChangedFiles;
 use cognitive_runtime::host::RunInput;
 use cognitive_runtime::large_json;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -42,14 +43,16 @@ const OWN_OPTIONS: [&str; 11] = [
     "record",
 ];
 
-/// `_options` of a body.
-#[derive(Debug, Default, Deserialize)]
+/// The options of a run.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(rename = "RequestOptions")]
 #[expect(clippy::struct_excessive_bools, reason = "the flags are independent words of the request")]
 pub(crate) struct Options {
     /// The options that every surface has.
     #[serde(flatten)]
     pub(crate) settings: RunSettings,
+    #[schemars(extend("enum" = ["sync", "streaming"]))]
     response_mode: Option<String>,
     pub(crate) chunk_type: Option<ChunkType>,
     /// Refuse a sync response instead of a stream (CAP-013).
@@ -71,12 +74,14 @@ pub(crate) struct Options {
     pub(crate) record: bool,
     /// Everything else, which is refused.
     #[serde(flatten)]
+    #[schemars(skip)]
     unknown: Map<String, Value>,
 }
 
 /// The form in which a client wants the media of an answer.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub(crate) enum MediaOut {
     /// As the module returned them.
     #[default]

@@ -4,10 +4,14 @@
 use std::fmt;
 
 use cognitive_contract::{ErrorCode, Failure};
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::json;
 
 /// A permission that a key may have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub enum KeyRole {
     /// Run modules, and see the outcome of one's own runs.
     Run,
@@ -74,10 +78,15 @@ impl Roles {
         self.0 & (role.bit() | KeyRole::Admin.bit()) != 0
     }
 
+    /// Returns all roles that the holder has.
+    pub(crate) fn all(self) -> impl Iterator<Item = KeyRole> {
+        KeyRole::ALL.into_iter().filter(move |role| self.has(*role))
+    }
+
     /// Returns the names of all roles that the holder has.
     #[must_use]
     pub fn words(self) -> Vec<&'static str> {
-        KeyRole::ALL.into_iter().filter(|role| self.has(*role)).map(KeyRole::word).collect()
+        self.all().map(KeyRole::word).collect()
     }
 
     /// Fails with the name of a missing role. (E4007)

@@ -13,14 +13,16 @@ use cognitive_contract::{ErrorCode, Failure, Module};
 use cognitive_runtime::host::RunInput;
 use cognitive_runtime::stages::input;
 use http_body::Body as _;
-use serde_json::Value;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::app::Shared;
 use crate::auth::{Client, Peer, guard};
 use crate::catalog::no_module;
 use crate::intake::{self, too_large};
 use crate::operations::{OPERATIONS, allowed};
-use crate::request::{Content, Query, by_headers};
+use crate::request::{Content, Options, Query, by_headers};
 use crate::run::Incoming;
 use crate::{response, run};
 
@@ -56,6 +58,14 @@ pub(crate) async fn run_named(
     }
 }
 
+/// A run that is told to end.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct StreamEnd {
+    session_id: String,
+    #[schemars(extend("const" = "cancelled"))]
+    status: &'static str,
+}
+
 /// `DELETE /v1/streams/{id}`.
 pub(crate) async fn end_stream(
     State(shared): State<Arc<Shared>>,
@@ -63,9 +73,7 @@ pub(crate) async fn end_stream(
     Name(id): Name,
 ) -> Response<Body> {
     match run::cancel(&shared, &client, &id).await {
-        Ok(()) => {
-            response::json(StatusCode::OK, &serde_json::json!({ "session_id": id, "status": "cancelled" }))
-        }
+        Ok(()) => response::json(StatusCode::OK, &StreamEnd { session_id: id, status: "cancelled" }),
         Err(failure) => response::failure(failure),
     }
 }
@@ -92,6 +100,24 @@ pub(crate) async fn run_in_body(
     }
     run::answer(&shared, &module, found, body, incoming).await
 }
+
+/// A run of the module that the body names.
+#[derive(JsonSchema)]
+#[schemars(rename = "NamedRun")]
+#[expect(dead_code, reason = "only its schema is used: the body is taken apart without copies")]
+pub(crate) struct NamedRunBody {
+    module: String,
+    input: Option<Map<String, Value>>,
+    /// Free text in place of an input; no schema validates it.
+    args: Option<String>,
+    _options: Option<Options>,
+}
+
+/// The input of the module, or `{input, _options}`.
+#[derive(JsonSchema)]
+#[schemars(rename = "AnyInput")]
+#[expect(dead_code, reason = "only its schema is used: the body is taken apart without copies")]
+pub(crate) struct InputBody(Map<String, Value>);
 
 /// Returns the module that a body names, and the rest of the body. Invalid JSON is reported as for every other run.
 fn named(sent: String) -> Result<(String, Content), Failure> {

@@ -1,6 +1,7 @@
 //! Media uploaded before a run: `POST /v1/media/upload-url` reserves space, `PUT /v1/media/uploads/{id}` receives the
 //! bytes in pieces (EXT-MEDIA). Never holds a whole upload in memory. An upload is visible to its owner only.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -12,8 +13,9 @@ use cognitive_contract::media::{Checksum, MediaType, NewUpload, UploadSink, Uplo
 use cognitive_contract::{ErrorCode, Failure};
 use futures_util::StreamExt;
 use jiff::Timestamp;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::app::Shared;
 use crate::auth::Client;
@@ -29,12 +31,38 @@ const PLACE: &str = "/v1/media/uploads/";
 const MAX_ANNOUNCEMENT_LENGTH: usize = 16 << 10;
 
 /// The announcement of an upload.
-#[derive(Deserialize)]
-struct Wish {
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "UploadRequest")]
+pub(crate) struct Wish {
     filename: String,
+    #[schemars(extend("enum" = MediaType::all().map(MediaType::mime).collect::<Vec<_>>()))]
     media_type: String,
+    #[schemars(range(min = 1))]
     size_bytes: u64,
+    #[schemars(with = "Option<Checksum<'static>>")]
     checksum: Option<Value>,
+}
+
+/// The place for the bytes of an upload.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct UploadPlace {
+    upload_id: String,
+    upload_url: String,
+    #[schemars(extend("const" = "PUT"))]
+    method: &'static str,
+    /// The headers to send with the bytes.
+    headers: BTreeMap<&'static str, &'static str>,
+    /// RFC 3339 in UTC.
+    expires_at: String,
+    max_size_bytes: u64,
+}
+
+/// A complete upload.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct UploadDone {
+    upload_id: String,
+    #[schemars(extend("const" = "complete"))]
+    status: &'static str,
 }
 
 /// Reserves space for an upload.
@@ -55,7 +83,7 @@ pub(crate) async fn announce(
     }
 }
 
-fn try_announce(shared: &Shared, client: &Client, body: &[u8]) -> Result<Value, Failure> {
+fn try_announce(shared: &Shared, client: &Client, body: &[u8]) -> Result<UploadPlace, Failure> {
     let store = store(shared)?;
     within_rate(shared, client)?;
     let wish: Wish = serde_json::from_slice(body).map_err(|error| {
@@ -86,14 +114,14 @@ fn try_announce(shared: &Shared, client: &Client, body: &[u8]) -> Result<Value, 
         upload = upload.checked(checksum);
     }
     let announced = store.announce(client.uploader(), &upload)?;
-    Ok(json!({
-        "upload_id": announced.id,
-        "upload_url": format!("{PLACE}{}", announced.id),
-        "method": "PUT",
-        "headers": { "Content-Type": kind.mime() },
-        "expires_at": utc(announced.expires_at),
-        "max_size_bytes": announced.max_size_bytes,
-    }))
+    Ok(UploadPlace {
+        upload_url: format!("{PLACE}{}", announced.id),
+        upload_id: announced.id,
+        method: "PUT",
+        headers: BTreeMap::from([("Content-Type", kind.mime())]),
+        expires_at: utc(announced.expires_at),
+        max_size_bytes: announced.max_size_bytes,
+    })
 }
 
 /// Receives the bytes of an upload.
@@ -111,7 +139,7 @@ pub(crate) async fn receive(
         return response::failure(failure);
     }
     match try_receive(&shared, &client, &id, request.into_body()).await {
-        Ok(()) => response::json(StatusCode::OK, &json!({ "upload_id": id, "status": "complete" })),
+        Ok(()) => response::json(StatusCode::OK, &UploadDone { upload_id: id, status: "complete" }),
         Err(failure) => response::failure(failure),
     }
 }

@@ -6,7 +6,6 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use cognitive_contract::text::{acts_on_terminal, cut};
-use serde::Serialize;
 
 pub use crate::sources::{Location, Sources};
 
@@ -39,13 +38,23 @@ pub(crate) fn printable(text: &str, limit: usize) -> String {
 }
 
 /// The severity of a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// A hint; the module is valid.
     Warning,
     /// The module is not valid.
     Error,
+}
+
+impl Severity {
+    /// Returns the word of the JSON form.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
 }
 
 /// A location in a file of the module.

@@ -4,10 +4,12 @@
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
+use cognitive_contract::Envelope;
 use cognitive_contract::money::Money;
 use cognitive_contract::ports::Usage;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// The filter of a query. The default matches all runs.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -43,7 +45,7 @@ pub struct RunFilter {
 }
 
 /// A page of runs, newest first.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct RunPage {
     /// The runs.
     pub runs: Vec<ArchivedRun>,
@@ -52,7 +54,7 @@ pub struct RunPage {
 }
 
 /// The summary of a run.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct ArchivedRun {
     /// The id that all records of the run share.
     pub run_id: String,
@@ -93,11 +95,12 @@ pub struct ArchivedRun {
 }
 
 /// All stored data about a run.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RunDetails {
     /// The run.
     pub run: ArchivedRun,
     /// All records of its trace in the export format of the audit, oldest first.
+    #[schemars(with = "Vec<Map<String, Value>>")]
     pub records: Vec<Value>,
     /// The run with its parts, as far as the records show them; `None` for an unfinished run.
     pub tree: Option<WaterfallNode>,
@@ -106,11 +109,12 @@ pub struct RunDetails {
     pub input: Option<Value>,
     /// The whole answer, if it was stored.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Envelope")]
     pub envelope: Option<Value>,
 }
 
 /// A timed piece of work: a run, one of its parts, or a request to a model.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct WaterfallNode {
     /// The kind of work: `run`, or the event of the record, such as `call` and `tool_call`.
     pub name: String,
@@ -129,7 +133,7 @@ pub struct WaterfallNode {
 }
 
 /// Statistics over time.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct RunStats {
     /// The start of the first bucket, as RFC 3339 in UTC; `None` if there are no runs.
     pub from: Option<String>,
@@ -150,7 +154,8 @@ pub struct RunStats {
 }
 
 /// The statistics of one time bucket.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
+#[schemars(inline)]
 pub struct RunBucket {
     /// The start of the bucket, as RFC 3339 in UTC.
     pub at: String,
@@ -160,7 +165,8 @@ pub struct RunBucket {
 }
 
 /// Totals of a set of runs.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
+#[schemars(inline)]
 pub struct RunTotals {
     /// Runs that came to an end, without the parts of other runs among them.
     pub runs: u64,

@@ -8,11 +8,13 @@ mod rules;
 use std::fmt;
 use std::time::SystemTime;
 
+use cognitive_contract::Envelope;
 use cognitive_contract::meta::CALIBRATED_CONFIDENCE;
 use cognitive_contract::module::{Enforcement, Module};
 use cognitive_contract::ports::PortFuture;
 use cognitive_contract::violation::Violation;
-use serde::{Deserialize, Serialize};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 pub use self::calibration::{
@@ -55,8 +57,9 @@ pub struct ReviewEntry {
 }
 
 /// A person's judgement of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum Verdict {
     /// The answer is right.
     Approve,
@@ -140,7 +143,8 @@ impl NewDecision {
 }
 
 /// A stored decision.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(inline)]
 #[non_exhaustive]
 pub struct ReviewDecision {
     /// The verdict.
@@ -171,23 +175,14 @@ impl ReviewDecision {
 }
 
 /// A queue entry, open or decided. Its JSON form has an additional `state`: `open` or `decided`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "RunReview")]
 #[non_exhaustive]
 pub struct Review {
     /// The id of the entry.
     pub id: String,
     /// The end of the run, as RFC 3339 in UTC.
     pub at: String,
-    /// The id of the run in the audit; empty without an audit.
-    pub run_id: String,
-    /// The id that envelope and logs share.
-    pub trace_id: String,
-    /// The name of the API key that started the run.
-    pub key: Option<String>,
-    /// The user who started the run.
-    pub user: Option<String>,
-    /// The tenant of that user.
-    pub tenant: Option<String>,
     /// The module's own name.
     pub module: String,
     /// The module's version.
@@ -203,17 +198,57 @@ pub struct Review {
     /// `meta.confidence`.
     pub confidence: f64,
     /// `meta.calibrated_confidence`, if present.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub calibrated_confidence: Option<f64>,
     /// `meta.explain`.
     pub explain: String,
     /// The condition that matched.
     pub rule: String,
+    /// The id of the run in the audit; empty without an audit.
+    pub run_id: String,
+    /// The id that envelope and logs share.
+    pub trace_id: String,
+    /// The name of the API key that started the run.
+    pub key: Option<String>,
+    /// The user who started the run.
+    pub user: Option<String>,
+    /// The tenant of that user.
+    pub tenant: Option<String>,
     /// The decision, if there is one.
+    #[serde(flatten, serialize_with = "with_state")]
+    #[schemars(with = "DecisionMembers")]
     pub decision: Option<ReviewDecision>,
     /// The input. Omitted in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
     /// The whole answer. Omitted in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Envelope")]
     pub envelope: Option<Value>,
+}
+
+/// The members of an entry that follow from its decision.
+#[derive(Serialize, JsonSchema)]
+struct DecisionMembers<'a> {
+    state: ReviewState,
+    /// The decision, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<&'a ReviewDecision>,
+}
+
+/// The state of an entry.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+enum ReviewState {
+    Open,
+    Decided,
+}
+
+#[expect(clippy::ref_option, reason = "serde passes a reference to the member")]
+fn with_state<S: Serializer>(decision: &Option<ReviewDecision>, serializer: S) -> Result<S::Ok, S::Error> {
+    let state = if decision.is_some() { ReviewState::Decided } else { ReviewState::Open };
+    DecisionMembers { state, decision: decision.as_ref() }.serialize(serializer)
 }
 
 impl Review {
@@ -265,50 +300,6 @@ impl Review {
         found.retain(|violation| violation.path.starts_with("/data"));
         found
     }
-
-    /// Converts the entry into JSON.
-    #[must_use]
-    pub fn to_json(&self) -> Value {
-        let mut object = Map::new();
-        let mut set = |name: &str, value: Value| object.insert(name.to_owned(), value);
-        set("id", json!(self.id));
-        set("at", json!(self.at));
-        set("state", json!(if self.is_open() { "open" } else { "decided" }));
-        set("module", json!(self.module));
-        set("version", json!(self.version));
-        set("model", json!(self.model));
-        set("ok", json!(self.ok));
-        set("code", json!(self.code));
-        set("risk", json!(self.risk));
-        set("confidence", json!(self.confidence));
-        if let Some(calibrated) = self.calibrated_confidence {
-            set(CALIBRATED_CONFIDENCE, json!(calibrated));
-        }
-        set("explain", json!(self.explain));
-        set("rule", json!(self.rule));
-        set("run_id", json!(self.run_id));
-        set("trace_id", json!(self.trace_id));
-        set("key", json!(self.key));
-        set("user", json!(self.user));
-        set("tenant", json!(self.tenant));
-        let parts = [
-            ("decision", self.decision.as_ref().map(|decision| json!(decision))),
-            ("input", self.input.clone()),
-            ("envelope", self.envelope.clone()),
-        ];
-        for (name, value) in parts {
-            if let Some(value) = value {
-                set(name, value);
-            }
-        }
-        Value::Object(object)
-    }
-}
-
-impl Serialize for Review {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.to_json().serialize(serializer)
-    }
 }
 
 /// The filter of a query. The default matches all entries.
@@ -326,7 +317,7 @@ pub struct ReviewFilter {
 
 /// A page of entries. Open entries are sorted oldest first, because the oldest is decided first. Decided and
 /// mixed ones are sorted newest first.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ReviewPage {
     /// The entries, without input and envelope.
     pub reviews: Vec<Review>,
@@ -442,7 +433,7 @@ pub trait ReviewDesk: Send + Sync {
 #[must_use]
 pub fn exported(form: ReviewExport, review: &Review) -> Option<Value> {
     match form {
-        ReviewExport::Decisions => Some(review.to_json()),
+        ReviewExport::Decisions => serde_json::to_value(review).ok(),
         ReviewExport::Cases => case_of(review),
     }
 }

@@ -8,6 +8,7 @@ use cognitive_contract::failure::Failure;
 use cognitive_contract::manifest::{Allow, AllowedTools, Manifest, ToolPolicy};
 use cognitive_contract::module::Module;
 use cognitive_contract::recorded_reply::RecordedReply;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -18,7 +19,7 @@ pub type ChangedFiles = BTreeMap<String, Option<String>>;
 pub type BeforeChange<'a> = &'a dyn Fn() -> Result<(), Failure>;
 
 /// A snapshot of a module's folder.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ModuleFiles {
     /// True if the folder may be changed.
     pub editable: bool,
@@ -27,11 +28,31 @@ pub struct ModuleFiles {
     /// All files, sorted by path.
     pub files: Vec<ModuleFile>,
     /// The findings of validation, each with its place.
-    pub findings: Vec<Value>,
+    pub findings: Vec<ModuleFinding>,
+}
+
+/// A finding of validation about a module.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ModuleFinding {
+    /// `error`, or `warning` if the module is valid nevertheless.
+    pub severity: String,
+    /// The file in the folder of the module.
+    pub file: String,
+    /// The line, if the finding has a place in the file.
+    pub line: Option<usize>,
+    /// The column.
+    pub column: Option<usize>,
+    /// The rule.
+    pub rule: String,
+    /// The finding, for people.
+    pub message: String,
+    /// The remedy, if there is one.
+    pub hint: Option<String>,
 }
 
 /// A file of a module.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(inline)]
 pub struct ModuleFile {
     /// The path in the folder, with `/` as separator.
     pub path: String,
@@ -42,16 +63,16 @@ pub struct ModuleFile {
 }
 
 /// The result of a change to a folder.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SavedModule {
     /// The new hash.
     pub hash: String,
     /// The findings of validation after the change.
-    pub findings: Vec<Value>,
+    pub findings: Vec<ModuleFinding>,
 }
 
 /// An available version of a module: the current one, one that it shadows, or an earlier one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ModuleVersion {
     /// The id for requests.
     pub id: String,
@@ -79,7 +100,7 @@ pub trait ModuleWorkshop: Send + Sync {
     fn files(&self, module: &str) -> Result<ModuleFiles, Failure>;
 
     /// Returns the findings of validation with these files in place.
-    fn check(&self, module: &str, files: &ChangedFiles) -> Result<Vec<Value>, Failure>;
+    fn check(&self, module: &str, files: &ChangedFiles) -> Result<Vec<ModuleFinding>, Failure>;
 
     /// Loads the module with these files in place. Its version is marked as a draft.
     fn draft(&self, module: &str, files: &ChangedFiles) -> Result<Arc<Module>, Failure>;
@@ -102,7 +123,7 @@ pub trait ModuleWorkshop: Send + Sync {
 }
 
 /// An input of a module with the expectations on its answer.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ModuleCase {
     /// Its name within the set.
     pub id: String,
@@ -142,7 +163,8 @@ pub struct NewCase {
 }
 
 /// The result of comparing an answer with its expectations.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(inline)]
 pub struct CaseVerdict {
     /// True if all expectations hold.
     pub right: bool,
@@ -151,7 +173,8 @@ pub struct CaseVerdict {
 }
 
 /// A mismatch between an envelope and its expectation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(inline)]
 pub struct WrongPlace {
     /// The place, as written in the expectation.
     pub place: String,
@@ -162,14 +185,14 @@ pub struct WrongPlace {
 }
 
 /// The result of storing a case.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct KeptCase {
     /// The changed files.
     pub paths: Vec<String>,
     /// The new hash of the folder.
     pub hash: String,
     /// The findings of validation after the change.
-    pub findings: Vec<Value>,
+    pub findings: Vec<ModuleFinding>,
     /// True if a test was stored with the model's exact text.
     pub recorded: bool,
 }

@@ -64,7 +64,7 @@ pub use chunks::{Chunks, chunks};
 pub use clock::Clock;
 pub use cognitive_contract::run_settings::DEFAULT_MAX_CALLS;
 pub use cost::{CostCeiling, PartCost};
-pub use declare::{CONFORMANCE_LEVEL, declaration};
+pub use declare::{CONFORMANCE_LEVEL, Declaration, declaration};
 pub use host::{Host, ModelChain, ModuleRef, ModuleSettings, RunOptions, RunPlan, RunRequest, Spending};
 pub use ladder::{ClimbRules, Ladder};
 pub use preview::{Preview, PreviewedCall, PreviewedPrompt, preview, preview_calls, preview_requests};

@@ -12,11 +12,12 @@ use cognitive_contract::{ErrorCode, Failure, Module};
 use cognitive_library::folder::TEXT_LIMIT;
 use cognitive_library::validate::{ExpectationReader, Mode};
 use cognitive_library::{
-    Finding, Folder, Library, ModuleLoadError, ValidationSurroundings, change_folder, draft_hash, files_of,
-    folder_hash, formats, load, validate_with,
+    Finding, Folder, Library, ModuleLoadError, ValidationReport, ValidationSurroundings, change_folder,
+    draft_hash, files_of, folder_hash, formats, load, validate_with,
 };
 use cognitive_ports::workshop::{
-    BeforeChange, ChangedFiles, ModuleFile, ModuleFiles, ModuleVersion, ModuleWorkshop, SavedModule, widened,
+    BeforeChange, ChangedFiles, ModuleFile, ModuleFiles, ModuleFinding, ModuleVersion, ModuleWorkshop,
+    SavedModule, widened,
 };
 use serde_json::{Value, json};
 
@@ -158,11 +159,29 @@ impl FolderWorkshop {
         Ok(readable)
     }
 
-    fn findings(&self, folder: &Folder) -> Vec<Value> {
+    fn findings(&self, folder: &Folder) -> Vec<ModuleFinding> {
         let expectations = self.expectations.as_deref().map(|reader| reader as &dyn ExpectationReader);
         let around = ValidationSurroundings { library: Some(&self.library), expectations };
-        validate_with(around, folder, Mode::Standard).findings_json()
+        located(&validate_with(around, folder, Mode::Standard))
     }
+}
+
+/// Returns the findings of a report, each with its location.
+#[must_use]
+pub fn located(report: &ValidationReport) -> Vec<ModuleFinding> {
+    let told = |finding: &Finding| {
+        let place = report.sources.locate(finding);
+        ModuleFinding {
+            severity: finding.severity.word().to_owned(),
+            file: finding.file.clone(),
+            line: place.as_ref().map(|place| place.line),
+            column: place.as_ref().map(|place| place.column),
+            rule: finding.rule.to_owned(),
+            message: finding.message.clone(),
+            hint: finding.hint.clone(),
+        }
+    };
+    report.findings.iter().map(told).collect()
 }
 
 impl FoundVersion {
@@ -199,7 +218,7 @@ impl ModuleWorkshop for FolderWorkshop {
         })
     }
 
-    fn check(&self, module: &str, files: &ChangedFiles) -> Result<Vec<Value>, Failure> {
+    fn check(&self, module: &str, files: &ChangedFiles) -> Result<Vec<ModuleFinding>, Failure> {
         Ok(self.findings(&self.folder(module)?.with_draft(files)?))
     }
 

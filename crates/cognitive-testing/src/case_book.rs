@@ -287,7 +287,7 @@ mod tests {
         let before = book.cases("text-classifier").unwrap().len();
         for kind in [CaseKind::Golden, CaseKind::Example, CaseKind::Labelled] {
             let kept = book.keep("text-classifier", &answered(kind, "on-the-train"), &|| Ok(())).unwrap();
-            let errors = kept.findings.iter().filter(|finding| finding["severity"] == "error");
+            let errors = kept.findings.iter().filter(|finding| finding.severity == "error");
             assert_eq!(errors.count(), 0, "{:?}", kept.findings);
         }
         let cases = book.cases("text-classifier").unwrap();

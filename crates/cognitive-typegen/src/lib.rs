@@ -21,6 +21,7 @@ mod typescript;
 use std::sync::Arc;
 
 use cognitive_contract::Module;
+use serde_json::{Map, Value};
 
 pub use model::{ObjectField, ObjectType, TypeDefinition, TypeExpr};
 
@@ -83,6 +84,13 @@ impl TypeSet {
             TypeLanguage::Rust => rust::print(self),
         }
     }
+}
+
+/// Returns the text of a file with the types of named schemas in TypeScript. References lead into `$defs`; `heading` is
+/// the comment of the file.
+#[must_use]
+pub fn typescript_types(schemas: &Map<String, Value>, heading: &str) -> String {
+    typescript::print_types(&type_reader::named_types(schemas), heading)
 }
 
 /// The first line of every file, without the marks of a comment.

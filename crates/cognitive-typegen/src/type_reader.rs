@@ -47,9 +47,22 @@ pub(crate) fn module_types(module: &Module, names: &mut TypeNames) -> ModuleType
     ModuleTypes { module: module.manifest.name.clone(), version, prefix, types }
 }
 
+/// Returns the types of named schemas.
+pub(crate) fn named_types(schemas: &Map<String, Value>) -> Vec<TypeDefinition> {
+    let (names, defs) = (&mut TypeNames::default(), schemas.clone());
+    let mut reader = TypeReader { names, defs, prefix: String::new(), tag: "custom", types: Vec::new() };
+    for name in schemas.keys() {
+        reader.reference(&format!("{DEFS}{name}"));
+    }
+    reader.types
+}
+
+/// The place of types that are referred to by name.
+const DEFS: &str = "#/$defs/";
+
 struct TypeReader<'a> {
     names: &'a mut TypeNames,
-    /// The types that contain themselves, by name.
+    /// The types that are referred to, by name.
     defs: Map<String, Value>,
     prefix: String,
     /// The member that holds a value outside of a list.
@@ -192,9 +205,9 @@ impl TypeReader<'_> {
         }
     }
 
-    /// Returns a recursive type; defines it at its first use.
+    /// Returns a type by its name; defines it at its first use.
     fn reference(&mut self, reference: &str) -> TypeExpr {
-        let Some(token) = reference.strip_prefix("#/$defs/") else { return TypeExpr::Any };
+        let Some(token) = reference.strip_prefix(DEFS) else { return TypeExpr::Any };
         let name = format!("{}{}", self.prefix, pascal_case(token));
         let is_known = self.types.iter().any(|known| known.name() == name);
         if !is_known {

@@ -36,6 +36,11 @@ pub(crate) fn print(set: &TypeSet) -> String {
     file
 }
 
+/// Writes a file with these types only.
+pub(crate) fn print_types(types: &[TypeDefinition], heading: &str) -> String {
+    types.iter().fold(format!("// {heading}\n"), |file, definition| file + &define(definition))
+}
+
 fn define(definition: &TypeDefinition) -> String {
     match definition {
         TypeDefinition::Object(object) => interface(object),

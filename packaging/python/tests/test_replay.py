@@ -121,7 +121,7 @@ def test_a_decorator_holds_for_one_call(recorded: Path, runtime: cogn.Runtime) -
 
 
 def test_a_folder_without_recordings_is_said(tmp_path: Path) -> None:
-    for folder, words in ((tmp_path, "nothing is recorded"), (tmp_path / "none", "cannot read")):
+    for folder, words in ((tmp_path, "no recordings in"), (tmp_path / "none", "cannot read")):
         with pytest.raises(ValueError, match=words), cogn.replay(folder):
             pass
 

@@ -133,7 +133,7 @@ def test_a_tool_stays_a_function_and_says_what_is_wrong_with_it() -> None:
         (cogn.tool(order_status, name="not a name"), "invalid tool name"),
         (cogn.tool(order_status, parameters={"type": "array"}), "`type` must be `object`"),
         (cogn.tool(order_status, needs=["magic"]), "unknown need of a tool: `magic`"),
-        (cogn.tool(order_status, timeout=-1), "no time"),
+        (cogn.tool(order_status, timeout=-1), "must be a time in seconds"),
     ]
     for tool, message in wrong:
         with pytest.raises(ValueError, match=message):

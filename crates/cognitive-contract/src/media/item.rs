@@ -1,6 +1,7 @@
 //! Finds the media items of an input and their positions. (MEDIA-001, MEDIA-002)
 //! Reads only the metadata of an item; its bytes are checked later.
 
+use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 
 use crate::code::ErrorCode;
@@ -38,11 +39,14 @@ pub enum ItemSource<'a> {
 }
 
 /// The expected checksum of an item's bytes. (EXT-MEDIA)
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema)]
+#[schemars(rename = "UploadChecksum")]
 pub struct Checksum<'a> {
     /// `sha256`, `md5` or `crc32`.
+    #[schemars(extend("enum" = ["sha256", "md5", "crc32"]))]
     pub algorithm: &'a str,
     /// The hexadecimal digits.
+    #[schemars(regex(pattern = "^[0-9a-fA-F]+$"))]
     pub value: &'a str,
 }
 

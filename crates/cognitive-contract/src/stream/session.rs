@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 const PREFIX: &str = "sess_";
@@ -11,8 +12,9 @@ const MAX_LENGTH: usize = 128;
 
 /// The id of one stream. Invariant: `sess_` and then 1 to 123 of the characters `A–Z a–z 0–9 _ -`. It needs no
 /// escaping in a header, an SSE `id:` line or a log.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(transparent)]
+#[schemars(inline, description = "The id of the stream")]
 pub struct SessionId(String);
 
 impl SessionId {
@@ -46,16 +48,17 @@ impl fmt::Display for SessionId {
 }
 
 /// The state of one field after a delta.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Checkpoint {
     /// Bytes of the field's text so far, this delta included.
     pub offset: u64,
     /// The first 6 hex digits of the SHA-256 of that text.
+    #[schemars(regex(pattern = r"^[0-9a-f]{6}$"))]
     pub hash: String,
 }
 
 /// Instructions to resume an interrupted stream: the `error.recovery` member of an error chunk.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Recovery {
     /// The number of the last delta or snapshot that was sent; 0 if none was.
     pub last_seq: u64,

@@ -1,84 +1,234 @@
 //! Serializes chunks to JSON: exactly the members of the published chunk table, in its order, and no null members.
-//! Makes no decisions: `chunk.rs` determines the content. An envelope has token usage inside `meta`; a final chunk has
+//! Makes no decisions: `chunk.rs` determines the content. The schemas of chunks are derived from these types. An envelope has token usage inside `meta`; a final chunk has
 //! it next to `meta`, as in the chunk table.
 
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
 use super::chunk::Chunk;
-use super::session::{Checkpoint, Recovery};
+use super::session::{Checkpoint, Recovery, SessionId};
 use crate::context::EMITTED;
-use crate::envelope::{Envelope, Outcome};
+use crate::envelope::{ErrorBody, Outcome};
+use crate::envelope_schema::OpeningMeta;
 use crate::meta::{Meta, USAGE};
+use crate::usage::Usage;
 
 impl Serialize for Chunk {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        match self {
-            Self::Meta { session_id, meta, resume_from_seq } => {
-                map.serialize_entry("ok", &true)?;
-                map.serialize_entry("streaming", &true)?;
-                map.serialize_entry("session_id", session_id)?;
-                if let Some(seq) = resume_from_seq {
-                    map.serialize_entry("resumed", &true)?;
-                    map.serialize_entry("resume_from_seq", seq)?;
-                }
-                map.serialize_entry("meta", meta)?;
-            }
-            Self::Delta { seq, field, delta, checkpoint } => {
-                map.serialize_entry(
-                    "chunk",
-                    &DeltaWire { seq: *seq, kind: "delta", field, delta, checkpoint },
-                )?;
-            }
-            Self::Snapshot { seq, data } => {
-                map.serialize_entry("chunk", &SnapshotWire { seq: *seq, kind: "snapshot", data })?;
-            }
-            Self::Progress { percent, stage, message } => {
-                map.serialize_entry("progress", &ProgressWire { percent: *percent, stage, message })?;
-            }
-            Self::Final { envelope } => {
-                map.serialize_entry("final", &true)?;
-                serialize_answer(envelope, None, &mut map)?;
-            }
-            Self::Error { session_id, envelope, recovery } => {
-                map.serialize_entry("ok", &false)?;
-                map.serialize_entry("streaming", &true)?;
-                map.serialize_entry("session_id", session_id)?;
-                serialize_answer(envelope, recovery.as_ref(), &mut map)?;
-            }
-            Self::Heartbeat => {}
-        }
-        map.end()
+        ChunkWire::from(self).serialize(serializer)
     }
 }
 
-fn serialize_answer<M: SerializeMap>(
-    envelope: &Envelope,
-    recovery: Option<&Recovery>,
-    map: &mut M,
-) -> Result<(), M::Error> {
-    let mut usage = None;
-    match envelope.outcome() {
-        Outcome::Success { data } => {
-            usage = envelope.meta().extra.get(USAGE);
-            map.serialize_entry("meta", &FinalMeta(envelope.meta()))?;
-            map.serialize_entry("data", data)?;
-        }
-        Outcome::Failure { error, partial_data } => {
-            map.serialize_entry("meta", envelope.meta())?;
-            map.serialize_entry("error", &ErrorWire { members: error.members(), recovery })?;
-            if let Some(partial) = partial_data {
-                map.serialize_entry("partial_data", partial)?;
+impl JsonSchema for Chunk {
+    fn schema_name() -> Cow<'static, str> {
+        ChunkWire::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        ChunkWire::json_schema(generator)
+    }
+}
+
+/// One piece of a stream.
+#[derive(serde::Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(rename = "Chunk")]
+enum ChunkWire<'a> {
+    Opening(OpeningWire<'a>),
+    Text(TextWire<'a>),
+    Progress(ProgressWire<'a>),
+    Final(FinalWire<'a>),
+    Failed(FailedWire<'a>),
+    Heartbeat(HeartbeatWire),
+}
+
+/// The start of a stream, or its continuation after a break.
+#[derive(serde::Serialize, JsonSchema)]
+#[schemars(rename = "OpeningChunk")]
+struct OpeningWire<'a> {
+    #[schemars(extend("const" = true))]
+    ok: bool,
+    #[schemars(extend("const" = true))]
+    streaming: bool,
+    session_id: &'a SessionId,
+    /// True if the stream goes on after a break.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("const" = true))]
+    resumed: Option<bool>,
+    /// The number of the next delta or snapshot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    resume_from_seq: Option<u64>,
+    #[schemars(with = "OpeningMeta")]
+    meta: &'a Map<String, Value>,
+}
+
+/// More of the answer. Provisional: the last chunk overrules it.
+#[derive(serde::Serialize, JsonSchema)]
+#[schemars(rename = "TextChunk")]
+struct TextWire<'a> {
+    chunk: NumberedWire<'a>,
+}
+
+#[derive(serde::Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+enum NumberedWire<'a> {
+    Delta(DeltaWire<'a>),
+    Snapshot(SnapshotWire<'a>),
+}
+
+/// The growth of one field.
+#[derive(serde::Serialize, JsonSchema)]
+#[schemars(rename = "DeltaText")]
+struct DeltaWire<'a> {
+    #[schemars(range(min = 1))]
+    seq: u64,
+    #[serde(rename = "type")]
+    #[schemars(extend("const" = "delta"))]
+    kind: &'static str,
+    /// The path of the field, such as `data.rationale`.
+    field: &'a str,
+    delta: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checkpoint: Option<&'a Checkpoint>,
+}
+
+/// All data so far.
+#[derive(serde::Serialize, JsonSchema)]
+#[schemars(rename = "DataSnapshot")]
+struct SnapshotWire<'a> {
+    #[schemars(range(min = 1))]
+    seq: u64,
+    #[serde(rename = "type")]
+    #[schemars(extend("const" = "snapshot"))]
+    kind: &'static str,
+    data: &'a Map<String, Value>,
+}
+
+/// The progress of the run.
+#[derive(serde::Serialize, JsonSchema)]
+#[schemars(rename = "ProgressChunk")]
+struct ProgressWire<'a> {
+    progress: ProgressMember<'a>,
+}
+
+#[derive(serde::Serialize, JsonSchema)]
+#[schemars(inline)]
+struct ProgressMember<'a> {
+    #[schemars(range(max = 100))]
+    percent: u8,
+    /// The current stage, for machines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stage: Option<&'a str>,
+    /// A message for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
+}
+
+/// The whole answer, checked.
+#[derive(serde::Serialize, JsonSchema)]
+#[schemars(rename = "FinalChunk")]
+struct FinalWire<'a> {
+    #[serde(rename = "final")]
+    #[schemars(extend("const" = true))]
+    is_final: bool,
+    #[schemars(with = "Meta")]
+    meta: FinalMeta<'a>,
+    // Always set: the last chunk of a success has data.
+    #[schemars(with = "Map<String, Value>")]
+    data: Option<&'a Map<String, Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Usage")]
+    usage: Option<&'a Value>,
+    #[serde(rename = "_emitted_context", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Map<String, Value>")]
+    emitted: Option<&'a Value>,
+}
+
+/// The end of a stream that failed.
+#[derive(serde::Serialize, JsonSchema)]
+#[schemars(rename = "FailedChunk")]
+struct FailedWire<'a> {
+    #[schemars(extend("const" = false))]
+    ok: bool,
+    #[schemars(extend("const" = true))]
+    streaming: bool,
+    session_id: &'a SessionId,
+    meta: &'a Meta,
+    // Always set: the last chunk of a failure has an error.
+    #[schemars(with = "ErrorBody")]
+    error: Option<ErrorWire<'a>>,
+    /// The partial result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partial_data: Option<&'a Map<String, Value>>,
+    #[serde(rename = "_emitted_context", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Map<String, Value>")]
+    emitted: Option<&'a Value>,
+}
+
+/// Nothing yet; keeps the connection open.
+#[derive(serde::Serialize, JsonSchema)]
+#[schemars(rename = "Heartbeat", extend("maxProperties" = 0))]
+struct HeartbeatWire {}
+
+impl<'a> From<&'a Chunk> for ChunkWire<'a> {
+    fn from(chunk: &'a Chunk) -> Self {
+        match chunk {
+            Chunk::Meta { session_id, meta, resume_from_seq } => Self::Opening(OpeningWire {
+                ok: true,
+                streaming: true,
+                session_id,
+                resumed: resume_from_seq.map(|_| true),
+                resume_from_seq: *resume_from_seq,
+                meta,
+            }),
+            Chunk::Delta { seq, field, delta, checkpoint } => {
+                let (seq, checkpoint) = (*seq, checkpoint.as_ref());
+                let delta = DeltaWire { seq, kind: "delta", field, delta, checkpoint };
+                Self::Text(TextWire { chunk: NumberedWire::Delta(delta) })
             }
+            Chunk::Snapshot { seq, data } => {
+                let snapshot = SnapshotWire { seq: *seq, kind: "snapshot", data };
+                Self::Text(TextWire { chunk: NumberedWire::Snapshot(snapshot) })
+            }
+            Chunk::Progress { percent, stage, message } => {
+                let (stage, message) = (stage.as_deref(), message.as_deref());
+                Self::Progress(ProgressWire {
+                    progress: ProgressMember { percent: *percent, stage, message },
+                })
+            }
+            Chunk::Final { envelope } => Self::Final(FinalWire {
+                is_final: true,
+                meta: FinalMeta(envelope.meta()),
+                data: envelope.data(),
+                usage: envelope.meta().extra.get(USAGE),
+                emitted: envelope.beside(EMITTED),
+            }),
+            Chunk::Error { session_id, envelope, recovery } => {
+                let (error, partial_data) = match envelope.outcome() {
+                    Outcome::Success { .. } => (None, None),
+                    Outcome::Failure { error, partial_data } => {
+                        let recovery = recovery.as_ref();
+                        (Some(ErrorWire { members: error.members(), recovery }), partial_data.as_ref())
+                    }
+                };
+                Self::Failed(FailedWire {
+                    ok: false,
+                    streaming: true,
+                    session_id,
+                    meta: envelope.meta(),
+                    error,
+                    partial_data,
+                    emitted: envelope.beside(EMITTED),
+                })
+            }
+            Chunk::Heartbeat => Self::Heartbeat(HeartbeatWire {}),
         }
     }
-    for (name, value) in [(USAGE, usage), (EMITTED, envelope.beside(EMITTED))] {
-        if let Some(value) = value {
-            map.serialize_entry(name, value)?;
-        }
-    }
-    Ok(())
 }
 
 /// The `meta` of a final chunk, without the token usage, which is next to it.
@@ -96,34 +246,6 @@ impl Serialize for FinalMeta<'_> {
         }
         map.end()
     }
-}
-
-#[derive(serde::Serialize)]
-struct DeltaWire<'a> {
-    seq: u64,
-    #[serde(rename = "type")]
-    kind: &'static str,
-    field: &'a str,
-    delta: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    checkpoint: &'a Option<Checkpoint>,
-}
-
-#[derive(serde::Serialize)]
-struct SnapshotWire<'a> {
-    seq: u64,
-    #[serde(rename = "type")]
-    kind: &'static str,
-    data: &'a Map<String, Value>,
-}
-
-#[derive(serde::Serialize)]
-struct ProgressWire<'a> {
-    percent: u8,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stage: &'a Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    message: &'a Option<String>,
 }
 
 struct ErrorWire<'a> {
@@ -153,6 +275,7 @@ mod tests {
 
     use super::*;
     use crate::code::ErrorCode;
+    use crate::envelope::Envelope;
     use crate::failure::Failure;
     use crate::meta::{Confidence, Warning};
     use crate::risk_level::Risk;

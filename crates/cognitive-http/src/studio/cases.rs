@@ -8,9 +8,11 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Extension, Request, State};
 use axum::http::Response;
-use cognitive_contract::{ErrorCode, Failure, RecordedReply, recorded_reply};
-use cognitive_ports::workshop::{CaseBook, CaseKind, NewCase};
-use serde::Deserialize;
+use cognitive_contract::recorded_reply::{self, dialect_names};
+use cognitive_contract::{Envelope, ErrorCode, Failure, RecordedReply};
+use cognitive_ports::workshop::{CaseBook, CaseKind, CaseVerdict, ModuleCase, NewCase};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::body;
@@ -19,16 +21,20 @@ use crate::app::Shared;
 use crate::auth::Client;
 use crate::routes::Name;
 
-#[derive(Deserialize)]
+/// An answer to keep as a case.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct CaseBody {
+#[schemars(rename = "CaseRequest")]
+pub(crate) struct CaseBody {
     kind: CaseWord,
     name: String,
     input: Value,
+    #[schemars(with = "Envelope")]
     envelope: Value,
-    #[serde(default)]
+    /// The raw text of the model.
     reply: Option<String>,
-    #[serde(default)]
+    /// The dialect of the schema that the provider was sent with it; `none` without this member.
+    #[schemars(extend("enum" = dialect_names().collect::<Vec<_>>()))]
     reply_dialect: Option<String>,
 }
 
@@ -44,19 +50,35 @@ impl CaseBody {
     }
 }
 
-#[derive(Deserialize)]
+/// Answers to one case.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct JudgeBody {
+#[schemars(rename = "JudgeRequest")]
+pub(crate) struct JudgeBody {
     set: String,
     id: String,
+    #[schemars(with = "Vec<Envelope>")]
     envelopes: Vec<Value>,
+}
+
+/// The cases of a module.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct CaseList {
+    cases: Vec<ModuleCase>,
+}
+
+/// The verdicts on the answers, in their order.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct VerdictList {
+    verdicts: Vec<CaseVerdict>,
 }
 
 /// The limit of answers to one case per request. Judging happens while the request waits.
 const MOST_ANSWERS: usize = 1_000;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 enum CaseWord {
     Golden,
     Example,
@@ -73,7 +95,7 @@ fn book(shared: &Shared) -> Result<&dyn CaseBook, Failure> {
 /// `GET /v1/modules/{module}/cases`.
 pub(crate) async fn list(State(shared): State<Arc<Shared>>, Name(module): Name) -> Response<Body> {
     let cases = at_work(&shared, &module, |shared, module| book(shared)?.cases(module)).await;
-    answer(cases.map(|cases| json!({ "cases": cases })))
+    answer(cases.map(|cases| CaseList { cases }))
 }
 
 /// `POST /v1/modules/{module}/judge`: checks answers to one case against its expectations.
@@ -92,7 +114,7 @@ pub(crate) async fn judge(
     }
     let judged =
         at_work(&shared, &module, move |shared, module| book(shared)?.judge(module, &set, &id, &envelopes));
-    answer(judged.await.map(|verdicts| json!({ "verdicts": verdicts })))
+    answer(judged.await.map(|verdicts| VerdictList { verdicts }))
 }
 
 /// `POST /v1/modules/{module}/cases`.

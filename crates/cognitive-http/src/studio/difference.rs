@@ -3,6 +3,7 @@
 //! longer list would not be read.
 
 use cognitive_contract::text::pointer;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -10,7 +11,8 @@ use serde_json::{Map, Value};
 const MOST: usize = 500;
 
 /// One difference.
-#[derive(Debug, PartialEq, Serialize)]
+#[derive(Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(inline)]
 pub(crate) struct EnvelopeDifference {
     /// JSON pointer into the envelope.
     path: String,

@@ -8,8 +8,9 @@ use axum::body::Body;
 use axum::extract::{Extension, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use cognitive_contract::ports::AuditRecord;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::{body, logins, shared_logins};
 use crate::admission::{host_is_local, wrong_key};
@@ -17,18 +18,52 @@ use crate::app::Shared;
 use crate::auth::Client;
 use crate::config::ApiKey;
 use crate::response;
-use crate::roles::Roles;
+use crate::roles::{KeyRole, Roles};
 
 /// The version of the protocol between Studio and its server.
 const STUDIO: u32 = 1;
 /// The longest body of a login, in bytes. Clients without a key may send it, so many of them must fit into the memory.
 const MAX_BODY: usize = 4 << 10;
 
-#[derive(Deserialize)]
+/// A key, shown once.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "LoginRequest", extend("required" = ["key"]))]
 pub(crate) struct LoginBody {
     #[serde(default)]
     key: String,
+}
+
+/// A client, and what it may do.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct StudioSession<'a> {
+    /// The name of the key; null on a server without keys.
+    name: Option<&'a str>,
+    roles: Vec<KeyRole>,
+    /// True if the server has keys.
+    keyed: bool,
+    version: &'static str,
+    /// The version of the protocol between Studio and its server.
+    studio: u32,
+    has: StudioParts,
+}
+
+/// The parts of Studio that this server has.
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a member of the answer")]
+struct StudioParts {
+    runs: bool,
+    payloads: bool,
+    review: bool,
+    edit: bool,
+}
+
+/// The end of a login.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct SessionEnd {
+    #[schemars(extend("const" = "ended"))]
+    status: &'static str,
 }
 
 /// `GET /v1/session`: the client and its roles.
@@ -82,7 +117,7 @@ pub(crate) async fn end(State(shared): State<Arc<Shared>>, headers: HeaderMap) -
     {
         return response::failure(failure);
     }
-    let mut response = response::json(StatusCode::OK, &json!({ "status": "ended" }));
+    let mut response = response::json(StatusCode::OK, &SessionEnd { status: "ended" });
     put_cookie(&mut response, logins::taken(host_is_local(&headers)));
     response
 }
@@ -93,21 +128,21 @@ fn put_cookie(response: &mut Response<Body>, cookie: Option<HeaderValue>) {
     }
 }
 
-fn session(shared: &Shared, name: Option<&str>, roles: Roles) -> Value {
+fn session<'a>(shared: &Shared, name: Option<&'a str>, roles: Roles) -> StudioSession<'a> {
     let config = &shared.config;
-    json!({
-        "name": name,
-        "roles": roles.words(),
-        "keyed": !config.keys.is_empty(),
-        "version": env!("CARGO_PKG_VERSION"),
-        "studio": STUDIO,
-        "has": {
-            "runs": config.archive.is_some(),
-            "payloads": shared.host.audit.is_some() && shared.host.audit_payloads,
-            "review": config.reviews.is_some(),
-            "edit": config.workshop.as_ref().is_some_and(|workshop| workshop.edits()),
+    StudioSession {
+        name,
+        roles: roles.all().collect(),
+        keyed: !config.keys.is_empty(),
+        version: env!("CARGO_PKG_VERSION"),
+        studio: STUDIO,
+        has: StudioParts {
+            runs: config.archive.is_some(),
+            payloads: shared.host.audit.is_some() && shared.host.audit_payloads,
+            review: config.reviews.is_some(),
+            edit: config.workshop.as_ref().is_some_and(|workshop| workshop.edits()),
         },
-    })
+    }
 }
 
 /// Records a login in the audit log. If that fails, the access log still has the request.

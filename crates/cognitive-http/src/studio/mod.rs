@@ -7,7 +7,6 @@ pub(crate) mod body;
 pub(crate) mod cases;
 pub(crate) mod choice;
 mod curl;
-pub(crate) mod described;
 mod difference;
 pub(crate) mod login;
 pub(crate) mod logins;

@@ -12,7 +12,8 @@ use cognitive_contract::text::cut;
 use cognitive_contract::{ErrorCode, Failure};
 use cognitive_ports::prices::PriceTable;
 use cognitive_runtime::Host;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::app::Shared;
 use crate::config::{NamedModel, ProviderMaker};
@@ -28,6 +29,32 @@ struct ShelvedModel {
     make: ProviderMaker,
     /// The provider, once it has been built.
     built: OnceLock<Arc<dyn Provider>>,
+}
+
+/// The models that a run may name.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ModelList {
+    models: Vec<ListedModel>,
+}
+
+/// A model that a run may name.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "NamedModel")]
+struct ListedModel {
+    name: String,
+    is_default: bool,
+    is_local: bool,
+    /// The price, if it is known.
+    price: Option<ListedPrice>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+struct ListedPrice {
+    input_per_million: String,
+    output_per_million: String,
+    currency: &'static str,
+    as_of: String,
 }
 
 impl ModelShelf {
@@ -60,20 +87,23 @@ impl ModelShelf {
         Ok(Arc::clone(model.built.get_or_init(|| provider)))
     }
 
-    fn told(&self, prices: &PriceTable) -> Vec<Value> {
+    fn told(&self, prices: &PriceTable) -> ModelList {
         let told = |model: &ShelvedModel| {
             let (provider, own) = model.name.split_once('/').unwrap_or((&model.name, ""));
-            let price = prices.row(provider, own).map(|row| {
-                json!({
-                    "input_per_million": row.input.to_string(),
-                    "output_per_million": row.output.to_string(),
-                    "currency": CURRENCY,
-                    "as_of": row.as_of,
-                })
+            let price = prices.row(provider, own).map(|row| ListedPrice {
+                input_per_million: row.input.to_string(),
+                output_per_million: row.output.to_string(),
+                currency: CURRENCY,
+                as_of: row.as_of.to_string(),
             });
-            json!({ "name": model.name, "is_default": model.is_default, "is_local": model.is_local, "price": price })
+            ListedModel {
+                name: model.name.clone(),
+                is_default: model.is_default,
+                is_local: model.is_local,
+                price,
+            }
         };
-        self.0.iter().map(told).collect()
+        ModelList { models: self.0.iter().map(told).collect() }
     }
 }
 
@@ -89,5 +119,5 @@ impl NamedModel {
 
 /// `GET /v1/models`.
 pub(crate) async fn list(State(shared): State<Arc<Shared>>) -> Response<Body> {
-    response::json(StatusCode::OK, &json!({ "models": shared.models.told(&shared.host.prices) }))
+    response::json(StatusCode::OK, &shared.models.told(&shared.host.prices))
 }

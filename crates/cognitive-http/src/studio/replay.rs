@@ -7,16 +7,17 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Extension, Request, State};
 use axum::http::{Response, StatusCode};
-use cognitive_contract::{ErrorCode, Failure};
+use cognitive_contract::{Envelope, ErrorCode, Failure};
 use cognitive_ports::archive::RunDetails;
 use cognitive_ports::workshop::ChangedFiles;
 use cognitive_runtime::host::RunInput;
 use cognitive_runtime::{ModuleRef, RunRequest};
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::choice::ChosenRun;
-use super::difference::contract_difference;
+use super::difference::{EnvelopeDifference, contract_difference};
 use super::workbench::answer;
 use super::{body, runs};
 use crate::app::Shared;
@@ -25,15 +26,24 @@ use crate::request::Options;
 use crate::routes::Name;
 use crate::{response, run};
 
-#[derive(Deserialize)]
+/// The changes for the repetition; none for the same run.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ReplayBody {
-    #[serde(default)]
+#[schemars(rename = "ReplayRequest")]
+pub(crate) struct ReplayBody {
     model: Option<String>,
-    #[serde(default)]
+    /// Texts by path in the folder of the module; null removes a file.
     draft: Option<ChangedFiles>,
-    #[serde(default)]
     version: Option<String>,
+}
+
+/// The same run, twice.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct RunReplay {
+    diff: Vec<EnvelopeDifference>,
+    #[schemars(with = "Envelope")]
+    before: Value,
+    after: Envelope,
 }
 
 /// Repeats the run.
@@ -63,9 +73,12 @@ pub(crate) async fn again(
     // A cached answer would be the old one that the new answer is compared with.
     (options.model, options.draft, options.version) = (model, draft, version);
     options.settings.no_cache = Some(true);
-    answer(run_again(&shared, &client, &run.module, given(input), options).await.map(
-        |after| json!({ "diff": contract_difference(&before, &after), "before": before, "after": after }),
-    ))
+    let again = run_again(&shared, &client, &run.module, given(input), options).await;
+    answer(again.map(|after| {
+        // Serialising an envelope to a value cannot fail.
+        let told = serde_json::to_value(&after).unwrap_or_default();
+        RunReplay { diff: contract_difference(&before, &told), before, after }
+    }))
 }
 
 async fn run_again(
@@ -74,7 +87,7 @@ async fn run_again(
     name: &str,
     input: RunInput,
     mut asked: Options,
-) -> Result<Value, Failure> {
+) -> Result<Envelope, Failure> {
     run::within_shared_rate(shared, client).await?;
     let module = shared.module(name).await;
     let ChosenRun { host, module, .. } = shared.choose(client, name, module, &mut asked).await?;
@@ -82,10 +95,7 @@ async fn run_again(
     options.trace_id = Some(client.trace.id.clone());
     options.spans = shared.place(&client.trace, Some(&client.trace.span));
     let request = RunRequest { module: ModuleRef::loaded(name, module), input, options };
-    let envelope = run::whole_envelope(shared, &host, request).await;
-    serde_json::to_value(&envelope).map_err(|_| {
-        Failure::new(ErrorCode::InternalError, "internal error of the server: the answer cannot be sent")
-    })
+    Ok(run::whole_envelope(shared, &host, request).await)
 }
 
 /// Returns an input from the audit log, where inputs other than JSON values are stored as text.

@@ -15,8 +15,9 @@ use cognitive_ports::review::{
     ReviewFilter, Verdict,
 };
 use futures_util::stream;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
 use super::body;
@@ -36,44 +37,55 @@ const WAITING: usize = 16;
 /// The pause that a client is asked to make before it tries an export again.
 const EXPORT_PAUSE: Duration = Duration::from_secs(5);
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ListQuery {
+pub(crate) struct ListQuery {
     state: Option<StateWord>,
     module: Option<String>,
     limit: Option<usize>,
     cursor: Option<String>,
 }
 
-#[derive(Deserialize, PartialEq)]
+#[derive(Deserialize, JsonSchema, PartialEq)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 enum StateWord {
     Open,
     Decided,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct OfModule {
+pub(crate) struct OfModule {
+    module: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ExportQuery {
     module: Option<String>,
     #[serde(rename = "as")]
     form: Option<FormWord>,
 }
 
-#[derive(Deserialize, Clone, Copy)]
+#[derive(Deserialize, JsonSchema, Clone, Copy)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 enum FormWord {
     Decisions,
     Cases,
 }
 
-#[derive(Deserialize)]
+/// A decision of a person.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct DecisionBody {
+#[schemars(rename = "DecisionRequest")]
+pub(crate) struct DecisionBody {
     verdict: Verdict,
     #[serde(default)]
     reason: String,
-    #[serde(default)]
+    /// The right data; required with `correct`, and refused with any other verdict.
+    #[schemars(with = "Option<Map<String, Value>>")]
     data: Option<Value>,
 }
 
@@ -196,8 +208,9 @@ async fn fits(shared: &Arc<Shared>, review: &Review, data: &Value) -> Result<(),
 }
 
 /// The calibration of all decisions together, and of each module and model.
-#[derive(Serialize)]
-struct CalibrationAnswer {
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "CalibrationReport")]
+pub(crate) struct CalibrationAnswer {
     #[serde(flatten)]
     report: CalibrationReport,
     models: Vec<ModelCalibration>,
@@ -205,7 +218,7 @@ struct CalibrationAnswer {
 
 /// `GET /v1/reviews/calibration`.
 pub(crate) async fn calibration(State(shared): State<Arc<Shared>>, uri: Uri) -> Response<Body> {
-    let OfModule { module, .. } = match query(&uri) {
+    let OfModule { module } = match query(&uri) {
         Ok(query) => query,
         Err(failure) => return response::failure(failure),
     };
@@ -223,8 +236,8 @@ pub(crate) async fn export(
     Extension(client): Extension<Arc<Client>>,
     uri: Uri,
 ) -> Response<Body> {
-    let asked = query::<OfModule>(&uri).and_then(|query| Ok((query, desk(&shared)?)));
-    let (OfModule { module, form }, desk) = match asked {
+    let asked = query::<ExportQuery>(&uri).and_then(|query| Ok((query, desk(&shared)?)));
+    let (ExportQuery { module, form }, desk) = match asked {
         Ok(asked) => asked,
         Err(failure) => return response::failure(failure),
     };

@@ -10,6 +10,7 @@ use axum::http::{Response, StatusCode, Uri};
 use cognitive_contract::text::cut;
 use cognitive_contract::{ErrorCode, Failure};
 use cognitive_ports::archive::{RunArchive, RunDetails, RunFilter};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -30,9 +31,9 @@ const DEFAULT_BUCKETS: usize = 48;
 const MAX_BUCKETS: usize = 500;
 
 /// The query parameters of a list or of statistics.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct RunQuery {
+pub(crate) struct RunQuery {
     module: Option<String>,
     model: Option<String>,
     risk: Option<String>,

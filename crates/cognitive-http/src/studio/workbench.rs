@@ -11,8 +11,9 @@ use axum::http::{Response, StatusCode};
 use cognitive_contract::ports::AuditRecord;
 use cognitive_contract::text::is_plain_name;
 use cognitive_contract::{ErrorCode, Failure};
-use cognitive_ports::workshop::{ChangedFiles, ModuleFiles, SavedModule};
+use cognitive_ports::workshop::{ChangedFiles, ModuleFiles, ModuleFinding, ModuleVersion, SavedModule};
 use cognitive_runtime::compose::overview;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -24,24 +25,51 @@ use crate::other_servers;
 use crate::response;
 use crate::routes::Name;
 
-/// The response of `GET /v1/modules/{module}/files`.
-#[derive(Serialize)]
-struct ShownFiles {
+/// The folder of a module.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ModuleFiles")]
+pub(crate) struct ShownFiles {
     #[serde(flatten)]
     files: ModuleFiles,
-    tests: Vec<Value>,
+    /// The golden tests.
+    tests: Vec<NamedTest>,
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+struct NamedTest {
+    name: String,
+}
+
+/// The versions of a module, the current one first.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct VersionList {
+    versions: Vec<ModuleVersion>,
+}
+
+/// The findings of validation.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct FindingList {
+    findings: Vec<ModuleFinding>,
+}
+
+/// Files to validate.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct CheckBody {
+#[schemars(rename = "CheckRequest")]
+pub(crate) struct CheckBody {
+    /// Texts by path in the folder of the module; null removes a file.
     files: ChangedFiles,
 }
 
-#[derive(Deserialize)]
+/// A change of files, all of them or none.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct SaveBody {
+#[schemars(rename = "SaveRequest")]
+pub(crate) struct SaveBody {
+    /// The hash of the folder that the change is based on.
     hash: String,
+    /// Texts by path in the folder of the module; null removes a file.
     files: ChangedFiles,
 }
 
@@ -74,7 +102,7 @@ pub(crate) async fn files(State(shared): State<Arc<Shared>>, Name(module): Name)
             let files = shared.workshop()?.files(module)?;
             let cases = shared.config.cases.as_ref().map(|book| book.cases(module)).transpose()?;
             let tests = cases.into_iter().flatten().filter(|case| case.set == "tests");
-            Ok(ShownFiles { files, tests: tests.map(|case| json!({ "name": case.id })).collect() })
+            Ok(ShownFiles { files, tests: tests.map(|case| NamedTest { name: case.id }).collect() })
         })
         .await,
     )
@@ -83,7 +111,7 @@ pub(crate) async fn files(State(shared): State<Arc<Shared>>, Name(module): Name)
 /// `GET /v1/modules/{module}/versions`.
 pub(crate) async fn versions(State(shared): State<Arc<Shared>>, Name(module): Name) -> Response<Body> {
     let versions = at_work(&shared, &module, |shared, module| shared.workshop()?.versions(module)).await;
-    answer(versions.map(|versions| json!({ "versions": versions })))
+    answer(versions.map(|versions| VersionList { versions }))
 }
 
 /// `POST /v1/modules/{module}/check`.
@@ -98,7 +126,7 @@ pub(crate) async fn check(
     };
     let checked =
         at_work(&shared, &module, move |shared, module| shared.workshop()?.check(module, &files)).await;
-    answer(checked.map(|findings| json!({ "findings": findings })))
+    answer(checked.map(|findings| FindingList { findings }))
 }
 
 /// `PUT /v1/modules/{module}/files`.

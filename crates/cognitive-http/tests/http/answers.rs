@@ -110,7 +110,7 @@ async fn api_003_what_can_be_read_about_the_server() {
 async fn cap_001_003_the_declaration_has_its_shape() {
     let server = Server::start(&Script::free(&ANSWER), "both", roomy()).await;
     let told = json_of(client().get(server.url("/capabilities")).send().await.unwrap()).await;
-    let own = cognitive_runtime::declaration(&cognitive_contract::Capabilities::default());
+    let own = json!(cognitive_runtime::declaration(&cognitive_contract::Capabilities::default()));
     assert_eq!(told, own);
     assert_eq!(told["capabilities"]["supported_transports"], json!(["sse", "websocket", "ndjson"]));
 }

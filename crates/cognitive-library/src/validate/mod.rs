@@ -25,7 +25,7 @@ use parts::{ComposedModule, ContractView};
 
 use cognitive_contract::{Format, Manifest, Module};
 use cognitive_schema::{SCHEMA_FILE, SchemaFiles};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::find::Library;
 use crate::finding::{Finding, FindingLocation, Findings, Severity, Sources};
@@ -65,24 +65,6 @@ impl ValidationReport {
     #[must_use]
     pub fn valid(&self) -> bool {
         self.count(Severity::Error) == 0
-    }
-
-    /// The findings as JSON, each with its location.
-    #[must_use]
-    pub fn findings_json(&self) -> Vec<Value> {
-        let told = |finding: &Finding| {
-            let place = self.sources.locate(finding);
-            json!({
-                "severity": finding.severity,
-                "file": finding.file,
-                "line": place.as_ref().map(|place| place.line),
-                "column": place.as_ref().map(|place| place.column),
-                "rule": finding.rule,
-                "message": finding.message,
-                "hint": finding.hint,
-            })
-        };
-        self.findings.iter().map(told).collect()
     }
 
     /// Returns the number of findings with a severity.

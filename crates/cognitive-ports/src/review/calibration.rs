@@ -8,6 +8,7 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Minimum number of decisions for a curve. With fewer, calibration would make good confidences worse.
@@ -146,7 +147,7 @@ fn newton_step(answers: &[Judged], (intercept, slope): (f64, f64)) -> (f64, f64)
 }
 
 /// The results of decisions about confidence.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct CalibrationReport {
     /// Number of decisions about answers.
     pub decisions: u64,
@@ -158,11 +159,13 @@ pub struct CalibrationReport {
     /// The expected calibration error after calibration, by cross-validation; `None` if there is no curve.
     pub calibrated_error: Option<f64>,
     /// Points of the curve, from the lowest to the highest decided confidence; empty if there is no curve.
+    #[schemars(with = "Vec<[f64; 2]>")]
     pub curve: Vec<(f64, f64)>,
 }
 
 /// The calibration of one module on one model.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(inline)]
 pub struct ModelCalibration {
     /// The module.
     pub module: String,
@@ -201,7 +204,8 @@ impl JudgedByModel {
 }
 
 /// Answers of similar confidence.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
+#[schemars(inline)]
 pub struct CalibrationBin {
     /// The lower bound, inclusive.
     pub from: f64,

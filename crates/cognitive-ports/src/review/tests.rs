@@ -28,7 +28,7 @@ fn review(verdict: Verdict, data: Option<Value>) -> Review {
 
 #[test]
 fn an_entry_says_what_meta_says() {
-    let json = review(Verdict::Approve, None).to_json();
+    let json = json!(review(Verdict::Approve, None));
     assert_eq!((&json["confidence"], &json["calibrated_confidence"]), (&json!(0.4), &json!(0.3)));
     assert_eq!(
         (&json["risk"], &json["explain"], &json["state"]),
