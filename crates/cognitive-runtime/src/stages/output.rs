@@ -228,13 +228,17 @@ impl<'a> Judge<'a> {
         if let Some(broken) = self.broken_promise(&reply) {
             return Err(self.refused(reply, &[broken]));
         }
-        if !self.module.manifest.compat.wraps() || wrap_v21::is_current(&reply) {
-            return Ok(reply);
+        if self.module.manifest.compat.wraps() && !wrap_v21::is_current(&reply) {
+            self.original = Original::Whole(reply.clone());
+            self.warnings
+                .push(Warning::new("DEPRECATED", "the model answered in the v2.1 format; it was wrapped"));
+            reply = wrap_v21::wrap(reply);
         }
-        self.original = Original::Whole(reply.clone());
-        self.warnings
-            .push(Warning::new("DEPRECATED", "the model answered in the v2.1 format; it was wrapped"));
-        Ok(wrap_v21::wrap(reply))
+        // The model's own failure passes, without the partial result that the module does not allow. (D-20)
+        if !self.module.manifest.failure.partial_allowed && reply.get("ok") == Some(&Value::Bool(false)) {
+            reply.shift_remove("partial_data");
+        }
+        Ok(reply)
     }
 
     /// v1 modules could promise a confidence and a rationale; a default of 0.5 would break that promise silently.
