@@ -31,6 +31,8 @@ pub struct JudgedAnswer {
     pub warnings: Vec<Warning>,
     /// The data needed to restore the model's original answer.
     pub(crate) original: Original,
+    /// True if the answer kept the form of the contract, and was refused for its confidence or its risk.
+    pub(crate) is_gated: bool,
 }
 
 /// The model's answer before any change. The payload, which is most of it, is not copied: the original is restored
@@ -67,13 +69,29 @@ impl JudgedAnswer {
     #[must_use]
     pub fn new(outcome: Result<Envelope, Failure>) -> Self {
         let (liberties, repairs, warnings) = (Vec::new(), Vec::new(), Vec::new());
-        Self { outcome, liberties, repairs, warnings, original: Original::Unchanged }
+        Self { outcome, liberties, repairs, warnings, original: Original::Unchanged, is_gated: false }
     }
 
     /// A text without a readable object.
     #[must_use]
     pub fn unreadable(failure: Failure) -> Self {
         Self::new(Err(failure))
+    }
+
+    /// Returns whether another answer can honestly cure the failure. To ask for more confidence or less risk would invite
+    /// the model to lie. (D-23)
+    pub(crate) fn is_curable(&self) -> bool {
+        let Err(failure) = &self.outcome else { return false };
+        let of_form = matches!(
+            failure.code(),
+            ErrorCode::ParseError
+                | ErrorCode::SchemaValidationFailed
+                | ErrorCode::MissingRationale
+                | ErrorCode::OverflowLimit
+                | ErrorCode::InvalidEnum
+                | ErrorCode::ConstraintViolation
+        );
+        of_form && !self.is_gated
     }
 
     /// Turns a success into a refusal because of later findings, such as in the bytes of its media.
@@ -105,8 +123,8 @@ pub fn judge(module: &Module, mut draft: Draft, enforcement: Enforcement, gate: 
         Some(failure) => Err(failure),
         None => judge.settle(draft.object).and_then(|envelope| judge.pass_gate(gate, envelope)),
     };
-    let Judge { repairs, warnings, original, .. } = judge;
-    JudgedAnswer { outcome, liberties: draft.liberties, repairs, warnings, original }
+    let Judge { repairs, warnings, original, is_gated, .. } = judge;
+    JudgedAnswer { outcome, liberties: draft.liberties, repairs, warnings, original, is_gated }
 }
 
 /// The failure of an answer that breaks the contract.
@@ -163,12 +181,14 @@ struct Judge<'a> {
     original: Original,
     repairs: Vec<Repair>,
     warnings: Vec<Warning>,
+    /// See [`JudgedAnswer`].
+    is_gated: bool,
 }
 
 impl<'a> Judge<'a> {
     fn new(module: &'a Module, enforcement: Enforcement) -> Self {
         let (original, repairs, warnings) = (Original::Unchanged, Vec::new(), Vec::new());
-        Self { module, enforcement, original, repairs, warnings }
+        Self { module, enforcement, original, repairs, warnings, is_gated: false }
     }
 
     /// Handles numbers that differ from the model's text (D-10): refused in `exec` and if no type can hold them, a
@@ -307,7 +327,8 @@ impl<'a> Judge<'a> {
             envelope.meta_mut().risk = settled;
         }
         let tier = self.module.manifest.tier;
-        if let Some(refusal) = gate.refusal(tier, &envelope) {
+        if let Some(why) = gate.refusal(tier, &envelope) {
+            self.is_gated = true;
             let partial = match (std::mem::take(&mut self.original), envelope.into_data()) {
                 (Original::Whole(original), _) => self.module.partial_data(original),
                 (_, None) => None,
@@ -316,7 +337,7 @@ impl<'a> Judge<'a> {
                     original.partial(self.module, reply)
                 }
             };
-            return Err(refusal.with_partial(partial));
+            return Err(why.with_partial(partial));
         }
         self.warnings.extend(gate.warning(tier, &envelope));
         Ok(envelope)

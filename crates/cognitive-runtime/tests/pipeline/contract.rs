@@ -1,9 +1,17 @@
 //! Rules of the contract that meet another feature: a module's own failure, repair prompts, insights, and the module's
 //! own `meta` schema.
 
+#![expect(clippy::indexing_slicing, reason = "in a test, a panic is the report")]
+
+use std::sync::Arc;
+
+use cognitive_contract::Enforcement;
+use cognitive_contract::ports::NullSink;
+use cognitive_runtime::{Host, Replay, RunRequest, run};
+use cognitive_testkit::{ScriptedProvider, poll_now};
 use serde_json::{Value, json};
 
-use crate::answer;
+use crate::{answer, folder, good};
 
 fn own_failure() -> Value {
     json!({
@@ -26,5 +34,67 @@ fn d_20_a_forbidden_partial_result_leaves_the_rest_of_an_own_failure() {
         assert!(value["meta"].get("warnings").is_none(), "{value}");
         let open = answer(json!({ "tier": tier }), &own_failure().to_string());
         assert_eq!(open["partial_data"]["simplified_code"], "…");
+    }
+}
+
+/// The number of calls with one repair prompt allowed, and the final envelope. The second reply is good.
+fn reasked(manifest: &Value, schema: &Value, first: &Value) -> (usize, Value) {
+    let provider = Arc::new(ScriptedProvider::new([first.clone(), good()]));
+    let mut request = RunRequest::new("sample", json!({ "q": "?" }));
+    request.options.settings.reask = Some(1);
+    let host = Host::new(Arc::new(folder(manifest, schema)), provider.clone());
+    let envelope = poll_now(run(&host, request, &mut NullSink));
+    (provider.calls().len(), serde_json::to_value(&envelope).unwrap())
+}
+
+// D-23
+#[test]
+fn d_23_an_answer_that_breaks_a_rule_of_form_is_asked_again() {
+    let mut blank = good();
+    blank["data"]["rationale"] = json!(" ");
+    let mut many = good();
+    many["data"]["extensions"] = json!({ "insights": [{ "text": "t", "suggested_mapping": "m" }] });
+    let mut custom = good();
+    custom["data"]["team"] = json!({ "custom": "other", "reason": "r" });
+    let mut image = good();
+    image["data"]["image"] =
+        json!({ "type": "url", "media_type": "image/png", "url": "https://example.com/a.png" });
+    let team = json!({ "oneOf": [
+        { "type": "string", "enum": ["a"] },
+        { "type": "object", "required": ["custom", "reason"],
+          "properties": { "custom": { "type": "string" }, "reason": { "type": "string" } } },
+    ] });
+    let mut schema = super::schema();
+    schema["data"]["properties"]["team"] = team;
+    let strict = json!({ "tier": "decision", "overflow": { "enabled": false }, "enums": { "strategy": "strict" },
+        "modalities": { "output": ["text"] } });
+    for (reply, code) in [(&blank, "E3003"), (&many, "E3004"), (&custom, "E3005"), (&image, "E3006")] {
+        let alone = answer_with(&strict, &schema, reply);
+        assert_eq!(alone["error"]["code"], code, "{alone}");
+        let (calls, value) = reasked(&strict, &schema, reply);
+        assert_eq!((calls, &value["ok"]), (2, &json!(true)), "{code}: {value}");
+    }
+}
+
+fn answer_with(manifest: &Value, schema: &Value, reply: &Value) -> Value {
+    enforced(Enforcement::Full, manifest, schema, reply)
+}
+
+fn enforced(enforcement: Enforcement, manifest: &Value, schema: &Value, reply: &Value) -> Value {
+    let host = Host::new(Arc::new(folder(manifest, schema)), Arc::new(Replay::text(reply.to_string())));
+    let mut request = RunRequest::new("sample", json!({ "q": "?" }));
+    request.options.settings.enforcement = Some(enforcement);
+    serde_json::to_value(poll_now(run(&host, request, &mut NullSink))).unwrap()
+}
+
+// D-23: to ask for more confidence or less risk would invite a lie.
+#[test]
+fn d_23_a_doubtful_or_risky_answer_is_not_asked_again() {
+    let exec = json!({ "tier": "exec" });
+    for (member, said, code) in [("confidence", json!(0.3), "E2001"), ("risk", json!("high"), "E3006")] {
+        let mut reply = good();
+        reply["meta"][member] = said;
+        let (calls, value) = reasked(&exec, &super::schema(), &reply);
+        assert_eq!((calls, &value["error"]["code"]), (1, &json!(code)), "{value}");
     }
 }
