@@ -18,7 +18,7 @@ use crate::envelope::{self, Envelope, Strictness};
 use crate::failure::Failure;
 use crate::format::Format;
 use crate::manifest::{EnumStrategy, Manifest, RiskRule, Tier};
-use crate::meta::{CONFIDENCE_AGGREGATION, EXPLAIN_LIMIT, OF_THE_RUNTIME, RiskForm, Warning};
+use crate::meta::{CONFIDENCE_AGGREGATION, EXPLAIN_LIMIT, Meta, OF_THE_RUNTIME, RiskForm, Warning};
 use crate::risk_level::Risk;
 use crate::shared_text::SharedText;
 use crate::trained::TrainedModel;
@@ -280,6 +280,13 @@ impl Module {
                 if let Some(data) = value.get("data") {
                     found.extend(judge(self.contract.data(), data, "/data"));
                 }
+    /// Returns the violations of the module's own `meta` schema, if it has one.
+    #[must_use]
+    pub fn meta_violations(&self, meta: &Meta) -> Vec<Violation> {
+        let Some(section) = self.contract.meta() else { return Vec::new() };
+        serde_json::to_value(meta).map(|meta| judge(section, &meta, "/meta").collect()).unwrap_or_default()
+    }
+
             }
             Some(false) if self.manifest.failure.must_return_error_schema => {
                 if let (Some(section), Some(error)) = (self.contract.error(), value.get("error")) {

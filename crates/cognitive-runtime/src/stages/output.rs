@@ -319,15 +319,13 @@ impl<'a> Judge<'a> {
     }
 
     fn pass_gate(&mut self, gate: Gate, mut envelope: Envelope) -> Result<Envelope, Failure> {
+        let found = self.settle_risk(&mut envelope);
         for member in OF_THE_RUNTIME {
             envelope.meta_mut().extra.shift_remove(member);
         }
-        if let Some(data) = envelope.data() {
-            let settled = risk::settle(&envelope.meta().risk, data, self.module.manifest.meta.risk_rule);
-            envelope.meta_mut().risk = settled;
-        }
         let tier = self.module.manifest.tier;
-        if let Some(why) = gate.refusal(tier, &envelope) {
+        let why = if found.is_empty() { gate.refusal(tier, &envelope) } else { Some(refusal(&found)) };
+        if let Some(why) = why {
             self.is_gated = true;
             let partial = match (std::mem::take(&mut self.original), envelope.into_data()) {
                 (Original::Whole(original), _) => self.module.partial_data(original),
@@ -341,5 +339,20 @@ impl<'a> Judge<'a> {
         }
         self.warnings.extend(gate.warning(tier, &envelope));
         Ok(envelope)
+    }
+
+    /// Raises the risk to that of the data. The module's own `meta` schema has judged the stated risk only, so it judges
+    /// a raised one again.
+    fn settle_risk(&self, envelope: &mut Envelope) -> Vec<Violation> {
+        let Some(data) = envelope.data() else { return Vec::new() };
+        let settled = risk::settle(&envelope.meta().risk, data, self.module.manifest.meta.risk_rule);
+        if settled == envelope.meta().risk {
+            return Vec::new();
+        }
+        envelope.meta_mut().risk = settled;
+        match self.enforcement {
+            Enforcement::Full => self.module.meta_violations(envelope.meta()),
+            Enforcement::EnvelopeOnly => Vec::new(),
+        }
     }
 }

@@ -98,3 +98,36 @@ fn d_23_a_doubtful_or_risky_answer_is_not_asked_again() {
         assert_eq!((calls, &value["error"]["code"]), (1, &json!(code)), "{value}");
     }
 }
+
+/// A module whose own `meta` schema allows only small risks.
+fn narrow() -> Value {
+    let mut schema = super::schema();
+    schema["meta"] = json!({ "type": "object", "required": ["model"],
+        "properties": { "risk": { "enum": ["none", "low"] } } });
+    schema
+}
+
+fn risky() -> Value {
+    let mut reply = good();
+    reply["meta"]["model"] = json!("m");
+    reply["data"]["changes"] = json!([{ "risk": "high" }]);
+    reply
+}
+
+// RISK-007: the result keeps the module's own schema, also where the risk comes from its changes.
+#[test]
+fn risk_007_the_aggregated_risk_has_to_fit_the_own_meta_schema() {
+    let decision = json!({ "tier": "decision" });
+    let value = answer_with(&decision, &narrow(), &risky());
+    assert_eq!(value["error"]["code"], "E3001", "{value}");
+    assert_eq!(value["error"]["details"]["violations"][0]["path"], "/meta/risk");
+    assert_eq!(value["partial_data"]["answer"], "42");
+    // Another answer could only claim less risk.
+    let (calls, _) = reasked(&decision, &narrow(), &risky());
+    assert_eq!(calls, 1);
+    let mut small = risky();
+    small["data"]["changes"] = json!([{ "risk": "low" }]);
+    assert_eq!(answer_with(&decision, &narrow(), &small)["ok"], true);
+    let loose = enforced(Enforcement::EnvelopeOnly, &decision, &narrow(), &risky());
+    assert_eq!(loose["meta"]["risk"], "high", "{loose}");
+}
