@@ -3,6 +3,7 @@
 //! All rules come from `cognitive-contract`; this file only fixes the order.
 
 use cognitive_contract::envelope::mistyped_ok;
+use cognitive_contract::insights::UNDECLARED;
 use cognitive_contract::manifest::Tier;
 use cognitive_contract::media::check_output;
 use cognitive_contract::meta::OF_THE_RUNTIME;
@@ -295,9 +296,12 @@ impl<'a> Judge<'a> {
     /// precedence. An answer of v2.1 has no `meta`, and a module may refuse a generated one. (D-11)
     fn repair(&mut self, reply: &mut Value, found: &[Violation]) -> bool {
         let overflows = found.iter().any(|each| each.code == ErrorCode::OverflowLimit);
+        // Tier `exec` drops nothing that a model wrote as part of its data. (D-29)
+        let is_exact = self.module.manifest.tier == Tier::Exec;
+        let is_stray = is_exact && found.iter().any(|each| each.rule == UNDECLARED);
         let Value::Object(members) = reply else { return false };
         let has_meta = members.get("meta").is_some_and(|meta| !meta.is_null());
-        if overflows || (self.module.manifest.compat.refuses_v21_payload && !has_meta) {
+        if overflows || is_stray || (self.module.manifest.compat.refuses_v21_payload && !has_meta) {
             return false;
         }
         // If the payload is not an object, the whole answer counts as the model's original.

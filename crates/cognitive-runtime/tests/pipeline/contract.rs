@@ -131,3 +131,79 @@ fn risk_007_the_aggregated_risk_has_to_fit_the_own_meta_schema() {
     let loose = enforced(Enforcement::EnvelopeOnly, &decision, &narrow(), &risky());
     assert_eq!(loose["meta"]["risk"], "high", "{loose}");
 }
+
+fn with_extensions(extensions: Value) -> Value {
+    let mut reply = good();
+    reply["data"]["extensions"] = extensions;
+    reply
+}
+
+// D-29
+#[test]
+fn d_29_undeclared_members_beside_insights_are_refused_or_dropped() {
+    let insight = json!({ "text": "t", "suggested_mapping": "m", "evidence": "e" });
+    let mut wider = insight.clone();
+    wider["severity"] = json!(3);
+    let open = |tier: &str| json!({ "tier": tier, "overflow": { "enabled": true, "max_items": 5 } });
+    for (extensions, path, left) in [
+        (
+            json!({ "insights": [insight, wider] }),
+            "/data/extensions/insights/1/severity",
+            json!({ "insights": [insight, insight] }),
+        ),
+        (
+            json!({ "insights": [insight], "notes": [1] }),
+            "/data/extensions/notes",
+            json!({ "insights": [insight] }),
+        ),
+        (Value::Null, "/data/extensions", Value::Null),
+    ] {
+        let reply = with_extensions(extensions);
+        let refused = answer_with(&open("exec"), &super::schema(), &reply);
+        assert_eq!(refused["error"]["code"], "E3001", "{refused}");
+        assert_eq!(refused["error"]["details"]["violations"][0]["path"], path);
+        assert_eq!(refused["partial_data"], reply["data"], "the original");
+        let dropped = answer_with(&open("decision"), &super::schema(), &reply);
+        assert_eq!(dropped["ok"], true, "{dropped}");
+        assert_eq!(dropped["data"].get("extensions").cloned().unwrap_or_default(), left);
+        assert_eq!(dropped["data"].get("extensions").is_some(), !left.is_null());
+        let warning = &dropped["meta"]["warnings"][0];
+        assert_eq!(warning["code"], "REPAIRED", "{dropped}");
+        assert!(warning["message"].to_string().contains(path), "{dropped}");
+    }
+    // What the schema declares is the module's own. (OVER-009)
+    let mut schema = super::schema();
+    schema["$defs"] = json!({ "extensions": { "type": ["object", "null"], "properties": {
+        "notes": { "type": "array" },
+        "insights": { "items": { "properties": { "severity": { "type": "integer" } } } },
+    } } });
+    schema["data"]["properties"]["extensions"] = json!({ "$ref": "#/$defs/extensions" });
+    for extensions in [json!({ "insights": [wider], "notes": [1] }), Value::Null] {
+        let value = answer_with(&open("exec"), &schema, &with_extensions(extensions.clone()));
+        assert_eq!(value["data"]["extensions"], extensions, "{value}");
+        assert!(value["meta"].get("warnings").is_none());
+    }
+}
+
+// D-29: after a refusal for another reason, the partial result is the model's own.
+#[test]
+fn d_29_a_dropped_member_is_back_in_the_partial_result() {
+    let mut reply = with_extensions(json!({ "insights": [], "notes": 1 }));
+    reply["data"]["answer"] = json!(42);
+    let value = answer(json!({ "tier": "decision" }), &reply.to_string());
+    assert_eq!(value["error"]["code"], "E3001");
+    assert_eq!(value["partial_data"], reply["data"]);
+}
+
+// D-29, v2.2 §5.2: a failure has a code and a message that people can read.
+#[test]
+fn d_29_a_failure_without_words_is_refused() {
+    for member in ["code", "message"] {
+        let mut reply = own_failure();
+        reply["error"][member] = json!(" ");
+        let value = answer(json!({ "tier": "decision" }), &reply.to_string());
+        assert_eq!(value["error"]["code"], "E3001", "{value}");
+        let path = &value["error"]["details"]["violations"][0]["path"];
+        assert_eq!(path, &json!(format!("/error/{member}")));
+    }
+}
