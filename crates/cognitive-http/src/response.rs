@@ -30,9 +30,13 @@ const CANCELLED: &str = "cancelled";
 /// Returns the status of an envelope. An error code defined by a module counts as an unusable answer, like any E3xxx.
 pub(crate) fn status(envelope: &Envelope) -> StatusCode {
     let Some(error) = envelope.error() else { return StatusCode::OK };
-    let kind = error.members().get("details").and_then(|details| details.get("kind"));
-    let kind = kind.and_then(serde_json::Value::as_str).unwrap_or_default();
-    match (ErrorCode::find(error.code()), kind) {
+    let detail = |name: &str| {
+        let detail = error.members().get("details").and_then(|details| details.get(name));
+        detail.and_then(serde_json::Value::as_str).unwrap_or_default()
+    };
+    match (ErrorCode::find(error.code()), detail("kind")) {
+        // The request was fine; the text that could not be parsed is the model's. (D-21)
+        (Some(ErrorCode::ParseError), _) if detail("source") == "model" => StatusCode::UNPROCESSABLE_ENTITY,
         (_, CONFLICT) => StatusCode::CONFLICT,
         (_, UNSHARED) => StatusCode::SERVICE_UNAVAILABLE,
         (Some(ErrorCode::CostLimitExceeded), kind) if UNKNOWN_COST.contains(&kind) => {
@@ -260,6 +264,10 @@ mod tests {
     #[test]
     fn a_gateway_can_route_without_the_payload() {
         let reason = Failure::new(ErrorCode::RateLimited, "m").with_detail("retry_after_seconds", 7.into());
+        let parse = |source: &str| {
+            Failure::new(ErrorCode::ParseError, "m").with_detail("source", source.to_owned().into())
+        };
+        assert_eq!((status_of(parse("caller")), status_of(parse("model"))), (400, 422));
         let response = failure(reason);
         assert_eq!(response.headers()["retry-after"], "7");
         assert_eq!(response.headers()["cogn-ok"], "false");

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use cognitive_contract::compose::calls::{Argument, Call, Directives};
-use cognitive_contract::compose::{CompositionPlan, VersionRange, as_input};
+use cognitive_contract::compose::{CompositionPlan, MemberOrigin, VersionRange, as_input};
 use cognitive_contract::trace::PartState;
 use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
@@ -153,7 +153,7 @@ impl<'c> PromptCalls<'c> {
                 ));
                 None
             }
-            other => other?,
+            other => other.map_err(|failed| failed.blamed(|at| self.origin(place, at)))?,
         };
         self.set_state(place, CallState::Over(result));
         Ok(())
@@ -168,6 +168,25 @@ impl<'c> PromptCalls<'c> {
             }
             Argument::Arguments => RunInput::Text(self.input.arguments().unwrap_or_default().to_owned()),
             Argument::Text(text) => RunInput::Text(text.clone()),
+    /// The origin of a member of the input of a called module.
+    fn origin(&self, place: usize, at: &str) -> MemberOrigin<'_> {
+        let Some(call) = self.directives.calls.get(place) else { return MemberOrigin::Author };
+        match &call.argument {
+            Argument::Input | Argument::Arguments => MemberOrigin::Caller(at.to_owned()),
+            Argument::Text(_) => MemberOrigin::Author,
+            Argument::Path(path) => {
+                let before = place.checked_sub(1).and_then(|before| {
+                    Some((self.directives.calls.get(before)?, self.states.get(before)?.result()?))
+                });
+                match before.filter(|(_, envelope)| path.exists(*envelope)) {
+                    Some((before, _)) => MemberOrigin::Part(&before.module),
+                    None if path.exists(self.input.value()) => MemberOrigin::Caller(path.below(at)),
+                    None => MemberOrigin::Author,
+                }
+            }
+        }
+    }
+
             Argument::Path(path) => {
                 let before = place.checked_sub(1).and_then(|before| self.states.get(before));
                 let found = before.and_then(CallState::result).and_then(|envelope| path.find(envelope));

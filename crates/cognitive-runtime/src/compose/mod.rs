@@ -1,6 +1,7 @@
 //! Runs modules that are made of modules. The rules are in `cognitive_contract::compose`; this module adds
 //! the module source, time and models. Refuses an invalid composition before any model is asked.
 
+mod blame;
 mod caller_references;
 mod calls;
 mod child;

@@ -181,7 +181,10 @@ impl<'a> PartsRun<'a> {
             queue.done(place);
             self.tell(self.name(place), done.state());
             let (result, handed_on) = self.take(done);
-            let result = result.inspect_err(|_| self.cancel(&open))?;
+            let result = result.map_err(|failed| {
+                self.cancel(&open);
+                failed.blamed(|at| self.plan.origin(place, at, self.progress(parent)))
+            })?;
             if let Some(slot) = self.results.get_mut(place) {
                 *slot = result;
             }

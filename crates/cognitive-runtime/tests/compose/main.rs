@@ -7,6 +7,7 @@
     reason = "in a test, a panic is the report"
 )]
 
+mod blame;
 #[path = "../board/mod.rs"]
 mod board;
 mod calls;
