@@ -17,6 +17,7 @@ mod patterns;
 mod printed;
 mod references;
 mod rounds;
+mod shared;
 #[path = "../timer/mod.rs"]
 mod timer;
 mod watched;
