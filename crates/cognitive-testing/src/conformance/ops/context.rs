@@ -63,6 +63,10 @@ pub(super) fn context_lookup(given: Arguments<'_>) -> Outcome {
     let emitted = given.below("emitted")?;
     let age = given.value("age_seconds")?.as_f64().and_then(|age| Duration::try_from_secs_f64(age).ok());
     let age = age.ok_or_else(|| broken("`age_seconds` is no age"))?;
+    // Neither of them decides whether the entry is still available.
+    for part in ["type", "value"] {
+        emitted.get(part);
+    }
     let emitted = ttl(emitted, "ttl")?.unwrap_or(Ttl::Request);
     let present = usable(emitted, ttl(given, "accept_ttl")?, age, given.flag("same_request")?);
     Ok(json!({ "present": present }))
