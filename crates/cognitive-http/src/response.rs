@@ -3,6 +3,7 @@
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
+use cognitive_contract::meta::RiskValue;
 use cognitive_contract::{Envelope, ErrorCode, Failure};
 
 use crate::header_names;
@@ -122,7 +123,11 @@ fn route(headers: &mut HeaderMap, envelope: &Envelope, tier: Option<&'static str
     let meta = envelope.meta();
     let ok = if envelope.ok() { "true" } else { "false" };
     headers.insert(header_names::OK.clone(), HeaderValue::from_static(ok));
-    let risk = meta.risk.level().word();
+    let risk = match &meta.risk {
+        RiskValue::Level(level) => level.word(),
+        // A word of the module, which no gateway can compare with others. (C-19)
+        RiskValue::Custom(_) => "unknown",
+    };
     headers.insert(header_names::RISK.clone(), HeaderValue::from_static(risk));
     if let Some(tier) = tier {
         headers.insert(header_names::TIER.clone(), HeaderValue::from_static(tier));
@@ -259,15 +264,15 @@ mod tests {
         };
         assert_eq!((status_of(cost("no_price")), status_of(cost("no_books"))), (503, 503));
         assert_eq!(status_of(Failure::new(ErrorCode::CostLimitExceeded, "m")), 402);
+        let parse = |source: &str| {
+            Failure::new(ErrorCode::ParseError, "m").with_detail("source", source.to_owned().into())
+        };
+        assert_eq!((status_of(parse("caller")), status_of(parse("model"))), (400, 422));
     }
 
     #[test]
     fn a_gateway_can_route_without_the_payload() {
         let reason = Failure::new(ErrorCode::RateLimited, "m").with_detail("retry_after_seconds", 7.into());
-        let parse = |source: &str| {
-            Failure::new(ErrorCode::ParseError, "m").with_detail("source", source.to_owned().into())
-        };
-        assert_eq!((status_of(parse("caller")), status_of(parse("model"))), (400, 422));
         let response = failure(reason);
         assert_eq!(response.headers()["retry-after"], "7");
         assert_eq!(response.headers()["cogn-ok"], "false");
@@ -280,8 +285,14 @@ mod tests {
             let value = serde_json::json!({ "ok": true, "meta": meta, "data": { "rationale": "r" } });
             routing(&Envelope::from_value(value).unwrap(), Some("exec"))
         };
-        assert_eq!(traced("t")["cogn-tier"], "exec");
+        assert_eq!(
+            (&traced("t")["cogn-tier"], &traced("t")["cogn-risk"]),
+            (&"exec".parse().unwrap(), &"low".parse().unwrap())
+        );
         assert_eq!(traced("t")["cogn-trace-id"], "t");
+        let mut custom = Failure::new(ErrorCode::LowConfidence, "m").into_envelope();
+        custom.meta_mut().risk = RiskValue::Custom(serde_json::Map::new());
+        assert_eq!(routing(&custom, None)["cogn-risk"], "unknown");
         for id in ["t\r\nx: y", "É", &"t".repeat(1_000)] {
             assert!(!traced(id).contains_key("cogn-trace-id"), "{id:.40}");
         }

@@ -2,6 +2,7 @@
 //! schema, settles the risk, and applies the tier's gate. (E2001, E3001, E3003–E3006)
 //! All rules come from `cognitive-contract`; this file only fixes the order.
 
+use cognitive_contract::context::{EMITTED, not_context};
 use cognitive_contract::envelope::mistyped_ok;
 use cognitive_contract::insights::UNDECLARED;
 use cognitive_contract::manifest::Tier;
@@ -246,6 +247,11 @@ impl<'a> Judge<'a> {
             return Err(self.refused(reply, &[fault]));
         }
         drop_nonsense(&mut reply);
+        // Context is beside the answer: a value that cannot be context costs a notice, and not the answer.
+        if reply.get(EMITTED).is_some_and(|given| !given.is_object()) {
+            reply.shift_remove(EMITTED);
+            self.warnings.push(not_context());
+        }
         if let Some(broken) = self.broken_promise(&reply) {
             return Err(self.refused(reply, &[broken]));
         }

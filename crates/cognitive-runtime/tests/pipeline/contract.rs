@@ -207,3 +207,16 @@ fn d_29_a_failure_without_words_is_refused() {
         assert_eq!(path, &json!(format!("/error/{member}")));
     }
 }
+
+// CTX-021: a value that cannot be context costs a notice, and not the answer.
+#[test]
+fn ctx_021_emitted_context_that_is_no_object_is_dropped() {
+    for tier in ["exec", "decision"] {
+        let mut reply = good();
+        reply["_emitted_context"] = json!("x");
+        let value = answer(json!({ "tier": tier }), &reply.to_string());
+        assert_eq!(value["ok"], true, "{value}");
+        assert!(value.get("_emitted_context").is_none());
+        assert_eq!(value["meta"]["warnings"][0]["code"], "CONTEXT", "{value}");
+    }
+}
