@@ -1,10 +1,10 @@
-// The client of one server: run modules, stream their answers, see what is offered. A run always gives an envelope, whatever
-// happens; questions that are no runs throw `CognError`. No run is ever sent twice.
+// The client of one server: run modules, stream their answers, see what is offered. A run gives an envelope, whatever
+// happens, unless its module declares `failure.contract: throw`; other requests throw `CognError`. No run is ever sent twice.
 
 import { Connection, type ConnectionOptions, unreachable } from "./connection.js";
 import type { Contract } from "./contract.js";
 import { Deadline } from "./deadline.js";
-import { CognError, clientFailure, reason } from "./failure.js";
+import { CognError, clientFailure, clientFailureKind, reason } from "./failure.js";
 import { file, upload, type UploadOptions, type UploadReference, type UploadSource } from "./media.js";
 import { SharedSocket } from "./socket.js";
 import { RunStream, type StreamOptions } from "./stream.js";
@@ -43,11 +43,33 @@ export class Cogn<M extends ModuleMap<M> = AnyModules> {
     this.#contract = options.contract;
   }
 
-  /** Runs a module. Never rejects: what goes wrong is an envelope with `ok: false`. */
+  /**
+   * Runs a module. A failure is an envelope with `ok: false`. It rejects with a `CognError` that has the envelope only if the
+   * module declares `failure.contract: throw`.
+   */
   async run<N extends keyof M & string>(
     module: N,
     input: M[N]["input"] | FreeText,
     options: RunOptions = {},
+  ): Promise<Envelope<M[N]["data"]>> {
+    const envelope = await this.#answer<N>(module, input, options);
+    if (!envelope.ok && (await this.#throws(module, envelope))) throw new CognError(envelope);
+    return envelope;
+  }
+
+  /** Whether a module declares that its failures are thrown. One that cannot be described declares nothing. */
+  async #throws(module: string, refused: Failure): Promise<boolean> {
+    // A server that did not answer the run is not asked again.
+    const isAnswer = clientFailureKind(refused) === undefined;
+    const described = await (isAnswer ? this.describe(module) : this.#descriptions.get(module))?.catch(() => undefined);
+    const failure = described?.manifest["failure"];
+    return typeof failure === "object" && failure !== null && "contract" in failure && failure.contract === "throw";
+  }
+
+  async #answer<N extends keyof M & string>(
+    module: N,
+    input: M[N]["input"] | FreeText,
+    options: RunOptions,
   ): Promise<Envelope<M[N]["data"]>> {
     const asked = question(module, input, wireOptions(options));
     if ("ok" in asked) return asked;

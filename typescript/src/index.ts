@@ -2,6 +2,7 @@
 
 export { Cogn, ModuleClient, unwrap, type CognOptions } from "./client.js";
 export type { ConnectionOptions, WebSocketMaker } from "./connection.js";
+export { ContextBuilder, type Turn } from "./context.js";
 export { CognError, clientFailureKind, type ClientFailureKind } from "./failure.js";
 export type { UploadOptions, UploadReference, UploadSource } from "./media.js";
 export { RunStream, type StreamOptions } from "./stream.js";

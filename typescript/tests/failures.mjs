@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import http from "node:http";
 import net from "node:net";
-import { Cogn, CognError, clientFailureKind, unwrap } from "cogn-client";
+import { Cogn, CognError, ContextBuilder, clientFailureKind, unwrap } from "cogn-client";
 import { loadContract } from "cogn-client/contract";
 import { events, jsonLines } from "./node_modules/cogn-client/dist/framing.js";
 
@@ -49,6 +49,34 @@ await serving(page(502), async (client) => {
   assert.equal(envelope.error.details.status, 502);
   assert.throws(() => unwrap(envelope), CognError);
 });
+// A module that throws: its failure is an exception with the envelope. A failure of any other module is an answer. (D-26)
+const refusal = { ok: false, meta: { confidence: 0.2, risk: "high", explain: "e" }, error: { code: "E5001", message: "no" } };
+for (const contract of ["throw", "error_union"]) {
+  const describing = (request, response) => {
+    const manifest = { failure: { contract } };
+    const answer = request.method === "GET" ? { name: "m", manifest, schema: {} } : refusal;
+    response.writeHead(request.method === "GET" ? 200 : 422, { "content-type": "application/json" });
+    response.end(JSON.stringify(answer));
+  };
+  await serving(describing, async (client) => {
+    const asked = client.run("m", {});
+    if (contract === "throw") {
+      await assert.rejects(asked, (error) => error instanceof CognError && error.envelope.error.code === "E5001");
+    } else {
+      assert.deepEqual(told(await asked), [false, "E5001", undefined]);
+    }
+  });
+}
+
+// Context from raw data, as the builder of Rust makes it.
+const turns = Array.from({ length: 12 }, (_, number) => ({ role: "user", content: String(number) }));
+const spoken = (builder) => builder.build().conversation_history.map((turn) => turn.content);
+assert.deepEqual(spoken(new ContextBuilder().conversation(turns)), turns.slice(2).map((turn) => turn.content));
+const summed = new ContextBuilder({ maxTurns: 3 }).conversation(turns, (older) => `${older.length} turns`);
+assert.deepEqual(spoken(summed), ["10 turns", "10", "11"]);
+const given = new ContextBuilder().sessionState({ n: 1 }).previousResult("m", refusal).intoInput({ text: "t" });
+assert.deepEqual(given, { text: "t", _context: { session_state: { n: 1 } } });
+
 const half = (request, response) => {
   response.writeHead(200, { "content-type": "application/json", "content-length": "1000" });
   response.write("{", () => request.socket.destroy());

@@ -16,6 +16,8 @@ use crate::{failing, to_python};
 pub enum LoopResult {
     /// The answer.
     Envelope(Box<Envelope>),
+    /// The failure of a module that throws.
+    Thrown(Box<Envelope>),
     /// The answers of many runs.
     Envelopes(Vec<Envelope>),
     /// A chunk of a stream, or its end.
@@ -27,6 +29,7 @@ impl LoopResult {
     pub fn object(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         match self {
             Self::Envelope(envelope) => failing::envelope(py, *envelope),
+            Self::Thrown(envelope) => Err(failing::thrown(py, *envelope)),
             Self::Envelopes(envelopes) => {
                 let list = PyList::empty(py);
                 for envelope in envelopes {

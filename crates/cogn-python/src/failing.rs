@@ -34,7 +34,12 @@ pub fn envelope(py: Python<'_>, envelope: Envelope) -> PyResult<Bound<'_, PyAny>
 
 /// Converts a failure to `cogn.Failure`.
 pub fn exception(py: Python<'_>, failure: Failure) -> PyErr {
-    let made = envelope(py, failure.into_envelope()).and_then(|envelope| {
+    thrown(py, failure.into_envelope())
+}
+
+/// Converts a failed envelope to `cogn.Failure`.
+pub fn thrown(py: Python<'_>, failed: Envelope) -> PyErr {
+    let made = envelope(py, failed).and_then(|envelope| {
         static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         CLASS.import(py, HOME, "Failure")?.call1((envelope,))
     });

@@ -1,5 +1,5 @@
-//! The runtime as a Python object. Every method returns an envelope; only misuse raises an exception. The
-//! child of a fork rebuilds it from its recipe, because threads and connections stay with the parent.
+//! The runtime as a Python object. A run returns an envelope; exceptions are for misuse, and for modules whose
+//! `failure.contract` is `throw`. The child of a fork rebuilds it from its recipe, because threads and connections stay with the parent.
 
 use std::sync::Arc;
 
@@ -17,6 +17,7 @@ use crate::modules;
 use crate::options::PythonOptions;
 use crate::recipe::Recipe;
 use crate::run::RunHandle;
+use crate::to_python;
 
 /// A runtime that runs modules.
 #[pyclass(frozen, name = "Runtime", module = "cogn._native")]
@@ -79,8 +80,10 @@ impl NativeRuntime {
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (run, scope) = self.prepare(py, module, input, options)?;
-        let envelope = engine(py)?.wait(py, caller::within(scope, run.run()))?;
-        failing::envelope(py, envelope)
+        match engine(py)?.wait(py, Box::pin(caller::within(scope, run.run_by_contract())))? {
+            Ok(envelope) => failing::envelope(py, envelope),
+            Err(thrown) => Err(failing::thrown(py, thrown.into_envelope())),
+        }
     }
 
     /// Runs a module in the background and resolves an asyncio future with its envelope.
@@ -96,8 +99,11 @@ impl NativeRuntime {
     ) -> PyResult<RunHandle> {
         let (run, scope) = self.prepare(py, module, input, options)?;
         let task = engine(py)?.handle().spawn(async move {
-            let envelope = caller::within(scope, run.run()).await;
-            bridge::send(&bridge, future, LoopResult::Envelope(Box::new(envelope)));
+            let result = match caller::within(scope, run.run_by_contract()).await {
+                Ok(envelope) => LoopResult::Envelope(Box::new(envelope)),
+                Err(thrown) => LoopResult::Thrown(Box::new(thrown.into_envelope())),
+            };
+            bridge::send(&bridge, future, result);
         });
         Ok(RunHandle::new(task.abort_handle()))
     }
@@ -113,6 +119,12 @@ impl NativeRuntime {
     ) -> PyResult<ChunkIterator> {
         let (run, scope) = self.prepare(py, module, input, options)?;
         Ok(ChunkIterator::new(engine(py)?, scope, run.stream()))
+    }
+
+    /// Declares what this runtime can do with its models.
+    fn capabilities<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let declared = self.runtime(py)?.host().declared();
+        to_python::object(py, &cognitive_runtime::declaration(&declared))
     }
 
     /// Returns the names of all available modules.

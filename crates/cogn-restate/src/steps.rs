@@ -84,6 +84,8 @@ pub(crate) struct KeptEntry {
     session: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     input_hash: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pattern: Option<String>,
     value: Value,
     /// Seconds, or -1 for no expiry, as in manifests.
     ttl: i64,
@@ -101,6 +103,7 @@ impl KeptEntry {
             key: entry.key.text.clone(),
             session: entry.key.session.clone(),
             input_hash: entry.key.input_hash.clone(),
+            pattern: entry.key.pattern.clone(),
             value: entry.value.clone(),
             ttl: entry.ttl.seconds(),
             created: u64::try_from(since.as_micros()).unwrap_or(u64::MAX),
@@ -114,6 +117,7 @@ impl KeptEntry {
             text: self.key.clone(),
             session: self.session.clone(),
             input_hash: self.input_hash.clone(),
+            pattern: self.pattern.clone(),
         };
         let created = SystemTime::UNIX_EPOCH.checked_add(Duration::from_micros(self.created))?;
         let entry = ContextEntry::new(&self.kind, key, self.value.clone(), Ttl::parse(self.ttl)?, created);

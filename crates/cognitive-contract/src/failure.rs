@@ -23,6 +23,9 @@ pub struct Failure(Box<FailureParts>);
 /// `details.kind` of a cancelled run.
 const CANCELLED: &str = "cancelled";
 
+/// `details.kind` of a failure that the wiring of a composition caused.
+const MODULE_AT_FAULT: &str = "module";
+
 /// Returns whether the caller cancelled the run of this envelope. Such a run has nothing to recover.
 #[must_use]
 pub fn was_cancelled(envelope: &Envelope) -> bool {
@@ -79,6 +82,14 @@ impl Failure {
         Self::new(ErrorCode::InternalError, message)
             .blaming(Blame::Module)
             .with_detail("kind", json!("module_invalid"))
+    }
+
+    /// A module whose author wired its parts so that one of them refuses its input: E4000 with
+    /// `details.kind = "module"`. (D-21)
+    pub fn module_at_fault(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::InternalError, message)
+            .blaming(Blame::Module)
+            .with_detail("kind", json!(MODULE_AT_FAULT))
     }
 
     /// An unusable configuration file. Without it the model to call is unknown, so the code is E4001 with
@@ -187,7 +198,7 @@ impl Failure {
     pub fn of_part(self, name: &str) -> Self {
         let part = *self.0;
         let mut failure = Self::new(part.code, format!("module `{name}` failed: {}", part.message));
-        if part.own_code.is_some() {
+        if part.own_code.is_some() || part.blame != part.code.blame() {
             (failure.0.own_code, failure.0.blame) = (part.own_code, part.blame);
         }
         failure.0.recoverable = part.recoverable;
@@ -215,7 +226,16 @@ impl Failure {
         parts.recoverable = member("recoverable").and_then(Value::as_bool);
         parts.suggestion = member("suggestion").and_then(Value::as_str).map(str::to_owned);
         parts.details = member("details").and_then(Value::as_object).cloned().unwrap_or_default();
+        if parts.details.get("kind").is_some_and(|kind| kind == MODULE_AT_FAULT) {
+            parts.blame = Blame::Module;
+        }
         failure
+    }
+
+    /// Returns the details that go into `error.details`.
+    #[must_use]
+    pub fn details(&self) -> &Map<String, Value> {
+        &self.0.details
     }
 
     /// Returns the error message.

@@ -1,13 +1,21 @@
 //! Insights: observations of a model beyond its schema, in `data.extensions.insights`, up to a limit.
 //! Drops nothing: too many insights fail the run with E3004.
 
-use cognitive_schema::MAX_VIOLATIONS;
+use cognitive_schema::{MAX_VIOLATIONS, OverflowMembers};
 use serde_json::{Map, Value};
 
 use crate::code::ErrorCode;
+use crate::text::pointer;
 use crate::violation::Violation;
 
+const EXTENSIONS: &str = "/data/extensions";
 const INSIGHTS: &str = "/data/extensions/insights";
+
+/// The members of an insight in every module.
+const MEMBERS: [&str; 3] = ["text", "suggested_mapping", "evidence"];
+
+/// The rule of [`undeclared`]. The repair pass drops what breaks it.
+pub const UNDECLARED: &str = "undeclared";
 
 /// The most insights that any manifest may allow.
 pub const MAX_LIMIT: u64 = 20;
@@ -50,14 +58,42 @@ pub fn check(data: &Map<String, Value>, limit: Limit) -> Vec<Violation> {
     found
 }
 
+/// Returns the members below `extensions` that neither the envelope nor the module's schema declares: those of an insight,
+/// those beside the insights, and a null instead of them. (D-29)
+#[must_use]
+pub fn undeclared(data: &Map<String, Value>, declared: &OverflowMembers) -> Vec<Violation> {
+    let found = |path: String| {
+        let message = "expected no member that the schema does not declare";
+        Violation::new(path, ErrorCode::SchemaValidationFailed, UNDECLARED, message)
+    };
+    let Some(extensions) = data.get("extensions") else { return Vec::new() };
+    let Value::Object(extensions) = extensions else {
+        let is_stray = extensions.is_null() && !declared.may_be_null;
+        return is_stray.then(|| found(EXTENSIONS.to_owned())).into_iter().collect();
+    };
+    let beside = extensions.keys().filter(|name| *name != "insights" && !declared.extensions.contains(name));
+    let mut all: Vec<Violation> =
+        beside.take(MAX_VIOLATIONS).map(|name| found(pointer(EXTENSIONS, name))).collect();
+    let insights = extensions.get("insights").and_then(Value::as_array).into_iter().flatten();
+    for (index, insight) in insights.enumerate().take(MAX_VIOLATIONS) {
+        let names = insight.as_object().into_iter().flat_map(Map::keys);
+        let stray =
+            names.filter(|name| !MEMBERS.contains(&name.as_str()) && !declared.insights.contains(name));
+        all.extend(
+            stray.take(MAX_VIOLATIONS).map(|name| found(pointer(&format!("{INSIGHTS}/{index}"), name))),
+        );
+    }
+    all.truncate(MAX_VIOLATIONS);
+    all
+}
+
 fn check_insight(index: usize, insight: &Value, mapping_required: bool, found: &mut Vec<Violation>) {
     let path = format!("{INSIGHTS}/{index}");
     let Value::Object(insight) = insight else {
         found.push(shape(&path, "expected an object"));
         return;
     };
-    let rules = [("text", true), ("suggested_mapping", mapping_required), ("evidence", false)];
-    for (member, required) in rules {
+    for (member, required) in MEMBERS.into_iter().zip([true, mapping_required, false]) {
         match insight.get(member) {
             Some(Value::String(_)) => {}
             None if !required => {}

@@ -17,8 +17,9 @@ use crate::compose::{Composition, MadeOf};
 use crate::envelope::{self, Envelope, Strictness};
 use crate::failure::Failure;
 use crate::format::Format;
+use crate::insights;
 use crate::manifest::{EnumStrategy, Manifest, RiskRule, Tier};
-use crate::meta::{CONFIDENCE_AGGREGATION, EXPLAIN_LIMIT, OF_THE_RUNTIME, RiskForm, Warning};
+use crate::meta::{CONFIDENCE_AGGREGATION, EXPLAIN_LIMIT, Meta, OF_THE_RUNTIME, RiskForm, Warning};
 use crate::risk_level::Risk;
 use crate::shared_text::SharedText;
 use crate::trained::TrainedModel;
@@ -220,6 +221,10 @@ impl Module {
             Enforcement::Full => self.schema_violations(value),
             Enforcement::EnvelopeOnly => Vec::new(),
         };
+        let undeclared = self.undeclared(value);
+        found.retain(|each| undeclared.iter().all(|other| other.path != each.path));
+        found.extend(undeclared);
+        found.extend(wordless(value));
         // Fast path: most answers have no schema violation, so there is nothing to compare with.
         if found.is_empty() {
             found = envelope::check(value, self.strictness());
@@ -237,6 +242,11 @@ impl Module {
         found.extend(further.filter(is_new));
         found.truncate(MAX_VIOLATIONS);
         found
+    }
+
+    fn undeclared(&self, value: &Value) -> Vec<Violation> {
+        let data = value.get("data").and_then(Value::as_object);
+        data.map(|data| insights::undeclared(data, self.contract.overflow())).unwrap_or_default()
     }
 
     /// Parses a finished envelope of this module. An invalid one is returned with all its violations.
@@ -268,6 +278,13 @@ impl Module {
                 Violation::new(violation.path, ErrorCode::InvalidEnum, "strategy", message).below("/data")
             })
             .collect()
+    }
+
+    /// Returns the violations of the module's own `meta` schema, if it has one.
+    #[must_use]
+    pub fn meta_violations(&self, meta: &Meta) -> Vec<Violation> {
+        let Some(section) = self.contract.meta() else { return Vec::new() };
+        serde_json::to_value(meta).map(|meta| judge(section, &meta, "/meta").collect()).unwrap_or_default()
     }
 
     fn schema_violations(&self, value: &Value) -> Vec<Violation> {
@@ -330,6 +347,18 @@ impl Module {
             _ => Some(original),
         }
     }
+}
+
+/// Returns the violations of a failure whose code or message is blank, so that a person learns nothing from it. (D-29)
+fn wordless(value: &Value) -> impl Iterator<Item = Violation> {
+    let error = value.get("error").filter(|_| value.get("ok") == Some(&Value::Bool(false)));
+    ["code", "message"].into_iter().filter_map(move |member| {
+        let text = error?.get(member)?.as_str()?;
+        text.trim().is_empty().then(|| {
+            let (path, code) = (format!("/error/{member}"), ErrorCode::SchemaValidationFailed);
+            Violation::new(path, code, "blank", "expected a text that is not empty")
+        })
+    })
 }
 
 /// Returns whether a text describes the envelope, by its name or by its members. Only whole words count, so

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::envelope::{FAILURE_MEMBERS, SUCCESS_MEMBERS};
+use crate::insights::UNDECLARED;
 use crate::manifest::RiskRule;
 use crate::meta::{EXPLAIN_LIMIT, Warning};
 use crate::risk_level::Risk;
@@ -88,7 +89,24 @@ pub fn repair(reply: &mut Map<String, Value>, found: &[Violation], rule: RiskRul
     fill_meta(reply, ok, rule, &mut repairs);
     shorten_explain(reply, &mut repairs);
     match_enums(reply, found, &mut repairs);
+    drop_undeclared(reply, found, &mut repairs);
     repairs
+}
+
+/// Drops the members below `extensions` that nothing declares. (D-29)
+fn drop_undeclared(reply: &mut Map<String, Value>, found: &[Violation], repairs: &mut Vec<Repair>) {
+    for violation in found.iter().filter(|each| each.rule == UNDECLARED) {
+        let Some((above, name)) = holder(reply, &violation.path) else { continue };
+        let Some(before) = above.shift_remove(&name) else { continue };
+        let (path, before) = (violation.path.clone(), Some(before));
+        repairs.push(Repair { path, rule: RepairRule::Dropped, before, after: None, more: 0 });
+    }
+}
+
+/// The object that holds a member, and the member's name.
+fn holder<'a>(reply: &'a mut Map<String, Value>, path: &str) -> Option<(&'a mut Map<String, Value>, String)> {
+    let (above, name) = path.rsplit_once('/')?;
+    Some((place(reply, above)?.as_object_mut()?, name.replace("~1", "/").replace("~0", "~")))
 }
 
 fn drop_members(reply: &mut Map<String, Value>, ok: bool, repairs: &mut Vec<Repair>) {
@@ -195,9 +213,11 @@ fn match_enums(reply: &mut Map<String, Value>, found: &[Violation], repairs: &mu
     }
 }
 
-/// Restores a changed value at its place.
+/// Restores a changed or dropped value at its place.
 pub fn put_back(reply: &mut Map<String, Value>, path: &str, before: Value) {
-    if let Some(place) = place(reply, path) {
+    if let Some((above, name)) = holder(reply, path) {
+        above.insert(name, before);
+    } else if let Some(place) = place(reply, path) {
         *place = before;
     }
 }

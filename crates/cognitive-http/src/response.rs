@@ -3,6 +3,7 @@
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
+use cognitive_contract::meta::RiskValue;
 use cognitive_contract::{Envelope, ErrorCode, Failure};
 
 use crate::header_names;
@@ -30,9 +31,13 @@ const CANCELLED: &str = "cancelled";
 /// Returns the status of an envelope. An error code defined by a module counts as an unusable answer, like any E3xxx.
 pub(crate) fn status(envelope: &Envelope) -> StatusCode {
     let Some(error) = envelope.error() else { return StatusCode::OK };
-    let kind = error.members().get("details").and_then(|details| details.get("kind"));
-    let kind = kind.and_then(serde_json::Value::as_str).unwrap_or_default();
-    match (ErrorCode::find(error.code()), kind) {
+    let detail = |name: &str| {
+        let detail = error.members().get("details").and_then(|details| details.get(name));
+        detail.and_then(serde_json::Value::as_str).unwrap_or_default()
+    };
+    match (ErrorCode::find(error.code()), detail("kind")) {
+        // The request was fine; the text that could not be parsed is the model's. (D-21)
+        (Some(ErrorCode::ParseError), _) if detail("source") == "model" => StatusCode::UNPROCESSABLE_ENTITY,
         (_, CONFLICT) => StatusCode::CONFLICT,
         (_, UNSHARED) => StatusCode::SERVICE_UNAVAILABLE,
         (Some(ErrorCode::CostLimitExceeded), kind) if UNKNOWN_COST.contains(&kind) => {
@@ -118,7 +123,11 @@ fn route(headers: &mut HeaderMap, envelope: &Envelope, tier: Option<&'static str
     let meta = envelope.meta();
     let ok = if envelope.ok() { "true" } else { "false" };
     headers.insert(header_names::OK.clone(), HeaderValue::from_static(ok));
-    let risk = meta.risk.level().word();
+    let risk = match &meta.risk {
+        RiskValue::Level(level) => level.word(),
+        // A word of the module, which no gateway can compare with others. (C-19)
+        RiskValue::Custom(_) => "unknown",
+    };
     headers.insert(header_names::RISK.clone(), HeaderValue::from_static(risk));
     if let Some(tier) = tier {
         headers.insert(header_names::TIER.clone(), HeaderValue::from_static(tier));
@@ -271,6 +280,10 @@ mod tests {
         };
         assert_eq!((status_of(cost("no_price")), status_of(cost("no_books"))), (503, 503));
         assert_eq!(status_of(Failure::new(ErrorCode::CostLimitExceeded, "m")), 402);
+        let parse = |source: &str| {
+            Failure::new(ErrorCode::ParseError, "m").with_detail("source", source.to_owned().into())
+        };
+        assert_eq!((status_of(parse("caller")), status_of(parse("model"))), (400, 422));
     }
 
     #[test]
@@ -288,8 +301,14 @@ mod tests {
             let value = serde_json::json!({ "ok": true, "meta": meta, "data": { "rationale": "r" } });
             routing(&Envelope::from_value(value).unwrap(), Some("exec"))
         };
-        assert_eq!(traced("t")["cogn-tier"], "exec");
+        assert_eq!(
+            (&traced("t")["cogn-tier"], &traced("t")["cogn-risk"]),
+            (&"exec".parse().unwrap(), &"low".parse().unwrap())
+        );
         assert_eq!(traced("t")["cogn-trace-id"], "t");
+        let mut custom = Failure::new(ErrorCode::LowConfidence, "m").into_envelope();
+        custom.meta_mut().risk = RiskValue::Custom(serde_json::Map::new());
+        assert_eq!(routing(&custom, None)["cogn-risk"], "unknown");
         for id in ["t\r\nx: y", "É", &"t".repeat(1_000)] {
             assert!(!traced(id).contains_key("cogn-trace-id"), "{id:.40}");
         }

@@ -68,6 +68,8 @@ impl<'a> RunContext<'a> {
         let now = self.now();
         let input_hash = input_sha256(input.value());
         let from = ContextScope { session: self.session, input_hash: Some(&input_hash) };
+        let hash = || input_hash.clone();
+        let reader = self.variables(module, &hash);
         for accept in &module.manifest.context.accepts {
             if input.context().is_some_and(|given| given.contains_key(&accept.kind)) {
                 continue;
@@ -75,7 +77,7 @@ impl<'a> RunContext<'a> {
             let filter = ContextFilter { kind: Some(&accept.kind), from: Some(from) };
             match store.list(&self.owner, filter, now) {
                 Ok(entries) => {
-                    let chosen = choose(accept, &entries, now);
+                    let chosen = choose(accept, &entries, &reader, now);
                     recalled.extend(chosen.map(|entry| (accept.kind.clone(), entry.value.clone())));
                 }
                 Err(reason) => {

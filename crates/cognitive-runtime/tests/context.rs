@@ -379,7 +379,6 @@ fn nothing_is_kept_unless_it_is_declared_and_bound_to_the_input() {
     for emits in [
         json!([]),
         json!([{ "type": "analysis_cache", "key_pattern": "${module}:${input_hash}" }]),
-        json!([{ "type": "analysis_cache", "ttl": 60 }]),
         json!([{ "type": "analysis_cache", "ttl": 60, "key_pattern": "${module}" }]),
         json!([{ "type": "other", "ttl": 60, "key_pattern": "${input_hash}" }]),
     ] {
@@ -388,6 +387,12 @@ fn nothing_is_kept_unless_it_is_declared_and_bound_to_the_input() {
         world.go(ask("ann", "s", json!({ "q": "?" })));
         assert_eq!(world.calls(), 2, "{emits}");
     }
+    // D-22: the default pattern of the type names the input.
+    let emits = json!([{ "type": "analysis_cache", "ttl": 60 }]);
+    let world = World::new(&json!({ "emits": emits }), vec![reply(None)]);
+    world.go(ask("ann", "s", json!({ "q": "?" })));
+    world.go(ask("ann", "s", json!({ "q": "?" })));
+    assert_eq!(world.calls(), 1);
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, a panic is the report")]
 
+#[path = "pipeline/contract.rs"]
+mod contract;
 #[path = "pipeline/intents.rs"]
 mod intents;
 

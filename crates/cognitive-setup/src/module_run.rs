@@ -8,7 +8,7 @@ use cognitive_contract::ports::{EventSink, NullSink};
 use cognitive_contract::stream::Chunk;
 use cognitive_contract::{Enforcement, Envelope, Failure};
 use cognitive_runtime::host::{ModuleRef, RunInput};
-use cognitive_runtime::{Host, RunOptions, RunRequest};
+use cognitive_runtime::{Host, RunOptions, RunRequest, Thrown};
 use futures_util::Stream;
 use serde_json::{Map, Value};
 
@@ -146,6 +146,12 @@ impl ModuleRun {
     /// Runs the module. The answer is always an envelope, even after a failure. Dropping the future cancels the run.
     pub async fn run(self) -> Envelope {
         self.run_with(&mut NullSink).await
+    }
+
+    /// Runs the module. The failure of a module whose `failure.contract` is `throw` is an error that has the envelope; every
+    /// other answer is an envelope.
+    pub async fn run_by_contract(self) -> Result<Envelope, Thrown> {
+        cognitive_runtime::run_by_contract(&self.host, self.request, &mut NullSink).await
     }
 
     /// Runs the module and reports stages, attempts and text to `sink` as they happen.

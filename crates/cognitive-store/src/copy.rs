@@ -26,7 +26,7 @@ pub(crate) const TABLES: [(&str, &str, &str); 6] = [
     (
         "context",
         "id",
-        "id, bytes, tenant, \"user\", kind, key, session, input_hash, module, ttl, created, ends, value",
+        "id, bytes, tenant, \"user\", kind, key, session, input_hash, module, ttl, created, ends, value, pattern",
     ),
     ("spending", "id", "id, day, key, reserved, sent, until"),
     (

@@ -10,7 +10,7 @@ use crate::error::Problem;
 const APPLICATION_ID: i64 = 0x636f_676e;
 
 /// Step n brings a file from version n to n + 1.
-const STEPS: [&str; 6] = [
+const STEPS: [&str; 7] = [
     // `position` is where a record begins in the stream of all records ever kept, in bytes, and ids have no gaps. So the
     // first and the last row tell how many records there are and how much they hold, without counting.
     "CREATE TABLE audit (
@@ -149,6 +149,8 @@ const STEPS: [&str; 6] = [
         input_tokens, output_tokens, key, user, tenant,
         (CASE WHEN json_valid(receipt) THEN json_extract(receipt, '$.usage.cost') END), trace_id,
         (CASE WHEN json_valid(receipt) THEN json_extract(receipt, '$.parent_span') END));",
+    // The key pattern of the module that emitted an entry. Older entries have none.
+    "ALTER TABLE context ADD COLUMN pattern TEXT;",
 ];
 
 /// Makes an old read-only file look like a new one, for this connection only: views of the old table with the missing
@@ -167,6 +169,12 @@ pub(crate) const AS_IF_REVIEWED: &str = "CREATE TEMP TABLE reviews (id, at, run_
     CREATE TEMP TABLE decisions (seq, review, module, model, ok, confidence, verdict, reason, by, at, data);";
 /// The first version that does not need [`AS_IF_REVIEWED`].
 pub(crate) const REVIEWED: i64 = 5;
+
+/// Adds the missing column to the context of an old read-only file, for this connection only.
+pub(crate) const AS_IF_PATTERNED: &str =
+    "CREATE TEMP VIEW context AS SELECT *, NULL AS pattern FROM main.context;";
+/// The versions that have context and need [`AS_IF_PATTERNED`].
+pub(crate) const WITHOUT_PATTERN: std::ops::Range<i64> = 2..7;
 
 /// The newest version that this program knows.
 #[expect(clippy::cast_possible_wrap, reason = "there are never 2^63 steps")]

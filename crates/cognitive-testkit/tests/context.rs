@@ -104,8 +104,14 @@ fn ctx_008_016_state_goes_round() {
         let from = ContextScope { session: Some("s"), input_hash: None };
         let filter = ContextFilter { kind: Some("session_state"), from: Some(from) };
         let entries = store.list(&owner, filter, now).unwrap();
-        let before =
-            choose(&module.manifest.context.accepts[0], &entries, now).map(|entry| entry.value.clone());
+        let variables = Variables {
+            module: "sample",
+            input_hash: &|| "h".to_owned(),
+            user_id: None,
+            session_id: Some("s"),
+        };
+        let accept = &module.manifest.context.accepts[0];
+        let before = choose(accept, &entries, &variables, now).map(|entry| entry.value.clone());
         let builder =
             before.map_or_else(ContextBuilder::new, |state| ContextBuilder::new().session_state(state));
         let input = builder.into_input(json!({}));
@@ -113,9 +119,6 @@ fn ctx_008_016_state_goes_round() {
         let turns =
             prepared.context().get("session_state").map_or(0, |state| state["turns"].as_u64().unwrap());
         assert_eq!(turns, turn - 1);
-        let session_id = Some("s");
-        let variables =
-            Variables { module: "sample", input_hash: &|| "h".to_owned(), user_id: None, session_id };
         let given = json!({ "session_state": { "turns": turns + 1 } });
         let emission = emitted(&module, Some(&given), &Origin { variables, now });
         for entry in &emission.entries {

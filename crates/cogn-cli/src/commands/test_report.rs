@@ -91,6 +91,13 @@ impl Show {
             GoldenStatus::Accepted(new) => self.change(case, new),
             GoldenStatus::Passed => {}
         }
+        if !case.unmentioned.is_empty() {
+            let codes = case.unmentioned.join(", ");
+            self.line(format!(
+                "      {DOUBT}warnings{DOUBT:#} that the expectation does not mention: {}",
+                plain(&codes)
+            ));
+        }
         if let Some(why) = &case.not_accepted {
             self.line(format!("      {DOUBT}not accepted{DOUBT:#}: {}", plain(why)));
             if why.starts_with("the run fails") {

@@ -254,7 +254,7 @@ impl CompositionPlan {
     }
 
     /// Returns the data of a step; `None` if its condition does not hold or none of its sources has a result.
-    fn take(&self, step: &FlowStep, progress: Progress<'_>) -> Option<Value> {
+    pub(super) fn take(&self, step: &FlowStep, progress: Progress<'_>) -> Option<Value> {
         let sources: Vec<(&str, Option<&Value>)> =
             step.from.iter().map(|source| self.source(*source, progress)).collect();
         let present: Vec<(&str, &Value)> =

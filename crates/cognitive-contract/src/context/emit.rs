@@ -42,9 +42,7 @@ pub fn emitted(module: &Module, emitted: Option<&Value>, origin: &Origin<'_>) ->
         None => return emission,
         Some(Value::Object(given)) => given,
         Some(_) => {
-            emission
-                .warnings
-                .push(Warning::new(NOTICE, format!("`{EMITTED}` was dropped: expected an object")));
+            emission.warnings.push(not_context());
             return emission;
         }
     };
@@ -71,6 +69,12 @@ pub fn emitted(module: &Module, emitted: Option<&Value>, origin: &Origin<'_>) ->
     let not_stored = "emitted context is not stored, because its key names an id that the run does not have";
     emission.warnings.extend(notice(not_stored, homeless));
     emission
+}
+
+/// The notice about emitted context that is not an object of types.
+#[must_use]
+pub fn not_context() -> Warning {
+    Warning::new(NOTICE, format!("`{EMITTED}` was dropped: expected an object"))
 }
 
 /// The notice about a value that breaks its declared schema.

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
-use super::key::Key;
+use super::key::{Key, Variables, default_pattern, key};
 use crate::manifest::Accept;
 
 /// The lifetime of context.
@@ -151,6 +151,25 @@ impl ContextEntry {
         self.ttl.covers(self.age(now)) && !(ages && self.is_from_the_future(now))
     }
 
+    /// Returns whether a reader with these variables finds the entry: its key pattern has to give the reader the same
+    /// key. Everything that belongs to the owner finds what the owner set. (D-22)
+    #[must_use]
+    pub fn is_found(&self, reader: &Variables<'_>) -> bool {
+        if self.module.is_empty() {
+            return true;
+        }
+        let Some(pattern) = &self.key.pattern else {
+            // Stored before patterns were kept: read by the default pattern, as far as the entry has its variables.
+            let hash = || self.key.input_hash.clone().unwrap_or_default();
+            let (module, session_id) = (self.module.as_str(), self.key.session.as_deref());
+            let emitter = Variables { module, input_hash: &hash, session_id, ..*reader };
+            let pattern = default_pattern(&self.kind);
+            let [own, theirs] = [&emitter, reader].map(|side| key(&pattern, side).map(|key| key.text));
+            return own.is_some() && own == theirs;
+        };
+        key(pattern, reader).is_some_and(|key| key.text == self.key.text)
+    }
+
     /// Returns the time of expiry; `None` if it never expires or the time is out of range.
     #[must_use]
     pub fn ends(&self) -> Option<SystemTime> {
@@ -193,9 +212,16 @@ impl ContextFilter<'_> {
 }
 
 /// Returns the entry for an accepted type: the newest that the module may still use. `entries` are the entries of one
-/// owner that are visible from the run, newest first.
+/// owner that are visible from the run, newest first. `reader` has the variables of the run; `from_module` stands for its
+/// name.
 #[must_use]
-pub fn choose<'a>(accept: &Accept, entries: &'a [ContextEntry], now: SystemTime) -> Option<&'a ContextEntry> {
+pub fn choose<'a>(
+    accept: &Accept,
+    entries: &'a [ContextEntry],
+    reader: &Variables<'_>,
+    now: SystemTime,
+) -> Option<&'a ContextEntry> {
+    let reader = Variables { module: accept.from_module.as_deref().unwrap_or(reader.module), ..*reader };
     let limit = accept.ttl.and_then(Ttl::parse);
     let ages = |entry: &ContextEntry| matches!(limit.unwrap_or(entry.ttl), Ttl::Seconds(_));
     entries.iter().find(|entry| {
@@ -204,6 +230,7 @@ pub fn choose<'a>(accept: &Accept, entries: &'a [ContextEntry], now: SystemTime)
             && !(ages(entry) && entry.is_from_the_future(now))
             && usable(entry.ttl, limit, entry.age(now), false)
             && comes_from(accept, &entry.value)
+            && entry.is_found(&reader)
     })
 }
 
@@ -241,7 +268,7 @@ impl Caps {
 
     /// Returns the size of an entry in bytes; an error if it is too large to store.
     pub fn weigh(&self, owner: &Owner, entry: &ContextEntry, value_bytes: usize) -> Result<usize, String> {
-        let bound = [&entry.key.session, &entry.key.input_hash];
+        let bound = [&entry.key.session, &entry.key.input_hash, &entry.key.pattern];
         let bound = bound.into_iter().flatten().map(String::len).sum::<usize>();
         let names = [&entry.kind, &entry.key.text, &entry.module, &owner.tenant, &owner.user];
         let names = names.into_iter().map(String::len).sum::<usize>();
@@ -266,6 +293,27 @@ mod tests {
 
     fn seconds(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
+    }
+
+    fn reader() -> Variables<'static> {
+        Variables { module: "m", input_hash: &|| "h".to_owned(), user_id: None, session_id: Some("s") }
+    }
+
+    // D-22: an entry of before has no pattern, and is read by the default of its type.
+    #[test]
+    fn d_22_an_entry_without_a_pattern_is_read_by_the_default() {
+        let kept = |kind: &str, module: &str, session: Option<&str>| {
+            let key = Key { session: session.map(str::to_owned), ..Key::plain("m:s:x") };
+            ContextEntry::new(kind, key, json!(1), HOUR, SystemTime::UNIX_EPOCH).of_module(module)
+        };
+        assert!(kept("session_state", "other", Some("s")).is_found(&reader()));
+        assert!(kept("notes", "m", Some("s")).is_found(&reader()));
+        for (kind, module, session) in
+            [("notes", "other", Some("s")), ("session_state", "m", Some("t")), ("session_state", "m", None)]
+        {
+            assert!(!kept(kind, module, session).is_found(&reader()), "{kind} {module} {session:?}");
+        }
+        assert!(kept("notes", "", None).is_found(&reader()), "a person set it");
     }
 
     // CTX-022: 0 is the request, N ends at N, -1 never ends.
@@ -310,7 +358,7 @@ mod tests {
             (kept(Ttl::Forever, 61), None, true),
             (kept(HOUR, 1), Some(60), true),
         ] {
-            assert_eq!(choose(&accept(limit), &[entry], now).is_some(), found, "{limit:?}");
+            assert_eq!(choose(&accept(limit), &[entry], &reader(), now).is_some(), found, "{limit:?}");
         }
     }
 
@@ -363,7 +411,7 @@ mod tests {
             from_module: from.map(str::to_owned),
         };
         let chosen = |ttl, from| {
-            choose(&accept(ttl, from), &entries, SystemTime::UNIX_EPOCH + seconds(10_000))
+            choose(&accept(ttl, from), &entries, &reader(), SystemTime::UNIX_EPOCH + seconds(10_000))
                 .and_then(|entry| entries.iter().position(|each| each == entry))
         };
         assert_eq!(chosen(None, None), Some(0));

@@ -23,6 +23,8 @@ pub struct Key {
     pub session: Option<String>,
     /// The hash of the input, if the pattern names it.
     pub input_hash: Option<String>,
+    /// The pattern, for readers: an entry is found where it gives the same key. Absent if a person set the entry.
+    pub pattern: Option<String>,
 }
 
 impl Key {
@@ -36,17 +38,45 @@ impl Key {
 /// The longest key, in bytes. The ids in it come from callers, so it needs a limit.
 const MAX_LENGTH: usize = 1_024;
 
-/// The pattern of a type whose author sets none.
+/// The pattern of a type whose author sets none. The state and the history of a session are shared by its modules, a
+/// profile belongs to its user, and everything else stays with the module. (D-22)
 #[must_use]
 pub fn default_pattern(kind: &str) -> String {
-    format!("${{module}}:${{session_id}}:{kind}")
+    match kind {
+        "session_state" | "conversation_history" => format!("${{session_id}}:{kind}"),
+        "user_profile" => format!("${{user_id}}:{kind}"),
+        "analysis_cache" => "${module}:${input_hash}".to_owned(),
+        _ => format!("${{module}}:${{session_id}}:{kind}"),
+    }
+}
+
+/// The variables of a pattern.
+const VARIABLES: [&str; 4] = ["module", "input_hash", "user_id", "session_id"];
+
+/// Returns why no run can fill a pattern, whatever its variables are.
+#[must_use]
+pub fn pattern_fault(pattern: &str) -> Option<String> {
+    if pattern.is_empty() {
+        return Some("the key pattern is empty".to_owned());
+    }
+    let mut rest = pattern;
+    while let Some((_, after)) = rest.split_once("${") {
+        let Some((name, behind)) = after.split_once('}') else {
+            return Some("a variable of the key pattern has no `}`".to_owned());
+        };
+        if !VARIABLES.contains(&name) {
+            return Some(format!("unknown variable in the key pattern: `${{{name}}}`"));
+        }
+        rest = behind;
+    }
+    None
 }
 
 /// Fills a pattern. Returns `None` for an unknown variable, a variable without a value, an unclosed brace, or a key
 /// that would be empty or too long. Inserted values are not scanned for variables again.
 #[must_use]
 pub fn key(pattern: &str, variables: &Variables<'_>) -> Option<Key> {
-    let mut key = Key::default();
+    let mut key = Key { pattern: Some(pattern.to_owned()), ..Key::default() };
     let mut rest = pattern;
     while let Some((before, after)) = rest.split_once("${") {
         let (name, behind) = after.split_once('}')?;
@@ -84,7 +114,16 @@ mod tests {
             filled("u/${user_id}/${session_id}$", Some("ann"), Some("s")).as_deref(),
             Some("u/ann/s$")
         );
-        assert_eq!(filled(&default_pattern("x"), None, Some("s")).as_deref(), Some("m:s:x"));
+        for (kind, expected) in [
+            ("session_state", "s:session_state"),
+            ("conversation_history", "s:conversation_history"),
+            ("user_profile", "u:user_profile"),
+            ("previous_result", "m:s:previous_result"),
+            ("analysis_cache", "m:abc"),
+            ("x", "m:s:x"),
+        ] {
+            assert_eq!(filled(&default_pattern(kind), Some("u"), Some("s")).as_deref(), Some(expected));
+        }
         assert_eq!(filled("fixed", None, None).as_deref(), Some("fixed"));
     }
 
@@ -113,7 +152,8 @@ mod tests {
         };
         let variables =
             Variables { module: "m", input_hash: &hash, user_id: Some("u"), session_id: Some("s") };
-        assert_eq!(key("${user_id}", &variables), Some(Key::plain("u")));
+        let pattern = Some("${user_id}".to_owned());
+        assert_eq!(key("${user_id}", &variables), Some(Key { pattern, ..Key::plain("u") }));
         assert_eq!(key("${session_id}", &variables).unwrap().session.as_deref(), Some("s"));
         assert_eq!(asked.get(), 0);
         assert_eq!(key("${input_hash}", &variables).unwrap().input_hash.as_deref(), Some("abc"));

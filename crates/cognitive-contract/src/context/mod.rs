@@ -18,7 +18,7 @@ mod prepare;
 pub mod sanitise;
 
 pub use builder::{ContextBuilder, Role, Turn};
-pub use emit::{Emission, Origin, emitted};
+pub use emit::{Emission, Origin, emitted, not_context};
 pub use entry::{Caps, ContextEntry, ContextFilter, ContextScope, Owner, Ttl, choose, usable};
 pub use flow::{ContextFlow, handed_on};
 pub use key::{Key, Variables, key};

@@ -146,7 +146,7 @@ pub struct EnumsFile {
 /// The form of failures.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct FailureFile {
-    /// `throw` makes the library API return an error; all other interfaces respond with the envelope in any case.
+    /// `throw` makes the libraries for Rust, Python and TypeScript raise an error that has the envelope; all other interfaces respond with the envelope in any case.
     pub contract: Option<FailureContract>,
     /// Allows `partial_data` in a failure.
     pub partial_allowed: Option<bool>,

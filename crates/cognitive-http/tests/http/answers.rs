@@ -339,3 +339,15 @@ async fn broken_json_is_e1000_on_every_path() {
     let marked = "\u{feff}{\"module\": \"words\", \"input\": {\"text\": \"a\"}}";
     assert_eq!(post(&server, "/run", marked).await.status(), 200);
 }
+
+// D-21: nothing was wrong with the request.
+#[tokio::test]
+async fn d_21_an_answer_that_is_not_json_is_no_bad_request() {
+    let server = Server::start(&Script::free(&["no JSON"]), "both", roomy()).await;
+    let response = ask(&server, "application/json").send().await.unwrap();
+    assert_eq!(
+        (response.status().as_u16(), &response.headers()["cogn-error-code"]),
+        (422, &"E1000".parse().unwrap())
+    );
+    assert_eq!(json_of(response).await["error"]["details"]["source"], "model");
+}

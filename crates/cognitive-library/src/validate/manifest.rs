@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use cognitive_contract::Format;
 use cognitive_contract::code::is_module_code;
+use cognitive_contract::context::key::pattern_fault;
 use cognitive_contract::manifest::{RiskRule, manifest_schema, violations};
 use cognitive_contract::policy::{OfferedTool, ToolLaw};
 use cognitive_contract::text::pointer;
@@ -24,6 +25,20 @@ pub(super) fn check(subject: &CheckedModule<'_>, found: &mut Findings) {
     keys(subject, found);
     codes(subject, found);
     tools(subject, found);
+    key_patterns(subject, found);
+}
+
+/// Reports key patterns that no run can fill: their context would never be stored.
+fn key_patterns(subject: &CheckedModule<'_>, found: &mut Findings) {
+    let emits = subject.effective.iter().flat_map(|manifest| &manifest.context.emits);
+    for (index, emit) in emits.enumerate() {
+        let Some(fault) = emit.key_pattern.as_deref().and_then(pattern_fault) else { continue };
+        let place = FindingLocation::Value(format!("/context/emits/{index}/key_pattern"));
+        let finding = Finding::error(subject.manifest_file, place, "manifest/key-pattern", fault);
+        found.push(
+            finding.hint("The variables are `${module}`, `${session_id}`, `${user_id}` and `${input_hash}`"),
+        );
+    }
 }
 
 fn missing(subject: &CheckedModule<'_>, key: &str) -> bool {

@@ -6,7 +6,7 @@ use cognitive_contract::Format;
 use cognitive_contract::manifest::{SchemaAlias, SchemaStrictness};
 use cognitive_contract::meta::EXPLAIN_LIMIT;
 use cognitive_contract::module::explains_envelope;
-use cognitive_schema::{ContractPlace, SectionRef, file_of_ref};
+use cognitive_schema::{Below, ContractPlace, SectionRef, file_of_ref};
 use serde_json::{Map, Value};
 
 use super::CheckedModule;
@@ -126,8 +126,12 @@ fn meta_section(subject: &CheckedModule<'_>, found: &mut Findings) {
 }
 
 fn rationale(subject: &CheckedModule<'_>, found: &mut Findings) {
-    let Some(data) = section(subject, &data_names(subject)) else { return };
-    if data.schema.pointer("/properties/rationale").is_none() {
+    let names = data_names(subject);
+    let (Some(data), Some(place)) = (section(subject, &names), section_place(subject, &names)) else {
+        return;
+    };
+    // Also through references and inside `allOf`.
+    if !matches!(place.member("rationale"), Below::Described(_)) {
         let message = "the data section does not declare `rationale`, which every success must have";
         let finding = subject.stricter(&data.file, data.at("/properties"), "schema/rationale", message);
         found.push(
@@ -142,7 +146,7 @@ fn rationale(subject: &CheckedModule<'_>, found: &mut Findings) {
         let place = data.at("/properties/rationale/type");
         found.push(subject.stricter(&data.file, place, "schema/rationale", message));
     }
-    if !requires(data.schema, "rationale") {
+    if !requires(data.schema, "rationale") && !place.required().contains(&"rationale") {
         let message = "the data section does not require `rationale`, which every success must have";
         let finding = subject.stricter(&data.file, data.at("/required"), "schema/rationale", message);
         found.push(finding.hint("Add `\"rationale\"` to `required`"));

@@ -152,6 +152,12 @@ fn val_014_015_rationale_and_extensions() {
         after(Mode::Strict, |_, schema| schema["data"] = json!({ "properties": { "rationale": {} } })),
         ["Error schema/rationale"]
     );
+    let inside = json!({ "allOf": [{ "$ref": "#/$defs/base" }], "properties": { "answer": {} }, "required": ["answer"] });
+    let base = json!({ "required": ["rationale"], "properties": { "rationale": { "type": "string" } } });
+    let inherited = after(Mode::Strict, |_, schema| {
+        (schema["data"], schema["$defs"]["base"]) = (inside.clone(), base.clone());
+    });
+    assert_eq!(inherited, [""; 0], "`allOf` declares it as well");
     assert_eq!(after(Mode::Strict, |_, schema| remove(schema, "$defs")), ["Error schema/extensions"]);
     assert_eq!(after(Mode::Standard, |_, schema| remove(schema, "$defs")), ["Warning schema/extensions"]);
 }
@@ -163,6 +169,22 @@ fn val_017_018_man_007_wrong_values_are_named_all_at_once() {
         manifest["overflow"]["max_items"] = json!(21);
     });
     assert_eq!(found, ["Error manifest/closed-list", "Error manifest/value"]);
+}
+
+// CTX-032: a pattern that no run can fill stores nothing.
+#[test]
+fn ctx_032_a_key_pattern_with_an_unknown_variable_is_an_error() {
+    let emits = |pattern: &str| {
+        after(Mode::Standard, |manifest, _| {
+            manifest["context"] = json!({ "emits": [{ "type": "session_state", "key_pattern": pattern }] });
+        })
+    };
+    for pattern in ["${foo}", "${module}:${user}", "${module", ""] {
+        assert_eq!(emits(pattern), ["Error manifest/key-pattern"], "{pattern}");
+    }
+    for pattern in ["${module}:${input_hash}:${user_id}:${session_id}", "fixed", "$x"] {
+        assert_eq!(emits(pattern), [""; 0], "{pattern}");
+    }
 }
 
 #[test]

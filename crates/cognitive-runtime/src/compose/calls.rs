@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use cognitive_contract::compose::calls::{Argument, Call, Directives};
-use cognitive_contract::compose::{CompositionPlan, VersionRange, as_input};
+use cognitive_contract::compose::{CompositionPlan, MemberOrigin, VersionRange, as_input};
 use cognitive_contract::trace::PartState;
 use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
@@ -94,7 +94,8 @@ impl<'c> PromptCalls<'c> {
                 self.settle(heard(parent, state, &mut running).await, state)?;
             }
             let wanted = wanted(state.plan, call, &any);
-            let child = run_child(parent, wanted, self.argument(call, place), state.flow.handed_down());
+            let context = state.flow.handed_down(|turn| self.follows(state.plan, turn, needs_last, place));
+            let child = run_child(parent, wanted, self.argument(call, place), context);
             running.push(async move { (place, child.await) });
             state.tell(&call.module, PartState::Started);
             self.set_state(place, CallState::Running);
@@ -119,6 +120,14 @@ impl<'c> PromptCalls<'c> {
         }
     }
 
+    /// Returns whether the call at `place` sees the context of a turn: that of all parts, and of all calls before it
+    /// that are done in every run. (D-28)
+    fn follows(&self, plan: &CompositionPlan, turn: usize, needs_last: bool, place: usize) -> bool {
+        let before = self.directives.calls.iter().enumerate().take(place);
+        let open = before.filter(|(each, call)| call.options.is_async && !(needs_last && each + 1 == place));
+        !open.into_iter().any(|(each, _)| turn_of(plan, each) == turn)
+    }
+
     fn is_done(&self, place: usize) -> bool {
         !matches!(self.states.get(place), Some(CallState::Open | CallState::Running))
     }
@@ -138,7 +147,7 @@ impl<'c> PromptCalls<'c> {
         let call = self.directives.calls.get(place);
         state.tell(call.map_or("", |call| &call.module), done.state());
         let (result, emitted) = state.take(done);
-        state.flow.child_done(emitted);
+        state.flow.child_done(turn_of(state.plan, place), emitted);
         self.set_state(place, CallState::Over(None));
         let silent =
             call.is_some_and(|call| call.options.is_async && !self.referenced.contains(call.module.as_str()));
@@ -153,10 +162,29 @@ impl<'c> PromptCalls<'c> {
                 ));
                 None
             }
-            other => other?,
+            other => other.map_err(|failed| failed.blamed(|at| self.origin(place, at)))?,
         };
         self.set_state(place, CallState::Over(result));
         Ok(())
+    }
+
+    /// The origin of a member of the input of a called module.
+    fn origin(&self, place: usize, at: &str) -> MemberOrigin<'_> {
+        let Some(call) = self.directives.calls.get(place) else { return MemberOrigin::Author };
+        match &call.argument {
+            Argument::Input | Argument::Arguments => MemberOrigin::Caller(at.to_owned()),
+            Argument::Text(_) => MemberOrigin::Author,
+            Argument::Path(path) => {
+                let before = place.checked_sub(1).and_then(|before| {
+                    Some((self.directives.calls.get(before)?, self.states.get(before)?.result()?))
+                });
+                match before.filter(|(_, envelope)| path.exists(*envelope)) {
+                    Some((before, _)) => MemberOrigin::Part(&before.module),
+                    None if path.exists(self.input.value()) => MemberOrigin::Caller(path.below(at)),
+                    None => MemberOrigin::Author,
+                }
+            }
+        }
     }
 
     /// The input of a called module.
@@ -181,6 +209,11 @@ impl<'c> PromptCalls<'c> {
             }
         }
     }
+}
+
+/// The place of a call in the order of shared context: after all parts.
+fn turn_of(plan: &CompositionPlan, call: usize) -> usize {
+    plan.parts.len() + 1 + call
 }
 
 /// Waits for the next call that is done; forwards events to the listeners in the meantime.

@@ -1,6 +1,7 @@
 //! Runs modules that are made of modules. The rules are in `cognitive_contract::compose`; this module adds
 //! the module source, time and models. Refuses an invalid composition before any model is asked.
 
+mod blame;
 mod caller_references;
 pub(crate) mod calls;
 pub(crate) mod child;
@@ -65,26 +66,32 @@ impl Composed {
         Ok(())
     }
 
-    /// Adds the context that children hand on to the module's own. On conflict the module's own value wins,
-    /// and only declared types are handed on. (CTX-021, CTX-050)
-    pub(crate) fn share_context(self, module: &Module, envelope: &mut Envelope) {
+    /// Adds the context that children hand on to the module's own, if it declares the type. On conflict the module's own
+    /// value wins. Returns the other types. (CTX-021, CTX-050)
+    pub(crate) fn share_context(self, module: &Module, envelope: &mut Envelope) -> Map<String, Value> {
         let emits = module.manifest.context.emits.iter();
         let declared: Vec<&str> = emits.map(|emit| emit.kind.as_str()).collect();
-        let mut updates = handed_on(self.updates, &declared);
-        if updates.is_empty() || !envelope.ok() {
+        let (updates, others) = handed_on(self.updates, &declared);
+        merge_context(envelope, updates);
+        others
+    }
+}
+
+/// Adds context to that of a success. The value that is there already wins.
+pub(crate) fn merge_context(envelope: &mut Envelope, mut updates: Map<String, Value>) {
+    if updates.is_empty() || !envelope.ok() {
+        return;
+    }
+    match envelope.take_beside(EMITTED) {
+        Some(Value::Object(own)) => updates.extend(own),
+        // Not an object; the check of emitted context reports that.
+        Some(other) => {
+            envelope.set_beside(EMITTED, other);
             return;
         }
-        match envelope.take_beside(EMITTED) {
-            Some(Value::Object(own)) => updates.extend(own),
-            // Not an object; the check of emitted context reports that.
-            Some(other) => {
-                envelope.set_beside(EMITTED, other);
-                return;
-            }
-            None => {}
-        }
-        envelope.set_beside(EMITTED, Value::Object(updates));
+        None => {}
     }
+    envelope.set_beside(EMITTED, Value::Object(updates));
 }
 
 /// Runs the parts of a module, if it has any, and merges the context that they changed into the input of its prompt.

@@ -1,7 +1,7 @@
 //! Runs the parts of a plan: each when all parts that feed it are done, one after another or at most four
 //! concurrently. (COMP-002 to COMP-004, S-26) The first failure of a required part cancels the others.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cognitive_contract::Warning;
@@ -39,6 +39,8 @@ pub(crate) struct PartsRun<'a> {
     /// The part that a conditional composition ended with.
     pub(crate) last: Option<usize>,
     pub(crate) flow: ContextFlow,
+    /// The place of each part in the order of shared context, by position.
+    turns: Vec<usize>,
     /// The warnings of the whole run.
     warnings: &'a mut Vec<Warning>,
     /// The receipt of the whole run.
@@ -65,6 +67,7 @@ impl<'a> PartsRun<'a> {
             started: BTreeSet::new(),
             last: None,
             flow,
+            turns: turns(plan),
             warnings: &mut run.warnings,
             receipt: &mut *run.receipt,
             sink: &mut *run.listeners,
@@ -162,7 +165,7 @@ impl<'a> PartsRun<'a> {
     async fn run_all(&mut self, parent: ParentRun<'a>, order: &[usize]) -> Result<(), FailedChild> {
         let at_once = if self.plan.pattern == Pattern::Parallel { MAX_AT_ONCE } else { 1 };
         let (mut queue, mut running) = (PartQueue::new(self.plan, order), FuturesUnordered::new());
-        let (mut open, mut emitted) = (BTreeSet::new(), BTreeMap::new());
+        let mut open = BTreeSet::new();
         loop {
             while running.len() < at_once
                 && let Some(place) = queue.next()
@@ -181,18 +184,32 @@ impl<'a> PartsRun<'a> {
             queue.done(place);
             self.tell(self.name(place), done.state());
             let (result, handed_on) = self.take(done);
-            let result = result.inspect_err(|_| self.cancel(&open))?;
+            let result = result.map_err(|failed| {
+                self.cancel(&open);
+                failed.blamed(|at| self.plan.origin(place, at, self.progress(parent)))
+            })?;
             if let Some(slot) = self.results.get_mut(place) {
                 *slot = result;
             }
-            emitted.insert(place, handed_on);
-            // Children that run concurrently report in declaration order.
-            if running.is_empty() {
-                for updates in std::mem::take(&mut emitted).into_values() {
-                    self.flow.child_done(updates);
-                }
-            }
+            self.flow.child_done(self.turn(place), handed_on);
         }
+    }
+
+    fn turn(&self, place: usize) -> usize {
+        self.turns.get(place).copied().unwrap_or_default()
+    }
+
+    /// The context that a part starts with. It follows all earlier parts of a sequence; among parts that run
+    /// concurrently, only those that feed it. (D-28)
+    fn context_of(&self, place: usize) -> Map<String, Value> {
+        if self.plan.pattern != Pattern::Parallel {
+            return self.flow.handed_down(|_| true);
+        }
+        let (mut before, mut open) = (BTreeSet::new(), vec![place]);
+        while let Some(part) = open.pop().and_then(|place| self.plan.parts.get(place)) {
+            open.extend(part.after.iter().filter(|place| before.insert(self.turn(**place))));
+        }
+        self.flow.handed_down(|turn| before.contains(&turn))
     }
 
     fn name(&self, place: usize) -> &'a str {
@@ -227,7 +244,7 @@ impl<'a> PartsRun<'a> {
             time: part.timeout,
             tier: None,
         };
-        Some(run_child(parent, wanted, input, self.flow.handed_down()))
+        Some(run_child(parent, wanted, input, self.context_of(place)))
     }
 }
 
@@ -251,4 +268,20 @@ pub(crate) fn part_input(
         Some(text) => RunInput::Text(text.to_owned()),
         None => input,
     })
+}
+
+/// The order in which parts share context: each after all that feed it, otherwise as declared. A part that a rule or a
+/// call selects comes after the parts that always run.
+fn turns(plan: &CompositionPlan) -> Vec<usize> {
+    let (mut queue, mut turns) =
+        (PartQueue::new(plan, &plan.order), vec![plan.parts.len(); plan.parts.len()]);
+    let mut next = 0;
+    while let Some(place) = queue.next() {
+        queue.done(place);
+        if let Some(turn) = turns.get_mut(place) {
+            *turn = next;
+        }
+        next += 1;
+    }
+    turns
 }

@@ -2,7 +2,9 @@
 //! schema, settles the risk, and applies the tier's gate. (E2001, E3001, E3003–E3006)
 //! All rules come from `cognitive-contract`; this file only fixes the order.
 
+use cognitive_contract::context::{EMITTED, not_context};
 use cognitive_contract::envelope::mistyped_ok;
+use cognitive_contract::insights::UNDECLARED;
 use cognitive_contract::manifest::Tier;
 use cognitive_contract::media::check_output;
 use cognitive_contract::meta::OF_THE_RUNTIME;
@@ -31,6 +33,8 @@ pub struct JudgedAnswer {
     pub warnings: Vec<Warning>,
     /// The data needed to restore the model's original answer.
     pub(crate) original: Original,
+    /// True if the answer kept the form of the contract, and was refused for its confidence or its risk.
+    pub(crate) is_gated: bool,
 }
 
 /// The model's answer before any change. The payload, which is most of it, is not copied: the original is restored
@@ -67,13 +71,29 @@ impl JudgedAnswer {
     #[must_use]
     pub fn new(outcome: Result<Envelope, Failure>) -> Self {
         let (liberties, repairs, warnings) = (Vec::new(), Vec::new(), Vec::new());
-        Self { outcome, liberties, repairs, warnings, original: Original::Unchanged }
+        Self { outcome, liberties, repairs, warnings, original: Original::Unchanged, is_gated: false }
     }
 
     /// A text without a readable object.
     #[must_use]
     pub fn unreadable(failure: Failure) -> Self {
         Self::new(Err(failure))
+    }
+
+    /// Returns whether another answer can honestly cure the failure. To ask for more confidence or less risk would invite
+    /// the model to lie. (D-23)
+    pub(crate) fn is_curable(&self) -> bool {
+        let Err(failure) = &self.outcome else { return false };
+        let of_form = matches!(
+            failure.code(),
+            ErrorCode::ParseError
+                | ErrorCode::SchemaValidationFailed
+                | ErrorCode::MissingRationale
+                | ErrorCode::OverflowLimit
+                | ErrorCode::InvalidEnum
+                | ErrorCode::ConstraintViolation
+        );
+        of_form && !self.is_gated
     }
 
     /// Turns a success into a refusal because of later findings, such as in the bytes of its media.
@@ -105,8 +125,8 @@ pub fn judge(module: &Module, mut draft: Draft, enforcement: Enforcement, gate: 
         Some(failure) => Err(failure),
         None => judge.settle(draft.object).and_then(|envelope| judge.pass_gate(gate, envelope)),
     };
-    let Judge { repairs, warnings, original, .. } = judge;
-    JudgedAnswer { outcome, liberties: draft.liberties, repairs, warnings, original }
+    let Judge { repairs, warnings, original, is_gated, .. } = judge;
+    JudgedAnswer { outcome, liberties: draft.liberties, repairs, warnings, original, is_gated }
 }
 
 /// The failure of an answer that breaks the contract.
@@ -163,12 +183,14 @@ struct Judge<'a> {
     original: Original,
     repairs: Vec<Repair>,
     warnings: Vec<Warning>,
+    /// See [`JudgedAnswer`].
+    is_gated: bool,
 }
 
 impl<'a> Judge<'a> {
     fn new(module: &'a Module, enforcement: Enforcement) -> Self {
         let (original, repairs, warnings) = (Original::Unchanged, Vec::new(), Vec::new());
-        Self { module, enforcement, original, repairs, warnings }
+        Self { module, enforcement, original, repairs, warnings, is_gated: false }
     }
 
     /// Handles numbers that differ from the model's text (D-10): refused in `exec` and if no type can hold them, a
@@ -225,16 +247,25 @@ impl<'a> Judge<'a> {
             return Err(self.refused(reply, &[fault]));
         }
         drop_nonsense(&mut reply);
+        // Context is beside the answer: a value that cannot be context costs a notice, and not the answer.
+        if reply.get(EMITTED).is_some_and(|given| !given.is_object()) {
+            reply.shift_remove(EMITTED);
+            self.warnings.push(not_context());
+        }
         if let Some(broken) = self.broken_promise(&reply) {
             return Err(self.refused(reply, &[broken]));
         }
-        if !self.module.manifest.compat.wraps() || wrap_v21::is_current(&reply) {
-            return Ok(reply);
+        if self.module.manifest.compat.wraps() && !wrap_v21::is_current(&reply) {
+            self.original = Original::Whole(reply.clone());
+            self.warnings
+                .push(Warning::new("DEPRECATED", "the model answered in the v2.1 format; it was wrapped"));
+            reply = wrap_v21::wrap(reply);
         }
-        self.original = Original::Whole(reply.clone());
-        self.warnings
-            .push(Warning::new("DEPRECATED", "the model answered in the v2.1 format; it was wrapped"));
-        Ok(wrap_v21::wrap(reply))
+        // The model's own failure passes, without the partial result that the module does not allow. (D-20)
+        if !self.module.manifest.failure.partial_allowed && reply.get("ok") == Some(&Value::Bool(false)) {
+            reply.shift_remove("partial_data");
+        }
+        Ok(reply)
     }
 
     /// v1 modules could promise a confidence and a rationale; a default of 0.5 would break that promise silently.
@@ -271,9 +302,12 @@ impl<'a> Judge<'a> {
     /// precedence. An answer of v2.1 has no `meta`, and a module may refuse a generated one. (D-11)
     fn repair(&mut self, reply: &mut Value, found: &[Violation]) -> bool {
         let overflows = found.iter().any(|each| each.code == ErrorCode::OverflowLimit);
+        // Tier `exec` drops nothing that a model wrote as part of its data. (D-29)
+        let is_exact = self.module.manifest.tier == Tier::Exec;
+        let is_stray = is_exact && found.iter().any(|each| each.rule == UNDECLARED);
         let Value::Object(members) = reply else { return false };
         let has_meta = members.get("meta").is_some_and(|meta| !meta.is_null());
-        if overflows || (self.module.manifest.compat.refuses_v21_payload && !has_meta) {
+        if overflows || is_stray || (self.module.manifest.compat.refuses_v21_payload && !has_meta) {
             return false;
         }
         // If the payload is not an object, the whole answer counts as the model's original.
@@ -295,15 +329,14 @@ impl<'a> Judge<'a> {
     }
 
     fn pass_gate(&mut self, gate: Gate, mut envelope: Envelope) -> Result<Envelope, Failure> {
+        let found = self.settle_risk(&mut envelope);
         for member in OF_THE_RUNTIME {
             envelope.meta_mut().extra.shift_remove(member);
         }
-        if let Some(data) = envelope.data() {
-            let settled = risk::settle(&envelope.meta().risk, data, self.module.manifest.meta.risk_rule);
-            envelope.meta_mut().risk = settled;
-        }
         let tier = self.module.manifest.tier;
-        if let Some(refusal) = gate.refusal(tier, &envelope) {
+        let why = if found.is_empty() { gate.refusal(tier, &envelope) } else { Some(refusal(&found)) };
+        if let Some(why) = why {
+            self.is_gated = true;
             let partial = match (std::mem::take(&mut self.original), envelope.into_data()) {
                 (Original::Whole(original), _) => self.module.partial_data(original),
                 (_, None) => None,
@@ -312,9 +345,24 @@ impl<'a> Judge<'a> {
                     original.partial(self.module, reply)
                 }
             };
-            return Err(refusal.with_partial(partial));
+            return Err(why.with_partial(partial));
         }
         self.warnings.extend(gate.warning(tier, &envelope));
         Ok(envelope)
+    }
+
+    /// Raises the risk to that of the data. The module's own `meta` schema has judged the stated risk only, so it judges
+    /// a raised one again.
+    fn settle_risk(&self, envelope: &mut Envelope) -> Vec<Violation> {
+        let Some(data) = envelope.data() else { return Vec::new() };
+        let settled = risk::settle(&envelope.meta().risk, data, self.module.manifest.meta.risk_rule);
+        if settled == envelope.meta().risk {
+            return Vec::new();
+        }
+        envelope.meta_mut().risk = settled;
+        match self.enforcement {
+            Enforcement::Full => self.module.meta_violations(envelope.meta()),
+            Enforcement::EnvelopeOnly => Vec::new(),
+        }
     }
 }

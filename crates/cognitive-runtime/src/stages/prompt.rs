@@ -115,10 +115,7 @@ impl Prompt {
     /// Returns the repair prompt with an answer's violations; `None` if asking again could not help.
     #[must_use]
     pub fn again(&self, answer: &JudgedAnswer) -> Option<Self> {
-        let failure = answer.outcome.as_ref().err()?;
-        if !matches!(failure.code(), ErrorCode::ParseError | ErrorCode::SchemaValidationFailed) {
-            return None;
-        }
+        let failure = answer.outcome.as_ref().err().filter(|_| answer.is_curable())?;
         let input = format!(
             "{}\n\nYour last answer broke the contract: {}\nAnswer again, with one complete JSON object.",
             self.input,

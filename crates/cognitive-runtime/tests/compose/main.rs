@@ -7,6 +7,7 @@
     reason = "in a test, a panic is the report"
 )]
 
+mod blame;
 #[path = "../board/mod.rs"]
 mod board;
 mod calls;
@@ -16,6 +17,7 @@ mod patterns;
 mod printed;
 mod references;
 mod rounds;
+mod shared;
 #[path = "../timer/mod.rs"]
 mod timer;
 mod watched;

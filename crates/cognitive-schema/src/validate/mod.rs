@@ -44,7 +44,7 @@ pub use describe::violations_of;
 pub use extensible::{MAX_CUSTOM_LENGTH, custom_branches};
 pub use ids::names_answered_by_ids;
 pub use json_types::JsonTypes;
-pub use reach::{Below, ContractPlace};
+pub use reach::{Below, ContractPlace, DeclaredMembers};
 pub use refs::{DATA_KEYWORDS, file_of_ref};
 
 /// The main contract file of a module.
@@ -196,8 +196,42 @@ pub struct Contract {
     /// The data section without its custom branches. Set only if they exist and enums are strict.
     closed_data: Option<Section>,
     context: ContextSchemas,
+    overflow: OverflowMembers,
     root: Value,
     plan: OnceLock<PrefixRules>,
+}
+
+/// What the contract declares below `extensions` of the data.
+#[derive(Debug, Default)]
+pub struct OverflowMembers {
+    /// True if `extensions` may be null.
+    pub may_be_null: bool,
+    /// The members of `extensions`.
+    pub extensions: DeclaredMembers,
+    /// The members of an insight.
+    pub insights: DeclaredMembers,
+}
+
+impl OverflowMembers {
+    fn find(files: &SchemaFiles, data: &SectionRef) -> Self {
+        let data = ContractPlace::of_section(files, data);
+        let Some(Below::Described(extensions)) = data.map(|data| data.member("extensions")) else {
+            return Self::default();
+        };
+        let insights = match extensions.member("insights") {
+            Below::Described(insights) => insights.items(),
+            other => other,
+        };
+        let insights = match &insights {
+            Below::Described(insight) => DeclaredMembers::at(insight),
+            _ => DeclaredMembers::default(),
+        };
+        Self {
+            may_be_null: extensions.may_be(&Value::Null),
+            extensions: DeclaredMembers::at(&extensions),
+            insights,
+        }
+    }
 }
 
 impl Contract {
@@ -234,6 +268,7 @@ impl Contract {
                 sections: places.context.iter().map(section).collect::<Result<_, _>>()?,
                 of_input: context::kinds_of(files, &places.input),
             },
+            overflow: OverflowMembers::find(files, &places.data),
             root: files.get(SCHEMA_FILE).cloned().unwrap_or(Value::Null),
             plan: OnceLock::new(),
         })
@@ -274,6 +309,12 @@ impl Contract {
     #[must_use]
     pub fn context_kinds(&self) -> Option<&BTreeSet<String>> {
         self.context.of_input.as_ref()
+    }
+
+    /// The members that are declared below `extensions`.
+    #[must_use]
+    pub fn overflow(&self) -> &OverflowMembers {
+        &self.overflow
     }
 
     /// All of `schema.json` as written.

@@ -42,6 +42,34 @@ pub enum Below<'a> {
     Never,
 }
 
+/// The members that a contract declares at a location.
+#[derive(Debug, Clone, Default)]
+pub struct DeclaredMembers {
+    names: BTreeSet<String>,
+    /// True if a schema describes members of every name.
+    has_others: bool,
+}
+
+impl DeclaredMembers {
+    /// Returns whether a member of this name is declared.
+    #[must_use]
+    pub fn contains(&self, name: &str) -> bool {
+        self.has_others || self.names.contains(name)
+    }
+
+    pub(super) fn at(place: &ContractPlace<'_>) -> Self {
+        let names = place.names().into_iter().map(str::to_owned).collect();
+        let reader = SchemaReader::new(place.files);
+        let has_patterns = place.schemas.iter().any(|at| {
+            let found = reader.enter(*at, 0);
+            found.is_some_and(|(_, schema)| schema.get("patternProperties").is_some())
+        });
+        // A name that no author lists.
+        let has_others = has_patterns || matches!(place.member("\u{0}"), Below::Described(_));
+        Self { names, has_others }
+    }
+}
+
 /// The query for one schema.
 #[derive(Clone, Copy)]
 enum SchemaQuestion<'q> {

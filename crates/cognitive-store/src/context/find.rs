@@ -8,7 +8,7 @@ use crate::sql::{SqlRow, SqlSession, SqlValue, all, first, values};
 use crate::time;
 
 /// The columns of an entry, in the order in which [`read`] reads them.
-const COLUMNS: &str = "kind, key, session, input_hash, module, ttl, created, value";
+const COLUMNS: &str = "kind, key, session, input_hash, module, ttl, created, value, pattern";
 
 /// The condition for live entries of an owner.
 const OWN: &str = "tenant = ?1 AND \"user\" = ?2 AND (ends IS NULL OR ends > ?3)";
@@ -61,7 +61,12 @@ pub(super) fn of_owner(
 }
 
 fn read(row: &SqlRow) -> Result<ContextEntry, Problem> {
-    let key = Key { text: row.text(1)?, session: row.maybe_text(2)?, input_hash: row.maybe_text(3)? };
+    let key = Key {
+        text: row.text(1)?,
+        session: row.maybe_text(2)?,
+        input_hash: row.maybe_text(3)?,
+        pattern: row.maybe_text(8)?,
+    };
     let (kind, module) = (row.str(0)?, row.str(4)?);
     // An invalid number, from manual edits, ends the entry.
     let ttl = Ttl::parse(row.integer(5)?).unwrap_or(Ttl::Request);

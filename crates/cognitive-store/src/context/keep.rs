@@ -58,11 +58,12 @@ pub(super) fn remove_expired(session: &mut dyn SqlSession, now: &str) -> Result<
 /// Inserts an entry. One that replaces another gets a new id, so it counts as new.
 fn insert(session: &mut dyn SqlSession, weighed: &Weighed<'_>) -> Result<(), Problem> {
     let sql = "INSERT INTO context
-            (id, bytes, tenant, \"user\", kind, key, session, input_hash, module, ttl, created, ends, value)
-         VALUES ((SELECT coalesce(max(id), 0) + 1 FROM context), ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+            (id, bytes, tenant, \"user\", kind, key, session, input_hash, module, ttl, created, ends, value, pattern)
+         VALUES ((SELECT coalesce(max(id), 0) + 1 FROM context), ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
          ON CONFLICT (tenant, \"user\", kind, key) DO UPDATE SET id = excluded.id, bytes = excluded.bytes,
             session = excluded.session, input_hash = excluded.input_hash, module = excluded.module,
-            ttl = excluded.ttl, created = excluded.created, ends = excluded.ends, value = excluded.value";
+            ttl = excluded.ttl, created = excluded.created, ends = excluded.ends, value = excluded.value,
+            pattern = excluded.pattern";
     let entry = weighed.entry;
     let values = values![
         weighed.bytes,
@@ -77,6 +78,7 @@ fn insert(session: &mut dyn SqlSession, weighed: &Weighed<'_>) -> Result<(), Pro
         &weighed.created,
         weighed.ends.as_deref(),
         &weighed.value,
+        entry.key.pattern.as_deref(),
     ];
     session.execute(sql, &values).map(drop)
 }

@@ -282,6 +282,9 @@ fn adopt(connection: &mut Connection) -> Result<(), Stale> {
             if version < schema::REVIEWED {
                 connection.execute_batch(schema::AS_IF_REVIEWED)?;
             }
+            if schema::WITHOUT_PATTERN.contains(&version) {
+                connection.execute_batch(schema::AS_IF_PATTERNED)?;
+            }
             return Ok(());
         }
     } else {

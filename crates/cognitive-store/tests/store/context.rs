@@ -31,7 +31,12 @@ fn rows(path: &Path) -> i64 {
 #[test]
 fn an_entry_comes_back_as_it_was_also_after_the_store_was_closed() {
     let (_dir, path) = place();
-    let key = Key { text: "k".to_owned(), session: Some("s".to_owned()), input_hash: Some("h".to_owned()) };
+    let key = Key {
+        text: "k".to_owned(),
+        session: Some("s".to_owned()),
+        input_hash: Some("h".to_owned()),
+        pattern: Some("${session_id}".to_owned()),
+    };
     let value = json!({ "b": [1, 2.5, null], "a": "ü\u{0}\u{1b}" });
     let entry = ContextEntry::new("t", key, value, Ttl::Seconds(60), at(0)).of_module("m");
     Store::open(&path).unwrap().put(&ann(), &entry, at(0)).unwrap();
@@ -134,7 +139,7 @@ fn ctx_022_both_stores_answer_the_same_whatever_is_done(home: &Home) {
             0..=2 => {
                 let ttl = [0, 5, 20, -1][dice.index(4)];
                 let text = "x".repeat(dice.index(500));
-                let key = Key { text: key, session: session.map(str::to_owned), input_hash: None };
+                let key = Key { session: session.map(str::to_owned), ..Key::plain(&key) };
                 let value = json!({ "step": step, "text": text });
                 let entry = ContextEntry::new(kind, key, value, Ttl::parse(ttl).unwrap(), at(now));
                 let put = disk.put(owner, &entry, at(now));

@@ -122,7 +122,7 @@ fn d_04_the_file_is_a_database_that_others_can_tell_and_inspect() {
         raw.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0)).unwrap()
     };
     assert_eq!(text("journal_mode"), "wal".to_owned().into());
-    assert_eq!(text("user_version"), 6.into());
+    assert_eq!(text("user_version"), 7.into());
 }
 
 #[test]
@@ -130,12 +130,12 @@ fn a_newer_file_is_refused_and_left_alone() {
     let (_dir, path) = place();
     drop(Store::open(&path).unwrap());
     let raw = Connection::open(&path).unwrap();
-    raw.pragma_update(None, "user_version", 7).unwrap();
+    raw.pragma_update(None, "user_version", 8).unwrap();
     drop(raw);
     let before = fs::read(&path).unwrap();
     let error = Store::open(&path).unwrap_err();
-    assert_eq!(error.problem(), &Problem::Newer { found: 7, known: 6 });
-    let expected = "a newer version of this program wrote it (schema 7, known are 1 to 6)";
+    assert_eq!(error.problem(), &Problem::Newer { found: 8, known: 7 });
+    let expected = "a newer version of this program wrote it (schema 8, known are 1 to 7)";
     assert_eq!(error.to_string(), format!("store `{}`: {expected}", path.display()));
     assert_eq!(Store::open_existing(&path).unwrap_err(), error);
     assert_eq!(fs::read(&path).unwrap(), before);

@@ -16,7 +16,7 @@ pub enum VectorStatus {
     /// The result does not satisfy the expectation, or could not be judged; with the reasons.
     Failed(Vec<String>),
     /// The runtime does not support this yet; with the missing part.
-    NotBuilt(&'static str),
+    NotBuilt(String),
 }
 
 impl VectorStatus {
@@ -36,7 +36,7 @@ impl VectorStatus {
         match self {
             Self::Passed => Vec::new(),
             Self::Failed(problems) => problems.iter().map(String::as_str).collect(),
-            Self::NotBuilt(why) => vec![why],
+            Self::NotBuilt(why) => vec![why.as_str()],
         }
     }
 }
@@ -152,7 +152,7 @@ mod tests {
         let passed = VectorReport { results: vec![result("a", 1, VectorStatus::Passed)] };
         assert!(passed.holds());
         let mut mixed = passed;
-        mixed.results.push(result("b", 2, VectorStatus::NotBuilt("why")));
+        mixed.results.push(result("b", 2, VectorStatus::NotBuilt("why".to_owned())));
         assert!(!mixed.holds());
         assert_eq!(mixed.tally(), CaseTally { passed: 1, failed: 0, skipped: 1 });
         assert_eq!(mixed.by_group()["g"][&2], CaseTally { passed: 0, failed: 0, skipped: 1 });

@@ -69,6 +69,26 @@ impl ExpectedValue {
         parsed.collect::<Result<_, String>>().map(|parsed| Self::Object(parsed, others))
     }
 
+    /// Drops the members of an object with these names that are plain values. A rule is written on purpose, and stays.
+    pub(super) fn without_plain(self, names: &[&str]) -> Self {
+        match self {
+            Self::Object(mut members, others) => {
+                members.retain(|(name, value)| !names.contains(&name.as_str()) || value.has_rules());
+                Self::Object(members, others)
+            }
+            other => other,
+        }
+    }
+
+    fn has_rules(&self) -> bool {
+        match self {
+            Self::Rules(_) => true,
+            Self::Object(members, _) => members.iter().any(|(_, value)| value.has_rules()),
+            Self::List(items) => items.iter().any(Self::has_rules),
+            Self::Scalar(_) => false,
+        }
+    }
+
     /// A pattern of one rule.
     pub(super) fn rule(rule: ValueRule) -> Self {
         Self::Rules(vec![rule])

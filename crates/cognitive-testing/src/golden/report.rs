@@ -55,6 +55,8 @@ pub struct GoldenResult {
     pub recorded: bool,
     /// The reason why the answer was not accepted, if acceptance was requested.
     pub not_accepted: Option<String>,
+    /// The codes of the answer's warnings, if its expectation does not mention warnings.
+    pub unmentioned: Vec<String>,
 }
 
 impl GoldenResult {
@@ -66,6 +68,7 @@ impl GoldenResult {
             envelope: None,
             recorded: false,
             not_accepted: None,
+            unmentioned: Vec::new(),
         }
     }
 
@@ -119,6 +122,9 @@ impl GoldenResult {
                 row.insert("accepted".to_owned(), json!({ "file": new.path, "text": new.after }));
             }
             GoldenStatus::Passed | GoldenStatus::NotRecorded => {}
+        }
+        if !self.unmentioned.is_empty() {
+            row.insert("unmentioned_warnings".to_owned(), json!(self.unmentioned));
         }
         row.extend(self.not_accepted.as_ref().map(|why| ("not_accepted".to_owned(), json!(why))));
         Value::Object(row)

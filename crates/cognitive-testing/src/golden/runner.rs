@@ -215,10 +215,30 @@ async fn judge(
         },
     };
     let mut result = GoldenResult::new(&case.name, status);
+    result.unmentioned =
+        expected.as_ref().map(|expected| unmentioned(expected, &envelope)).unwrap_or_default();
     result.not_accepted = not_accepted;
     result.recorded = recorded;
     result.envelope = Some(envelope);
     result
+}
+
+/// Returns the codes of the warnings of an answer, each once, if the expectation does not mention warnings. (D-24)
+fn unmentioned(expected: &ExpectedFile, envelope: &Value) -> Vec<String> {
+    let mentions = expected.value.pointer("/meta/warnings").is_some()
+        || expected.value.as_object().is_some_and(|members| {
+            members
+                .keys()
+                .any(|name| name.starts_with("meta.warnings") || name.starts_with("$.meta.warnings"))
+        });
+    let warnings = envelope.pointer("/meta/warnings").and_then(Value::as_array).filter(|_| !mentions);
+    let mut codes: Vec<String> = Vec::new();
+    for code in warnings.into_iter().flatten().filter_map(|warning| warning.get("code")?.as_str()) {
+        if !codes.iter().any(|known| known == code) {
+            codes.push(code.to_owned());
+        }
+    }
+    codes
 }
 
 /// Compares an envelope with the expectation. Also returns why it was not accepted, if acceptance was

@@ -6,7 +6,7 @@
     print(envelope.data if envelope.ok else envelope.error)
 
 A run answers with an `Envelope`, whatever the model, the network or the caller does. Exceptions are for misuse in Python, for
-`Envelope.unwrap` and for typed modules.
+`Envelope.unwrap`, for typed modules, and for modules that declare `failure.contract: throw`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from ._runtime import AsyncChunks, Chunk, Chunks, Runtime, arun, astream, run, s
 
 if _TYPE_CHECKING:
     from ._api import find_module, load_module, run_module, run_module_async
+    from ._context import ContextBuilder
     from ._module import AsyncPartials, Module, module
     from ._replay import replay
     from ._reply import Reply
@@ -38,6 +39,7 @@ __all__ = [
     "Call",
     "Chunk",
     "Chunks",
+    "ContextBuilder",
     "Envelope",
     "Failure",
     "Module",
@@ -63,6 +65,7 @@ __all__ = [
 # Optional parts are imported on first use, so that `import cogn` is fast.
 _LATER = {
     "AsyncPartials": "_module",
+    "ContextBuilder": "_context",
     "Module": "_module",
     "Reply": "_reply",
     "Tool": "_tools",

@@ -44,7 +44,8 @@ class Module(Generic[In, Out]):
         return self._read(await self.arun(input, **fields))
 
     def run(self, input: In | Mapping[str, Any] | None = None, /, **fields: Any) -> Envelope:
-        """Runs the module: its envelope, whatever happens."""
+        """Runs the module and returns its envelope. Raises `Failure` if the run fails and the module declares
+        `failure.contract: throw`."""
         return self.runtime.run(self._key, self._written(input, fields))
 
     async def arun(self, input: In | Mapping[str, Any] | None = None, /, **fields: Any) -> Envelope:

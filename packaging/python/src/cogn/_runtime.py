@@ -102,7 +102,8 @@ class Runtime:
         self._native = _native.Runtime(self._parts)
 
     def run(self, module: str, input: Mapping[str, Any] | None = None, **options: Unpack[RunOptions]) -> Envelope:
-        """Runs a module and waits for its envelope. Ctrl-C cancels the run."""
+        """Runs a module and waits for its envelope. Ctrl-C cancels the run. Raises `Failure` if the run fails and the module
+        declares `failure.contract: throw`."""
         if _replaying:
             envelope: Envelope = _replaying[-1].run(self, module, input, options)
             return envelope
@@ -148,6 +149,11 @@ class Runtime:
         if self._calls_program:
             given["caller"] = (loop, contextvars.copy_context())
         return given
+
+    def capabilities(self) -> dict[str, Any]:
+        """The declaration of this runtime: specification versions, streaming, transports and media, as far as its models
+        support them."""
+        return self._native.capabilities()
 
     def names(self) -> list[str]:
         """The names of all modules that can be found."""

@@ -39,7 +39,7 @@ def _refuse_company() -> None:
 
 _refuse_company()
 
-from cogn import AsyncChunks, Envelope, Failure, Runtime  # noqa: E402
+from cogn import AsyncChunks, ContextBuilder, Envelope, Failure, Runtime  # noqa: E402
 from cogn import find_module, load_module, run_module, run_module_async  # noqa: E402
 from cogn._module import Module as _Module  # noqa: E402
 
@@ -52,6 +52,7 @@ _AnyModule = _Union[str, "_os.PathLike[str]", "_Module[_Any, _Any]"]
 
 __all__ = [
     "CognitiveRuntime",
+    "ContextBuilder",
     "Envelope",
     "Failure",
     "find_module",
@@ -74,7 +75,8 @@ class CognitiveRuntime:
         self._runtime = Runtime(streaming=streaming, multimodal=multimodal, **options)
 
     def execute(self, module: _AnyModule, input: _Mapping[str, _Any] | None = None, **options: _Unpack[_RunOptions]) -> Envelope:
-        """Runs a module and gives its envelope."""
+        """Runs a module and returns its envelope. Raises `Failure` if the run fails and the module declares
+        `failure.contract: throw`."""
         return self._runtime.run(_key(module), input, **options)
 
     async def execute_async(
@@ -88,6 +90,11 @@ class CognitiveRuntime:
     ) -> AsyncChunks:
         """Runs a module and gives its answer in pieces: `async for chunk in runtime.execute_stream(module, input)`."""
         return self._runtime.astream(_key(module), input, **options)
+
+
+    def capabilities(self) -> dict[str, _Any]:
+        """The declaration of this runtime: specification versions, streaming, transports and media."""
+        return self._runtime.capabilities()
 
 
 def _key(module: _AnyModule) -> str:

@@ -8,7 +8,6 @@ use cognitive_schema::{Contract, SCHEMA_FILE, SchemaFiles};
 use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::manifest::ContextMode;
 use crate::module::{Enforcement, Module};
 use crate::ports::AuditRecord;
 use crate::{ErrorCode, Failure, Format, Manifest};
@@ -259,9 +258,9 @@ fn prompt_011_context_is_a_labelled_block() {
 // CTX-053: a child sees what it declares and nothing else.
 #[test]
 fn ctx_053_context_is_handed_on_filtered_by_what_the_child_declares() {
-    let flow = ContextFlow::new(ContextMode::Main, map(json!({ "a": 1, "b": 2 })));
-    assert_eq!(visible_to(&accepting(json!([{ "type": "b" }])), flow.context()), map(json!({ "b": 2 })));
-    assert!(visible_to(&accepting(json!([])), flow.context()).is_empty());
+    let context = map(json!({ "a": 1, "b": 2 }));
+    assert_eq!(visible_to(&accepting(json!([{ "type": "b" }])), &context), map(json!({ "b": 2 })));
+    assert!(visible_to(&accepting(json!([])), &context).is_empty());
 }
 
 fn origin(session_id: Option<&str>) -> Origin<'_> {

@@ -7,7 +7,7 @@
 pub(super) const SCHEMA: &str = "cogn";
 
 /// Step n brings a database from version n to n + 1.
-pub(super) const STEPS: [&str; 2] = [
+pub(super) const STEPS: [&str; 3] = [
     r#"
     CREATE TABLE audit (
         id BIGINT PRIMARY KEY,
@@ -148,6 +148,10 @@ pub(super) const STEPS: [&str; 2] = [
     EXCEPTION WHEN OTHERS THEN
         RETURN NULL;
     END $$;
+"#,
+    r#"
+    -- The key pattern of the module that emitted an entry. Older entries have none.
+    ALTER TABLE context ADD COLUMN pattern TEXT COLLATE "C";
 "#,
 ];
 

@@ -63,6 +63,10 @@ pub(super) fn context_lookup(given: Arguments<'_>) -> Outcome {
     let emitted = given.below("emitted")?;
     let age = given.value("age_seconds")?.as_f64().and_then(|age| Duration::try_from_secs_f64(age).ok());
     let age = age.ok_or_else(|| broken("`age_seconds` is no age"))?;
+    // Neither of them decides whether the entry is still available.
+    for part in ["type", "value"] {
+        emitted.get(part);
+    }
     let emitted = ttl(emitted, "ttl")?.unwrap_or(Ttl::Request);
     let present = usable(emitted, ttl(given, "accept_ttl")?, age, given.flag("same_request")?);
     Ok(json!({ "present": present }))
@@ -83,17 +87,17 @@ pub(super) fn context_propagation(given: Arguments<'_>) -> Outcome {
     };
     let mut parent = ContextFlow::new(mode, given.object("parent_context")?.clone());
     let mut seen_by = Map::new();
-    for child in given.list("children")? {
-        let child = Arguments::new(child)?;
-        seen_by.insert(child.text("name")?.to_owned(), Value::Object(parent.handed_down()));
-        parent.child_done(child.object("updates")?.clone());
+    for (turn, child) in given.list("children")?.iter().enumerate() {
+        let child = given.inside(child)?;
+        seen_by.insert(child.text("name")?.to_owned(), Value::Object(parent.handed_down(|_| true)));
+        parent.child_done(turn, child.object("updates")?.clone());
     }
-    let after = parent.context().clone();
+    let after = parent.handed_down(|_| true);
     if given.get("emits").is_none() {
         return Ok(json!({ "parent_after": after, "seen_by": seen_by }));
     }
     let declared: Vec<&str> = given.list("emits")?.iter().filter_map(Value::as_str).collect();
-    let emitted = handed_on(parent.into_updates(), &declared);
+    let (emitted, _) = handed_on(parent.into_updates(), &declared);
     Ok(json!({ "parent_after": after, "seen_by": seen_by, "emitted": emitted }))
 }
 

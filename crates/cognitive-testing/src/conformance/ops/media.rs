@@ -38,9 +38,9 @@ impl Web {
     /// Reads the `http` argument of a case; without it, every address fails.
     pub(super) fn of(given: Arguments<'_>) -> Result<Self, VectorStop> {
         let mut web = Self::default();
-        let given = given.get("http").map(|_| given.object("http")).transpose()?;
-        for (url, page) in given.into_iter().flatten() {
-            let page = Arguments::new(page)?;
+        let pages = given.get("http").map(|_| given.object("http")).transpose()?;
+        for (url, page) in pages.into_iter().flatten() {
+            let page = given.inside(page)?;
             let status = page.value("status")?.as_u64().ok_or_else(|| broken("`status` is no number"))?;
             let content_type = page.get("content_type").and_then(Value::as_str).map(str::to_owned);
             let bytes = Bytes::from(files::bytes(page.text("base64")?)?);

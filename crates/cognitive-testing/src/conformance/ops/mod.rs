@@ -11,6 +11,8 @@ mod migrate;
 mod modules;
 mod runs;
 
+use std::cell::RefCell;
+
 use serde_json::{Map, Value};
 
 use super::expand::expand;
@@ -20,7 +22,7 @@ use super::official;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum VectorStop {
     /// The runtime does not support it yet; with the missing part.
-    NotBuilt(&'static str),
+    NotBuilt(String),
     /// The case is invalid, or the product returned no answer.
     Broken(String),
 }
@@ -72,26 +74,75 @@ const NOT_BUILT: &[(&str, &str)] = &[];
 /// Performs an operation with the arguments of a case, after generators were expanded.
 pub(super) fn perform(op: &str, given: &Value) -> Outcome {
     if let Some((_, operation)) = BUILT.iter().find(|(name, _)| *name == op) {
-        return operation(Arguments::new(&expand(given)?)?);
+        let (given, read) = (expand(given)?, ReadKeys::default());
+        let outcome = operation(Arguments { read: Some(&read), ..Arguments::new(&given)? })?;
+        // A case whose argument was ignored has shown nothing. (D-27)
+        return match read.unread(&given, true) {
+            Some(name) => Err(VectorStop::NotBuilt(format!("`{op}` does not read the argument `{name}`"))),
+            None => Ok(outcome),
+        };
     }
     Err(match NOT_BUILT.iter().find(|(name, _)| *name == op) {
-        Some((_, why)) => VectorStop::NotBuilt(why),
+        Some((_, why)) => VectorStop::NotBuilt((*why).to_owned()),
         None => VectorStop::Broken(format!("unknown operation: `{op}`")),
     })
 }
 
 /// The arguments of an operation. A missing argument makes the case invalid; it gets no default.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Arguments<'a>(&'a Map<String, Value>);
+pub(super) struct Arguments<'a> {
+    members: &'a Map<String, Value>,
+    /// Records which of them the operation reads.
+    read: Option<&'a ReadKeys>,
+}
+
+/// The arguments that an operation has read: the address of an object, and the name of a member.
+#[derive(Debug, Default)]
+pub(super) struct ReadKeys(RefCell<Vec<(usize, String)>>);
+
+impl ReadKeys {
+    fn note(&self, object: &Map<String, Value>, name: &str) {
+        self.0.borrow_mut().push((address(object), name.to_owned()));
+    }
+
+    /// Returns a member that the operation did not read, in the arguments and in every object of which it read a member.
+    fn unread(&self, given: &Value, is_root: bool) -> Option<String> {
+        match given {
+            Value::Object(object) => {
+                let read = self.0.borrow();
+                let own = || read.iter().filter(|(place, _)| *place == address(object)).map(|(_, name)| name);
+                // An object that was taken as a whole is read.
+                let is_open = is_root || own().next().is_some();
+                let unread = object.keys().find(|name| is_open && !own().any(|each| each == *name));
+                unread.cloned().or_else(|| object.values().find_map(|value| self.unread(value, false)))
+            }
+            Value::Array(items) => items.iter().find_map(|item| self.unread(item, false)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+        }
+    }
+}
+
+fn address(object: &Map<String, Value>) -> usize {
+    std::ptr::from_ref(object).addr()
+}
 
 impl<'a> Arguments<'a> {
     pub(super) fn new(value: &'a Value) -> Result<Self, VectorStop> {
-        value.as_object().map(Self).ok_or_else(|| broken("expected an object as arguments"))
+        let members = value.as_object().ok_or_else(|| broken("expected an object as arguments"))?;
+        Ok(Self { members, read: None })
+    }
+
+    /// Returns the arguments in a value of these arguments.
+    pub(super) fn inside(self, value: &'a Value) -> Result<Self, VectorStop> {
+        Ok(Self { read: self.read, ..Self::new(value)? })
     }
 
     /// Returns an optional argument.
     pub(super) fn get(self, name: &str) -> Option<&'a Value> {
-        self.0.get(name)
+        if let Some(read) = self.read {
+            read.note(self.members, name);
+        }
+        self.members.get(name)
     }
 
     /// Returns a required argument.
@@ -114,7 +165,8 @@ impl<'a> Arguments<'a> {
 
     /// Returns an argument that is an object of further arguments.
     pub(super) fn below(self, name: &str) -> Result<Self, VectorStop> {
-        self.object(name).map(Self)
+        let members = self.object(name)?;
+        Ok(Self { members, read: self.read })
     }
 
     /// Returns a flag; false if it is missing.
@@ -161,5 +213,22 @@ mod tests {
             }
         }
         assert!(matches!(perform("no_such_op", &json!({})), Err(VectorStop::Broken(_))));
+    }
+
+    // D-27: a case shows nothing if one of its arguments was ignored.
+    #[test]
+    fn d_27_an_argument_that_an_operation_does_not_read_is_not_built() {
+        for (op, given, name) in [
+            ("normalize_code", json!({ "code": "E1001", "dialect": "x" }), "dialect"),
+            (
+                "context_propagation",
+                json!({ "mode": "main", "parent_context": {}, "children": [{ "name": "a", "updates": {}, "when": 1 }] }),
+                "when",
+            ),
+        ] {
+            let why = format!("`{op}` does not read the argument `{name}`");
+            assert_eq!(perform(op, &given), Err(VectorStop::NotBuilt(why)));
+        }
+        assert!(perform("normalize_code", &json!({ "code": "E1001" })).is_ok());
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cognitive_contract::media::MediaLimits;
 use cognitive_contract::ports::{ModuleSource, NullSink, ProviderError, Usage};
 use cognitive_contract::stream::{assemble, check_log};
-use cognitive_contract::{Failure, Module};
+use cognitive_contract::{Failure, Module, RunSettings};
 use cognitive_library::{Folder, Library, ModuleLoadError, load};
 use cognitive_runtime::compose::Results;
 use cognitive_runtime::stages::prompt::{PromptValues, render};
@@ -27,7 +27,7 @@ pub(super) fn run(given: Arguments<'_>) -> Outcome {
         None => (Arc::new(Library::default()), module.text("name")?),
     };
     let (host, web) = host(given, modules, provider.clone())?;
-    let request = RunRequest::new(name, given.value("input")?.clone());
+    let request = request(name, given)?;
     let envelope = wait(run_module(&host, request, &mut NullSink))?;
     Ok(json!({
         "envelope": json_of(&envelope)?,
@@ -43,7 +43,7 @@ pub(super) fn run_stream(given: Arguments<'_>) -> Outcome {
         files::module_folder(given.below("module")?)?.ok_or_else(|| broken("the case has no module"))?;
     let provider = Arc::new(model(given.below("model")?)?);
     let (host, _) = host(given, Arc::new(One(folder)), provider.clone())?;
-    let request = RunRequest::new("sample", given.value("input")?.clone());
+    let request = request("sample", given)?;
     let mut sent = Vec::new();
     let delivery = wait(stream_module(&host, request, |chunk| sent.push(chunk)))?;
     if let Delivery::Whole(envelope) = delivery {
@@ -57,6 +57,31 @@ pub(super) fn run_stream(given: Arguments<'_>) -> Outcome {
         "chunks": chunks,
         "provider_calls": provider.calls(),
     }))
+}
+
+/// The request of a case, with its options. An option that this adapter cannot honour is not built. (D-27)
+fn request(name: &str, given: Arguments<'_>) -> Result<RunRequest, VectorStop> {
+    let mut request = RunRequest::new(name, given.value("input")?.clone());
+    let Some(options) = given.get("options") else { return Ok(request) };
+    let mut settings = options.as_object().cloned().ok_or_else(|| broken("`options` is no object"))?;
+    let text = |value: Value| value.as_str().map(str::to_owned).ok_or_else(|| broken("an option is no text"));
+    for (name, slot) in [
+        ("user", &mut request.options.user),
+        ("tenant", &mut request.options.tenant),
+        ("session", &mut request.options.session),
+    ] {
+        *slot = settings.shift_remove(name).map(text).transpose()?;
+    }
+    if let Some(value) = settings.shift_remove("require_streaming") {
+        request.options.require_streaming =
+            value.as_bool().ok_or_else(|| broken("`require_streaming` is no boolean"))?;
+    }
+    if let Some(name) = settings.keys().find(|name| !RunSettings::NAMES.contains(&name.as_str())) {
+        return Err(VectorStop::NotBuilt(format!("the option `{name}`")));
+    }
+    request.options.settings = serde_json::from_value(Value::Object(settings))
+        .map_err(|error| broken(format!("the options cannot be read: {error}")))?;
+    Ok(request)
 }
 
 /// The host of a run: everything is real except the network, which serves only the pages of the case.
@@ -178,5 +203,21 @@ mod tests {
             assert_eq!(result["envelope"]["error"]["code"], code, "{model}");
             assert_eq!(result["provider_calls"], 1);
         }
+    }
+
+    // D-27
+    #[test]
+    fn d_27_options_of_a_case_are_honoured_or_not_built() {
+        let with = |options: Value| {
+            let mut given = given(json!({ "name": "m", "tier": "decision" }), json!({ "text": "no JSON" }));
+            given["options"] = options;
+            outcome(&given)
+        };
+        let calls = |options: Value| with(options).unwrap()["provider_calls"].clone();
+        assert_eq!((calls(json!({})), calls(json!({ "reask": 1 }))), (json!(1), json!(2)));
+        let refused = with(json!({ "require_streaming": true })).unwrap();
+        assert_eq!(refused["envelope"]["error"]["code"], "E4010", "{refused}");
+        let unknown = with(json!({ "colour": "red" }));
+        assert_eq!(unknown, Err(VectorStop::NotBuilt("the option `colour`".to_owned())));
     }
 }

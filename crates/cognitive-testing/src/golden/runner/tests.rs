@@ -226,3 +226,31 @@ fn a_failing_run_is_not_accepted_unless_that_is_said() {
     assert!(case.not_accepted.as_ref().unwrap().starts_with("the run fails with E"), "{case:?}");
     assert_eq!(statuses(&accepting(&subject(&broken), AcceptedAnswers::Failures)), [("ask", "accepted")]);
 }
+
+// D-24: an envelope as v2.2 §7.3 prints it is a usable expectation. Its own facts are those of another run.
+#[test]
+fn d_24_a_printed_envelope_is_a_usable_expectation() {
+    let printed = r#"{"ok":true,"meta":{"confidence":0.9,"risk":"low","explain":"e","trace_id":"abc",
+        "model":"gpt-4o","latency_ms":1200,"usage":{"input_tokens":1}},"data":{"rationale":"r","word":"a"}}"#;
+    let run = |expected: &str, reply: &str| {
+        let subject = subject(&[ASK, ("tests/ask.expected.json", expected), ("tests/ask.reply.txt", reply)]);
+        run_recorded(&[subject], &GoldenOptions::default()).unwrap().modules[0].cases[0].clone()
+    };
+    assert_eq!(run(printed, REPLY).status.word(), "passed");
+    // The answer itself still counts, and so does what a rule or a path names.
+    let sure = printed.replace("0.9", "0.8");
+    let named = printed.replace("\"gpt-4o\"", r#"{"$in":["gpt-4o"]}"#);
+    for expected in [sure.as_str(), named.as_str(), r#"{"meta.model":"gpt-4o"}"#] {
+        assert_eq!(run(expected, REPLY).status.word(), "failed", "{expected}");
+    }
+    let repaired = REPLY.replace("\"e\"", &format!("\"{}\"", "e".repeat(300)));
+    let case = run(r#"{"word":"a"}"#, &repaired);
+    assert_eq!(
+        (case.status.word(), case.unmentioned),
+        ("passed", vec!["DEPRECATED".to_owned(), "REPAIRED".to_owned()])
+    );
+    let told =
+        run(r#"{"word":"a","meta":{"warnings":[{"code":"DEPRECATED"},{"code":"REPAIRED"}]}}"#, &repaired);
+    assert_eq!((told.status.word(), told.unmentioned.len()), ("passed", 0));
+    assert_eq!(run(r#"{"word":"a"}"#, REPLY).unmentioned, ["DEPRECATED"], "a module without a tier");
+}
