@@ -171,7 +171,7 @@ pub(crate) async fn module(State(shared): Shares, Name(name): Name) -> Response<
                 name: &name,
                 format: module.format,
                 manifest: module.manifest.effective(),
-                schema: module.contract.root(),
+                schema: module.contract.written(),
                 warnings: &module.warnings,
             },
         ),

@@ -170,5 +170,7 @@ fn label(path: &str, message: &str) -> String {
 }
 
 pub(crate) fn schema_finding(problem: cognitive_schema::SchemaProblem) -> Finding {
-    Finding::error(&problem.file, FindingLocation::Value(problem.pointer), "schema/contract", problem.message)
+    let at = FindingLocation::Value(problem.pointer);
+    let finding = Finding::error(&problem.file, at, "schema/contract", problem.message);
+    Finding { hint: problem.hint.map(str::to_owned), ..finding }
 }

@@ -130,7 +130,9 @@ impl EarlyStop {
         let (id, index) = (frame.node, frame.items);
         frame.items += 1;
         let length = frame.path;
-        let rules = self.node(id).map(|node| (node.items, node.max_items));
+        let place = usize::try_from(index).unwrap_or(usize::MAX);
+        let rules =
+            self.node(id).map(|node| (node.places.get(place).copied().unwrap_or(node.items), node.max_items));
         let (items, most) = rules.unwrap_or_default();
         if let Some(most) = most.filter(|most| index >= *most) {
             self.path.truncate(length);

@@ -1,5 +1,5 @@
-//! JSON Schema for contracts between programs and models: Draft-07 validation with bounded cost, and the same contract
-//! in the dialects that model providers understand.
+//! JSON Schema for contracts between programs and models: validation with bounded cost (Draft-07, 2019-09, 2020-12), and
+//! the same contract in the dialects that model providers understand.
 //!
 //! 1. Validation. [`Contract::compile`] reads the files of a module and refuses schemas that could stall the validator.
 //!    A [`Section`] validates values and lists every [`SchemaViolation`]. [`prefix`] has the rules that apply while a
@@ -13,7 +13,8 @@
 //!
 //! # Modules
 //!
-//! - `validate`: compiles a contract and validates values. `validate::keywords` limits single keywords, `validate::ids`
+//! - `validate`: compiles a contract and validates values. `validate::dialect` reads `$schema` and rewrites newer dialects
+//!   to one core form, `validate::keywords` limits single keywords, `validate::ids`
 //!   and `validate::refs` resolve references, `validate::prefix` checks the beginning of a value, `validate::reach`
 //!   answers questions about a place before it has a value.
 //! - `provider_schema`: writes the envelope of a module for a provider. `provider_schema::dialect` has one constant per
@@ -33,6 +34,6 @@ pub use provider_schema::{
 pub use validate::{
     Below, Contract, ContractPlace, DATA_KEYWORDS, DeclaredMembers, JsonTypes, Layout, MAX_CUSTOM_LENGTH,
     OverflowMembers, SCHEMA_FILE, SchemaFiles, SchemaProblem, Section, SectionRef, accepts, custom_branches,
-    file_of_ref, names_answered_by_ids, prefix, violations_of,
+    file_of_ref, foreign_keywords, in_draft_07, names_answered_by_ids, prefix, violations_of,
 };
 pub use violation::{MAX_VIOLATIONS, SchemaViolation};

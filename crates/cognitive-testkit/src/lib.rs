@@ -33,6 +33,8 @@ mod python;
 mod random;
 mod registry;
 mod restate;
+#[cfg(feature = "suites")]
+mod suite;
 mod tcp;
 pub mod timed;
 
@@ -60,6 +62,8 @@ pub use python::python_with;
 pub use random::SeededRandom;
 pub use registry::{REGISTRY_PASSWORD, REGISTRY_USER, TestRegistry};
 pub use restate::TestRestate;
+#[cfg(feature = "suites")]
+pub use suite::{SuiteCase, SuiteGroup, json_schema_suite};
 pub use tcp::{SilentAddress, port_to_name};
 
 /// A prerequisite that a test may lack. A run may list accepted ones by word (`COGN_TEST_MAY_LACK=browser,weights`).
@@ -136,11 +140,13 @@ pub enum Lack {
     Compose,
     /// A Python with the schemas of Kubernetes resources.
     KubernetesSchemas,
+    /// The JSON Schema Test Suite.
+    JsonSchemaSuite,
 }
 
 impl Lack {
     /// All prerequisites, in the order of reports.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 36] = [
         Self::Weights,
         Self::Curl,
         Self::Browser,
@@ -176,6 +182,7 @@ impl Lack {
         Self::Redis,
         Self::Compose,
         Self::KubernetesSchemas,
+        Self::JsonSchemaSuite,
     ];
 
     /// The word for it in reports and variables.
@@ -217,6 +224,7 @@ impl Lack {
             Self::Redis => "redis",
             Self::Compose => "docker-compose",
             Self::KubernetesSchemas => "kubernetes-validate",
+            Self::JsonSchemaSuite => "json-schema-suite",
         }
     }
 
@@ -285,6 +293,9 @@ impl Lack {
             Self::Redis => "install `redis-server`, or set `COGN_TEST_REDIS` to the program",
             Self::Compose => "install `docker-compose`",
             Self::KubernetesSchemas => "`pip install kubernetes-validate`, then set `COGN_TEST_PYTHON`",
+            Self::JsonSchemaSuite => {
+                "check out `json-schema-org/JSON-Schema-Test-Suite`, then set `COGN_TEST_JSON_SCHEMA_SUITE` to the folder"
+            }
         }
     }
 

@@ -47,7 +47,7 @@ fn as_json(found: &FoundModule, module: &Module) -> Value {
         "path": found.folder.path(),
         "format": module.format,
         "manifest": module.manifest.effective(),
-        "schema": module.contract.root(),
+        "schema": module.contract.written(),
         "warnings": module.warnings,
     })
 }

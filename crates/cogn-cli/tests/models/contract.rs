@@ -409,3 +409,73 @@ fn cap_002_capabilities_speak_for_the_configured_provider() {
         }
     }
 }
+
+// SCH-003, D-25: the dialect that `schema.json` declares is the one that answers are judged by.
+#[test]
+fn sch_003_the_declared_dialect_judges_answers() {
+    const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
+    let home = home();
+    for (keyword, x, right, wrong) in [
+        (
+            "prefixItems",
+            json!({ "prefixItems": [{ "type": "string" }, { "type": "integer" }] }),
+            json!(["a", 1]),
+            json!([1, "a"]),
+        ),
+        (
+            "items",
+            json!({ "prefixItems": [{ "type": "string" }], "items": false }),
+            json!(["a"]),
+            json!(["a", 2]),
+        ),
+        (
+            "unevaluatedProperties",
+            json!({ "allOf": [{ "properties": { "a": { "type": "integer" } } }], "unevaluatedProperties": false }),
+            json!({ "a": 1 }),
+            json!({ "a": 1, "b": 2 }),
+        ),
+        (
+            "dependentRequired",
+            json!({ "dependentRequired": { "a": ["b"] } }),
+            json!({ "a": 1, "b": 1 }),
+            json!({ "a": 1 }),
+        ),
+        (
+            "minContains",
+            json!({ "contains": { "const": 1 }, "minContains": 2 }),
+            json!([1, 1]),
+            json!([1, 2]),
+        ),
+        ("$ref", json!({ "$ref": "#/$defs/t", "maxLength": 2 }), json!("ab"), json!("abcdef")),
+    ] {
+        let mut schema = json!({
+            "$schema": DIALECT, "$defs": { "t": { "type": "string" } }, "input": { "type": "object" },
+            "data": { "type": "object", "required": ["rationale", "x"], "properties": { "rationale": { "type": "string" }, "x": x } },
+        });
+        home.simple_module("./modern", &json!({}));
+        home.write("modern/schema.json", schema.to_string());
+        home.cogn(&["validate", "./modern"]).expect_exit(0);
+        for (value, code) in [(right, Value::Null), (wrong, json!("E3001"))] {
+            let data = json!({ "rationale": "r", "x": value });
+            let (output, _) = run(&home, "./modern", &[good(data)], &[]);
+            assert_eq!(output.json["error"]["code"], code, "{keyword}: {}", output.all());
+        }
+        // Without the dialect, the keyword has no effect, and `validate` says so.
+        if keyword != "$ref" && keyword != "items" {
+            schema.as_object_mut().unwrap().shift_remove("$schema");
+            home.write("modern/schema.json", schema.to_string());
+            let output = home.cogn(&["validate", "./modern"]).expect_exit(0);
+            assert!(output.all().contains(&format!("`{keyword}` has no effect")), "{}", output.all());
+            home.cogn(&["validate", "./modern", "--v22"]).expect_exit(1);
+        }
+    }
+    let list =
+        json!({ "$schema": DIALECT, "input": {}, "data": { "properties": { "x": { "items": [{}] } } } });
+    home.write("modern/schema.json", list.to_string());
+    let output = home.cogn(&["validate", "./modern"]).expect_exit(1);
+    assert!(
+        output.all().contains("not a 2020-12 schema") && output.all().contains("prefixItems"),
+        "{}",
+        output.all()
+    );
+}

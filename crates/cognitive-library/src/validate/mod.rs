@@ -23,9 +23,11 @@ pub(crate) use manifest::labels;
 use examples::Examples;
 use parts::{ComposedModule, ContractView};
 
+use std::borrow::Cow;
+
 use cognitive_contract::{Format, Manifest, Module};
-use cognitive_schema::{SCHEMA_FILE, SchemaFiles};
-use serde_json::Value;
+use cognitive_schema::{SCHEMA_FILE, SchemaFiles, in_draft_07};
+use serde_json::{Value, json};
 
 use crate::find::Library;
 use crate::finding::{Finding, FindingLocation, Findings, Severity, Sources};
@@ -85,9 +87,11 @@ struct CheckedModule<'a> {
     /// The manifest with defaults; `None` if it is not valid.
     effective: Option<Manifest>,
     prompt: &'a str,
-    /// `schema.json` as written; null if it is not JSON.
+    /// `schema.json` in Draft-07, whatever dialect it declares; null if it is not JSON.
     root: &'a Value,
-    /// All files of the contract.
+    /// True if a file declares another dialect than Draft-07.
+    declares_dialect: bool,
+    /// All files of the contract, in the same form.
     schemas: &'a SchemaFiles,
 }
 
@@ -187,6 +191,7 @@ fn findings(
 }
 
 fn checked(folder: &Folder, mode: Mode, parts: &ModuleParts, sources: &Sources) -> Findings {
+    let schemas = in_draft_07(&parts.schemas);
     let subject = CheckedModule {
         mode,
         folder,
@@ -195,8 +200,9 @@ fn checked(folder: &Folder, mode: Mode, parts: &ModuleParts, sources: &Sources) 
         written: &parts.manifest,
         effective: Manifest::from_value(&parts.manifest, parts.format).ok(),
         prompt: &parts.prompt,
-        root: parts.schemas.get(SCHEMA_FILE).unwrap_or(&Value::Null),
-        schemas: &parts.schemas,
+        root: schemas.get(SCHEMA_FILE).unwrap_or(&Value::Null),
+        declares_dialect: matches!(schemas, Cow::Owned(_)),
+        schemas: &schemas,
     };
     let mut found = Findings::default();
     if subject.written.is_object() {
@@ -206,6 +212,7 @@ fn checked(folder: &Folder, mode: Mode, parts: &ModuleParts, sources: &Sources) 
     if subject.root.is_object() {
         schema::check(&subject, sources, &mut found);
         keywords::check(&subject, &mut found);
+        schema::foreign_keywords(&subject, &parts.schemas, &mut found);
         if subject.format >= Format::V21 {
             members::check(&subject, &mut found);
             placeholders::check(&subject, &mut found);

@@ -6,7 +6,7 @@ use cognitive_contract::Format;
 use cognitive_contract::manifest::{SchemaAlias, SchemaStrictness};
 use cognitive_contract::meta::EXPLAIN_LIMIT;
 use cognitive_contract::module::explains_envelope;
-use cognitive_schema::{Below, ContractPlace, SectionRef, file_of_ref};
+use cognitive_schema::{Below, ContractPlace, SchemaFiles, SectionRef, file_of_ref};
 use serde_json::{Map, Value};
 
 use super::CheckedModule;
@@ -19,13 +19,24 @@ const MAX_STEPS: usize = 8;
 
 pub(super) fn check(subject: &CheckedModule<'_>, sources: &Sources, found: &mut Findings) {
     repeated_members(sources, found);
-    ignored_beside_ref(subject.root, &mut Vec::new(), found);
+    if !subject.declares_dialect {
+        ignored_beside_ref(subject.root, &mut Vec::new(), found);
+    }
     if subject.format >= Format::V21 {
         meta_section(subject, found);
         rationale(subject, found);
         extensions(subject, found);
         optional_members(subject, found);
         prompt(subject, found);
+    }
+}
+
+/// Keywords that the declared dialect does not have, and that restrict nothing for that reason. (D-25)
+pub(super) fn foreign_keywords(subject: &CheckedModule<'_>, written: &SchemaFiles, found: &mut Findings) {
+    for problem in cognitive_schema::foreign_keywords(written) {
+        let at = FindingLocation::Key(problem.pointer.into());
+        let finding = subject.stricter(&problem.file, at, "schema/dialect", problem.message);
+        found.push(Finding { hint: problem.hint.map(str::to_owned), ..finding });
     }
 }
 

@@ -322,3 +322,39 @@ fn man_009_sections_in_other_files_are_looked_at_there() {
     let found = check(&manifest, &schema, prompt, &[("control.json", &with(&meta))], Mode::Strict);
     assert_eq!(found, ["Error schema/meta"]);
 }
+
+// D-25: a keyword that the dialect in force lacks is a warning, and an error in strict mode.
+#[test]
+fn val_002_keywords_of_another_dialect_are_found() {
+    const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
+    let with = |schema: &mut Value, keyword: &str, value: Value| schema["data"][keyword] = value;
+    for (keyword, value) in
+        [("dependentRequired", json!({ "a": ["b"] })), ("unevaluatedProperties", json!(false))]
+    {
+        let (mode, found) = (Mode::Standard, ["Warning schema/dialect"]);
+        assert_eq!(after(mode, |_, schema| with(schema, keyword, value.clone())), found, "{keyword}");
+        let (mode, found) = (Mode::Strict, ["Error schema/dialect"]);
+        assert_eq!(after(mode, |_, schema| with(schema, keyword, value.clone())), found, "{keyword}");
+        let declared = after(Mode::Strict, |_, schema| {
+            schema["$schema"] = json!(DIALECT);
+            with(schema, keyword, value.clone());
+        });
+        assert_eq!(declared, [""; 0], "{keyword}");
+    }
+    let harmless = after(Mode::Strict, |_, schema| {
+        with(schema, "$anchor", json!("a"));
+        with(schema, "x-own", json!({ "prefixItems": [] }));
+    });
+    assert_eq!(harmless, [""; 0]);
+    // 2020-12 honours rules next to `$ref`, and writes lists of schemas as `prefixItems`.
+    let beside = after(Mode::Strict, |_, schema| {
+        schema["$schema"] = json!(DIALECT);
+        schema["data"]["properties"]["x"] = json!({ "$ref": "#/$defs/extensions", "maxProperties": 2 });
+    });
+    assert_eq!(beside, [""; 0]);
+    let list = after(Mode::Standard, |_, schema| {
+        schema["$schema"] = json!(DIALECT);
+        with(schema, "items", json!([{}]));
+    });
+    assert_eq!(list, ["Error schema/contract"]);
+}

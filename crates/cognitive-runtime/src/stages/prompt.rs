@@ -60,7 +60,7 @@ pub(crate) fn size(module: &Module, input: u64, results: u64, tokens: &dyn Fn(&s
     let placed = template.matches('$').count() as u64;
     let schemas = template.matches("$SCHEMA").count() as u64;
     let schema = if schemas > 0 {
-        serde_json::to_string_pretty(module.contract.data().schema()).map_or(0, |text| tokens(&text))
+        serde_json::to_string_pretty(module.contract.data().written()).map_or(0, |text| tokens(&text))
     } else {
         0
     };
@@ -158,7 +158,7 @@ pub(crate) fn build_with(
     policies: &Policies,
     media: Attached,
 ) -> Result<(Prompt, Vec<Warning>), Failure> {
-    let schema = module.contract.data().schema();
+    let schema = module.contract.data().written();
     let listed = media.list();
     let values =
         PromptValues { arguments: input.arguments(), input: input.value(), schema, results, media: &listed };

@@ -380,3 +380,44 @@ proptest! {
         prop_assert_eq!(envelope(true), envelope(false), "{}", text);
     }
 }
+
+// D-08, D-25: no prefix of a valid value is refused, in any dialect.
+#[test]
+fn d_08_no_valid_value_of_the_json_schema_suite_would_have_been_stopped() {
+    let Some(groups) = cognitive_testkit::json_schema_suite() else { return };
+    let (mut passed, mut stopped) = (0, 0);
+    for group in &groups {
+        let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), group.module_schema())]);
+        let manifest =
+            Manifest::from_value(&json!({ "name": "m", "tier": "decision" }), Format::V22).unwrap();
+        let contract =
+            Contract::compile(&files, &manifest.layout()).unwrap_or_else(|problems| panic!("{problems:?}"));
+        let module = Arc::new(Module::new(manifest, contract, String::new(), Format::V22));
+        for case in &group.cases {
+            let text = json!({ "ok": true, "data": case.data() }).to_string();
+            let blown = blown(&module, false, &[&text]);
+            assert!(!case.is_valid || blown.is_none(), "{}: {}: {blown:?}", group.name, case.name);
+            passed += usize::from(case.is_valid);
+            stopped += usize::from(blown.is_some());
+        }
+    }
+    println!("{passed} valid values pass, {stopped} invalid ones are stopped early");
+}
+
+// D-25: items by position and rules beside a reference, as 2020-12 writes them.
+#[test]
+fn d_08_items_by_position_are_judged_while_they_are_written() {
+    let module = module(
+        json!({ "tier": "decision" }),
+        json!({ "$schema": "https://json-schema.org/draft/2020-12/schema", "properties": {
+            "p": { "prefixItems": [{ "type": "string" }, { "enum": ["b"] }], "items": { "type": "integer" } } } }),
+    );
+    let stopped = |list: &str| {
+        let text = format!("{{\"ok\":true,\"data\":{{\"p\":{list}");
+        blown(&module, false, &[&text]).map(|(_, path, rule)| format!("{path} {rule}"))
+    };
+    assert_eq!(stopped(r#"["a","b",3,4"#), None);
+    assert_eq!(stopped("[1").as_deref(), Some("/data/p/0 type"));
+    assert_eq!(stopped(r#"["a","c""#).as_deref(), Some("/data/p/1 enum"));
+    assert_eq!(stopped(r#"["a","b",3,"c"#).as_deref(), Some("/data/p/3 type"));
+}

@@ -6,8 +6,11 @@ use serde_json::{Map, Value, json};
 use super::except::WRITTEN;
 use super::merge::{listed, merge};
 use super::negate::opposite;
-use super::normal::{Normal, WalkPosition};
+use super::normal::{Normal, WalkPosition, least_contained};
 use super::union;
+
+/// The most items that `contains` writes out. Each is a copy of its schema.
+const MAX_CONTAINED: f64 = 50.0;
 
 /// Choices with more branches than this are not made exclusive. Each branch would have to exclude all others, so the
 /// schema grows with the square.
@@ -34,10 +37,34 @@ impl Normal<'_> {
             plain = self.join(plain, "dependencies", &choice, at);
         }
         if let Some(schema) = members.get("contains") {
-            self.losses.tightened(&at.path, "contains", "the first item is it");
-            plain = self.join(plain, "contains", &json!({ "items": [schema], "minItems": 1 }), at);
+            plain = self.contains(schema, least_contained(members), plain, at);
         }
         plain
+    }
+
+    /// The first items are those that have to match.
+    fn contains(&mut self, schema: &Value, least: f64, plain: Value, at: &WalkPosition) -> Value {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "compared with the limit first"
+        )]
+        let places = match least {
+            least if least <= 0.0 => return plain,
+            least if least <= MAX_CONTAINED => least.ceil() as usize,
+            _ => {
+                self.losses.dropped(&at.path, "minContains");
+                1
+            }
+        };
+        let how = if places == 1 {
+            "the first item is it".to_owned()
+        } else {
+            format!("the first {places} items are it")
+        };
+        self.losses.tightened(&at.path, "contains", how);
+        let first = json!({ "items": vec![schema; places], "minItems": places });
+        self.join(plain, "contains", &first, at)
     }
 
     /// Merges the meaning of a keyword into the schema so far.

@@ -27,12 +27,12 @@ const PLAIN: &str = "type description required const minimum maximum exclusiveMi
 /// Keywords that only narrowing targets keep.
 const COUNTS: &str = "minProperties maxProperties uniqueItems";
 
-/// Draft-07 keywords that no target knows.
+/// Keywords that no target knows.
 const UNKNOWN: &str = "not if then else dependencies propertyNames patternProperties minProperties maxProperties \
-                       uniqueItems contains";
+                       uniqueItems contains minContains maxContains unevaluatedItems unevaluatedProperties";
 
 /// Those of them that can be expressed as a choice.
-const CONDITIONS: &str = "not if then else dependencies contains";
+const CONDITIONS: &str = "not if then else dependencies contains minContains";
 
 pub(super) fn is_among(words: &str, keyword: &str) -> bool {
     words.split(' ').any(|word| word == keyword)
@@ -135,7 +135,7 @@ impl<'a> Normal<'a> {
             return Value::Bool(true);
         }
         if let Some(reference) = members.get("$ref").and_then(Value::as_str) {
-            // Draft-07 ignores other keywords next to `$ref`. A description is not a rule, so it stays.
+            // No other rule is next to a `$ref`. A description is not a rule, so it stays.
             return self.reference(reference, members.get("description"), at);
         }
         let mut plain = self.keywords(members, at);
@@ -190,7 +190,8 @@ impl<'a> Normal<'a> {
                 "items" => self.items(value, members.get("additionalItems"), &mut plain, at),
                 "enum" => self.listed(value, &mut plain, at),
                 name if is_among(PLAIN, name) => {
-                    plain.insert(keyword.clone(), value.clone());
+                    let is_count = ["Length", "Items"].iter().any(|end| name.ends_with(end));
+                    plain.insert(keyword.clone(), if is_count { whole(value) } else { value.clone() });
                 }
                 "patternProperties" if self.narrows() => {
                     if let Value::Object(patterns) = value {
@@ -201,7 +202,7 @@ impl<'a> Normal<'a> {
                     plain.insert(keyword.clone(), self.schema(value, &at.below(keyword)));
                 }
                 name if self.narrows() && is_among(COUNTS, name) && rules(name, members) => {
-                    plain.insert(keyword.clone(), value.clone());
+                    plain.insert(keyword.clone(), whole(value));
                 }
                 name if self.narrows() && is_among(CONDITIONS, name) => {}
                 name if is_among(UNKNOWN, name) && rules(name, members) => {
@@ -300,10 +301,35 @@ fn rules(keyword: &str, members: &Map<String, Value>) -> bool {
         "then" | "else" => members.contains_key("if"),
         "if" => members.contains_key("then") || members.contains_key("else"),
         "uniqueItems" => value == &Value::Bool(true),
+        "contains" => least_contained(members) > 0.0,
+        "minContains" => least_contained(members) > 1.0,
+        "unevaluatedItems" | "unevaluatedProperties" => value != &Value::Bool(true),
         "minProperties" => value.as_u64() != Some(0),
         "patternProperties" | "dependencies" => value.as_object().is_some_and(|map| !map.is_empty()),
         _ => true,
     }
+}
+
+/// A value as written, but `2.0` as `2`: counts may be written either way.
+fn whole(value: &Value) -> Value {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match value
+        .as_f64()
+        .filter(|number| value.is_f64() && number.fract() == 0.0 && (0.0..EXACT).contains(number))
+    {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "checked in the line before"
+        )]
+        Some(number) => json!(number as u64),
+        None => value.clone(),
+    }
+}
+
+/// The number of items that have to match `contains`.
+pub(super) fn least_contained(members: &Map<String, Value>) -> f64 {
+    members.get("minContains").and_then(Value::as_f64).unwrap_or(1.0)
 }
 
 fn is_custom_branch(branch: &Value, tag: &str) -> bool {

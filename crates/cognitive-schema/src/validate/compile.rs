@@ -7,6 +7,7 @@ use jsonschema::{Draft, PatternOptions, Registry, ValidationError, Validator, op
 use serde_json::{Value, json};
 
 use super::check::Checker;
+use super::dialect::{Dialect, spelled_in_2020_12};
 use super::metered::Metered;
 use super::patterns::Effort;
 use super::{SCHEMA_FILE, SchemaFiles, SchemaProblem, Section, SectionRef};
@@ -25,19 +26,25 @@ const MAX_TRIES: usize = 10_000;
 
 pub(super) struct SchemaCompiler {
     registry: Registry<'static>,
+    draft: Draft,
     effort: Effort,
 }
 
 impl SchemaCompiler {
+    /// Reads prepared files. Most are Draft-07; the core form of other dialects may need 2020-12.
     pub(super) fn new(files: SchemaFiles, effort: Effort) -> Result<Self, Vec<SchemaProblem>> {
+        let (files, draft) = match spelled_in_2020_12(&files) {
+            Some(spelled) => (spelled, Draft::Draft202012),
+            None => (files, Draft::Draft7),
+        };
         let refused = |message: String| vec![SchemaProblem::new(SCHEMA_FILE, "", message)];
-        let mut builder = Registry::new().draft(Draft::Draft7);
+        let mut builder = Registry::new().draft(draft);
         for (file, root) in files {
             builder =
                 builder.add(format!("{BASE}{file}"), root).map_err(|error| refused(error.to_string()))?;
         }
         let registry = builder.prepare().map_err(|error| refused(error.to_string()))?;
-        Ok(Self { registry, effort })
+        Ok(Self { registry, draft, effort })
     }
 
     /// Compiles the section at `place`; `files` are the files as written.
@@ -47,19 +54,19 @@ impl SchemaCompiler {
         files: &SchemaFiles,
     ) -> Result<Section, Vec<SchemaProblem>> {
         let schema = super::find(files, place).cloned().unwrap_or(Value::Bool(true));
-        let problems = schema_problems(&schema, place);
+        let problems = schema_problems(&schema, place, Dialect::Draft07);
         if !problems.is_empty() {
             return Err(problems);
         }
         let checker = self
             .checker(place)
             .map_err(|error| vec![SchemaProblem::new(&place.file, &place.pointer, error.to_string())])?;
-        Ok(Section { place: place.clone(), schema, checker })
+        Ok(Section { place: place.clone(), schema, written: None, checker })
     }
 
     pub(super) fn checker(&self, place: &SectionRef) -> Result<Checker, ValidationError<'static>> {
         let validator = options_for::<Metered>()
-            .with_draft(Draft::Draft7)
+            .with_draft(self.draft)
             .with_registry(&self.registry)
             .with_base_uri(BASE)
             .should_validate_formats(false)
@@ -88,15 +95,17 @@ fn entry(address: &str) -> Value {
     json!({ "items": { "$ref": address } })
 }
 
-/// The reasons why a section is not itself a Draft-07 schema.
-fn schema_problems(schema: &Value, place: &SectionRef) -> Vec<SchemaProblem> {
-    static META_SCHEMA: LazyLock<Option<Checker>> = LazyLock::new(|| {
-        let address = entry("http://json-schema.org/draft-07/schema#");
-        let validator: Validator<Metered> =
-            options_for().with_draft(Draft::Draft7).offline().build(&address).ok()?;
-        Some(Checker::new(validator, Effort::Light))
-    });
-    let Some(meta_schema) = META_SCHEMA.as_ref() else {
+/// The reasons why a schema is not valid in its dialect.
+pub(super) fn schema_problems(schema: &Value, place: &SectionRef, dialect: Dialect) -> Vec<SchemaProblem> {
+    static DRAFT_07: LazyLock<Option<Checker>> = LazyLock::new(|| meta_checker(Dialect::Draft07));
+    static DRAFT_2019_09: LazyLock<Option<Checker>> = LazyLock::new(|| meta_checker(Dialect::Draft201909));
+    static DRAFT_2020_12: LazyLock<Option<Checker>> = LazyLock::new(|| meta_checker(Dialect::Draft202012));
+    let meta_schema = match dialect {
+        Dialect::Draft07 => &DRAFT_07,
+        Dialect::Draft201909 => &DRAFT_2019_09,
+        Dialect::Draft202012 => &DRAFT_2020_12,
+    };
+    let Some(meta_schema) = meta_schema.as_ref() else {
         return vec![SchemaProblem::new(&place.file, &place.pointer, "the schema checker is broken")];
     };
     let found = meta_schema.violations(schema);
@@ -104,10 +113,29 @@ fn schema_problems(schema: &Value, place: &SectionRef) -> Vec<SchemaProblem> {
     let found =
         found.into_iter().filter(|each| !each.path.ends_with("/$schema") && !each.path.ends_with("/$id"));
     found
-        .map(|each| SchemaProblem {
-            file: place.file.clone(),
-            pointer: format!("{}{}", place.pointer, each.path),
-            message: format!("not a Draft-07 schema: {}", each.message),
+        .map(|each| {
+            let pointer = format!("{}{}", place.pointer, each.path);
+            let message = format!("not a {} schema: {}", dialect.name(), each.message);
+            let is_list = schema.pointer(&each.path).is_some_and(Value::is_array);
+            let problem = SchemaProblem::new(&place.file, pointer, message);
+            match dialect {
+                Dialect::Draft07 => problem,
+                Dialect::Draft202012 if is_list && each.path.ends_with("/items") => {
+                    problem.hint("Use `prefixItems` for a list of schemas by position")
+                }
+                _ => problem.hint("Correct the schema, or declare the dialect of this schema in `$schema`"),
+            }
         })
         .collect()
+}
+
+fn meta_checker(dialect: Dialect) -> Option<Checker> {
+    let draft = match dialect {
+        Dialect::Draft07 => Draft::Draft7,
+        Dialect::Draft201909 => Draft::Draft201909,
+        Dialect::Draft202012 => Draft::Draft202012,
+    };
+    let validator: Validator<Metered> =
+        options_for().with_draft(draft).offline().build(&entry(dialect.meta_schema())).ok()?;
+    Some(Checker::new(validator, Effort::Light))
 }

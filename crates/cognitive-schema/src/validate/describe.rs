@@ -85,7 +85,7 @@ impl Telling {
             Kind::AnyOf { context } | Kind::OneOfNotValid { context } if forms < MAX_FORM_DEPTH => {
                 self.push_nearest(error, context, forms + 1);
             }
-            Kind::AdditionalProperties { unexpected } => {
+            Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
                 for name in unexpected.iter().take(MAX_VIOLATIONS) {
                     let message = format!("no member `{}` is expected here", shown(name, MAX_LITERAL_LENGTH));
                     self.found.push(violation(error, Some(name), message));
@@ -96,6 +96,7 @@ impl Telling {
                 let message = format!("required member `{}` is missing", shown(name, MAX_LITERAL_LENGTH));
                 self.found.push(violation(error, Some(name), message));
             }
+            Kind::Contains => self.found.push(contained(error)),
             kind => self.found.push(violation(error, None, words(kind))),
         }
     }
@@ -165,6 +166,17 @@ fn violation(error: &ValidationError<'_>, member: Option<&str>, message: String)
     }
 }
 
+/// The validator reports all three keywords of `contains` as the same kind.
+fn contained(error: &ValidationError<'_>) -> SchemaViolation {
+    let keyword = error.schema_path().as_str().rsplit('/').next().unwrap_or_default();
+    let (rule, message) = match keyword {
+        "minContains" => ("minContains", "expected more items of a form that the contract describes"),
+        "maxContains" => ("maxContains", "expected fewer items of a form that the contract describes"),
+        _ => return violation(error, None, words(error.kind())),
+    };
+    SchemaViolation { rule, ..violation(error, None, message.to_owned()) }
+}
+
 fn rule(kind: &Kind) -> &'static str {
     match kind {
         Kind::AdditionalItems { .. } => "additionalItems",
@@ -191,6 +203,8 @@ fn rule(kind: &Kind) -> &'static str {
         Kind::PropertyNames { .. } => "propertyNames",
         Kind::Required { .. } => "required",
         Kind::Type { .. } => "type",
+        Kind::UnevaluatedItems { .. } => "unevaluatedItems",
+        Kind::UnevaluatedProperties { .. } => "unevaluatedProperties",
         Kind::UniqueItems => "uniqueItems",
         _ => "schema",
     }
@@ -224,6 +238,7 @@ fn words(kind: &Kind) -> String {
         Kind::PropertyNames { .. } => "a member has a name that is not allowed".to_owned(),
         Kind::Type { kind } => format!("expected {}", type_words(kind)),
         Kind::UniqueItems => "expected items that differ from each other".to_owned(),
+        Kind::UnevaluatedItems { .. } => "holds items that are not expected here".to_owned(),
         other => format!("breaks the rule `{}`", other.keyword()),
     }
 }

@@ -1,13 +1,17 @@
 //! The graph of schemas: which schema applies which other schema to a value or a part of it. Basis of the limits on
 //! time and stack.
-//! Interprets Draft-07 as the validator does. Refuses references to locations that are not schemas.
+//! Interprets the core form as the validator does. Refuses references to locations that are not schemas.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
 use super::walk::{problem_at, visit};
 use super::{SchemaFiles, SchemaProblem, refs};
+
+/// Schemas that are counted again because of `unevaluatedProperties` and `unevaluatedItems`. A schema that needs more
+/// already exceeds other limits.
+const MAX_REPEATED: usize = 100_000;
 
 /// A schema, by its number. A schema has a lower number than the schemas written inside it.
 pub(super) type Id = usize;
@@ -81,7 +85,36 @@ impl<'a> SchemaGraph<'a> {
             visit(root, &mut |schema, _| reader.enter(file, schema));
         }
         let edges = reader.edges()?;
-        Ok(Self { schemas: reader.schemas, ids: reader.ids, edges })
+        let mut graph = Self { schemas: reader.schemas, ids: reader.ids, edges };
+        graph.repeat_for_unevaluated();
+        Ok(graph)
+    }
+
+    /// Adds the work for `unevaluatedProperties` and `unevaluatedItems`: the validator applies all schemas for the same
+    /// value once more, to see which members and items they evaluate.
+    fn repeat_for_unevaluated(&mut self) {
+        let is_open = |schema: &Map<String, Value>| {
+            schema.contains_key("unevaluatedProperties") || schema.contains_key("unevaluatedItems")
+        };
+        let open: Vec<Id> = self.schemas().filter(|(_, schema)| is_open(schema)).map(|(id, _)| id).collect();
+        let mut left = MAX_REPEATED;
+        let mut repeated = Vec::new();
+        for id in open {
+            let mut below: Vec<Id> = self.same_value(id).collect();
+            let mut seen = HashSet::from([id]);
+            while let Some(next) = below.pop().filter(|_| left > 0) {
+                if seen.insert(next) {
+                    left -= 1;
+                    repeated.push((id, Edge { way: SchemaWay::Also, to: next }));
+                    below.extend(self.same_value(next));
+                }
+            }
+        }
+        for (id, edge) in repeated {
+            if let Some(edges) = self.edges.get_mut(id) {
+                edges.push(edge);
+            }
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -153,7 +186,7 @@ impl<'a> GraphBuilder<'a> {
         let files_and_schemas = self.owners.iter().zip(&self.schemas);
         files_and_schemas
             .map(|(file, schema)| match schema.get("$ref").and_then(Value::as_str) {
-                // Draft-07 ignores the other keywords next to `$ref`.
+                // In core form, no rule is next to `$ref`.
                 Some(reference) => self.reference(file, schema, reference),
                 None => Ok(self.inner(schema)),
             })
@@ -201,6 +234,11 @@ impl<'a> GraphBuilder<'a> {
                     map.values().for_each(|each| push(SchemaWay::AnyMember, each));
                 }
                 ("additionalProperties", each) => push(SchemaWay::RestMembers, each),
+                // The validator applies it once more when it looks for what is evaluated.
+                ("unevaluatedProperties", each) => {
+                    (0..2).for_each(|_| push(SchemaWay::AnyMember, each));
+                }
+                ("unevaluatedItems", each) => (0..2).for_each(|_| push(SchemaWay::AnyItem, each)),
                 ("propertyNames", each) => push(SchemaWay::Name, each),
                 ("items", Value::Array(list)) => {
                     list.iter().enumerate().for_each(|(index, each)| push(SchemaWay::Item(index), each));

@@ -1,16 +1,24 @@
 //! Rewrites references by `$id` as JSON pointers before other code reads the files: plain names (`#name`), absolute
 //! addresses and URNs within the module. (SCH-003) Later code sees only pointers, so cycles and limits are checked as
 //! usual. An `$id` is never fetched; a reference to an unknown one stays as written.
+//!
+//! Dialects after Draft-07 also have `$anchor`, `$dynamicRef` and `$recursiveRef`, and a reference may have keywords next
+//! to it.
+
+mod dynamic;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
 use jsonschema::uri;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
+
+use dynamic::{Anchor, DynamicReference};
 
 use super::SchemaFiles;
-use super::refs::{DATA_KEYWORDS, MAX_REFERENCES, file_of_ref, percent_decoded};
+use super::dialect::{Dialect, foreign};
+use super::refs::{DATA_KEYWORDS, ENTANGLED, MAX_REFERENCES, file_of_ref, percent_decoded};
 use super::walk::NAME_MAPS;
 use crate::text::{self, fits};
 
@@ -25,7 +33,7 @@ const MAX_COUNT: usize = 2_000;
 
 /// Keywords whose value is one schema, or a list of them. Elsewhere, except in the sections of a file, an `$id` is
 /// data.
-const SCHEMA_KEYWORDS: [&str; 12] = [
+const SCHEMA_KEYWORDS: [&str; 15] = [
     "additionalItems",
     "additionalProperties",
     "allOf",
@@ -36,12 +44,20 @@ const SCHEMA_KEYWORDS: [&str; 12] = [
     "items",
     "not",
     "oneOf",
+    "prefixItems",
     "propertyNames",
     "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
 ];
 
+const REFERENCE: &str = "$ref";
+
+/// The keywords that refer to other schemas. `dialect` has those that only some dialects read.
+const REFERENCES: [&str; 3] = [REFERENCE, "$dynamicRef", "$recursiveRef"];
+
 /// A location in the module.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Spot {
     file: String,
     pointer: String,
@@ -61,6 +77,7 @@ struct FoundReference<'a> {
     base: String,
     /// The innermost enclosing schema with its own address, if that is not the file.
     within: Option<Spot>,
+    keyword: &'static str,
     reference: &'a str,
 }
 
@@ -71,23 +88,69 @@ struct Ids<'a> {
     /// For the default address of a file, the address from its own `$id`.
     own_address: HashMap<String, String>,
     references: Vec<FoundReference<'a>>,
+    /// The schemas with an address, and the starts of files.
+    resources: Vec<Spot>,
+    /// The anchors that dynamic references can reach from elsewhere.
+    anchors: Vec<Anchor>,
 }
 
 /// The files with every reference by `$id` as a pointer; the unchanged files if there is none.
 pub(super) fn resolved(files: &SchemaFiles) -> Cow<'_, SchemaFiles> {
     let ids = Ids::read(files);
-    let found = ids.references.iter();
-    let changed: Vec<(Spot, String)> = found
-        .filter_map(|found| Some((found.at.clone(), written(&found.at.file, &ids.spot(found, files)?))))
+    let dynamic = ids.dynamic(files);
+    let is_dynamic = |found: &FoundReference<'_>| {
+        dynamic.iter().any(|other| *other.at == found.at && other.keyword == found.keyword)
+    };
+    let changed: Vec<(&FoundReference<'_>, String)> = ids
+        .references
+        .iter()
+        .filter(|found| found.keyword == REFERENCE || !is_dynamic(found))
+        .filter_map(|found| {
+            let pointer = ids.spot(found, files).map(|spot| written(&found.at.file, &spot));
+            // Every other kind of reference becomes a `$ref`, also one that is a pointer already or leads nowhere.
+            let text = pointer.or_else(|| (found.keyword != REFERENCE).then(|| found.reference.to_owned()));
+            Some((found, text?))
+        })
         .collect();
-    let mut files = Cow::Borrowed(files);
-    for (at, reference) in changed {
-        let schema = files.to_mut().get_mut(&at.file).and_then(|root| root.pointer_mut(&at.pointer));
+    let mut resolved = Cow::Borrowed(files);
+    for (found, reference) in changed {
+        let FoundReference { at, keyword, .. } = found;
+        let schema = resolved.to_mut().get_mut(&at.file).and_then(|root| root.pointer_mut(&at.pointer));
         if let Some(Value::Object(members)) = schema {
-            members.insert("$ref".to_owned(), Value::String(reference));
+            refer(members, keyword, reference);
+        }
+    }
+    if dynamic.is_empty() {
+        return resolved;
+    }
+    let resolved = resolved.into_owned();
+    dynamic::replaced(resolved.clone(), &ids.resources, &ids.anchors, &dynamic)
+        .map_or_else(|| Cow::Owned(entangled(resolved, &dynamic)), Cow::Owned)
+}
+
+/// The files with a reference that is refused in place of each dynamic one.
+fn entangled(mut files: SchemaFiles, dynamic: &[DynamicReference<'_>]) -> SchemaFiles {
+    for found in dynamic {
+        let schema = files.get_mut(&found.at.file).and_then(|root| root.pointer_mut(&found.at.pointer));
+        if let Some(Value::Object(members)) = schema {
+            refer(members, found.keyword, ENTANGLED.to_owned());
         }
     }
     files
+}
+
+/// Replaces a reference of a schema by a `$ref`. A second one goes to the end of `allOf`, where it moves no other schema.
+fn refer(schema: &mut Map<String, Value>, keyword: &str, reference: String) {
+    if keyword != REFERENCE {
+        schema.shift_remove(keyword);
+        if schema.contains_key(REFERENCE) {
+            if let Value::Array(all) = schema.entry("allOf").or_insert_with(|| json!([])) {
+                all.push(json!({ REFERENCE: reference }));
+            }
+            return;
+        }
+    }
+    schema.insert(REFERENCE.to_owned(), Value::String(reference));
 }
 
 /// The file parts of references (before `#`) that an `$id` in the same file answers, so that they name no file.
@@ -104,9 +167,14 @@ impl<'a> Ids<'a> {
         let mut ids = Self::default();
         for (file, root) in files {
             let base = address_of(file);
-            ids.name(&base, "", Spot { file: file.clone(), pointer: String::new() });
-            ReferenceWalk { file, ids: &mut ids, pointer: String::new(), above: vec![(base, None)] }
-                .schema(root, 0);
+            let start = Spot { file: file.clone(), pointer: String::new() };
+            ids.name(&base, "", start.clone());
+            ids.resources.push(start);
+            ReferenceWalk { file, ids: &mut ids, pointer: String::new(), above: vec![(base, None)] }.schema(
+                root,
+                0,
+                Dialect::of_file(files, file),
+            );
         }
         ids
     }
@@ -137,6 +205,26 @@ impl<'a> Ids<'a> {
             self.named(own, &fragment).cloned()
         };
         address.and_then(named).or_else(|| by_path().and_then(named))
+    }
+
+    /// The references whose target depends on the schemas above: they lead to a dynamic anchor whose name another schema
+    /// has, too. All others are like `$ref`.
+    fn dynamic(&self, files: &SchemaFiles) -> Vec<DynamicReference<'_>> {
+        let found = self.references.iter().filter(|found| found.keyword != REFERENCE);
+        found
+            .filter_map(|found| {
+                let start = || Spot { file: found.at.file.clone(), pointer: String::new() };
+                let (name, target) = if found.keyword == "$recursiveRef" {
+                    ("", found.within.clone().unwrap_or_else(start))
+                } else {
+                    let name = found.reference.split_once('#').map_or("", |(_, name)| name);
+                    (name, self.spot(found, files)?)
+                };
+                let same = || self.anchors.iter().filter(move |anchor| anchor.name == name);
+                let is_dynamic = same().nth(1).is_some() && same().any(|anchor| anchor.spot == target);
+                is_dynamic.then(|| DynamicReference { at: &found.at, keyword: found.keyword, name, target })
+            })
+            .collect()
     }
 
     fn named(&self, address: &str, name: &str) -> Option<&Spot> {
@@ -174,30 +262,42 @@ struct ReferenceWalk<'w, 'a> {
 }
 
 impl<'a> ReferenceWalk<'_, 'a> {
-    fn schema(&mut self, node: &'a Value, depth: usize) {
+    fn schema(&mut self, node: &'a Value, depth: usize, dialect: Dialect) {
         let Value::Object(members) = node else { return };
+        let dialect = dialect.within(members);
+        let text = |keyword: &str| members.get(keyword).and_then(Value::as_str);
         let base = self.above.last().map(|(base, _)| base.clone()).unwrap_or_default();
-        let reference = members.get("$ref").and_then(Value::as_str);
-        let id = members.get("$id").and_then(Value::as_str).filter(|id| fits(id, MAX_LENGTH));
-        // Keywords next to a reference are ignored, so an `$id` there does not change the base.
-        let moved = id.filter(|_| reference.is_none()).is_some_and(|id| self.identify(id, &base, depth));
-        // A module with more references is refused anyway.
-        if let Some(reference) = reference.filter(|_| self.ids.references.len() <= MAX_REFERENCES) {
-            let within = self.above.last().and_then(|(_, own)| own.clone());
-            self.ids.references.push(FoundReference { at: self.here(), base, within, reference });
+        let id = text("$id").filter(|id| fits(id, MAX_LENGTH));
+        // Draft-07 ignores keywords next to a reference, so an `$id` there does not change the base.
+        let is_ignored = dialect == Dialect::Draft07 && text(REFERENCE).is_some();
+        let moved = id.filter(|_| !is_ignored).is_some_and(|id| self.identify(id, &base, depth));
+        let (base, within) = self.above.last().cloned().unwrap_or_default();
+        if dialect != Dialect::Draft07 {
+            for name in ["$anchor", "$dynamicAnchor"].into_iter().filter_map(text) {
+                self.ids.name(&base, name, self.here());
+            }
+            self.anchor(members, dialect);
+        }
+        for keyword in REFERENCES.into_iter().filter(|keyword| !foreign(dialect, keyword)) {
+            // A module with more references is refused anyway.
+            if let Some(reference) = text(keyword).filter(|_| self.ids.references.len() <= MAX_REFERENCES) {
+                let (at, base, within) = (self.here(), base.clone(), within.clone());
+                self.ids.references.push(FoundReference { at, base, within, keyword, reference });
+            }
         }
         for (name, child) in members {
             match child {
                 Value::Object(map) if NAME_MAPS.contains(&name.as_str()) => {
                     self.step(name, |walk| {
-                        map.iter()
-                            .for_each(|(name, child)| walk.step(name, |walk| walk.schema(child, depth + 1)));
+                        map.iter().for_each(|(name, child)| {
+                            walk.step(name, |walk| walk.schema(child, depth + 1, dialect))
+                        });
                     });
                 }
                 _ if DATA_KEYWORDS.contains(&name.as_str()) => {}
                 // The section names of a file are not keywords.
                 _ if SCHEMA_KEYWORDS.contains(&name.as_str()) || depth == 0 => {
-                    self.step(name, |walk| walk.schemas(child, depth + 1));
+                    self.step(name, |walk| walk.schemas(child, depth + 1, dialect));
                 }
                 _ => {}
             }
@@ -207,15 +307,26 @@ impl<'a> ReferenceWalk<'_, 'a> {
         }
     }
 
+    /// Registers the dynamic anchor of a schema.
+    fn anchor(&mut self, members: &Map<String, Value>, dialect: Dialect) {
+        let name = match dialect {
+            Dialect::Draft202012 => members.get("$dynamicAnchor").and_then(Value::as_str),
+            _ => members.get("$recursiveAnchor").filter(|anchor| **anchor == Value::Bool(true)).map(|_| ""),
+        };
+        if let Some(name) = name.filter(|name| fits(name, MAX_LENGTH) && self.ids.anchors.len() < MAX_COUNT) {
+            self.ids.anchors.push(Anchor { name: name.to_owned(), spot: self.here() });
+        }
+    }
+
     /// Visits one schema or a list of them.
-    fn schemas(&mut self, node: &'a Value, depth: usize) {
+    fn schemas(&mut self, node: &'a Value, depth: usize, dialect: Dialect) {
         match node {
             Value::Array(items) => {
                 for (index, item) in items.iter().enumerate() {
-                    self.step(&index.to_string(), |walk| walk.schema(item, depth));
+                    self.step(&index.to_string(), |walk| walk.schema(item, depth, dialect));
                 }
             }
-            other => self.schema(other, depth),
+            other => self.schema(other, depth, dialect),
         }
     }
 
@@ -235,6 +346,7 @@ impl<'a> ReferenceWalk<'_, 'a> {
             self.ids.own_address.insert(base.to_owned(), full.clone());
         }
         let own = (depth > 0 && name.is_empty()).then(|| self.here());
+        self.ids.resources.extend(own.clone().filter(|_| self.ids.resources.len() < MAX_COUNT));
         self.above.push((full, own));
         true
     }
@@ -272,7 +384,7 @@ fn written(from: &str, spot: &Spot) -> String {
 }
 
 /// Percent-encodes a text as part of an address.
-fn encoded(text: &str) -> String {
+pub(super) fn encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"/-._~$".contains(&byte) {

@@ -6,6 +6,7 @@ mod compile;
 mod context;
 mod defaults;
 mod describe;
+mod dialect;
 mod extensible;
 mod graph;
 mod ids;
@@ -23,6 +24,7 @@ mod refs;
 mod stack;
 mod walk;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
@@ -41,6 +43,7 @@ use prefix::PrefixRules;
 use prepare::{cleaned, prepare};
 
 pub use describe::violations_of;
+pub use dialect::{foreign_keywords, in_draft_07};
 pub use extensible::{MAX_CUSTOM_LENGTH, custom_branches};
 pub use ids::names_answered_by_ids;
 pub use json_types::JsonTypes;
@@ -62,11 +65,17 @@ pub struct SchemaProblem {
     pub pointer: String,
     /// Description of the problem.
     pub message: String,
+    /// The way to correct it, if the message does not say so.
+    pub hint: Option<&'static str>,
 }
 
 impl SchemaProblem {
     fn new(file: &str, pointer: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { file: file.to_owned(), pointer: pointer.into(), message: message.into() }
+        Self { file: file.to_owned(), pointer: pointer.into(), message: message.into(), hint: None }
+    }
+
+    fn hint(self, hint: &'static str) -> Self {
+        Self { hint: Some(hint), ..self }
     }
 }
 
@@ -99,6 +108,9 @@ impl SectionRef {
 #[must_use]
 pub fn accepts(schema: &Value, value: &Value) -> bool {
     let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), schema.clone())]);
+    if dialect::is_declared(&files) {
+        return Section::alone(schema).is_ok_and(|section| section.accepts(value));
+    }
     // The cost of the patterns is not measured here, so assume a high one.
     let compiler = SchemaCompiler::new(files, Effort::Heavy);
     let root = SectionRef { file: SCHEMA_FILE.to_owned(), pointer: String::new() };
@@ -147,6 +159,8 @@ pub struct Section {
     /// The location of the section.
     pub place: SectionRef,
     schema: Value,
+    /// The schema in the dialect of its author, if that is not `schema`.
+    written: Option<Value>,
     checker: Checker,
 }
 
@@ -158,19 +172,30 @@ impl Section {
         if !problems.is_empty() {
             return Err(problems);
         }
-        let files = ids::resolved(&files).into_owned();
-        let problems = refs::problems(&files);
+        let root = SectionRef { file: SCHEMA_FILE.to_owned(), pointer: String::new() };
+        let pointed = ids::resolved(&files);
+        let mut problems = refs::problems(&pointed);
+        problems.extend(dialect::problems(&files, [&root]));
         if !problems.is_empty() {
             return Err(problems);
         }
-        let root = SectionRef { file: SCHEMA_FILE.to_owned(), pointer: String::new() };
-        SchemaCompiler::new(cleaned(&files), Effort::Heavy)?.section(&root, &files)
+        let core = dialect::core(&pointed);
+        let section = SchemaCompiler::new(cleaned(&core), Effort::Heavy)?.section(&root, &core);
+        section.map_err(|problems| dialect::relocated(problems, &pointed))
     }
 
-    /// The schema as written, with `$ref`s unresolved. References by `$id` are already JSON pointers.
+    /// The schema in Draft-07, whatever dialect its author declared, with `$ref`s unresolved. References by `$id` are
+    /// already JSON pointers. Schemas of other dialects may still have `minContains`, `maxContains`,
+    /// `unevaluatedItems` and `unevaluatedProperties`.
     #[must_use]
     pub fn schema(&self) -> &Value {
         &self.schema
+    }
+
+    /// The schema in the dialect of its author, for readers who see it.
+    #[must_use]
+    pub fn written(&self) -> &Value {
+        self.written.as_ref().unwrap_or(&self.schema)
     }
 
     /// Returns whether a value satisfies the section. The fast path: it collects no violations.
@@ -198,6 +223,8 @@ pub struct Contract {
     context: ContextSchemas,
     overflow: OverflowMembers,
     root: Value,
+    /// `schema.json` as its author wrote it, if that is not `root`.
+    written: Option<Value>,
     plan: OnceLock<PrefixRules>,
 }
 
@@ -242,12 +269,34 @@ impl Contract {
             return Err(problems);
         }
         // From here on, every reference is a pointer, even if the author used an `$id`.
-        let files = &*ids::resolved(files);
-        problems.extend(refs::problems(files));
-        let places = SchemaPlaces::find(files, layout, &mut problems);
+        let pointed = ids::resolved(files);
+        problems.extend(refs::problems(&pointed));
+        let places = SchemaPlaces::find(&pointed, layout, &mut problems);
         let Some(places) = places.filter(|_| problems.is_empty()) else { return Err(problems) };
-        let effort = effort(files, &places).map_err(|problem| vec![problem])?;
+        let Cow::Owned(core) = dialect::core(&pointed) else {
+            return Self::of_core(&pointed, layout, &places);
+        };
+        problems.extend(dialect::problems(files, places.all()));
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let places = SchemaPlaces::find(&core, layout, &mut problems);
+        let contract = match places.filter(|_| problems.is_empty()) {
+            Some(places) => Self::of_core(&core, layout, &places),
+            None => Err(problems),
+        };
+        let mut contract = contract.map_err(|problems| dialect::relocated(problems, &pointed))?;
+        contract.data.written = find(&pointed, &contract.data.place).cloned();
+        contract.written = pointed.get(SCHEMA_FILE).cloned();
+        Ok(contract)
+    }
 
+    fn of_core(
+        files: &SchemaFiles,
+        layout: &Layout,
+        places: &SchemaPlaces,
+    ) -> Result<Self, Vec<SchemaProblem>> {
+        let effort = effort(files, places).map_err(|problem| vec![problem])?;
         let (prepared, _) = prepare(files, &layout.unknown_tag, extensible::CustomBranchUse::Bounded);
         let compiler = SchemaCompiler::new(prepared, effort)?;
         let section = |place: &SectionRef| compiler.section(place, files);
@@ -270,6 +319,7 @@ impl Contract {
             },
             overflow: OverflowMembers::find(files, &places.data),
             root: files.get(SCHEMA_FILE).cloned().unwrap_or(Value::Null),
+            written: None,
             plan: OnceLock::new(),
         })
     }
@@ -317,10 +367,16 @@ impl Contract {
         &self.overflow
     }
 
-    /// All of `schema.json` as written.
+    /// All of `schema.json` in Draft-07, for readers of [`Section::schema`] that follow references.
     #[must_use]
     pub fn root(&self) -> &Value {
         &self.root
+    }
+
+    /// All of `schema.json` as its author wrote it.
+    #[must_use]
+    pub fn written(&self) -> &Value {
+        self.written.as_ref().unwrap_or(&self.root)
     }
 
     /// The rules that can be checked before the data is complete. Built on first use.

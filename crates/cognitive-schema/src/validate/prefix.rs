@@ -68,7 +68,9 @@ pub struct ValueRules {
     pub min_items: u64,
     /// Maximum number of items.
     pub max_items: Option<u64>,
-    /// The rules for every item.
+    /// The rules for the first items by index, each if it has any.
+    pub places: Vec<Option<NodeId>>,
+    /// The rules for every other item.
     pub items: Option<NodeId>,
     /// Declared members, each with its rules if it has any.
     pub members: HashMap<Box<str>, Option<NodeId>>,
@@ -111,7 +113,7 @@ impl<'a> Planner<'a> {
     /// The node of a schema; `None` if it has no rule that can be checked.
     fn node(&mut self, schema: &'a Value) -> Option<NodeId> {
         let Value::Object(members) = schema else { return None };
-        // Draft-07 ignores the other keywords next to `$ref`.
+        // No other rule is next to `$ref`.
         if let Some(reference) = members.get("$ref") {
             return self.target(reference.as_str()?);
         }
@@ -121,7 +123,13 @@ impl<'a> Planner<'a> {
         let id = self.plan.nodes.len();
         self.plan.nodes.push(ValueRules::default());
         let mut node = rules(members);
-        node.items = members.get("items").and_then(|items| self.node(items));
+        match members.get("items") {
+            Some(Value::Array(places)) => {
+                node.places = places.iter().map(|place| self.node(place)).collect();
+                node.items = members.get("additionalItems").and_then(|others| self.node(others));
+            }
+            items => node.items = items.and_then(|items| self.node(items)),
+        }
         self.members(members, &mut node);
         if let Some(place) = self.plan.nodes.get_mut(id) {
             *place = node;
@@ -227,7 +235,11 @@ mod tests {
     use super::*;
 
     fn plan(data: Value, defs: Value) -> PrefixRules {
-        let schema = json!({ "input": {}, "data": data, "$defs": defs });
+        plan_in(json!("http://json-schema.org/draft-07/schema#"), data, defs)
+    }
+
+    fn plan_in(dialect: Value, data: Value, defs: Value) -> PrefixRules {
+        let schema = json!({ "$schema": dialect, "input": {}, "data": data, "$defs": defs });
         let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), schema)]);
         PrefixRules::of_data(&Contract::compile(&files, &Layout::default()).unwrap())
     }

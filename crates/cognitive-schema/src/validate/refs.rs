@@ -52,6 +52,9 @@ pub(super) const MAX_REFERENCES: usize = 2_000;
 /// Characters of one reference: enough for any nesting of schemas, and short enough to be quoted.
 const MAX_REFERENCE_LENGTH: usize = 1_000;
 
+/// The reference in place of a dynamic one that cannot be resolved within the limits.
+pub(super) const ENTANGLED: &str = "#(entangled)";
+
 /// Every reference that cannot be followed.
 pub(super) fn problems(files: &SchemaFiles) -> Vec<SchemaProblem> {
     let mut problems = Vec::new();
@@ -79,6 +82,9 @@ pub(super) fn target<'a>(files: &'a SchemaFiles, from: &str, reference: &str) ->
     let shown = cut(reference, SHOWN);
     if !fits(reference, MAX_REFERENCE_LENGTH) {
         return Err(format!("`$ref` has more than {MAX_REFERENCE_LENGTH} characters: `{shown}…`"));
+    }
+    if reference == ENTANGLED {
+        return Err("too many schemas are entangled by `$dynamicRef` or `$recursiveRef`".to_owned());
     }
     let file = file_of_ref(reference, from)?.unwrap_or_else(|| from.to_owned());
     if file.contains('%') {

@@ -39,7 +39,7 @@ fn sch_001_002_four_sections_judge_four_things() {
 fn sch_003_015_labels_and_identifiers_choose_nothing() {
     for label in [
         "https://cognitive-modules.dev/schema/v2.2.json",
-        "https://json-schema.org/draft/2020-12/schema",
+        "https://json-schema.org/draft/3000-01/schema",
         "junk",
     ] {
         let contract = compile(json!({

@@ -8,8 +8,8 @@ use super::{SchemaFiles, SchemaProblem};
 use crate::text;
 
 /// Keywords whose value maps author-chosen names to schemas.
-pub(super) const NAME_MAPS: [&str; 5] =
-    ["properties", "patternProperties", "$defs", "definitions", "dependencies"];
+pub(super) const NAME_MAPS: [&str; 6] =
+    ["properties", "patternProperties", "$defs", "definitions", "dependencies", "dependentSchemas"];
 
 /// The role of an object's member names: keywords, or names that the author chose.
 #[derive(Clone, Copy, PartialEq, Eq)]

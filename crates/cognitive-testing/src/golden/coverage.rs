@@ -5,7 +5,7 @@
 
 use cognitive_contract::Module;
 use cognitive_contract::manifest::EnumStrategy;
-use cognitive_schema::SchemaFiles;
+use cognitive_schema::{SchemaFiles, in_draft_07};
 use serde_json::{Value, json};
 
 use super::fields::{SchemaField, fields};
@@ -58,7 +58,7 @@ impl Coverage {
     pub fn measure(module: &Module, files: &SchemaFiles, envelopes: &[&Value]) -> Self {
         let enums = &module.manifest.enums;
         let refused = (enums.strategy == EnumStrategy::Strict).then_some(enums.unknown_tag.as_str());
-        let places = fields(files, &module.contract.data().place, refused);
+        let places = fields(&in_draft_07(files), &module.contract.data().place, refused);
         let data: Vec<&Value> = envelopes.iter().filter_map(|envelope| envelope.get("data")).collect();
         let failure = envelopes.iter().any(|envelope| envelope.get("ok") == Some(&Value::Bool(false)));
         let mut coverage =

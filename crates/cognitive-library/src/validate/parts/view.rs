@@ -2,7 +2,7 @@
 //! own files; compiles nothing and checks no value.
 
 use cognitive_contract::{Module, envelope_schema};
-use cognitive_schema::{ContractPlace, SchemaFiles, SectionRef};
+use cognitive_schema::{ContractPlace, SchemaFiles, SectionRef, in_draft_07};
 use serde_json::{Map, Value, json};
 
 /// The file that is added to those of the module. No module file can have this name.
@@ -17,7 +17,8 @@ pub(in crate::validate) struct ContractView {
 
 impl ContractView {
     /// Builds the view of a module that was loaded from these files.
-    pub(in crate::validate) fn new(mut files: SchemaFiles, module: &Module) -> Self {
+    pub(in crate::validate) fn new(files: SchemaFiles, module: &Module) -> Self {
+        let mut files = in_draft_07(&files).into_owned();
         let contract = &module.contract;
         let reference = |place: &SectionRef| json!({ "$ref": format!("{}#{}", place.file, place.pointer) });
         let general = envelope_schema::json_schema();

@@ -3,6 +3,7 @@
 mod documents;
 mod real;
 mod schemas;
+mod suite;
 
 use std::sync::Arc;
 
@@ -19,8 +20,13 @@ use crate::toy::Toy;
 
 /// A module with this data schema; `None` if it is not a valid contract.
 pub(crate) fn module(data: &Value) -> Option<Module> {
+    module_of(json!({ "input": {}, "data": data }))
+}
+
+/// A module with this `schema.json`; `None` if it is not a valid contract.
+fn module_of(schema: Value) -> Option<Module> {
     let manifest = Manifest::from_value(&json!({ "name": "sample" }), Format::V22).unwrap();
-    let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), json!({ "input": {}, "data": data }))]);
+    let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), schema)]);
     let contract = Contract::compile(&files, &manifest.layout()).ok()?;
     Some(Module::new(manifest, contract, String::new(), Format::V22))
 }

@@ -7,6 +7,7 @@ mod narrow;
 mod order;
 mod rules;
 mod shape;
+mod suite;
 
 use serde_json::{Map, Value, json};
 
