@@ -69,7 +69,7 @@ fn prose(list: bool) -> Result<Vec<String>, String> {
 type RenderPage = fn(&Path) -> Result<String, String>;
 
 /// The generated pages, except that of the requirements.
-const PAGES: [(&str, RenderPage); 7] = [
+const PAGES: [(&str, RenderPage); 8] = [
     (cli_page::PATH, cli_page::render),
     (client_options::PYTHON, client_options::python),
     (client_options::TYPESCRIPT, client_options::typescript),

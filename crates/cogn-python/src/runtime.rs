@@ -99,7 +99,7 @@ impl NativeRuntime {
     ) -> PyResult<RunHandle> {
         let (run, scope) = self.prepare(py, module, input, options)?;
         let task = engine(py)?.handle().spawn(async move {
-            let result = match caller::within(scope, run.run_by_contract()).await {
+            let result = match Box::pin(caller::within(scope, run.run_by_contract())).await {
                 Ok(envelope) => LoopResult::Envelope(Box::new(envelope)),
                 Err(thrown) => LoopResult::Thrown(Box::new(thrown.into_envelope())),
             };

@@ -309,7 +309,7 @@ impl PreviewWalk<'_> {
             Err(unknown) => Err(unknown),
             Ok(_) if reads_context => Err(PreviewedPrompt::WaitsFor(answers.clone())),
             Ok(input) => {
-                lineage.context = visible_to(&module, &run.flow.handed_down());
+                lineage.context = visible_to(&module, &run.flow.handed_down(|_| true));
                 let plan = self
                     .host
                     .zip(run.plan)

@@ -86,13 +86,14 @@ pub fn json_schema_suite() -> Option<Vec<SuiteGroup>> {
     )
 }
 
+#[expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 fn groups(folder: &Path, dialect: &str, address: &str) -> Vec<SuiteGroup> {
-    let files = fs::read_dir(folder).expect("a folder of the suite");
-    let files: BTreeSet<PathBuf> = files.map(|entry| entry.expect("an entry").path()).collect();
+    let files = fs::read_dir(folder).unwrap();
+    let files: BTreeSet<PathBuf> = files.map(|entry| entry.unwrap().path()).collect();
     let mut groups = Vec::new();
     for file in files.into_iter().filter(|file| file.extension().is_some_and(|end| end == "json")) {
-        let text = fs::read_to_string(&file).expect("a file of the suite");
-        let listed: Value = serde_json::from_str(&text).expect("JSON");
+        let text = fs::read_to_string(&file).unwrap();
+        let listed: Value = serde_json::from_str(&text).unwrap();
         let file = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         for group in listed.as_array().into_iter().flatten() {
             let text = |node: &Value| node["description"].as_str().unwrap_or_default().to_owned();

@@ -272,7 +272,7 @@ fn a_variable_that_names_no_proxy_is_refused() {
         let error = &output.json["error"];
         assert_eq!((output.exit(), &error["code"]), (1, &json!("E4001")), "{}", output.all());
         let message = error["message"].as_str().unwrap();
-        assert!(message.contains(&format!("`{variable}` names no proxy")), "{message}");
+        assert!(message.contains(&format!("`{variable}` is not the address of a proxy")), "{message}");
     }
     // A proxy variable for other addresses is ignored.
     let service = answering(&good());

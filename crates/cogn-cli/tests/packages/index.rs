@@ -155,11 +155,11 @@ fn an_archive_on_the_web_is_added_with_its_hash_and_kept_by_it() {
     server.serve("/labels.tar.gz", &archive);
     let url = format!("{}/labels.tar.gz", server.url);
     let wrong = format!("{url}#sha256:{}", "0".repeat(64));
-    place.refused(&["add", &wrong], "the package is not the one that was announced");
+    place.refused(&["add", &wrong], "the package has the wrong hash");
     place.json(&["add", &url]);
     fs::remove_dir_all(place.path("cognitive")).unwrap();
     server.serve("/labels.tar.gz", &fs::read(place.packed("labels", "2.0.0")).unwrap());
-    place.refused(&["add"], "the package is not the one that was announced");
+    place.refused(&["add"], "the package has the wrong hash");
     assert_eq!(server.asked().len(), 3);
 }
 

@@ -89,8 +89,8 @@ fn a_failed_installation_leaves_the_old_one_running() {
     place.refused(&["add", &folder], "cannot load the module: ");
     assert!(place.runs("labels"));
     fs::write(place.path("cognitive/modules/labels/prompt.md"), "Mine.").unwrap();
-    place.refused(&["add", &place.packed("labels", "3.0.0")], "the installed module was changed by hand: ");
-    place.refused(&["remove", "labels"], "the installed module was changed by hand: ");
+    place.refused(&["add", &place.packed("labels", "3.0.0")], "the installed module was edited by hand: ");
+    place.refused(&["remove", "labels"], "the installed module was edited by hand: ");
     let forced = place.run(&["add", "--force", &place.packed("labels", "3.0.0")]);
     assert_eq!(forced.code, Some(0), "{}", forced.err);
     assert_eq!(place.locked("labels")["version"], "3.0.0");

@@ -83,7 +83,7 @@ fn connections_fit_the_limit_of_open_files() {
 fn an_origin_that_cannot_be_meant_stops_the_start() {
     for (origin, hint) in [
         ("*", "Name each origin"),
-        ("null", "an origin of its own"),
+        ("null", "from a distinct origin"),
         ("app.example", "Write `https://app.example`"),
         ("https://app.example/page", "Write `https://app.example`"),
     ] {

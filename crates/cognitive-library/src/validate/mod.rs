@@ -27,7 +27,7 @@ use std::borrow::Cow;
 
 use cognitive_contract::{Format, Manifest, Module};
 use cognitive_schema::{SCHEMA_FILE, SchemaFiles, in_draft_07};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::find::Library;
 use crate::finding::{Finding, FindingLocation, Findings, Severity, Sources};

@@ -222,7 +222,7 @@ impl<'a> Ids<'a> {
                 };
                 let same = || self.anchors.iter().filter(move |anchor| anchor.name == name);
                 let is_dynamic = same().nth(1).is_some() && same().any(|anchor| anchor.spot == target);
-                is_dynamic.then(|| DynamicReference { at: &found.at, keyword: found.keyword, name, target })
+                is_dynamic.then_some(DynamicReference { at: &found.at, keyword: found.keyword, name, target })
             })
             .collect()
     }
@@ -290,7 +290,7 @@ impl<'a> ReferenceWalk<'_, 'a> {
                 Value::Object(map) if NAME_MAPS.contains(&name.as_str()) => {
                     self.step(name, |walk| {
                         map.iter().for_each(|(name, child)| {
-                            walk.step(name, |walk| walk.schema(child, depth + 1, dialect))
+                            walk.step(name, |walk| walk.schema(child, depth + 1, dialect));
                         });
                     });
                 }

@@ -225,7 +225,9 @@ impl Rewriter<'_> {
         }
         // After `allOf` itself, to whose end they go, and in their order.
         apart.sort_by_key(|(steps, _)| steps.get(1).and_then(|index| index.parse::<usize>().ok()));
-        apart.into_iter().for_each(|(steps, child)| put(&mut schema, &steps, child));
+        for (steps, child) in apart {
+            put(&mut schema, &steps, child);
+        }
         schema
     }
 
@@ -251,7 +253,9 @@ impl Rewriter<'_> {
             match (node, names) {
                 (Some(Value::Object(members)), Some(MemberNames::Keywords)) => {
                     dialect = dialect.within(members);
-                    (self.place)(members, dialect, &token).iter().for_each(|step| push(step));
+                    for step in &(self.place)(members, dialect, &token) {
+                        push(step);
+                    }
                 }
                 _ => push(&token),
             }

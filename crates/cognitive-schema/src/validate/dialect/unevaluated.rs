@@ -86,9 +86,9 @@ impl Evaluated {
                     let Value::Object(map) = schema.entry(keyword).or_insert_with(|| json!({})) else {
                         continue;
                     };
-                    names.into_iter().for_each(|name| {
+                    for name in names {
                         map.entry(name).or_insert(Value::Bool(true));
-                    });
+                    }
                 }
                 schema.insert("additionalProperties".to_owned(), rest);
             }

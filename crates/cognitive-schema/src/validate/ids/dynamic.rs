@@ -69,11 +69,11 @@ pub(super) fn replaced(
     let mut copier =
         Copier { resources, anchors: Vec::new(), copies: HashMap::new(), pending: Vec::new(), left: 0 };
     copier.anchors = anchors.into_iter().map(|anchor| (anchor, copier.owner(&anchor.spot))).collect();
-    let mut copied = SchemaFiles::new();
+    let mut static_files = SchemaFiles::new();
     for (file, root) in &files {
         let start = Spot { file: file.clone(), pointer: String::new() };
         let scope = copier.entered(&Scope::new(), &start);
-        copied.insert(file.clone(), copier.value(root, MemberNames::Keywords, &start, &start, &scope));
+        static_files.insert(file.clone(), copier.value(root, MemberNames::Keywords, &start, &start, &scope));
     }
     copier.left = MAX_VALUES;
     while let Some((resource, scope, place)) = copier.pending.pop() {
@@ -87,11 +87,11 @@ pub(super) fn replaced(
             members.insert("$schema".to_owned(), json!(dialect.meta_schema()));
         }
         let (_, name) = place.pointer.rsplit_once('/')?;
-        let root = copied.get_mut(&place.file)?.as_object_mut()?;
+        let root = static_files.get_mut(&place.file)?.as_object_mut()?;
         let definitions = root.entry("$defs").or_insert_with(|| json!({})).as_object_mut()?;
         definitions.insert(name.to_owned(), copy);
     }
-    Some(copied)
+    Some(static_files)
 }
 
 struct Copier<'a> {
