@@ -9,20 +9,20 @@ use cognitive_contract::RecordedReply;
 use pyo3::prelude::*;
 
 /// The data that belongs to one run and not to its runtime.
-pub type Scope = (Option<Arc<AskedFrom>>, Option<Replies>);
+pub type Scope = (Option<Arc<PythonCaller>>, Option<Replies>);
 
 /// Recorded replies by module.
 pub type Replies = Arc<BTreeMap<String, RecordedReply>>;
 
 /// The Python caller of a run.
-pub struct AskedFrom {
+pub struct PythonCaller {
     /// The running event loop, or `None`.
     pub event_loop: Py<PyAny>,
     /// The context variables.
     pub context: Py<PyAny>,
 }
 
-impl AskedFrom {
+impl PythonCaller {
     /// Reads a pair of event loop and context.
     pub fn read(pair: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (event_loop, context) = pair.extract()?;
@@ -43,7 +43,7 @@ pub async fn within<T>(scope: Scope, future: impl Future<Output = T>) -> T {
 }
 
 /// Returns the caller of the current run, if it is known.
-pub fn caller() -> Option<Arc<AskedFrom>> {
+pub fn caller() -> Option<Arc<PythonCaller>> {
     SCOPE.try_with(|(caller, _)| caller.clone()).ok().flatten()
 }
 

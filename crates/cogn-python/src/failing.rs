@@ -12,11 +12,11 @@ use crate::to_python;
 const HOME: &str = "cogn._envelope";
 
 /// The original envelope behind the Python dictionary.
-#[pyclass(frozen, module = "cogn._native")]
-pub struct Written(Envelope);
+#[pyclass(frozen, name = "Written", module = "cogn._native")]
+pub struct NativeEnvelope(Envelope);
 
 #[pymethods]
-impl Written {
+impl NativeEnvelope {
     /// The JSON text that the runtime writes.
     fn json(&self) -> PyResult<String> {
         serde_json::to_string(&self.0).map_err(|error| PyRuntimeError::new_err(error.to_string()))
@@ -28,7 +28,7 @@ pub fn envelope(py: Python<'_>, envelope: Envelope) -> PyResult<Bound<'_, PyAny>
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let made = CLASS.import(py, HOME, "Envelope")?.call0()?;
     to_python::fill(made.cast::<PyDict>()?, &envelope)?;
-    made.setattr(pyo3::intern!(py, "_written"), Written(envelope))?;
+    made.setattr(pyo3::intern!(py, "_written"), NativeEnvelope(envelope))?;
     Ok(made)
 }
 

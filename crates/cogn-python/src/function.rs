@@ -15,7 +15,7 @@ const HOME: &str = "cogn._callbacks";
 
 /// A message from a function.
 #[derive(Debug)]
-pub enum FunctionSaid {
+pub enum FunctionMessage {
     /// The next piece of its answer.
     Piece(String),
     /// It has finished.
@@ -44,13 +44,13 @@ pub struct FunctionAnswer {
 
 /// The channel through which a Python function sends its answer.
 #[pyclass(frozen, name = "Reply", module = "cogn._native")]
-pub struct ReplySlot(UnboundedSender<FunctionSaid>);
+pub struct ReplySlot(UnboundedSender<FunctionMessage>);
 
 #[pymethods]
 impl ReplySlot {
     /// Sends a piece. Returns whether the run still needs more.
     fn piece(&self, text: &Bound<'_, PyString>) -> PyResult<bool> {
-        Ok(self.0.send(FunctionSaid::Piece(text.to_cow()?.into_owned())).is_ok())
+        Ok(self.0.send(FunctionMessage::Piece(text.to_cow()?.into_owned())).is_ok())
     }
 
     /// Returns whether the run still waits for the answer.
@@ -69,24 +69,24 @@ impl ReplySlot {
     ) -> PyResult<()> {
         let value = value.map(|value| from_python::value("answer", value)).transpose()?;
         // A dropped receiver is not an error of the function.
-        let _ = self.0.send(FunctionSaid::Done(FunctionAnswer { value, model, usage, finish }));
+        let _ = self.0.send(FunctionMessage::Done(FunctionAnswer { value, model, usage, finish }));
         Ok(())
     }
 
     /// Reports an exception.
     fn raised(&self, kind: String, message: String) {
-        let _ = self.0.send(FunctionSaid::Raised { kind, message });
+        let _ = self.0.send(FunctionMessage::Raised { kind, message });
     }
 }
 
 /// A function call in progress. Dropping it cancels it.
-pub struct Started {
+pub struct FunctionCall {
     /// The messages of the function.
-    pub said: UnboundedReceiver<FunctionSaid>,
+    pub said: UnboundedReceiver<FunctionMessage>,
     cancel: Option<Py<PyAny>>,
 }
 
-impl Drop for Started {
+impl Drop for FunctionCall {
     fn drop(&mut self) {
         self.said.close();
         if let Some(cancel) = self.cancel.take() {
@@ -96,7 +96,7 @@ impl Drop for Started {
     }
 }
 
-impl Started {
+impl FunctionCall {
     /// Records that the function has finished, so that dropping the call cancels nothing.
     pub fn ended(&mut self) {
         self.cancel = None;
@@ -107,7 +107,7 @@ impl Started {
 pub fn start(
     function: &Py<PyAny>,
     argument: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>,
-) -> Result<Started, String> {
+) -> Result<FunctionCall, String> {
     static START: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let (sender, said) = unbounded_channel();
     let caller = caller::caller();
@@ -121,7 +121,7 @@ pub fn start(
         Ok(cancel.unbind())
     });
     match started {
-        Some(Ok(cancel)) => Ok(Started { said, cancel: Some(cancel) }),
+        Some(Ok(cancel)) => Ok(FunctionCall { said, cancel: Some(cancel) }),
         Some(Err(error)) => Err(error.to_string()),
         None => Err("the interpreter is shutting down".to_owned()),
     }

@@ -63,7 +63,7 @@ mod native {
     #[pymodule_export]
     use crate::engine::{after_fork, close};
     #[pymodule_export]
-    use crate::failing::Written;
+    use crate::failing::NativeEnvelope;
     #[pymodule_export]
     use crate::function::ReplySlot;
     #[pymodule_export]

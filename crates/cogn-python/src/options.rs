@@ -14,7 +14,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
-use crate::caller::{AskedFrom, Replies, Scope};
+use crate::caller::{PythonCaller, Replies, Scope};
 use crate::from_python::{self, type_name};
 
 /// The options of one run.
@@ -26,7 +26,7 @@ pub struct PythonOptions {
     session: Option<String>,
     text: Option<String>,
     replies: Option<Replies>,
-    caller: Option<Arc<AskedFrom>>,
+    caller: Option<Arc<PythonCaller>>,
 }
 
 /// The option names, for the error message.
@@ -71,7 +71,7 @@ impl PythonOptions {
             }
             "text" => self.text = Some(word(name, value)?),
             "replies" => self.replies = Some(Arc::new(replies(name, value)?)),
-            "caller" => self.caller = Some(Arc::new(AskedFrom::read(value)?)),
+            "caller" => self.caller = Some(Arc::new(PythonCaller::read(value)?)),
             _ => {
                 return Err(PyTypeError::new_err(format!(
                     "unknown option: `{name}`; the options are {NAMES}"

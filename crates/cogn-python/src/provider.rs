@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use serde_json::Value;
 
 use crate::call::CallView;
-use crate::function::{self, FunctionAnswer, FunctionSaid, Started, text_attribute};
+use crate::function::{self, FunctionAnswer, FunctionCall, FunctionMessage, text_attribute};
 
 /// A provider that calls a Python function.
 pub struct FunctionProvider {
@@ -35,7 +35,7 @@ impl FunctionProvider {
         Ok(Self { function: function.clone().unbind(), name, model, identity, target })
     }
 
-    fn start(&self, call: &ModelCall) -> Result<Started, ProviderError> {
+    fn start(&self, call: &ModelCall) -> Result<FunctionCall, ProviderError> {
         let call = call.clone();
         function::start(&self.function, |py| Ok(Py::new(py, CallView(call))?.into_any()))
             .map_err(ProviderError::Unavailable)
@@ -106,15 +106,15 @@ impl Provider for FunctionProvider {
             let outcome = loop {
                 let left = call.timeout.saturating_sub(began.elapsed());
                 match next(&mut started, left).await {
-                    Ok(FunctionSaid::Piece(text)) => {
+                    Ok(FunctionMessage::Piece(text)) => {
                         has_begun = true;
                         sink.piece(&text);
                     }
-                    Ok(FunctionSaid::Done(answer)) => {
+                    Ok(FunctionMessage::Done(answer)) => {
                         started.ended();
                         break self.end(answer, sink);
                     }
-                    Ok(FunctionSaid::Raised { kind, message }) => {
+                    Ok(FunctionMessage::Raised { kind, message }) => {
                         started.ended();
                         break Err(raised(&kind, message, has_begun));
                     }
@@ -128,7 +128,7 @@ impl Provider for FunctionProvider {
     }
 }
 
-async fn next(started: &mut Started, left: Duration) -> Result<FunctionSaid, ProviderError> {
+async fn next(started: &mut FunctionCall, left: Duration) -> Result<FunctionMessage, ProviderError> {
     match tokio::time::timeout(left, started.said.recv()).await {
         Ok(Some(said)) => Ok(said),
         Ok(None) => Err(ProviderError::Interrupted("the function ended without an answer".to_owned())),

@@ -9,39 +9,39 @@ use serde::ser::{self, Impossible, Serialize};
 
 /// An error during conversion.
 #[derive(Debug)]
-pub struct Unmade(PyErr);
+pub struct ConversionError(PyErr);
 
-impl fmt::Display for Unmade {
+impl fmt::Display for ConversionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl std::error::Error for Unmade {}
+impl std::error::Error for ConversionError {}
 
-impl ser::Error for Unmade {
+impl ser::Error for ConversionError {
     fn custom<T: fmt::Display>(message: T) -> Self {
         Self(pyo3::exceptions::PyRuntimeError::new_err(message.to_string()))
     }
 }
 
-impl From<PyErr> for Unmade {
+impl From<PyErr> for ConversionError {
     fn from(error: PyErr) -> Self {
         Self(error)
     }
 }
 
-type Made<'py> = Result<Bound<'py, PyAny>, Unmade>;
+type Made<'py> = Result<Bound<'py, PyAny>, ConversionError>;
 
 /// Converts a value to a Python object.
 pub fn object<'py>(py: Python<'py>, value: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
-    value.serialize(Maker { py, target: None }).map_err(|Unmade(error)| error)
+    value.serialize(Maker { py, target: None }).map_err(|ConversionError(error)| error)
 }
 
 /// Adds the members of an object to an existing dictionary.
 pub fn fill(target: &Bound<'_, PyDict>, value: &impl Serialize) -> PyResult<()> {
     let maker = Maker { py: target.py(), target: Some(target.clone()) };
-    value.serialize(maker).map(drop).map_err(|Unmade(error)| error)
+    value.serialize(maker).map(drop).map_err(|ConversionError(error)| error)
 }
 
 /// Serializes one object.
@@ -74,7 +74,7 @@ fn wrapped<'py>(py: Python<'py>, name: &str, value: Bound<'py, PyAny>) -> Made<'
 
 impl<'py> ser::Serializer for Maker<'py> {
     type Ok = Bound<'py, PyAny>;
-    type Error = Unmade;
+    type Error = ConversionError;
     type SerializeSeq = ListMaker<'py>;
     type SerializeTuple = ListMaker<'py>;
     type SerializeTupleStruct = ListMaker<'py>;
@@ -173,15 +173,19 @@ impl<'py> ser::Serializer for Maker<'py> {
         wrapped(self.py, variant, value.serialize(Self::plain(self.py))?)
     }
 
-    fn serialize_seq(self, length: Option<usize>) -> Result<ListMaker<'py>, Unmade> {
+    fn serialize_seq(self, length: Option<usize>) -> Result<ListMaker<'py>, ConversionError> {
         Ok(self.list(None, length))
     }
 
-    fn serialize_tuple(self, length: usize) -> Result<ListMaker<'py>, Unmade> {
+    fn serialize_tuple(self, length: usize) -> Result<ListMaker<'py>, ConversionError> {
         Ok(self.list(None, Some(length)))
     }
 
-    fn serialize_tuple_struct(self, _: &'static str, length: usize) -> Result<ListMaker<'py>, Unmade> {
+    fn serialize_tuple_struct(
+        self,
+        _: &'static str,
+        length: usize,
+    ) -> Result<ListMaker<'py>, ConversionError> {
         Ok(self.list(None, Some(length)))
     }
 
@@ -191,15 +195,15 @@ impl<'py> ser::Serializer for Maker<'py> {
         _: u32,
         variant: &'static str,
         length: usize,
-    ) -> Result<ListMaker<'py>, Unmade> {
+    ) -> Result<ListMaker<'py>, ConversionError> {
         Ok(self.list(Some(variant), Some(length)))
     }
 
-    fn serialize_map(self, _: Option<usize>) -> Result<DictMaker<'py>, Unmade> {
+    fn serialize_map(self, _: Option<usize>) -> Result<DictMaker<'py>, ConversionError> {
         Ok(self.dict())
     }
 
-    fn serialize_struct(self, _: &'static str, _: usize) -> Result<DictMaker<'py>, Unmade> {
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<DictMaker<'py>, ConversionError> {
         Ok(self.dict())
     }
 
@@ -209,7 +213,7 @@ impl<'py> ser::Serializer for Maker<'py> {
         _: u32,
         variant: &'static str,
         _: usize,
-    ) -> Result<DictMaker<'py>, Unmade> {
+    ) -> Result<DictMaker<'py>, ConversionError> {
         Ok(DictMaker { wrapper: Some(variant), ..self.dict() })
     }
 }
@@ -222,7 +226,7 @@ struct ListMaker<'py> {
 }
 
 impl<'py> ListMaker<'py> {
-    fn add<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Unmade> {
+    fn add<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), ConversionError> {
         self.items.push(value.serialize(Maker::plain(self.py))?);
         Ok(())
     }
@@ -241,9 +245,9 @@ macro_rules! lists {
     ($($kind:ident $add:ident),*) => {$(
         impl<'py> ser::$kind for ListMaker<'py> {
             type Ok = Bound<'py, PyAny>;
-            type Error = Unmade;
+            type Error = ConversionError;
 
-            fn $add<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Unmade> {
+            fn $add<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), ConversionError> {
                 self.add(value)
             }
 
@@ -269,7 +273,7 @@ struct DictMaker<'py> {
 }
 
 impl<'py> DictMaker<'py> {
-    fn member<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<(), Unmade> {
+    fn member<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<(), ConversionError> {
         let py = self.dict.py();
         let value = value.serialize(Maker::plain(py))?;
         // Names are interned: they repeat in every envelope, and readers look them up by literals.
@@ -286,14 +290,14 @@ impl<'py> DictMaker<'py> {
 
 impl<'py> ser::SerializeMap for DictMaker<'py> {
     type Ok = Bound<'py, PyAny>;
-    type Error = Unmade;
+    type Error = ConversionError;
 
-    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Unmade> {
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), ConversionError> {
         self.key = Some(key.serialize(KeyMaker(self.dict.py()))?);
         Ok(())
     }
 
-    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Unmade> {
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), ConversionError> {
         let value = value.serialize(Maker::plain(self.dict.py()))?;
         match self.key.take() {
             Some(key) => Ok(self.dict.set_item(key, value)?),
@@ -311,9 +315,9 @@ macro_rules! dicts {
     ($($kind:ident),*) => {$(
         impl<'py> ser::$kind for DictMaker<'py> {
             type Ok = Bound<'py, PyAny>;
-            type Error = Unmade;
+            type Error = ConversionError;
 
-            fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), Unmade> {
+            fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), ConversionError> {
                 self.member(name, value)
             }
 
@@ -330,7 +334,7 @@ dicts!(SerializeStruct, SerializeStructVariant);
 struct KeyMaker<'py>(Python<'py>);
 
 impl KeyMaker<'_> {
-    fn refuse<T>() -> Result<T, Unmade> {
+    fn refuse<T>() -> Result<T, ConversionError> {
         Err(ser::Error::custom("a key that is not a string"))
     }
 }
@@ -338,7 +342,7 @@ impl KeyMaker<'_> {
 /// Refuses every type but strings.
 macro_rules! no_keys {
     ($($method:ident($kind:ty)),*) => {$(
-        fn $method(self, _: $kind) -> Result<Self::Ok, Unmade> {
+        fn $method(self, _: $kind) -> Result<Self::Ok, ConversionError> {
             Self::refuse()
         }
     )*};
@@ -346,20 +350,20 @@ macro_rules! no_keys {
 
 impl<'py> ser::Serializer for KeyMaker<'py> {
     type Ok = Bound<'py, PyString>;
-    type Error = Unmade;
-    type SerializeSeq = Impossible<Self::Ok, Unmade>;
-    type SerializeTuple = Impossible<Self::Ok, Unmade>;
-    type SerializeTupleStruct = Impossible<Self::Ok, Unmade>;
-    type SerializeTupleVariant = Impossible<Self::Ok, Unmade>;
-    type SerializeMap = Impossible<Self::Ok, Unmade>;
-    type SerializeStruct = Impossible<Self::Ok, Unmade>;
-    type SerializeStructVariant = Impossible<Self::Ok, Unmade>;
+    type Error = ConversionError;
+    type SerializeSeq = Impossible<Self::Ok, ConversionError>;
+    type SerializeTuple = Impossible<Self::Ok, ConversionError>;
+    type SerializeTupleStruct = Impossible<Self::Ok, ConversionError>;
+    type SerializeTupleVariant = Impossible<Self::Ok, ConversionError>;
+    type SerializeMap = Impossible<Self::Ok, ConversionError>;
+    type SerializeStruct = Impossible<Self::Ok, ConversionError>;
+    type SerializeStructVariant = Impossible<Self::Ok, ConversionError>;
 
-    fn serialize_str(self, value: &str) -> Result<Self::Ok, Unmade> {
+    fn serialize_str(self, value: &str) -> Result<Self::Ok, ConversionError> {
         Ok(PyString::intern(self.0, value))
     }
 
-    fn serialize_char(self, value: char) -> Result<Self::Ok, Unmade> {
+    fn serialize_char(self, value: char) -> Result<Self::Ok, ConversionError> {
         self.serialize_str(value.encode_utf8(&mut [0; 4]))
     }
 
@@ -368,7 +372,7 @@ impl<'py> ser::Serializer for KeyMaker<'py> {
         _: &'static str,
         _: u32,
         variant: &'static str,
-    ) -> Result<Self::Ok, Unmade> {
+    ) -> Result<Self::Ok, ConversionError> {
         self.serialize_str(variant)
     }
 
@@ -376,11 +380,11 @@ impl<'py> ser::Serializer for KeyMaker<'py> {
         self,
         _: &'static str,
         value: &T,
-    ) -> Result<Self::Ok, Unmade> {
+    ) -> Result<Self::Ok, ConversionError> {
         value.serialize(self)
     }
 
-    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<Self::Ok, Unmade> {
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<Self::Ok, ConversionError> {
         value.serialize(self)
     }
 
@@ -400,11 +404,11 @@ impl<'py> ser::Serializer for KeyMaker<'py> {
         serialize_unit_struct(&'static str)
     );
 
-    fn serialize_none(self) -> Result<Self::Ok, Unmade> {
+    fn serialize_none(self) -> Result<Self::Ok, ConversionError> {
         Self::refuse()
     }
 
-    fn serialize_unit(self) -> Result<Self::Ok, Unmade> {
+    fn serialize_unit(self) -> Result<Self::Ok, ConversionError> {
         Self::refuse()
     }
 
@@ -414,19 +418,23 @@ impl<'py> ser::Serializer for KeyMaker<'py> {
         _: u32,
         _: &'static str,
         _: &T,
-    ) -> Result<Self::Ok, Unmade> {
+    ) -> Result<Self::Ok, ConversionError> {
         Self::refuse()
     }
 
-    fn serialize_seq(self, _: Option<usize>) -> Result<Self::SerializeSeq, Unmade> {
+    fn serialize_seq(self, _: Option<usize>) -> Result<Self::SerializeSeq, ConversionError> {
         Self::refuse()
     }
 
-    fn serialize_tuple(self, _: usize) -> Result<Self::SerializeTuple, Unmade> {
+    fn serialize_tuple(self, _: usize) -> Result<Self::SerializeTuple, ConversionError> {
         Self::refuse()
     }
 
-    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeTupleStruct, Unmade> {
+    fn serialize_tuple_struct(
+        self,
+        _: &'static str,
+        _: usize,
+    ) -> Result<Self::SerializeTupleStruct, ConversionError> {
         Self::refuse()
     }
 
@@ -436,15 +444,15 @@ impl<'py> ser::Serializer for KeyMaker<'py> {
         _: u32,
         _: &'static str,
         _: usize,
-    ) -> Result<Self::SerializeTupleVariant, Unmade> {
+    ) -> Result<Self::SerializeTupleVariant, ConversionError> {
         Self::refuse()
     }
 
-    fn serialize_map(self, _: Option<usize>) -> Result<Self::SerializeMap, Unmade> {
+    fn serialize_map(self, _: Option<usize>) -> Result<Self::SerializeMap, ConversionError> {
         Self::refuse()
     }
 
-    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeStruct, Unmade> {
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeStruct, ConversionError> {
         Self::refuse()
     }
 
@@ -454,7 +462,7 @@ impl<'py> ser::Serializer for KeyMaker<'py> {
         _: u32,
         _: &'static str,
         _: usize,
-    ) -> Result<Self::SerializeStructVariant, Unmade> {
+    ) -> Result<Self::SerializeStructVariant, ConversionError> {
         Self::refuse()
     }
 }

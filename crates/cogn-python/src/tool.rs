@@ -11,7 +11,7 @@ use pyo3::types::PyDict;
 use serde_json::Value;
 
 use crate::from_python;
-use crate::function::{self, FunctionSaid, member};
+use crate::function::{self, FunctionMessage, member};
 use crate::to_python;
 
 /// A function with its description for the model and for the policies.
@@ -67,12 +67,12 @@ impl Tool for FunctionTool {
             let mut pieces = String::new();
             loop {
                 match started.said.recv().await {
-                    Some(FunctionSaid::Piece(text)) => pieces.push_str(&text),
-                    Some(FunctionSaid::Done(answer)) => {
+                    Some(FunctionMessage::Piece(text)) => pieces.push_str(&text),
+                    Some(FunctionMessage::Done(answer)) => {
                         started.ended();
                         return Ok(answer.value.unwrap_or(Value::String(pieces)));
                     }
-                    Some(FunctionSaid::Raised { message, .. }) => {
+                    Some(FunctionMessage::Raised { message, .. }) => {
                         started.ended();
                         return Err(ToolError::new(message));
                     }

@@ -20,7 +20,7 @@ use restate_sdk::serde::Json;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use crate::review::WaitingDesk;
+use crate::review::RunReviewQueue;
 use crate::run_journal::RunJournal;
 use crate::steps::{KeptEntry, OpenReview, RunStep, WholeStep};
 
@@ -44,7 +44,7 @@ pub(crate) struct DurableRun {
     work: DrivenRun,
     stop: Option<oneshot::Sender<Failure>>,
     journal: Arc<RunJournal>,
-    desk: Option<Arc<WaitingDesk>>,
+    review_queue: Option<Arc<RunReviewQueue>>,
 }
 
 /// The runtime's run, and its answer when it has finished.
@@ -66,7 +66,11 @@ impl DrivenRun {
 
 impl DurableRun {
     /// Combines a run with the journal of its host.
-    pub(crate) fn new(run: ModuleRun, journal: Arc<RunJournal>, desk: Option<Arc<WaitingDesk>>) -> Self {
+    pub(crate) fn new(
+        run: ModuleRun,
+        journal: Arc<RunJournal>,
+        review_queue: Option<Arc<RunReviewQueue>>,
+    ) -> Self {
         let (stop, stopped) = oneshot::channel();
         let stopped = async move {
             match stopped.await {
@@ -75,7 +79,7 @@ impl DurableRun {
             }
         };
         let work = DrivenRun { future: Box::pin(run.run_until(stopped)), envelope: None };
-        Self { work, stop: Some(stop), journal, desk }
+        Self { work, stop: Some(stop), journal, review_queue }
     }
 
     /// Runs to the end. Resumes at the last recorded step if another worker died.
@@ -145,7 +149,7 @@ impl DurableRun {
         WholeStep {
             envelope: serde_json::to_value(envelope).unwrap_or_default(),
             context: self.journal.kept(),
-            review: self.desk.as_ref().and_then(|desk| desk.entered()),
+            review: self.review_queue.as_ref().and_then(|review_queue| review_queue.entered()),
         }
     }
 }

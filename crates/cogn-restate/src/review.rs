@@ -1,5 +1,5 @@
 //! Answers that wait for a person: the queued review, the person's decision, and the resulting answer. The
-//! server stores the promise; the worker's review desk, if it has one, also receives the decision.
+//! server stores the promise; the worker's review queue, if it has one, also receives the decision.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -8,8 +8,8 @@ use cognitive_contract::lock::Lock;
 use cognitive_contract::ports::PortFuture;
 use cognitive_contract::{Envelope, ErrorCode, Failure, Module};
 use cognitive_ports::review::{
-    CalibrationReport, Decided, DeskError, NewDecision, Review, ReviewDesk, ReviewEntry, ReviewExport,
-    ReviewFilter, ReviewPage, Verdict,
+    CalibrationReport, DecidedReview, NewDecision, Review, ReviewEntry, ReviewError, ReviewExport,
+    ReviewFilter, ReviewPage, ReviewQueue, Verdict,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -64,7 +64,7 @@ impl SentDecision {
         Ok(decision)
     }
 
-    /// Converts the decision for a review desk.
+    /// Converts the decision for a review queue.
     pub(crate) fn as_new(&self) -> NewDecision {
         NewDecision {
             verdict: self.verdict,
@@ -134,16 +134,16 @@ impl WaitingAnswer {
     }
 }
 
-/// A review desk that remembers the queued review of its run and forwards everything to the desk behind it.
-pub(crate) struct WaitingDesk {
-    behind: Option<Arc<dyn ReviewDesk>>,
-    /// The review id if there is no desk behind.
+/// A review queue that remembers the queued review of its run and forwards everything to the queue behind it.
+pub(crate) struct RunReviewQueue {
+    behind: Option<Arc<dyn ReviewQueue>>,
+    /// The review id if there is no queue behind.
     name: String,
     entered: Lock<Option<OpenReview>>,
 }
 
-impl WaitingDesk {
-    pub(crate) fn new(behind: Option<Arc<dyn ReviewDesk>>, name: String) -> Self {
+impl RunReviewQueue {
+    pub(crate) fn new(behind: Option<Arc<dyn ReviewQueue>>, name: String) -> Self {
         Self { behind, name, entered: Lock::default() }
     }
 
@@ -152,16 +152,16 @@ impl WaitingDesk {
         self.entered.lock().clone()
     }
 
-    fn desk(&self) -> Result<&dyn ReviewDesk, String> {
-        self.behind.as_deref().ok_or_else(|| "this worker has no review desk".to_owned())
+    fn review_queue(&self) -> Result<&dyn ReviewQueue, String> {
+        self.behind.as_deref().ok_or_else(|| "this worker has no review queue".to_owned())
     }
 }
 
-impl ReviewDesk for WaitingDesk {
+impl ReviewQueue for RunReviewQueue {
     fn enter<'a>(&'a self, entry: &'a ReviewEntry) -> PortFuture<'a, Result<String, String>> {
         Box::pin(async move {
             let behind = match self.behind.as_deref() {
-                Some(desk) => desk.enter(entry).await.ok(),
+                Some(review_queue) => review_queue.enter(entry).await.ok(),
                 None => None,
             };
             let id = behind.unwrap_or_else(|| self.name.clone());
@@ -172,19 +172,19 @@ impl ReviewDesk for WaitingDesk {
     }
 
     fn list(&self, filter: &ReviewFilter) -> Result<ReviewPage, String> {
-        self.desk()?.list(filter)
+        self.review_queue()?.list(filter)
     }
 
     fn get(&self, id: &str) -> Result<Option<Review>, String> {
-        self.desk()?.get(id)
+        self.review_queue()?.get(id)
     }
 
-    fn decide(&self, id: &str, decision: &NewDecision) -> Result<Decided, DeskError> {
-        self.desk().map_err(DeskError::Unavailable)?.decide(id, decision)
+    fn decide(&self, id: &str, decision: &NewDecision) -> Result<DecidedReview, ReviewError> {
+        self.review_queue().map_err(ReviewError::Unavailable)?.decide(id, decision)
     }
 
     fn calibration(&self, module: Option<&str>) -> Result<CalibrationReport, String> {
-        self.desk()?.calibration(module)
+        self.review_queue()?.calibration(module)
     }
 
     fn calibrated(&self, module: &str, model: &str, confidence: f64) -> Option<f64> {
@@ -197,7 +197,7 @@ impl ReviewDesk for WaitingDesk {
         module: Option<&str>,
         take: &mut dyn FnMut(Value) -> bool,
     ) -> Result<(), String> {
-        self.desk()?.export(form, module, take)
+        self.review_queue()?.export(form, module, take)
     }
 }
 

@@ -13,11 +13,11 @@ const OPTIONS: &str = "_options";
 /// The run options of a caller.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub(crate) struct RunWishes {
+pub(crate) struct DurableRunOptions {
     /// The options that every surface has.
     #[serde(flatten)]
     settings: RunSettings,
-    review: ReviewWish,
+    review: ReviewWait,
     /// Everything else, which is refused.
     #[serde(flatten)]
     unknown: Map<String, Value>,
@@ -26,7 +26,7 @@ pub(crate) struct RunWishes {
 /// Selects when an answer that needs a review is returned.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum ReviewWish {
+pub(crate) enum ReviewWait {
     /// The review is queued, and the answer returned immediately.
     #[default]
     Queue,
@@ -43,10 +43,10 @@ pub(crate) enum GivenBody {
     Raw(String),
 }
 
-impl RunWishes {
+impl DurableRunOptions {
     /// Returns whether the answer waits for a person.
     pub(crate) fn waits(&self) -> bool {
-        self.review == ReviewWish::Wait
+        self.review == ReviewWait::Wait
     }
 
     pub(crate) fn apply(&self, options: &mut RunOptions) {
@@ -74,10 +74,10 @@ impl GivenBody {
 }
 
 /// Parses a body that is an input with `_options` among its members.
-pub(crate) fn read(body: &[u8]) -> Result<(GivenBody, RunWishes), Failure> {
+pub(crate) fn read(body: &[u8]) -> Result<(GivenBody, DurableRunOptions), Failure> {
     let text = String::from_utf8_lossy(body);
     if text.trim().is_empty() {
-        return Ok((GivenBody::Json(Value::Object(Map::new())), RunWishes::default()));
+        return Ok((GivenBody::Json(Value::Object(Map::new())), DurableRunOptions::default()));
     }
     let names_options = text.contains("\"_options\"") && numbers::rounded(&text).is_empty();
     match names_options.then(|| serde_json::from_str(&text)) {
@@ -85,7 +85,7 @@ pub(crate) fn read(body: &[u8]) -> Result<(GivenBody, RunWishes), Failure> {
             let wishes = take_wishes(&mut members)?;
             Ok((GivenBody::Json(Value::Object(members)), wishes))
         }
-        _ => Ok((GivenBody::Raw(text.into_owned()), RunWishes::default())),
+        _ => Ok((GivenBody::Raw(text.into_owned()), DurableRunOptions::default())),
     }
 }
 
@@ -128,8 +128,8 @@ impl NamedBody {
     }
 
     /// Parses the run options.
-    pub(crate) fn wishes(&self) -> Result<RunWishes, Failure> {
-        self.options.clone().map_or(Ok(RunWishes::default()), wishes_of)
+    pub(crate) fn wishes(&self) -> Result<DurableRunOptions, Failure> {
+        self.options.clone().map_or(Ok(DurableRunOptions::default()), wishes_of)
     }
 
     /// Returns the body that the module's own service expects.
@@ -144,12 +144,12 @@ impl NamedBody {
     }
 }
 
-fn take_wishes(members: &mut Map<String, Value>) -> Result<RunWishes, Failure> {
-    members.shift_remove(OPTIONS).map_or(Ok(RunWishes::default()), wishes_of)
+fn take_wishes(members: &mut Map<String, Value>) -> Result<DurableRunOptions, Failure> {
+    members.shift_remove(OPTIONS).map_or(Ok(DurableRunOptions::default()), wishes_of)
 }
 
-fn wishes_of(value: Value) -> Result<RunWishes, Failure> {
-    let wishes: RunWishes = serde_json::from_value(value).map_err(|error| {
+fn wishes_of(value: Value) -> Result<DurableRunOptions, Failure> {
+    let wishes: DurableRunOptions = serde_json::from_value(value).map_err(|error| {
         Failure::new(ErrorCode::InvalidInput, format!("invalid `{OPTIONS}`: {error}"))
             .suggest(format!("The options are {} and review", RunSettings::NAMES.join(", ")))
     })?;
@@ -172,7 +172,7 @@ mod tests {
             [r#"{"text": "t"}"#, "no JSON", "[1]", r#"{"n": 12345678901234567890123, "_options": {}}"#]
         {
             let (given, wishes) = read(text.as_bytes()).unwrap();
-            assert_eq!((given, wishes), (GivenBody::Raw(text.to_owned()), RunWishes::default()));
+            assert_eq!((given, wishes), (GivenBody::Raw(text.to_owned()), DurableRunOptions::default()));
         }
         assert_eq!(read(b" ").unwrap().0, GivenBody::Json(json!({})));
         for wrong in

@@ -7,17 +7,17 @@ use std::time::{Duration, SystemTime};
 use cogn::{ModuleRun, Runtime};
 use cognitive_contract::ports::PartJournal;
 use cognitive_contract::{Failure, Module};
-use cognitive_ports::review::ReviewDesk;
+use cognitive_ports::review::ReviewQueue;
 use cognitive_runtime::{Clock, Host, Reviewing};
 use restate_sdk::endpoint::ContextInternal;
 use serde_json::{Value, json};
 
 use crate::durable::{DurableRun, FinishedRun};
-use crate::review::WaitingDesk;
+use crate::review::RunReviewQueue;
 use crate::run_journal::RunJournal;
 use crate::session_context::SessionContext;
 use crate::steps::KeptEntry;
-use crate::wishes::{GivenBody, RunWishes};
+use crate::wishes::{DurableRunOptions, GivenBody};
 
 /// A worker: a runtime whose runs are recorded in the journal of a Restate server.
 pub struct DurableWorker {
@@ -28,7 +28,7 @@ pub struct DurableWorker {
 pub(crate) struct WantedRun {
     pub(crate) module: String,
     pub(crate) body: GivenBody,
-    pub(crate) wishes: RunWishes,
+    pub(crate) wishes: DurableRunOptions,
     /// The invocation id. It identifies the run in logs, audit and envelope, across processes.
     pub(crate) invocation: String,
     pub(crate) session: Option<WantedSession>,
@@ -60,7 +60,7 @@ impl DurableWorker {
         let session = wanted.session.as_ref();
         let context = session.map(|session| Arc::new(SessionContext::new(&session.state)));
         let journal = Arc::new(RunJournal::new(context.clone()));
-        let desk = wanted.wishes.waits().then(|| self.desk(&wanted.invocation));
+        let review_queue = wanted.wishes.waits().then(|| self.review_queue(&wanted.invocation));
         let clock = session.map(|session| session.began);
         let run = self.run(wanted).tune(|host: &mut Host| {
             host.journal = Some(Arc::clone(&journal) as Arc<dyn PartJournal>);
@@ -69,23 +69,24 @@ impl DurableWorker {
             if let Some(began) = clock {
                 host.clock = Clock::from_fn(move || began);
             }
-            if let Some(desk) = &desk {
+            if let Some(review_queue) = &review_queue {
                 let rules = self.runtime.settings().review.clone();
-                host.review = Some(Reviewing { rules, desk: Arc::clone(desk) as Arc<dyn ReviewDesk> });
+                host.review =
+                    Some(Reviewing { rules, review_queue: Arc::clone(review_queue) as Arc<dyn ReviewQueue> });
             }
         });
-        DurableRun::new(run, journal, desk).finish(ctx).await
+        DurableRun::new(run, journal, review_queue).finish(ctx).await
     }
 
-    /// A desk in front of the worker's own that records whether the run waits.
-    fn desk(&self, invocation: &str) -> Arc<WaitingDesk> {
-        let behind = self.runtime.host().review.as_ref().map(|review| Arc::clone(&review.desk));
-        Arc::new(WaitingDesk::new(behind, invocation.to_owned()))
+    /// A review queue in front of the worker's own that records whether the run waits.
+    fn review_queue(&self, invocation: &str) -> Arc<RunReviewQueue> {
+        let behind = self.runtime.host().review.as_ref().map(|review| Arc::clone(&review.review_queue));
+        Arc::new(RunReviewQueue::new(behind, invocation.to_owned()))
     }
 
-    /// The worker's review desk, which stores decisions beyond the run.
-    pub(crate) fn kept_desk(&self) -> Option<Arc<dyn ReviewDesk>> {
-        self.runtime.host().review.as_ref().map(|review| Arc::clone(&review.desk))
+    /// The worker's review queue, which stores decisions beyond the run.
+    pub(crate) fn stored_queue(&self) -> Option<Arc<dyn ReviewQueue>> {
+        self.runtime.host().review.as_ref().map(|review| Arc::clone(&review.review_queue))
     }
 
     fn run(&self, wanted: WantedRun) -> ModuleRun {

@@ -13,7 +13,7 @@ use crate::answer_log::AnswerLog;
 use crate::batch_folder::{self, BatchFolder};
 use crate::finish;
 use crate::plan::{BatchPlan, BatchProgress, BatchStop, BatchSummary, StopHandle};
-use crate::posting::{self, PostDesk, PostedProvider};
+use crate::posting::{self, PostCoordinator, PostedProvider};
 use crate::workers::{BatchWork, work_on};
 
 /// The interval of flushes and of checks for the time limit.
@@ -34,13 +34,13 @@ pub async fn run(
     let log = AnswerLog::open(&folder.places, folder.rows, plan.dedupe)
         .map_err(|error| batch_folder::unusable(&folder.path, &error))?;
     let mut plan = plan;
-    let desk = post_desk(&mut plan, &folder)?;
+    let coordinator = post_coordinator(&mut plan, &folder)?;
     let work = BatchWork::new(plan, log, &folder, started);
     let work = Arc::new(work.map_err(|error| batch_folder::unusable(&folder.path, &error))?);
     // Dropped with this function, which ends the task.
     let mut postman = JoinSet::new();
-    if let (Some(desk), Some(posts)) = (&desk, &work.plan.posts) {
-        postman.spawn(posting::deliver(posts.clone(), Arc::clone(desk)));
+    if let (Some(coordinator), Some(posts)) = (&coordinator, &work.plan.posts) {
+        postman.spawn(posting::deliver(posts.clone(), Arc::clone(coordinator)));
     }
     for round in 0..=work.plan.limits.retries {
         work.begin_round(round)?;
@@ -48,7 +48,7 @@ pub async fn run(
         for _ in 0..work.plan.limits.concurrency.max(1) {
             workers.spawn(work_on(Arc::clone(&work), stop.clone()));
         }
-        attend(&work, &mut workers, desk.as_deref(), stop, &mut hear).await?;
+        attend(&work, &mut workers, coordinator.as_deref(), stop, &mut hear).await?;
         if work.ended().is_some() || work.deferred.load(Ordering::Relaxed) == 0 {
             break;
         }
@@ -59,17 +59,22 @@ pub async fn run(
 
 /// Replaces the model by the batch endpoint if rows are to be posted. Rounds never retry a posted request, so
 /// `retries` is 0.
-fn post_desk(plan: &mut BatchPlan, folder: &BatchFolder) -> Result<Option<Arc<PostDesk>>, Failure> {
+fn post_coordinator(
+    plan: &mut BatchPlan,
+    folder: &BatchFolder,
+) -> Result<Option<Arc<PostCoordinator>>, Failure> {
     let Some(posts) = &plan.posts else { return Ok(None) };
-    let desk = PostDesk::open(&folder.path).map_err(|error| batch_folder::unusable(&folder.path, &error))?;
-    let desk = Arc::new(desk);
-    let provider = PostedProvider { service: Arc::clone(&posts.service), desk: Arc::clone(&desk) };
+    let coordinator =
+        PostCoordinator::open(&folder.path).map_err(|error| batch_folder::unusable(&folder.path, &error))?;
+    let coordinator = Arc::new(coordinator);
+    let provider =
+        PostedProvider { service: Arc::clone(&posts.service), coordinator: Arc::clone(&coordinator) };
     // A part with a model of its own keeps it; only calls that would reach the service are posted.
     let posted = Arc::new(provider) as Arc<dyn Provider>;
     plan.host = plan.host.for_runs_of(&plan.module.manifest.name, posted.into());
     plan.host.prices = Arc::new(plan.host.prices.for_posts());
     plan.limits.retries = 0;
-    Ok(Some(desk))
+    Ok(Some(coordinator))
 }
 
 /// Flushes the rest, writes the final output if every row is answered, and creates the summary.
@@ -122,7 +127,7 @@ async fn close(work: &Arc<BatchWork>, folder: BatchFolder) -> Result<BatchSummar
 async fn attend(
     work: &Arc<BatchWork>,
     workers: &mut JoinSet<()>,
-    desk: Option<&PostDesk>,
+    coordinator: Option<&PostCoordinator>,
     stop: &StopHandle,
     hear: &mut (impl FnMut(&BatchProgress) + Send),
 ) -> Result<(), Failure> {
@@ -144,11 +149,11 @@ async fn attend(
                 if work.plan.limits.max_time.is_some_and(|most| work.started.elapsed() >= most) {
                     work.end(BatchStop::MaxTime, None);
                 }
-                if let Some(why) = desk.and_then(PostDesk::trouble) {
+                if let Some(why) = coordinator.and_then(PostCoordinator::trouble) {
                     work.end(BatchStop::Provider, Some(why));
                 }
                 // Answers to posts take hours. The process that resumes the batch finds them.
-                if desk.is_some() && work.ended().is_some() {
+                if coordinator.is_some() && work.ended().is_some() {
                     workers.abort_all();
                 }
                 if synced.elapsed() >= SYNC && syncing.as_ref().is_none_or(tokio::task::JoinHandle::is_finished) {

@@ -14,9 +14,9 @@ use cognitive_ports::spending::{BudgetShort, DayBudget, MAX_COST, SpendingEntry,
 use cognitive_runtime::{Host, Spending};
 
 /// The cost ledger of a batch.
-pub(crate) struct Purse {
+pub(crate) struct BatchLedger {
     limit: Money,
-    state: Lock<PurseState>,
+    state: Lock<BatchLedgerState>,
     outer: Option<Spending>,
 }
 
@@ -56,7 +56,7 @@ fn halves(bytes: [u8; 16]) -> [u64; 2] {
     halves.map(u64::from_le_bytes)
 }
 
-struct PurseState {
+struct BatchLedgerState {
     file: HeldFile,
     /// The cost of all finished runs.
     spent: Money,
@@ -66,20 +66,20 @@ struct PurseState {
 }
 
 /// Limits the total cost of all runs of a host; `spent` is already used. The file is in the state folder.
-pub(crate) fn hold(host: &mut Host, limit: Money, spent: Money, file: &Path) -> io::Result<Arc<Purse>> {
-    let purse = Arc::new(Purse::open(limit, spent, file, host.spending.take())?);
+pub(crate) fn hold(host: &mut Host, limit: Money, spent: Money, file: &Path) -> io::Result<Arc<BatchLedger>> {
+    let batch_ledger = Arc::new(BatchLedger::open(limit, spent, file, host.spending.take())?);
     let budget = DayBudget { per_day: Some(limit), per_key: None };
-    host.spending = Some(Spending { budget, ledger: Arc::clone(&purse) as Arc<dyn SpendingLedger> });
-    Ok(purse)
+    host.spending = Some(Spending { budget, ledger: Arc::clone(&batch_ledger) as Arc<dyn SpendingLedger> });
+    Ok(batch_ledger)
 }
 
-impl Purse {
+impl BatchLedger {
     fn open(limit: Money, spent: Money, file: &Path, outer: Option<Spending>) -> io::Result<Self> {
         let file = HeldFile::open(file)?;
         let (held, all_held) = (HashMap::new(), Money::ZERO);
         Ok(Self {
             limit,
-            state: Lock::new(PurseState { spent: spent.plus(file.lost), file, held, all_held }),
+            state: Lock::new(BatchLedgerState { spent: spent.plus(file.lost), file, held, all_held }),
             outer,
         })
     }
@@ -98,7 +98,7 @@ impl Purse {
     }
 }
 
-impl SpendingLedger for Purse {
+impl SpendingLedger for BatchLedger {
     fn cover(
         &self,
         entry: &SpendingEntry,
@@ -144,7 +144,7 @@ impl SpendingLedger for Purse {
 
 /// The token limit of a batch. The tokens of a row are unknown in advance, so the highest count so far is
 /// reserved.
-pub(crate) struct TokenPurse {
+pub(crate) struct TokenLedger {
     limit: Option<u64>,
     state: Lock<TokenState>,
 }
@@ -156,7 +156,7 @@ struct TokenState {
     most: u64,
 }
 
-impl TokenPurse {
+impl TokenLedger {
     /// A limit, with `spent` tokens already used; `usual` is the reservation for the first row.
     pub(crate) fn new(limit: Option<u64>, spent: u64, usual: u64) -> Self {
         Self { limit, state: Lock::new(TokenState { spent, held: 0, most: usual }) }
@@ -191,21 +191,21 @@ mod tests {
     fn what_is_under_way_counts_until_it_is_settled_and_nothing_is_kept_after() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("held");
-        let open = || Purse::open(Money::from_pico(12), Money::from_pico(2), &file, None).unwrap();
-        let purse = open();
+        let open = || BatchLedger::open(Money::from_pico(12), Money::from_pico(2), &file, None).unwrap();
+        let batch_ledger = open();
         let cover = |id: &str, amount: u64| {
             let (reserved, until) = (Money::from_pico(amount), SystemTime::UNIX_EPOCH);
             let (id, key) = (id.to_owned(), String::new());
             let entry = SpendingEntry { id, day: 0, key, reserved, sent: reserved, until };
-            purse.cover(&entry, &DayBudget::default(), until).unwrap()
+            batch_ledger.cover(&entry, &DayBudget::default(), until).unwrap()
         };
         assert_eq!(cover("a", 6), Ok(()));
         assert_eq!(cover("b", 5).unwrap_err().left, Money::from_pico(4));
-        purse.settle("a", Money::from_pico(1)).unwrap();
+        batch_ledger.settle("a", Money::from_pico(1)).unwrap();
         assert_eq!(cover("b", 9), Ok(()));
         assert_eq!(cover("b", 8), Ok(()), "its own place");
-        purse.settle("b", Money::from_pico(8)).unwrap();
-        let state = purse.state.lock();
+        batch_ledger.settle("b", Money::from_pico(8)).unwrap();
+        let state = batch_ledger.state.lock();
         assert_eq!((state.held.len(), state.spent), (0, Money::from_pico(11)));
         drop(state);
         // The process is killed: its highest ceiling counts, once.
@@ -217,11 +217,11 @@ mod tests {
 
     #[test]
     fn rows_are_taken_to_need_what_the_dearest_needed() {
-        let purse = TokenPurse::new(Some(100), 0, 10);
-        assert_eq!((purse.hold(), purse.hold()), (Some(10), Some(10)));
-        purse.settle(10, 40);
-        assert_eq!(purse.hold(), Some(40));
-        assert_eq!(purse.hold(), None);
-        assert_eq!(TokenPurse::new(None, 0, 1).hold(), Some(1));
+        let batch_ledger = TokenLedger::new(Some(100), 0, 10);
+        assert_eq!((batch_ledger.hold(), batch_ledger.hold()), (Some(10), Some(10)));
+        batch_ledger.settle(10, 40);
+        assert_eq!(batch_ledger.hold(), Some(40));
+        assert_eq!(batch_ledger.hold(), None);
+        assert_eq!(TokenLedger::new(None, 0, 1).hold(), Some(1));
     }
 }

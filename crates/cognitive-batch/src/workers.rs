@@ -22,7 +22,7 @@ use crate::batch_folder::{self, BatchFolder};
 use crate::journal::{JournalRecord, ShortHash};
 use crate::output_line::{OutputLine, envelope_of, spent};
 use crate::plan::{BatchPlan, BatchProgress, BatchStop, StopHandle};
-use crate::purse::{self, Purse, TokenPurse};
+use crate::purse::{self, BatchLedger, TokenLedger};
 use crate::row_input::ReadyRow;
 use crate::row_source::{RawRow, RowReader};
 use crate::tempo::Tempo;
@@ -40,8 +40,8 @@ const ROWS_AT_ONCE: u32 = 32;
 pub(crate) struct BatchWork {
     pub(crate) plan: BatchPlan,
     tempo: Arc<Tempo>,
-    pub(crate) money: Option<Arc<Purse>>,
-    tokens: TokenPurse,
+    pub(crate) money: Option<Arc<BatchLedger>>,
+    tokens: TokenLedger,
     log: Lock<AnswerLog>,
     rows: Lock<RowFeed>,
     /// Inputs in flight, and the rows that wait for the same answer.
@@ -109,7 +109,7 @@ impl BatchWork {
         let usual = decided.settings.max_output_tokens.unwrap_or(1024) + plan.module.prompt.len() as u64 / 3;
         Ok(Self {
             money,
-            tokens: TokenPurse::new(plan.limits.max_tokens, log.counts.tokens, usual),
+            tokens: TokenLedger::new(plan.limits.max_tokens, log.counts.tokens, usual),
             tempo,
             answered_before: log.counts.answered,
             log: Lock::new(log),

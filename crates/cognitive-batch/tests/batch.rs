@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 
 /// A model that answers immediately. A text with `busy` is refused twice, one with `locked out` always.
 #[derive(Default)]
-struct Clerk {
+struct StubModel {
     calls: AtomicU64,
     open: AtomicU64,
     most: AtomicU64,
@@ -33,7 +33,7 @@ struct Clerk {
     stop_after: Option<(u64, StopHandle)>,
 }
 
-impl Provider for Clerk {
+impl Provider for StubModel {
     fn name(&self) -> &'static str {
         "openai"
     }
@@ -93,7 +93,7 @@ impl Provider for Clerk {
 /// A folder with rows, and the settings of a batch over them.
 struct Bench {
     dir: tempfile::TempDir,
-    clerk: Arc<Clerk>,
+    stub_model: Arc<StubModel>,
     stop: StopHandle,
     rows: PathBuf,
     output: PathBuf,
@@ -101,18 +101,18 @@ struct Bench {
 
 impl Bench {
     fn new(name: &str, rows: &str) -> Self {
-        Self::with_clerk(name, rows, Clerk::default(), StopHandle::default())
+        Self::with_stub_model(name, rows, StubModel::default(), StopHandle::default())
     }
 
-    fn with_clerk(name: &str, rows: &str, clerk: Clerk, stop: StopHandle) -> Self {
+    fn with_stub_model(name: &str, rows: &str, stub_model: StubModel, stop: StopHandle) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let (path, output) = (dir.path().join(name), dir.path().join("out.jsonl"));
         std::fs::write(&path, rows).unwrap();
-        Self { dir, clerk: Arc::new(clerk), stop, rows: path, output }
+        Self { dir, stub_model: Arc::new(stub_model), stop, rows: path, output }
     }
 
     fn plan(&self) -> BatchPlan {
-        let host = Host::new(Arc::new(Library::default()), Arc::clone(&self.clerk) as Arc<dyn Provider>);
+        let host = Host::new(Arc::new(Library::default()), Arc::clone(&self.stub_model) as Arc<dyn Provider>);
         let module = host.modules.module("text-classifier").unwrap();
         BatchPlan {
             name: "text-classifier".to_owned(),
@@ -180,7 +180,7 @@ fn every_row_has_one_line_also_those_that_cannot_run() {
     let summary = bench.run(plan).unwrap();
     assert_eq!((summary.stopped, summary.rows, summary.left), (BatchStop::Finished, 4, 0));
     assert_eq!((summary.counts.ok, summary.counts.failed), (2, 2));
-    assert_eq!((summary.counts.tokens, bench.clerk.calls.load(Ordering::SeqCst)), (240, 2));
+    assert_eq!((summary.counts.tokens, bench.stub_model.calls.load(Ordering::SeqCst)), (240, 2));
     let lines = lines(&bench.output);
     assert_eq!(lines.iter().map(|line| &line["row"]).collect::<Vec<_>>(), [0, 1, 2, 3]);
     assert_eq!((&lines[0]["id"], &lines[0]["input"]), (&json!(7), &json!({ "text": "a" })));
@@ -198,7 +198,7 @@ fn equal_inputs_are_asked_once_whatever_the_order_of_their_members() {
     let bench = Bench::new("rows.jsonl", &rows);
     let summary = bench.run(bench.plan()).unwrap();
     assert_eq!((summary.counts.answered, summary.counts.duplicates), (100, 99));
-    assert_eq!((bench.clerk.calls.load(Ordering::SeqCst), summary.counts.tokens), (1, 120));
+    assert_eq!((bench.stub_model.calls.load(Ordering::SeqCst), summary.counts.tokens), (1, 120));
     let lines = lines(&bench.output);
     assert_eq!(row_numbers(&lines), (0..100).collect::<Vec<_>>());
     let copies = lines.iter().filter(|line| line["duplicate_of"] == json!(0)).count();
@@ -209,14 +209,14 @@ fn equal_inputs_are_asked_once_whatever_the_order_of_their_members() {
     let every = Bench::new("rows.jsonl", &rows);
     let plan = BatchPlan { dedupe: false, ..every.plan() };
     every.run(plan).unwrap();
-    assert_eq!(every.clerk.calls.load(Ordering::SeqCst), 100);
+    assert_eq!(every.stub_model.calls.load(Ordering::SeqCst), 100);
 }
 
 #[test]
 fn a_batch_that_was_stopped_goes_on_and_asks_nothing_twice() {
     let stop = StopHandle::default();
-    let clerk = Clerk { stop_after: Some((40, stop.clone())), ..Clerk::default() };
-    let bench = Bench::with_clerk("rows.jsonl", &texts(4000), clerk, stop);
+    let stub_model = StubModel { stop_after: Some((40, stop.clone())), ..StubModel::default() };
+    let bench = Bench::with_stub_model("rows.jsonl", &texts(4000), stub_model, stop);
     let first = bench.run(bench.plan()).unwrap();
     assert_eq!(first.stopped, BatchStop::Interrupted);
     assert!(first.left > 0 && first.counts.answered >= 40, "{first:?}");
@@ -225,20 +225,20 @@ fn a_batch_that_was_stopped_goes_on_and_asks_nothing_twice() {
     let mut torn = std::fs::read(&bench.output).unwrap();
     torn.extend_from_slice(b"{\"row\":3999,\"input_ha");
     std::fs::write(&bench.output, torn).unwrap();
-    let again = Bench { stop: StopHandle::default(), clerk: Arc::new(Clerk::default()), ..bench };
+    let again = Bench { stop: StopHandle::default(), stub_model: Arc::new(StubModel::default()), ..bench };
     let second = again.run(again.plan()).unwrap();
     assert_eq!((second.stopped, second.resumed, second.counts.answered), (BatchStop::Finished, true, 4000));
-    assert_eq!(again.clerk.calls.load(Ordering::SeqCst), 4000 - first.counts.answered);
+    assert_eq!(again.stub_model.calls.load(Ordering::SeqCst), 4000 - first.counts.answered);
     assert_eq!(row_numbers(&lines(&again.output)), (0..4000).collect::<Vec<_>>());
 }
 
 #[test]
 fn a_batch_goes_on_only_with_what_it_began_with_and_never_over_a_finished_output() {
     let stop = StopHandle::default();
-    let clerk = Clerk { stop_after: Some((5, stop.clone())), ..Clerk::default() };
-    let bench = Bench::with_clerk("rows.jsonl", &texts(2000), clerk, stop);
+    let stub_model = StubModel { stop_after: Some((5, stop.clone())), ..StubModel::default() };
+    let bench = Bench::with_stub_model("rows.jsonl", &texts(2000), stub_model, stop);
     bench.run(bench.plan()).unwrap();
-    let bench = Bench { stop: StopHandle::default(), clerk: Arc::new(Clerk::default()), ..bench };
+    let bench = Bench { stop: StopHandle::default(), stub_model: Arc::new(StubModel::default()), ..bench };
     let mut other = bench.plan();
     other.mapping.id = Some("n".to_owned());
     let refused = bench.run(other).unwrap_err();
@@ -395,5 +395,5 @@ fn a_look_asks_nobody_and_knows_the_most_that_it_can_cost() {
         .unwrap();
     assert_eq!((found.rows, found.sampled, found.duplicates, found.refused), (1501, 1000, 0, 0));
     assert!(found.at_most > found.input_cost && found.input_cost > Some(Money::ZERO), "{found:?}");
-    assert_eq!(bench.clerk.calls.load(Ordering::SeqCst), 0);
+    assert_eq!(bench.stub_model.calls.load(Ordering::SeqCst), 0);
 }

@@ -63,7 +63,7 @@ pub enum WantedAnswer {
 
 /// The result of the negotiation between caller, module and runtime.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Agreed {
+pub struct Negotiation {
     /// True if the answer is streamed.
     pub streaming: bool,
     /// Set if the caller gets another form than requested.
@@ -105,7 +105,7 @@ impl Capabilities {
     /// the caller gets the other form with a warning. Streaming is opt-in: without a request the answer is one
     /// envelope without a warning, even if the module streams (D-14).
     #[must_use]
-    pub fn agree(&self, module: Mode, wanted: Option<WantedAnswer>, transport: &str) -> Agreed {
+    pub fn agree(&self, module: Mode, wanted: Option<WantedAnswer>, transport: &str) -> Negotiation {
         let why = match (wanted, module) {
             (Some(WantedAnswer::Streaming), _) if !self.carries(transport) => {
                 Some("this runtime does not support this way of streaming")
@@ -124,7 +124,7 @@ impl Capabilities {
                 format!("{why}; the answer is synchronous"),
             )
         });
-        Agreed { streaming: wanted == Some(WantedAnswer::Streaming) && warning.is_none(), warning }
+        Negotiation { streaming: wanted == Some(WantedAnswer::Streaming) && warning.is_none(), warning }
     }
 }
 

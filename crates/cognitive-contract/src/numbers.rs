@@ -20,7 +20,7 @@ const SHOWN: usize = 60;
 
 /// A number whose value would change if it were parsed and written again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Rounded {
+pub struct RoundedNumber {
     /// JSON pointer to the number.
     pub path: String,
     /// The number as written, truncated if very long.
@@ -29,7 +29,7 @@ pub struct Rounded {
     pub overflows: bool,
 }
 
-impl Rounded {
+impl RoundedNumber {
     /// Returns the number at `path` if parsing would change it. `written` is in the number syntax of RFC 8259.
     #[must_use]
     pub fn of(path: &str, written: &str) -> Option<Self> {
@@ -45,7 +45,7 @@ impl Rounded {
 
 /// Returns the numbers of a JSON text that parsing would change, at most the first twenty.
 #[must_use]
-pub fn rounded(text: &str) -> Vec<Rounded> {
+pub fn rounded(text: &str) -> Vec<RoundedNumber> {
     let mut walk = NumberWalk { text: text.as_bytes(), at: 0 };
     // Fast path: hardly any text has such a number, so places are computed only after a match.
     while let Some(number) = walk.next_number() {
@@ -61,7 +61,7 @@ pub fn rounded(text: &str) -> Vec<Rounded> {
 #[must_use]
 pub fn refusal(text: &str) -> Option<Failure> {
     let code = ErrorCode::InvalidInput;
-    let violation = |number: Rounded| {
+    let violation = |number: RoundedNumber| {
         let message = format!("a number that loses precision: {}", number.written);
         Violation::new(number.path, code, "number", message)
     };
@@ -149,7 +149,7 @@ impl<'a> NumberWalk<'a> {
 }
 
 /// Finds the rounded numbers of a text, with their JSON pointers.
-fn with_places(text: &str) -> Vec<Rounded> {
+fn with_places(text: &str) -> Vec<RoundedNumber> {
     let mut walk = NumberWalk { text: text.as_bytes(), at: 0 };
     let mut open: Vec<Level> = Vec::new();
     let mut found = Vec::new();
@@ -167,7 +167,7 @@ fn with_places(text: &str) -> Vec<Rounded> {
             }
             b'-' | b'0'..=b'9' => {
                 let number = walk.number().unwrap_or_default();
-                found.extend(Rounded::of(&path(&open), number));
+                found.extend(RoundedNumber::of(&path(&open), number));
             }
             _ => {
                 step(&mut open, byte);
@@ -242,7 +242,7 @@ mod tests {
             "0e999999999999999999999",
             "-0.0e5",
         ] {
-            assert_eq!(Rounded::of("", number), None, "{number}");
+            assert_eq!(RoundedNumber::of("", number), None, "{number}");
         }
     }
 
@@ -258,10 +258,10 @@ mod tests {
             "1e-400",
             "123456789012345678e-5",
         ] {
-            assert!(Rounded::of("", number).is_some_and(|found| !found.overflows), "{number}");
+            assert!(RoundedNumber::of("", number).is_some_and(|found| !found.overflows), "{number}");
         }
         for number in ["1e309", "-1e400", "1e99999999999999999999", &"9".repeat(400)] {
-            assert!(Rounded::of("", number).is_some_and(|found| found.overflows), "{number}");
+            assert!(RoundedNumber::of("", number).is_some_and(|found| found.overflows), "{number}");
         }
     }
 

@@ -12,7 +12,7 @@ pub use crate::audit::AuditRecord;
 use crate::context::{ContextEntry, ContextFilter, Owner};
 use crate::envelope::Envelope;
 use crate::failure::Failure;
-use crate::media::{AcceptedForm, Category, MediaPart, Reported};
+use crate::media::{AcceptedForm, Category, MediaPart, ReportedMedia};
 use crate::module::Module;
 pub use crate::part_journal::{PartAnswer, PartJournal, PartQuestion};
 pub use crate::port_future::PortFuture;
@@ -362,7 +362,7 @@ pub struct ModelEnd {
     /// The effect of [`ModelCall::thinking`], if the provider reports it.
     pub thinking: Option<ThoughtOutcome>,
     /// Media that came with the text, in order.
-    pub media: Vec<Reported>,
+    pub media: Vec<ReportedMedia>,
     /// The dialect that a saved reply was recorded with. Other providers leave it to [`ModelCall::dialect_of`].
     pub replayed: Option<SchemaTarget>,
 }

@@ -140,17 +140,17 @@ impl std::error::Error for ToolBoxError {}
 /// and its policies have to allow it.
 #[derive(Clone, Default)]
 pub struct ToolBox {
-    tools: BTreeMap<String, Arc<Kept>>,
+    tools: BTreeMap<String, Arc<ToolEntry>>,
 }
 
-struct Kept {
+struct ToolEntry {
     tool: Arc<dyn Tool>,
     spec: Arc<ToolSpec>,
     /// The argument schema, compiled before the first call at the latest.
     arguments: OnceLock<Option<Section>>,
 }
 
-impl Kept {
+impl ToolEntry {
     fn arguments(&self) -> Option<&Section> {
         self.arguments.get_or_init(|| arguments(&self.spec).ok()).as_ref()
     }
@@ -194,7 +194,7 @@ impl ToolBox {
 
     fn keep(&mut self, tool: Arc<dyn Tool>, spec: ToolSpec, arguments: OnceLock<Option<Section>>) {
         let name = spec.name.clone();
-        self.tools.insert(name, Arc::new(Kept { tool, spec: Arc::new(spec), arguments }));
+        self.tools.insert(name, Arc::new(ToolEntry { tool, spec: Arc::new(spec), arguments }));
     }
 
     /// Returns the tools that the rules allow, sorted by name.

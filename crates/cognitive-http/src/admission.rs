@@ -11,7 +11,7 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use cognitive_contract::{ErrorCode, Failure};
 
-use crate::app::Shared;
+use crate::app::AppState;
 use crate::auth::Peer;
 use crate::config::ApiKey;
 use crate::header_names;
@@ -24,7 +24,7 @@ use crate::studio::logins::{self, Login};
 const SHOWN: &str = "cogn.bearer.";
 
 /// An admitted client.
-pub(crate) struct Admitted {
+pub(crate) struct AdmittedClient {
     /// The name of the key, or the address.
     pub(crate) name: Arc<str>,
     pub(crate) roles: Roles,
@@ -34,11 +34,11 @@ pub(crate) struct Admitted {
 
 /// Returns the admitted client, or the response that refuses it.
 pub(crate) fn admit(
-    shared: &Shared,
+    shared: &AppState,
     request: &Request,
     peer: &Peer,
     login: Option<Login>,
-) -> Result<Admitted, Box<Response<Body>>> {
+) -> Result<AdmittedClient, Box<Response<Body>>> {
     let headers = request.headers();
     well_formed(headers)?;
     if !origin_allowed(headers, &shared.config.cors) {
@@ -62,7 +62,7 @@ pub(crate) fn admit(
             return Err(Box::new(response::failure(failure)));
         }
         let roles = if is_foreign { Roles::USUAL } else { Roles::ALL };
-        return within_roles(access, Admitted { name: Arc::clone(&peer.name), roles, is_known: true });
+        return within_roles(access, AdmittedClient { name: Arc::clone(&peer.name), roles, is_known: true });
     }
     // Preflight requests of browsers carry no key; only `preflight` answers them.
     let is_preflight = *method == Method::OPTIONS && headers.contains_key(header::ORIGIN);
@@ -70,7 +70,7 @@ pub(crate) fn admit(
     match known {
         Some(admitted) => within_roles(access, admitted),
         None if is_preflight || access == Some(OperationAccess::Open) => {
-            Ok(Admitted { name: Arc::clone(&peer.name), roles: Roles::NONE, is_known: false })
+            Ok(AdmittedClient { name: Arc::clone(&peer.name), roles: Roles::NONE, is_known: false })
         }
         None => Err(Box::new(unknown())),
     }
@@ -79,8 +79,8 @@ pub(crate) fn admit(
 /// Admits a client that has the role of the operation.
 fn within_roles(
     access: Option<OperationAccess>,
-    admitted: Admitted,
-) -> Result<Admitted, Box<Response<Body>>> {
+    admitted: AdmittedClient,
+) -> Result<AdmittedClient, Box<Response<Body>>> {
     match access {
         Some(OperationAccess::Role(role) | OperationAccess::History(role)) => match admitted.roles.need(role)
         {
@@ -118,7 +118,7 @@ pub(crate) fn unknown() -> Response<Body> {
 }
 
 /// Answers a wrong key: at once, and after many from one address with a delay.
-pub(crate) async fn wrong_key(shared: &Shared, address: &str) -> Response<Body> {
+pub(crate) async fn wrong_key(shared: &AppState, address: &str) -> Response<Body> {
     if let Some(pause) = shared.logins.wrong_key(address, Instant::now()) {
         tokio::time::sleep(pause).await;
     }
@@ -128,13 +128,13 @@ pub(crate) async fn wrong_key(shared: &Shared, address: &str) -> Response<Body> 
 /// Returns the holder of the key or the cookie of a request. A key takes precedence over a cookie. A cookie never
 /// opens a WebSocket and is ignored for agents.
 fn known(
-    shared: &Shared,
+    shared: &AppState,
     request: &Request,
     login: Option<Login>,
-) -> Result<Option<Admitted>, Box<Response<Body>>> {
+) -> Result<Option<AdmittedClient>, Box<Response<Body>>> {
     if let Some(shown) = shown_key(request) {
         let keys = shared.keys();
-        return Ok(ApiKey::find(&keys, shown.trim()).map(|key| Admitted {
+        return Ok(ApiKey::find(&keys, shown.trim()).map(|key| AdmittedClient {
             name: key.name.as_str().into(),
             roles: key.roles,
             is_known: true,
@@ -149,7 +149,7 @@ fn known(
         .suggest("Send `Authorization: Bearer KEY` instead of the cookie");
         return Err(Box::new(response::failure(failure)));
     }
-    Ok(Some(Admitted { name: login.name, roles: login.roles, is_known: true }))
+    Ok(Some(AdmittedClient { name: login.name, roles: login.roles, is_known: true }))
 }
 
 /// Returns the key that a request shows.
@@ -159,7 +159,7 @@ pub(crate) fn shown_key(request: &Request) -> Option<&str> {
 }
 
 /// Returns the cookie of a request that is authenticated by it.
-pub(crate) fn cookie(shared: &Shared, request: &Request) -> Option<String> {
+pub(crate) fn cookie(shared: &AppState, request: &Request) -> Option<String> {
     let is_for_pages = !matches!(request.uri().path(), "/ws" | "/mcp");
     let counts = is_for_pages && !shared.config.keys.is_empty() && shown_key(request).is_none();
     logins::shown(request.headers()).filter(|_| counts).map(str::to_owned)
@@ -185,7 +185,7 @@ const FORWARDED: [&str; 6] =
 
 /// Returns whether the runs of this client are limited. Without a configured limit, a local client without key and
 /// proxy is the operator and is not limited. A proxied request may come from any client.
-pub(crate) fn is_limited(shared: &Shared, peer: &Peer, headers: &HeaderMap) -> bool {
+pub(crate) fn is_limited(shared: &AppState, peer: &Peer, headers: &HeaderMap) -> bool {
     let is_own = shared.config.keys.is_empty() && peer.address.is_some_and(|address| address.is_loopback());
     let is_forwarded = || FORWARDED.iter().any(|name| headers.contains_key(*name));
     shared.config.limit_local_callers || !is_own || is_forwarded()

@@ -16,14 +16,14 @@ use crate::agent_sessions::AgentSessions;
 use crate::catalog::Catalog;
 use crate::config::{ApiKey, ServerConfig};
 use crate::limits::Limits;
-use crate::memory_budget::Room;
+use crate::memory_budget::MemoryBudget;
 use crate::metrics::Metrics;
 use crate::openapi::Description;
-use crate::overview::{LastLook, Renewed};
+use crate::overview::{LastLook, OverviewCache};
 use crate::pages::ModulesList;
 use crate::sessions::Sessions;
 use crate::studio::logins::Logins;
-use crate::studio::models::ModelShelf;
+use crate::studio::models::ServerModels;
 use crate::studio::replies::KeptReplies;
 
 /// Long bodies parsed at once. More would only take processors from the serving threads.
@@ -34,7 +34,7 @@ const LONG_ANSWERS: usize = 4;
 
 /// Requests that work with module files at once. Files are read on threads that would otherwise pile up behind a slow
 /// disk.
-const WORKBENCHES: usize = 4;
+const STUDIO_PERMITS: usize = 4;
 
 /// Requests that query past runs at once. A query may read the whole database, and each one occupies a thread.
 const ARCHIVISTS: usize = 4;
@@ -44,10 +44,10 @@ const EXPORTERS: usize = 16;
 
 /// A server without a socket. Cheap to clone.
 #[derive(Clone)]
-pub struct App(pub(crate) Arc<Shared>);
+pub struct App(pub(crate) Arc<AppState>);
 
 /// The state shared by all requests.
-pub(crate) struct Shared {
+pub(crate) struct AppState {
     pub(crate) host: Arc<Host>,
     /// Serves modules as tools for agents.
     pub(crate) mcp: McpHttp,
@@ -61,11 +61,11 @@ pub(crate) struct Shared {
     /// The keys in effect: those of the configuration until [`App::replace_keys`].
     keys: Lock<Arc<[ApiKey]>>,
     /// The models that a run may name.
-    pub(crate) models: ModelShelf,
+    pub(crate) models: ServerModels,
     /// Model replies that authors asked to record.
     pub(crate) replies: KeptReplies,
     /// Permits for work with module files.
-    pub(crate) workbenches: Arc<Semaphore>,
+    pub(crate) studio_permits: Arc<Semaphore>,
     /// Permits for queries of past runs.
     pub(crate) archivists: Arc<Semaphore>,
     /// Permits for exports.
@@ -73,10 +73,10 @@ pub(crate) struct Shared {
     pub(crate) metrics: Metrics,
     pub(crate) catalog: Catalog,
     pub(crate) overview: LastLook,
-    pub(crate) modules_list: Renewed<ModulesList>,
-    pub(crate) description: Renewed<Description>,
+    pub(crate) modules_list: OverviewCache<ModulesList>,
+    pub(crate) description: OverviewCache<Description>,
     /// Memory budget for large requests.
-    pub(crate) room: Room,
+    pub(crate) room: MemoryBudget,
     /// Permits for parsing long bodies outside the serving threads.
     pub(crate) parsers: Arc<Semaphore>,
     /// Permits for streams with long answers, which run outside the serving threads. A thread takes memory for its
@@ -95,13 +95,13 @@ impl App {
     #[must_use]
     pub fn new(host: impl Into<Arc<Host>>, config: ServerConfig) -> Self {
         let limits = Arc::new(Limits::new(config.runs_per_minute, config.streams_per_client));
-        let room = Room::new(config.large_bodies);
+        let room = MemoryBudget::new(config.large_bodies);
         let sessions = Sessions::new(config.live_streams);
         let host = host.into();
         let mcp = crate::mcp::open(&host, &config);
-        let models = ModelShelf::new(&host, &config.models);
+        let models = ServerModels::new(&host, &config.models);
         let keys = Lock::new(config.keys.as_slice().into());
-        Self(Arc::new(Shared {
+        Self(Arc::new(AppState {
             host,
             mcp,
             agents: AgentSessions::default(),
@@ -115,14 +115,14 @@ impl App {
             keys,
             models,
             replies: KeptReplies::default(),
-            workbenches: Arc::new(Semaphore::new(WORKBENCHES)),
+            studio_permits: Arc::new(Semaphore::new(STUDIO_PERMITS)),
             archivists: Arc::new(Semaphore::new(ARCHIVISTS)),
             exporters: Arc::new(Semaphore::new(EXPORTERS)),
             metrics: Metrics::default(),
             catalog: Catalog::default(),
             overview: LastLook::default(),
-            modules_list: Renewed::default(),
-            description: Renewed::default(),
+            modules_list: OverviewCache::default(),
+            description: OverviewCache::default(),
             busy: AtomicUsize::new(0),
             draining: watch::Sender::new(false),
             ending: watch::Sender::new(false),
@@ -172,16 +172,16 @@ impl std::fmt::Debug for App {
     }
 }
 
-impl Shared {
+impl AppState {
     /// Returns the keys in effect.
     pub(crate) fn keys(&self) -> Arc<[ApiKey]> {
         Arc::clone(&self.keys.lock())
     }
 
     /// Counts a sync run until the guard is dropped, so that shutdown waits for it.
-    pub(crate) fn busy(self: &Arc<Self>) -> Busy {
+    pub(crate) fn busy(self: &Arc<Self>) -> InFlightGuard {
         self.busy.fetch_add(1, Ordering::SeqCst);
-        Busy(Arc::clone(self))
+        InFlightGuard(Arc::clone(self))
     }
 
     /// The number of runs in flight, streams included.
@@ -200,9 +200,9 @@ impl Shared {
 }
 
 /// Guard that counts a sync run in flight.
-pub(crate) struct Busy(Arc<Shared>);
+pub(crate) struct InFlightGuard(Arc<AppState>);
 
-impl Drop for Busy {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
         self.0.busy.fetch_sub(1, Ordering::SeqCst);
     }

@@ -14,15 +14,15 @@ use cognitive_contract::{ErrorCode, Failure};
 use futures_util::FutureExt;
 use tower_service::Service;
 
-use crate::admission::{Admitted, admit, cookie, is_limited, shown_key, wrong_key};
-use crate::app::Shared;
+use crate::admission::{AdmittedClient, admit, cookie, is_limited, shown_key, wrong_key};
+use crate::app::AppState;
 use crate::config::AccessRecord;
 use crate::connection_limit::house;
 use crate::header_names;
 use crate::operations::{self, OperationAccess};
 use crate::response;
 use crate::roles::Roles;
-use crate::spans::Asked;
+use crate::spans::SpanRequest;
 use crate::studio::shared_logins;
 use crate::trace::Trace;
 
@@ -85,7 +85,7 @@ const NOBODY: &str = "local";
 /// Checks a request before it reaches its route, and completes the response. Admitted requests go through the router
 /// and its layers. CORS preflight requests are answered here, the same for every path.
 pub(crate) async fn guard(
-    shared: Arc<Shared>,
+    shared: Arc<AppState>,
     mut table: Router,
     peer: Peer,
     mut request: Request,
@@ -104,7 +104,7 @@ pub(crate) async fn guard(
         started,
         status: GONE,
     };
-    let unanswered = shared.asked(trace.sampled, || Asked {
+    let unanswered = shared.asked(trace.sampled, || SpanRequest {
         trace: Arc::clone(&trace),
         method: method.clone(),
         path: request.uri().path().to_owned(),
@@ -124,7 +124,7 @@ pub(crate) async fn guard(
     };
     let shows_key = admitted.is_err() && shown_key(&request).is_some();
     let mut response = match admitted {
-        Ok(Admitted { name, roles, is_known }) => {
+        Ok(AdmittedClient { name, roles, is_known }) => {
             line.client = Arc::clone(&name);
             let is_keyed = !shared.config.keys.is_empty();
             let is_limited = is_limited(&shared, &peer, request.headers());
@@ -158,7 +158,7 @@ const GONE: u16 = 499;
 
 /// One access log line and one count, written when a request is over: answered, or abandoned by its client.
 struct AccessLine<'a> {
-    shared: &'a Shared,
+    shared: &'a AppState,
     method: &'a Method,
     path: Option<String>,
     client: Arc<str>,
@@ -208,7 +208,7 @@ const EXPOSED: &str = "cogn-ok, cogn-confidence, cogn-risk, cogn-tier, cogn-erro
                        traceparent, x-cognitive-recovery-session, x-cognitive-warning";
 
 /// Sets the headers that every response has.
-fn complete(shared: &Shared, origin: Option<&HeaderValue>, trace: &Trace, response: &mut Response<Body>) {
+fn complete(shared: &AppState, origin: Option<&HeaderValue>, trace: &Trace, response: &mut Response<Body>) {
     let headers = response.headers_mut();
     headers.append(header::VARY, HeaderValue::from_static("Origin"));
     let of_text = |text: String| HeaderValue::from_maybe_shared(Bytes::from(text)).ok();

@@ -9,7 +9,7 @@ use cognitive_contract::text::is_plain_name;
 use cognitive_contract::{ErrorCode, Failure, Module};
 use tokio::sync::Semaphore;
 
-use crate::app::Shared;
+use crate::app::AppState;
 
 /// Searches at once. Each search reads folders and occupies a thread.
 const SEARCHES: usize = 2;
@@ -41,9 +41,9 @@ impl Catalog {
 
 /// Runs slow work outside the serving threads.
 pub(crate) async fn beside<T: Send + 'static>(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     places: &Arc<Semaphore>,
-    act: impl FnOnce(&Shared) -> T + Send + 'static,
+    act: impl FnOnce(&AppState) -> T + Send + 'static,
 ) -> Result<T, Failure> {
     let fault = |_| Failure::new(ErrorCode::InternalError, "the modules cannot be read");
     // The permit is held until the work is done, even if the client disconnects meanwhile.
@@ -60,7 +60,7 @@ pub(crate) async fn beside<T: Send + 'static>(
     work.await.map_err(fault)
 }
 
-impl Shared {
+impl AppState {
     /// Returns whether callers may see a module. One that is not offered is treated as missing.
     pub(crate) fn offers(&self, name: &str) -> bool {
         self.config.offers.as_ref().is_none_or(|offers| offers(name))

@@ -10,8 +10,8 @@ use cognitive_contract::span::SpanSink;
 use cognitive_contract::text::hex;
 pub use cognitive_mcp::ToolSurface;
 use cognitive_ports::archive::RunArchive;
-use cognitive_ports::review::ReviewDesk;
-use cognitive_ports::workshop::{CaseBook, ModuleWorkshop};
+use cognitive_ports::review::ReviewQueue;
+use cognitive_ports::workshop::{CaseBook, ModuleEditor};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -129,13 +129,13 @@ pub struct ServerConfig {
     /// Models that authors may name, besides the default one and its fallbacks.
     pub models: Vec<NamedModel>,
     /// Access to module files; without it, authors see none.
-    pub workshop: Option<Arc<dyn ModuleWorkshop>>,
+    pub module_editor: Option<Arc<dyn ModuleEditor>>,
     /// Access to the test cases of modules.
     pub cases: Option<Arc<dyn CaseBook>>,
     /// Access to past runs.
     pub archive: Option<Arc<dyn RunArchive>>,
     /// The store of reviews.
-    pub reviews: Option<Arc<dyn ReviewDesk>>,
+    pub reviews: Option<Arc<dyn ReviewQueue>>,
     /// State shared with other servers of the same service; `None` for a single server.
     pub shared: Option<Arc<dyn SharedState>>,
     /// Receives messages about problems outside of responses, such as an unreachable shared state.
@@ -203,7 +203,7 @@ impl Default for ServerConfig {
             keys: Vec::new(),
             studio: true,
             models: Vec::new(),
-            workshop: None,
+            module_editor: None,
             cases: None,
             archive: None,
             reviews: None,

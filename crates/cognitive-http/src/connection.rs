@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::connection_limit::Seat;
+use crate::connection_limit::ConnectionPermit;
 use crate::pace::Pace;
 
 /// The limits of time and size for a client that still sends after its response. Closing the socket at once would
@@ -29,7 +29,7 @@ pub(crate) struct Wire<S: Link = TcpStream> {
 }
 
 /// A permit among all connections, and one among those of the same address.
-pub(crate) type Place = (OwnedSemaphorePermit, Seat);
+pub(crate) type Place = (OwnedSemaphorePermit, ConnectionPermit);
 
 /// The transport of a connection: a socket, or a substitute in tests.
 pub(crate) trait Link: AsyncRead + AsyncWrite + Unpin + Send + 'static {}

@@ -9,7 +9,7 @@ use cognitive_contract::lock::Lock;
 
 /// The connections of all addresses.
 #[derive(Debug)]
-pub(crate) struct Crowd {
+pub(crate) struct AddressConnections {
     /// The limit per address; 0 means no limit.
     most: usize,
     by_address: Lock<HashMap<IpAddr, usize>>,
@@ -17,17 +17,17 @@ pub(crate) struct Crowd {
 
 /// A permit for one connection of an address, released on drop.
 #[derive(Debug)]
-pub(crate) struct Seat(Option<(Arc<Crowd>, IpAddr)>);
+pub(crate) struct ConnectionPermit(Option<(Arc<AddressConnections>, IpAddr)>);
 
-impl Crowd {
+impl AddressConnections {
     pub(crate) fn new(most: usize) -> Arc<Self> {
         Arc::new(Self { most, by_address: Lock::default() })
     }
 
     /// Returns a permit for one more connection of this address, if it is below its limit.
-    pub(crate) fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Seat> {
+    pub(crate) fn admit(self: &Arc<Self>, address: IpAddr) -> Option<ConnectionPermit> {
         if self.most == 0 {
-            return Some(Seat(None));
+            return Some(ConnectionPermit(None));
         }
         let house = house(address);
         let mut by_address = self.by_address.lock();
@@ -36,14 +36,14 @@ impl Crowd {
             return None;
         }
         *count += 1;
-        Some(Seat(Some((Arc::clone(self), house))))
+        Some(ConnectionPermit(Some((Arc::clone(self), house))))
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        let Some((crowd, house)) = self.0.take() else { return };
-        let mut by_address = crowd.by_address.lock();
+        let Some((per_address, house)) = self.0.take() else { return };
+        let mut by_address = per_address.by_address.lock();
         if let Some(count) = by_address.get_mut(&house) {
             *count -= 1;
             if *count == 0 {
@@ -73,22 +73,22 @@ mod tests {
     #[test]
     fn an_address_has_so_many_places_and_gets_them_back() {
         let address = |text: &str| text.parse::<IpAddr>().unwrap();
-        let crowd = Crowd::new(2);
-        let first = crowd.admit(address("10.0.0.1")).unwrap();
-        let second = crowd.admit(address("::ffff:10.0.0.1")).unwrap();
-        assert!(crowd.admit(address("10.0.0.1")).is_none());
-        assert!(crowd.admit(address("10.0.0.2")).is_some());
+        let per_address = AddressConnections::new(2);
+        let first = per_address.admit(address("10.0.0.1")).unwrap();
+        let second = per_address.admit(address("::ffff:10.0.0.1")).unwrap();
+        assert!(per_address.admit(address("10.0.0.1")).is_none());
+        assert!(per_address.admit(address("10.0.0.2")).is_some());
         drop(first);
-        assert!(crowd.admit(address("10.0.0.1")).is_some());
+        assert!(per_address.admit(address("10.0.0.1")).is_some());
         drop(second);
-        assert!(crowd.by_address.lock().is_empty(), "nobody is remembered who has no connection");
-        let _six =
-            [crowd.admit(address("2001:db8::1")), crowd.admit(address("2001:db8::2"))].map(Option::unwrap);
-        assert!(crowd.admit(address("2001:db8::3")).is_none());
-        assert!(crowd.admit(address("2001:db8:0:1::1")).is_some());
+        assert!(per_address.by_address.lock().is_empty(), "nobody is remembered who has no connection");
+        let _six = [per_address.admit(address("2001:db8::1")), per_address.admit(address("2001:db8::2"))]
+            .map(Option::unwrap);
+        assert!(per_address.admit(address("2001:db8::3")).is_none());
+        assert!(per_address.admit(address("2001:db8:0:1::1")).is_some());
         for local in ["127.0.0.1", "127.0.0.2", "127.255.255.254", "::1", "::ffff:127.0.0.9"] {
             assert_eq!(house(address(local)), address("127.0.0.1"), "{local}");
         }
-        assert!(Crowd::new(0).admit(address("10.0.0.1")).is_some());
+        assert!(AddressConnections::new(0).admit(address("10.0.0.1")).is_some());
     }
 }

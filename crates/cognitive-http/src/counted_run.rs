@@ -7,11 +7,11 @@ use cognitive_contract::ports::{Event, EventSink, Stage};
 use cognitive_contract::{Envelope, Failure};
 use cognitive_runtime::Host;
 
-use crate::app::Shared;
+use crate::app::AppState;
 
 /// Counts a run when it is over, including a run that was dropped because its client disconnected.
 pub(crate) struct CountedRun<'a> {
-    shared: &'a Shared,
+    shared: &'a AppState,
     host: &'a Host,
     module: &'a str,
     started: Instant,
@@ -20,9 +20,9 @@ pub(crate) struct CountedRun<'a> {
 }
 
 impl<'a> CountedRun<'a> {
-    /// Starts counting a run; an [`AskedSink`] records whether it calls a model.
+    /// Starts counting a run; an [`ModelCallFlag`] records whether it calls a model.
     pub(crate) fn begin(
-        shared: &'a Shared,
+        shared: &'a AppState,
         host: &'a Host,
         module: &'a str,
         was_asked: &'a AtomicBool,
@@ -42,9 +42,9 @@ impl<'a> CountedRun<'a> {
 }
 
 /// Records that a model is called, and forwards no events.
-pub(crate) struct AskedSink<'a>(pub(crate) &'a AtomicBool);
+pub(crate) struct ModelCallFlag<'a>(pub(crate) &'a AtomicBool);
 
-impl EventSink for AskedSink<'_> {
+impl EventSink for ModelCallFlag<'_> {
     fn event(&mut self, event: Event<'_>) {
         if matches!(event, Event::Stage(Stage::Call)) {
             self.0.store(true, Ordering::Relaxed);

@@ -10,12 +10,12 @@ use axum::http::{HeaderValue, Response, header};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cognitive_contract::media::{
-    Embedded, KeptUpload, MediaType, Moved, NewUpload, UploadReader, embedded, refer,
+    EmbeddedMedia, KeptUpload, MediaLocation, MediaType, NewUpload, UploadReader, embedded, refer,
 };
 use cognitive_contract::{Envelope, ErrorCode, Failure, Warning};
 use serde_json::{Value, json};
 
-use crate::app::Shared;
+use crate::app::AppState;
 use crate::auth::Client;
 use crate::request::MediaOut;
 use crate::response;
@@ -37,7 +37,7 @@ struct Medium {
 }
 
 impl Medium {
-    fn of(found: &Embedded<'_>) -> Self {
+    fn of(found: &EmbeddedMedia<'_>) -> Self {
         let bytes = STANDARD.decode(found.text).map(Bytes::from);
         let bytes =
             bytes.map_err(|_| Failure::new(ErrorCode::MediaDecodeFailed, "the text is not valid base64"));
@@ -46,7 +46,7 @@ impl Medium {
 }
 
 /// Replaces the media of an answer with URLs, if the client asked for that.
-pub(crate) async fn publish(shared: &Shared, owner: &str, asked: MediaOut, envelope: &mut Envelope) {
+pub(crate) async fn publish(shared: &AppState, owner: &str, asked: MediaOut, envelope: &mut Envelope) {
     if asked != MediaOut::Url {
         return;
     }
@@ -64,7 +64,7 @@ pub(crate) async fn publish(shared: &Shared, owner: &str, asked: MediaOut, envel
 }
 
 /// Stores an item as if its owner had uploaded it, with the same quota and expiry. (E4002, E4011)
-async fn keep(shared: &Shared, owner: &str, medium: Medium) -> Result<Moved, Failure> {
+async fn keep(shared: &AppState, owner: &str, medium: Medium) -> Result<MediaLocation, Failure> {
     let bytes = medium.bytes?;
     let store = store(shared)?;
     let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
@@ -72,12 +72,12 @@ async fn keep(shared: &Shared, owner: &str, medium: Medium) -> Result<Moved, Fai
     let mut sink = store.receive(owner, &announced.id).await?;
     sink.piece(bytes).await?;
     sink.finish().await?;
-    Ok(Moved::Url { url: format!("{PLACE}{}", announced.id), expires_at: utc(announced.expires_at) })
+    Ok(MediaLocation::Url { url: format!("{PLACE}{}", announced.id), expires_at: utc(announced.expires_at) })
 }
 
 /// `GET /v1/media/files/{id}`: returns the bytes to their owner.
 pub(crate) async fn serve(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     Extension(client): Extension<Arc<Client>>,
     Name(id): Name,
 ) -> Response<Body> {

@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, timeout_at};
 
 use crate::intake::STEP;
-use crate::memory_budget::{MemoryClaim, Room};
+use crate::memory_budget::{MemoryBudget, MemoryClaim};
 
 /// The read buffer, in bytes. Every connection has one, so that thousands of them stay small.
 const PIECE: usize = 16 << 10;
@@ -26,7 +26,7 @@ const FINAL: u8 = 0x80;
 
 /// A message or control frame from the client.
 #[derive(Debug)]
-pub(crate) enum Received {
+pub(crate) enum ClientFrame {
     /// A whole message of valid UTF-8, and its memory reservation.
     Text(Vec<u8>, MemoryClaim),
     Binary,
@@ -64,7 +64,7 @@ struct FrameHead {
 
 /// A message that has partly arrived.
 #[derive(Debug)]
-struct Begun {
+struct PartialMessage {
     is_text: bool,
     bytes: Vec<u8>,
     claim: MemoryClaim,
@@ -73,7 +73,7 @@ struct Begun {
 
 /// The frame being read: its header, and the number of payload bytes received.
 #[derive(Debug)]
-struct Current {
+struct PartialFrame {
     head: FrameHead,
     there: usize,
     /// The payload of a control frame. Payload of a message is appended to the message directly.
@@ -85,22 +85,22 @@ struct Current {
 pub(crate) struct FrameReader<R> {
     io: R,
     buffer: Vec<u8>,
-    current: Option<Current>,
-    message: Option<Begun>,
+    current: Option<PartialFrame>,
+    message: Option<PartialMessage>,
     limit: usize,
-    room: Room,
+    room: MemoryBudget,
     patience: Duration,
 }
 
 impl<R: AsyncRead + Unpin> FrameReader<R> {
     /// Creates a reader for messages of at most `limit` bytes, each within `patience`.
-    pub(crate) fn new(io: R, limit: usize, room: Room, patience: Duration) -> Self {
+    pub(crate) fn new(io: R, limit: usize, room: MemoryBudget, patience: Duration) -> Self {
         let buffer = Vec::with_capacity(PIECE);
         Self { io, buffer, current: None, message: None, limit, room, patience }
     }
 
     /// Returns the next message or control frame. Cancel-safe.
-    pub(crate) async fn next(&mut self) -> Result<Received, BrokenFrame> {
+    pub(crate) async fn next(&mut self) -> Result<ClientFrame, BrokenFrame> {
         loop {
             if let Some(received) = self.step()? {
                 return Ok(received);
@@ -117,7 +117,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
     }
 
     /// Consumes the buffer until a message or control frame is complete or more bytes are needed.
-    fn step(&mut self) -> Result<Option<Received>, BrokenFrame> {
+    fn step(&mut self) -> Result<Option<ClientFrame>, BrokenFrame> {
         if self.message.as_ref().is_some_and(|message| message.until <= Instant::now()) {
             return Err(BrokenFrame::Late);
         }
@@ -126,7 +126,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
                 let Some(head) = FrameHead::of(&self.buffer)? else { return Ok(None) };
                 self.buffer.drain(..head.size);
                 self.admit(&head)?;
-                self.current = Some(Current { head, there: 0, payload: Vec::new() });
+                self.current = Some(PartialFrame { head, there: 0, payload: Vec::new() });
             }
             if !self.take_payload()? {
                 return Ok(None);
@@ -148,7 +148,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
             }
             (CONTINUATION, Some(_)) => {}
             (TEXT | BINARY, None) => {
-                self.message = Some(Begun {
+                self.message = Some(PartialMessage {
                     is_text: head.kind == TEXT,
                     bytes: Vec::new(),
                     claim: self.room.claim(),
@@ -180,23 +180,23 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
     }
 
     /// Returns the message or control frame that this frame completes, if any.
-    fn finished(&mut self, frame: Current) -> Result<Option<Received>, BrokenFrame> {
+    fn finished(&mut self, frame: PartialFrame) -> Result<Option<ClientFrame>, BrokenFrame> {
         match frame.head.kind {
-            PING => return Ok(Some(Received::Ping(frame.payload))),
-            PONG => return Ok(Some(Received::Pong)),
-            CLOSE => return goodbye(frame.payload).map(|payload| Some(Received::Close(payload))),
+            PING => return Ok(Some(ClientFrame::Ping(frame.payload))),
+            PONG => return Ok(Some(ClientFrame::Pong)),
+            CLOSE => return goodbye(frame.payload).map(|payload| Some(ClientFrame::Close(payload))),
             _ => {}
         }
         let Some(message) = self.message.take_if(|_| frame.head.is_final) else { return Ok(None) };
         if !message.is_text {
-            return Ok(Some(Received::Binary));
+            return Ok(Some(ClientFrame::Binary));
         }
         std::str::from_utf8(&message.bytes).map_err(|_| BrokenFrame::NoUtf8)?;
-        Ok(Some(Received::Text(message.bytes, message.claim)))
+        Ok(Some(ClientFrame::Text(message.bytes, message.claim)))
     }
 }
 
-impl Begun {
+impl PartialMessage {
     /// Reserves memory for `more` bytes of a frame with `rest` bytes to come. Reserves some in advance to avoid
     /// frequent reallocation, but never all that the frame announces.
     fn make_room(&mut self, more: usize, rest: usize) -> Result<(), BrokenFrame> {
@@ -266,14 +266,14 @@ fn goodbye(payload: Vec<u8>) -> Result<Vec<u8>, BrokenFrame> {
 
 /// An outgoing frame.
 #[derive(Debug)]
-pub(crate) enum Saying {
+pub(crate) enum ServerFrame {
     Text(Vec<u8>),
     Ping,
     Pong(Vec<u8>),
     Close(Vec<u8>),
 }
 
-impl Saying {
+impl ServerFrame {
     /// Creates a close frame with a code and a reason.
     pub(crate) fn goodbye(code: u16, reason: &str) -> Self {
         Self::Close([&code.to_be_bytes()[..], reason.as_bytes()].concat())
@@ -281,12 +281,12 @@ impl Saying {
 }
 
 /// Writes one complete frame and flushes it.
-pub(crate) async fn write(io: &mut (impl AsyncWrite + Unpin), saying: Saying) -> io::Result<()> {
+pub(crate) async fn write(io: &mut (impl AsyncWrite + Unpin), saying: ServerFrame) -> io::Result<()> {
     let (kind, payload) = match saying {
-        Saying::Text(text) => (TEXT, text),
-        Saying::Ping => (PING, Vec::new()),
-        Saying::Pong(payload) => (PONG, payload),
-        Saying::Close(payload) => (CLOSE, payload),
+        ServerFrame::Text(text) => (TEXT, text),
+        ServerFrame::Ping => (PING, Vec::new()),
+        ServerFrame::Pong(payload) => (PONG, payload),
+        ServerFrame::Close(payload) => (CLOSE, payload),
     };
     let mut frame = Vec::with_capacity(payload.len() + 10);
     frame.push(FINAL | kind);
@@ -335,7 +335,7 @@ mod tests {
     }
 
     fn reader(bytes: &[u8], limit: usize) -> FrameReader<&[u8]> {
-        FrameReader::new(bytes, limit, Room::new(1 << 20), MINUTE)
+        FrameReader::new(bytes, limit, MemoryBudget::new(1 << 20), MINUTE)
     }
 
     #[tokio::test]
@@ -351,12 +351,12 @@ mod tests {
         for piece in [1, 3, 1_000, 1 << 20] {
             let (client, server) = tokio::io::duplex(piece);
             let (_, mut client) = tokio::io::split(client);
-            let mut reader = FrameReader::new(server, 1 << 20, Room::new(1 << 20), MINUTE);
+            let mut reader = FrameReader::new(server, 1 << 20, MemoryBudget::new(1 << 20), MINUTE);
             let sending = async { client.write_all(&bytes).await.unwrap() };
             let hearing = async {
-                assert!(matches!(reader.next().await, Ok(Received::Ping(payload)) if payload == b"?"));
-                assert!(matches!(reader.next().await, Ok(Received::Text(whole, _)) if whole == text));
-                assert!(matches!(reader.next().await, Ok(Received::Text(next, _)) if next == b"next"));
+                assert!(matches!(reader.next().await, Ok(ClientFrame::Ping(payload)) if payload == b"?"));
+                assert!(matches!(reader.next().await, Ok(ClientFrame::Text(whole, _)) if whole == text));
+                assert!(matches!(reader.next().await, Ok(ClientFrame::Text(next, _)) if next == b"next"));
             };
             tokio::join!(sending, hearing);
         }
@@ -366,7 +366,7 @@ mod tests {
     // budget is refused.
     #[tokio::test]
     async fn an_unfinished_message_takes_room_by_what_arrived() {
-        let room = Room::new(2 << 20);
+        let room = MemoryBudget::new(2 << 20);
         let (mut client, server) = tokio::io::duplex(1 << 20);
         let mut announced = vec![FINAL | TEXT, 0xff];
         announced.extend((100_u64 << 20).to_be_bytes());
@@ -391,7 +391,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_message_that_is_never_whole_is_not_waited_for() {
         let (mut client, server) = tokio::io::duplex(1 << 10);
-        let mut reader = FrameReader::new(server, 1 << 20, Room::new(1 << 20), Duration::from_secs(30));
+        let mut reader =
+            FrameReader::new(server, 1 << 20, MemoryBudget::new(1 << 20), Duration::from_secs(30));
         let started = Instant::now();
         client.write_all(&frame(TEXT, b"{")).await.unwrap();
         let sending = async {
@@ -413,7 +414,8 @@ mod tests {
         assert!(started.elapsed() < Duration::from_secs(32), "{:?}", started.elapsed());
         // Silence between messages has no deadline.
         let (_client, server) = tokio::io::duplex(1 << 10);
-        let mut reader = FrameReader::new(server, 1 << 20, Room::new(1 << 20), Duration::from_secs(30));
+        let mut reader =
+            FrameReader::new(server, 1 << 20, MemoryBudget::new(1 << 20), Duration::from_secs(30));
         assert!(tokio::time::timeout(Duration::from_hours(1), reader.next()).await.is_err());
     }
 
@@ -441,21 +443,21 @@ mod tests {
         }
         for fine in [&b""[..], b"\x03\xe8bye"] {
             assert!(
-                matches!(reader(&close(fine), 100).next().await, Ok(Received::Close(said)) if said == fine)
+                matches!(reader(&close(fine), 100).next().await, Ok(ClientFrame::Close(said)) if said == fine)
             );
         }
-        assert!(matches!(reader(&frame(FINAL | BINARY, b"a"), 100).next().await, Ok(Received::Binary)));
+        assert!(matches!(reader(&frame(FINAL | BINARY, b"a"), 100).next().await, Ok(ClientFrame::Binary)));
     }
 
     #[tokio::test]
     async fn a_frame_says_how_long_it_is() {
         for (length, head) in [(0, 2), (125, 2), (126, 4), (65_535, 4), (65_536, 10)] {
             let mut written = Vec::new();
-            write(&mut written, Saying::Text(vec![b'x'; length])).await.unwrap();
+            write(&mut written, ServerFrame::Text(vec![b'x'; length])).await.unwrap();
             assert_eq!((written.len(), written[0]), (length + head, FINAL | TEXT));
         }
         let mut written = Vec::new();
-        write(&mut written, Saying::goodbye(1001, "bye")).await.unwrap();
+        write(&mut written, ServerFrame::goodbye(1001, "bye")).await.unwrap();
         assert_eq!(written, [FINAL | CLOSE, 5, 3, 233, b'b', b'y', b'e']);
     }
 }

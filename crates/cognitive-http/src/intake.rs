@@ -12,7 +12,7 @@ use futures_util::StreamExt;
 use http_body::Body as _;
 use serde_json::Value;
 
-use crate::app::{Shared, shutting_down};
+use crate::app::{AppState, shutting_down};
 use crate::memory_budget::MemoryClaim;
 use crate::response;
 
@@ -28,7 +28,7 @@ pub(crate) const STEP: usize = 4;
 
 /// Reads a JSON body to its end.
 pub(crate) async fn body_of(
-    shared: &Shared,
+    shared: &AppState,
     headers: &HeaderMap,
     body: Body,
     limit: usize,
@@ -89,7 +89,7 @@ fn no_memory() -> Failure {
 /// Parses a body with `make` after checking that its values fit into memory. Long bodies are parsed on a blocking
 /// thread, a few at a time.
 pub(crate) async fn read<T: Send + 'static>(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     bytes: Vec<u8>,
     mut claim: MemoryClaim,
     make: impl FnOnce(String) -> Result<T, Failure> + Send + 'static,

@@ -25,7 +25,7 @@ struct Clients {
     by_name: HashMap<String, Client>,
     /// The number of clients that triggers eviction of idle ones. Grows with the active clients, so that scans stay
     /// rare.
-    crowd: usize,
+    per_address: usize,
 }
 
 #[derive(Debug, Default)]
@@ -58,7 +58,7 @@ impl Limits {
             interval,
             burst: minute,
             streams,
-            clients: Lock::new(Clients { by_name: HashMap::new(), crowd: MANY }),
+            clients: Lock::new(Clients { by_name: HashMap::new(), per_address: MANY }),
         }
     }
 
@@ -112,10 +112,10 @@ impl Limits {
 
 impl Clients {
     fn client(&mut self, name: &str, now: Instant) -> &mut Client {
-        if self.by_name.len() >= self.crowd && !self.by_name.contains_key(name) {
+        if self.by_name.len() >= self.per_address && !self.by_name.contains_key(name) {
             self.by_name
                 .retain(|_, client| client.streams > 0 || client.busy_until.is_some_and(|until| until > now));
-            self.crowd = MANY.max(self.by_name.len() * 2);
+            self.per_address = MANY.max(self.by_name.len() * 2);
         }
         self.by_name.entry(name.to_owned()).or_default()
     }

@@ -10,11 +10,11 @@ use axum::extract::{Extension, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, Response, StatusCode};
 use cognitive_contract::{ErrorCode, Failure};
-use cognitive_mcp::{Admission, Extensions, McpDoor, McpHttp, McpServer};
+use cognitive_mcp::{Admission, Extensions, McpBackend, McpHttp, McpServer};
 use cognitive_runtime::Host;
 use serde_json::Value;
 
-use crate::app::Shared;
+use crate::app::AppState;
 use crate::auth::Client;
 use crate::config::{ModuleFilter, ModuleFindings, ServerConfig};
 use crate::memory_budget::MemoryClaim;
@@ -28,18 +28,18 @@ const NO_SESSION: HeaderValue = HeaderValue::from_static("none");
 
 /// Creates the MCP service.
 pub(crate) fn open(host: &Arc<Host>, config: &ServerConfig) -> McpHttp {
-    let door = ServerDoor {
+    let backend = ServerBackend {
         host: Arc::clone(host),
         offers: config.offers.clone(),
         findings: config.findings.clone(),
     };
-    McpHttp::new(McpServer::new(Arc::new(door), config.tools.clone()), config.body_limit)
+    McpHttp::new(McpServer::new(Arc::new(backend), config.tools.clone()), config.body_limit)
 }
 
 /// The context of a request that starts a run. Passed through the MCP library as a request extension.
 #[derive(Clone)]
 struct AgentRequest {
-    shared: Arc<Shared>,
+    shared: Arc<AppState>,
     client: Arc<Client>,
     /// The memory of the request body, held until the request is over.
     claim: Option<Arc<MemoryClaim>>,
@@ -47,7 +47,7 @@ struct AgentRequest {
 
 /// Answers one MCP request.
 pub(crate) async fn serve(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     Extension(client): Extension<Arc<Client>>,
     request: Request,
 ) -> Response<Body> {
@@ -91,13 +91,13 @@ pub(crate) async fn serve(
 }
 
 /// The parts of the server that the MCP service uses.
-struct ServerDoor {
+struct ServerBackend {
     host: Arc<Host>,
     offers: Option<ModuleFilter>,
     findings: Option<ModuleFindings>,
 }
 
-impl McpDoor for ServerDoor {
+impl McpBackend for ServerBackend {
     fn host(&self) -> &Host {
         &self.host
     }

@@ -19,17 +19,17 @@ const HEAVY: usize = 4 << 20;
 
 /// The remaining memory budget.
 #[derive(Debug, Clone)]
-pub(crate) struct Room(Arc<Semaphore>);
+pub(crate) struct MemoryBudget(Arc<Semaphore>);
 
 /// The memory reserved by one request, released on drop.
 #[derive(Debug)]
 pub(crate) struct MemoryClaim {
-    room: Room,
+    room: MemoryBudget,
     bytes: usize,
     taken: Option<OwnedSemaphorePermit>,
 }
 
-impl Room {
+impl MemoryBudget {
     /// Creates a budget of this many bytes.
     pub(crate) fn new(bytes: usize) -> Self {
         Self(Arc::new(Semaphore::new((bytes / UNIT).min(Semaphore::MAX_PERMITS))))
@@ -71,14 +71,14 @@ impl MemoryClaim {
 mod tests {
     use super::*;
 
-    fn taken(room: &Room, bytes: usize) -> Result<MemoryClaim, Failure> {
+    fn taken(room: &MemoryBudget, bytes: usize) -> Result<MemoryClaim, Failure> {
         let mut claim = room.claim();
         claim.grow(bytes).map(|()| claim)
     }
 
     #[test]
     fn what_is_taken_comes_back() {
-        let room = Room::new(16 * UNIT);
+        let room = MemoryBudget::new(16 * UNIT);
         let first = taken(&room, 10 * UNIT).unwrap();
         assert_eq!(taken(&room, 7 * UNIT).unwrap_err().code().number(), "E4002");
         assert!(taken(&room, FREE).is_ok(), "a usual request needs no room");
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_claim_grows_by_what_arrives() {
-        let room = Room::new(16 * UNIT);
+        let room = MemoryBudget::new(16 * UNIT);
         let mut claim = room.claim();
         for _ in 0..16 {
             claim.grow(UNIT).unwrap();

@@ -9,16 +9,16 @@ use axum::http::{HeaderMap, Response};
 use cognitive_contract::Module;
 use serde_json::{Map, Value, json};
 
-use crate::app::Shared;
+use crate::app::AppState;
 use crate::client_form::{ClientForm, Direction, component_prefix, pascal};
 use crate::components::{Components, named, own_meta};
-use crate::operations::{Described, OPERATIONS, Operation, OperationAccess};
-use crate::overview::{PerModule, Told};
+use crate::operations::{OPERATIONS, Operation, OperationAccess, OperationDescription};
+use crate::overview::{CombinedOverview, PerModule};
 use crate::response;
 use crate::{files, schemas};
 
 /// Returns the whole description.
-pub(crate) async fn document(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response<Body> {
+pub(crate) async fn document(State(shared): State<Arc<AppState>>, headers: HeaderMap) -> Response<Body> {
     match shared.description.get(&shared).await {
         Ok(told) => response::told(&headers, told),
         Err(failure) => response::failure(failure),
@@ -32,7 +32,7 @@ pub(crate) struct Description;
 impl PerModule for Description {
     type Piece = Option<(Box<str>, Box<str>)>;
 
-    fn piece(shared: &Shared, name: &str) -> Self::Piece {
+    fn piece(shared: &AppState, name: &str) -> Self::Piece {
         let module = shared.host.modules.glance(name).ok()?;
         let prefix = component_prefix(name);
         let path = json!({ "post": run_of(&prefix, &module) });
@@ -42,7 +42,7 @@ impl PerModule for Description {
         Some((member(&format!("/api/run/{name}"), &path).into(), schemas.join(",").into()))
     }
 
-    fn together(shared: &Shared, pieces: &[&Self::Piece]) -> Told {
+    fn together(shared: &AppState, pieces: &[&Self::Piece]) -> CombinedOverview {
         let (first, middle, last) = frame(shared);
         let mut text = first;
         for (paths, _) in pieces.iter().filter_map(|piece| piece.as_ref()) {
@@ -53,7 +53,7 @@ impl PerModule for Description {
             text.extend([",", schemas]);
         }
         text.push_str(&last);
-        Told { text: text.into(), most_taken: 0, version: 0 }
+        CombinedOverview { text: text.into(), most_taken: 0, version: 0 }
     }
 }
 
@@ -69,7 +69,7 @@ const TAGS: [(&str, &str); 6] = [
 
 /// Returns the description without modules in three parts. The paths of modules go between the first and the second,
 /// their schemas between the second and the third.
-fn frame(shared: &Shared) -> (String, String, String) {
+fn frame(shared: &AppState) -> (String, String, String) {
     let (mut paths, mut components) = (Map::new(), Components::default());
     for operation in &OPERATIONS {
         let Some(described) = &operation.described else { continue };
@@ -142,8 +142,8 @@ fn answer_of(path: &str) -> (&'static str, Option<Value>) {
 }
 
 /// Describes an operation of the table.
-fn general(operation: &Operation, described: &Described, components: &mut Components) -> Value {
-    let Described { id, tag, summary, .. } = described;
+fn general(operation: &Operation, described: &OperationDescription, components: &mut Components) -> Value {
+    let OperationDescription { id, tag, summary, .. } = described;
     let path = operation.path;
     let (status, content) = match described.gives {
         Some(answer) => ("200", Some(as_json(&components.answer(answer)))),

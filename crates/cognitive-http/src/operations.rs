@@ -11,7 +11,7 @@ use cognitive_ports::review::{Review, ReviewPage};
 use cognitive_ports::workshop::{KeptCase, SavedModule};
 use cognitive_runtime::Declaration;
 
-use crate::app::Shared;
+use crate::app::AppState;
 use crate::components::{AddSchema, query, shape};
 use crate::roles::KeyRole;
 use crate::studio::{assets, cases, login, models, preview, replay, reviews, runs, workbench};
@@ -25,8 +25,8 @@ pub(crate) struct Operation {
     /// The required access.
     pub(crate) access: OperationAccess,
     /// The description; `None` for pages for people, MCP and other routes outside `/openapi.json`.
-    pub(crate) described: Option<Described>,
-    pub(crate) handler: fn() -> MethodRouter<Arc<Shared>>,
+    pub(crate) described: Option<OperationDescription>,
+    pub(crate) handler: fn() -> MethodRouter<Arc<AppState>>,
 }
 
 /// The access that an operation of a server with keys requires.
@@ -47,7 +47,7 @@ pub(crate) enum OperationAccess {
 
 /// The description of an operation in `/openapi.json`. Operations that run one module have ids starting with `run`;
 /// no id in this table may.
-pub(crate) struct Described {
+pub(crate) struct OperationDescription {
     pub(crate) id: &'static str,
     pub(crate) tag: &'static str,
     pub(crate) summary: &'static str,
@@ -60,11 +60,11 @@ pub(crate) struct Described {
 }
 
 /// Creates a description: id, tag and summary.
-const fn told(id: &'static str, tag: &'static str, summary: &'static str) -> Described {
-    Described { id, tag, summary, takes: None, gives: None, asks: None }
+const fn told(id: &'static str, tag: &'static str, summary: &'static str) -> OperationDescription {
+    OperationDescription { id, tag, summary, takes: None, gives: None, asks: None }
 }
 
-impl Described {
+impl OperationDescription {
     const fn takes(mut self, body: AddSchema) -> Self {
         self.takes = Some(body);
         self

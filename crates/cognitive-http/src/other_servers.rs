@@ -9,7 +9,7 @@ use cognitive_contract::code::Blame;
 use cognitive_contract::{ErrorCode, Failure};
 use serde_json::json;
 
-use crate::app::Shared;
+use crate::app::AppState;
 use crate::response::UNSHARED;
 use crate::shared_state::ServerWord;
 
@@ -18,7 +18,7 @@ use crate::shared_state::ServerWord;
 const DEAF: Duration = Duration::from_secs(1);
 
 /// Handles messages of other servers for as long as this one serves.
-pub(crate) async fn heed(shared: &Shared) {
+pub(crate) async fn heed(shared: &AppState) {
     let Some(state) = &shared.config.shared else { return std::future::pending().await };
     loop {
         match state.hear().await {
@@ -37,7 +37,7 @@ pub(crate) async fn heed(shared: &Shared) {
 }
 
 /// Cancels a stream that another server runs; `false` if this owner has no stream with this id.
-pub(crate) async fn cancel_stream(shared: &Shared, id: &str, owner: &str) -> Result<bool, Failure> {
+pub(crate) async fn cancel_stream(shared: &AppState, id: &str, owner: &str) -> Result<bool, Failure> {
     let Some(state) = &shared.config.shared else { return Ok(false) };
     state.cancel_stream(id, owner).await.map_err(|reason| {
         shared.config.complain(&format!("cannot cancel a stream of another server: {reason}"));
@@ -55,7 +55,7 @@ pub(crate) fn unshared(message: &str) -> Failure {
 
 /// Makes all servers check their modules now, this one first. A server that misses the message finds the change
 /// within a second or two.
-pub(crate) fn tell_of_modules(shared: &Arc<Shared>) {
+pub(crate) fn tell_of_modules(shared: &Arc<AppState>) {
     shared.mcp.look_again();
     let Some(state) = shared.config.shared.clone() else { return };
     let shared = Arc::clone(shared);

@@ -13,7 +13,7 @@ use cognitive_contract::Failure;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use crate::app::Shared;
+use crate::app::AppState;
 use crate::catalog::beside;
 
 /// The minimum validity of a scan.
@@ -47,7 +47,7 @@ impl Default for LastLook {
     }
 }
 
-impl Shared {
+impl AppState {
     /// Returns all modules as of the last scan. Concurrent callers share one scan.
     async fn marks(self: &Arc<Self>) -> Result<Arc<Marks>, Failure> {
         let mut looked = self.overview.looked.lock().await;
@@ -102,15 +102,15 @@ pub(crate) trait PerModule: Send + Sync + 'static {
     type Piece: Send + 'static;
 
     /// Builds the piece of one module.
-    fn piece(shared: &Shared, name: &str) -> Self::Piece;
+    fn piece(shared: &AppState, name: &str) -> Self::Piece;
 
     /// Combines all pieces, in the order of the names.
-    fn together(shared: &Shared, pieces: &[&Self::Piece]) -> Told;
+    fn together(shared: &AppState, pieces: &[&Self::Piece]) -> CombinedOverview;
 }
 
 /// The combined overview.
 #[derive(Debug, Clone)]
-pub(crate) struct Told {
+pub(crate) struct CombinedOverview {
     pub(crate) text: Bytes,
     /// The largest body limit of any module.
     pub(crate) most_taken: usize,
@@ -121,17 +121,17 @@ pub(crate) struct Told {
 type Pieces<T> = HashMap<String, (Option<u64>, <T as PerModule>::Piece)>;
 
 /// The pieces of the last overview, and the overview itself.
-pub(crate) struct Renewed<T: PerModule>(Mutex<(Pieces<T>, Option<Told>)>);
+pub(crate) struct OverviewCache<T: PerModule>(Mutex<(Pieces<T>, Option<CombinedOverview>)>);
 
-impl<T: PerModule> Default for Renewed<T> {
+impl<T: PerModule> Default for OverviewCache<T> {
     fn default() -> Self {
         Self(Mutex::new((HashMap::new(), None)))
     }
 }
 
-impl<T: PerModule> Renewed<T> {
+impl<T: PerModule> OverviewCache<T> {
     /// Returns the overview, rebuilt only for modules that changed.
-    pub(crate) async fn get(&self, shared: &Arc<Shared>) -> Result<Told, Failure> {
+    pub(crate) async fn get(&self, shared: &Arc<AppState>) -> Result<CombinedOverview, Failure> {
         let marks = shared.marks().await?;
         let mut kept = self.0.lock().await;
         if let Some(told) = kept.1.as_ref().filter(|told| told.version == marks.version) {
@@ -145,7 +145,11 @@ impl<T: PerModule> Renewed<T> {
     }
 }
 
-fn renewed<T: PerModule>(shared: &Shared, marks: &Marks, mut before: Pieces<T>) -> (Pieces<T>, Told) {
+fn renewed<T: PerModule>(
+    shared: &AppState,
+    marks: &Marks,
+    mut before: Pieces<T>,
+) -> (Pieces<T>, CombinedOverview) {
     let mut pieces = HashMap::with_capacity(marks.all.len());
     for (name, mark) in &marks.all {
         let kept = before.remove(name).filter(|(before, _)| mark.is_some() && before == mark);
@@ -154,6 +158,6 @@ fn renewed<T: PerModule>(shared: &Shared, marks: &Marks, mut before: Pieces<T>) 
     }
     let in_order: Vec<&T::Piece> =
         marks.all.iter().filter_map(|(name, _)| pieces.get(name).map(|(_, piece)| piece)).collect();
-    let told = Told { version: marks.version, ..T::together(shared, &in_order) };
+    let told = CombinedOverview { version: marks.version, ..T::together(shared, &in_order) };
     (pieces, told)
 }

@@ -82,7 +82,7 @@ mod tests {
 
     use super::*;
     use crate::connection::Wire;
-    use crate::connection_limit::Crowd;
+    use crate::connection_limit::AddressConnections;
 
     /// Returns how long a client stays connected that reads `count` bytes in each period of an endless response;
     /// `None` if it is still connected after an hour.
@@ -90,7 +90,7 @@ mod tests {
         let (mut client, server) = tokio::io::duplex(1 << 10);
         let places = std::sync::Arc::new(Semaphore::new(1));
         let place = places.clone().try_acquire_owned().unwrap();
-        let seat = Crowd::new(0).admit([127, 0, 0, 1].into()).unwrap();
+        let seat = AddressConnections::new(0).admit([127, 0, 0, 1].into()).unwrap();
         let mut wire = Wire::new(server, (place, seat), Duration::from_secs(30));
         let started = Instant::now();
         let serving = async { while wire.write_all(&[b'x'; 4_000]).await.is_ok() {} };

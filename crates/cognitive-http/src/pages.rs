@@ -12,15 +12,15 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::admission::unknown;
-use crate::app::Shared;
+use crate::app::AppState;
 use crate::auth::Client;
 use crate::metrics::ServerGauges;
-use crate::overview::{PerModule, Told};
+use crate::overview::{CombinedOverview, PerModule};
 use crate::response;
 use crate::routes::{Name, body_limit};
 use crate::studio::assets::{first_page, wants_page};
 
-type Shares = State<Arc<Shared>>;
+type Shares = State<Arc<AppState>>;
 
 /// The process is alive.
 #[derive(Serialize, JsonSchema)]
@@ -137,7 +137,7 @@ pub(crate) struct ModulesList;
 impl PerModule for ModulesList {
     type Piece = (Box<str>, usize);
 
-    fn piece(shared: &Shared, name: &str) -> Self::Piece {
+    fn piece(shared: &AppState, name: &str) -> Self::Piece {
         // Serialising texts cannot fail.
         let text = |line: &ModuleSummary<'_>| serde_json::to_string(line).unwrap_or_default().into();
         let Ok(module) = shared.host.modules.glance(name) else {
@@ -154,11 +154,11 @@ impl PerModule for ModulesList {
         (text(&line), body_limit(shared, &module))
     }
 
-    fn together(shared: &Shared, pieces: &[&Self::Piece]) -> Told {
+    fn together(shared: &AppState, pieces: &[&Self::Piece]) -> CombinedOverview {
         let lines: Vec<&str> = pieces.iter().map(|(line, _)| &**line).collect();
         let text = format!("{{\"modules\":[{}]}}", lines.join(",")).into();
         let most_taken = pieces.iter().map(|(_, limit)| *limit).fold(shared.config.body_limit, usize::max);
-        Told { text, most_taken, version: 0 }
+        CombinedOverview { text, most_taken, version: 0 }
     }
 }
 

@@ -18,7 +18,7 @@ use crate::transport::Framing;
 
 /// A parsed run request.
 #[derive(Debug)]
-pub(crate) struct Ask {
+pub(crate) struct ParsedRunRequest {
     pub(crate) input: RunInput,
     pub(crate) wanted: Option<WantedAnswer>,
     pub(crate) framing: Framing,
@@ -170,7 +170,7 @@ pub(crate) fn read(
     query: &Query,
     body: Content,
     takes_input: bool,
-) -> Result<Ask, Failure> {
+) -> Result<ParsedRunRequest, Failure> {
     let (input, mut options, recovery) = match body {
         Content::Whole(RunInput::Json(Value::Object(members))) | Content::Members(members) => {
             unwrap(members, takes_input)?
@@ -198,7 +198,7 @@ pub(crate) fn read(
     // As for the mode, a header takes precedence over the body.
     options.session = word(&header_names::SESSION).map(str::to_owned).or(options.session);
     let trailers = word(&header::TE).is_some_and(|te| te.contains("trailers"));
-    Ok(Ask { input, wanted, framing, options, left_off, trailers })
+    Ok(ParsedRunRequest { input, wanted, framing, options, left_off, trailers })
 }
 
 /// The input, the options and the resume position of a body.
@@ -321,7 +321,7 @@ mod tests {
 
     use super::*;
 
-    fn ask(headers: &[(&'static str, &str)], body: &Value, takes_input: bool) -> Ask {
+    fn ask(headers: &[(&'static str, &str)], body: &Value, takes_input: bool) -> ParsedRunRequest {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.insert(*name, value.parse().unwrap());
@@ -333,7 +333,7 @@ mod tests {
         Content::of(body.to_owned())
     }
 
-    fn input(ask: &Ask) -> &Value {
+    fn input(ask: &ParsedRunRequest) -> &Value {
         match &ask.input {
             RunInput::Json(value) => value,
             other => panic!("{other:?}"),

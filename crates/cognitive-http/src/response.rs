@@ -7,7 +7,7 @@ use cognitive_contract::meta::RiskValue;
 use cognitive_contract::{Envelope, ErrorCode, Failure};
 
 use crate::header_names;
-use crate::overview::Told;
+use crate::overview::CombinedOverview;
 
 /// The length limit of a header value that a module can influence. Proxies refuse responses with large headers.
 const MAX_LENGTH: usize = 128;
@@ -186,7 +186,7 @@ pub(crate) fn json(status: StatusCode, value: &impl serde::Serialize) -> Respons
 
 /// Returns an overview of all modules, or 304 if the client has the current version. Caches must revalidate it on
 /// each use.
-pub(crate) fn told(asked: &HeaderMap, told: Told) -> Response<Body> {
+pub(crate) fn told(asked: &HeaderMap, told: CombinedOverview) -> Response<Body> {
     let mark = format!("\"{:016x}\"", told.version);
     let has = asked.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     let has_it =

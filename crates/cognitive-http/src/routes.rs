@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::app::Shared;
+use crate::app::AppState;
 use crate::auth::{Client, Peer, guard};
 use crate::catalog::no_module;
 use crate::intake::{self, too_large};
@@ -27,7 +27,7 @@ use crate::run::Incoming;
 use crate::{response, run};
 
 /// Returns all routes. Only the guard may call them.
-pub(crate) fn router(shared: Arc<Shared>) -> Router {
+pub(crate) fn router(shared: Arc<AppState>) -> Router {
     let routes = OPERATIONS
         .iter()
         .fold(Router::new(), |routes, operation| routes.route(operation.path, (operation.handler)()));
@@ -36,7 +36,7 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
 
 /// Returns all routes behind the guard. The guard wraps the whole router: as a layer it would wrap each route, and a
 /// refusal would reveal the methods of the route.
-pub(crate) fn guarded(shared: Arc<Shared>) -> Router {
+pub(crate) fn guarded(shared: Arc<AppState>) -> Router {
     let routes = router(Arc::clone(&shared));
     Router::new().fallback(move |request: Request| {
         let peer = Peer::of(&request);
@@ -45,7 +45,7 @@ pub(crate) fn guarded(shared: Arc<Shared>) -> Router {
 }
 
 pub(crate) async fn run_named(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     Extension(client): Extension<Arc<Client>>,
     Name(module): Name,
     request: Request,
@@ -68,7 +68,7 @@ pub(crate) struct StreamEnd {
 
 /// `DELETE /v1/streams/{id}`.
 pub(crate) async fn end_stream(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     Extension(client): Extension<Arc<Client>>,
     Name(id): Name,
 ) -> Response<Body> {
@@ -80,7 +80,7 @@ pub(crate) async fn end_stream(
 
 /// `POST /run` with `{module, input | args}` (C-56).
 pub(crate) async fn run_in_body(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     Extension(client): Extension<Arc<Client>>,
     request: Request,
 ) -> Response<Body> {
@@ -156,12 +156,12 @@ const MEDIA_BODY: usize = 40 << 20;
 const VIDEO_BODY: usize = 140 << 20;
 
 /// Returns the body limit of a module. A missing module gets the default.
-fn limit_for(shared: &Shared, module: Option<&Module>) -> usize {
+fn limit_for(shared: &AppState, module: Option<&Module>) -> usize {
     module.map_or(shared.config.body_limit, |module| body_limit(shared, module))
 }
 
 /// Returns the body limit for any module that the body may name. A short body needs no lookup.
-pub(crate) async fn limit_for_any(shared: &Arc<Shared>, length: Option<u64>) -> usize {
+pub(crate) async fn limit_for_any(shared: &Arc<AppState>, length: Option<u64>) -> usize {
     let usual = shared.config.body_limit;
     if length.is_some_and(|length| length <= usual as u64) {
         return usual;
@@ -170,7 +170,7 @@ pub(crate) async fn limit_for_any(shared: &Arc<Shared>, length: Option<u64>) -> 
 }
 
 /// Returns the body limit of a module.
-pub(crate) fn body_limit(shared: &Shared, module: &Module) -> usize {
+pub(crate) fn body_limit(shared: &AppState, module: &Module) -> usize {
     let (usual, taken) = (shared.config.body_limit, &module.manifest.modalities.input);
     if shared.host.media.is_none() {
         usual
@@ -186,7 +186,7 @@ pub(crate) fn body_limit(shared: &Shared, module: &Module) -> usize {
 /// Reads a request to its end. A rate-limited client is refused before a large body is read. A small body is parsed
 /// first, since resuming a stream does not count as a run.
 async fn incoming<T: Send + 'static>(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     client: Arc<Client>,
     request: Request,
     limit: usize,

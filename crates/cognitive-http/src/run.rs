@@ -17,13 +17,13 @@ use cognitive_runtime::{Delivery, Host, ModuleRef, RunOptions, RunRequest, Strea
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use crate::app::Shared;
+use crate::app::AppState;
 use crate::auth::Client;
-use crate::counted_run::{AskedSink, CountedRun, asked_model};
+use crate::counted_run::{CountedRun, ModelCallFlag, asked_model};
 use crate::intake::beside;
 use crate::limits::StreamPermit;
 use crate::memory_budget::MemoryClaim;
-use crate::request::{self, Ask, Content, LeftOff, Options, Query};
+use crate::request::{self, Content, LeftOff, Options, ParsedRunRequest, Query};
 use crate::response;
 use crate::session::{Reader, Resumption, Session};
 use crate::studio::choice::ChosenRun;
@@ -43,7 +43,7 @@ pub(crate) struct Incoming {
 
 /// Answers a run request with an envelope or a stream. `module` is the result of the lookup before the body was read.
 pub(crate) async fn answer(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     name: &str,
     module: Result<Arc<Module>, Failure>,
     body: Content,
@@ -62,7 +62,7 @@ pub(crate) async fn answer(
 }
 
 async fn try_answer(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     name: &str,
     module: Result<Arc<Module>, Failure>,
     body: Content,
@@ -140,11 +140,11 @@ async fn try_answer(
 }
 
 /// Runs a module to its envelope. The run is counted, and shutdown waits for it.
-pub(crate) async fn whole_envelope(shared: &Arc<Shared>, host: &Host, request: RunRequest) -> Envelope {
+pub(crate) async fn whole_envelope(shared: &Arc<AppState>, host: &Host, request: RunRequest) -> Envelope {
     let (was_asked, name) = (AtomicBool::default(), request.module.name().to_owned());
     let counted = CountedRun::begin(shared, host, &name, &was_asked);
     let _busy = shared.busy();
-    let mut sink = AskedSink(&was_asked);
+    let mut sink = ModelCallFlag(&was_asked);
     let envelope = cognitive_runtime::run_until(host, request, &mut sink, shared.time_is_up()).await;
     counted.ended(&envelope);
     envelope
@@ -157,9 +157,9 @@ pub(crate) fn takes_input(module: &Module) -> bool {
 }
 
 fn respond(
-    shared: &Shared,
+    shared: &AppState,
     module: &Module,
-    ask: &Ask,
+    ask: &ParsedRunRequest,
     reader: Reader,
     opening: Option<(String, Bytes)>,
 ) -> Response<Body> {
@@ -168,7 +168,7 @@ fn respond(
 }
 
 /// The failure for a transport that is disabled while others can stream (CAP-002).
-pub(crate) fn no_such_transport(shared: &Shared) -> Failure {
+pub(crate) fn no_such_transport(shared: &AppState) -> Failure {
     let others = &shared.host.capabilities.supported_transports;
     let there_is = if others.is_empty() { "none".to_owned() } else { others.join(", ") };
     Failure::new(ErrorCode::StreamingNotSupported, "this transport is not enabled for streams")
@@ -197,7 +197,7 @@ pub(crate) fn forbidden_fallback(asked: &Options, streaming: bool) -> Result<(),
 }
 
 /// Counts a run against the client's rate limit (S-29).
-pub(crate) fn within_rate(shared: &Shared, client: &Client) -> Result<(), Failure> {
+pub(crate) fn within_rate(shared: &AppState, client: &Client) -> Result<(), Failure> {
     if !client.is_limited {
         return Ok(());
     }
@@ -205,7 +205,7 @@ pub(crate) fn within_rate(shared: &Shared, client: &Client) -> Result<(), Failur
 }
 
 /// Counts a run across all servers with shared state. If that is unavailable, this server counts alone.
-pub(crate) async fn within_shared_rate(shared: &Shared, client: &Client) -> Result<(), Failure> {
+pub(crate) async fn within_shared_rate(shared: &AppState, client: &Client) -> Result<(), Failure> {
     let (Some(state), Some((interval, burst))) = (&shared.config.shared, shared.limits.rate()) else {
         return within_rate(shared, client);
     };
@@ -222,7 +222,7 @@ pub(crate) async fn within_shared_rate(shared: &Shared, client: &Client) -> Resu
 }
 
 /// Refunds a run that was counted but did not take place.
-async fn give_back(shared: &Shared, client: &Client) {
+async fn give_back(shared: &AppState, client: &Client) {
     match (&shared.config.shared, shared.limits.rate()) {
         (Some(state), Some((interval, _))) => {
             // If the refund fails, the client is charged for one run too many.
@@ -238,7 +238,7 @@ pub(crate) fn out_of_rate(wait: Duration) -> Failure {
 }
 
 /// Returns a permit for one more stream (STREAM-023).
-pub(crate) fn permit(shared: &Shared, client: &Client) -> Result<StreamPermit, Failure> {
+pub(crate) fn permit(shared: &AppState, client: &Client) -> Result<StreamPermit, Failure> {
     if shared.sessions.is_full() {
         return Err(too_much("the memory limit of all streams is reached", Duration::from_secs(1)));
     }
@@ -260,7 +260,7 @@ pub(crate) fn too_much(what: &str, wait: Duration) -> Failure {
 
 /// Starts a run that outlives the connection, and returns the first reader of its stream.
 pub(crate) fn start(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     host: &Arc<Host>,
     client: &Client,
     request: RunRequest,
@@ -300,7 +300,7 @@ pub(crate) fn start(
         }
         let stop = stop(&shared, &session);
         let was_asked = AtomicBool::default();
-        let delivery = stream.run_until(&host, request, &mut AskedSink(&was_asked), stop).await;
+        let delivery = stream.run_until(&host, request, &mut ModelCallFlag(&was_asked), stop).await;
         drop(stream);
         let (envelope, mut rest) = match delivery {
             Delivery::Streamed(envelope) => (envelope, last.into_iter().collect()),
@@ -349,7 +349,7 @@ async fn until_long(
 }
 
 /// Guarantees that every stream ends (STREAM-004), so that no client waits for a run that was aborted.
-struct LastWord(Arc<Shared>, Arc<Session>);
+struct LastWord(Arc<AppState>, Arc<Session>);
 
 impl Drop for LastWord {
     fn drop(&mut self) {
@@ -367,7 +367,7 @@ fn whole(session: &Session, envelope: Envelope) -> Vec<Chunk> {
 }
 
 /// Sends the remaining chunks, which end with the last one of the stream.
-fn end(shared: &Shared, session: &Session, rest: Vec<Chunk>) {
+fn end(shared: &AppState, session: &Session, rest: Vec<Chunk>) {
     for chunk in rest {
         session.push(chunk);
         shared.sessions.relieve();
@@ -376,7 +376,7 @@ fn end(shared: &Shared, session: &Session, rest: Vec<Chunk>) {
 }
 
 /// Resolves when the run has to end early, with the reason.
-async fn stop(shared: &Shared, session: &Session) -> Failure {
+async fn stop(shared: &AppState, session: &Session) -> Failure {
     tokio::select! {
         () = session.abandoned(shared.config.grace) => {
             Failure::cancelled("the client disconnected").suggest("Ask again")
@@ -400,7 +400,7 @@ fn no_such_stream() -> Failure {
 
 /// `DELETE /v1/streams/{id}`: cancels a run, on whichever server it runs. A client of server-sent events has no other
 /// way to cancel, because a lost connection may resume.
-pub(crate) async fn cancel(shared: &Shared, client: &Client, id: &str) -> Result<(), Failure> {
+pub(crate) async fn cancel(shared: &AppState, client: &Client, id: &str) -> Result<(), Failure> {
     if let Some(session) = shared.sessions.of(id, &client.name).filter(|session| !session.is_followed()) {
         session.cancel(other_servers::cancelled_by_client());
         return Ok(());
@@ -413,7 +413,7 @@ type Resumed = (Reader, (String, Bytes));
 
 /// Resumes a stream where a client left off; `None` if it does not exist (EXT-REC).
 async fn resume(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     client: &Client,
     module: &str,
     left_off: &LeftOff,

@@ -16,10 +16,10 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{Semaphore, watch};
 
-use crate::app::{App, Shared};
+use crate::app::{App, AppState};
 use crate::auth::{Peer, guard};
 use crate::connection::Wire;
-use crate::connection_limit::Crowd;
+use crate::connection_limit::AddressConnections;
 use crate::{other_servers, platform, routes};
 
 /// The interval at which expired streams are removed. Their memory is free at most this much later.
@@ -54,7 +54,7 @@ pub async fn serve(app: App, listener: TcpListener, stop: impl Future<Output = (
     let config = &app.0.config;
     let most = u32::try_from(config.connections.min(Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX);
     let places = Arc::new(Semaphore::new(most as usize));
-    let crowd = Crowd::new(config.connections_per_address);
+    let per_address = AddressConnections::new(config.connections_per_address);
     let closing = watch::Sender::new(false);
     let mut sweep = tokio::time::interval(SWEEP);
     let mut http = http1::Builder::new();
@@ -78,7 +78,7 @@ pub async fn serve(app: App, listener: TcpListener, stop: impl Future<Output = (
         };
         // Above the limit a connection is closed at once instead of queued, so the client notices immediately.
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
-        let Some(seat) = crowd.admit(address.ip()) else { continue };
+        let Some(seat) = per_address.admit(address.ip()) else { continue };
         // Chunks are small and read as they arrive, so they are not delayed.
         let _ = stream.set_nodelay(true);
         let wire = Wire::new(stream, (place, seat), config.write_timeout);
@@ -98,7 +98,7 @@ pub async fn serve(app: App, listener: TcpListener, stop: impl Future<Output = (
 
 /// Returns the guarded routes for one connection.
 fn guarded(
-    shared: Arc<Shared>,
+    shared: Arc<AppState>,
     routes: Router,
     address: SocketAddr,
 ) -> impl HttpService<Incoming, ResBody = Body, Error = Infallible, Future: Send> {

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use crate::request::Place;
 use crate::sessions::{Burden, StreamWeight};
-use crate::stream_log::{Log, Sent};
+use crate::stream_log::{Log, SentChunk};
 
 /// The readers of one stream at once: one client, and dead connections of it that are not yet detected.
 const READERS: usize = 4;
@@ -107,7 +107,7 @@ impl Session {
     }
 
     /// Adds a chunk of another server unchanged.
-    pub(crate) fn adopt(&self, sent: Sent) {
+    pub(crate) fn adopt(&self, sent: SentChunk) {
         let mut log = self.log.lock();
         let length = log.adopt(sent);
         self.weigh(&log);
@@ -230,7 +230,7 @@ impl Reader {
     }
 
     /// Returns the next chunk and its position in the log, from 1; `None` after the last. Cancel-safe.
-    pub(crate) async fn next(&mut self) -> Option<(usize, Sent)> {
+    pub(crate) async fn next(&mut self) -> Option<(usize, SentChunk)> {
         if self.ended {
             return None;
         }
@@ -242,7 +242,7 @@ impl Reader {
     }
 
     /// Returns the next chunk without consuming it.
-    pub(crate) async fn peek(&mut self) -> Option<Sent> {
+    pub(crate) async fn peek(&mut self) -> Option<SentChunk> {
         let wanted = self.next;
         self.length.wait_for(|length| *length > wanted).await.ok()?;
         let sent = self.session.log.lock().get(wanted).cloned();
@@ -266,13 +266,13 @@ impl SilentReader {
     }
 
     /// Returns new chunks, at most `most` and at least one; none after the last.
-    pub(crate) async fn some(&mut self, most: usize) -> Vec<Sent> {
+    pub(crate) async fn some(&mut self, most: usize) -> Vec<SentChunk> {
         let wanted = self.next;
         if self.ended || self.length.wait_for(|length| *length > wanted).await.is_err() {
             return Vec::new();
         }
         let log = self.session.log.lock();
-        let chunks: Vec<Sent> =
+        let chunks: Vec<SentChunk> =
             (wanted..log.length()).take(most).map_while(|place| log.get(place)).cloned().collect();
         drop(log);
         self.next += chunks.len();
@@ -282,9 +282,9 @@ impl SilentReader {
 }
 
 /// Returns the last chunk for a reader whose next chunk was dropped.
-fn too_slow(id: &SessionId) -> Option<Sent> {
+fn too_slow(id: &SessionId) -> Option<SentChunk> {
     let chunks = ChunkWriter::new(id.clone(), 0).finish(reads_too_slowly().into_envelope());
-    chunks.into_iter().next_back().as_ref().and_then(|last| Sent::new(last, &mut BytesMut::new()))
+    chunks.into_iter().next_back().as_ref().and_then(|last| SentChunk::new(last, &mut BytesMut::new()))
 }
 
 fn reads_too_slowly() -> Failure {

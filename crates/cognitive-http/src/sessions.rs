@@ -61,7 +61,7 @@ impl Burden {
 /// All streams that can be resumed.
 #[derive(Debug)]
 pub(crate) struct Sessions {
-    known: Lock<Known>,
+    known: Lock<SessionTable>,
     /// The limit for all ended streams, in bytes.
     most: usize,
     pub(crate) burden: Arc<Burden>,
@@ -72,15 +72,15 @@ pub(crate) struct Sessions {
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct SessionTable {
     by_id: HashMap<String, Arc<Session>>,
     /// Ended streams, oldest first.
-    ended: VecDeque<Ended>,
+    ended: VecDeque<EndedStream>,
     bytes: usize,
 }
 
 #[derive(Debug)]
-struct Ended {
+struct EndedStream {
     at: Instant,
     id: String,
     bytes: usize,
@@ -169,7 +169,7 @@ impl Sessions {
         }
         let bytes = log + OVERHEAD;
         known.bytes += bytes;
-        known.ended.push_back(Ended { at: Instant::now(), id, bytes });
+        known.ended.push_back(EndedStream { at: Instant::now(), id, bytes });
         while known.bytes > self.most {
             known.forget_oldest();
         }
@@ -191,7 +191,7 @@ impl Sessions {
     }
 }
 
-impl Known {
+impl SessionTable {
     fn forget_oldest(&mut self) {
         if let Some(oldest) = self.ended.pop_front() {
             self.bytes = self.bytes.saturating_sub(oldest.bytes);

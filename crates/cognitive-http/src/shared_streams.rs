@@ -10,10 +10,10 @@ use bytes::BytesMut;
 use cognitive_contract::stream::{ChunkWriter, SessionId, assemble};
 use serde_json::Value;
 
-use crate::app::Shared;
+use crate::app::AppState;
 use crate::session::{Session, SilentReader};
 use crate::shared_state::{SharedPart, SharedState, SharedStream};
-use crate::stream_log::{MAX_SIZE, Sent};
+use crate::stream_log::{MAX_SIZE, SentChunk};
 
 /// The number of chunks published at once. One round trip for each chunk would make Redis the bottleneck.
 const BATCH: usize = 64;
@@ -25,7 +25,7 @@ const PULSE: Duration = Duration::from_millis(100);
 const PATIENCE: usize = 50;
 
 /// Publishes all chunks of a stream to the shared state, until its end.
-pub(crate) fn publish(shared: &Arc<Shared>, session: &Arc<Session>) {
+pub(crate) fn publish(shared: &Arc<AppState>, session: &Arc<Session>) {
     let Some(state) = shared.config.shared.clone() else { return };
     let keep = shared.config.replay;
     if keep.is_zero() {
@@ -76,7 +76,12 @@ async fn hand_over(
 }
 
 /// Finds a stream in the shared state; `None` if it is unknown or has another owner or module.
-pub(crate) async fn find(shared: &Arc<Shared>, id: &str, owner: &str, module: &str) -> Option<Arc<Session>> {
+pub(crate) async fn find(
+    shared: &Arc<AppState>,
+    id: &str,
+    owner: &str,
+    module: &str,
+) -> Option<Arc<Session>> {
     let state = shared.config.shared.clone()?;
     match look(shared, &state, id, owner, module).await {
         Ok(found) => found,
@@ -88,7 +93,7 @@ pub(crate) async fn find(shared: &Arc<Shared>, id: &str, owner: &str, module: &s
 }
 
 async fn look(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     state: &Arc<dyn SharedState>,
     id: &str,
     owner: &str,
@@ -135,7 +140,7 @@ impl Mirror {
         }
         for json in part.chunks {
             self.length += 1;
-            if let Some((sent, value)) = Sent::read(json) {
+            if let Some((sent, value)) = SentChunk::read(json) {
                 self.parts.push(value);
                 self.session.adopt(sent);
             }
@@ -186,10 +191,10 @@ impl Mirror {
     }
 
     /// Returns the last chunk: E2010 with the data so far.
-    fn last_word(&self) -> Option<(Bytes, Sent)> {
+    fn last_word(&self) -> Option<(Bytes, SentChunk)> {
         let envelope = assemble(self.parts.iter().cloned());
         let chunks = ChunkWriter::new(self.session.id.clone(), 0).finish(envelope);
-        let sent = Sent::new(chunks.last()?, &mut BytesMut::new())?;
+        let sent = SentChunk::new(chunks.last()?, &mut BytesMut::new())?;
         Some((sent.json.clone(), sent))
     }
 }

@@ -13,7 +13,7 @@ use cognitive_contract::span::{Span, SpanKind, SpanSink};
 use cognitive_runtime::SpanParent;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
-use crate::app::Shared;
+use crate::app::AppState;
 use crate::operations::route;
 use crate::trace::Trace;
 
@@ -24,14 +24,14 @@ fn since(took: Duration) -> (SystemTime, SystemTime) {
 }
 
 /// The request data that a span needs, collected before the response body is sent.
-pub(crate) struct Asked {
+pub(crate) struct SpanRequest {
     pub(crate) trace: Arc<Trace>,
     pub(crate) method: Method,
     pub(crate) path: String,
     pub(crate) started: Instant,
 }
 
-impl Asked {
+impl SpanRequest {
     fn span(&self, status: Option<u16>) -> Span {
         let Self { trace, method, path, started } = self;
         let route = route(path);
@@ -60,20 +60,20 @@ impl Asked {
 }
 
 /// A response body that records its span when it is dropped: after the last byte, or because the client disconnected.
-struct Drawn {
+struct SpannedBody {
     body: Body,
-    asked: Asked,
+    asked: SpanRequest,
     status: u16,
     sink: Arc<dyn SpanSink>,
 }
 
-impl Drop for Drawn {
+impl Drop for SpannedBody {
     fn drop(&mut self) {
         self.sink.finished(self.asked.span(Some(self.status)));
     }
 }
 
-impl HttpBody for Drawn {
+impl HttpBody for SpannedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -95,18 +95,18 @@ impl HttpBody for Drawn {
 
 /// A request without a response yet. If the client disconnects first, the span is recorded as cancelled, because the
 /// spans of its runs are recorded too.
-pub(crate) struct Unanswered(Option<(Asked, Arc<dyn SpanSink>)>);
+pub(crate) struct PendingRequest(Option<(SpanRequest, Arc<dyn SpanSink>)>);
 
-impl Unanswered {
+impl PendingRequest {
     /// Records the span once the whole response has been sent. Without a span sink, returns the response unchanged.
     pub(crate) fn answered(mut self, response: Response<Body>) -> Response<Body> {
         let Some((asked, sink)) = self.0.take() else { return response };
         let status = response.status().as_u16();
-        response.map(|body| Body::new(Drawn { body, asked, status, sink }))
+        response.map(|body| Body::new(SpannedBody { body, asked, status, sink }))
     }
 }
 
-impl Drop for Unanswered {
+impl Drop for PendingRequest {
     fn drop(&mut self) {
         if let Some((asked, sink)) = self.0.take() {
             sink.finished(asked.span(None));
@@ -114,10 +114,10 @@ impl Drop for Unanswered {
     }
 }
 
-impl Shared {
+impl AppState {
     /// Registers a request for tracing if spans are recorded and the request is sampled.
-    pub(crate) fn asked(&self, sampled: bool, asked: impl FnOnce() -> Asked) -> Unanswered {
-        Unanswered(self.config.spans.clone().filter(|_| sampled).map(|sink| (asked(), sink)))
+    pub(crate) fn asked(&self, sampled: bool, asked: impl FnOnce() -> SpanRequest) -> PendingRequest {
+        PendingRequest(self.config.spans.clone().filter(|_| sampled).map(|sink| (asked(), sink)))
     }
 
     /// Returns the parent for the spans of a run below this request; `None` if no spans are recorded.
@@ -138,7 +138,7 @@ mod tests {
     fn every_method_of_the_table_goes_by_its_name() {
         for operation in &crate::operations::OPERATIONS {
             let method = operation.method.to_uppercase();
-            let asked = Asked {
+            let asked = SpanRequest {
                 trace: Arc::new(Trace::of(&HeaderMap::new())),
                 method: method.parse().unwrap(),
                 path: operation.path.to_owned(),

@@ -39,7 +39,7 @@ const PASSING: [ErrorCode; 5] = [
 
 /// A chunk as sent to clients, serialised once for all transports.
 #[derive(Debug, Clone)]
-pub(crate) struct Sent {
+pub(crate) struct SentChunk {
     pub(crate) kind: ChunkKind,
     pub(crate) seq: Option<u64>,
     pub(crate) json: Bytes,
@@ -51,7 +51,7 @@ pub(crate) struct Sent {
 
 #[derive(Debug, Default)]
 pub(crate) struct Log {
-    sent: VecDeque<Sent>,
+    sent: VecDeque<SentChunk>,
     /// The number of chunks before the first one that is still held.
     pub(crate) gone: usize,
     pub(crate) bytes: usize,
@@ -125,12 +125,12 @@ impl Log {
         if self.page.capacity() < OVERHEAD {
             self.page = BytesMut::with_capacity(page);
         }
-        let sent = Sent::new(chunk, &mut self.page)?;
+        let sent = SentChunk::new(chunk, &mut self.page)?;
         Some(self.adopt(sent))
     }
 
     /// Adds a serialised chunk, which may come from another server.
-    pub(crate) fn adopt(&mut self, sent: Sent) -> usize {
+    pub(crate) fn adopt(&mut self, sent: SentChunk) -> usize {
         if let Some(seq) = sent.seq {
             self.last_seq = seq;
         }
@@ -160,7 +160,7 @@ impl Log {
     /// Records that a reader has read the chunk at this position.
     pub(crate) fn took(&mut self, place: usize) {
         while self.taken <= place {
-            let cost = self.get(self.taken).map_or(0, Sent::cost);
+            let cost = self.get(self.taken).map_or(0, SentChunk::cost);
             self.behind = self.behind.saturating_sub(cost);
             self.taken += 1;
         }
@@ -192,7 +192,7 @@ impl Log {
         self.gone + self.sent.len()
     }
 
-    pub(crate) fn get(&self, place: usize) -> Option<&Sent> {
+    pub(crate) fn get(&self, place: usize) -> Option<&SentChunk> {
         self.sent.get(place.checked_sub(self.gone)?)
     }
 
@@ -230,7 +230,7 @@ fn mark_of(checkpoint: &Checkpoint) -> Option<(u64, [u8; 6])> {
     Some((checkpoint.offset, checkpoint.hash.as_bytes().try_into().ok()?))
 }
 
-impl Sent {
+impl SentChunk {
     /// Serialises a chunk to the end of a page.
     pub(crate) fn new(chunk: &Chunk, page: &mut BytesMut) -> Option<Self> {
         let (seq, checkpoint) = match chunk {

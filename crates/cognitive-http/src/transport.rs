@@ -13,7 +13,7 @@ use http_body_util::StreamBody;
 use crate::header_names;
 use crate::response::{ROUTING, routing};
 use crate::session::Reader;
-use crate::stream_log::Sent;
+use crate::stream_log::SentChunk;
 
 /// The framing of chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl Framing {
 const RETRY: &[u8] = b"retry: 3000\n";
 
 /// The next part of a body.
-enum Next {
+enum NextPart {
     Begin(Bytes),
     FirstChunk,
     Chunks,
@@ -66,19 +66,19 @@ pub(crate) fn response(
     let frames =
         stream::unfold((reader, beginning(framing, opening)), move |(mut reader, next)| async move {
             let (frame, next) = match next {
-                Next::Begin(bytes) => (Frame::data(bytes), Next::Chunks),
-                Next::FirstChunk | Next::Chunks => {
-                    let is_first = matches!(next, Next::FirstChunk);
+                NextPart::Begin(bytes) => (Frame::data(bytes), NextPart::Chunks),
+                NextPart::FirstChunk | NextPart::Chunks => {
+                    let is_first = matches!(next, NextPart::FirstChunk);
                     match chunk(framing, &mut reader, heartbeat, tier).await? {
                         FramedPiece::Heartbeat(bytes) => (Frame::data(bytes), next),
                         FramedPiece::Chunk(bytes, last) => {
                             let bytes = if is_first { begun(framing, bytes) } else { bytes };
-                            let then = last.filter(|_| trailers).map_or(Next::Chunks, Next::Trailers);
+                            let then = last.filter(|_| trailers).map_or(NextPart::Chunks, NextPart::Trailers);
                             (Frame::data(bytes), then)
                         }
                     }
                 }
-                Next::Trailers(map) => (Frame::trailers(map), Next::Chunks),
+                NextPart::Trailers(map) => (Frame::trailers(map), NextPart::Chunks),
             };
             Some((Ok::<_, Infallible>(frame), (reader, next)))
         });
@@ -104,10 +104,10 @@ pub(crate) fn response(
 }
 
 /// Returns the first part of a body: the opening for a client that resumes, otherwise the first chunk.
-fn beginning(framing: Framing, opening: Option<(String, Bytes)>) -> Next {
+fn beginning(framing: Framing, opening: Option<(String, Bytes)>) -> NextPart {
     match opening {
-        Some((id, json)) => Next::Begin(begun(framing, framed(framing, "meta", &id, &json))),
-        None => Next::FirstChunk,
+        Some((id, json)) => NextPart::Begin(begun(framing, framed(framing, "meta", &id, &json))),
+        None => NextPart::FirstChunk,
     }
 }
 
@@ -130,7 +130,7 @@ async fn chunk(
         let nothing: &[u8] = if framing == Framing::Events { b":\n\n" } else { b"{}\n" };
         return Some(FramedPiece::Heartbeat(Bytes::from_static(nothing)));
     };
-    let (place, Sent { kind, json, envelope, .. }) = next?;
+    let (place, SentChunk { kind, json, envelope, .. }) = next?;
     let trailers = envelope.map(|envelope| routing(&envelope, Some(tier)));
     let id = format!("{}:{place}", reader.session().id);
     let frame = framed(framing, kind.event_name().unwrap_or("chunk"), &id, &json);

@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::app::Shared;
+use crate::app::AppState;
 use crate::auth::Client;
 use crate::intake::body_of;
 use crate::response;
@@ -33,7 +33,7 @@ const MAX_ANNOUNCEMENT_LENGTH: usize = 16 << 10;
 /// The announcement of an upload.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "UploadRequest")]
-pub(crate) struct Wish {
+pub(crate) struct UploadRequest {
     filename: String,
     #[schemars(extend("enum" = MediaType::all().map(MediaType::mime).collect::<Vec<_>>()))]
     media_type: String,
@@ -67,7 +67,7 @@ pub(crate) struct UploadDone {
 
 /// Reserves space for an upload.
 pub(crate) async fn announce(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     Extension(client): Extension<Arc<Client>>,
     request: Request,
 ) -> Response<Body> {
@@ -83,10 +83,10 @@ pub(crate) async fn announce(
     }
 }
 
-fn try_announce(shared: &Shared, client: &Client, body: &[u8]) -> Result<UploadPlace, Failure> {
+fn try_announce(shared: &AppState, client: &Client, body: &[u8]) -> Result<UploadPlace, Failure> {
     let store = store(shared)?;
     within_rate(shared, client)?;
-    let wish: Wish = serde_json::from_slice(body).map_err(|error| {
+    let wish: UploadRequest = serde_json::from_slice(body).map_err(|error| {
         Failure::new(ErrorCode::InvalidInput, format!("invalid description of an upload: {error}"))
             .suggest(r#"Send {"filename": "cat.png", "media_type": "image/png", "size_bytes": 1024}"#)
     })?;
@@ -126,7 +126,7 @@ fn try_announce(shared: &Shared, client: &Client, body: &[u8]) -> Result<UploadP
 
 /// Receives the bytes of an upload.
 pub(crate) async fn receive(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     Extension(client): Extension<Arc<Client>>,
     Name(id): Name,
     request: Request,
@@ -144,7 +144,7 @@ pub(crate) async fn receive(
     }
 }
 
-async fn try_receive(shared: &Shared, client: &Client, id: &str, body: Body) -> Result<(), Failure> {
+async fn try_receive(shared: &AppState, client: &Client, id: &str, body: Body) -> Result<(), Failure> {
     let mut sink: Box<dyn UploadSink> = store(shared)?.receive(client.uploader(), id).await?;
     let mut pieces = body.into_data_stream();
     loop {
@@ -166,7 +166,7 @@ async fn try_receive(shared: &Shared, client: &Client, id: &str, body: Body) -> 
 }
 
 /// Returns the upload store; a failure if the server accepts no uploads.
-pub(crate) fn store(shared: &Shared) -> Result<&Arc<dyn UploadStore>, Failure> {
+pub(crate) fn store(shared: &AppState) -> Result<&Arc<dyn UploadStore>, Failure> {
     shared.config.uploads.as_ref().ok_or_else(|| {
         Failure::new(ErrorCode::MultimodalNotSupported, "this server does not accept uploads")
             .suggest("Send the item as base64, or by its URL")

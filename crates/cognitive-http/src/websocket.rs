@@ -22,9 +22,9 @@ use serde_json::Value;
 use tokio::io::{AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::{mpsc, watch};
 
-use crate::app::{Shared, shutting_down};
+use crate::app::{AppState, shutting_down};
 use crate::auth::Client;
-use crate::frames::{self, BrokenFrame, FrameReader, Received, Saying};
+use crate::frames::{self, BrokenFrame, ClientFrame, FrameReader, ServerFrame};
 use crate::handshake;
 use crate::intake;
 use crate::memory_budget::MemoryClaim;
@@ -59,14 +59,14 @@ mod code {
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
-enum Wish {
-    Run(Box<RunWish>),
+enum SocketRequest {
+    Run(Box<SocketRun>),
     Cancel { session_id: String },
     Ping,
 }
 
 #[derive(Debug, Deserialize)]
-struct RunWish {
+struct SocketRun {
     #[serde(default)]
     id: Option<Value>,
     module: String,
@@ -88,7 +88,7 @@ fn is_label(id: &Value) -> bool {
 
 /// Upgrades the connection to a WebSocket.
 pub(crate) async fn upgrade(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     Extension(client): Extension<Arc<Client>>,
     mut request: Request,
 ) -> Response<Body> {
@@ -116,17 +116,17 @@ pub(crate) async fn upgrade(
 }
 
 /// Reads messages until the client disconnects; everything sent passes through one channel.
-async fn talk(connection: Upgraded, shared: Arc<Shared>, client: Arc<Client>) {
+async fn talk(connection: Upgraded, shared: Arc<AppState>, client: Arc<Client>) {
     let (read, write) = tokio::io::split(TokioIo::new(connection));
     // A message larger than any module accepts is not read.
     let limit = limit_for_any(&shared, None).await;
     let mut reader = FrameReader::new(read, limit, shared.room.clone(), shared.config.read_timeout);
-    let (out, outgoing) = mpsc::channel::<Saying>(WAITING);
+    let (out, outgoing) = mpsc::channel::<ServerFrame>(WAITING);
     let mut writer = tokio::spawn(say_all(write, outgoing));
     let mut socket = Socket { shared, client, out, runs: HashMap::new(), silence: 0 };
     let listening = AssertUnwindSafe(socket.listen(&mut reader)).catch_unwind();
     let end = tokio::select! {
-        end = listening => end.unwrap_or(Some(Saying::goodbye(code::ERROR, "internal error of the server"))),
+        end = listening => end.unwrap_or(Some(ServerFrame::goodbye(code::ERROR, "internal error of the server"))),
         // A client that reads nothing is gone, even if it still sends.
         _ = &mut writer => None,
     };
@@ -146,9 +146,9 @@ async fn talk(connection: Upgraded, shared: Arc<Shared>, client: Arc<Client>) {
 }
 
 /// Writes all outgoing messages, up to the close frame or until the client stops reading.
-async fn say_all(mut write: WriteHalf<TokioIo<Upgraded>>, mut outgoing: mpsc::Receiver<Saying>) {
+async fn say_all(mut write: WriteHalf<TokioIo<Upgraded>>, mut outgoing: mpsc::Receiver<ServerFrame>) {
     while let Some(saying) = outgoing.recv().await {
-        let is_last = matches!(saying, Saying::Close(_));
+        let is_last = matches!(saying, ServerFrame::Close(_));
         if frames::write(&mut write, saying).await.is_err() {
             return;
         }
@@ -160,7 +160,7 @@ async fn say_all(mut write: WriteHalf<TokioIo<Upgraded>>, mut outgoing: mpsc::Re
 }
 
 /// Returns the close message for a socket that cannot be read any more (S-17); `None` if the client is gone.
-fn complaint(reason: BrokenFrame) -> Option<Saying> {
+fn complaint(reason: BrokenFrame) -> Option<ServerFrame> {
     let (code, reason) = match reason {
         BrokenFrame::Frame => (code::PROTOCOL, "not a WebSocket frame"),
         BrokenFrame::NoUtf8 => (code::INVALID, "the message is not UTF-8"),
@@ -169,7 +169,7 @@ fn complaint(reason: BrokenFrame) -> Option<Saying> {
         BrokenFrame::Late => (code::POLICY, "the message did not arrive in time"),
         BrokenFrame::Gone => return None,
     };
-    Some(Saying::goodbye(code, reason))
+    Some(ServerFrame::goodbye(code, reason))
 }
 
 /// Waits until the server stops and all runs of this socket have sent their last chunk. Cancel-safe.
@@ -191,9 +191,9 @@ struct Forwarder {
 }
 
 struct Socket {
-    shared: Arc<Shared>,
+    shared: Arc<AppState>,
     client: Arc<Client>,
-    out: mpsc::Sender<Saying>,
+    out: mpsc::Sender<ServerFrame>,
     runs: HashMap<String, Forwarder>,
     /// The number of heartbeat intervals in a row without a message.
     silence: u32,
@@ -201,46 +201,49 @@ struct Socket {
 
 impl Socket {
     /// Handles messages until one side closes. Returns the last message to send, if any.
-    async fn listen(&mut self, reader: &mut FrameReader<ReadHalf<TokioIo<Upgraded>>>) -> Option<Saying> {
+    async fn listen(&mut self, reader: &mut FrameReader<ReadHalf<TokioIo<Upgraded>>>) -> Option<ServerFrame> {
         let mut draining = self.shared.draining.subscribe();
         let heartbeat = self.shared.config.heartbeat;
         loop {
             let received = tokio::select! {
                 received = tokio::time::timeout(heartbeat, reader.next()) => received,
                 () = drained(&mut draining, &mut self.runs) => {
-                    return Some(Saying::goodbye(code::AWAY, "the server is shutting down"));
+                    return Some(ServerFrame::goodbye(code::AWAY, "the server is shutting down"));
                 }
             };
             let Ok(received) = received else {
                 self.silence += 1;
                 if self.silence > SILENCE {
-                    return Some(Saying::goodbye(code::POLICY, "the client sent nothing, not even a pong"));
+                    return Some(ServerFrame::goodbye(
+                        code::POLICY,
+                        "the client sent nothing, not even a pong",
+                    ));
                 }
                 // A full queue already keeps the connection active.
-                let _ = self.out.try_send(Saying::Ping);
+                let _ = self.out.try_send(ServerFrame::Ping);
                 continue;
             };
             self.silence = 0;
             match received {
-                Ok(Received::Text(text, claim)) => {
+                Ok(ClientFrame::Text(text, claim)) => {
                     if let Some(goodbye) = self.hear(text, claim).await {
                         return Some(goodbye);
                     }
                 }
-                Ok(Received::Binary) => {
+                Ok(ClientFrame::Binary) => {
                     self.refuse(None, Failure::new(ErrorCode::InvalidInput, "messages must be text")).await;
                 }
                 // Pings are answered as far as the queue has room, which RFC 6455, 5.5.3 allows.
-                Ok(Received::Ping(payload)) => drop(self.out.try_send(Saying::Pong(payload))),
-                Ok(Received::Pong) => {}
-                Ok(Received::Close(payload)) => return Some(Saying::Close(payload)),
+                Ok(ClientFrame::Ping(payload)) => drop(self.out.try_send(ServerFrame::Pong(payload))),
+                Ok(ClientFrame::Pong) => {}
+                Ok(ClientFrame::Close(payload)) => return Some(ServerFrame::Close(payload)),
                 Err(reason) => return complaint(reason),
             }
         }
     }
 
     /// Parses a message within the limit of its module. Returns a close message if it is too large.
-    async fn hear(&mut self, text: Vec<u8>, claim: MemoryClaim) -> Option<Saying> {
+    async fn hear(&mut self, text: Vec<u8>, claim: MemoryClaim) -> Option<ServerFrame> {
         let length = text.len();
         if length > self.shared.config.body_limit && length > self.limit_of(&text).await {
             return complaint(BrokenFrame::TooBig);
@@ -252,7 +255,7 @@ impl Socket {
             self.refuse(None, run::out_of_rate(wait)).await;
             return None;
         }
-        match intake::read(&self.shared, text, claim, |text| Ok(Understood::of(text))).await {
+        match intake::read(&self.shared, text, claim, |text| Ok(SocketMessage::of(text))).await {
             Ok((understood, claim)) => self.wish(understood, claim).await,
             Err(failure) => self.refuse(None, failure).await,
         }
@@ -268,11 +271,13 @@ impl Socket {
         }
     }
 
-    async fn wish(&mut self, understood: Understood, claim: MemoryClaim) {
-        let Understood { wish, id, inexact } = understood;
+    async fn wish(&mut self, understood: SocketMessage, claim: MemoryClaim) {
+        let SocketMessage { wish, id, inexact } = understood;
         let refused = match (wish, inexact) {
-            (Ok(Wish::Ping), _) => return self.send(Saying::Text(br#"{"type":"pong"}"#.to_vec())).await,
-            (Ok(Wish::Cancel { session_id }), _) => {
+            (Ok(SocketRequest::Ping), _) => {
+                return self.send(ServerFrame::Text(br#"{"type":"pong"}"#.to_vec())).await;
+            }
+            (Ok(SocketRequest::Cancel { session_id }), _) => {
                 match self.runs.get(&session_id).and_then(|run| run.session.upgrade()) {
                     Some(session) => {
                         return session.cancel(other_servers::cancelled_by_client());
@@ -280,8 +285,8 @@ impl Socket {
                     None => Failure::new(ErrorCode::SessionExpired, "this connection has no such run"),
                 }
             }
-            (Ok(Wish::Run(_)), Some(inexact)) => inexact,
-            (Ok(Wish::Run(wish)), None) => match self.run(*wish, claim).await {
+            (Ok(SocketRequest::Run(_)), Some(inexact)) => inexact,
+            (Ok(SocketRequest::Run(wish)), None) => match self.run(*wish, claim).await {
                 Ok(()) => return,
                 Err(failure) => failure,
             },
@@ -290,8 +295,8 @@ impl Socket {
         self.refuse(id.as_ref().filter(|id| is_label(id)), refused).await;
     }
 
-    async fn run(&mut self, wish: RunWish, claim: MemoryClaim) -> Result<(), Failure> {
-        let RunWish { id, module: name, input, args, options: mut asked, traceparent } = wish;
+    async fn run(&mut self, wish: SocketRun, claim: MemoryClaim) -> Result<(), Failure> {
+        let SocketRun { id, module: name, input, args, options: mut asked, traceparent } = wish;
         if id.as_ref().is_some_and(|id| !is_label(id)) {
             let what = format!("`id` must be a number or a string of at most {LABEL} bytes");
             return Err(Failure::new(ErrorCode::InvalidInput, what).suggest("Number the runs of a socket"));
@@ -338,26 +343,26 @@ impl Socket {
         let mut writer = ChunkWriter::new(cognitive_runtime::session_id(), 0);
         for chunk in writer.finish(failure.for_remote_caller().into_envelope()) {
             let json = serde_json::to_vec(&chunk).unwrap_or_default();
-            self.send(Saying::Text(labelled(id, &json))).await;
+            self.send(ServerFrame::Text(labelled(id, &json))).await;
         }
     }
 
-    async fn send(&self, saying: Saying) {
+    async fn send(&self, saying: ServerFrame) {
         // An error means that the client is gone; the reading side detects that.
         let _ = self.out.send(saying).await;
     }
 }
 
 /// A parsed message, as far as it is valid.
-struct Understood {
-    wish: Result<Wish, Failure>,
+struct SocketMessage {
+    wish: Result<SocketRequest, Failure>,
     /// The id for a refusal.
     id: Option<Value>,
     /// The refusal of a run whose numbers would lose precision.
     inexact: Option<Failure>,
 }
 
-impl Understood {
+impl SocketMessage {
     fn of(mut text: String) -> Self {
         let inexact = numbers::refusal(&text);
         let parsed = large_json::parse(&mut text).map_or_else(|| serde_json::from_str(&text), Ok);
@@ -367,8 +372,8 @@ impl Understood {
         };
         let id = value.get("id").cloned().filter(is_label);
         let input = value.as_object_mut().and_then(|members| members.shift_remove("input"));
-        let mut wish = serde_json::from_value::<Wish>(value).map_err(|error| unusable(&error));
-        if let Ok(Wish::Run(run)) = &mut wish {
+        let mut wish = serde_json::from_value::<SocketRequest>(value).map_err(|error| unusable(&error));
+        if let Ok(SocketRequest::Run(run)) = &mut wish {
             run.input = input;
         }
         Self { wish, id, inexact }
@@ -384,7 +389,7 @@ fn unusable(error: &serde_json::Error) -> Failure {
 async fn forward(
     mut reader: Reader,
     id: Option<Value>,
-    out: mpsc::Sender<Saying>,
+    out: mpsc::Sender<ServerFrame>,
     heartbeat: std::time::Duration,
 ) {
     loop {
@@ -393,7 +398,7 @@ async fn forward(
             Ok(None) => return,
             Err(_) => labelled(id.as_ref(), b"{}"),
         };
-        if out.send(Saying::Text(text)).await.is_err() {
+        if out.send(ServerFrame::Text(text)).await.is_err() {
             return;
         }
     }

@@ -57,8 +57,8 @@ pub fn change_folder(
         _ => put_all(folder, &differing, &again),
     };
     written.map(|()| folder_hash(&new)).map_err(|failed| match failed {
-        Unwritten::Refused(failure) => failure,
-        Unwritten::Failed(error) => {
+        WriteRefusal::Refused(failure) => failure,
+        WriteRefusal::Failed(error) => {
             let message = format!("the folder was not changed: {error}");
             Failure::new(ErrorCode::InternalError, message)
                 .blaming(Blame::Operator)
@@ -68,18 +68,18 @@ pub fn change_folder(
 }
 
 /// The reason why nothing was written.
-enum Unwritten {
+enum WriteRefusal {
     Refused(Failure),
     Failed(io::Error),
 }
 
-impl From<io::Error> for Unwritten {
+impl From<io::Error> for WriteRefusal {
     fn from(error: io::Error) -> Self {
         Self::Failed(error)
     }
 }
 
-impl From<Failure> for Unwritten {
+impl From<Failure> for WriteRefusal {
     fn from(failure: Failure) -> Self {
         Self::Refused(failure)
     }
@@ -99,7 +99,7 @@ fn guard(hash: &str, files: &BTreeMap<String, Vec<u8>>) -> Result<(), Failure> {
 type Ready<'a> = &'a dyn Fn() -> Result<(), Failure>;
 
 /// Replaces one file by one rename.
-fn put_file(folder: &Path, path: &str, bytes: &[u8], ready: Ready<'_>) -> Result<(), Unwritten> {
+fn put_file(folder: &Path, path: &str, bytes: &[u8], ready: Ready<'_>) -> Result<(), WriteRefusal> {
     let target = folder.join(path);
     let parent = target.parent().unwrap_or(folder);
     fs::create_dir_all(parent)?;
@@ -129,7 +129,7 @@ fn put_all(
     folder: &Path,
     differing: &BTreeMap<&str, Option<&[u8]>>,
     ready: Ready<'_>,
-) -> Result<(), Unwritten> {
+) -> Result<(), WriteRefusal> {
     // The exchange must act on the real folder and not on a link to it.
     let folder = folder.canonicalize()?;
     let parent = folder.parent().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
@@ -140,9 +140,9 @@ fn put_all(
     [parent, &folder].into_iter().for_each(remove_abandoned);
     let staged = new_staged(parent)?;
     let swapped = stage(&folder, &staged, differing)
-        .map_err(Unwritten::from)
-        .and_then(|()| ready().map_err(Unwritten::from))
-        .and_then(|()| exchange(&staged, &folder).map_err(Unwritten::from));
+        .map_err(WriteRefusal::from)
+        .and_then(|()| ready().map_err(WriteRefusal::from))
+        .and_then(|()| exchange(&staged, &folder).map_err(WriteRefusal::from));
     let leftover = match &swapped {
         Ok(old) => old.clone(),
         Err(_) => Some(staged),

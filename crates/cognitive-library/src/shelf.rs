@@ -157,15 +157,18 @@ mod tests {
     #[test]
     fn a_module_is_compiled_once_and_again_when_its_files_change() {
         let (dir, folder) = project();
-        let shelf = ModuleCache::new(Library::new(dir.path(), None, &[]));
-        let first = shelf.module("m").unwrap();
-        assert!(Arc::ptr_eq(&first, &shelf.module("m").unwrap()));
+        let module_cache = ModuleCache::new(Library::new(dir.path(), None, &[]));
+        let first = module_cache.module("m").unwrap();
+        assert!(Arc::ptr_eq(&first, &module_cache.module("m").unwrap()));
         fs::write(folder.join("module.yaml"), "name: m\nversion: 1.0.1-longer\ntier: exec\n").unwrap();
-        let second = shelf.module("m").unwrap();
+        let second = module_cache.module("m").unwrap();
         assert_eq!(second.manifest.version, "1.0.1-longer");
         assert_ne!(first.digest.module, second.digest.module);
         assert_eq!(first.digest.schema, second.digest.schema);
-        assert!(Arc::ptr_eq(&shelf.module("summarizer").unwrap(), &shelf.module("summarizer").unwrap()));
+        assert!(Arc::ptr_eq(
+            &module_cache.module("summarizer").unwrap(),
+            &module_cache.module("summarizer").unwrap()
+        ));
     }
 
     // Growth B: one module above the capacity evicts one other, not all of them, and listing all modules evicts none.
@@ -180,15 +183,16 @@ mod tests {
                 fs::write(other.join(file), text.replace("name: m", &format!("name: {name}"))).unwrap();
             }
         }
-        let shelf = ModuleCache { most: 3, ..ModuleCache::new(Library::new(dir.path(), None, &[])) };
-        let [first, second, third] = ["m", "n", "o"].map(|name| shelf.module(name).unwrap());
-        let same = |module: &Arc<Module>, name: &str| Arc::ptr_eq(module, &shelf.glance(name).unwrap());
-        for (name, _) in shelf.marks() {
-            shelf.glance(&name).unwrap();
+        let module_cache = ModuleCache { most: 3, ..ModuleCache::new(Library::new(dir.path(), None, &[])) };
+        let [first, second, third] = ["m", "n", "o"].map(|name| module_cache.module(name).unwrap());
+        let same =
+            |module: &Arc<Module>, name: &str| Arc::ptr_eq(module, &module_cache.glance(name).unwrap());
+        for (name, _) in module_cache.marks() {
+            module_cache.glance(&name).unwrap();
         }
         assert!(same(&first, "m") && same(&second, "n") && same(&third, "o"), "a look displaces nothing");
-        shelf.module("m").unwrap();
-        let fourth = shelf.module("p").unwrap();
+        module_cache.module("m").unwrap();
+        let fourth = module_cache.module("p").unwrap();
         assert!(!same(&second, "n"), "nobody has asked for it for the longest time");
         assert!(same(&first, "m") && same(&third, "o") && same(&fourth, "p"));
     }
@@ -196,12 +200,12 @@ mod tests {
     #[test]
     fn a_mark_changes_with_the_files_of_its_module_alone() {
         let (dir, folder) = project();
-        let shelf = ModuleCache::new(Library::new(dir.path(), None, &[]));
-        let before = shelf.marks();
-        assert_eq!(before, shelf.marks());
+        let module_cache = ModuleCache::new(Library::new(dir.path(), None, &[]));
+        let before = module_cache.marks();
+        assert_eq!(before, module_cache.marks());
         fs::write(folder.join("prompt.md"), "longer").unwrap();
         let changed: Vec<String> =
-            shelf.marks().into_iter().zip(before).filter(|(a, b)| a != b).map(|(a, _)| a.0).collect();
+            module_cache.marks().into_iter().zip(before).filter(|(a, b)| a != b).map(|(a, _)| a.0).collect();
         assert_eq!(changed, ["m"]);
     }
 

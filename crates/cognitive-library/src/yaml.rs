@@ -101,11 +101,11 @@ pub struct YamlIndex(Option<YamlPosition>);
 #[derive(Debug)]
 struct YamlPosition {
     span: Option<Range<usize>>,
-    inside: Inside,
+    inside: YamlContent,
 }
 
 #[derive(Debug)]
-enum Inside {
+enum YamlContent {
     Nothing,
     List(Vec<YamlPosition>),
     Map(Vec<YamlMember>),
@@ -126,9 +126,9 @@ impl YamlIndex {
         let mut key = None;
         for token in tokens(pointer)? {
             (place, key) = match &place.inside {
-                Inside::Nothing => return None,
-                Inside::List(items) => (items.get(token.parse::<usize>().ok()?)?, None),
-                Inside::Map(members) => {
+                YamlContent::Nothing => return None,
+                YamlContent::List(items) => (items.get(token.parse::<usize>().ok()?)?, None),
+                YamlContent::Map(members) => {
                     let member = members.iter().find(|member| member.name == token)?;
                     (&member.value, member.key.clone())
                 }
@@ -151,9 +151,9 @@ impl YamlIndex {
         let mut known = place.span.as_ref().map(|span| (span, true));
         for token in tokens(pointer)? {
             let inside = match &place.inside {
-                Inside::Nothing => None,
-                Inside::List(items) => token.parse::<usize>().ok().and_then(|at| items.get(at)),
-                Inside::Map(members) => {
+                YamlContent::Nothing => None,
+                YamlContent::List(items) => token.parse::<usize>().ok().and_then(|at| items.get(at)),
+                YamlContent::Map(members) => {
                     members.iter().find(|member| member.name == token).map(|member| &member.value)
                 }
             };
@@ -183,15 +183,17 @@ fn range(location: &Location, text: &str) -> Option<Range<usize>> {
 fn placed(node: Spanned<YamlNode>, text: &str) -> YamlPosition {
     let span = range(&node.referenced, text);
     let inside = match node.value {
-        YamlNode::Scalar => Inside::Nothing,
-        YamlNode::List(items) => Inside::List(items.into_iter().map(|item| placed(item, text)).collect()),
+        YamlNode::Scalar => YamlContent::Nothing,
+        YamlNode::List(items) => {
+            YamlContent::List(items.into_iter().map(|item| placed(item, text)).collect())
+        }
         YamlNode::Map(members) => {
             let member = |(name, value): (Spanned<String>, Spanned<YamlNode>)| YamlMember {
                 key: range(&name.referenced, text).filter(|key| !key.is_empty()),
                 name: name.value,
                 value: placed(value, text),
             };
-            Inside::Map(members.into_iter().map(member).collect())
+            YamlContent::Map(members.into_iter().map(member).collect())
         }
     };
     YamlPosition { span, inside }

@@ -20,7 +20,7 @@ pub(super) const LANES: usize = 8;
 /// 32 activations of one token.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C, align(16))]
-pub(super) struct Quantised {
+pub(super) struct ActivationBlock {
     /// Four signed bytes each, the first in the lowest place.
     pub(super) bytes: [i32; 8],
     /// The value of one step of a byte.
@@ -34,7 +34,7 @@ pub(super) struct Quantised {
 }
 
 /// A group of 32 columns of eight tokens.
-pub(super) type Group = [Quantised; LANES];
+pub(super) type Group = [ActivationBlock; LANES];
 
 /// The activations of a few tokens.
 #[derive(Debug, Default)]
@@ -131,7 +131,7 @@ impl Work for Normalise<'_> {
 }
 
 #[inline(always)]
-fn quantised(x: &[f32; COLUMNS]) -> Quantised {
+fn quantised(x: &[f32; COLUMNS]) -> ActivationBlock {
     // Adding this to a small number leaves its nearest whole number in the lowest bits.
     const ROUND: f32 = 12_582_912.0;
     let mut largest = [0.0_f32; COLUMNS];
@@ -157,7 +157,7 @@ fn quantised(x: &[f32; COLUMNS]) -> Quantised {
     }
     #[expect(clippy::cast_precision_loss, reason = "at most 32 times 127")]
     let scaled_sum = scale * sum as f32;
-    Quantised { bytes, scale, scaled_sum, sum, first_sum }
+    ActivationBlock { bytes, scale, scaled_sum, sum, first_sum }
 }
 
 /// The sum of a block, always in the same order, so that every kernel returns the same bits.

@@ -8,13 +8,13 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// The number of layers of each block whose keys and values are stored.
 #[derive(Debug)]
-pub(super) struct Board {
-    state: Mutex<BoardState>,
+pub(super) struct LayerProgress {
+    state: Mutex<LayerProgressState>,
     changed: Condvar,
 }
 
 #[derive(Debug)]
-struct BoardState {
+struct LayerProgressState {
     /// Per block, the number of layers whose keys and values are stored.
     stored: Vec<usize>,
     /// The number of finished blocks.
@@ -22,13 +22,13 @@ struct BoardState {
     stopped: bool,
 }
 
-impl Board {
+impl LayerProgress {
     pub(super) fn new(blocks: usize) -> Self {
-        let state = BoardState { stored: vec![0; blocks], done: 0, stopped: false };
+        let state = LayerProgressState { stored: vec![0; blocks], done: 0, stopped: false };
         Self { state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    fn state(&self) -> MutexGuard<'_, BoardState> {
+    fn state(&self) -> MutexGuard<'_, LayerProgressState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -70,7 +70,7 @@ impl Board {
 
     /// Waits until `ready`. Each step of another thread wakes this one, so `cancelled` is checked during the wait as
     /// well.
-    fn wait(&self, cancelled: &dyn Fn() -> bool, ready: impl Fn(&BoardState) -> bool) -> Option<()> {
+    fn wait(&self, cancelled: &dyn Fn() -> bool, ready: impl Fn(&LayerProgressState) -> bool) -> Option<()> {
         let mut state = self.state();
         loop {
             if state.stopped {
@@ -88,7 +88,7 @@ impl Board {
 }
 
 /// Stops the computation if its thread panics, so that the others do not wait for it forever.
-pub(super) struct StopOnPanic<'a>(pub(super) &'a Board);
+pub(super) struct StopOnPanic<'a>(pub(super) &'a LayerProgress);
 
 impl Drop for StopOnPanic<'_> {
     fn drop(&mut self) {
@@ -100,11 +100,11 @@ impl Drop for StopOnPanic<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Board, StopOnPanic};
+    use super::{LayerProgress, StopOnPanic};
 
     #[test]
     fn a_block_goes_on_once_all_before_it_are_as_far() {
-        let board = Board::new(3);
+        let board = LayerProgress::new(3);
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| board.wait_for(0..2, 1, &|| false));
             board.publish(1);
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_dies_wakes_those_that_wait_for_it() {
-        let board = Board::new(2);
+        let board = LayerProgress::new(2);
         std::thread::scope(|scope| {
             let dead = scope.spawn(|| {
                 let _guard = StopOnPanic(&board);

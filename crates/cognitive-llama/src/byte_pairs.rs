@@ -7,7 +7,7 @@ use std::hash::BuildHasherDefault;
 use super::WeightsError;
 use super::gguf::{Gguf, damaged, unsupported};
 use super::merger::{Merger, PairHasher, pair};
-use super::pieces::{Cut, cut};
+use super::pieces::{SplitRule, cut};
 
 /// The texts of the tokens in the file, and their numbers.
 pub(super) type TokenNumbers<'a> = HashMap<&'a str, u32, BuildHasherDefault<PairHasher>>;
@@ -15,7 +15,7 @@ pub(super) type TokenNumbers<'a> = HashMap<&'a str, u32, BuildHasherDefault<Pair
 /// A vocabulary of byte-level pairs.
 #[derive(Debug)]
 pub(super) struct BytePairs {
-    cut: Cut,
+    cut: SplitRule,
     /// Pieces that are tokens themselves and skip the merges; only for vocabularies that work this way.
     whole: HashMap<Box<[u8]>, u32>,
     /// The token of each single byte, if the vocabulary has one.
@@ -28,10 +28,10 @@ impl BytePairs {
     /// Creates an empty vocabulary that cuts text by the rule of the file.
     pub(super) fn read(gguf: &Gguf) -> Result<Self, WeightsError> {
         let cut = match gguf.text("tokenizer.ggml.pre") {
-            Some("smollm") => Cut::DigitsApart,
-            Some("gpt-2") => Cut::Gpt2,
-            Some("qwen2") => Cut::Qwen2,
-            Some("llama-bpe") => Cut::Llama3,
+            Some("smollm") => SplitRule::DigitsApart,
+            Some("gpt-2") => SplitRule::Gpt2,
+            Some("qwen2") => SplitRule::Qwen2,
+            Some("llama-bpe") => SplitRule::Llama3,
             other => {
                 let rule = other.unwrap_or("none");
                 return Err(unsupported(&format!("unsupported tokenizer rule of the vocabulary: `{rule}`")));

@@ -22,15 +22,15 @@ const CHUNK_MASK: u64 = (1 << CHUNK_BITS) - 1;
 
 /// The state shared by the helpers and the calling thread.
 #[derive(Debug)]
-pub(super) struct Crew<'m> {
+pub(super) struct HelperPool<'m> {
     kernel: Kernel,
-    job: RwLock<CrewJob<'m>>,
+    job: RwLock<HelperJob<'m>>,
     /// The number of the job, its chunk count, and the next chunk.
     ticket: AtomicU64,
     /// The number of chunks that helpers have finished.
     finished: AtomicUsize,
     /// One entry per helper.
-    results: Vec<Mutex<CrewResults>>,
+    results: Vec<Mutex<HelperResults>>,
     sleepers: AtomicUsize,
     bed: Mutex<()>,
     woken: Condvar,
@@ -40,7 +40,7 @@ pub(super) struct Crew<'m> {
 
 /// Products of one token with some matrices.
 #[derive(Debug, Default)]
-struct CrewJob<'m> {
+struct HelperJob<'m> {
     x: Activations,
     chunks: Vec<ProductChunk<'m>>,
 }
@@ -56,7 +56,7 @@ struct ProductChunk<'m> {
 
 /// The results of a helper.
 #[derive(Debug, Default)]
-struct CrewResults {
+struct HelperResults {
     chunks: Vec<usize>,
     /// The numbers of those chunks, one after the other.
     numbers: Vec<f32>,
@@ -72,7 +72,7 @@ impl ProductChunk<'_> {
     }
 }
 
-impl<'m> Crew<'m> {
+impl<'m> HelperPool<'m> {
     pub(super) fn new(kernel: Kernel, helpers: usize) -> Self {
         Self {
             kernel,
@@ -178,7 +178,7 @@ impl<'m> Crew<'m> {
         self.bed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs a helper until the crew is closed.
+    /// Runs a helper until the pool is closed.
     pub(super) fn help(&self, helper: usize) {
         let _guard = BreakOnPanic(self);
         let Some(results) = self.results.get(helper) else { return };
@@ -198,7 +198,7 @@ impl<'m> Crew<'m> {
         }
     }
 
-    fn compute(&self, index: usize, results: &Mutex<CrewResults>) {
+    fn compute(&self, index: usize, results: &Mutex<HelperResults>) {
         let job = self.job.read().unwrap_or_else(PoisonError::into_inner);
         let Some(chunk) = job.chunks.get(index) else { return };
         let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
@@ -231,8 +231,8 @@ impl<'m> Crew<'m> {
     }
 }
 
-/// Marks the crew as broken if its thread panics.
-struct BreakOnPanic<'a, 'm>(&'a Crew<'m>);
+/// Marks the pool as broken if its thread panics.
+struct BreakOnPanic<'a, 'm>(&'a HelperPool<'m>);
 
 impl Drop for BreakOnPanic<'_, '_> {
     fn drop(&mut self) {
@@ -242,10 +242,10 @@ impl Drop for BreakOnPanic<'_, '_> {
     }
 }
 
-/// Closes a crew, also on panic: the thread scope would otherwise wait for the helpers forever.
-pub(super) struct CloseCrew<'a, 'm>(pub(super) &'a Crew<'m>);
+/// Closes a pool, also on panic: the thread scope would otherwise wait for the helpers forever.
+pub(super) struct CloseHelpers<'a, 'm>(pub(super) &'a HelperPool<'m>);
 
-impl Drop for CloseCrew<'_, '_> {
+impl Drop for CloseHelpers<'_, '_> {
     fn drop(&mut self) {
         self.0.close();
     }
@@ -253,7 +253,7 @@ impl Drop for CloseCrew<'_, '_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{CloseCrew, Crew};
+    use super::{CloseHelpers, HelperPool};
     use crate::activations::Activations;
     use crate::blocks::Encoding;
     use crate::gguf::Tensor;
@@ -280,19 +280,19 @@ mod tests {
         let mut expected: Vec<Vec<f32>> = matrices.iter().map(|matrix| vec![0.0; matrix.rows]).collect();
         matrices.iter().zip(&mut expected).for_each(|(matrix, out)| multiply(kernel, matrix, &x, out));
         for helpers in [0, 1, 3] {
-            let crew = Crew::new(kernel, helpers);
+            let pool = HelperPool::new(kernel, helpers);
             std::thread::scope(|scope| {
-                let _close = CloseCrew(&crew);
+                let _close = CloseHelpers(&pool);
                 for helper in 0..helpers {
-                    let crew = &crew;
-                    scope.spawn(move || crew.help(helper));
+                    let pool = &pool;
+                    scope.spawn(move || pool.help(helper));
                 }
                 for _ in 0..200 {
                     let mut outs: Vec<Vec<f32>> =
                         expected.iter().map(|out| vec![f32::NAN; out.len()]).collect();
                     let mut products: Vec<_> =
                         matrices.iter().zip(outs.iter_mut().map(Vec::as_mut_slice)).collect();
-                    crew.multiply(&mut x, &mut products);
+                    pool.multiply(&mut x, &mut products);
                     assert_eq!(outs, expected, "{helpers} helpers");
                 }
             });
@@ -307,11 +307,11 @@ mod tests {
         x.quantise(kernel, &[1.0; 64], 64);
         let (mut expected, mut out) = (vec![0.0; 3_000], vec![0.0; 3_000]);
         multiply(kernel, &matrix, &x, &mut expected);
-        let crew = Crew::new(kernel, 1);
+        let pool = HelperPool::new(kernel, 1);
         // A helper that claimed a chunk and never finished it.
-        crew.begin(&mut Activations::default(), &[(&matrix, &mut [])]);
-        crew.broken.store(true, std::sync::atomic::Ordering::Release);
-        crew.multiply(&mut x, &mut [(&matrix, &mut out)]);
+        pool.begin(&mut Activations::default(), &[(&matrix, &mut [])]);
+        pool.broken.store(true, std::sync::atomic::Ordering::Release);
+        pool.multiply(&mut x, &mut [(&matrix, &mut out)]);
         assert_eq!(out, expected);
     }
 }

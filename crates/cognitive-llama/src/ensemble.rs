@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use super::Model;
 use super::forward::WantedVectors;
 use super::session::FeedError;
-use super::together::{BLOCK, ReadText, TextFeed, Workroom};
+use super::together::{BLOCK, ReadText, StepThreads, TextFeed};
 
 /// Texts with at most this many tokens left are never read in parts.
 const SHORT: usize = 16;
@@ -29,14 +29,14 @@ const PATIENCE: f64 = 0.5;
 pub struct Ensemble {
     model: Arc<Model>,
     threads: usize,
-    room: Mutex<Workroom>,
-    stand: Mutex<Stand>,
+    room: Mutex<StepThreads>,
+    stand: Mutex<EnsembleState>,
     changed: Condvar,
 }
 
 /// The waiting and finished texts.
 #[derive(Debug, Default)]
-struct Stand {
+struct EnsembleState {
     /// The texts to be read, in order of arrival.
     waiting: Vec<ReadTicket>,
     /// Finished texts that have not been fetched yet; `None` if the computation panicked.
@@ -87,7 +87,7 @@ impl Ensemble {
     /// Creates an ensemble that computes with up to `threads` threads, regardless of the number of texts.
     #[must_use]
     pub fn new(model: Arc<Model>, threads: usize) -> Self {
-        let room = Workroom::new(threads);
+        let room = StepThreads::new(threads);
         Self {
             model,
             threads: room.threads(),
@@ -109,7 +109,7 @@ impl Ensemble {
         &self.model
     }
 
-    fn stand(&self) -> MutexGuard<'_, Stand> {
+    fn stand(&self) -> MutexGuard<'_, EnsembleState> {
         // The state is consistent even after a panic: nothing is computed while the lock is held.
         self.stand.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -147,10 +147,10 @@ impl Ensemble {
     /// Computes one step for all waiting texts.
     fn lead<'a>(
         &'a self,
-        mut stand: MutexGuard<'a, Stand>,
+        mut stand: MutexGuard<'a, EnsembleState>,
         number: u64,
         cancelled: &dyn Fn() -> bool,
-    ) -> MutexGuard<'a, Stand> {
+    ) -> MutexGuard<'a, EnsembleState> {
         let mut drawn = stand.draw(self.threads);
         stand.is_computing = true;
         drop(stand);
@@ -184,7 +184,7 @@ impl Ensemble {
     }
 }
 
-impl Stand {
+impl EnsembleState {
     /// Appends a text to the queue and returns its number.
     fn submit(&mut self, text: ReadText, tokens: Vec<u32>, wanted: WantedVectors) -> u64 {
         let number = self.next_number;
@@ -422,7 +422,7 @@ mod tests {
     fn nobody_waits_twice_for_a_text_that_does_not_come_back() {
         let now = Instant::now();
         let soon = now.checked_add(Duration::from_secs(1));
-        let mut stand = Stand { away: 2, patience: soon, ..Stand::default() };
+        let mut stand = EnsembleState { away: 2, patience: soon, ..EnsembleState::default() };
         assert!(stand.patience_left(now).is_some());
         stand.welcome(Some(0));
         assert_eq!(stand.away, 1);

@@ -12,8 +12,8 @@ use std::ops::Range;
 use super::Model;
 use super::activations::Activations;
 use super::attention::{LayerCache, Looks, PositionView, attend};
-use super::board::Board;
-use super::crew::Crew;
+use super::board::LayerProgress;
+use super::crew::HelperPool;
 use super::gates::open;
 use super::norm::normalise;
 use super::product::multiply;
@@ -76,7 +76,7 @@ pub(super) struct Block<'a> {
     /// The blocks that contain the text before it.
     pub(super) after: Range<usize>,
     /// The helpers for its products.
-    pub(super) crew: Option<&'a Crew<'a>>,
+    pub(super) pool: Option<&'a HelperPool<'a>>,
 }
 
 /// The vectors of a stretch that the caller needs.
@@ -108,7 +108,7 @@ impl<'a> Block<'a> {
     pub(super) fn run(
         &self,
         scratch: &mut Scratch,
-        board: &Board,
+        board: &LayerProgress,
         cancelled: &dyn Fn() -> bool,
     ) -> Option<()> {
         let shape = &self.model.shape;
@@ -224,8 +224,8 @@ impl<'a> Block<'a> {
 
     /// Multiplies matrices with the tokens, each into its result.
     fn multiply(&self, packed: &mut Activations, products: &mut [(&'a Matrix, &mut [f32])]) {
-        match self.crew {
-            Some(crew) => crew.multiply(packed, products),
+        match self.pool {
+            Some(pool) => pool.multiply(packed, products),
             None => {
                 for (matrix, out) in products {
                     multiply(self.model.kernel, matrix, packed, out);

@@ -21,7 +21,7 @@ pub(super) struct Gguf<'a> {
 
 /// The reason why no header was read.
 #[derive(Debug)]
-pub(super) enum Unread {
+pub(super) enum HeaderGap {
     /// The header continues in bytes of the file that have not been read.
     GoesOn,
     /// The bytes are not a valid header.
@@ -82,10 +82,10 @@ pub(super) struct Tensor<'a> {
 
 impl<'a> Gguf<'a> {
     /// Reads the header from the first bytes of a file of `length` bytes.
-    pub(super) fn read(bytes: &'a [u8], length: usize) -> Result<Self, Unread> {
+    pub(super) fn read(bytes: &'a [u8], length: usize) -> Result<Self, HeaderGap> {
         let mut reader = GgufReader { bytes, length: length.max(bytes.len()), at: 0, goes_on: false };
         let read = Self::parse(&mut reader);
-        read.map_err(|error| if reader.goes_on { Unread::GoesOn } else { Unread::Refused(error) })
+        read.map_err(|error| if reader.goes_on { HeaderGap::GoesOn } else { HeaderGap::Refused(error) })
     }
 
     fn parse(reader: &mut GgufReader<'a>) -> Result<Self, WeightsError> {

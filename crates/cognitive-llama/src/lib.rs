@@ -53,7 +53,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use gguf::{Extent, Gguf, Unread};
+use gguf::{Extent, Gguf, HeaderGap};
 use shape::ModelShape;
 use weights::{ModelWeights, PackedTensors};
 
@@ -105,7 +105,7 @@ impl fmt::Display for WeightsError {
 
 impl std::error::Error for WeightsError {}
 
-impl From<WeightsError> for Unread {
+impl From<WeightsError> for HeaderGap {
     fn from(error: WeightsError) -> Self {
         Self::Refused(error)
     }
@@ -249,11 +249,11 @@ fn with_header<T>(
             return Err(gguf::damaged("it ends early"));
         }
         match Gguf::read(&beginning, usize::try_from(length).unwrap_or(usize::MAX)) {
-            Err(Unread::Refused(error)) => return Err(error),
-            Err(Unread::GoesOn) if wanted >= MAX_HEADER_LENGTH.min(length) => {
+            Err(HeaderGap::Refused(error)) => return Err(error),
+            Err(HeaderGap::GoesOn) if wanted >= MAX_HEADER_LENGTH.min(length) => {
                 return Err(gguf::damaged("its header does not end"));
             }
-            Err(Unread::GoesOn) => wanted = wanted.saturating_mul(4).min(length),
+            Err(HeaderGap::GoesOn) => wanted = wanted.saturating_mul(4).min(length),
             Ok(gguf) => {
                 // The header is padded to a round number, which may be beyond the bytes that were read.
                 let (bytes, rest) = beginning.split_at(gguf.end.min(beginning.len()));

@@ -10,7 +10,7 @@ use std::io::{Read, Seek as _, SeekFrom, Write};
 use std::sync::Arc;
 
 use super::blocks::Encoding;
-use super::gguf::{Extent, Gguf, Unread, damaged, unreadable};
+use super::gguf::{Extent, Gguf, HeaderGap, damaged, unreadable};
 use super::platform::{self, MappedFile};
 use super::tiles::Matrix;
 use super::weights::{PackedTensor, PackedTensors, numbers, read_each};
@@ -133,8 +133,8 @@ pub(super) fn open(file: &File, sha256: &str) -> Result<Model, WeightsError> {
     }
     let length = usize::try_from(preamble.source_length).unwrap_or(usize::MAX);
     let gguf = Gguf::read(&header, length).map_err(|unread| match unread {
-        Unread::Refused(error) => error,
-        Unread::GoesOn => damaged("packed weights end within their header"),
+        HeaderGap::Refused(error) => error,
+        HeaderGap::GoesOn => damaged("packed weights end within their header"),
     })?;
     let parts = ModelParts::of(&gguf)?;
     let tensors = tensors(&parts.extents, &mapped, PREAMBLE + header.len().next_multiple_of(ALIGNMENT))?;

@@ -6,7 +6,7 @@ use super::letters::is_letter;
 
 /// The rule by which a vocabulary cuts text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cut {
+pub(super) enum SplitRule {
     /// The rule of GPT-2.
     Gpt2,
     /// Every digit separately, and the text between digits as GPT-2 does.
@@ -17,7 +17,7 @@ pub(super) enum Cut {
     Llama3,
 }
 
-impl Cut {
+impl SplitRule {
     /// Returns whether a piece that is itself a token skips the merges.
     pub(super) fn takes_whole_tokens(self) -> bool {
         self == Self::Llama3
@@ -58,7 +58,7 @@ impl Sign {
 }
 
 /// Calls `piece` with every piece of the bytes, in order.
-pub(super) fn cut<'a>(bytes: &'a [u8], how: Cut, mut piece: impl FnMut(&'a [u8])) {
+pub(super) fn cut<'a>(bytes: &'a [u8], how: SplitRule, mut piece: impl FnMut(&'a [u8])) {
     let signs = signs(bytes);
     let mut start = 0;
     let mut emit = |last: &Sign| {
@@ -66,7 +66,7 @@ pub(super) fn cut<'a>(bytes: &'a [u8], how: Cut, mut piece: impl FnMut(&'a [u8])
         start = last.end;
     };
     // The text between two digits is cut as if it were the whole text, because the vocabulary was trained that way.
-    let apart = |sign: &Sign| how == Cut::DigitsApart && sign.class == CharClass::Number;
+    let apart = |sign: &Sign| how == SplitRule::DigitsApart && sign.class == CharClass::Number;
     for stretch in signs.chunk_by(|one, next| !apart(one) && !apart(next)) {
         let mut rest = stretch;
         while !rest.is_empty() {
@@ -174,10 +174,10 @@ fn contraction_of(sign: impl Fn(usize) -> Option<char>) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cut, cut};
+    use super::{SplitRule, cut};
     use proptest::prelude::*;
 
-    fn pieces(text: &str, how: Cut) -> Vec<&str> {
+    fn pieces(text: &str, how: SplitRule) -> Vec<&str> {
         let mut pieces = Vec::new();
         cut(text.as_bytes(), how, |piece| pieces.push(str::from_utf8(piece).unwrap()));
         pieces
@@ -186,18 +186,18 @@ mod tests {
     #[test]
     fn words_take_the_blank_before_them_and_contractions_stand_alone() {
         assert_eq!(
-            pieces("I'll say it's  fine!?\n\n ok", Cut::Gpt2),
+            pieces("I'll say it's  fine!?\n\n ok", SplitRule::Gpt2),
             ["I", "'ll", " say", " it", "'s", " ", " fine", "!?", "\n\n", " ok"]
         );
-        assert_eq!(pieces("x12 34", Cut::Gpt2), ["x", "12", " 34"]);
-        assert_eq!(pieces("end   ", Cut::Gpt2), ["end", "   "]);
-        assert_eq!(pieces("'S 'x", Cut::Gpt2), ["'", "S", " '", "x"]);
+        assert_eq!(pieces("x12 34", SplitRule::Gpt2), ["x", "12", " 34"]);
+        assert_eq!(pieces("end   ", SplitRule::Gpt2), ["end", "   "]);
+        assert_eq!(pieces("'S 'x", SplitRule::Gpt2), ["'", "S", " '", "x"]);
     }
 
     #[test]
     fn digits_stand_apart_and_end_the_stretch_before_them() {
-        assert_eq!(pieces("x12 34", Cut::DigitsApart), ["x", "1", "2", " ", "3", "4"]);
-        assert_eq!(pieces("a  1²", Cut::DigitsApart), ["a", "  ", "1", "²"]);
+        assert_eq!(pieces("x12 34", SplitRule::DigitsApart), ["x", "1", "2", " ", "3", "4"]);
+        assert_eq!(pieces("a  1²", SplitRule::DigitsApart), ["a", "  ", "1", "²"]);
     }
 
     #[test]
@@ -213,16 +213,16 @@ mod tests {
             (" \u{a0}x", &[" ", "\u{a0}x"]),
         ];
         for (text, expected) in cases {
-            assert_eq!(pieces(text, Cut::Qwen2), expected, "{text:?}");
+            assert_eq!(pieces(text, SplitRule::Qwen2), expected, "{text:?}");
         }
-        assert_eq!(pieces("x 1234567²", Cut::Llama3), ["x", " ", "123", "456", "7²"]);
+        assert_eq!(pieces("x 1234567²", SplitRule::Llama3), ["x", " ", "123", "456", "7²"]);
     }
 
     proptest! {
         #[test]
         fn nothing_is_lost_whatever_the_bytes(
             bytes in prop::collection::vec(any::<u8>(), 0..64),
-            how in prop::sample::select(vec![Cut::Gpt2, Cut::DigitsApart, Cut::Qwen2, Cut::Llama3]),
+            how in prop::sample::select(vec![SplitRule::Gpt2, SplitRule::DigitsApart, SplitRule::Qwen2, SplitRule::Llama3]),
         ) {
             let mut joined = Vec::new();
             cut(&bytes, how, |piece| {

@@ -1,18 +1,18 @@
 //! A text that is read alone: the calling thread computes, and helper threads take part. Batches of texts are in
-//! `ensemble`; the computation of both is in `together`.
+//! `ensemble`; the computation of both is in `batch_step`.
 
 use std::sync::Arc;
 
 use super::Model;
 use super::forward::WantedVectors;
-use super::together::{ReadText, TextFeed, Workroom};
+use super::together::{ReadText, StepThreads, TextFeed};
 
 /// A text that was read, with the keys and values of every layer.
 #[derive(Debug)]
 pub struct TokenSession {
     model: Arc<Model>,
     text: ReadText,
-    room: Workroom,
+    room: StepThreads,
 }
 
 /// The reason why a session could not read on. The session is unchanged.
@@ -29,7 +29,7 @@ impl TokenSession {
     #[must_use]
     pub fn new(model: Arc<Model>, threads: usize) -> Self {
         let text = ReadText::new(&model);
-        Self { model, text, room: Workroom::new(threads) }
+        Self { model, text, room: StepThreads::new(threads) }
     }
 
     /// The tokens that it has read.
@@ -47,7 +47,7 @@ impl TokenSession {
     /// not copied.
     #[must_use]
     pub fn fork(&self, length: usize) -> Self {
-        let room = Workroom::new(self.room.threads());
+        let room = StepThreads::new(self.room.threads());
         Self { model: Arc::clone(&self.model), text: self.text.fork(length), room }
     }
 

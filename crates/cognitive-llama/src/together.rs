@@ -7,8 +7,8 @@ use std::ops::Range;
 use super::Model;
 use super::activations::Activations;
 use super::attention::LayerCache;
-use super::board::{Board, StopOnPanic};
-use super::crew::{CloseCrew, Crew};
+use super::board::{LayerProgress, StopOnPanic};
+use super::crew::{CloseHelpers, HelperPool};
 use super::forward::{Block, Scratch, Stretch, WantedVectors};
 use super::likelihood;
 use super::product::multiply_tiles_to;
@@ -84,12 +84,12 @@ impl<'a> TextFeed<'a> {
 
 /// The threads of a step, and their buffers.
 #[derive(Debug)]
-pub(super) struct Workroom {
+pub(super) struct StepThreads {
     scratch: Vec<Scratch>,
     packed: Activations,
 }
 
-impl Workroom {
+impl StepThreads {
     pub(super) fn new(threads: usize) -> Self {
         let scratch = (0..threads.clamp(1, MAX_THREADS)).map(|_| Scratch::default()).collect();
         Self { scratch, packed: Activations::default() }
@@ -137,17 +137,17 @@ impl Workroom {
         let (next, first) = (feed.tokens.get(..1)?, tokens.len());
         let stretches = [Stretch { memory, tokens: next, first, wanted: feed.wanted, text: 0 }];
         logits.resize(model.tokenizer.len(), 0.0);
-        let (crew, board) = (Crew::new(model.kernel, helpers), Board::new(1));
+        let (pool, board) = (HelperPool::new(model.kernel, helpers), LayerProgress::new(1));
         std::thread::scope(|scope| {
-            let crew = &crew;
-            let _close = CloseCrew(crew);
+            let pool = &pool;
+            let _close = CloseHelpers(pool);
             for helper in 0..helpers {
-                scope.spawn(move || crew.help(helper));
+                scope.spawn(move || pool.help(helper));
             }
-            let block = Block { model, stretches: &stretches, index: 0, after: 0..0, crew: Some(crew) };
+            let block = Block { model, stretches: &stretches, index: 0, after: 0..0, pool: Some(pool) };
             block.run(scratch, &board, cancelled)?;
             packed.normalise(model.kernel, &scratch.x, &model.weights.norm, model.shape.epsilon);
-            crew.multiply(packed, &mut [(model.weights.head(), logits)]);
+            pool.multiply(packed, &mut [(model.weights.head(), logits)]);
             Some(())
         })
     }
@@ -158,17 +158,17 @@ impl Workroom {
         model: &Model,
         feeds: &[TextFeed<'_>],
         cancelled: &dyn Fn() -> bool,
-    ) -> Option<Vec<Found>> {
+    ) -> Option<Vec<BlockResult>> {
         let plan = plan(feeds, self.threads());
         let threads = self.threads().min(plan.len());
-        let board = Board::new(plan.len());
+        let board = LayerProgress::new(plan.len());
         // Blocks are assigned round-robin: the blocks of one text follow each other through the layers anyway. This
         // thread, the only one that may call `cancelled`, always gets some of them.
         let work = |thread: usize, scratch: &mut Scratch, cancelled: &dyn Fn() -> bool| {
             let _guard = StopOnPanic(&board);
             let mut found = Vec::new();
             for (index, (stretches, after)) in plan.iter().enumerate().skip(thread).step_by(threads) {
-                let block = Block { model, stretches, index, after: after.clone(), crew: None };
+                let block = Block { model, stretches, index, after: after.clone(), pool: None };
                 if block.run(scratch, &board, cancelled).is_none() {
                     board.stop();
                     return Vec::new();
@@ -196,10 +196,10 @@ impl Workroom {
     }
 
     /// Distributes the results to the texts.
-    fn deliver(&mut self, model: &Model, feeds: &mut [TextFeed<'_>], mut found: Vec<Found>) {
+    fn deliver(&mut self, model: &Model, feeds: &mut [TextFeed<'_>], mut found: Vec<BlockResult>) {
         found.sort_by_key(|found| (found.text, found.first));
         let mut vectors = Vec::new();
-        for Found { text, vector, numbers, .. } in found {
+        for BlockResult { text, vector, numbers, .. } in found {
             vectors.extend(vector);
             if let Some(feed) = feeds.get_mut(text) {
                 feed.found.extend(numbers);
@@ -249,7 +249,7 @@ impl Workroom {
 }
 
 /// The result of a block for one text.
-struct Found {
+struct BlockResult {
     text: usize,
     /// The position of the first token of its stretch.
     first: usize,
@@ -265,7 +265,7 @@ fn take(
     feeds: &[TextFeed<'_>],
     stretches: &[Stretch<'_>],
     scratch: &mut Scratch,
-) -> Vec<Found> {
+) -> Vec<BlockResult> {
     let width = model.shape.width;
     let Scratch { x, packed, states, .. } = scratch;
     let (mut found, mut known, mut next, mut rows) = (Vec::new(), Vec::new(), Vec::new(), &**x);
@@ -282,7 +282,7 @@ fn take(
             numbers.extend(mine.flatten());
             earlier += 1;
         }
-        found.push(Found { text, first, vector, numbers });
+        found.push(BlockResult { text, first, vector, numbers });
         if let (WantedVectors::All, Some(feed)) = (wanted, feeds.get(text)) {
             let from = first - feed.text.tokens.len() + 1;
             let following = feed.tokens.get(from..).unwrap_or_default();

@@ -58,7 +58,7 @@ impl ModelWeights {
         vocabulary: usize,
     ) -> Result<Vec<Extent<'a>>, WeightsError> {
         let extents = gguf.extents()?;
-        let mut expected = Expected(extents.iter().map(|extent| (extent.name, *extent)).collect());
+        let mut expected = DeclaredTensors(extents.iter().map(|extent| (extent.name, *extent)).collect());
         Self::build(&mut expected, shape, vocabulary)?;
         if let Some(name) = expected.0.keys().min() {
             let architecture = shape.architecture.name;
@@ -155,9 +155,9 @@ fn optional(
 }
 
 /// The tensors declared by the header. It returns empty tensors; only their shapes are checked.
-struct Expected<'a>(HashMap<&'a str, Extent<'a>>);
+struct DeclaredTensors<'a>(HashMap<&'a str, Extent<'a>>);
 
-impl Expected<'_> {
+impl DeclaredTensors<'_> {
     fn take(&mut self, name: &str, rows: usize, columns: usize) -> Result<Encoding, WeightsError> {
         let extent = self.0.remove(name).ok_or_else(|| missing(name))?;
         if (extent.rows, extent.columns) != (rows, columns) {
@@ -167,7 +167,7 @@ impl Expected<'_> {
     }
 }
 
-impl Tensors for Expected<'_> {
+impl Tensors for DeclaredTensors<'_> {
     fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }

@@ -5,7 +5,7 @@
 use serde_json::Value;
 use toktrie::SimpleVob;
 
-use crate::json_cursor::{JsonCursor, Now};
+use crate::json_cursor::{JsonCursor, NextText};
 use crate::model::Vocabulary;
 use crate::sample::mass;
 
@@ -44,11 +44,11 @@ impl Copies {
         wanted.retain(|name| !is_left_out(name));
         let last = here.path().last()??;
         let (comma, next) = match here.now() {
-            Now::Member if last.is_empty() => match wanted.first() {
+            NextText::Member if last.is_empty() => match wanted.first() {
                 Some(first) => ("", first),
                 None => return Some("}".to_owned()),
             },
-            Now::Member => return None,
+            NextText::Member => return None,
             _ => {
                 let at = wanted.iter().position(|name| name.as_bytes() == last)?;
                 match wanted.get(at + 1) {

@@ -14,7 +14,7 @@ use crate::confidence::ChoiceConfidence;
 use crate::copying::{Copies, CopyTokens};
 use crate::decide::Decisions;
 use crate::grammar::{Grammar, GrammarLost, GrammarWalk};
-use crate::json_cursor::{JsonCursor, Now};
+use crate::json_cursor::{JsonCursor, NextText};
 use crate::model::{ModelState, Vocabulary};
 use crate::sample::{Sampler, SamplingMode};
 use crate::say;
@@ -48,7 +48,7 @@ pub(crate) struct GenerateRequest<'a> {
 
 /// The result of a generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Generated {
+pub(crate) struct GenerationResult {
     pub tokens: usize,
     /// True if the limit cut it short.
     pub closed: bool,
@@ -79,7 +79,7 @@ pub(crate) fn compose(
     order: &GenerateRequest<'_>,
     stop: &dyn Fn() -> bool,
     out: &mut dyn FnMut(&[u8]),
-) -> Result<Generated, Halt> {
+) -> Result<GenerationResult, Halt> {
     let known = reading.tokens().len();
     let unread = order.prompt.get(known..).unwrap_or_default().to_vec();
     let mut composer = Composer {
@@ -98,7 +98,7 @@ pub(crate) fn compose(
         words: 0,
         offered_confidence: false,
         offered: None,
-        written: Generated { tokens: 0, closed: false, asked: false, confidence_from: None },
+        written: GenerationResult { tokens: 0, closed: false, asked: false, confidence_from: None },
     };
     composer.run(reading, stop)?;
     Ok(composer.written)
@@ -125,7 +125,7 @@ struct Composer<'a> {
     offered_confidence: bool,
     /// The last value for which a decision was tried.
     offered: Option<u32>,
-    written: Generated,
+    written: GenerationResult,
 }
 
 impl Composer<'_> {
@@ -197,7 +197,7 @@ impl Composer<'_> {
 
     /// Writes the next name if the input lists the wanted ones, or the end after the last; if the grammar allows it.
     fn write_name(&mut self, here: &JsonCursor) -> Result<bool, Halt> {
-        if !matches!(here.now(), Now::Member | Now::Next) {
+        if !matches!(here.now(), NextText::Member | NextText::Next) {
             return Ok(false);
         }
         let known = self.shape.named(here);
@@ -252,7 +252,9 @@ impl Composer<'_> {
         // Some of it may already be pending.
         let written = here.written();
         let rest = match here.now() {
-            Now::String => value.strip_prefix('"').and_then(|text| text.as_bytes().strip_prefix(written)),
+            NextText::String => {
+                value.strip_prefix('"').and_then(|text| text.as_bytes().strip_prefix(written))
+            }
             _ => Some(value.as_bytes()),
         };
         let Some(rest) = rest.and_then(|rest| std::str::from_utf8(rest).ok()) else { return Ok(false) };
@@ -312,7 +314,7 @@ impl Composer<'_> {
             self.words += 1;
             return Ok(false);
         }
-        if self.can_ask && here.in_value() && here.now() != Now::Value && self.is_label(here) {
+        if self.can_ask && here.in_value() && here.now() != NextText::Value && self.is_label(here) {
             return Ok(false);
         }
         let labels = if self.can_ask { Labels::Model } else { Labels::Shortest };
@@ -342,7 +344,7 @@ impl Composer<'_> {
         here: &JsonCursor,
     ) -> Result<(), Halt> {
         let is_label = here.in_value() && self.is_label(here);
-        let in_text = here.now() == Now::String && !is_label;
+        let in_text = here.now() == NextText::String && !is_label;
         let in_copy = in_text && self.shape.copied_from(here).is_some();
         let mask = if in_text && !in_copy { None } else { Some(self.walk.mask()?) };
         self.written.asked = true;
@@ -437,5 +439,5 @@ fn no_opinion() -> Halt {
 
 /// Returns whether the next value is the `ok` of the document.
 fn is_ok(place: &JsonCursor) -> bool {
-    place.now() == Now::Value && place.path().eq([Some(b"ok".as_slice())])
+    place.now() == NextText::Value && place.path().eq([Some(b"ok".as_slice())])
 }

@@ -39,9 +39,9 @@ pub trait PackedWeights {
 }
 
 /// Remembers nothing and accepts every file.
-pub(crate) struct Nobody;
+pub(crate) struct NoHashMemory;
 
-impl KnownHashes for Nobody {
+impl KnownHashes for NoHashMemory {
     fn recall(&self, _: &File) -> Option<String> {
         None
     }
@@ -70,7 +70,7 @@ pub(crate) fn open(path: &Path, witness: &dyn KnownHashes) -> Result<Model, Weig
         file.rewind().map_err(unreadable)?;
         recalled = Some(sha256);
     }
-    let mut hashed = Hashed { file: &file, hash: recalled.is_none().then(Sha256::new) };
+    let mut hashed = HashingReader { file: &file, hash: recalled.is_none().then(Sha256::new) };
     let model = Model::read(&mut hashed, length);
     let sha256 = match recalled {
         Some(sha256) => sha256,
@@ -109,18 +109,18 @@ fn shared(
 }
 
 fn digest(file: &File) -> io::Result<String> {
-    let mut hashed = Hashed { file, hash: Some(Sha256::new()) };
+    let mut hashed = HashingReader { file, hash: Some(Sha256::new()) };
     io::copy(&mut hashed, &mut io::sink())?;
     Ok(hex(&hashed.hash.unwrap_or_default().finalize()))
 }
 
 /// Hashes the bytes that are read, if requested.
-struct Hashed<'a> {
+struct HashingReader<'a> {
     file: &'a File,
     hash: Option<Sha256>,
 }
 
-impl Read for Hashed<'_> {
+impl Read for HashingReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = self.file.read(buffer)?;
         if let (Some(hash), Some(read)) = (&mut self.hash, buffer.get(..length)) {

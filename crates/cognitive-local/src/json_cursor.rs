@@ -7,7 +7,7 @@ use std::borrow::Cow;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct JsonCursor {
     steps: Vec<CursorStep>,
-    now: Now,
+    now: NextText,
     /// The missing bytes of an escape sequence.
     escape: u8,
     /// The missing bytes of a character.
@@ -27,7 +27,7 @@ enum CursorStep {
 
 /// The possible next text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Now {
+pub(crate) enum NextText {
     /// A value, or the end of an empty list.
     #[default]
     Value,
@@ -48,7 +48,7 @@ pub(crate) enum Now {
 }
 
 impl JsonCursor {
-    pub(crate) fn now(&self) -> Now {
+    pub(crate) fn now(&self) -> NextText {
         self.now
     }
 
@@ -59,7 +59,7 @@ impl JsonCursor {
 
     /// Returns whether a value starts or continues here.
     pub(crate) fn in_value(&self) -> bool {
-        matches!(self.now, Now::Value | Now::String | Now::Scalar)
+        matches!(self.now, NextText::Value | NextText::String | NextText::Scalar)
     }
 
     /// The number of values that have started, which identifies the current value.
@@ -91,7 +91,7 @@ impl JsonCursor {
     /// The number of the item that was just written, if the next text continues or ends its list.
     pub(crate) fn item(&self) -> Option<usize> {
         match self.steps.last() {
-            Some(CursorStep::Item(number)) if self.now == Now::Next => Some(*number),
+            Some(CursorStep::Item(number)) if self.now == NextText::Next => Some(*number),
             _ => None,
         }
     }
@@ -109,32 +109,32 @@ impl JsonCursor {
 
     fn step(&mut self, byte: u8) {
         match self.now {
-            Now::String | Now::Name => self.text(byte),
-            Now::Value => self.value(byte),
-            Now::Member => match byte {
+            NextText::String | NextText::Name => self.text(byte),
+            NextText::Value => self.value(byte),
+            NextText::Member => match byte {
                 b'"' => {
                     if let Some(CursorStep::Member(name)) = self.steps.last_mut() {
                         name.clear();
                     }
-                    self.now = Now::Name;
+                    self.now = NextText::Name;
                 }
                 b'}' => self.close(),
                 _ => {}
             },
-            Now::Colon if byte == b':' => self.expect_value(),
-            Now::Scalar if matches!(byte, b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t') => {
+            NextText::Colon if byte == b':' => self.expect_value(),
+            NextText::Scalar if matches!(byte, b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t') => {
                 self.next(byte);
             }
-            Now::Next => self.next(byte),
+            NextText::Next => self.next(byte),
             _ => {}
         }
     }
 
     fn text(&mut self, byte: u8) {
-        let in_name = self.now == Now::Name;
+        let in_name = self.now == NextText::Name;
         match (self.escape, byte) {
             (0, b'"') => {
-                self.now = if in_name { Now::Colon } else { Now::Next };
+                self.now = if in_name { NextText::Colon } else { NextText::Next };
                 return;
             }
             (0, b'\\') => self.escape = 1,
@@ -152,11 +152,11 @@ impl JsonCursor {
         match byte {
             b'"' => {
                 self.text.clear();
-                self.now = Now::String;
+                self.now = NextText::String;
             }
             b'{' => {
                 self.steps.push(CursorStep::Member(Vec::new()));
-                self.now = Now::Member;
+                self.now = NextText::Member;
             }
             b'[' => {
                 self.steps.push(CursorStep::Item(0));
@@ -164,18 +164,18 @@ impl JsonCursor {
             }
             b']' => self.close(),
             b' ' | b'\n' | b'\r' | b'\t' => {}
-            _ => self.now = Now::Scalar,
+            _ => self.now = NextText::Scalar,
         }
     }
 
     fn next(&mut self, byte: u8) {
-        self.now = Now::Next;
+        self.now = NextText::Next;
         match (byte, self.steps.last_mut()) {
             (b',', Some(CursorStep::Item(number))) => {
                 *number += 1;
                 self.expect_value();
             }
-            (b',', _) => self.now = Now::Member,
+            (b',', _) => self.now = NextText::Member,
             (b'}' | b']', _) => self.close(),
             _ => {}
         }
@@ -183,12 +183,12 @@ impl JsonCursor {
 
     fn expect_value(&mut self) {
         self.values = self.values.wrapping_add(1);
-        self.now = Now::Value;
+        self.now = NextText::Value;
     }
 
     fn close(&mut self) {
         self.steps.pop();
-        self.now = if self.steps.is_empty() { Now::Over } else { Now::Next };
+        self.now = if self.steps.is_empty() { NextText::Over } else { NextText::Next };
     }
 }
 
@@ -231,18 +231,18 @@ mod tests {
 
     #[test]
     fn quotes_inside_strings_end_nothing() {
-        assert_eq!(after(r#"{"a":"x\""#).now(), Now::String);
-        assert_eq!(after(r#"{"a":"x\\""#).now(), Now::Next);
+        assert_eq!(after(r#"{"a":"x\""#).now(), NextText::String);
+        assert_eq!(after(r#"{"a":"x\\""#).now(), NextText::Next);
         assert_eq!(after(r#"{"a":"\u00"#).unfinished(), (2, 0));
-        assert_eq!(after(r#"{"a":"\u0022"#).now(), Now::String);
+        assert_eq!(after(r#"{"a":"\u0022"#).now(), NextText::String);
     }
 
     #[test]
     fn numbers_end_at_what_follows_them() {
-        assert_eq!(after(r#"{"a":12"#).now(), Now::Scalar);
-        assert_eq!(after(r#"{"a":12,"#).now(), Now::Member);
-        assert_eq!(after("[12,").now(), Now::Value);
-        assert_eq!(after(r#"{"a":[]}"#).now(), Now::Over);
+        assert_eq!(after(r#"{"a":12"#).now(), NextText::Scalar);
+        assert_eq!(after(r#"{"a":12,"#).now(), NextText::Member);
+        assert_eq!(after("[12,").now(), NextText::Value);
+        assert_eq!(after(r#"{"a":[]}"#).now(), NextText::Over);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use cognitive_schema::SchemaTarget;
 use tokio::sync::mpsc;
 
 use crate::decide::REASONS;
-use crate::hashed::{self, KnownHashes, Nobody};
+use crate::hashed::{self, KnownHashes, NoHashMemory};
 use crate::model::LanguageModel;
 use crate::queue::{Job, Queue, QueueLimits, Work, WorkerReport};
 use crate::worker::LocalWorker;
@@ -41,7 +41,7 @@ pub struct EmbeddedProvider {
     model: String,
     /// The file of its weights, with its length and time; empty if they are part of the program.
     file: String,
-    desk: Arc<LocalWorker>,
+    worker: Arc<LocalWorker>,
     queue: Arc<Queue>,
     /// The path of the file.
     path: Option<PathBuf>,
@@ -78,7 +78,7 @@ impl EmbeddedProvider {
     /// Creates the provider for a file, named after the file. Only checks that the file exists; the first call loads
     /// it.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
-        Self::open_before(path, Arc::new(Nobody))
+        Self::open_before(path, Arc::new(NoHashMemory))
     }
 
     /// Like [`Self::open`], with a `witness` that knows the expected hash of the file.
@@ -114,7 +114,7 @@ impl EmbeddedProvider {
             file: String::new(),
             path: None,
             reasons: OnceLock::new(),
-            desk: Arc::new(LocalWorker::new(name, load)),
+            worker: Arc::new(LocalWorker::new(name, load)),
             queue: Arc::new(Queue::new(QueueLimits { at_once, waiting: DEFAULT_WAITING })),
         }
     }
@@ -134,14 +134,14 @@ impl EmbeddedProvider {
     #[must_use]
     pub fn named(mut self, name: &str) -> Self {
         name.clone_into(&mut self.model);
-        Arc::make_mut(&mut self.desk).rename(name);
+        Arc::make_mut(&mut self.worker).rename(name);
         self
     }
 
     /// Returns the provider for a process that answers many requests: 60 ms more at the start, for cheaper tokens.
     #[must_use]
     pub fn for_server(mut self) -> Self {
-        Arc::make_mut(&mut self.desk).serve_many();
+        Arc::make_mut(&mut self.worker).serve_many();
         self
     }
 
@@ -157,17 +157,17 @@ impl EmbeddedProvider {
     /// Requests that do not fit wait. A request that exceeds the limit runs alone.
     #[must_use]
     pub fn with_text_memory(mut self, bytes: u64) -> Self {
-        Arc::make_mut(&mut self.desk).limit_room(bytes);
+        Arc::make_mut(&mut self.worker).limit_room(bytes);
         self
     }
 
     /// Loads the weights now instead of at the first call.
     pub fn load(&self) -> Result<(), OpenError> {
-        self.desk.tools().map(drop)
+        self.worker.tools().map(drop)
     }
 
-    pub(crate) fn desk(&self) -> &LocalWorker {
-        &self.desk
+    pub(crate) fn worker(&self) -> &LocalWorker {
+        &self.worker
     }
 }
 
@@ -245,8 +245,8 @@ impl Provider for EmbeddedProvider {
                 cancelled: Arc::clone(&left.0),
                 reports,
             };
-            let desk = Arc::clone(&self.desk);
-            let work: Arc<Work> = Arc::new(move |job, queue| desk.serve(job, queue));
+            let worker = Arc::clone(&self.worker);
+            let work: Arc<Work> = Arc::new(move |job, queue| worker.serve(job, queue));
             self.queue.push(job, &work)?;
             sink.bound(call.schema.as_ref().map_or(DecodeMode::JsonMode, |_| DecodeMode::Grammar));
             while let Some(report) = inbox.recv().await {

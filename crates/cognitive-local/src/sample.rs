@@ -22,9 +22,9 @@ const LANES: usize = 32;
 
 /// A small random number generator (splitmix64): the same seed always gives the same numbers.
 #[derive(Debug, Clone)]
-pub(crate) struct Dice(u64);
+pub(crate) struct TokenRandom(u64);
 
-impl Dice {
+impl TokenRandom {
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -66,14 +66,14 @@ pub(crate) struct ChosenToken {
 
 /// The best tokens by penalised logit, best first.
 #[derive(Debug, Clone)]
-struct Best {
+struct TopTokens {
     list: [(f32, u32); MAX_CANDIDATES],
     count: usize,
     /// The highest logit without any penalty.
     highest: f32,
 }
 
-impl Best {
+impl TopTokens {
     const NONE: Self =
         Self { list: [(f32::NEG_INFINITY, 0); MAX_CANDIDATES], count: 0, highest: f32::NEG_INFINITY };
 
@@ -97,14 +97,14 @@ impl Best {
 #[derive(Debug)]
 pub(crate) struct Sampler {
     temperature: f32,
-    dice: Dice,
+    dice: TokenRandom,
     kernel: Kernel,
     /// The last tokens of free text, in a ring buffer.
     recent: [u32; WINDOW],
     written: usize,
     /// The number of occurrences of each token in the ring buffer.
     counts: Vec<u8>,
-    best: Best,
+    best: TopTokens,
 }
 
 impl Sampler {
@@ -113,12 +113,12 @@ impl Sampler {
         let temperature = if temperature.is_finite() { temperature.max(0.0) as f32 } else { 0.0 };
         Self {
             temperature,
-            dice: Dice::new(seed),
+            dice: TokenRandom::new(seed),
             kernel: Kernel::best(),
             recent: [0; WINDOW],
             written: 0,
             counts: vec![0; vocabulary],
-            best: Best::NONE,
+            best: TopTokens::NONE,
         }
     }
 

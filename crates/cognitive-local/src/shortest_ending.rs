@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use llguidance::derivre::StateID;
 
 use crate::grammar::{GrammarWalk, Steps};
-use crate::json_cursor::{JsonCursor, Now};
+use crate::json_cursor::{JsonCursor, NextText};
 use crate::shape::SchemaParts;
 
 /// The length limit for the end of a document. Contracts with long `minLength` come close to it, others use a few
@@ -87,7 +87,8 @@ pub(crate) fn plan(
 
 /// Returns whether the next value is `meta.confidence`.
 pub(crate) fn is_at_confidence(place: &JsonCursor) -> bool {
-    place.now() == Now::Value && place.path().eq([Some(b"meta".as_slice()), Some(b"confidence".as_slice())])
+    place.now() == NextText::Value
+        && place.path().eq([Some(b"meta".as_slice()), Some(b"confidence".as_slice())])
 }
 
 /// Returns whether the document is at or in `meta.explain`.
@@ -107,8 +108,9 @@ struct ClosingWriter<'a, 'b, 'c> {
 
 impl ClosingWriter<'_, '_, '_> {
     fn run(&mut self) -> ClosingTarget {
-        while self.place.now() != Now::Over {
-            if self.labels == Labels::Model && self.place.now() == Now::Value && self.is_for_the_model() {
+        while self.place.now() != NextText::Over {
+            if self.labels == Labels::Model && self.place.now() == NextText::Value && self.is_for_the_model()
+            {
                 return ClosingTarget::Label;
             }
             if self.bytes.len() > MAX_BYTES || !self.step() {
@@ -120,13 +122,13 @@ impl ClosingWriter<'_, '_, '_> {
 
     fn step(&mut self) -> bool {
         match self.place.now() {
-            Now::String | Now::Name => self.rest(Word::Text),
-            Now::Scalar => self.rest(Word::Scalar) && self.one_of(b"}],"),
-            Now::Value => self.given_confidence() || self.one_of(b"]") || self.value(),
-            Now::Member => self.one_of(b"}") || self.member() || self.one_of(b"\""),
-            Now::Colon => self.one_of(b":"),
-            Now::Next => self.one_of(b"}],"),
-            Now::Over => true,
+            NextText::String | NextText::Name => self.rest(Word::Text),
+            NextText::Scalar => self.rest(Word::Scalar) && self.one_of(b"}],"),
+            NextText::Value => self.given_confidence() || self.one_of(b"]") || self.value(),
+            NextText::Member => self.one_of(b"}") || self.member() || self.one_of(b"\""),
+            NextText::Colon => self.one_of(b":"),
+            NextText::Next => self.one_of(b"}],"),
+            NextText::Over => true,
         }
     }
 

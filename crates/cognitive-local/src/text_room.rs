@@ -12,14 +12,14 @@ use cognitive_contract::lock::Lock;
 const LOOK: Duration = Duration::from_millis(20);
 
 /// The room for texts.
-pub(crate) struct TextRoom {
+pub(crate) struct TextMemory {
     tokens: usize,
-    taken: Lock<TakenRoom>,
+    taken: Lock<TextMemoryUse>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct TakenRoom {
+struct TextMemoryUse {
     tokens: usize,
     texts: usize,
     /// The waiting requests, in order.
@@ -27,7 +27,7 @@ struct TakenRoom {
     next: u64,
 }
 
-impl TextRoom {
+impl TextMemory {
     /// Creates room for this many tokens.
     pub(crate) fn new(tokens: usize) -> Self {
         Self { tokens, taken: Lock::default(), changed: Condvar::new() }
@@ -66,7 +66,7 @@ impl TextRoom {
 
 /// The room of one text. It is freed when this value is dropped.
 pub(crate) struct TextShare<'a> {
-    room: &'a TextRoom,
+    room: &'a TextMemory,
     tokens: usize,
 }
 
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn texts_share_the_room_and_the_next_one_waits_for_it() {
-        let room = TextRoom::new(100);
+        let room = TextMemory::new(100);
         let (first, second) = (room.take(60, &never).unwrap(), room.take(40, &never).unwrap());
         assert!(room.take(1, &|| true).is_none(), "it is full");
         let (tell, told) = mpsc::channel();
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_text_that_is_larger_than_the_room_has_it_alone() {
-        let room = TextRoom::new(10);
+        let room = TextMemory::new(10);
         let large = room.take(1_000, &never).unwrap();
         assert!(room.take(1, &|| true).is_none());
         drop(large);
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn who_waits_and_stops_leaves_the_line_to_those_behind() {
-        let room = TextRoom::new(10);
+        let room = TextMemory::new(10);
         let first = room.take(5, &never).unwrap();
         thread::scope(|scope| {
             let (waits, waiting) = mpsc::channel();

@@ -189,7 +189,7 @@ impl ModelState for ToyText {
         self.tokens.extend_from_slice(tokens);
         let fold = |hash: u64, token: &u32| (hash ^ u64::from(*token)).wrapping_mul(0x0100_0000_01B3);
         let seed = self.tokens.iter().fold(0xCBF2_9CE4_8422_2325, fold);
-        let mut dice = crate::sample::Dice::new(seed);
+        let mut dice = crate::sample::TokenRandom::new(seed);
         self.logits = (0..self.toy.words.len()).map(|_| 10.0 * dice.fraction()).collect();
         Ok(&self.logits)
     }

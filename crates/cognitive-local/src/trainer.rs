@@ -27,8 +27,8 @@ pub struct TrainingPlan<'a> {
 impl EmbeddedProvider {
     /// Trains on labelled cases. Takes about as long as one run per case, and some seconds per decision.
     pub fn train(&self, plan: &TrainingPlan<'_>) -> Result<TrainingReport, ProviderError> {
-        let desk = self.desk();
-        let tools = desk.tools().map_err(|error| ProviderError::Unavailable(error.to_string()))?;
+        let worker = self.worker();
+        let tools = worker.tools().map_err(|error| ProviderError::Unavailable(error.to_string()))?;
         let weights = &tools.weights;
         let grammar = tools.guide.grammar(&plan.contract.schema);
         let grammar = grammar.map_err(|refusal| ProviderError::Unsupported(refusal.to_string()))?;
@@ -49,7 +49,7 @@ impl EmbeddedProvider {
         };
         let begin = |fixed: &[u32]| tools.beginnings.text(fixed, weights);
         let lessons = LessonPlan {
-            model: (&desk.model, weights.sha256().unwrap_or_default()),
+            model: (&worker.model, weights.sha256().unwrap_or_default()),
             cases: plan.cases,
             progress: plan.progress,
             stop: plan.stop,

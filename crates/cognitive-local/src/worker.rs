@@ -15,12 +15,12 @@ use serde_json::{Value, json};
 use crate::beginnings::{Beginnings, PromptText};
 use crate::chat::{self, ChatForm, ChatPrompt, TurnMarks};
 use crate::decide::{DecisionRequest, Decisions, JudgeProfile, trained_for};
-use crate::generate::{GenerateRequest, Generated, Halt, compose};
+use crate::generate::{GenerateRequest, GenerationResult, Halt, compose};
 use crate::grammar::{Grammar, Guide};
 use crate::model::LanguageModel;
 use crate::provider::OpenError;
 use crate::queue::{Job, Queue, WorkerReport};
-use crate::text_room::TextRoom;
+use crate::text_room::TextMemory;
 use crate::thought::{self, Thought, ThoughtForm, ThoughtRequest};
 use crate::utf8::Characters;
 use cognitive_llama::FeedError;
@@ -53,7 +53,7 @@ pub(crate) struct LoadedModel {
     pub(crate) weights: Arc<dyn LanguageModel>,
     pub(crate) guide: Guide,
     pub(crate) beginnings: Beginnings,
-    room: TextRoom,
+    room: TextMemory,
 }
 
 #[cfg(test)]
@@ -93,7 +93,7 @@ impl LocalWorker {
             let weights = (self.load)()?;
             let guide = Guide::new(Arc::clone(&weights), self.slices).map_err(OpenError::Vocabulary)?;
             let tokens = usize::try_from(self.room / weights.bytes_per_token().max(1)).unwrap_or(usize::MAX);
-            let (beginnings, room) = (Beginnings::default(), TextRoom::new(tokens));
+            let (beginnings, room) = (Beginnings::default(), TextMemory::new(tokens));
             Ok(Arc::new(LoadedModel { weights, guide, beginnings, room }))
         };
         self.tools.get_or_init(load).as_ref().map_err(Clone::clone)
@@ -110,7 +110,7 @@ impl LocalWorker {
             Some(why) => Err(ProviderError::Unsupported(why)),
             None => {
                 let tools = self.tools().map_err(|error| ProviderError::Unavailable(error.to_string()))?;
-                JobRun { desk: self, tools, job, queue, began }.answer()
+                JobRun { worker: self, tools, job, queue, began }.answer()
             }
         };
         answer.inspect_err(|error| {
@@ -133,7 +133,7 @@ struct Task<'a> {
 
 /// One request in a worker.
 struct JobRun<'a> {
-    desk: &'a LocalWorker,
+    worker: &'a LocalWorker,
     tools: &'a LoadedModel,
     job: &'a Job,
     queue: &'a Queue,
@@ -246,7 +246,7 @@ impl JobRun<'_> {
     }
 
     /// Writes an answer that is streamed.
-    fn stream(&self, reading: &mut PromptText<'_>, task: &Task<'_>) -> Result<Generated, Halt> {
+    fn stream(&self, reading: &mut PromptText<'_>, task: &Task<'_>) -> Result<GenerationResult, Halt> {
         let mut characters = Characters::default();
         self.write(reading, task, self.seed(), &mut |bytes| {
             let text = characters.push(bytes);
@@ -257,7 +257,7 @@ impl JobRun<'_> {
     }
 
     /// Writes an answer that is reported when complete, because a try may fail: then another seed is used.
-    fn try_again(&self, reading: &mut PromptText<'_>, task: &Task<'_>) -> Result<Generated, Halt> {
+    fn try_again(&self, reading: &mut PromptText<'_>, task: &Task<'_>) -> Result<GenerationResult, Halt> {
         let mut last = Halt::Stopped;
         for again in 0..MAX_TRIES {
             let mut text = Vec::new();
@@ -282,7 +282,7 @@ impl JobRun<'_> {
         task: &Task<'_>,
         seed: u64,
         out: &mut dyn FnMut(&[u8]),
-    ) -> Result<Generated, Halt> {
+    ) -> Result<GenerationResult, Halt> {
         let vocabulary = self.tools.weights.vocabulary();
         let order = GenerateRequest {
             grammar: task.grammar,
@@ -308,14 +308,14 @@ impl JobRun<'_> {
         }
     }
 
-    fn end(&self, read: usize, written: Generated, thought: Option<&Thought>) -> ModelEnd {
+    fn end(&self, read: usize, written: GenerationResult, thought: Option<&Thought>) -> ModelEnd {
         let mut outcome = "ok".to_owned();
         if written.closed {
             outcome.push_str("; completed at the token limit");
         }
         let decode = self.job.call.schema.as_ref().map_or(DecodeMode::JsonMode, |_| DecodeMode::Grammar);
         self.job.report(WorkerReport::Attempt(Attempt::new(decode, outcome, self.began.elapsed())));
-        let mut end = ModelEnd::complete(&self.desk.model, decode);
+        let mut end = ModelEnd::complete(&self.worker.model, decode);
         let thoughts = thought.map_or(0, |thought| thought.written);
         let usage = Usage::new(read as u64, (written.tokens + thoughts) as u64);
         end.usage = Some(usage.with_thoughts(thoughts as u64));

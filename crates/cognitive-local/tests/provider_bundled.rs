@@ -45,8 +45,8 @@ impl ModuleSource for Undemanding {
 }
 
 fn host(embedded: EmbeddedProvider) -> Host {
-    let shelf = ModuleCache::new(Library::new(Path::new("/nonexistent"), None, &[]));
-    Host::new(Arc::new(Undemanding(shelf)), Arc::new(embedded))
+    let module_cache = ModuleCache::new(Library::new(Path::new("/nonexistent"), None, &[]));
+    Host::new(Arc::new(Undemanding(module_cache)), Arc::new(embedded))
 }
 
 /// Ordinary inputs, and hostile ones.

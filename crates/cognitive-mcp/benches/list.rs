@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use cognitive_contract::Failure;
 use cognitive_library::{Library, ModuleCache};
-use cognitive_mcp::{Admission, Extensions, McpDoor, McpServer, ToolSurface};
+use cognitive_mcp::{Admission, Extensions, McpBackend, McpServer, ToolSurface};
 use cognitive_runtime::{Host, Replay, RunOptions};
 use rmcp::ServiceExt as _;
 use serde_json::{Value, json};
@@ -26,9 +26,9 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 const MODULES: usize = 300;
 const MAX_LIST: Duration = Duration::from_millis(50);
 
-struct BenchDoor(Host);
+struct BenchBackend(Host);
 
-impl McpDoor for BenchDoor {
+impl McpBackend for BenchBackend {
     fn host(&self) -> &Host {
         &self.0
     }
@@ -84,7 +84,7 @@ async fn listed(server: &McpServer) -> Duration {
 fn server(project: &Path) -> McpServer {
     let modules = ModuleCache::new(Library::new(project, None, &[]));
     let host = Host::new(Arc::new(modules), Arc::new(Replay::text(String::new())));
-    McpServer::new(Arc::new(BenchDoor(host)), ToolSurface::default())
+    McpServer::new(Arc::new(BenchBackend(host)), ToolSurface::default())
 }
 
 fn median(mut times: Vec<Duration>) -> Duration {

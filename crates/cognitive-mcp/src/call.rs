@@ -17,7 +17,7 @@ use rmcp::task_manager::{TaskExit, TaskManager, TaskOptions};
 use serde_json::{Map, Value, json};
 use tokio::sync::{Semaphore, oneshot, watch};
 
-use crate::door::{Admission, McpDoor, RunEnded};
+use crate::door::{Admission, McpBackend, RunEnded};
 use crate::progress::{self, StageSink};
 use crate::search_tools::SearchTool;
 use crate::suggestion::{ToolWording, for_agent};
@@ -40,7 +40,7 @@ pub(crate) const LOOKS: usize = 2;
 /// The state shared by all calls.
 #[derive(Clone)]
 pub(crate) struct ToolRunner {
-    pub(crate) door: Arc<dyn McpDoor>,
+    pub(crate) backend: Arc<dyn McpBackend>,
     pub(crate) tasks: TaskManager,
     pub(crate) task_after: Duration,
     /// Permits for folder scans, so that no client can keep the machine busy with them.
@@ -66,20 +66,20 @@ impl ToolRunner {
         };
         match tool {
             SearchTool::List => {
-                let (door, offer) = (Arc::clone(&self.door), Arc::clone(offer));
-                let work = move || Ok(search_tools::list(offer.listed(door.host()), &arguments));
+                let (backend, offer) = (Arc::clone(&self.backend), Arc::clone(offer));
+                let work = move || Ok(search_tools::list(offer.listed(backend.host()), &arguments));
                 Ok(self.beside(work).await.into())
             }
             SearchTool::Info => {
-                let door = Arc::clone(&self.door);
-                Ok(self.beside(move || search_tools::info(&*door, module_named(&arguments)?)).await.into())
+                let backend = Arc::clone(&self.backend);
+                Ok(self.beside(move || search_tools::info(&*backend, module_named(&arguments)?)).await.into())
             }
             SearchTool::Validate => {
-                let door = Arc::clone(&self.door);
+                let backend = Arc::clone(&self.backend);
                 let work = move || {
                     let name = module_named(&arguments)?;
-                    search_tools::offered(&*door, name).map(drop).or_else(known_though_broken)?;
-                    door.findings(name)
+                    search_tools::offered(&*backend, name).map(drop).or_else(known_though_broken)?;
+                    backend.findings(name)
                 };
                 Ok(self.beside(work).await.into())
             }
@@ -119,7 +119,7 @@ impl ToolRunner {
         wording: ToolWording,
         context: RequestContext<RoleServer>,
     ) -> CallToolResponse {
-        let admission = match self.door.admit(&context.extensions) {
+        let admission = match self.backend.admit(&context.extensions) {
             Ok(admission) => admission,
             Err(failure) => return refused(failure, wording).into(),
         };
@@ -127,7 +127,7 @@ impl ToolRunner {
         let (sink, stage) = StageSink::new();
         let knows_tasks = context.client_capabilities().is_some_and(|known| known.supports_tasks());
         let (cancel, cancelled) = watch::channel(false);
-        let run = one_run(Arc::clone(&self.door), module, input, admission, sink, cancelled);
+        let run = one_run(Arc::clone(&self.backend), module, input, admission, sink, cancelled);
         let gone = {
             let (ct, cancel) = (context.ct.clone(), cancel.clone());
             async move {
@@ -177,7 +177,7 @@ impl ToolRunner {
 
 /// Runs a module from admission to envelope.
 async fn one_run(
-    door: Arc<dyn McpDoor>,
+    backend: Arc<dyn McpBackend>,
     name: String,
     input: RunInput,
     admission: Admission,
@@ -189,8 +189,8 @@ async fn one_run(
     options.caller = Caller::Agent;
     options.remote = true;
     let found = {
-        let (door, name) = (Arc::clone(&door), name.clone());
-        tokio::task::spawn_blocking(move || search_tools::offered(&*door, &name)).await
+        let (backend, name) = (Arc::clone(&backend), name.clone());
+        tokio::task::spawn_blocking(move || search_tools::offered(&*backend, &name)).await
     };
     let module = match found {
         Ok(Ok(module)) => match refuse_options(&module, &input) {
@@ -213,7 +213,7 @@ async fn one_run(
         tokio::select! { failure = cancel => failure, failure = stop => failure }
     };
     let request = RunRequest { module, input, options };
-    let envelope = cognitive_runtime::run_until(door.host(), request, &mut sink, stop).await;
+    let envelope = cognitive_runtime::run_until(backend.host(), request, &mut sink, stop).await;
     note.say(&envelope);
     drop(held);
     envelope

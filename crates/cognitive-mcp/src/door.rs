@@ -11,7 +11,7 @@ use rmcp::model::Extensions;
 use serde_json::Value;
 
 /// A surface that offers its modules to agents.
-pub trait McpDoor: Send + Sync + 'static {
+pub trait McpBackend: Send + Sync + 'static {
     /// Returns the host that runs the modules.
     fn host(&self) -> &Host;
 

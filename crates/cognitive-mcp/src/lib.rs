@@ -1,7 +1,7 @@
 //! Cognitive Modules as tools of the Model Context Protocol (MCP): agents list modules, read their descriptions and
 //! run them.
 //!
-//! A surface implements [`McpDoor`], which provides the host that runs modules and the permissions of clients.
+//! A surface implements [`McpBackend`], which provides the host that runs modules and the permissions of clients.
 //! [`McpServer`] answers every request of the protocol with it, over stdio ([`serve_stdio`]) or HTTP ([`McpHttp`]).
 //! Every run enters through [`cognitive_runtime::run_until`]. Its envelope is returned as `structuredContent` and as
 //! text, with a content block for each media item.
@@ -34,7 +34,7 @@ mod suggestion;
 mod surface;
 mod transports;
 
-pub use door::{Admission, McpDoor, RunEnded};
+pub use door::{Admission, McpBackend, RunEnded};
 pub use rmcp::model::Extensions;
 pub use server::McpServer;
 pub use surface::{DEFAULT_MAX_MODULE_TOOLS, ToolSurface};

@@ -7,21 +7,21 @@ use std::time::Duration;
 
 use rmcp::service::{Peer, RoleServer, SubscriptionContext};
 
-use crate::door::McpDoor;
+use crate::door::McpBackend;
 use crate::surface::{Offer, Offers};
 
 /// The scan interval. Shorter ones would keep the disk busy, and users notice no difference.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Resolves with the new offer when its tools differ from the known ones.
-async fn changed(door: &Arc<dyn McpDoor>, offers: &Arc<Offers>, known: &Arc<Offer>) -> Arc<Offer> {
+async fn changed(backend: &Arc<dyn McpBackend>, offers: &Arc<Offers>, known: &Arc<Offer>) -> Arc<Offer> {
     let mut hints = offers.hints();
     loop {
         tokio::select! {
             () = tokio::time::sleep(LOOK) => {}
             _ = hints.changed() => {}
         }
-        let now = current(door, offers).await;
+        let now = current(backend, offers).await;
         if now.as_ref().is_some_and(|now| now.tools != known.tools)
             && let Some(now) = now
         {
@@ -31,23 +31,23 @@ async fn changed(door: &Arc<dyn McpDoor>, offers: &Arc<Offers>, known: &Arc<Offe
 }
 
 /// Returns the current offer, read outside the serving threads.
-pub(crate) async fn current(door: &Arc<dyn McpDoor>, offers: &Arc<Offers>) -> Option<Arc<Offer>> {
-    let (door, offers) = (Arc::clone(door), Arc::clone(offers));
-    tokio::task::spawn_blocking(move || offers.now(&*door)).await.ok()
+pub(crate) async fn current(backend: &Arc<dyn McpBackend>, offers: &Arc<Offers>) -> Option<Arc<Offer>> {
+    let (backend, offers) = (Arc::clone(backend), Arc::clone(offers));
+    tokio::task::spawn_blocking(move || offers.now(&*backend)).await.ok()
 }
 
 /// Returns the offer that a new listener has seen. Starting from the current one would miss a change between its list
 /// request and the first scan.
-async fn shown(door: &Arc<dyn McpDoor>, offers: &Arc<Offers>) -> Option<Arc<Offer>> {
-    let (door, offers) = (Arc::clone(door), Arc::clone(offers));
-    tokio::task::spawn_blocking(move || offers.shown(&*door)).await.ok()
+async fn shown(backend: &Arc<dyn McpBackend>, offers: &Arc<Offers>) -> Option<Arc<Offer>> {
+    let (backend, offers) = (Arc::clone(backend), Arc::clone(offers));
+    tokio::task::spawn_blocking(move || offers.shown(&*backend)).await.ok()
 }
 
 /// Notifies a client of the older protocol revisions until it disconnects.
-pub(crate) async fn tell_session(door: Arc<dyn McpDoor>, offers: Arc<Offers>, peer: Peer<RoleServer>) {
-    let Some(mut known) = shown(&door, &offers).await else { return };
+pub(crate) async fn tell_session(backend: Arc<dyn McpBackend>, offers: Arc<Offers>, peer: Peer<RoleServer>) {
+    let Some(mut known) = shown(&backend, &offers).await else { return };
     while !peer.is_transport_closed() {
-        let Ok(now) = tokio::time::timeout(LOOK * 10, changed(&door, &offers, &known)).await else {
+        let Ok(now) = tokio::time::timeout(LOOK * 10, changed(&backend, &offers, &known)).await else {
             continue;
         };
         known = now;
@@ -60,15 +60,15 @@ pub(crate) async fn tell_session(door: Arc<dyn McpDoor>, offers: Arc<Offers>, pe
 
 /// Notifies a subscribed client until it unsubscribes.
 pub(crate) async fn tell_subscriber(
-    door: Arc<dyn McpDoor>,
+    backend: Arc<dyn McpBackend>,
     offers: Arc<Offers>,
     context: SubscriptionContext,
 ) {
-    let Some(mut known) = shown(&door, &offers).await else { return };
+    let Some(mut known) = shown(&backend, &offers).await else { return };
     loop {
         tokio::select! {
             () = context.cancelled() => return,
-            now = changed(&door, &offers, &known) => known = now,
+            now = changed(&backend, &offers, &known) => known = now,
         }
         // The sink refuses notifications that the client did not subscribe to; that is no error.
         let _ = context.sink().notify_tool_list_changed().await;

@@ -11,7 +11,7 @@ use rmcp::model::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::door::McpDoor;
+use crate::door::McpBackend;
 use crate::search_tools;
 use crate::surface::Offer;
 
@@ -41,17 +41,17 @@ pub(crate) fn templates() -> ListResourceTemplatesResult {
 
 /// Reads a resource.
 pub(crate) async fn read(
-    door: Arc<dyn McpDoor>,
+    backend: Arc<dyn McpBackend>,
     offer: Arc<Offer>,
     request: ReadResourceRequestParams,
 ) -> Result<ReadResourceResponse, ErrorData> {
     let uri = request.uri.clone();
     let work = move || match uri.strip_prefix(MODULES) {
         Some("") => Ok(search_tools::list(
-            offer.listed(door.host()),
+            offer.listed(backend.host()),
             &Map::from_iter([("limit".to_owned(), json!(u64::MAX))]),
         )),
-        Some(rest) => search_tools::info(&*door, rest.strip_prefix('/').unwrap_or_default()),
+        Some(rest) => search_tools::info(&*backend, rest.strip_prefix('/').unwrap_or_default()),
         None => Err(Failure::new(ErrorCode::ModuleNotFound, "no such resource")),
     };
     let found: Result<Value, Failure> = tokio::task::spawn_blocking(work)

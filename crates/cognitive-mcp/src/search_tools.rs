@@ -11,7 +11,7 @@ use cognitive_schema::tool_schemas;
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
-use crate::door::McpDoor;
+use crate::door::McpBackend;
 use crate::module_tool::{description, object};
 
 /// A tool for servers with many modules.
@@ -125,8 +125,8 @@ pub(crate) fn list(modules: &[ListedModule], arguments: &Map<String, Value>) -> 
 }
 
 /// Answers `cognitive_info`.
-pub(crate) fn info(door: &dyn McpDoor, name: &str) -> Result<Value, Failure> {
-    let module = offered(door, name)?;
+pub(crate) fn info(backend: &dyn McpBackend, name: &str) -> Result<Value, Failure> {
+    let module = offered(backend, name)?;
     let schemas = tool_schemas(&module.contract, &module.envelope_rules());
     Ok(json!({
         "name": name,
@@ -140,11 +140,11 @@ pub(crate) fn info(door: &dyn McpDoor, name: &str) -> Result<Value, Failure> {
 }
 
 /// Finds a module that the client may see. Paths are refused: a client must not reach other folders.
-pub(crate) fn offered(door: &dyn McpDoor, name: &str) -> Result<Arc<Module>, Failure> {
-    if !cognitive_contract::text::is_plain_name(name) || !door.offers(name) {
+pub(crate) fn offered(backend: &dyn McpBackend, name: &str) -> Result<Arc<Module>, Failure> {
+    if !cognitive_contract::text::is_plain_name(name) || !backend.offers(name) {
         let name = cognitive_contract::text::cut(name, 128);
         return Err(Failure::new(ErrorCode::ModuleNotFound, format!("module not found: `{name}`"))
             .suggest("`cognitive_list` lists the modules"));
     }
-    door.host().modules.module(name)
+    backend.host().modules.module(name)
 }

@@ -15,7 +15,7 @@ use rmcp::{ErrorData, ServerHandler};
 use tokio::sync::Semaphore;
 
 use crate::call::{LOOKS, TASK_AFTER, ToolRunner};
-use crate::door::McpDoor;
+use crate::door::McpBackend;
 use crate::surface::{Offer, Offers, ToolSurface};
 use crate::{list_changes, prompts, resources};
 
@@ -34,9 +34,9 @@ pub struct McpServer {
 impl McpServer {
     /// Creates a server that offers the modules of a door.
     #[must_use]
-    pub fn new(door: Arc<dyn McpDoor>, surface: ToolSurface) -> Self {
+    pub fn new(backend: Arc<dyn McpBackend>, surface: ToolSurface) -> Self {
         let places = Arc::new(Semaphore::new(LOOKS));
-        let runner = ToolRunner { door, tasks: TaskManager::new(), task_after: TASK_AFTER, places };
+        let runner = ToolRunner { backend, tasks: TaskManager::new(), task_after: TASK_AFTER, places };
         Self { offers: Arc::new(Offers::new(surface)), runner }
     }
 
@@ -55,12 +55,12 @@ impl McpServer {
     /// Returns the answer of `tools/list` as JSON, for measuring its size.
     #[must_use]
     pub fn tools_as_json(&self) -> serde_json::Value {
-        let tools = &self.offers.now(&*self.runner.door).tools;
+        let tools = &self.offers.now(&*self.runner.backend).tools;
         serde_json::json!({ "tools": tools })
     }
 
     async fn offer(&self) -> Result<Arc<Offer>, ErrorData> {
-        let offer = list_changes::current(&self.runner.door, &self.offers).await;
+        let offer = list_changes::current(&self.runner.backend, &self.offers).await;
         offer.ok_or_else(|| ErrorData::internal_error("the modules cannot be read", None))
     }
 }
@@ -125,7 +125,7 @@ impl ServerHandler for McpServer {
         request: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        resources::read(Arc::clone(&self.runner.door), self.offer().await?, request).await
+        resources::read(Arc::clone(&self.runner.backend), self.offer().await?, request).await
     }
 
     async fn list_prompts(
@@ -152,13 +152,14 @@ impl ServerHandler for McpServer {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        list_changes::tell_subscriber(Arc::clone(&self.runner.door), Arc::clone(&self.offers), context).await;
+        list_changes::tell_subscriber(Arc::clone(&self.runner.backend), Arc::clone(&self.offers), context)
+            .await;
         Ok(())
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        let (door, offers) = (Arc::clone(&self.runner.door), Arc::clone(&self.offers));
-        tokio::spawn(list_changes::tell_session(door, offers, context.peer));
+        let (backend, offers) = (Arc::clone(&self.runner.backend), Arc::clone(&self.offers));
+        tokio::spawn(list_changes::tell_session(backend, offers, context.peer));
     }
 
     async fn get_task(

@@ -13,7 +13,7 @@ use rmcp::model::Tool;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::door::McpDoor;
+use crate::door::McpBackend;
 use crate::module_tool;
 use crate::search_tools::{ListedModule, SearchTool};
 
@@ -118,14 +118,14 @@ impl Offers {
 
     /// Returns the offer that clients saw last, or the current one if there is none. A client that subscribes to
     /// changes has its list from before.
-    pub(crate) fn shown(&self, door: &dyn McpDoor) -> Arc<Offer> {
+    pub(crate) fn shown(&self, backend: &dyn McpBackend) -> Arc<Offer> {
         let shown = self.last.lock().as_ref().map(|last| Arc::clone(&last.offer));
-        shown.unwrap_or_else(|| self.now(door))
+        shown.unwrap_or_else(|| self.now(backend))
     }
 
     /// Returns the offer as of the last scan. May scan folders, so it must be called outside the serving threads.
     /// Concurrent callers share one scan.
-    pub(crate) fn now(&self, door: &dyn McpDoor) -> Arc<Offer> {
+    pub(crate) fn now(&self, backend: &dyn McpBackend) -> Arc<Offer> {
         let mut last = self.last.lock();
         let is_outdated = self.is_outdated.swap(false, Ordering::SeqCst);
         if let Some(LastOffer { offer, looked, took }) = last.as_ref().filter(|_| !is_outdated)
@@ -134,13 +134,13 @@ impl Offers {
             return Arc::clone(offer);
         }
         let looked = Instant::now();
-        let mut marks = door.host().modules.marks();
-        marks.retain(|(name, _)| door.offers(name));
+        let mut marks = backend.host().modules.marks();
+        marks.retain(|(name, _)| backend.offers(name));
         // Without stamps, changes of a module cannot be detected.
         let is_known = |known: &Offer| known.marks == marks && marks.iter().all(|(_, mark)| mark.is_some());
         let offer = match last.take() {
             Some(known) if is_known(&known.offer) => known.offer,
-            _ => Arc::new(self.offer(door.host(), marks)),
+            _ => Arc::new(self.offer(backend.host(), marks)),
         };
         *last = Some(LastOffer { offer: Arc::clone(&offer), looked, took: looked.elapsed() });
         offer

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use cognitive_contract::media::{
-    AcceptedForm, Category, Checksum, Fitted, LoadedMedia, MediaFacts, MediaSource, MediaType, Reference,
-    UrlFetch, WantedMedia,
+    AcceptedForm, Category, Checksum, FormedMedia, LoadedMedia, MediaFacts, MediaSource, MediaType,
+    Reference, UrlFetch, WantedMedia,
 };
 use cognitive_contract::ports::PortFuture;
 use cognitive_contract::{ErrorCode, Failure};
@@ -123,9 +123,9 @@ impl Media {
         Ok(facts)
     }
 
-    async fn text(&self, bytes: Bytes) -> Result<Fitted, Failure> {
+    async fn text(&self, bytes: Bytes) -> Result<FormedMedia, Failure> {
         match self.ask(bytes, PdfQuery::Text).await? {
-            PdfContent::Text(text) => Ok(Fitted::Text(text)),
+            PdfContent::Text(text) => Ok(FormedMedia::Text(text)),
             _ => Err(broken(MediaType::Pdf, "cannot be read")),
         }
     }
@@ -182,7 +182,7 @@ impl MediaSource for Media {
         bytes: Bytes,
         facts: &'a MediaFacts,
         form: Option<&'a AcceptedForm>,
-    ) -> PortFuture<'a, Result<Fitted, Failure>> {
+    ) -> PortFuture<'a, Result<FormedMedia, Failure>> {
         Box::pin(async move {
             let kind = facts.media_type;
             let Some(form) = form else {
@@ -200,7 +200,7 @@ impl MediaSource for Media {
             }
             match form.largest.filter(|largest| facts.bytes > *largest) {
                 Some(largest) => Err(too_many_bytes(largest)),
-                None => Ok(Fitted::AsItIs),
+                None => Ok(FormedMedia::AsItIs),
             }
         })
     }

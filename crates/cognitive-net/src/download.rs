@@ -12,7 +12,7 @@ use reqwest::{Client, Response, Url};
 use crate::client::file_client;
 use crate::config::{Proxies, proxies};
 use crate::fault::deepest;
-use crate::retry::{Again, Pause, RealPause, wait};
+use crate::retry::{Pause, RealPause, RetryDecision, wait};
 use crate::tls::is_tls;
 
 /// The most connections for one file. Bounds a download whose connections each deliver only a few bytes.
@@ -86,7 +86,7 @@ impl fmt::Display for DownloadError {
 impl std::error::Error for DownloadError {}
 
 /// A failed attempt, and whether to retry.
-type Failed = (DownloadError, Again);
+type Failed = (DownloadError, RetryDecision);
 
 impl Download {
     /// Creates a download of a file with this length and default settings.
@@ -151,7 +151,7 @@ impl Download {
             200 => {
                 let offered = response.content_length().filter(|length| *length != self.length);
                 if let Some(found) = offered {
-                    return Err((DownloadError::Length(host, found), Again::Never));
+                    return Err((DownloadError::Length(host, found), RetryDecision::Never));
                 }
                 if from > 0 { sink.restart().map_err(unwritten) } else { Ok(()) }
             }
@@ -160,42 +160,42 @@ impl Download {
                     Ok(())
                 }
                 Some((start, Some(total))) if start == from => {
-                    Err((DownloadError::Length(host, total), Again::Never))
+                    Err((DownloadError::Length(host, total), RetryDecision::Never))
                 }
                 _ => Err(anew(sink, "the server sends another range than requested")),
             },
             // The sink holds more bytes than the server's file.
             416 => Err(anew(sink, "the server does not have the requested range")),
-            408 | 425 | 429 | 500..=599 => Err((DownloadError::Status(host, status), Again::Later)),
-            _ => Err((DownloadError::Status(host, status), Again::Never)),
+            408 | 425 | 429 | 500..=599 => Err((DownloadError::Status(host, status), RetryDecision::Later)),
+            _ => Err((DownloadError::Status(host, status), RetryDecision::Never)),
         }
     }
 
     async fn read(&self, mut response: Response, sink: &mut dyn FileSink) -> Result<(), Failed> {
-        let lost = |error: reqwest::Error| (DownloadError::Lost(deepest(&error)), Again::Later);
+        let lost = |error: reqwest::Error| (DownloadError::Lost(deepest(&error)), RetryDecision::Later);
         while let Some(bytes) = response.chunk().await.map_err(lost)? {
             let length = sink.length().saturating_add(bytes.len() as u64);
             if length > self.length {
-                return Err((DownloadError::Length(host(response.url()), length), Again::Never));
+                return Err((DownloadError::Length(host(response.url()), length), RetryDecision::Never));
             }
             sink.write(&bytes).map_err(unwritten)?;
         }
         if sink.length() == self.length {
             return Ok(());
         }
-        Err((DownloadError::Lost("the file ended too early".to_owned()), Again::Later))
+        Err((DownloadError::Lost("the file ended too early".to_owned()), RetryDecision::Later))
     }
 }
 
 /// A failed write is not retried: a full disk stays full.
 fn unwritten(error: io::Error) -> Failed {
-    (DownloadError::Sink(error), Again::Never)
+    (DownloadError::Sink(error), RetryDecision::Never)
 }
 
 /// Discards the stored bytes, so that the next connection starts from the beginning.
 fn anew(sink: &mut dyn FileSink, why: &str) -> Failed {
     match sink.restart() {
-        Ok(()) => (DownloadError::Lost(why.to_owned()), Again::Later),
+        Ok(()) => (DownloadError::Lost(why.to_owned()), RetryDecision::Later),
         Err(error) => unwritten(error),
     }
 }
@@ -204,10 +204,13 @@ fn unanswered(url: &Url, error: &reqwest::Error) -> Failed {
     let (host, why) = (host(url), deepest(error));
     if error.is_timeout() {
         let text = format!("{host} cannot be reached: no connection in time");
-        return (DownloadError::Unreachable(text), Again::Never);
+        return (DownloadError::Unreachable(text), RetryDecision::Never);
     }
-    let again =
-        if is_tls(error) || error.is_redirect() || error.is_connect() { Again::Never } else { Again::Later };
+    let again = if is_tls(error) || error.is_redirect() || error.is_connect() {
+        RetryDecision::Never
+    } else {
+        RetryDecision::Later
+    };
     (DownloadError::Unreachable(format!("{host} cannot be reached: {why}")), again)
 }
 

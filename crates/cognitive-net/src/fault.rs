@@ -11,7 +11,7 @@ use crate::complaint::Complaint;
 use crate::llm::remote::location;
 use crate::llm::{media, turns};
 use crate::redact::{Redactor, quotes};
-use crate::retry::{Again, retry_after};
+use crate::retry::{RetryDecision, retry_after};
 use crate::service::{Answer, Trouble};
 use crate::tls::{explained, tls_error};
 
@@ -21,7 +21,7 @@ pub(crate) struct Fault {
     /// The error for the caller if there is no further attempt.
     pub(crate) error: ProviderError,
     /// The retry decision: whether and when the same request may succeed.
-    pub(crate) again: Again,
+    pub(crate) again: RetryDecision,
     /// The service's message; a request with fewer features may succeed.
     pub(crate) complaint: Option<Box<Complaint>>,
     /// The failure that callers can route on; `None` for a fault of this program.
@@ -29,10 +29,10 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    pub(crate) fn new(error: ProviderError, kind: FailureKind, again: Again) -> Self {
+    pub(crate) fn new(error: ProviderError, kind: FailureKind, again: RetryDecision) -> Self {
         let mut failed = FailedTry::new(kind);
         // Failures that repeat deterministically do not pass with time.
-        failed.passes = again != Again::Never || kind == FailureKind::Timeout;
+        failed.passes = again != RetryDecision::Never || kind == FailureKind::Timeout;
         Self { error, again, complaint: None, failed: Some(Box::new(failed)) }
     }
 
@@ -126,10 +126,11 @@ impl Reporter<'_> {
                 format!("{} answered {status}: it redirects the request without a target", self.name)
             }
         };
-        Fault::new(ProviderError::Misconfigured(text), FailureKind::BadRequest, Again::Never).cured_by(Some(
-            "Check the address of the service; if the target of the redirect is right, set it with \
+        Fault::new(ProviderError::Misconfigured(text), FailureKind::BadRequest, RetryDecision::Never)
+            .cured_by(Some(
+                "Check the address of the service; if the target of the redirect is right, set it with \
              `--base-url` or in the environment",
-        ))
+            ))
     }
 
     /// Returns the fault for an error inside an answer with a good status.
@@ -140,7 +141,8 @@ impl Reporter<'_> {
             None => format!("{} reported an error", self.name),
         };
         if complaint.is_stop {
-            let fault = Fault::new(ProviderError::Interrupted(text), FailureKind::Malformed, Again::Never);
+            let fault =
+                Fault::new(ProviderError::Interrupted(text), FailureKind::Malformed, RetryDecision::Never);
             return fault.of_this_time().told(None, said, complaint);
         }
         let status = complaint.status.unwrap_or_else(|| status_of(&complaint));
@@ -151,7 +153,7 @@ impl Reporter<'_> {
     fn placed(&self, status: u16, complaint: &Complaint, wait: Option<Duration>, text: String) -> Fault {
         let sees = self.call.is_some_and(|call| !call.media.is_empty());
         if sees && (400..=499).contains(&status) && complaint.mentions(MEDIA) {
-            return Fault::new(ProviderError::Rejected(text), FailureKind::Unsuitable, Again::Never);
+            return Fault::new(ProviderError::Rejected(text), FailureKind::Unsuitable, RetryDecision::Never);
         }
         by_status(status, complaint, wait, text)
     }
@@ -162,16 +164,20 @@ impl Reporter<'_> {
         let (text, error): (_, &(dyn Error + 'static)) = match trouble {
             Trouble::TooLong(most) => {
                 let text = format!("it is longer than {} MiB", most / 1024 / 1024);
-                return self.interrupted(&text, FailureKind::Malformed, Again::Never);
+                return self.interrupted(&text, FailureKind::Malformed, RetryDecision::Never);
             }
             Trouble::Broken(error) => {
                 let why = self.redactor.clean(&deepest(error));
                 let text = format!("the connection was lost: {why}");
-                return self.interrupted(&text, FailureKind::Network, Again::Later);
+                return self.interrupted(&text, FailureKind::Network, RetryDecision::Later);
             }
             Trouble::Late => {
                 let text = format!("{name} cannot be reached: no connection in time");
-                return Fault::new(ProviderError::Unavailable(text), FailureKind::Network, Again::Later);
+                return Fault::new(
+                    ProviderError::Unavailable(text),
+                    FailureKind::Network,
+                    RetryDecision::Later,
+                );
             }
             Trouble::Unreached(error) => ("cannot be reached", error.as_ref()),
             Trouble::Unanswered(error) => ("gave no answer", error),
@@ -181,22 +187,22 @@ impl Reporter<'_> {
             let (why, remedy) =
                 explained(failed).map_or((why.as_str(), None), |(why, remedy)| (why, Some(remedy)));
             let text = format!("{name} cannot be reached safely: {why}");
-            return Fault::new(ProviderError::Unavailable(text), FailureKind::Network, Again::Never)
+            return Fault::new(ProviderError::Unavailable(text), FailureKind::Network, RetryDecision::Never)
                 .cured_by(remedy);
         }
         let text = format!("{name} {text}: {why}");
-        Fault::new(ProviderError::Unavailable(text), FailureKind::Network, Again::Later)
+        Fault::new(ProviderError::Unavailable(text), FailureKind::Network, RetryDecision::Later)
     }
 
     /// Returns the fault for an answer that ended too early.
-    pub(crate) fn interrupted(&self, why: &str, kind: FailureKind, again: Again) -> Fault {
+    pub(crate) fn interrupted(&self, why: &str, kind: FailureKind, again: RetryDecision) -> Fault {
         Fault::new(ProviderError::Interrupted(format!("{}: {why}", self.name)), kind, again)
     }
 
     /// Returns the fault for an unusable answer, such as a gateway's HTML page.
     pub(crate) fn unreadable(&self, why: &str) -> Fault {
         let text = format!("{} answered with {why}", self.name);
-        Fault::new(ProviderError::Unavailable(text), FailureKind::Malformed, Again::Never)
+        Fault::new(ProviderError::Unavailable(text), FailureKind::Malformed, RetryDecision::Never)
     }
 
     /// Returns the service's message if it may be shown: redacted, and without a quote of the prompt.
@@ -216,17 +222,17 @@ impl Reporter<'_> {
 /// Maps an HTTP status to a fault. (PIPE-010)
 fn by_status(status: u16, complaint: &Complaint, wait: Option<Duration>, text: String) -> Fault {
     use FailureKind as Kind;
-    let again = wait.map_or(Again::Later, Again::After);
-    let wrong = |kind, text| Fault::new(ProviderError::Misconfigured(text), kind, Again::Never);
+    let again = wait.map_or(RetryDecision::Later, RetryDecision::After);
+    let wrong = |kind, text| Fault::new(ProviderError::Misconfigured(text), kind, RetryDecision::Never);
     match status {
         // An exhausted account also answers 429, but waiting does not refill it.
         429 if complaint.is_exhausted() => wrong(Kind::Quota, text),
         429 => Fault::new(ProviderError::RateLimited { retry_after: wait }, Kind::RateLimit, again),
         401 | 403 => wrong(Kind::Auth, text),
         _ if complaint.is_overflow() => {
-            Fault::new(ProviderError::ContextOverflow(text), Kind::TooLong, Again::Never)
+            Fault::new(ProviderError::ContextOverflow(text), Kind::TooLong, RetryDecision::Never)
         }
-        413 => Fault::new(ProviderError::ContextOverflow(text), Kind::TooLong, Again::Never),
+        413 => Fault::new(ProviderError::ContextOverflow(text), Kind::TooLong, RetryDecision::Never),
         408 => Fault::new(ProviderError::Unavailable(text), Kind::Timeout, again),
         409 | 425 | 500..=599 => Fault::new(ProviderError::Unavailable(text), Kind::Outage, again),
         402 => wrong(Kind::Quota, text),
@@ -235,7 +241,7 @@ fn by_status(status: u16, complaint: &Complaint, wait: Option<Duration>, text: S
         300..=399 | 404 | 405 | 410 => wrong(Kind::BadRequest, text),
         _ => match complaint.configuration() {
             Some(kind) => wrong(kind, text),
-            None => Fault::new(ProviderError::Rejected(text), Kind::BadRequest, Again::Never),
+            None => Fault::new(ProviderError::Rejected(text), Kind::BadRequest, RetryDecision::Never),
         },
     }
 }
@@ -297,21 +303,21 @@ mod tests {
         use ProviderError as E;
         let m = |status: u16| format!("svc answered {status}: m");
         for (status, error, again) in [
-            (301, E::Misconfigured(m(301)), Again::Never),
-            (400, E::Rejected(m(400)), Again::Never),
-            (401, E::Misconfigured(m(401)), Again::Never),
-            (402, E::Misconfigured(m(402)), Again::Never),
-            (403, E::Misconfigured(m(403)), Again::Never),
-            (404, E::Misconfigured(m(404)), Again::Never),
-            (408, E::Unavailable(m(408)), Again::Later),
-            (409, E::Unavailable(m(409)), Again::Later),
-            (413, E::ContextOverflow(m(413)), Again::Never),
-            (422, E::Rejected(m(422)), Again::Never),
-            (425, E::Unavailable(m(425)), Again::Later),
-            (429, E::RateLimited { retry_after: None }, Again::Later),
-            (500, E::Unavailable(m(500)), Again::Later),
-            (503, E::Unavailable(m(503)), Again::Later),
-            (529, E::Unavailable(m(529)), Again::Later),
+            (301, E::Misconfigured(m(301)), RetryDecision::Never),
+            (400, E::Rejected(m(400)), RetryDecision::Never),
+            (401, E::Misconfigured(m(401)), RetryDecision::Never),
+            (402, E::Misconfigured(m(402)), RetryDecision::Never),
+            (403, E::Misconfigured(m(403)), RetryDecision::Never),
+            (404, E::Misconfigured(m(404)), RetryDecision::Never),
+            (408, E::Unavailable(m(408)), RetryDecision::Later),
+            (409, E::Unavailable(m(409)), RetryDecision::Later),
+            (413, E::ContextOverflow(m(413)), RetryDecision::Never),
+            (422, E::Rejected(m(422)), RetryDecision::Never),
+            (425, E::Unavailable(m(425)), RetryDecision::Later),
+            (429, E::RateLimited { retry_after: None }, RetryDecision::Later),
+            (500, E::Unavailable(m(500)), RetryDecision::Later),
+            (503, E::Unavailable(m(503)), RetryDecision::Later),
+            (529, E::Unavailable(m(529)), RetryDecision::Later),
         ] {
             let found = fault(status, &said("m"));
             assert_eq!((found.error, found.again), (error, again), "{status}");
@@ -393,7 +399,7 @@ mod tests {
         };
         let overloaded =
             place(r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#);
-        assert_eq!(overloaded.again, Again::Later);
+        assert_eq!(overloaded.again, RetryDecision::Later);
         assert_eq!(overloaded.error, ProviderError::Unavailable("svc reported: Overloaded".to_owned()));
         assert_eq!(
             overloaded.after_text(),

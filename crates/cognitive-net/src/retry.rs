@@ -19,7 +19,7 @@ const MAX_WAIT: Duration = Duration::from_secs(30);
 
 /// The decision whether a failure may pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Again {
+pub(crate) enum RetryDecision {
     /// The same request would fail again.
     Never,
     /// It may succeed next time.
@@ -55,14 +55,14 @@ impl Pause for RealPause {
 
 /// Returns the wait before the next attempt. `None` if the failure is permanent, the retries are used up, or the
 /// requested delay is too long. Also `None` if the wait would leave no time for an answer.
-pub(crate) fn wait(again: Again, tries_before: u32, left: Duration, jitter: f64) -> Option<Duration> {
+pub(crate) fn wait(again: RetryDecision, tries_before: u32, left: Duration, jitter: f64) -> Option<Duration> {
     if tries_before >= RETRIES {
         return None;
     }
     let wait = match again {
-        Again::Never => None,
-        Again::Later => Some(FIRST.saturating_mul(1 << tries_before).mul_f64(jitter.clamp(0.0, 1.0))),
-        Again::After(asked) => Some(asked).filter(|asked| *asked <= MAX_WAIT),
+        RetryDecision::Never => None,
+        RetryDecision::Later => Some(FIRST.saturating_mul(1 << tries_before).mul_f64(jitter.clamp(0.0, 1.0))),
+        RetryDecision::After(asked) => Some(asked).filter(|asked| *asked <= MAX_WAIT),
     };
     wait.filter(|wait| *wait < left)
 }
@@ -101,8 +101,9 @@ mod tests {
     // S-02: 0.5 s × 2ⁿ with full jitter, two retries.
     #[test]
     fn pipe_009_waits_grow_and_end() {
-        let waits =
-            |jitter| (0..4).map(|tries| wait(Again::Later, tries, PLENTY, jitter)).collect::<Vec<_>>();
+        let waits = |jitter| {
+            (0..4).map(|tries| wait(RetryDecision::Later, tries, PLENTY, jitter)).collect::<Vec<_>>()
+        };
         let ms = |time| Some(Duration::from_millis(time));
         assert_eq!(waits(1.0), [ms(500), ms(1_000), None, None]);
         assert_eq!(waits(0.5), [ms(250), ms(500), None, None]);
@@ -112,11 +113,11 @@ mod tests {
 
     #[test]
     fn what_the_service_asks_for_is_kept_or_not_waited_for_at_all() {
-        let asked = |seconds, left| wait(Again::After(Duration::from_secs(seconds)), 0, left, 0.1);
+        let asked = |seconds, left| wait(RetryDecision::After(Duration::from_secs(seconds)), 0, left, 0.1);
         assert_eq!(asked(30, PLENTY), Some(Duration::from_secs(30)));
         assert_eq!(asked(31, PLENTY), None);
         assert_eq!(asked(5, Duration::from_secs(5)), None);
-        assert_eq!(wait(Again::Never, 0, PLENTY, 1.0), None);
+        assert_eq!(wait(RetryDecision::Never, 0, PLENTY, 1.0), None);
     }
 
     #[test]

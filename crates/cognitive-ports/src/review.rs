@@ -1,6 +1,6 @@
 //! Human review of runs: the queue, the decisions, and what they say about confidence. [`ReviewRules`] select
 //! the runs, by `meta` alone. [`CalibrationCurve`] maps stated confidences to observed ones.
-//! The port is [`ReviewDesk`]; this file stores nothing.
+//! The port is [`ReviewQueue`]; this file stores nothing.
 
 pub mod calibration;
 mod rules;
@@ -125,8 +125,8 @@ pub struct NewDecision {
 
 impl NewDecision {
     /// Checks the decision itself, independently of its entry.
-    pub fn check(&self) -> Result<(), DeskError> {
-        let invalid = |why: String| Err(DeskError::Invalid(why));
+    pub fn check(&self) -> Result<(), ReviewError> {
+        let invalid = |why: String| Err(ReviewError::Invalid(why));
         match (self.verdict, &self.data) {
             (Verdict::Correct, Some(Value::Object(_))) => {}
             (Verdict::Correct, _) => return invalid("a correction needs `data`, an object".to_owned()),
@@ -329,16 +329,16 @@ pub struct ReviewPage {
 
 /// The result of a decision.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Decided {
+pub struct DecidedReview {
     /// The entry with its decision, input and envelope.
     pub review: Review,
     /// True if this call made the decision. Repeating the same decision changes nothing; the first one is kept.
     pub is_new: bool,
 }
 
-/// The reason why a desk rejected a request.
+/// The reason why a review queue rejected a request.
 #[derive(Debug, Clone, PartialEq)]
-pub enum DeskError {
+pub enum ReviewError {
     /// No entry has this id.
     Unknown,
     /// An earlier decision differs; the entry contains it.
@@ -349,7 +349,7 @@ pub enum DeskError {
     Unavailable(String),
 }
 
-impl fmt::Display for DeskError {
+impl fmt::Display for ReviewError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown => f.write_str("unknown review"),
@@ -379,7 +379,7 @@ pub enum ReviewExport {
 }
 
 /// A store of the review queue and its decisions.
-pub trait ReviewDesk: Send + Sync {
+pub trait ReviewQueue: Send + Sync {
     /// Adds a run to the queue and returns its id there. Resolves when the entry would survive a crash of the
     /// process.
     fn enter<'a>(&'a self, entry: &'a ReviewEntry) -> PortFuture<'a, Result<String, String>>;
@@ -391,7 +391,7 @@ pub trait ReviewDesk: Send + Sync {
     fn get(&self, id: &str) -> Result<Option<Review>, String>;
 
     /// Stores a decision. An acknowledged decision survives a crash of the process.
-    fn decide(&self, id: &str, decision: &NewDecision) -> Result<Decided, DeskError>;
+    fn decide(&self, id: &str, decision: &NewDecision) -> Result<DecidedReview, ReviewError>;
 
     /// Returns the calibration of a module's confidence, or that of all modules.
     fn calibration(&self, module: Option<&str>) -> Result<CalibrationReport, String>;

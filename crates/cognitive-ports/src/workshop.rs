@@ -1,4 +1,4 @@
-//! Module files for viewing, trying drafts and editing: the ports [`ModuleWorkshop`] and [`CaseBook`], and the
+//! Module files for viewing, trying drafts and editing: the ports [`ModuleEditor`] and [`CaseBook`], and the
 //! limits of a draft. Opens no file itself.
 
 use std::collections::BTreeMap;
@@ -92,7 +92,7 @@ pub struct ModuleVersion {
 
 /// Access to the files of modules. Refuses paths and links that leave a folder. Every method may block on disk
 /// access.
-pub trait ModuleWorkshop: Send + Sync {
+pub trait ModuleEditor: Send + Sync {
     /// Returns whether any folder may be changed.
     fn edits(&self) -> bool;
 

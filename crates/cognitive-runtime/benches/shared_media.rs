@@ -21,8 +21,8 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use cognitive_contract::Failure;
 use cognitive_contract::media::{
-    AcceptedForm, Category, Checksum, Fitted, LoadedMedia, MediaFacts, MediaLimits, MediaSource, MediaType,
-    WantedMedia,
+    AcceptedForm, Category, Checksum, FormedMedia, LoadedMedia, MediaFacts, MediaLimits, MediaSource,
+    MediaType, WantedMedia,
 };
 use cognitive_contract::ports::{NullSink, PortFuture};
 use cognitive_runtime::{Host, RunRequest, run};
@@ -59,8 +59,8 @@ impl MediaSource for Plain {
         _: Bytes,
         _: &'a MediaFacts,
         _: Option<&'a AcceptedForm>,
-    ) -> PortFuture<'a, Result<Fitted, Failure>> {
-        Box::pin(async { Ok(Fitted::AsItIs) })
+    ) -> PortFuture<'a, Result<FormedMedia, Failure>> {
+        Box::pin(async { Ok(FormedMedia::AsItIs) })
     }
 }
 

@@ -19,21 +19,21 @@ use crate::stream::{Delivery, Stream};
 /// The chunks of one run. The last one is terminal. If the module does not stream, it is the only one.
 pub struct Chunks<'h> {
     run: Option<PortFuture<'h, Delivery>>,
-    ready: Ready,
+    ready: ReadyChunks,
     session: SessionId,
 }
 
 /// Chunks that the reader has not taken yet.
 #[derive(Clone, Default)]
-struct Ready(Arc<Lock<VecDeque<Chunk>>>);
+struct ReadyChunks(Arc<Lock<VecDeque<Chunk>>>);
 
-impl Ready {}
+impl ReadyChunks {}
 
 /// Runs a module and yields every chunk as it is ready. The host is borrowed or shared: a stream that
 /// outlives its caller shares it.
 #[must_use]
 pub fn chunks<'h>(host: impl Deref<Target = Host> + Send + Sync + 'h, request: RunRequest) -> Chunks<'h> {
-    let ready = Ready::default();
+    let ready = ReadyChunks::default();
     let sent = ready.clone();
     let mut stream = Stream::new(move |chunk| sent.0.lock().push_back(chunk));
     let session = stream.session_id().clone();

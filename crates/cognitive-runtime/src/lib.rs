@@ -75,6 +75,6 @@ pub use run::{run, run_until};
 pub use run_context::RunContext;
 pub use spans::SpanParent;
 pub use stream::{Delivery, Stream, session_id, stream};
-pub use throw::{Thrown, run_by_contract};
+pub use throw::{ModuleFailure, run_by_contract};
 pub use unavailable::Unavailable;
-pub use witness::{ReplyWitness, SeenReplies, SeenReply};
+pub use witness::{ReplyRecorder, SeenReplies, SeenReply};

@@ -7,16 +7,16 @@ use std::task::Poll;
 
 /// The error of a future that panicked.
 #[derive(Debug)]
-pub(crate) struct Panicked;
+pub(crate) struct PanicError;
 
 /// Returns the output of a future, or an error if it panicked. The panic's text goes only to the log: it may quote
 /// data.
-pub(crate) async fn catch<F: Future>(mut future: Pin<&mut F>) -> Result<F::Output, Panicked> {
+pub(crate) async fn catch<F: Future>(mut future: Pin<&mut F>) -> Result<F::Output, PanicError> {
     poll_fn(|context| {
         // After a panic the future is never polled again, so no code sees a half-changed state.
         match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
             Ok(poll) => poll.map(Ok),
-            Err(_) => Poll::Ready(Err(Panicked)),
+            Err(_) => Poll::Ready(Err(PanicError)),
         }
     })
     .await

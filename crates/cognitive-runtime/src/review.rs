@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use cognitive_contract::meta::CALIBRATED_CONFIDENCE;
 use cognitive_contract::{Envelope, Warning};
-use cognitive_ports::review::{REVIEW, ReviewDesk, ReviewEntry, ReviewFacts, ReviewRules};
+use cognitive_ports::review::{REVIEW, ReviewEntry, ReviewFacts, ReviewQueue, ReviewRules};
 use serde_json::{Value, json};
 
 use crate::audit::RunRecord;
@@ -17,7 +17,7 @@ pub struct Reviewing {
     /// The rules that select runs.
     pub rules: ReviewRules,
     /// The store of the queue and the decisions.
-    pub desk: Arc<dyn ReviewDesk>,
+    pub review_queue: Arc<dyn ReviewQueue>,
 }
 
 /// The rounding of a calibrated confidence: more digits would claim more precision than decisions provide.
@@ -28,7 +28,7 @@ pub(crate) fn calibrate(envelope: &mut Envelope, record: &RunRecord<'_>) {
     envelope.meta_mut().extra.shift_remove(CALIBRATED_CONFIDENCE);
     let Some(review) = record.host().review.as_ref().filter(|_| envelope.ok()) else { return };
     let (model, stated) = (record.model(), envelope.meta().confidence.get());
-    if let Some(worth) = review.desk.calibrated(record.module(), &model, stated) {
+    if let Some(worth) = review.review_queue.calibrated(record.module(), &model, stated) {
         let worth = (worth * PRECISION).round() / PRECISION;
         envelope.meta_mut().extra.insert(CALIBRATED_CONFIDENCE.to_owned(), json!(worth));
     }
@@ -42,7 +42,7 @@ pub(crate) async fn queue(envelope: &mut Envelope, record: &mut RunRecord<'_>) {
     let facts = ReviewFacts { module: record.module(), model: &model, envelope };
     let Some(rule) = review.rules.first_match(facts) else { return };
     let entry = entry(envelope, record, rule.source(), model);
-    let message = match review.desk.enter(&entry).await {
+    let message = match review.review_queue.enter(&entry).await {
         Ok(id) => format!("this answer needs review, review {id}: `{}`", rule.source()),
         Err(reason) => {
             format!("this answer needs review (`{}`), but it could not be queued: {reason}", rule.source())

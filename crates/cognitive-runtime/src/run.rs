@@ -18,7 +18,7 @@ use crate::audit::{RunAudit, RunRecord};
 use crate::call_budget::CallPermit;
 use crate::compose::lineage::Lineage;
 use crate::host::{Host, RunInput, RunOptions, RunPlan, RunRequest};
-use crate::panics::{self, Panicked};
+use crate::panics::{self, PanicError};
 use crate::receipt::Receipt;
 use crate::run_context::RunContext;
 use crate::spans::{RunSpan, SpanWork};
@@ -148,7 +148,7 @@ pub(crate) async fn run_below(
         Ok(Ok(Err(failure))) if request.options.remote => failure.for_remote_caller().into_envelope(),
         Ok(Ok(Err(failure))) => failure.into_envelope(),
         Err(reason) => reason.with_partial(listeners.partial()).into_envelope(),
-        Ok(Err(Panicked)) => {
+        Ok(Err(PanicError)) => {
             let message = "internal error of the runtime: the run was stopped";
             let failure = Failure::new(ErrorCode::InternalError, message);
             failure.suggest("Report it with the trace id; the input was not changed").into_envelope()

@@ -13,9 +13,9 @@ use crate::run::run;
 
 /// A failure of a module that throws. The envelope has all details.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Thrown(Box<Envelope>);
+pub struct ModuleFailure(Box<Envelope>);
 
-impl Thrown {
+impl ModuleFailure {
     /// The failure.
     #[must_use]
     pub fn envelope(&self) -> &Envelope {
@@ -29,7 +29,7 @@ impl Thrown {
     }
 }
 
-impl fmt::Display for Thrown {
+impl fmt::Display for ModuleFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.error() {
             Some(error) => write!(f, "{}: {}", error.code(), error.message()),
@@ -38,7 +38,7 @@ impl fmt::Display for Thrown {
     }
 }
 
-impl std::error::Error for Thrown {}
+impl std::error::Error for ModuleFailure {}
 
 /// Runs a module and returns its failure as the module declares: by default in the envelope, as an error for `throw`.
 /// A module that cannot be found declares nothing.
@@ -46,12 +46,12 @@ pub async fn run_by_contract(
     host: &Host,
     mut request: RunRequest,
     sink: &mut dyn EventSink,
-) -> Result<Envelope, Thrown> {
+) -> Result<Envelope, ModuleFailure> {
     let mut throws = false;
     if let Ok(module) = request.module.load(host.modules.as_ref()) {
         throws = module.manifest.failure.contract == FailureContract::Throw;
         request.module = ModuleRef::loaded(request.module.name(), module);
     }
     let envelope = run(host, request, sink).await;
-    if throws && !envelope.ok() { Err(Thrown(Box::new(envelope))) } else { Ok(envelope) }
+    if throws && !envelope.ok() { Err(ModuleFailure(Box::new(envelope))) } else { Ok(envelope) }
 }

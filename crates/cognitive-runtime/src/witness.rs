@@ -55,7 +55,7 @@ impl Host {
     pub fn watched(&self) -> (Self, SeenReplies) {
         let seen = SeenReplies::default();
         let watch = |provider: &Arc<dyn Provider>| -> Arc<dyn Provider> {
-            Arc::new(ReplyWitness { inner: Arc::clone(provider), seen: seen.clone() })
+            Arc::new(ReplyRecorder { inner: Arc::clone(provider), seen: seen.clone() })
         };
         let mut host = self.clone();
         host.wrap_models(watch);
@@ -64,12 +64,12 @@ impl Host {
 }
 
 /// A provider that records the replies of another one.
-pub struct ReplyWitness {
+pub struct ReplyRecorder {
     inner: Arc<dyn Provider>,
     seen: SeenReplies,
 }
 
-impl ReplyWitness {
+impl ReplyRecorder {
     /// Records the replies of a provider.
     #[must_use]
     pub fn new(inner: Arc<dyn Provider>) -> Self {
@@ -83,7 +83,7 @@ impl ReplyWitness {
         let error = ProviderError::Unavailable("no reply is recorded".to_owned());
         let silence = Replay::pieces(Vec::new(), Some(error));
         let seen = SeenReplies::default();
-        let inner = Arc::new(Recorded { replies: replies.collect(), silence });
+        let inner = Arc::new(SavedReplies { replies: replies.collect(), silence });
         (Self { inner, seen: seen.clone() }, seen)
     }
 
@@ -95,12 +95,12 @@ impl ReplyWitness {
 }
 
 /// Saved replies by module.
-struct Recorded {
+struct SavedReplies {
     replies: BTreeMap<String, Replay>,
     silence: Replay,
 }
 
-impl Provider for Recorded {
+impl Provider for SavedReplies {
     fn name(&self) -> &str {
         self.silence.name()
     }
@@ -118,7 +118,7 @@ impl Provider for Recorded {
     }
 }
 
-impl Provider for ReplyWitness {
+impl Provider for ReplyRecorder {
     fn name(&self) -> &str {
         self.inner.name()
     }

@@ -22,9 +22,9 @@ fn once(host: &Host, trace_id: &str) -> Envelope {
 // S-42: one host is safe for parallel runs, and per-run state is not shared.
 #[test]
 fn sixty_four_runs_at_once_share_one_compiled_contract() {
-    let shelf = Arc::new(ModuleCache::new(Library::default()));
-    let module = shelf.module("summarizer").unwrap();
-    let host = Host::new(Arc::<ModuleCache>::clone(&shelf), Arc::new(Replay::text(REPLY)));
+    let module_cache = Arc::new(ModuleCache::new(Library::default()));
+    let module = module_cache.module("summarizer").unwrap();
+    let host = Host::new(Arc::<ModuleCache>::clone(&module_cache), Arc::new(Replay::text(REPLY)));
     std::thread::scope(|scope| {
         for thread in 0..64 {
             let host = &host;
@@ -38,7 +38,10 @@ fn sixty_four_runs_at_once_share_one_compiled_contract() {
             });
         }
     });
-    assert!(Arc::ptr_eq(&module, &shelf.module("summarizer").unwrap()), "compiled once, shared by all");
+    assert!(
+        Arc::ptr_eq(&module, &module_cache.module("summarizer").unwrap()),
+        "compiled once, shared by all"
+    );
 }
 
 /// The resident memory of this process.

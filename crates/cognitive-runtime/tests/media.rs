@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use cognitive_contract::media::{
-    AcceptedForm, Category, Checksum, Fitted, LoadedMedia, MediaFacts, MediaLimits, MediaSource, MediaType,
-    Reference, Reported, WantedMedia,
+    AcceptedForm, Category, Checksum, FormedMedia, LoadedMedia, MediaFacts, MediaLimits, MediaSource,
+    MediaType, Reference, ReportedMedia, WantedMedia,
 };
 use cognitive_contract::ports::{ModelCall, NullSink, PortFuture};
 use cognitive_contract::{ErrorCode, Failure};
@@ -20,11 +20,11 @@ use serde_json::{Value, json};
 
 /// A source that knows two addresses and records its requests.
 #[derive(Default)]
-struct Shelf {
+struct StubMedia {
     loads: Mutex<Vec<String>>,
 }
 
-impl MediaSource for Shelf {
+impl MediaSource for StubMedia {
     fn load<'a>(&'a self, wanted: &'a WantedMedia<'a>) -> PortFuture<'a, Result<LoadedMedia, Failure>> {
         let (Reference::Url(what) | Reference::File(what) | Reference::Upload(what)) = wanted.reference;
         self.loads.lock().unwrap().push(format!("{what} {} {:?}", wanted.remote, wanted.owner));
@@ -61,13 +61,13 @@ impl MediaSource for Shelf {
         bytes: Bytes,
         facts: &'a MediaFacts,
         form: Option<&'a AcceptedForm>,
-    ) -> PortFuture<'a, Result<Fitted, Failure>> {
+    ) -> PortFuture<'a, Result<FormedMedia, Failure>> {
         Box::pin(async move {
             Ok(match form {
-                None => Fitted::Text(format!("text of {} ``` bytes", bytes.len())),
-                Some(form) if form.types.contains(&facts.media_type) => Fitted::AsItIs,
+                None => FormedMedia::Text(format!("text of {} ``` bytes", bytes.len())),
+                Some(form) if form.types.contains(&facts.media_type) => FormedMedia::AsItIs,
                 Some(form) => {
-                    Fitted::Changed { media_type: form.types[0], bytes: Bytes::from_static(b"PNG made") }
+                    FormedMedia::Changed { media_type: form.types[0], bytes: Bytes::from_static(b"PNG made") }
                 }
             })
         })
@@ -75,7 +75,7 @@ impl MediaSource for Shelf {
 }
 
 /// A model that accepts images as PNG. Each answer is a text and its media; the last one repeats.
-fn model(answers: Vec<Value>, media: Vec<Reported>) -> FakeProvider {
+fn model(answers: Vec<Value>, media: Vec<ReportedMedia>) -> FakeProvider {
     let (left, gives) = (Mutex::new(answers), (!media.is_empty()).then_some(Category::Image));
     let answering = FakeProvider::new(move |_, sink| {
         let mut left = left.lock().unwrap();
@@ -95,18 +95,18 @@ fn good() -> FakeProvider {
 
 struct World {
     host: Host,
-    shelf: Arc<Shelf>,
+    source: Arc<StubMedia>,
     model: Arc<FakeProvider>,
 }
 
 fn world(model: FakeProvider, manifest: Value, prompt: &str) -> World {
     let mut whole = json!({ "tier": "decision", "modalities": { "input": ["image", "document"] } });
     whole.as_object_mut().unwrap().extend(manifest.as_object().unwrap().clone());
-    let (shelf, model) = (Arc::new(Shelf::default()), Arc::new(model));
+    let (source, model) = (Arc::new(StubMedia::default()), Arc::new(model));
     let mut host =
         Host::new(Arc::new(FolderModule::new(module_folder(&whole, &open_schema(), prompt))), model.clone());
-    host.take_media(shelf.clone(), MediaLimits::default());
-    World { host, shelf, model }
+    host.take_media(source.clone(), MediaLimits::default());
+    World { host, source, model }
 }
 
 impl World {
@@ -220,7 +220,7 @@ fn media_008_what_was_fetched_serves_every_try_of_the_run() {
     request.options.settings.reask = Some(1);
     assert_eq!(world.run_request(request)["ok"], true);
     let calls = world.calls();
-    assert_eq!((calls.len(), world.shelf.loads.lock().unwrap().len()), (2, 1));
+    assert_eq!((calls.len(), world.source.loads.lock().unwrap().len()), (2, 1));
     assert_eq!(calls[0].media, calls[1].media);
 }
 
@@ -286,7 +286,7 @@ fn cap_002_011_a_kind_that_nobody_takes_is_e4011_before_it_is_fetched() {
     assert_eq!(envelope["error"]["details"]["available"], json!(["image"]));
     world.host.capabilities.multimodal.input.clear();
     assert_eq!(code(&world.run(json!({ "v": inline("image/png", "UE5H") }))), "E4011");
-    assert!(world.shelf.loads.lock().unwrap().is_empty() && world.calls().is_empty());
+    assert!(world.source.loads.lock().unwrap().is_empty() && world.calls().is_empty());
 }
 
 // MEDIA-015, SEC-023: a document that the provider does not read becomes text, and stays data.
@@ -345,7 +345,7 @@ fn media_002_nothing_is_fetched_for_a_module_without_modalities() {
         json!({ "link": { "type": "url", "url": "http://10.0.0.1" }, "b": inline("image/png", "??") });
     let envelope = world.run(input);
     assert_eq!(envelope["ok"], true, "{envelope}");
-    assert!(world.shelf.loads.lock().unwrap().is_empty());
+    assert!(world.source.loads.lock().unwrap().is_empty());
     assert!(world.calls()[0].input.contains(r#""data":"??""#));
     assert_eq!(envelope["meta"]["media_processed"], Value::Null);
 }
@@ -358,7 +358,7 @@ fn sec_010_the_source_knows_who_asks() {
     request.options.remote = true;
     request.options.user = Some("ann".to_owned());
     assert_eq!(world.run_request(request)["ok"], true);
-    assert_eq!(*world.shelf.loads.lock().unwrap(), [r#"u1 true Some("ann")"#]);
+    assert_eq!(*world.source.loads.lock().unwrap(), [r#"u1 true Some("ann")"#]);
 }
 
 // MEDIA-017, MEDIA-018: produced media are in the data, and only of the declared modalities.
@@ -369,7 +369,7 @@ fn media_017_018_produced_media_are_put_into_the_answer_and_judged() {
         vec![good_answer(&json!({ "rationale": "r", "picture": medium }))]
     };
     let made = |given: &str, real: &str| {
-        let media = vec![Reported { media_type: real.to_owned(), base64: "UE5H".to_owned() }];
+        let media = vec![ReportedMedia { media_type: real.to_owned(), base64: "UE5H".to_owned() }];
         let model = model(answer(given), media);
         let manifest = json!({ "modalities": { "output": ["text", "image"] } });
         let world = world(model, manifest, "Draw. The envelope.");

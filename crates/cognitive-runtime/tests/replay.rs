@@ -9,7 +9,7 @@ use std::sync::Arc;
 use cognitive_contract::Module;
 use cognitive_contract::ports::{DecodeMode, ModelEnd, NullSink};
 use cognitive_contract::recorded_reply::RecordedReply;
-use cognitive_runtime::{Host, ReplyWitness, RunRequest, run};
+use cognitive_runtime::{Host, ReplyRecorder, RunRequest, run};
 use cognitive_schema::{SchemaTarget, accepts};
 use cognitive_testkit::{FakeProvider, NamedModules, SeededRandom, loaded_module, poll_now};
 use serde_json::{Map, Value, json};
@@ -254,7 +254,7 @@ fn a_recording_gives_the_envelope_of_the_live_run_in_every_dialect_d_18() {
             with_nulls += usize::from(reply.contains(r#""absent":null"#));
             with_other_outcome += usize::from(reply.contains(r#","error":null"#));
             let replayed =
-                masked(&Host::new(modules.clone(), Arc::new(ReplyWitness::of_replies(recorded).0)), "whole");
+                masked(&Host::new(modules.clone(), Arc::new(ReplyRecorder::of_replies(recorded).0)), "whole");
             assert_eq!(live, replayed, "{round} {target:?}");
             assert_eq!(live["ok"], whole_answer["ok"], "{round} {target:?}: {live:#}\n{whole_answer:#}");
             for section in ["data", "error"] {
@@ -280,7 +280,7 @@ fn a_null_that_no_schema_demanded_is_judged_as_it_stands_d_18() {
     let replayed = |reply: &Value, dialect| {
         let reply = RecordedReply::new(reply.to_string(), dialect);
         let replies = BTreeMap::from([("m".to_owned(), reply)]);
-        masked(&Host::new(modules.clone(), Arc::new(ReplyWitness::of_replies(replies).0)), "m")
+        masked(&Host::new(modules.clone(), Arc::new(ReplyRecorder::of_replies(replies).0)), "m")
     };
     let meta = json!({ "confidence": 0.9, "risk": "low", "explain": "e" });
     let member = json!({ "ok": true, "meta": meta, "data": { "rationale": "r", "note": null } });

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use cognitive_contract::Module;
 use cognitive_contract::ports::{Event, EventSink, NullSink, PortFuture};
 use cognitive_ports::review::{
-    CalibrationReport, Decided, DeskError, NewDecision, Review, ReviewDesk, ReviewEntry, ReviewExport,
-    ReviewFilter, ReviewPage, ReviewRule, ReviewRules,
+    CalibrationReport, DecidedReview, NewDecision, Review, ReviewEntry, ReviewError, ReviewExport,
+    ReviewFilter, ReviewPage, ReviewQueue, ReviewRule, ReviewRules,
 };
 use cognitive_runtime::host::RunInput;
 use cognitive_runtime::{Host, Reviewing, RunRequest, run, stream};
@@ -19,13 +19,13 @@ use serde_json::{Value, json};
 
 /// A queue in memory, or one that fails with a reason.
 #[derive(Default)]
-struct StubDesk {
+struct StubReviewQueue {
     entries: Mutex<Vec<ReviewEntry>>,
     broken: Option<&'static str>,
     worth: Option<f64>,
 }
 
-impl ReviewDesk for StubDesk {
+impl ReviewQueue for StubReviewQueue {
     fn enter<'a>(&'a self, entry: &'a ReviewEntry) -> PortFuture<'a, Result<String, String>> {
         if let Some(reason) = self.broken {
             return Box::pin(async move { Err(reason.to_owned()) });
@@ -43,8 +43,8 @@ impl ReviewDesk for StubDesk {
         Err("a run asks nothing of the kind".to_owned())
     }
 
-    fn decide(&self, _: &str, _: &NewDecision) -> Result<Decided, DeskError> {
-        Err(DeskError::Unknown)
+    fn decide(&self, _: &str, _: &NewDecision) -> Result<DecidedReview, ReviewError> {
+        Err(ReviewError::Unknown)
     }
 
     fn calibration(&self, _: Option<&str>) -> Result<CalibrationReport, String> {
@@ -84,7 +84,11 @@ fn reply(confidence: f64, more: &Value) -> Value {
     json!({ "ok": true, "meta": meta, "data": { "rationale": "r" } })
 }
 
-fn host_of(desk: StubDesk, rules: &[&str], replies: &[String]) -> (Host, Arc<StubDesk>) {
+fn host_of(
+    review_queue: StubReviewQueue,
+    rules: &[&str],
+    replies: &[String],
+) -> (Host, Arc<StubReviewQueue>) {
     let parts = json!({ "composition": { "requires": [{ "name": "sample" }] } });
     let modules = BTreeMap::from([
         ("sample".to_owned(), module("sample", json!({}))),
@@ -92,14 +96,16 @@ fn host_of(desk: StubDesk, rules: &[&str], replies: &[String]) -> (Host, Arc<Stu
     ]);
     let mut host = Host::new(Arc::new(NamedModules(modules)), Arc::new(ScriptedProvider::new(replies)));
     let rules = rules.iter().map(|when| ReviewRule::parse(when, Vec::new()).unwrap()).collect();
-    let desk = Arc::new(desk);
-    host.review =
-        Some(Reviewing { rules: ReviewRules::new(rules), desk: Arc::clone(&desk) as Arc<dyn ReviewDesk> });
-    (host, desk)
+    let review_queue = Arc::new(review_queue);
+    host.review = Some(Reviewing {
+        rules: ReviewRules::new(rules),
+        review_queue: Arc::clone(&review_queue) as Arc<dyn ReviewQueue>,
+    });
+    (host, review_queue)
 }
 
-fn host(desk: StubDesk, rules: &[&str], reply: &Value) -> (Host, Arc<StubDesk>) {
-    host_of(desk, rules, &[reply.to_string()])
+fn host(review_queue: StubReviewQueue, rules: &[&str], reply: &Value) -> (Host, Arc<StubReviewQueue>) {
+    host_of(review_queue, rules, &[reply.to_string()])
 }
 
 fn answer(host: &Host, module: &str) -> Value {
@@ -115,13 +121,13 @@ fn warning(envelope: &Value) -> String {
 
 #[test]
 fn a_run_that_matches_is_queued_with_input_and_envelope_and_says_so() {
-    let (mut host, desk) =
-        host(StubDesk::default(), &["risk in [high]", "confidence < 0.6"], &reply(0.4, &json!({})));
+    let (mut host, review_queue) =
+        host(StubReviewQueue::default(), &["risk in [high]", "confidence < 0.6"], &reply(0.4, &json!({})));
     host.audit = Some(Arc::new(MemoryAuditLog::default()));
     let envelope = answer(&host, "sample");
     assert_eq!(envelope["ok"], true);
     assert_eq!(warning(&envelope), "this answer needs review, review 1: `confidence < 0.6`");
-    let entries = desk.entries.lock().unwrap();
+    let entries = review_queue.entries.lock().unwrap();
     let [entry] = entries.as_slice() else { panic!("{entries:?}") };
     assert_eq!(
         (entry.module.as_str(), entry.version.as_str(), entry.model.as_str()),
@@ -135,24 +141,29 @@ fn a_run_that_matches_is_queued_with_input_and_envelope_and_says_so() {
 
 #[test]
 fn a_run_that_no_rule_means_is_left_alone() {
-    let (host, desk) = host(StubDesk::default(), &["confidence < 0.3"], &reply(0.4, &json!({})));
+    let (host, review_queue) =
+        host(StubReviewQueue::default(), &["confidence < 0.3"], &reply(0.4, &json!({})));
     let envelope = answer(&host, "sample");
-    assert_eq!((warning(&envelope), desk.entries.lock().unwrap().len()), (String::new(), 0));
+    assert_eq!((warning(&envelope), review_queue.entries.lock().unwrap().len()), (String::new(), 0));
 }
 
 #[test]
 fn a_failure_is_queued_only_where_a_rule_mentions_it() {
     for (rule, count) in [("confidence < 0.6", 0), ("!ok", 1)] {
-        let (host, desk) = host(StubDesk::default(), &[rule], &json!("no envelope"));
+        let (host, review_queue) = host(StubReviewQueue::default(), &[rule], &json!("no envelope"));
         let envelope = answer(&host, "sample");
-        assert_eq!((&envelope["ok"], desk.entries.lock().unwrap().len()), (&json!(false), count), "{rule}");
+        assert_eq!(
+            (&envelope["ok"], review_queue.entries.lock().unwrap().len()),
+            (&json!(false), count),
+            "{rule}"
+        );
     }
 }
 
 #[test]
 fn a_desk_that_keeps_nothing_is_a_warning_and_the_answer_stays() {
-    let desk = StubDesk { broken: Some("the disk is full"), ..StubDesk::default() };
-    let (host, _) = host(desk, &["true"], &reply(0.4, &json!({})));
+    let review_queue = StubReviewQueue { broken: Some("the disk is full"), ..StubReviewQueue::default() };
+    let (host, _) = host(review_queue, &["true"], &reply(0.4, &json!({})));
     let envelope = answer(&host, "sample");
     assert_eq!(envelope["ok"], true);
     assert!(
@@ -163,31 +174,34 @@ fn a_desk_that_keeps_nothing_is_a_warning_and_the_answer_stays() {
 
 #[test]
 fn the_parts_of_a_composition_are_judged_with_the_whole() {
-    let (host, desk) = host(StubDesk::default(), &["true"], &reply(0.4, &json!({})));
+    let (host, review_queue) = host(StubReviewQueue::default(), &["true"], &reply(0.4, &json!({})));
     answer(&host, "whole");
     let modules: Vec<String> =
-        desk.entries.lock().unwrap().iter().map(|entry| entry.module.clone()).collect();
+        review_queue.entries.lock().unwrap().iter().map(|entry| entry.module.clone()).collect();
     assert_eq!(modules, ["whole"]);
 }
 
 #[test]
 fn calibrated_confidence_stands_beside_confidence_and_no_model_says_it() {
     let claims = reply(0.4, &json!({ "calibrated_confidence": 0.99 }));
-    let (known, _) = host(StubDesk { worth: Some(0.5), ..StubDesk::default() }, &[], &claims);
+    let (known, _) = host(StubReviewQueue { worth: Some(0.5), ..StubReviewQueue::default() }, &[], &claims);
     let meta = answer(&known, "sample")["meta"].clone();
     assert_eq!((&meta["confidence"], &meta["calibrated_confidence"]), (&json!(0.4), &json!(0.2)));
-    let (few, _) = host(StubDesk::default(), &[], &claims);
+    let (few, _) = host(StubReviewQueue::default(), &[], &claims);
     assert_eq!(answer(&few, "sample")["meta"].get("calibrated_confidence"), None);
     let without = Host::new(Arc::clone(&few.modules), Arc::clone(&few.models.first));
     assert_eq!(answer(&without, "sample")["meta"].get("calibrated_confidence"), None);
-    let ruled =
-        host(StubDesk { worth: Some(0.5), ..StubDesk::default() }, &["calibrated_confidence < 0.3"], &claims);
+    let ruled = host(
+        StubReviewQueue { worth: Some(0.5), ..StubReviewQueue::default() },
+        &["calibrated_confidence < 0.3"],
+        &claims,
+    );
     answer(&ruled.0, "sample");
     assert_eq!(ruled.1.entries.lock().unwrap().len(), 1, "rules may look at it");
 }
 
 /// Records the number of entries at the end event of the run.
-struct EndWatcher<'a>(&'a StubDesk, Option<usize>);
+struct EndWatcher<'a>(&'a StubReviewQueue, Option<usize>);
 
 impl EventSink for EndWatcher<'_> {
     fn event(&mut self, event: Event<'_>) {
@@ -199,8 +213,8 @@ impl EventSink for EndWatcher<'_> {
 
 #[test]
 fn it_is_queued_before_the_envelope_leaves_also_in_a_stream() {
-    let (host, desk) = host(StubDesk::default(), &["true"], &reply(0.4, &json!({})));
-    let mut watcher = EndWatcher(&desk, None);
+    let (host, review_queue) = host(StubReviewQueue::default(), &["true"], &reply(0.4, &json!({})));
+    let mut watcher = EndWatcher(&review_queue, None);
     poll_now(run(&host, RunRequest::new("sample", json!({ "q": 1 })), &mut watcher));
     assert_eq!(watcher.1, Some(1));
     let mut seen = Vec::new();
@@ -210,19 +224,19 @@ fn it_is_queued_before_the_envelope_leaves_also_in_a_stream() {
         let last = serde_json::to_value(&chunk).unwrap();
         seen.push((
             last["final"] == true || last.get("ok").is_some(),
-            desk.entries.lock().unwrap().len(),
+            review_queue.entries.lock().unwrap().len(),
             last,
         ));
     }));
     let (_, at_end, last) = seen.last().unwrap();
     assert_eq!(*at_end, 2, "{last}");
     assert!(last.to_string().contains("REVIEW"), "{last}");
-    assert_eq!(desk.entries.lock().unwrap()[1].input, json!({ "q": 2 }), "JSON text is read");
+    assert_eq!(review_queue.entries.lock().unwrap()[1].input, json!({ "q": 2 }), "JSON text is read");
 }
 
 #[test]
 fn the_record_of_a_part_says_whose_part_it_is_and_payloads_stay_out_of_the_audit() {
-    let (mut host, _) = host(StubDesk::default(), &["true"], &reply(0.4, &json!({})));
+    let (mut host, _) = host(StubReviewQueue::default(), &["true"], &reply(0.4, &json!({})));
     let log = Arc::new(MemoryAuditLog::default());
     host.audit = Some(Arc::clone(&log) as Arc<dyn cognitive_contract::ports::AuditLog>);
     answer(&host, "whole");

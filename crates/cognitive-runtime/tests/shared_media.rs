@@ -16,8 +16,8 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use cognitive_contract::Failure;
 use cognitive_contract::media::{
-    AcceptedForm, Category, Checksum, Fitted, LoadedMedia, MediaFacts, MediaLimits, MediaSource, MediaType,
-    WantedMedia,
+    AcceptedForm, Category, Checksum, FormedMedia, LoadedMedia, MediaFacts, MediaLimits, MediaSource,
+    MediaType, WantedMedia,
 };
 use cognitive_contract::ports::{NullSink, PortFuture};
 use cognitive_runtime::{Host, RunRequest, run};
@@ -77,9 +77,9 @@ impl MediaSource for CountingSource {
         _: Bytes,
         _: &'a MediaFacts,
         _: Option<&'a AcceptedForm>,
-    ) -> PortFuture<'a, Result<Fitted, Failure>> {
+    ) -> PortFuture<'a, Result<FormedMedia, Failure>> {
         self.fits.fetch_add(1, Ordering::Relaxed);
-        Box::pin(later(Ok(Fitted::AsItIs)))
+        Box::pin(later(Ok(FormedMedia::AsItIs)))
     }
 }
 

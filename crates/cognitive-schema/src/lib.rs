@@ -32,8 +32,9 @@ pub use provider_schema::{
     provider_schema, tool_schemas,
 };
 pub use validate::{
-    Below, Contract, ContractPlace, DATA_KEYWORDS, DeclaredMembers, JsonTypes, Layout, MAX_CUSTOM_LENGTH,
-    OverflowMembers, SCHEMA_FILE, SchemaFiles, SchemaProblem, Section, SectionRef, accepts, custom_branches,
-    file_of_ref, foreign_keywords, in_draft_07, names_answered_by_ids, prefix, violations_of,
+    Contract, ContractPlace, DATA_KEYWORDS, DeclaredMembers, JsonTypes, Layout, MAX_CUSTOM_LENGTH,
+    MemberDescription, OverflowMembers, SCHEMA_FILE, SchemaFiles, SchemaProblem, Section, SectionRef,
+    accepts, custom_branches, file_of_ref, foreign_keywords, in_draft_07, names_answered_by_ids, prefix,
+    violations_of,
 };
 pub use violation::{MAX_VIOLATIONS, SchemaViolation};

@@ -8,7 +8,7 @@ use cognitive_contract::ports::{EventSink, NullSink};
 use cognitive_contract::stream::Chunk;
 use cognitive_contract::{Enforcement, Envelope, Failure};
 use cognitive_runtime::host::{ModuleRef, RunInput};
-use cognitive_runtime::{Host, RunOptions, RunRequest, Thrown};
+use cognitive_runtime::{Host, ModuleFailure, RunOptions, RunRequest};
 use futures_util::Stream;
 use serde_json::{Map, Value};
 
@@ -150,7 +150,7 @@ impl ModuleRun {
 
     /// Runs the module. The failure of a module whose `failure.contract` is `throw` is an error that has the envelope; every
     /// other answer is an envelope.
-    pub async fn run_by_contract(self) -> Result<Envelope, Thrown> {
+    pub async fn run_by_contract(self) -> Result<Envelope, ModuleFailure> {
         cognitive_runtime::run_by_contract(&self.host, self.request, &mut NullSink).await
     }
 

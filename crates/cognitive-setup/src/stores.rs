@@ -7,8 +7,8 @@ use cognitive_contract::ports::{AuditLog, ContextStore, PortFuture};
 use cognitive_contract::{Failure, Warning};
 use cognitive_ports::archive::RunArchive;
 use cognitive_ports::review::{
-    CalibrationReport, Decided, DeskError, NewDecision, Review, ReviewDesk, ReviewEntry, ReviewExport,
-    ReviewFilter, ReviewPage,
+    CalibrationReport, DecidedReview, NewDecision, Review, ReviewEntry, ReviewError, ReviewExport,
+    ReviewFilter, ReviewPage, ReviewQueue,
 };
 use cognitive_ports::spending::SpendingLedger;
 use cognitive_runtime::Spending;
@@ -29,7 +29,7 @@ pub struct Stores {
     /// The context store.
     pub context: Option<Arc<dyn ContextStore>>,
     /// The review queue with its decisions.
-    pub review: Option<Arc<dyn ReviewDesk>>,
+    pub review: Option<Arc<dyn ReviewQueue>>,
     /// The archive for queries about past runs; present only if runs are recorded.
     pub archive: Option<Arc<dyn RunArchive>>,
 }
@@ -75,15 +75,15 @@ impl Stores {
     /// Returns the stores without a database: none, except a review queue that rejects every run with this reason.
     #[must_use]
     pub fn closed(settings: &Settings, reason: &str) -> Self {
-        let desk = || Arc::new(ClosedDesk(reason.to_owned())) as Arc<dyn ReviewDesk>;
-        Self { review: (!settings.review.is_empty()).then(desk), ..Self::default() }
+        let review_queue = || Arc::new(DisabledReviewQueue(reason.to_owned())) as Arc<dyn ReviewQueue>;
+        Self { review: (!settings.review.is_empty()).then(review_queue), ..Self::default() }
     }
 }
 
 /// A review queue that stores nothing; holds the reason.
-struct ClosedDesk(String);
+struct DisabledReviewQueue(String);
 
-impl ReviewDesk for ClosedDesk {
+impl ReviewQueue for DisabledReviewQueue {
     fn enter<'a>(&'a self, _: &'a ReviewEntry) -> PortFuture<'a, Result<String, String>> {
         Box::pin(std::future::ready(Err(self.0.clone())))
     }
@@ -96,8 +96,8 @@ impl ReviewDesk for ClosedDesk {
         Err(self.0.clone())
     }
 
-    fn decide(&self, _: &str, _: &NewDecision) -> Result<Decided, DeskError> {
-        Err(DeskError::Unavailable(self.0.clone()))
+    fn decide(&self, _: &str, _: &NewDecision) -> Result<DecidedReview, ReviewError> {
+        Err(ReviewError::Unavailable(self.0.clone()))
     }
 
     fn calibration(&self, _: Option<&str>) -> Result<CalibrationReport, String> {
@@ -188,7 +188,7 @@ impl Stores {
     /// Opens the configured database; the error is the reason for the missing audit and context. If the audit is
     /// disabled, the file is created only if `named` is set.
     pub fn open(settings: &Settings, named: bool) -> Result<Self, String> {
-        use cognitive_store::{AuditArchive, Desk, StoreOptions};
+        use cognitive_store::{AuditArchive, StoreOptions, StoredReviewQueue};
 
         let Some(path) = &settings.database else {
             return if settings.audit_enabled { Err(no_place()) } else { Ok(Self::default()) };
@@ -201,11 +201,15 @@ impl Stores {
         };
         let store = opened.map_err(|error| error.to_string())?.map(Arc::new);
         let audit = store.clone().filter(|_| settings.store.is_some());
-        let desk = |store| {
-            Arc::new(Desk::new(store, review_limits(settings.review_limits), settings.store.is_some()))
+        let review_queue = |store| {
+            Arc::new(StoredReviewQueue::new(
+                store,
+                review_limits(settings.review_limits),
+                settings.store.is_some(),
+            ))
         };
         Ok(Self {
-            review: store.clone().map(|store| desk(store) as Arc<dyn ReviewDesk>),
+            review: store.clone().map(|store| review_queue(store) as Arc<dyn ReviewQueue>),
             archive: audit.clone().map(|store| Arc::new(AuditArchive::new(store)) as Arc<dyn RunArchive>),
             audit: audit.map(|store| store as Arc<dyn AuditLog>),
             context: store.map(|store| store as Arc<dyn ContextStore>),
@@ -222,15 +226,16 @@ impl Stores {
 
     /// Returns the review queue, for a command; `None` if there is no database yet. The error is the reason why it
     /// cannot be opened.
-    pub fn desk_of(config: &Config) -> Result<Option<Arc<dyn ReviewDesk>>, String> {
-        use cognitive_store::{Desk, StoreOptions};
+    pub fn queue_of(config: &Config) -> Result<Option<Arc<dyn ReviewQueue>>, String> {
+        use cognitive_store::{StoreOptions, StoredReviewQueue};
 
         let path = database(config, &environment).ok_or_else(no_place)?;
         let options = StoreOptions { retention: retention(config.audit.keep), ..StoreOptions::default() };
         let store = existing_store(&path, options).map_err(|error| error.to_string())?;
         let limits = review_limits((config.review.max_open, config.review.max_decided));
-        let desk = |store| Desk::new(Arc::new(store), limits, config.audit.enabled != Some(false));
-        Ok(store.map(|store| Arc::new(desk(store)) as Arc<dyn ReviewDesk>))
+        let review_queue =
+            |store| StoredReviewQueue::new(Arc::new(store), limits, config.audit.enabled != Some(false));
+        Ok(store.map(|store| Arc::new(review_queue(store)) as Arc<dyn ReviewQueue>))
     }
 
     /// Returns the same stores with an audit that a background thread writes, as a server needs it. `complain` is
@@ -288,7 +293,7 @@ impl Stores {
     }
 
     /// This build has no review queue.
-    pub fn desk_of(_: &Config) -> Result<Option<Arc<dyn ReviewDesk>>, String> {
+    pub fn queue_of(_: &Config) -> Result<Option<Arc<dyn ReviewQueue>>, String> {
         Err("this build has no store".to_owned())
     }
 

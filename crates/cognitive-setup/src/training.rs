@@ -9,7 +9,7 @@ use crate::embedded::WeightsFetch;
 use crate::settings::{Environment, ProviderChoice, Settings};
 
 /// The inputs of a training.
-pub struct TrainingWish<'a> {
+pub struct TrainingInput<'a> {
     /// The resolved settings, which name the model.
     pub settings: &'a Settings,
     /// The module.
@@ -26,7 +26,7 @@ pub struct TrainingWish<'a> {
 
 /// Trains the resolved model. Downloads its weights if requested.
 pub fn train(
-    wish: &TrainingWish<'_>,
+    wish: &TrainingInput<'_>,
     environment: Environment<'_>,
     fetch: Option<WeightsFetch<'_>>,
 ) -> Result<TrainingReport, Failure> {
@@ -42,7 +42,7 @@ pub fn train(
 
 #[cfg(feature = "local")]
 fn with_model(
-    wish: &TrainingWish<'_>,
+    wish: &TrainingInput<'_>,
     weights: &crate::weights::WeightsChoice,
     environment: Environment<'_>,
     fetch: Option<WeightsFetch<'_>>,
@@ -71,7 +71,7 @@ fn with_model(
 
 #[cfg(not(feature = "local"))]
 fn with_model(
-    _: &TrainingWish<'_>,
+    _: &TrainingInput<'_>,
     _: &crate::weights::WeightsChoice,
     _: Environment<'_>,
     _: Option<WeightsFetch<'_>>,

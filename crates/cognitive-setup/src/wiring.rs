@@ -406,7 +406,8 @@ pub fn host(settings: &Settings, parts: HostParts) -> Result<Host, Failure> {
     host.audit_required = settings.audit_required;
     host.audit = stores.audit;
     host.context = stores.context;
-    host.review = stores.review.map(|desk| Reviewing { rules: settings.review.clone(), desk });
+    host.review =
+        stores.review.map(|review_queue| Reviewing { rules: settings.review.clone(), review_queue });
     host.timer = Some(Arc::new(TokioTimer));
     host.prices = prices::table(&settings.prices)?;
     host.spending = stores::spending(settings)?;

@@ -16,7 +16,7 @@ use cognitive_library::{
     draft_hash, files_of, folder_hash, formats, load, validate_with,
 };
 use cognitive_ports::workshop::{
-    BeforeChange, ChangedFiles, ModuleFile, ModuleFiles, ModuleFinding, ModuleVersion, ModuleWorkshop,
+    BeforeChange, ChangedFiles, ModuleEditor, ModuleFile, ModuleFiles, ModuleFinding, ModuleVersion,
     SavedModule, widened,
 };
 use serde_json::{Value, json};
@@ -59,7 +59,7 @@ struct FoundVersion {
 }
 
 /// The modules of a library, and the folders that may be changed.
-pub struct FolderWorkshop {
+pub struct FolderEditor {
     library: Library,
     editable: Vec<PathBuf>,
     expectations: Option<Arc<dyn ExpectationReader + Send + Sync>>,
@@ -67,8 +67,8 @@ pub struct FolderWorkshop {
     changing: Lock<()>,
 }
 
-impl FolderWorkshop {
-    /// Creates a workshop in which nothing may be changed yet.
+impl FolderEditor {
+    /// Creates an editor in which nothing may be changed yet.
     #[must_use]
     pub fn new(library: Library) -> Self {
         Self { library, editable: Vec::new(), expectations: None, past: None, changing: Lock::new(()) }
@@ -197,7 +197,7 @@ impl FoundVersion {
     }
 }
 
-impl ModuleWorkshop for FolderWorkshop {
+impl ModuleEditor for FolderEditor {
     fn edits(&self) -> bool {
         !self.editable.is_empty()
     }

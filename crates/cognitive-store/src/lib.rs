@@ -78,6 +78,6 @@ pub use audit::{
 pub use background::{Background, DROPPING};
 pub use copy::{CopiedTable, StoreCopy};
 pub use error::{Problem, StoreError};
-pub use review::{Desk, ReviewLimits};
+pub use review::{ReviewLimits, StoredReviewQueue};
 pub use store::{Retention, Store, StoreOptions};
 pub use time::{since, text as timestamp};

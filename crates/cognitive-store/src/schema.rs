@@ -182,19 +182,19 @@ pub(crate) const KNOWN: i64 = STEPS.len() as i64;
 
 /// The reason why a file cannot be migrated.
 #[derive(Debug)]
-pub(crate) enum Stale {
+pub(crate) enum MigrationRefusal {
     Refused(Problem),
     Sqlite(rusqlite::Error),
 }
 
-impl From<rusqlite::Error> for Stale {
+impl From<rusqlite::Error> for MigrationRefusal {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sqlite(error)
     }
 }
 
 /// Runs the migration steps that a file of this version has not run.
-pub(crate) fn bring_up(connection: &mut Connection, version: i64) -> Result<(), Stale> {
+pub(crate) fn bring_up(connection: &mut Connection, version: i64) -> Result<(), MigrationRefusal> {
     if version == KNOWN {
         return Ok(());
     }
@@ -211,7 +211,7 @@ pub(crate) fn bring_up(connection: &mut Connection, version: i64) -> Result<(), 
 }
 
 /// Returns the version of a store or of an empty file. Changes nothing.
-pub(crate) fn inspect(connection: &Connection) -> Result<i64, Stale> {
+pub(crate) fn inspect(connection: &Connection) -> Result<i64, MigrationRefusal> {
     // One statement is one snapshot: another process may be creating the tables.
     let (version, owner, empty): (i64, i64, bool) = connection.query_row(
         "SELECT user_version, application_id, NOT EXISTS (SELECT 1 FROM sqlite_schema)
@@ -221,8 +221,8 @@ pub(crate) fn inspect(connection: &Connection) -> Result<i64, Stale> {
     )?;
     let ours = owner == APPLICATION_ID || (owner == 0 && version == 0 && empty);
     match version {
-        _ if !ours => Err(Stale::Refused(Problem::Foreign)),
+        _ if !ours => Err(MigrationRefusal::Refused(Problem::Foreign)),
         0..=KNOWN => Ok(version),
-        found => Err(Stale::Refused(Problem::Newer { found, known: KNOWN })),
+        found => Err(MigrationRefusal::Refused(Problem::Newer { found, known: KNOWN })),
     }
 }

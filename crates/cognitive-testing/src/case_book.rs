@@ -1,5 +1,5 @@
 //! Lists the cases of modules, judges answers against them, and stores answers as new cases: a golden test, a
-//! worked example, or a labelled case. Never replaces an existing case, and writes only where the workshop
+//! worked example, or a labelled case. Never replaces an existing case, and writes only where the module editor
 //! allows it.
 
 use std::collections::BTreeMap;
@@ -12,10 +12,10 @@ use cognitive_library::folder::{Folder, JSON_LIMIT};
 use cognitive_library::formats;
 use cognitive_ports::review::expectation_of;
 use cognitive_ports::workshop::{
-    BeforeChange, CaseBook, CaseKind, CaseVerdict, ChangedFiles, KeptCase, ModuleCase, ModuleWorkshop,
-    NewCase, WrongPlace,
+    BeforeChange, CaseBook, CaseKind, CaseVerdict, ChangedFiles, KeptCase, ModuleCase, ModuleEditor, NewCase,
+    WrongPlace,
 };
-use cognitive_setup::workshop::FolderWorkshop;
+use cognitive_setup::workshop::FolderEditor;
 use serde_json::{Value, json};
 
 use crate::eval::{self, FieldOutcome};
@@ -30,22 +30,22 @@ const NEW_CASES: &str = "cases/kept.jsonl";
 /// The most cases that are listed. The list is one response of the server.
 const MAX_SHOWN: usize = 2_000;
 
-/// The cases in the folders of a workshop.
+/// The cases in the folders of a module editor.
 pub struct FolderCases {
-    workshop: Arc<FolderWorkshop>,
+    module_editor: Arc<FolderEditor>,
 }
 
 impl FolderCases {
-    /// A case book over the modules of a workshop.
+    /// A case book over the modules of a module editor.
     #[must_use]
-    pub fn new(workshop: Arc<FolderWorkshop>) -> Self {
-        Self { workshop }
+    pub fn new(module_editor: Arc<FolderEditor>) -> Self {
+        Self { module_editor }
     }
 }
 
 impl CaseBook for FolderCases {
     fn cases(&self, module: &str) -> Result<Vec<ModuleCase>, Failure> {
-        let folder = self.workshop.folder(module)?;
+        let folder = self.module_editor.folder(module)?;
         let read = |path: &str| {
             let text = folder.read(path, JSON_LIMIT).ok()?;
             cognitive_contract::json::parse(&text).ok()
@@ -64,7 +64,7 @@ impl CaseBook for FolderCases {
         id: &str,
         envelopes: &[Value],
     ) -> Result<Vec<CaseVerdict>, Failure> {
-        let folder = self.workshop.folder(module)?;
+        let folder = self.module_editor.folder(module)?;
         let unknown = || {
             let message = format!("no such case of the module: `{}` of `{}`", cut(id, 128), cut(set, 128));
             Failure::new(ErrorCode::InvalidReference, message)
@@ -94,8 +94,8 @@ impl CaseBook for FolderCases {
         if !case.input.is_object() {
             return Err(Failure::new(ErrorCode::InvalidInput, "the input of a case must be an object"));
         }
-        let folder = self.workshop.folder(module)?;
-        let shown = self.workshop.files(module)?;
+        let folder = self.module_editor.folder(module)?;
+        let shown = self.module_editor.files(module)?;
         let files = match case.kind {
             CaseKind::Golden => golden_files(&folder, name, case)?,
             CaseKind::Example => example_files(name, case)?,
@@ -105,7 +105,7 @@ impl CaseBook for FolderCases {
         if case.kind != CaseKind::Labelled && files.keys().any(is_there) {
             return Err(taken(name));
         }
-        let saved = self.workshop.save(module, &shown.hash, &files, before)?;
+        let saved = self.module_editor.save(module, &shown.hash, &files, before)?;
         let recorded = case.kind == CaseKind::Golden && case.replies.is_some();
         let paths = files.into_keys().collect();
         Ok(KeptCase { paths, hash: saved.hash, findings: saved.findings, recorded })
@@ -263,8 +263,9 @@ mod tests {
             cognitive_library::files_of(&cognitive_library::bundled::find("text-classifier").unwrap())
                 .unwrap();
         cognitive_library::put_folder(&modules, "text-classifier", &files).unwrap();
-        let workshop = FolderWorkshop::new(Library::new(dir.path(), None, &[])).editing(&[modules]).unwrap();
-        Place { book: FolderCases::new(Arc::new(workshop)), dir }
+        let module_editor =
+            FolderEditor::new(Library::new(dir.path(), None, &[])).editing(&[modules]).unwrap();
+        Place { book: FolderCases::new(Arc::new(module_editor)), dir }
     }
 
     fn answered(kind: CaseKind, name: &str) -> NewCase {

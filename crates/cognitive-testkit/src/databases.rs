@@ -40,7 +40,7 @@ kill -CONT "$served"; kill -KILL "$served"; wait; rm -rf "$1"
 "#;
 
 /// A running server. Stops when it is dropped.
-struct Guarded {
+struct ServerGuard {
     folder: PathBuf,
     pid: Arc<AtomicU32>,
     guardian: Child,
@@ -49,7 +49,7 @@ struct Guarded {
     ready: Mutex<Receiver<()>>,
 }
 
-impl Guarded {
+impl ServerGuard {
     #[expect(clippy::expect_used, reason = "in a test, a panic is the report")]
     fn start(script: &str, program: &Path, option: &str, ready: &'static str) -> Self {
         let folder = new_folder();
@@ -124,7 +124,7 @@ impl Guarded {
     }
 }
 
-impl Drop for Guarded {
+impl Drop for ServerGuard {
     fn drop(&mut self) {
         drop(self.stdin.take());
         let _ = self.guardian.wait();
@@ -140,7 +140,7 @@ fn runs(pid: &str) -> bool {
 
 /// A PostgreSQL server.
 pub struct TestPostgres {
-    server: Guarded,
+    server: ServerGuard,
     programs: PathBuf,
 }
 
@@ -165,7 +165,7 @@ impl TestPostgres {
             return None;
         };
         let ready = "database system is ready to accept connections";
-        Some(Self { server: Guarded::start(POSTGRES, &programs, fsync, ready), programs })
+        Some(Self { server: ServerGuard::start(POSTGRES, &programs, fsync, ready), programs })
     }
 
     /// The process id of the server's main process.
@@ -242,7 +242,7 @@ fn usual_postgres() -> Option<PathBuf> {
 }
 
 /// A Redis server.
-pub struct TestRedis(Guarded);
+pub struct TestRedis(ServerGuard);
 
 impl TestRedis {
     /// An empty server. `None`, after [`skip`], if the program is missing.
@@ -255,7 +255,7 @@ impl TestRedis {
             skip(Lack::Redis);
             return None;
         }
-        Some(Self(Guarded::start(REDIS, Path::new(&program), "", "eady to accept connections")))
+        Some(Self(ServerGuard::start(REDIS, Path::new(&program), "", "eady to accept connections")))
     }
 
     /// The process id of the server.

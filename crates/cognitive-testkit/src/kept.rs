@@ -15,7 +15,7 @@ use crate::{Lack, platform};
 
 /// A test that was skipped, at least in part.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Skipped {
+pub struct SkippedTest {
     /// The missing prerequisite.
     pub lack: Lack,
     /// Its binary and its name, such as `clients::a_browser_sees_the_same_chunks`.
@@ -34,13 +34,13 @@ pub(crate) fn keep(lack: Lack) {
 
 /// The skipped tests that this process started, each test once; sorted.
 #[must_use]
-pub fn skipped_by(process: u32) -> Vec<Skipped> {
+pub fn skipped_by(process: u32) -> Vec<SkippedTest> {
     let list = file_of(process).and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
     let entry = |line: &str| {
         let (word, test) = line.split_once(' ')?;
-        Some(Skipped { lack: Lack::of(word)?, test: test.to_owned() })
+        Some(SkippedTest { lack: Lack::of(word)?, test: test.to_owned() })
     };
-    let mut skipped: Vec<Skipped> = list.lines().filter_map(entry).collect();
+    let mut skipped: Vec<SkippedTest> = list.lines().filter_map(entry).collect();
     skipped.sort();
     skipped.dedup();
     skipped
@@ -53,7 +53,7 @@ pub fn forget(process: u32) {
 
 /// The list as text: the number of skipped tests, by missing prerequisite.
 #[must_use]
-pub fn summary(skipped: &[Skipped]) -> String {
+pub fn summary(skipped: &[SkippedTest]) -> String {
     let mut groups: BTreeMap<Lack, Vec<&str>> = BTreeMap::new();
     for each in skipped {
         groups.entry(each.lack).or_default().push(&each.test);
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_summary_counts_and_names_by_what_is_missing() {
-        let skipped = |lack, test: &str| Skipped { lack, test: test.to_owned() };
+        let skipped = |lack, test: &str| SkippedTest { lack, test: test.to_owned() };
         let list = [
             skipped(Lack::Weights, "a::one"),
             skipped(Lack::Weights, "b::two"),

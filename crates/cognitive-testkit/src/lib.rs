@@ -44,7 +44,7 @@ use std::path::{Path, PathBuf};
 #[cfg(any(feature = "ports", feature = "programs"))]
 pub use answer::good_answer;
 pub use databases::{TestPostgres, TestRedis};
-pub use kept::{Skipped, forget, skipped_by, summary};
+pub use kept::{SkippedTest, forget, skipped_by, summary};
 pub use patience::{PATIENCE, until};
 pub use poll::poll_now;
 #[cfg(feature = "ports")]
@@ -55,8 +55,8 @@ pub use ports::{
 pub use process::command;
 #[cfg(feature = "programs")]
 pub use programs::{
-    Act, FakeModel, FakeReply, FakeRequest, Finished, Home, OptionCase, Running, SELF_SIGNED,
-    SELF_SIGNED_AUTHORITY, Served, Then, bundled_replies, piece, streamed,
+    Act, FakeModel, FakeReply, FakeRequest, Home, OptionCase, ProcessOutput, Running, SELF_SIGNED,
+    SELF_SIGNED_AUTHORITY, TestServer, Then, bundled_replies, piece, streamed,
 };
 pub use python::python_with;
 pub use random::SeededRandom;

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use cognitive_testkit::{Served, command};
+use cognitive_testkit::{TestServer, command};
 use serde_json::Value;
 
 /// A running server. It is killed when this value is dropped.
-pub struct EmbeddedServer(Served);
+pub struct EmbeddedServer(TestServer);
 
 impl EmbeddedServer {
     /// Serves the modules of a folder with these weights; `COGN_BENCH_BINARY` overrides the program of this build.
@@ -16,7 +16,7 @@ impl EmbeddedServer {
         let words = "serve --port 0 --quiet --rate 0 --streams 0 --per-address 0 --timeout 600 --provider embedded --model";
         let mut command = command(program);
         command.args(words.split(' ')).arg(weights).current_dir(folder).env_clear();
-        Self(Served::spawn(command.env("HOME", folder).env("COGN_OFFLINE", "1")))
+        Self(TestServer::spawn(command.env("HOME", folder).env("COGN_OFFLINE", "1")))
     }
 
     /// Runs a module and returns its envelope; null if the response is not one.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cognitive_testkit::{Home, Served, TestPostgres, TestRedis};
+use cognitive_testkit::{Home, TestPostgres, TestRedis, TestServer};
 use serde_json::{Value, json};
 
 use crate::client::Load;
@@ -41,7 +41,7 @@ pub(crate) fn home(database: &str) -> Home {
 }
 
 /// Servers that are measured together. They are killed when this value is dropped.
-pub(crate) struct ServerGroup(Vec<Served>);
+pub(crate) struct ServerGroup(Vec<TestServer>);
 
 impl ServerGroup {
     /// Starts this number of servers with shared state; zero means one server without it.
@@ -61,7 +61,7 @@ impl ServerGroup {
         // A limit that is never reached, so that Redis still has to count.
         let shared = ["--shared", redis, "--rate", "100000000"];
         let more = if count == 0 { &["--no-audit", "--rate", "0"][..] } else { &shared };
-        Self((0..count.max(1)).map(|_| Served::start(home, &[&usual, more].concat(), &[])).collect())
+        Self((0..count.max(1)).map(|_| TestServer::start(home, &[&usual, more].concat(), &[])).collect())
     }
 
     pub(crate) fn addresses(&self) -> Vec<String> {

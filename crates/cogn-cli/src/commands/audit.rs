@@ -49,7 +49,7 @@ enum AuditCommand {
 #[derive(Debug, clap::Args)]
 struct AuditListArgs {
     #[command(flatten)]
-    which: Which,
+    which: RecordSelection,
     /// Maximum number of runs
     #[arg(long, short, value_name = "N", default_value_t = 20)]
     limit: usize,
@@ -70,7 +70,7 @@ struct ShowArgs {
 #[derive(Debug, clap::Args)]
 struct ExportArgs {
     #[command(flatten)]
-    which: Which,
+    which: RecordSelection,
     /// One JSON object per line; the only format, and the default
     #[arg(long)]
     jsonl: bool,
@@ -82,7 +82,7 @@ struct ExportArgs {
 #[derive(Debug, clap::Args)]
 struct StatsArgs {
     #[command(flatten)]
-    which: Which,
+    which: RecordSelection,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -90,7 +90,7 @@ struct StatsArgs {
 
 /// A selection of records.
 #[derive(Debug, clap::Args)]
-struct Which {
+struct RecordSelection {
     /// Only runs of this module
     #[arg(long, value_name = "MODULE", add = candidates::modules())]
     module: Option<String>,
@@ -114,7 +114,7 @@ struct Which {
     since: Option<SystemTime>,
 }
 
-impl Which {
+impl RecordSelection {
     fn filter(&self) -> Filter {
         Filter {
             module: self.module.clone(),

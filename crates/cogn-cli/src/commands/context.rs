@@ -39,7 +39,7 @@ enum ContextCommand {
 
 /// The owner of the context.
 #[derive(Debug, Default, clap::Args)]
-struct Whose {
+struct ContextOwner {
     /// The user who owns the context; none by default
     #[arg(long, value_name = "ID")]
     user: Option<String>,
@@ -60,7 +60,7 @@ struct ContextListArgs {
     #[arg(value_name = "TYPE")]
     kind: Option<String>,
     #[command(flatten)]
-    whose: Whose,
+    whose: ContextOwner,
 }
 
 #[derive(Debug, clap::Args)]
@@ -71,7 +71,7 @@ struct GetArgs {
     /// The key, as `list` shows it
     key: Option<String>,
     #[command(flatten)]
-    whose: Whose,
+    whose: ContextOwner,
 }
 
 #[derive(Debug, clap::Args)]
@@ -88,7 +88,7 @@ struct SetArgs {
     #[arg(long, value_name = "SECONDS", default_value = "-1", value_parser = lasting, allow_negative_numbers = true)]
     ttl: Ttl,
     #[command(flatten)]
-    whose: Whose,
+    whose: ContextOwner,
 }
 
 #[derive(Debug, clap::Args)]
@@ -103,7 +103,7 @@ struct RmArgs {
     #[arg(long)]
     all: bool,
     #[command(flatten)]
-    whose: Whose,
+    whose: ContextOwner,
 }
 
 #[derive(Debug, clap::Args)]
@@ -119,7 +119,7 @@ fn lasting(text: &str) -> Result<Ttl, String> {
     ttl.ok_or_else(|| "expected a number of seconds above 0, or -1".to_owned())
 }
 
-impl Whose {
+impl ContextOwner {
     fn owner(&self) -> Owner {
         Owner::new(self.tenant.as_deref(), self.user.as_deref())
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cognitive_contract::Failure;
 use cognitive_library::Library;
-use cognitive_mcp::{Admission, Extensions, McpDoor, McpServer, ToolSurface};
+use cognitive_mcp::{Admission, Extensions, McpBackend, McpServer, ToolSurface};
 use cognitive_runtime::stages::prompt::estimated_tokens;
 use cognitive_runtime::{Host, RunOptions};
 use cognitive_setup::async_runtime;
@@ -59,11 +59,11 @@ pub fn mcp(args: &McpArgs, library: &Library, printer: &Printer) -> Exit {
     {
         return fail(&failure, printer);
     }
-    let door = match AgentDoor::open(args, library) {
-        Ok(door) => door,
+    let backend = match AgentBackend::open(args, library) {
+        Ok(backend) => backend,
         Err(failure) => return fail(&failure, printer),
     };
-    let server = McpServer::new(Arc::new(door), surface);
+    let server = McpServer::new(Arc::new(backend), surface);
     if args.cost {
         return cost(&server, args.json, printer);
     }
@@ -109,13 +109,13 @@ fn cost(server: &McpServer, as_json: bool, printer: &Printer) -> Exit {
 }
 
 /// The modules and settings that the user's agents can access.
-struct AgentDoor {
+struct AgentBackend {
     host: Arc<Host>,
     library: Library,
     options: RunOptions,
 }
 
-impl AgentDoor {
+impl AgentBackend {
     fn open(args: &McpArgs, library: &Library) -> Result<Self, Failure> {
         let builder = project::runtime(library, &args.provider)?.audited(!args.no_audit);
         let builder = builder.stores_by(|settings| Stores::open_or_warn(settings, false));
@@ -130,7 +130,7 @@ impl AgentDoor {
     }
 }
 
-impl McpDoor for AgentDoor {
+impl McpBackend for AgentBackend {
     fn host(&self) -> &Host {
         &self.host
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cognitive_contract::manifest::InputModality;
 use cognitive_contract::media::{
-    AcceptedForm, Fitted, LoadedMedia, MediaFacts, MediaLimits, MediaSource, MediaType, Reference,
+    AcceptedForm, FormedMedia, LoadedMedia, MediaFacts, MediaLimits, MediaSource, MediaType, Reference,
     WantedMedia, judge,
 };
 use cognitive_contract::ports::Provider;
@@ -183,13 +183,13 @@ async fn received(
         return members([("gets", json!("nothing"))]);
     }
     match source.fit(bytes.clone(), facts, form).await {
-        Ok(Fitted::AsItIs) => members([("gets", json!("as_it_is"))]),
-        Ok(Fitted::Changed { media_type, bytes }) => members([
+        Ok(FormedMedia::AsItIs) => members([("gets", json!("as_it_is"))]),
+        Ok(FormedMedia::Changed { media_type, bytes }) => members([
             ("gets", json!("converted")),
             ("media_type", json!(media_type.mime())),
             ("size_bytes", json!(bytes.len())),
         ]),
-        Ok(Fitted::Text(text)) => members([("gets", json!("text")), ("size_bytes", json!(text.len()))]),
+        Ok(FormedMedia::Text(text)) => members([("gets", json!("text")), ("size_bytes", json!(text.len()))]),
         Err(failure) => refused(&failure),
     }
 }
@@ -267,9 +267,9 @@ mod tests {
             _: bytes::Bytes,
             _: &'a MediaFacts,
             _: Option<&'a AcceptedForm>,
-        ) -> PortFuture<'a, Result<Fitted, Failure>> {
+        ) -> PortFuture<'a, Result<FormedMedia, Failure>> {
             self.0.fetch_add(1, Ordering::Relaxed);
-            Box::pin(async { Ok(Fitted::AsItIs) })
+            Box::pin(async { Ok(FormedMedia::AsItIs) })
         }
     }
 

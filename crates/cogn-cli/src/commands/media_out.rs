@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cognitive_contract::media::{Embedded, Moved, embedded, refer};
+use cognitive_contract::media::{EmbeddedMedia, MediaLocation, embedded, refer};
 use cognitive_contract::{Envelope, Warning};
 
 use crate::output_paths::is_same;
@@ -28,7 +28,7 @@ pub(super) fn store(envelope: &mut Envelope, folder: &Path, reserved: Option<&Pa
     let mut unwritten = Vec::new();
     for (place, written) in done {
         match written {
-            Ok(path) => refer(envelope, &place, Moved::File { path: path.display().to_string() }),
+            Ok(path) => refer(envelope, &place, MediaLocation::File { path: path.display().to_string() }),
             Err(why) => {
                 let message =
                     format!("cannot write `/data{place}` to a file, so it stays in the envelope: {why}");
@@ -40,7 +40,7 @@ pub(super) fn store(envelope: &mut Envelope, folder: &Path, reserved: Option<&Pa
     unwritten
 }
 
-fn write(medium: &Embedded<'_>, folder: &Path, reserved: Option<&Path>) -> Result<PathBuf, String> {
+fn write(medium: &EmbeddedMedia<'_>, folder: &Path, reserved: Option<&Path>) -> Result<PathBuf, String> {
     let bytes = STANDARD.decode(medium.text).map_err(|_| "not valid base64".to_owned())?;
     let unwritable = |error: io::Error| format!("cannot write to `{}`: {error}", folder.display());
     fs::create_dir_all(folder).map_err(unwritable)?;

@@ -11,8 +11,8 @@ use cognitive_contract::ports::ModuleSource;
 use cognitive_contract::{ErrorCode, Failure};
 use cognitive_library::Library;
 use cognitive_ports::review::{
-    CalibrationReport, Decided, DeskError, ModelCalibration, NewDecision, Review, ReviewDesk, ReviewExport,
-    ReviewFilter, Verdict,
+    CalibrationReport, DecidedReview, ModelCalibration, NewDecision, Review, ReviewError, ReviewExport,
+    ReviewFilter, ReviewQueue, Verdict,
 };
 use cognitive_setup::env_vars;
 use cognitive_setup::stores::Stores;
@@ -153,14 +153,18 @@ struct ReviewStatsArgs {
 
 /// Runs the subcommand on the reviews of the database, which may be missing.
 pub fn review(args: &ReviewArgs, library: &Library, printer: &Printer) -> Exit {
-    let done = open().and_then(|desk| match &args.command {
-        ReviewCommand::List(args) => list(args, desk.as_deref(), printer),
-        ReviewCommand::Show(args) => show(args, desk.as_deref(), printer),
-        ReviewCommand::Approve(args) => Ok(decide_all(args, Verdict::Approve, desk.as_deref(), printer)),
-        ReviewCommand::Reject(args) => Ok(decide_all(args, Verdict::Reject, desk.as_deref(), printer)),
-        ReviewCommand::Correct(args) => correct(args, desk.as_deref(), library, printer),
-        ReviewCommand::Export(args) => export(args, desk.as_deref(), printer),
-        ReviewCommand::Stats(args) => stats(args, desk.as_deref(), printer),
+    let done = open().and_then(|review_queue| match &args.command {
+        ReviewCommand::List(args) => list(args, review_queue.as_deref(), printer),
+        ReviewCommand::Show(args) => show(args, review_queue.as_deref(), printer),
+        ReviewCommand::Approve(args) => {
+            Ok(decide_all(args, Verdict::Approve, review_queue.as_deref(), printer))
+        }
+        ReviewCommand::Reject(args) => {
+            Ok(decide_all(args, Verdict::Reject, review_queue.as_deref(), printer))
+        }
+        ReviewCommand::Correct(args) => correct(args, review_queue.as_deref(), library, printer),
+        ReviewCommand::Export(args) => export(args, review_queue.as_deref(), printer),
+        ReviewCommand::Stats(args) => stats(args, review_queue.as_deref(), printer),
     });
     done.unwrap_or_else(|failure| {
         printer.error(failure.message(), failure.suggestion());
@@ -168,9 +172,9 @@ pub fn review(args: &ReviewArgs, library: &Library, printer: &Printer) -> Exit {
     })
 }
 
-fn open() -> Result<Option<Arc<dyn ReviewDesk>>, Failure> {
+fn open() -> Result<Option<Arc<dyn ReviewQueue>>, Failure> {
     let config = project::config()?;
-    Stores::desk_of(&config).map_err(unreadable)
+    Stores::queue_of(&config).map_err(unreadable)
 }
 
 fn unreadable(reason: String) -> Failure {
@@ -183,14 +187,18 @@ fn unknown(id: &str) -> Failure {
         .suggest("`cogn review list` shows the numbers")
 }
 
-fn list(args: &ReviewListArgs, desk: Option<&dyn ReviewDesk>, printer: &Printer) -> Result<Exit, Failure> {
+fn list(
+    args: &ReviewListArgs,
+    review_queue: Option<&dyn ReviewQueue>,
+    printer: &Printer,
+) -> Result<Exit, Failure> {
     let filter = ReviewFilter {
         open: Some(!args.decided),
         module: args.module.clone(),
         limit: Some(args.limit),
         cursor: None,
     };
-    let page = desk.map(|desk| desk.list(&filter)).transpose().map_err(unreadable)?;
+    let page = review_queue.map(|review_queue| review_queue.list(&filter)).transpose().map_err(unreadable)?;
     let (reviews, open) = page.map_or_else(Default::default, |page| (page.reviews, page.open));
     if args.json {
         printer.json(&reviews);
@@ -205,13 +213,17 @@ fn list(args: &ReviewListArgs, desk: Option<&dyn ReviewDesk>, printer: &Printer)
     Ok(Exit::Good)
 }
 
-fn find(id: &str, desk: Option<&dyn ReviewDesk>) -> Result<Review, Failure> {
-    let found = desk.map(|desk| desk.get(id)).transpose().map_err(unreadable)?;
+fn find(id: &str, review_queue: Option<&dyn ReviewQueue>) -> Result<Review, Failure> {
+    let found = review_queue.map(|review_queue| review_queue.get(id)).transpose().map_err(unreadable)?;
     found.flatten().ok_or_else(|| unknown(id))
 }
 
-fn show(args: &ReviewShowArgs, desk: Option<&dyn ReviewDesk>, printer: &Printer) -> Result<Exit, Failure> {
-    let review = find(&args.id, desk)?;
+fn show(
+    args: &ReviewShowArgs,
+    review_queue: Option<&dyn ReviewQueue>,
+    printer: &Printer,
+) -> Result<Exit, Failure> {
+    let review = find(&args.id, review_queue)?;
     if args.json {
         printer.json(&review);
     } else {
@@ -224,12 +236,12 @@ fn show(args: &ReviewShowArgs, desk: Option<&dyn ReviewDesk>, printer: &Printer)
 fn decide_all(
     args: &VerdictArgs,
     verdict: Verdict,
-    desk: Option<&dyn ReviewDesk>,
+    review_queue: Option<&dyn ReviewQueue>,
     printer: &Printer,
 ) -> Exit {
     let mut exit = Exit::Good;
     for id in &args.ids {
-        if let Err(failure) = decide(id, verdict, None, &args.how, desk, printer) {
+        if let Err(failure) = decide(id, verdict, None, &args.how, review_queue, printer) {
             printer.error(failure.message(), failure.suggestion());
             exit = Exit::Bad;
         }
@@ -242,14 +254,15 @@ fn decide(
     verdict: Verdict,
     data: Option<Value>,
     how: &DecisionArgs,
-    desk: Option<&dyn ReviewDesk>,
+    review_queue: Option<&dyn ReviewQueue>,
     printer: &Printer,
 ) -> Result<(), Failure> {
-    let desk = desk.ok_or_else(|| unknown(id))?;
+    let review_queue = review_queue.ok_or_else(|| unknown(id))?;
     let by = how.by.clone().or_else(|| environment(env_vars::USER));
     let decision =
         NewDecision { verdict, reason: how.reason.clone(), data, by, key: None, at: SystemTime::now() };
-    let Decided { review, is_new } = desk.decide(id, &decision).map_err(|error| refusal(id, &error))?;
+    let DecidedReview { review, is_new } =
+        review_queue.decide(id, &decision).map_err(|error| refusal(id, &error))?;
     if how.json {
         printer.json(&review);
         return Ok(());
@@ -263,23 +276,23 @@ fn decide(
     Ok(())
 }
 
-fn refusal(id: &str, error: &DeskError) -> Failure {
+fn refusal(id: &str, error: &ReviewError) -> Failure {
     match error {
-        DeskError::Unknown => unknown(id),
-        DeskError::Conflict(_) => Failure::new(ErrorCode::InvalidReference, plain(&error.to_string()))
+        ReviewError::Unknown => unknown(id),
+        ReviewError::Conflict(_) => Failure::new(ErrorCode::InvalidReference, plain(&error.to_string()))
             .suggest(format!("`cogn review show {}` shows the decision; the first one applies", plain(id))),
-        DeskError::Invalid(_) => Failure::new(ErrorCode::InvalidInput, error.to_string()),
-        DeskError::Unavailable(_) => unreadable(error.to_string()),
+        ReviewError::Invalid(_) => Failure::new(ErrorCode::InvalidInput, error.to_string()),
+        ReviewError::Unavailable(_) => unreadable(error.to_string()),
     }
 }
 
 fn correct(
     args: &CorrectArgs,
-    desk: Option<&dyn ReviewDesk>,
+    review_queue: Option<&dyn ReviewQueue>,
     library: &Library,
     printer: &Printer,
 ) -> Result<Exit, Failure> {
-    let review = find(&args.id, desk)?;
+    let review = find(&args.id, review_queue)?;
     let data = Value::Object(corrected(args, &review)?);
     // A missing module cannot be used to check the correction.
     if let Ok(module) = library.module(&review.module) {
@@ -289,7 +302,7 @@ fn correct(
             return Err(failure.suggest("A correction must be a valid answer of the module"));
         }
     }
-    decide(&args.id, Verdict::Correct, Some(data), &args.how, desk, printer)?;
+    decide(&args.id, Verdict::Correct, Some(data), &args.how, review_queue, printer)?;
     Ok(Exit::Good)
 }
 
@@ -325,10 +338,10 @@ fn corrected(args: &CorrectArgs, review: &Review) -> Result<Map<String, Value>, 
 
 fn export(
     args: &ReviewExportArgs,
-    desk: Option<&dyn ReviewDesk>,
+    review_queue: Option<&dyn ReviewQueue>,
     printer: &Printer,
 ) -> Result<Exit, Failure> {
-    let Some(desk) = desk else {
+    let Some(review_queue) = review_queue else {
         printer.err("no decisions yet");
         return Ok(Exit::Good);
     };
@@ -338,7 +351,7 @@ fn export(
     };
     let module = args.module.as_deref();
     if let Some(path) = args.output.as_deref().filter(|path| *path != Path::new("-")) {
-        let count = export_to(path, desk, form, module)?;
+        let count = export_to(path, review_queue, form, module)?;
         printer.err(format!("{} written to `{}`", counted(count, "line"), path.display()));
         return Ok(Exit::Good);
     }
@@ -348,7 +361,7 @@ fn export(
         printer.out(line.to_string());
         printer.lost().is_none()
     };
-    desk.export(form, module, &mut take).map_err(unreadable)?;
+    review_queue.export(form, module, &mut take).map_err(unreadable)?;
     if !any {
         printer.err("no decisions to export yet");
     }
@@ -358,7 +371,7 @@ fn export(
 /// Writes all or nothing: a partial export would look complete.
 fn export_to(
     path: &Path,
-    desk: &dyn ReviewDesk,
+    review_queue: &dyn ReviewQueue,
     form: ReviewExport,
     module: Option<&str>,
 ) -> Result<u64, Failure> {
@@ -372,7 +385,7 @@ fn export_to(
         written = writeln!(writer, "{line}");
         written.is_ok()
     };
-    let read = desk.export(form, module, &mut take).map_err(unreadable);
+    let read = review_queue.export(form, module, &mut take).map_err(unreadable);
     let done = read.and_then(|()| written.and_then(|()| writer.flush()).map_err(failed));
     if done.is_err() {
         fs::remove_file(path).map_err(failed)?;
@@ -388,12 +401,22 @@ struct CalibrationReports {
     models: Vec<ModelCalibration>,
 }
 
-fn stats(args: &ReviewStatsArgs, desk: Option<&dyn ReviewDesk>, printer: &Printer) -> Result<Exit, Failure> {
+fn stats(
+    args: &ReviewStatsArgs,
+    review_queue: Option<&dyn ReviewQueue>,
+    printer: &Printer,
+) -> Result<Exit, Failure> {
     let module = args.module.as_deref();
-    let report =
-        desk.map(|desk| desk.calibration(module)).transpose().map_err(unreadable)?.unwrap_or_default();
-    let models =
-        desk.map(|desk| desk.calibrations(module)).transpose().map_err(unreadable)?.unwrap_or_default();
+    let report = review_queue
+        .map(|review_queue| review_queue.calibration(module))
+        .transpose()
+        .map_err(unreadable)?
+        .unwrap_or_default();
+    let models = review_queue
+        .map(|review_queue| review_queue.calibrations(module))
+        .transpose()
+        .map_err(unreadable)?
+        .unwrap_or_default();
     if args.json {
         printer.json(&CalibrationReports { report, models });
     } else if models.is_empty() {

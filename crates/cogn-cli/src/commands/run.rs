@@ -171,7 +171,7 @@ fn answer(args: &RunArgs, prepared: Result<PreparedRun, Failure>, printer: &Prin
         .then_some(StopSignal::Interrupt);
     let prepared = prepared.map(|PreparedRun { runtime, request }| (runtime.host(), request));
     let (mut envelope, cancelled, trace) = match (prepared, args.stream) {
-        (prepared, Some(form)) => stream::run(prepared, form, &args.module, hearer(args), printer),
+        (prepared, Some(form)) => stream::run(prepared, form, &args.module, answer_reader(args), printer),
         (Ok((host, request)), None) => execute(&host, request, args, printer),
         (Err(failure), None) => (failure.into_envelope(), None, None),
     };
@@ -208,13 +208,13 @@ fn answer(args: &RunArgs, prepared: Result<PreparedRun, Failure>, printer: &Prin
 
 /// The destination of the answer. With an output file or media files, the run continues even if stdout is not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Hearer {
+pub(super) enum AnswerReader {
     Stdout,
     Files,
 }
 
-fn hearer(args: &RunArgs) -> Hearer {
-    if args.output.is_none() && args.media_out.is_none() { Hearer::Stdout } else { Hearer::Files }
+fn answer_reader(args: &RunArgs) -> AnswerReader {
+    if args.output.is_none() && args.media_out.is_none() { AnswerReader::Stdout } else { AnswerReader::Files }
 }
 
 fn as_text(args: &RunArgs, envelope: &Envelope) -> String {
@@ -365,7 +365,7 @@ fn execute(
         let cancelled = Cell::new(None);
         let stop = async {
             tokio::select! {
-                () = reader::gone(printer), if hearer(args) == Hearer::Stdout => reader::unheard(),
+                () = reader::gone(printer), if answer_reader(args) == AnswerReader::Stdout => reader::unheard(),
                 signal = platform::stop_signal() => {
                     cancelled.set(Some(signal));
                     signal.failure()

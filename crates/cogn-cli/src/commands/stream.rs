@@ -15,7 +15,7 @@ use cognitive_setup::async_runtime;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::reader;
-use super::run::Hearer;
+use super::run::AnswerReader;
 use super::stop::StopSignal;
 use super::trace::Keeper;
 use crate::printer::Printer;
@@ -61,7 +61,7 @@ pub(super) fn run(
     prepared: Result<(Arc<Host>, RunRequest), Failure>,
     form: StreamForm,
     module: &str,
-    hearer: Hearer,
+    answer_reader: AnswerReader,
     printer: &Printer,
 ) -> (Envelope, Option<StopSignal>, Option<Trace>) {
     let clock = StreamClock::new();
@@ -75,7 +75,7 @@ pub(super) fn run(
     let mut stream = Stream::new(show);
     let (envelope, whole, cancelled, trace) = match prepared {
         Err(failure) => (stream.fail(failure), false, None, None),
-        Ok((host, request)) => execute(&mut stream, &host, request, &clock, (form, hearer), printer),
+        Ok((host, request)) => execute(&mut stream, &host, request, &clock, (form, answer_reader), printer),
     };
     match form {
         StreamForm::Ndjson if whole => printer.line(&serde_json::to_string(&envelope).unwrap_or_default()),
@@ -95,7 +95,7 @@ fn execute(
     host: &Host,
     request: RunRequest,
     clock: &StreamClock,
-    (form, hearer): (StreamForm, Hearer),
+    (form, answer_reader): (StreamForm, AnswerReader),
     printer: &Printer,
 ) -> (Envelope, bool, Option<StopSignal>, Option<Trace>) {
     let runtime = match async_runtime::on_this_thread() {
@@ -108,19 +108,19 @@ fn execute(
         }
     };
     runtime.block_on(async {
-        let mut ears = Ears(clock);
+        let mut times = OutputTimes(clock);
         let cancelled = Cell::new(None);
         let stop = async {
             tokio::select! {
                 failure = overdue(clock, LIMITS, beat) => failure,
-                () = reader::gone(printer), if hearer == Hearer::Stdout => reader::unheard(),
+                () = reader::gone(printer), if answer_reader == AnswerReader::Stdout => reader::unheard(),
                 signal = platform::stop_signal() => {
                     cancelled.set(Some(signal));
                     signal.failure()
                 }
             }
         };
-        let mut keeper = Keeper::new(&mut ears);
+        let mut keeper = Keeper::new(&mut times);
         let delivery = stream.run_until(host, request, &mut keeper, stop).await;
         let whole = matches!(delivery, Delivery::Whole(_));
         (delivery.into_envelope(), whole, cancelled.get(), keeper.into_trace())
@@ -195,9 +195,9 @@ impl StreamClock {
 }
 
 /// Records the time of model output.
-struct Ears<'a>(&'a StreamClock);
+struct OutputTimes<'a>(&'a StreamClock);
 
-impl EventSink for Ears<'_> {
+impl EventSink for OutputTimes<'_> {
     fn event(&mut self, event: Event<'_>) {
         match event {
             Event::Text(_) | Event::Part(PartEvent { state: PartState::Speaks, .. }) => {
@@ -269,10 +269,10 @@ mod tests {
     #[test]
     fn s_04_the_first_token_ends_the_first_limit_and_each_call_begins_anew() {
         let clock = StreamClock::new();
-        let mut ears = Ears(&clock);
-        ears.event(Event::Text("x"));
+        let mut times = OutputTimes(&clock);
+        times.event(Event::Text("x"));
         assert!(clock.overdue(StreamLimits { first_token: Duration::ZERO, ..LIMITS }).is_none());
-        ears.event(Event::Stage(Stage::Call));
+        times.event(Event::Stage(Stage::Call));
         assert!(clock.overdue(StreamLimits { first_token: Duration::ZERO, ..LIMITS }).is_some());
     }
 }

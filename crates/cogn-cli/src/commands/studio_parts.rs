@@ -13,7 +13,7 @@ use cognitive_setup::config::Config;
 use cognitive_setup::named_models::{LazyModel, named_models};
 use cognitive_setup::serve_config::ServeConfig;
 use cognitive_setup::settings::{SettingOverrides, Settings};
-use cognitive_setup::workshop::{FolderPast, FolderWorkshop, PastState};
+use cognitive_setup::workshop::{FolderEditor, FolderPast, PastState};
 use cognitive_testing::{FolderCases, GoldenExpectations};
 
 use crate::printer::Printer;
@@ -37,13 +37,13 @@ pub(super) fn add(
         NamedModel { name, is_local, make }
     });
     config.models = lazy.collect();
-    let workshop = FolderWorkshop::new(library.clone())
+    let module_editor = FolderEditor::new(library.clone())
         .editing(serve.edit.as_deref().unwrap_or_default())?
         .reading(Arc::new(GoldenExpectations))
         .remembering(Arc::new(GitPast));
-    let workshop = Arc::new(workshop);
-    config.cases = Some(Arc::new(FolderCases::new(Arc::clone(&workshop))));
-    config.workshop = Some(workshop);
+    let module_editor = Arc::new(module_editor);
+    config.cases = Some(Arc::new(FolderCases::new(Arc::clone(&module_editor))));
+    config.module_editor = Some(module_editor);
     Ok(())
 }
 

@@ -16,7 +16,7 @@ use cognitive_contract::trained::{
 use cognitive_contract::{Enforcement, ErrorCode, Failure, Module, RunSettings};
 use cognitive_library::Library;
 use cognitive_runtime::host::RunInput;
-use cognitive_setup::training::{TrainingWish, train as train_model};
+use cognitive_setup::training::{TrainingInput, train as train_model};
 use cognitive_setup::{async_runtime, out_file, wiring};
 use cognitive_testing::eval::LabelledCase;
 use serde_json::{Value, json};
@@ -209,7 +209,7 @@ fn learn(
     let bar = case_bar(printer, cases.len());
     let is_stopped = Arc::new(AtomicBool::new(false));
     let _listening = listen(&is_stopped)?;
-    let wish = TrainingWish {
+    let wish = TrainingInput {
         settings: &settings,
         module,
         examples,

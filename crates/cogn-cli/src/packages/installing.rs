@@ -6,7 +6,7 @@ use cognitive_packages::{
 };
 use serde::Serialize;
 
-use super::obtain::{Obtained, Obtainer};
+use super::obtain::{ObtainedPackage, Obtainer};
 use super::refuse;
 use crate::printer::{Exit, FAINT, GOOD, HEAD, Printer};
 
@@ -40,12 +40,12 @@ pub(crate) struct InstallWay {
 
 /// Installs one package.
 pub(crate) fn install(
-    obtained: Obtained,
+    obtained: ObtainedPackage,
     folder: &ModuleFolder,
     way: InstallWay,
     library: &Library,
 ) -> Result<InstallReport, PackageError> {
-    let Obtained { package, origin, mut warnings } = obtained;
+    let ObtainedPackage { package, origin, mut warnings } = obtained;
     let known = folder.locked()?.modules.get(package.name()).cloned();
     if way.locked {
         check_locked(package.name(), known.as_ref(), &package.tree, &package.sha256)?;

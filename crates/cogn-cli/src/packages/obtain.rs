@@ -15,7 +15,7 @@ use cognitive_setup::{async_runtime, env_vars, wiring};
 use indicatif::ProgressBar;
 
 use super::ReachArgs;
-use super::package_index::{Listed, PackageIndex, fetcher_for};
+use super::package_index::{IndexLookup, PackageIndex, fetcher_for};
 use super::registry_login;
 use crate::printer::Printer;
 
@@ -26,7 +26,7 @@ const MAX_REPOSITORY: u64 = 256 << 20;
 const GITHUB: &str = "https://github.com";
 
 /// A package, its origin, and warnings for the user.
-pub(crate) struct Obtained {
+pub(crate) struct ObtainedPackage {
     pub(crate) package: Package,
     pub(crate) origin: PackageOrigin,
     pub(crate) warnings: Vec<String>,
@@ -43,7 +43,7 @@ pub(crate) struct Obtainer<'a> {
 }
 
 /// A package whose signature is not checked yet: the archive, its signature, and its exact source.
-struct Fetched {
+struct UnverifiedPackage {
     package: Package,
     signature: Option<String>,
     resolved: String,
@@ -52,7 +52,11 @@ struct Fetched {
 
 impl Obtainer<'_> {
     /// Gets a package. `pinned` is set for a source of a lock file: its paths are relative to the folder of that file.
-    pub(crate) fn bring(&self, source: &PackageSource, pinned: bool) -> Result<Obtained, PackageError> {
+    pub(crate) fn bring(
+        &self,
+        source: &PackageSource,
+        pinned: bool,
+    ) -> Result<ObtainedPackage, PackageError> {
         let runtime = async_runtime::on_this_thread_and_others()?;
         let waiting = waiting(source);
         let fetched = runtime.block_on(self.fetch(source, pinned));
@@ -65,10 +69,10 @@ impl Obtainer<'_> {
         };
         let resolved = if fetched.resolved.is_empty() { source.clone() } else { fetched.resolved };
         let origin = PackageOrigin { source, resolved, signed_by };
-        Ok(Obtained { package: fetched.package, origin, warnings: fetched.warnings })
+        Ok(ObtainedPackage { package: fetched.package, origin, warnings: fetched.warnings })
     }
 
-    async fn fetch(&self, source: &PackageSource, pinned: bool) -> Result<Fetched, PackageError> {
+    async fn fetch(&self, source: &PackageSource, pinned: bool) -> Result<UnverifiedPackage, PackageError> {
         match source {
             PackageSource::Path(path) if pinned => of_path(&self.root.join(path)),
             PackageSource::Path(path) => of_path(path),
@@ -85,7 +89,7 @@ impl Obtainer<'_> {
                     path: path.clone(),
                     reference: Some(folder.commit),
                 };
-                Ok(Fetched::unsigned(Package::of_files(folder.files)?, pinned.to_string()))
+                Ok(UnverifiedPackage::unsigned(Package::of_files(folder.files)?, pinned.to_string()))
             }
             PackageSource::Oci(reference) => self.of_oci(self.oci_client(reference)?, reference).await,
             PackageSource::Registry { name, range } => self.of_index(name, range).await,
@@ -98,7 +102,7 @@ impl Obtainer<'_> {
         fetcher: &FileFetcher,
         url: &str,
         sha256: Option<&str>,
-    ) -> Result<Fetched, PackageError> {
+    ) -> Result<UnverifiedPackage, PackageError> {
         let bytes = fetcher.get(url, MAX_BYTES).await?;
         let package = Package::of_archive(bytes, sha256)?;
         let signature = if self.keys.is_empty() {
@@ -108,10 +112,10 @@ impl Obtainer<'_> {
         };
         let resolved =
             PackageSource::Web { url: url.to_owned(), sha256: Some(package.sha256.clone()) }.to_string();
-        Ok(Fetched { package, signature, resolved, warnings: Vec::new() })
+        Ok(UnverifiedPackage { package, signature, resolved, warnings: Vec::new() })
     }
 
-    async fn of_index(&self, name: &str, range: &str) -> Result<Fetched, PackageError> {
+    async fn of_index(&self, name: &str, range: &str) -> Result<UnverifiedPackage, PackageError> {
         let address = self.reach.index_address().ok_or_else(|| {
             PackageError::new(format!("no index is configured for the package: `{name}`")).hint(format!(
                 "Name one with `--registry URL` or `{}`, or use a source such as `oci://host/repository`",
@@ -120,7 +124,7 @@ impl Obtainer<'_> {
         })?;
         let index = PackageIndex::at(&address)?;
         match index.find(name, range).await? {
-            Listed::Archive(entry) => {
+            IndexLookup::Archive(entry) => {
                 let place = &entry.distribution;
                 let (url, bytes) = index.file(&place.tarball, MAX_BYTES).await?;
                 let package = Package::of_archive(bytes, Some(&place.checksum))?;
@@ -130,14 +134,14 @@ impl Obtainer<'_> {
                     _ => None,
                 };
                 let resolved = PackageSource::Web { url, sha256: Some(package.sha256.clone()) }.to_string();
-                Ok(Fetched {
+                Ok(UnverifiedPackage {
                     package,
                     signature,
                     resolved,
                     warnings: entry.deprecation().into_iter().collect(),
                 })
             }
-            Listed::Source(source) => {
+            IndexLookup::Source(source) => {
                 let fetched = self.of_listed(&index, &PackageSource::parse(&source)?).await?;
                 check_same(name, fetched.package.name())?;
                 Ok(fetched)
@@ -147,7 +151,11 @@ impl Obtainer<'_> {
 
     /// Gets the source that an entry of the old format names. The user typed the address of the index and not this one, so
     /// it must be public and use TLS, or be on the server of the index. `git` connects by itself and cannot be guarded.
-    async fn of_listed(&self, index: &PackageIndex, source: &PackageSource) -> Result<Fetched, PackageError> {
+    async fn of_listed(
+        &self,
+        index: &PackageIndex,
+        source: &PackageSource,
+    ) -> Result<UnverifiedPackage, PackageError> {
         match source {
             PackageSource::Web { url, sha256 } => self.of_web(index.fetcher(), url, sha256.as_deref()).await,
             PackageSource::GitHub { repository, path, reference } => {
@@ -163,7 +171,11 @@ impl Obtainer<'_> {
         }
     }
 
-    async fn of_oci(&self, client: OciClient, reference: &OciReference) -> Result<Fetched, PackageError> {
+    async fn of_oci(
+        &self,
+        client: OciClient,
+        reference: &OciReference,
+    ) -> Result<UnverifiedPackage, PackageError> {
         let target = match (&reference.tag, &reference.digest) {
             (None, None) => newest_tag(&client, reference).await?,
             _ => reference.target().to_owned(),
@@ -173,7 +185,7 @@ impl Obtainer<'_> {
         let bytes = client.blob(&reference.repository, &layer.digest, layer.size).await?;
         let package = Package::of_archive(bytes, Some(&layer.digest))?;
         let resolved = PackageSource::Oci(reference.pinned(&manifest.digest)).to_string();
-        Ok(Fetched { package, signature: layer.signature, resolved, warnings: Vec::new() })
+        Ok(UnverifiedPackage { package, signature: layer.signature, resolved, warnings: Vec::new() })
     }
 
     /// Returns a client with the login of this host.
@@ -212,7 +224,7 @@ fn waiting(source: &PackageSource) -> ProgressBar {
     bar
 }
 
-impl Fetched {
+impl UnverifiedPackage {
     fn unsigned(package: Package, resolved: String) -> Self {
         Self { package, signature: None, resolved, warnings: Vec::new() }
     }
@@ -225,14 +237,17 @@ pub(crate) async fn newest_tag(client: &OciClient, reference: &OciReference) -> 
     Ok(found.unwrap_or("latest").to_owned())
 }
 
-fn of_path(path: &Path) -> Result<Fetched, PackageError> {
+fn of_path(path: &Path) -> Result<UnverifiedPackage, PackageError> {
     if path.is_dir() {
-        return Ok(Fetched::unsigned(Package::of_folder(&Folder::Disk(path.to_owned()))?, String::new()));
+        return Ok(UnverifiedPackage::unsigned(
+            Package::of_folder(&Folder::Disk(path.to_owned()))?,
+            String::new(),
+        ));
     }
     let package = Package::of_archive(read_archive(path)?, None)?;
     let beside = PathBuf::from(format!("{}.minisig", path.display()));
     let signature = std::fs::read_to_string(beside).ok();
-    Ok(Fetched { package, signature, resolved: String::new(), warnings: Vec::new() })
+    Ok(UnverifiedPackage { package, signature, resolved: String::new(), warnings: Vec::new() })
 }
 
 /// Reads an archive on this machine.
@@ -249,7 +264,11 @@ pub(crate) fn read_archive(path: &Path) -> Result<Vec<u8>, PackageError> {
     Ok(bytes)
 }
 
-async fn of_github(repository: &str, path: &str, reference: Option<&str>) -> Result<Fetched, PackageError> {
+async fn of_github(
+    repository: &str,
+    path: &str,
+    reference: Option<&str>,
+) -> Result<UnverifiedPackage, PackageError> {
     let base = wiring::environment(env_vars::GITHUB).unwrap_or_else(|| GITHUB.to_owned());
     let url =
         format!("{}/{repository}/archive/{}.tar.gz", base.trim_end_matches('/'), reference.unwrap_or("HEAD"));
@@ -260,7 +279,7 @@ async fn of_github(repository: &str, path: &str, reference: Option<&str>) -> Res
         path: path.to_owned(),
         reference: unpacked.commit.or_else(|| reference.map(str::to_owned)),
     };
-    Ok(Fetched::unsigned(Package::of_files(unpacked.files)?, pinned.to_string()))
+    Ok(UnverifiedPackage::unsigned(Package::of_files(unpacked.files)?, pinned.to_string()))
 }
 
 fn check_same(wanted: &str, found: &str) -> Result<(), PackageError> {

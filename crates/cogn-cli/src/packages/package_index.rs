@@ -18,7 +18,7 @@ pub(crate) struct PackageIndex {
 
 /// The entry of an index for a name and a range.
 #[derive(Debug)]
-pub(crate) enum Listed {
+pub(crate) enum IndexLookup {
     /// A package with an archive and its address.
     Archive(Box<RegistryEntry>),
     /// A source, in an index of the old format.
@@ -34,17 +34,17 @@ impl PackageIndex {
     }
 
     /// Returns the newest version that fits.
-    pub(crate) async fn find(&self, name: &str, range: &str) -> Result<Listed, PackageError> {
+    pub(crate) async fn find(&self, name: &str, range: &str) -> Result<IndexLookup, PackageError> {
         let wanted = VersionRange::parse(range).unwrap_or_default();
         let list = self.versions(name).await?;
         let version = newest(list.entries.iter().map(|entry| entry.identity.version.as_str()), &wanted);
         if let Some(entry) =
             list.entries.iter().find(|entry| Some(entry.identity.version.as_str()) == version)
         {
-            return Ok(Listed::Archive(Box::new(entry.clone())));
+            return Ok(IndexLookup::Archive(Box::new(entry.clone())));
         }
         if let Some(old) = list.old.iter().find(|old| wanted.matches(&old.version)) {
-            return Ok(Listed::Source(old.source.clone()));
+            return Ok(IndexLookup::Source(old.source.clone()));
         }
         let known: Vec<&str> = list.entries.iter().map(|entry| entry.identity.version.as_str()).collect();
         let message = match (known.is_empty() && list.old.is_empty(), list.refused.first()) {

@@ -10,7 +10,7 @@ use cognitive_contract::Failure;
 use cognitive_contract::ports::{
     CallSink, DecodeMode, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
 };
-use cognitive_mcp::{Admission, Extensions, McpDoor, McpServer, ToolSurface};
+use cognitive_mcp::{Admission, Extensions, McpBackend, McpServer, ToolSurface};
 use cognitive_runtime::{Host, RunOptions};
 use cognitive_testkit::{NamedModules, module_folder};
 use rmcp::model::{
@@ -58,9 +58,9 @@ impl Provider for PacedModel {
     }
 }
 
-struct FixtureDoor(Host);
+struct FixtureBackend(Host);
 
-impl McpDoor for FixtureDoor {
+impl McpBackend for FixtureBackend {
     fn host(&self) -> &Host {
         &self.0
     }
@@ -83,8 +83,8 @@ fn real_server() -> McpServer {
     });
     let source = NamedModules(loaded.collect());
     let model = PacedModel(modules.iter().map(|each| (each.name, each.reply())).collect());
-    let door = FixtureDoor(Host::new(Arc::new(source), Arc::new(model)));
-    McpServer::new(Arc::new(door), ToolSurface::All).with_tasks_after(TASK_AFTER)
+    let backend = FixtureBackend(Host::new(Arc::new(source), Arc::new(model)));
+    McpServer::new(Arc::new(backend), ToolSurface::All).with_tasks_after(TASK_AFTER)
 }
 
 #[derive(Clone)]

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use cognitive_testkit::Served;
+use cognitive_testkit::TestServer;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -58,7 +58,7 @@ impl Stage {
         serve
             .args(["serve", "--port", "0", "--rate", "0", "--grace", "86400", "--quiet", "--tools", tools])
             .args(self.provider());
-        let served = Served::spawn(&mut serve);
+        let served = TestServer::spawn(&mut serve);
         Serving { url: format!("{}/mcp", served.url()), _served: served }
     }
 
@@ -101,7 +101,7 @@ pub(crate) fn printed_with_line(mut command: Command, before: impl FnOnce(), aft
 /// A server that is killed when this value is dropped.
 pub(crate) struct Serving {
     pub(crate) url: String,
-    _served: Served,
+    _served: TestServer,
 }
 
 /// Strips ids and times from an envelope. The hints also differ, because an outside caller has no command line.

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use cognitive_testing::conformance::{Vector, VectorReport, VectorStatus, load, run, run_case};
-use cognitive_testkit::{Finished, Lack, command, skip};
+use cognitive_testkit::{Lack, ProcessOutput, command, skip};
 use serde_json::{Value, json};
 
 /// The operations that are not implemented, with the number of their cases.
@@ -49,7 +49,7 @@ fn counted(directory: &Path) -> BTreeMap<u64, usize> {
 
 /// Returns the output of `cogn`, and whether it succeeded.
 fn cogn(arguments: &[&str]) -> (bool, String) {
-    let output = Finished::run(command(env!("CARGO_BIN_EXE_cogn")).args(arguments).current_dir(root()));
+    let output = ProcessOutput::run(command(env!("CARGO_BIN_EXE_cogn")).args(arguments).current_dir(root()));
     (output.code == Some(0), output.out)
 }
 

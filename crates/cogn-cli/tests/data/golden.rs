@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use cognitive_contract::Envelope;
 use cognitive_library::{Folder, Library};
 use cognitive_testing::golden::{self, GoldenOptions, GoldenReport, GoldenStatus, TestedFolder};
-use cognitive_testkit::{Home, Served};
+use cognitive_testkit::{Home, TestServer};
 use serde_json::{Value, json};
 
 use crate::home;
@@ -296,7 +296,7 @@ fn a_golden_test_of_a_refusal_is_valid_everywhere() {
     }
     let doctor = run.json(&["doctor", "--json"]);
     assert_eq!(doctor["broken_modules"], json!([]), "{doctor}");
-    let server = Served::start(&run, &["--provider", "ollama"], &[]);
+    let server = TestServer::start(&run, &["--provider", "ollama"], &[]);
     let shown = server.get("/v1/modules/words/files");
     assert_eq!(shown["findings"], json!([]), "{shown}");
     // Another failure, or a success, is not what this input gets.

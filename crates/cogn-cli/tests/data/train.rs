@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use cognitive_testkit::{Finished, Home};
+use cognitive_testkit::{Home, ProcessOutput};
 use serde_json::json;
 
 use crate::home;
@@ -55,7 +55,7 @@ fn with_module() -> Home {
     home
 }
 
-fn cogn(home: &Home, words: &[&str], weights: &Path) -> Finished {
+fn cogn(home: &Home, words: &[&str], weights: &Path) -> ProcessOutput {
     home.run(words, &[("COGN_MODEL", weights.to_str().unwrap())], "")
 }
 

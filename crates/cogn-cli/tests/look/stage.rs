@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime};
 
 use cognitive_contract::Envelope;
 use cognitive_contract::ports::{AuditLog as _, AuditRecord, Usage};
-use cognitive_ports::review::{NewDecision, ReviewDesk as _, ReviewEntry, Verdict};
-use cognitive_store::{Desk, ReviewLimits, Store};
+use cognitive_ports::review::{NewDecision, ReviewEntry, ReviewQueue as _, Verdict};
+use cognitive_store::{ReviewLimits, Store, StoredReviewQueue};
 use cognitive_testkit::{FakeModel, bundled_replies};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -254,7 +254,7 @@ impl Stage {
 fn reviews(store: Store) {
     let at = |second: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_323_045 + second);
     // Without the audit, whose records other scenes count.
-    let desk = Desk::new(Arc::new(store), ReviewLimits::default(), false);
+    let review_queue = StoredReviewQueue::new(Arc::new(store), ReviewLimits::default(), false);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     for (number, confidence, risk) in [(10, 0.41, "medium"), (20, 0.58, "high"), (30, 0.87, "high")] {
         let meta = json!({ "confidence": confidence, "risk": risk, "explain": "A warm greeting" });
@@ -273,11 +273,11 @@ fn reviews(store: Store) {
             input: json!({ "name": "Ann" }),
             envelope: json!({ "ok": true, "meta": meta, "data": data }),
         };
-        runtime.block_on(desk.enter(&entry)).unwrap();
+        runtime.block_on(review_queue.enter(&entry)).unwrap();
     }
     let (reason, by) = ("It is evening there".to_owned(), Some("bob".to_owned()));
     let decision = NewDecision { verdict: Verdict::Reject, reason, data: None, by, key: None, at: at(99) };
-    desk.decide("3", &decision).unwrap();
+    review_queue.decide("3", &decision).unwrap();
 }
 
 /// Returns the address of the hosted model, which all scenes share.

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{Act, FakeModel, Finished, Home, answering, good, home, summarizer};
+use crate::{Act, FakeModel, Home, ProcessOutput, answering, good, home, summarizer};
 use cognitive_testkit::piece;
 
 /// Returns a composition of these modules, with its own prompt at the end.
@@ -26,11 +26,11 @@ fn diamonds(run: &Home) {
     }
 }
 
-fn ask(run: &Home, service: &FakeModel, name: &str, more: &[&str]) -> Finished {
+fn ask(run: &Home, service: &FakeModel, name: &str, more: &[&str]) -> ProcessOutput {
     crate::ask(run, name, &service.url(), &[&["--set", "text=x"], more].concat())
 }
 
-fn error(output: &Finished) -> (&str, &Value) {
+fn error(output: &ProcessOutput) -> (&str, &Value) {
     let error = &output.json["error"];
     (error["code"].as_str().unwrap_or_default(), &error["details"])
 }

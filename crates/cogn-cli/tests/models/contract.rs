@@ -3,7 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cognitive_testkit::{Act, FakeModel, Finished, Home, good_answer, piece, streamed};
+use cognitive_testkit::{Act, FakeModel, Home, ProcessOutput, good_answer, piece, streamed};
 use image::{DynamicImage, ImageFormat, RgbImage};
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ fn with_module(name: &str, more: &Value) -> Home {
 }
 
 /// Runs a module against a service that gives these answers in order.
-fn run(run: &Home, module: &str, answers: &[Value], more: &[&str]) -> (Finished, Vec<String>) {
+fn run(run: &Home, module: &str, answers: &[Value], more: &[&str]) -> (ProcessOutput, Vec<String>) {
     let service = FakeModel::script(answers.iter().map(|answer| Act::stream(streamed(answer))).collect());
     (ask(run, module, &service.url(), &[&["--input", "{}"], more].concat()), service.asked())
 }

@@ -1,7 +1,7 @@
 //! `cogn run` with a hostile or unusual service: thousands of tool calls in one turn, endless calls, tiny deltas, empty
 //! streams, split characters. The cost is limited, and omissions are reported.
 
-use cognitive_testkit::{Act, FakeModel, Finished, Then, good_answer, piece};
+use cognitive_testkit::{Act, FakeModel, ProcessOutput, Then, good_answer, piece};
 use serde_json::{Value, json};
 
 use crate::tools::{answers, play};
@@ -100,7 +100,7 @@ fn in_tiny_pieces(rationale: &str) -> Act {
 }
 
 /// Runs a module with a service that acts like this.
-fn run_with(act: Act, more: &[&str]) -> Finished {
+fn run_with(act: Act, more: &[&str]) -> ProcessOutput {
     let (run, service) = (home(), FakeModel::script(vec![act]));
     run.simple_module("./clockwork", &json!({}));
     ask(&run, "./clockwork", &service.url(), &[&["--set", "text=x"], more].concat())

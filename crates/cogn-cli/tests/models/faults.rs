@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Instant;
 
 use cognitive_testkit::{
-    Act, FakeModel, Finished, PATIENCE, SELF_SIGNED, SilentAddress, Then, piece, streamed,
+    Act, FakeModel, PATIENCE, ProcessOutput, SELF_SIGNED, SilentAddress, Then, piece, streamed,
 };
 use serde_json::Value;
 
@@ -109,7 +109,7 @@ fn table() -> Vec<Fault> {
 
 /// The result, as the caller, the service and the audit see it.
 struct Outcome {
-    output: Finished,
+    output: ProcessOutput,
     /// Whether it has ended long before any limit but the short one.
     is_in_time: bool,
     requests: usize,

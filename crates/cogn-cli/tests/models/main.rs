@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
 
-use cognitive_testkit::{Act, FakeModel, Finished, Home, good_answer, streamed};
+use cognitive_testkit::{Act, FakeModel, Home, ProcessOutput, good_answer, streamed};
 use serde_json::{Value, json};
 
 mod budget;
@@ -47,12 +47,12 @@ fn answering(answer: &Value) -> FakeModel {
 }
 
 /// Runs a bundled module with the service at this address.
-fn summarizer(home: &Home, url: &str, more: &[&str]) -> Finished {
+fn summarizer(home: &Home, url: &str, more: &[&str]) -> ProcessOutput {
     ask(home, "summarizer", url, &[&["--set", "text=A long text."], more].concat())
 }
 
 /// Runs a module with the service at this address.
-fn ask(home: &Home, module: &str, url: &str, more: &[&str]) -> Finished {
+fn ask(home: &Home, module: &str, url: &str, more: &[&str]) -> ProcessOutput {
     home.cogn(&[&["run", module, "--base-url", url, "--model", "stub"], more].concat())
 }
 

@@ -1,6 +1,6 @@
 //! Previews of prompts: what `cogn prompt` and Studio show is what the service then gets, for each part of a composition.
 
-use cognitive_testkit::{FakeModel, Home, Served};
+use cognitive_testkit::{FakeModel, Home, TestServer};
 use serde_json::{Value, json};
 
 use crate::{answering, good, home};
@@ -69,7 +69,7 @@ fn a_prompt_with_the_answers_of_parts_is_not_made_up() {
 fn studio_shows_the_requests_of_a_composition_as_they_are_sent() {
     let (run, service) = (home(), answering(&good()));
     composed(&run, true);
-    let server = Served::start(&run, &["--base-url", &service.url(), "--model", "stub"], &[]);
+    let server = TestServer::start(&run, &["--base-url", &service.url(), "--model", "stub"], &[]);
     let shown = server.post("/v1/modules/whole/preview", &json!({ "query": "a bridge" }));
     let calls = &shown["calls"];
     assert_eq!(modules(calls), ["whole/first", "whole/second"], "{shown}");

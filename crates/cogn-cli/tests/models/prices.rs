@@ -2,7 +2,7 @@
 //! service counts its requests, which proves that refused runs were not sent.
 
 use cognitive_net::Kind;
-use cognitive_testkit::{Act, FakeModel, Finished, Home, streamed};
+use cognitive_testkit::{Act, FakeModel, Home, ProcessOutput, streamed};
 use serde_json::{Value, json};
 
 use crate::{KEY, ask, good, home, summarizer};
@@ -23,7 +23,7 @@ fn ceiling(run: &Home, service: &FakeModel) -> f64 {
     output.json["at_most"]["cost"].as_f64().unwrap()
 }
 
-fn code(output: &Finished) -> &Value {
+fn code(output: &ProcessOutput) -> &Value {
     &output.json["error"]["code"]
 }
 

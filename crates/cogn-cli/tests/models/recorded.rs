@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use cognitive_testkit::{Act, FakeModel, Finished, Home, streamed};
+use cognitive_testkit::{Act, FakeModel, Home, ProcessOutput, streamed};
 use serde_json::{Value, json};
 
 use crate::{answering, ask, home};
@@ -58,7 +58,7 @@ fn meant() -> Value {
     json!({ "rationale": "r", "items": [{ "name": "a" }] })
 }
 
-fn record(run: &Home, module: &str, service: &FakeModel) -> Finished {
+fn record(run: &Home, module: &str, service: &FakeModel) -> ProcessOutput {
     let url = service.url();
     let model = ["--provider", "openai", "--base-url", &url, "--model", "stub"];
     run.cogn(&[&["test", module, "--record", "--accept", "--accept-failures"], &model[..]].concat())

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cognitive_testkit::{Act, FakeModel, FakeReply, Finished, streamed};
+use cognitive_testkit::{Act, FakeModel, FakeReply, ProcessOutput, streamed};
 use serde_json::{Value, json};
 
 use crate::{KEY, good, home, summarizer};
@@ -24,7 +24,7 @@ pub(crate) fn recorded(path: &Path) -> Act {
 }
 
 /// Runs a module with a service that always answers like this, and returns the number of requests.
-fn run(provider: &str, act: Act, more: &[&str]) -> (Finished, usize) {
+fn run(provider: &str, act: Act, more: &[&str]) -> (ProcessOutput, usize) {
     let service = FakeModel::script(vec![act]);
     let named = ["--provider", provider, "--receipt"];
     let output = summarizer(&home(), &service.url(), &[&named, more].concat());
@@ -32,7 +32,7 @@ fn run(provider: &str, act: Act, more: &[&str]) -> (Finished, usize) {
     (output, asked)
 }
 
-fn replayed(provider: &str, name: &str) -> (Finished, usize) {
+fn replayed(provider: &str, name: &str) -> (ProcessOutput, usize) {
     run(provider, recorded(&wire().join(format!("{name}.http"))), &[])
 }
 
@@ -206,7 +206,7 @@ fn withheld(reply: &str) -> Act {
 }
 
 /// Runs the summarizer with Groq, which follows this script.
-fn groq(script: Vec<Act>, more: &[&str]) -> (Finished, Vec<Value>) {
+fn groq(script: Vec<Act>, more: &[&str]) -> (ProcessOutput, Vec<Value>) {
     let service = FakeModel::script(script);
     let place = ["--provider", "groq", "--receipt"];
     let output = summarizer(&home().with("GROQ_API_KEY", KEY), &service.url(), &[&place[..], more].concat());

@@ -1,13 +1,13 @@
 //! `cogn run` with a service whose model calls tools, as a process: the offered tools, the refused calls, and the
 //! audit. A forbidden tool never runs, whatever the model says. (POL-004, S-35)
 
-use cognitive_testkit::{Act, FakeModel, FakeReply, Finished, good_answer, piece, streamed};
+use cognitive_testkit::{Act, FakeModel, FakeReply, ProcessOutput, good_answer, piece, streamed};
 use serde_json::{Value, json};
 
 use crate::{ask, home};
 
 /// Runs the module with a service that follows the script.
-pub(crate) fn play(tools: Value, script: Vec<Act>, input: &str) -> (Finished, Vec<Value>, Vec<Value>) {
+pub(crate) fn play(tools: Value, script: Vec<Act>, input: &str) -> (ProcessOutput, Vec<Value>, Vec<Value>) {
     let (run, service) = (home(), FakeModel::script(script));
     run.simple_module("./clockwork", &json!({ "tools": tools }));
     let text = format!("text={input}");
@@ -123,7 +123,7 @@ fn sec_023_injected_calls_change_nothing() {
 }
 
 /// A module with a clock, at a service that takes tools only without reasoning and says so with this hint.
-fn at_a_service_without_both(hint: &'static str, more: &[&str]) -> (Finished, Vec<Value>) {
+fn at_a_service_without_both(hint: &'static str, more: &[&str]) -> (ProcessOutput, Vec<Value>) {
     let service = FakeModel::start(move |_, request| {
         let body = &request.body;
         let has_result = body["messages"].as_array().unwrap().iter().any(|message| message["role"] == "tool");

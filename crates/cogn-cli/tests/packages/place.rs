@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cognitive_testkit::{Finished, good_answer};
+use cognitive_testkit::{ProcessOutput, good_answer};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -47,8 +47,8 @@ impl Place {
         command
     }
 
-    pub(crate) fn run(&self, args: &[&str]) -> Finished {
-        Finished::run(&mut self.command(args))
+    pub(crate) fn run(&self, args: &[&str]) -> ProcessOutput {
+        ProcessOutput::run(&mut self.command(args))
     }
 
     /// Runs a command that must succeed, and returns its JSON.
@@ -59,7 +59,7 @@ impl Place {
     }
 
     /// Runs a command that must be refused with this message and change nothing.
-    pub(crate) fn refused(&self, args: &[&str], words: &str) -> Finished {
+    pub(crate) fn refused(&self, args: &[&str], words: &str) -> ProcessOutput {
         let before = self.everything();
         let said = self.run(args);
         assert_eq!(said.code, Some(1), "{args:?}: {}{}", said.out, said.err);

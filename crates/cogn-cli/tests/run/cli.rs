@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use cognitive_testkit::{Finished, Home};
+use cognitive_testkit::{Home, ProcessOutput};
 use serde_json::Value;
 
 use crate::home;
@@ -305,7 +305,7 @@ fn a_shell_is_offered_what_can_be_typed() {
     fs::create_dir_all(place.path("deep/er")).unwrap();
     let offered = |words: &[&str]| -> Vec<String> {
         let mut command = place.command(&[&["--", "cogn"], words].concat(), &[("COGN_COMPLETE", "fish")]);
-        let text = Finished::run(command.current_dir(place.path("deep/er"))).out;
+        let text = ProcessOutput::run(command.current_dir(place.path("deep/er"))).out;
         text.lines().filter_map(|line| line.split('\t').next().map(str::to_owned)).collect()
     };
     assert_eq!(offered(&["run", "mi"]), ["mine"]);
@@ -335,7 +335,8 @@ fn a_project_is_found_upwards_with_its_modules_and_its_file() {
     place.write("cognitive/modules/mine/module.yaml", "name: mine\nresponsibility: Mine\n");
     place.write("cognitive.yaml", "exec_min_confidence: 2\n");
     place.write("deep/er/other.yaml", "reask: 1\n");
-    let in_it = |args: &[&str]| Finished::run(place.command(args, &[]).current_dir(place.path("deep/er")));
+    let in_it =
+        |args: &[&str]| ProcessOutput::run(place.command(args, &[]).current_dir(place.path("deep/er")));
     let listed = in_it(&["list"]).out;
     assert!(listed.lines().nth(1).unwrap().starts_with("mine "), "one's own come first: {listed}");
     let run = ["run", "summarizer", "--set", "text=x"];

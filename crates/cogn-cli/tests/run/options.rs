@@ -4,13 +4,13 @@
 use std::fs;
 use std::path::Path;
 
-use cognitive_testkit::{Act, FakeModel, Finished, Home, Served, good_answer, streamed};
+use cognitive_testkit::{Act, FakeModel, Home, ProcessOutput, TestServer, good_answer, streamed};
 use serde_json::{Value, json};
 
 use crate::home;
 
 /// Runs `summarizer` with a saved reply.
-fn replayed(place: &Home, args: &[&str], stdin: &str) -> Finished {
+fn replayed(place: &Home, args: &[&str], stdin: &str) -> ProcessOutput {
     place.write("reply.txt", good().to_string());
     place.run(&[&["run", "summarizer", "--reply", "reply.txt"], args].concat(), &[], stdin)
 }
@@ -146,7 +146,7 @@ fn cap_001_003_the_server_declares_what_the_command_prints() {
     let place = home();
     // A provider that needs no weights; it gets no requests.
     let key = ("OPENAI_API_KEY", "sk-test");
-    let declared = Served::start(&place, &[], &[key]).get("/capabilities");
+    let declared = TestServer::start(&place, &[], &[key]).get("/capabilities");
     let printed = place.run(&["capabilities"], &[key], "").json;
     assert_eq!(declared, printed);
     assert_eq!(printed["capabilities"]["supported_transports"], json!(["sse", "websocket", "ndjson"]));
@@ -217,7 +217,7 @@ fn cli_010_golden_tests_run_for_a_module_or_for_all_of_them() {
     let place = home();
     let one = place.cogn(&["test", "summarizer"]);
     let all = place.cogn(&["test", "--all"]);
-    let told = |output: &Finished| {
+    let told = |output: &ProcessOutput| {
         let last = output.out.lines().last().unwrap_or_default();
         last.split(' ').next().and_then(|count| count.parse::<u32>().ok()).unwrap_or_default()
     };

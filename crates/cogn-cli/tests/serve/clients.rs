@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use cognitive_contract::stream::check_log;
 use cognitive_testkit::{
-    Act, FakeModel, FakeReply, FakeRequest, Home, Lack, Served, piece, python_with, skip,
+    Act, FakeModel, FakeReply, FakeRequest, Home, Lack, TestServer, piece, python_with, skip,
 };
 use serde_json::{Value, json};
 
@@ -31,9 +31,9 @@ fn answer() -> String {
 }
 
 /// A server with one module, and a service that always gives the same answer.
-fn start(more: &[&str]) -> (Served, Home) {
+fn start(more: &[&str]) -> (TestServer, Home) {
     let (mut command, home) = serve(&[&["--quiet"], more].concat());
-    (Served::spawn(&mut command), home)
+    (TestServer::spawn(&mut command), home)
 }
 
 fn serve(more: &[&str]) -> (Command, Home) {
@@ -69,7 +69,7 @@ fn timeless(chunks: &Value) -> Vec<Value> {
     chunks
 }
 
-fn by_curl(server: &Served, accept: &str) -> Option<String> {
+fn by_curl(server: &TestServer, accept: &str) -> Option<String> {
     let mut curl = Command::new("curl");
     curl.args(["-sN", "--noproxy", "*", "-H", "content-type: application/json", "-H"]);
     curl.arg(format!("accept: {accept}")).args(["-d", r#"{"text": "winter snow"}"#]);
@@ -82,7 +82,7 @@ fn by_curl(server: &Served, accept: &str) -> Option<String> {
 }
 
 /// Returns the chunks that every client must get, as read by curl.
-fn expected(server: &Served) -> Option<Vec<Value>> {
+fn expected(server: &TestServer) -> Option<Vec<Value>> {
     let lines = by_curl(server, "application/x-ndjson")?;
     let chunks: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(check_log(&chunks).is_empty(), "{:?}", check_log(&chunks));
@@ -158,7 +158,7 @@ fn requests_made_from_the_description_get_answers_as_described() {
 #[test]
 fn a_pipe_that_nobody_reads_does_not_hold_up_the_server() {
     let (mut command, _home) = serve(&[]);
-    let server = Served::spawn_unread(&mut command).unwrap();
+    let server = TestServer::spawn_unread(&mut command).unwrap();
     // Each line is longer than its path; a pipe buffers 64 KiB.
     let path = "x".repeat(250);
     for _ in 0..1_000 {

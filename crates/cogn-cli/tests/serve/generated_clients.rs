@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cognitive_testkit::{Act, FakeModel, Finished, Home, Lack, Served, good_answer, skip, streamed};
+use cognitive_testkit::{Act, FakeModel, Home, Lack, ProcessOutput, TestServer, good_answer, skip, streamed};
 use serde_json::{Value, json};
 
 use crate::home;
@@ -39,9 +39,10 @@ fn names() -> Vec<String> {
 }
 
 /// A server with the bundled modules.
-fn start() -> (Served, Home) {
+fn start() -> (TestServer, Home) {
     let (home, url) = (home(), FakeModel::script(answers()).url());
-    let server = Served::start(&home, &["--provider", "openai", "--model", "stub", "--base-url", &url], &[]);
+    let server =
+        TestServer::start(&home, &["--provider", "openai", "--model", "stub", "--base-url", &url], &[]);
     (server, home)
 }
 
@@ -49,7 +50,7 @@ fn start() -> (Served, Home) {
 fn output(program: impl AsRef<OsStr>, folder: &Path, arguments: &[&str]) -> String {
     let mut command = cognitive_testkit::command(&program);
     command.args(arguments).current_dir(folder).env("NO_PROXY", "127.0.0.1").env("no_proxy", "127.0.0.1");
-    let output = Finished::run(&mut command).expect_exit(0);
+    let output = ProcessOutput::run(&mut command).expect_exit(0);
     output.out
 }
 

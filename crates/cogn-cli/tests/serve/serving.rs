@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::Command;
 
-use cognitive_testkit::{Finished, Home, Served};
+use cognitive_testkit::{Home, ProcessOutput, TestServer};
 use serde_json::{Value, json};
 
 use crate::home;
@@ -26,19 +26,19 @@ fn command(home: &Home, args: &[&str], environment: &[(&str, &str)]) -> Command 
     home.command(&[&["serve"], args, &service].concat(), environment)
 }
 
-fn start(home: &Home, args: &[&str], environment: &[(&str, &str)]) -> Served {
-    Served::spawn(&mut command(home, args, environment))
+fn start(home: &Home, args: &[&str], environment: &[(&str, &str)]) -> TestServer {
+    TestServer::spawn(&mut command(home, args, environment))
 }
 
 /// The names of the offered modules.
-fn modules(server: &Served) -> Vec<String> {
+fn modules(server: &TestServer) -> Vec<String> {
     let list = server.get("/api/modules");
     list["modules"].as_array().unwrap().iter().map(|each| each["name"].as_str().unwrap().to_owned()).collect()
 }
 
 /// Returns the output of a server that fails to start.
 fn refusal(home: &Home, args: &[&str], environment: &[(&str, &str)]) -> String {
-    let output = Finished::run(&mut command(home, args, environment));
+    let output = ProcessOutput::run(&mut command(home, args, environment));
     assert_ne!(output.exit(), 0);
     output.err
 }
@@ -77,7 +77,7 @@ fn a_project_that_nobody_trusts_opens_no_server_to_others() {
     let outside = "serve: {host: 0.0.0.0, cors: ['https://thief.example'], port: 0, modules: [words]}\n";
     home.write("project/cognitive.yaml", outside);
     let mut held = command(&home, &["--modules", "summarizer"], &[]);
-    let server = Served::spawn(held.current_dir(home.path("project")));
+    let server = TestServer::spawn(held.current_dir(home.path("project")));
     let (warning, listening) = server.said.split_once('\n').unwrap();
     assert!(warning.contains("`serve.host`, `serve.cors`"), "{warning}");
     assert!(listening.contains("http://127.0.0.1:") && !listening.contains(":8000"), "{listening}");
@@ -126,7 +126,7 @@ fn write_keys(home: &Home, keys: &str) {
 }
 
 /// Status and body of what the holder of a key gets.
-fn get_as(server: &Served, name: &str, path: &str) -> (u16, Value) {
+fn get_as(server: &TestServer, name: &str, path: &str) -> (u16, Value) {
     let bearer = format!("Bearer 0123456789abcdef-{name}");
     server.json(&format!("GET {path}"), &[("authorization", &bearer)], "")
 }
@@ -172,7 +172,7 @@ fn modules_are_changed_only_in_folders_that_were_named() {
     let home = with_config("");
     let case = json!({ "kind": "golden", "name": "first", "input": { "text": "a" }, "envelope": {
         "ok": true, "meta": { "confidence": 0.9, "risk": "low", "explain": "e" }, "data": { "rationale": "r" } } });
-    let keep = |server: &Served| server.json("POST /v1/modules/words/cases", &[], case.to_string());
+    let keep = |server: &TestServer| server.json("POST /v1/modules/words/cases", &[], case.to_string());
     let closed = start(&home, &["--port", "0"], &[]);
     assert_eq!(closed.json("GET /v1/session", &[], "").1["has"]["edit"], false);
     assert_eq!(closed.json("GET /v1/modules/words/files", &[], "").1["editable"], false);
@@ -217,7 +217,7 @@ fn studio_opens_the_page_of_its_server() {
     fs::set_permissions(home.path("browser"), fs::Permissions::from_mode(0o755)).unwrap();
     let args = ["studio", "--provider", "openai", "--base-url", "http://127.0.0.1:9"];
     let mut command = home.command(&args, &[("PATH", "/usr/bin:/bin")]);
-    let server = Served::spawn(command.env("BROWSER", home.path("browser")));
+    let server = TestServer::spawn(command.env("BROWSER", home.path("browser")));
     // A pipe: reading waits for the browser.
     assert_eq!(fs::read_to_string(&seen).unwrap(), format!("http://{}/", server.address));
     assert_eq!(server.json("GET /v1/session", &[], "").1["studio"], 1);

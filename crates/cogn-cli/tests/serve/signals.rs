@@ -2,7 +2,7 @@
 
 use std::io::BufRead;
 
-use cognitive_testkit::{Act, FakeModel, Home, Served, Then, good_answer, piece, streamed};
+use cognitive_testkit::{Act, FakeModel, Home, TestServer, Then, good_answer, piece, streamed};
 use serde_json::{Value, json};
 
 use crate::{batches_of, collector, home};
@@ -19,11 +19,11 @@ fn with_module() -> Home {
     home
 }
 
-fn start(home: &Home, service: &FakeModel, more: &[&str]) -> Served {
+fn start(home: &Home, service: &FakeModel, more: &[&str]) -> TestServer {
     let url = service.url();
     let usual =
         ["--rate", "0", "--streams", "0", "--provider", "openai", "--base-url", &url, "--model", "stub"];
-    Served::start(home, &[&usual, more].concat(), &[])
+    TestServer::start(home, &[&usual, more].concat(), &[])
 }
 
 /// Returns the chunks in the rest of a response in lines.
@@ -78,7 +78,7 @@ fn s_23_a_server_remembers_a_conversation_of_a_key_after_a_restart() {
     let (service, home) = (FakeModel::script(answer()), with_module());
     let (anna, bob) = ("anna-0123456789abcdef", "bob-0123456789abcdef");
     home.write("keys", format!("anna {anna}\nbob {bob}\n"));
-    let turn = |server: &Served, key: &str| {
+    let turn = |server: &TestServer, key: &str| {
         let body = json!({ "input": { "text": "a" }, "_options": { "session": "shopping" } });
         let bearer = format!("Bearer {key}");
         let headers = [("authorization", bearer.as_str())];
@@ -105,7 +105,7 @@ fn spans_are_sent_before_a_server_ends() {
     let (url, otlp) = (service.url(), format!("http://{}", collector.address));
     let words =
         ["--rate", "0", "--provider", "mistral", "--base-url", &url, "--model", "stub", "--otlp", &otlp];
-    let server = Served::start(&home, &words, &[("MISTRAL_API_KEY", "none-that-counts")]);
+    let server = TestServer::start(&home, &words, &[("MISTRAL_API_KEY", "none-that-counts")]);
     assert_eq!(server.ask("POST /api/run/talk", &[], r#"{"text": "a"}"#).0, 200);
     server.terminate();
     assert_eq!(server.ended().0, Some(0));
@@ -134,13 +134,13 @@ fn a_service_reads_its_keys_again_at_sighup() {
     command.arg(inner.get_program()).args(inner.get_args()).env_clear();
     command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
     command.current_dir(inner.get_current_dir().unwrap());
-    let server = Served::spawn(&mut command);
-    let status = |server: &Served, key: &str| {
+    let server = TestServer::spawn(&mut command);
+    let status = |server: &TestServer, key: &str| {
         let bearer = format!("Bearer {key}");
         server.ask("GET /v1/session", &[("authorization", &bearer)], "").0
     };
     assert_eq!((status(&server, anna), status(&server, bob)), (200, 401));
-    let hang_up = |server: &Served| {
+    let hang_up = |server: &TestServer| {
         let pid = server.id().to_string();
         assert!(cognitive_testkit::command("kill").args(["-HUP", &pid]).status().unwrap().success());
     };

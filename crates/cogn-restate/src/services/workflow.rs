@@ -101,10 +101,13 @@ async fn run(worker: &DurableWorker, ctx: &ContextInternal, wanted: WantedRun) -
         Ok(Json(decision)) => decision,
         Err(error) => return refused(early_end(&error), &invocation),
     };
-    if let Some(desk) = worker.kept_desk() {
+    if let Some(review_queue) = worker.stored_queue() {
         let (id, decision) = (&waiting.review.id, decision.as_new());
         // The decision is valid even if this worker's database does not contain the run.
-        let _ = ctx.run(|| async move { Ok(desk.decide(id, &decision).is_ok()) }).name("decision kept").await;
+        let _ = ctx
+            .run(|| async move { Ok(review_queue.decide(id, &decision).is_ok()) })
+            .name("decision kept")
+            .await;
     }
     decided(&decision, &waiting.envelope)
 }

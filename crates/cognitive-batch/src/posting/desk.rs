@@ -18,11 +18,11 @@ use super::post_file::{OpenPost, PostFile, PostLine};
 const NAME_LENGTH: usize = 40;
 
 /// The state that all calls of a batch share.
-pub(crate) struct PostDesk {
-    state: Lock<DeskState>,
+pub(crate) struct PostCoordinator {
+    state: Lock<CoordinatorState>,
 }
 
-struct DeskState {
+struct CoordinatorState {
     file: PostFile,
     open: HashMap<u64, OpenPost>,
     /// Requests that were posted and have no answer yet.
@@ -38,14 +38,14 @@ struct DeskState {
 
 /// The name of a request, held while its call waits for the answer.
 pub(crate) struct PostTicket<'a> {
-    desk: &'a PostDesk,
+    coordinator: &'a PostCoordinator,
     base: String,
     id: String,
 }
 
 impl Drop for PostTicket<'_> {
     fn drop(&mut self) {
-        let mut state = self.desk.state.lock();
+        let mut state = self.coordinator.state.lock();
         if let Some(count) = state.equal.get_mut(&self.base) {
             *count -= 1;
             if *count == 0 {
@@ -55,12 +55,12 @@ impl Drop for PostTicket<'_> {
     }
 }
 
-impl PostDesk {
+impl PostCoordinator {
     /// Opens the state that an earlier process left in the folder.
     pub(crate) fn open(folder: &Path) -> io::Result<Self> {
         let (file, open) = PostFile::open(folder)?;
         let away = open.values().flat_map(|post| post.ids.iter().cloned()).collect();
-        let state = DeskState {
+        let state = CoordinatorState {
             file,
             open,
             away,
@@ -82,7 +82,7 @@ impl PostDesk {
         let count = state.equal.entry(base.clone()).or_default();
         let id = format!("{base}-{count}-{reposts}");
         *count += 1;
-        PostTicket { desk: self, base, id }
+        PostTicket { coordinator: self, base, id }
     }
 
     /// Waits for the answer to a request, and queues it for posting if it was not posted yet.
@@ -212,7 +212,7 @@ impl PostDesk {
         Ok(())
     }
 
-    fn tell(state: &mut DeskState, ids: &[String]) {
+    fn tell(state: &mut CoordinatorState, ids: &[String]) {
         for told in ids.iter().filter_map(|id| state.waiting.remove(id)).flatten().collect::<Vec<_>>() {
             let _who_left_needs_no_answer = told.send(());
         }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use cognitive_contract::ports::{CallSink, ModelCall, ModelEnd, PortFuture, Provider, ProviderError};
 use cognitive_ports::batch_service::{BatchService, PostOutcome};
 
-pub(crate) use self::desk::PostDesk;
+pub(crate) use self::desk::PostCoordinator;
 pub(crate) use self::postman::deliver;
 
 /// The number of reposts for a request that the service did not process. Without the limit, a request that a service
@@ -35,7 +35,7 @@ pub struct PostPlan {
 /// A provider whose calls go into the next post.
 pub(crate) struct PostedProvider {
     pub(crate) service: Arc<dyn BatchService>,
-    pub(crate) desk: Arc<PostDesk>,
+    pub(crate) coordinator: Arc<PostCoordinator>,
 }
 
 impl PostedProvider {
@@ -43,8 +43,8 @@ impl PostedProvider {
         let (mut reposts, mut concessions) = (0, 0);
         loop {
             let draft = self.service.draft(call)?;
-            let ticket = self.desk.ticket(&draft.body, reposts);
-            let reply = self.desk.reply(&ticket, &draft.body).await?;
+            let ticket = self.coordinator.ticket(&draft.body, reposts);
+            let reply = self.coordinator.reply(&ticket, &draft.body).await?;
             match self.service.read(call, &draft, &reply, sink) {
                 PostOutcome::Answered(end) => return Ok(*end),
                 PostOutcome::OtherTerms if concessions < CONCESSIONS => concessions += 1,

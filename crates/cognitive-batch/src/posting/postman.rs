@@ -8,7 +8,7 @@ use cognitive_contract::ports::ProviderError;
 use cognitive_ports::batch_service::{PostState, PostedRequest};
 
 use super::PostPlan;
-use super::desk::PostDesk;
+use super::desk::PostCoordinator;
 use super::post_file::OpenPost;
 
 /// The interval of the loop.
@@ -21,22 +21,22 @@ const QUIET: Duration = Duration::from_millis(250);
 const TRIES: u32 = 8;
 const LONGEST_WAIT: Duration = Duration::from_mins(2);
 
-/// Runs the delivery loop. A permanent error is reported to the desk.
-pub(crate) async fn deliver(plan: PostPlan, desk: Arc<PostDesk>) {
+/// Runs the delivery loop. A permanent error is reported to the coordinator.
+pub(crate) async fn deliver(plan: PostPlan, coordinator: Arc<PostCoordinator>) {
     let rounds = async {
-        for (post, open) in desk.open_posts() {
+        for (post, open) in coordinator.open_posts() {
             if open.id.is_none() {
-                settle(&plan, &desk, post, &open).await?;
+                settle(&plan, &coordinator, post, &open).await?;
             }
         }
         let mut asked: Option<Instant> = None;
         loop {
-            while let Some(requests) = desk.take_post(plan.service.limits(), QUIET) {
-                post(&plan, &desk, &requests).await?;
+            while let Some(requests) = coordinator.take_post(plan.service.limits(), QUIET) {
+                post(&plan, &coordinator, &requests).await?;
             }
             if asked.is_none_or(|asked| asked.elapsed() >= plan.poll) {
-                for (post, open) in desk.open_posts() {
-                    ask(&plan, &desk, post, &open).await?;
+                for (post, open) in coordinator.open_posts() {
+                    ask(&plan, &coordinator, post, &open).await?;
                 }
                 asked = Some(Instant::now());
             }
@@ -45,37 +45,46 @@ pub(crate) async fn deliver(plan: PostPlan, desk: Arc<PostDesk>) {
     };
     let ended: Result<std::convert::Infallible, String> = rounds.await;
     let Err(why) = ended;
-    desk.set_trouble(why);
+    coordinator.set_trouble(why);
 }
 
 /// Resolves a post whose process died while sending: the service may have it or not.
-async fn settle(plan: &PostPlan, desk: &PostDesk, post: u64, open: &OpenPost) -> Result<(), String> {
+async fn settle(
+    plan: &PostPlan,
+    coordinator: &PostCoordinator,
+    post: u64,
+    open: &OpenPost,
+) -> Result<(), String> {
     let found = patiently(plan, || plan.service.find(&open.name, open.at, open.ids.len())).await?;
     match found {
-        Some(id) => desk.sent(post, id),
-        None => desk.void(post),
+        Some(id) => coordinator.sent(post, id),
+        None => coordinator.void(post),
     }
     .map_err(|error| error.to_string())
 }
 
-async fn post(plan: &PostPlan, desk: &PostDesk, requests: &[PostedRequest]) -> Result<(), String> {
-    let (post, name) = desk.leaving(requests).map_err(|error| error.to_string())?;
+async fn post(
+    plan: &PostPlan,
+    coordinator: &PostCoordinator,
+    requests: &[PostedRequest],
+) -> Result<(), String> {
+    let (post, name) = coordinator.leaving(requests).map_err(|error| error.to_string())?;
     // Never resent blindly: the service may have received it, so it is looked up first.
     let mut wait = Duration::from_secs(1).min(plan.poll);
     for _ in 0..TRIES {
         match plan.service.post(&name, requests).await {
-            Ok(id) => return desk.sent(post, id).map_err(|error| error.to_string()),
+            Ok(id) => return coordinator.sent(post, id).map_err(|error| error.to_string()),
             Err(error) if passes(&error) => {
                 tokio::time::sleep(wait).await;
                 wait = (wait * 2).min(LONGEST_WAIT);
                 let since = std::time::SystemTime::now().checked_sub(Duration::from_mins(10));
                 let since = since.unwrap_or(std::time::UNIX_EPOCH);
                 if let Ok(Some(id)) = plan.service.find(&name, since, requests.len()).await {
-                    return desk.sent(post, id).map_err(|error| error.to_string());
+                    return coordinator.sent(post, id).map_err(|error| error.to_string());
                 }
             }
             Err(error) => {
-                desk.void(post).map_err(|error| error.to_string())?;
+                coordinator.void(post).map_err(|error| error.to_string())?;
                 return Err(error.to_string());
             }
         }
@@ -83,7 +92,12 @@ async fn post(plan: &PostPlan, desk: &PostDesk, requests: &[PostedRequest]) -> R
     Err("the batch endpoint does not respond".to_owned())
 }
 
-async fn ask(plan: &PostPlan, desk: &PostDesk, post: u64, open: &OpenPost) -> Result<(), String> {
+async fn ask(
+    plan: &PostPlan,
+    coordinator: &PostCoordinator,
+    post: u64,
+    open: &OpenPost,
+) -> Result<(), String> {
     let Some(id) = &open.id else { return Ok(()) };
     let state = match plan.service.state(id).await {
         Ok(state) => state,
@@ -94,17 +108,17 @@ async fn ask(plan: &PostPlan, desk: &PostDesk, post: u64, open: &OpenPost) -> Re
     match state {
         PostState::Waiting(_) => Ok(()),
         PostState::Failed(why) => {
-            desk.void(post).map_err(|error| error.to_string())?;
+            coordinator.void(post).map_err(|error| error.to_string())?;
             Err(format!("the service accepted no request of a batch: {why}"))
         }
         PostState::Ended => {
-            let mut keep = |id: &str, reply| desk.keep(id, reply);
+            let mut keep = |id: &str, reply| coordinator.keep(id, reply);
             match plan.service.collect(id, &open.ids, &mut keep).await {
-                Ok(()) if desk.has_any(&open.ids) => {
-                    desk.collected(post, &open.ids).map_err(|error| error.to_string())
+                Ok(()) if coordinator.has_any(&open.ids) => {
+                    coordinator.collected(post, &open.ids).map_err(|error| error.to_string())
                 }
                 // The lookup found an unrelated post, or the service processed none of its requests.
-                Ok(()) => desk.void(post).map_err(|error| error.to_string()),
+                Ok(()) => coordinator.void(post).map_err(|error| error.to_string()),
                 Err(error) if passes(&error) => Ok(()),
                 Err(error) => Err(error.to_string()),
             }

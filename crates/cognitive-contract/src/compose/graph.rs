@@ -66,7 +66,7 @@ pub struct Graph {
 #[non_exhaustive]
 pub enum GraphFault {
     /// Required modules that are missing.
-    Missing(Vec<Absent>),
+    Missing(Vec<MissingModule>),
     /// Modules that call each other in a cycle: the path from the root to the repeated name.
     Circle(Vec<String>),
     /// A call chain that is too deep: the longest path below the module that sets the limit.
@@ -80,7 +80,7 @@ pub enum GraphFault {
 
 /// A module that is missing, or not available in an accepted version.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Absent {
+pub struct MissingModule {
     /// Its name.
     pub name: String,
     /// The module that needs it.
@@ -96,7 +96,7 @@ pub struct Sound {
     /// The depth of the deepest module; the root has 0.
     pub depth: u64,
     /// Missing modules that the root can run without.
-    pub absent: Vec<Absent>,
+    pub absent: Vec<MissingModule>,
     /// The number of model calls that a run makes for certain, if nothing fails. Conditional calls are not counted.
     pub calls: u64,
 }
@@ -200,10 +200,10 @@ impl Graph {
     }
 
     /// Returns the missing modules: first the required ones, then the optional ones.
-    fn absent(&self) -> (Vec<Absent>, Vec<Absent>) {
+    fn absent(&self) -> (Vec<MissingModule>, Vec<MissingModule>) {
         if self.node(0).is_none() {
             let name = self.names(&[0]).pop().unwrap_or_default();
-            return (vec![Absent { needed_by: name.clone(), name }], Vec::new());
+            return (vec![MissingModule { needed_by: name.clone(), name }], Vec::new());
         }
         let (mut fatal, mut tolerable) = (Vec::new(), Vec::new());
         // Modules that must run, and modules that may fail because another one replaces them.
@@ -231,7 +231,7 @@ impl Graph {
     }
 
     /// Collects the missing dependencies of modules that may fail.
-    fn absent_below(&self, mut open: Vec<usize>, mut seen: HashSet<usize>, found: &mut Vec<Absent>) {
+    fn absent_below(&self, mut open: Vec<usize>, mut seen: HashSet<usize>, found: &mut Vec<MissingModule>) {
         while let Some(place) = open.pop() {
             if !seen.insert(place) {
                 continue;
@@ -250,9 +250,9 @@ impl Graph {
         needs.iter().map(|need| (need, self.targets(need)))
     }
 
-    fn absence(&self, need: &Need, place: usize) -> Absent {
+    fn absence(&self, need: &Need, place: usize) -> MissingModule {
         let needed_by = self.names(&[place]).pop().unwrap_or_default();
-        Absent { name: need.name.clone(), needed_by }
+        MissingModule { name: need.name.clone(), needed_by }
     }
 
     /// Walks the graph depth first from the root. Uses its own stack, because recursion could overflow for long chains.
@@ -373,7 +373,7 @@ impl GraphFault {
     pub fn message(&self) -> String {
         match self {
             Self::Missing(absent) => {
-                let first = absent.first().map_or_else(String::new, Absent::message);
+                let first = absent.first().map_or_else(String::new, MissingModule::message);
                 match absent.len() {
                     0 | 1 => first,
                     count => format!("{first}; and {} more", count - 1),
@@ -401,7 +401,7 @@ impl GraphFault {
     }
 }
 
-impl Absent {
+impl MissingModule {
     /// Names the missing module and the module that needs it.
     #[must_use]
     pub fn message(&self) -> String {

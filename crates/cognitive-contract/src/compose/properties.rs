@@ -9,15 +9,15 @@ use super::*;
 
 /// A generated condition.
 #[derive(Debug, Clone)]
-enum Made {
+enum PropertyKind {
     Value(Value),
     /// Names from the root.
     Path(Vec<String>),
     Exists(Vec<String>),
-    Not(Box<Made>),
-    Compare(Box<Made>, &'static str, Box<Made>),
-    And(Vec<Made>),
-    Or(Vec<Made>),
+    Not(Box<PropertyKind>),
+    Compare(Box<PropertyKind>, &'static str, Box<PropertyKind>),
+    And(Vec<PropertyKind>),
+    Or(Vec<PropertyKind>),
 }
 
 fn name() -> impl Strategy<Value = String> {
@@ -46,27 +46,27 @@ fn document() -> impl Strategy<Value = Value> {
     })
 }
 
-fn made() -> impl Strategy<Value = Made> {
+fn made() -> impl Strategy<Value = PropertyKind> {
     let path = || prop::collection::vec(name(), 0..4);
     let leaf = prop_oneof![
-        scalar().prop_map(Made::Value),
-        path().prop_map(Made::Path),
-        path().prop_map(Made::Exists),
+        scalar().prop_map(PropertyKind::Value),
+        path().prop_map(PropertyKind::Path),
+        path().prop_map(PropertyKind::Exists),
     ];
     leaf.prop_recursive(5, 24, 3, |inner| {
         let operator = prop_oneof![Just("=="), Just("!="), Just("<"), Just("<="), Just(">"), Just(">=")];
         let boxed = inner.clone().prop_map(Box::new);
         prop_oneof![
-            boxed.clone().prop_map(Made::Not),
+            boxed.clone().prop_map(PropertyKind::Not),
             (boxed.clone(), operator, boxed)
-                .prop_map(|(left, operator, right)| Made::Compare(left, operator, right)),
-            prop::collection::vec(inner.clone(), 2..4).prop_map(Made::And),
-            prop::collection::vec(inner, 2..4).prop_map(Made::Or),
+                .prop_map(|(left, operator, right)| PropertyKind::Compare(left, operator, right)),
+            prop::collection::vec(inner.clone(), 2..4).prop_map(PropertyKind::And),
+            prop::collection::vec(inner, 2..4).prop_map(PropertyKind::Or),
         ]
     })
 }
 
-impl Made {
+impl PropertyKind {
     fn text(&self) -> String {
         let joined = |parts: &[Self], operator: &str| {
             parts.iter().map(|part| format!("({})", part.text())).collect::<Vec<_>>().join(operator)

@@ -23,7 +23,7 @@ pub use entry::{Caps, ContextEntry, ContextFilter, ContextScope, Owner, Ttl, cho
 pub use flow::{ContextFlow, handed_on};
 pub use key::{Key, Variables, key};
 pub use prepare::{
-    Access, GivenInput, Prepared, declares, label, prepare, prepare_given, prepare_text, visible_to,
+    Access, GivenInput, PreparedInput, declares, label, prepare, prepare_given, prepare_text, visible_to,
     without_context,
 };
 pub use sanitise::Sanitiser;

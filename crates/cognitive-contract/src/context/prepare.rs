@@ -23,7 +23,7 @@ use crate::violation::{Side, Violation};
 /// An input that the module accepts, and its context as the model gets it. Only [`prepare`] and its variants create
 /// one.
 #[derive(Debug, Clone)]
-pub struct Prepared {
+pub struct PreparedInput {
     /// Shared, because an input can be most of a gigabyte and several runs may have the same one.
     input: Arc<Value>,
     context: Map<String, Value>,
@@ -31,7 +31,7 @@ pub struct Prepared {
     pub warnings: Vec<Warning>,
 }
 
-impl Prepared {
+impl PreparedInput {
     /// The input without context.
     #[must_use]
     pub fn input(&self) -> &Value {
@@ -126,7 +126,7 @@ pub fn prepare(
     input: Value,
     sanitiser: &Sanitiser,
     enforcement: Enforcement,
-) -> Result<Prepared, Failure> {
+) -> Result<PreparedInput, Failure> {
     prepare_given(module, GivenInput::split(module, Arc::new(input), false)?, sanitiser, enforcement)
 }
 
@@ -136,7 +136,7 @@ pub fn prepare_text(
     input: Value,
     sanitiser: &Sanitiser,
     enforcement: Enforcement,
-) -> Result<Prepared, Failure> {
+) -> Result<PreparedInput, Failure> {
     prepare_given(module, GivenInput::split(module, Arc::new(input), true)?, sanitiser, enforcement)
 }
 
@@ -173,7 +173,7 @@ pub fn prepare_given(
     given: GivenInput,
     sanitiser: &Sanitiser,
     enforcement: Enforcement,
-) -> Result<Prepared, Failure> {
+) -> Result<PreparedInput, Failure> {
     let GivenInput { input, context, is_text } = given;
     let mut warnings = Vec::new();
     let given = declared_only(module, context, &mut warnings);
@@ -188,7 +188,7 @@ pub fn prepare_given(
     let context = sanitiser.clean(&taken);
     let lost = taken.keys().filter(|kind| !context.contains_key(*kind)).map(String::as_str);
     warnings.extend(notice("context was left out, because its name suggests a secret", lost));
-    Ok(Prepared { input, context, warnings })
+    Ok(PreparedInput { input, context, warnings })
 }
 
 fn no_object(path: &str) -> Violation {

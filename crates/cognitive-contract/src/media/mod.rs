@@ -16,10 +16,11 @@ pub use facts::{MediaFacts, judge, too_large};
 pub use item::{Checksum, Item, ItemSource, decoded_length, find};
 pub use kind::{Category, MediaType};
 pub use limits::MediaLimits;
-pub use output::{Embedded, Moved, Produced, embedded, find_output, refer};
+pub use output::{EmbeddedMedia, MediaLocation, ProducedMedia, embedded, find_output, refer};
 pub use port::{
-    AcceptedForm, Fitted, LoadedMedia, MediaPart, MediaSource, Reference, Reported, UrlFetch, WantedMedia,
+    AcceptedForm, FormedMedia, LoadedMedia, MediaPart, MediaSource, Reference, ReportedMedia, UrlFetch,
+    WantedMedia,
 };
 pub(crate) use shown::hide_in_item;
 pub use shown::{hide_secrets, holds_secrets};
-pub use upload::{Announced, KeptUpload, NewUpload, UploadReader, UploadSink, UploadStore};
+pub use upload::{AnnouncedUpload, KeptUpload, NewUpload, UploadReader, UploadSink, UploadStore};

@@ -11,7 +11,7 @@ use crate::text::{cut, escaped};
 /// A media item in an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Produced<'a> {
+pub struct ProducedMedia<'a> {
     /// Its position, as a JSON pointer from `data`.
     pub place: String,
     /// The object.
@@ -33,7 +33,7 @@ const MAX_NAME_LENGTH: usize = 120;
 /// without a `media_type` is left to the schema: it may be a plain link. Ignores media after the first thousand, and
 /// media whose pointer is too long.
 #[must_use]
-pub fn find_output(data: &Map<String, Value>) -> Vec<Produced<'_>> {
+pub fn find_output(data: &Map<String, Value>) -> Vec<ProducedMedia<'_>> {
     let mut found = Vec::new();
     each_output(data, &mut |place, members| {
         let text = |name: &str| members.get(name).and_then(Value::as_str);
@@ -42,7 +42,7 @@ pub fn find_output(data: &Map<String, Value>) -> Vec<Produced<'_>> {
             && found.len() < MAX_FOUND
             && place.len() <= MAX_PLACE_LENGTH
         {
-            found.push(Produced { place: place.to_owned(), members, media_type });
+            found.push(ProducedMedia { place: place.to_owned(), members, media_type });
         }
     });
     found
@@ -82,7 +82,7 @@ fn step<'a>(value: &'a Value, token: &str, place: &mut String, show: &mut Show<'
 /// A media item whose bytes are in the answer itself, as base64.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Embedded<'a> {
+pub struct EmbeddedMedia<'a> {
     /// Its position, as a JSON pointer from `data`.
     pub place: String,
     /// Its type.
@@ -91,7 +91,7 @@ pub struct Embedded<'a> {
     pub text: &'a str,
 }
 
-impl Embedded<'_> {
+impl EmbeddedMedia<'_> {
     /// Returns a file name for its bytes: its position plus the extension of its type. The name is safe and short
     /// enough for every system. Two positions may produce the same name.
     #[must_use]
@@ -105,7 +105,7 @@ impl Embedded<'_> {
 /// The new location of an item's bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the members of a medium, by their names in the specification")]
-pub enum Moved {
+pub enum MediaLocation {
     /// Into a file.
     File { path: String },
     /// At a URL that expires at a time, in RFC 3339. (MEDIA-019)
@@ -114,29 +114,29 @@ pub enum Moved {
 
 /// Returns the media of an answer that can be moved: base64, with a supported type.
 #[must_use]
-pub fn embedded(envelope: &Envelope) -> Vec<Embedded<'_>> {
+pub fn embedded(envelope: &Envelope) -> Vec<EmbeddedMedia<'_>> {
     let found = envelope.data().map(find_output).unwrap_or_default();
     found.into_iter().filter_map(as_base64).collect()
 }
 
-fn as_base64(medium: Produced<'_>) -> Option<Embedded<'_>> {
+fn as_base64(medium: ProducedMedia<'_>) -> Option<EmbeddedMedia<'_>> {
     let member = |name: &str| medium.members.get(name).and_then(Value::as_str);
     member("type").filter(|word| *word == "base64")?;
     let (media_type, text) = (MediaType::parse(medium.media_type)?, member("data")?);
-    Some(Embedded { place: medium.place, media_type, text })
+    Some(EmbeddedMedia { place: medium.place, media_type, text })
 }
 
 /// Replaces the bytes of a media item in an answer with their new location. Its other members stay.
-pub fn refer(envelope: &mut Envelope, place: &str, moved: Moved) {
+pub fn refer(envelope: &mut Envelope, place: &str, moved: MediaLocation) {
     let Some(members) = envelope.data_mut().and_then(|data| at(data, place)) else { return };
     members.shift_remove("data");
     let mut put = |name: &str, value: String| members.insert(name.to_owned(), Value::String(value));
     match moved {
-        Moved::File { path } => {
+        MediaLocation::File { path } => {
             put("type", "file".to_owned());
             put("path", path);
         }
-        Moved::Url { url, expires_at } => {
+        MediaLocation::Url { url, expires_at } => {
             put("type", "url".to_owned());
             put("url", url);
             put("expires_at", expires_at);
@@ -175,10 +175,10 @@ mod tests {
             .collect();
         let expected = |place: &str, name: &str| (place.to_owned(), name.to_owned(), "UE5H".to_owned());
         assert_eq!(found, [expected("/a~1b~0/2", "a-1b-0-2.png"), expected("/one", "one.png")]);
-        refer(&mut envelope, "/a~1b~0/2", Moved::File { path: "x.png".to_owned() });
+        refer(&mut envelope, "/a~1b~0/2", MediaLocation::File { path: "x.png".to_owned() });
         let expires_at = "2027-01-15T09:00:00Z".to_owned();
-        refer(&mut envelope, "/one", Moved::Url { url: "/f/1".to_owned(), expires_at });
-        refer(&mut envelope, "/nowhere/0", Moved::File { path: "y".to_owned() });
+        refer(&mut envelope, "/one", MediaLocation::Url { url: "/f/1".to_owned(), expires_at });
+        refer(&mut envelope, "/nowhere/0", MediaLocation::File { path: "y".to_owned() });
         let file = json!({ "type": "file", "media_type": "image/png", "width": 1, "path": "x.png" });
         let url = json!({
             "type": "url", "media_type": "image/png", "width": 1, "url": "/f/1", "expires_at": "2027-01-15T09:00:00Z"

@@ -30,7 +30,7 @@ pub trait MediaSource: Send + Sync {
         bytes: Bytes,
         facts: &'a MediaFacts,
         form: Option<&'a AcceptedForm>,
-    ) -> PortFuture<'a, Result<Fitted, Failure>>;
+    ) -> PortFuture<'a, Result<FormedMedia, Failure>>;
 }
 
 /// Fetches URLs, after verifying that the address is on the public network.
@@ -130,7 +130,7 @@ impl AcceptedForm {
 
 /// An item in the requested form.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fitted {
+pub enum FormedMedia {
     /// Already in this form; the original can be passed on unchanged.
     AsItIs,
     /// Converted.
@@ -172,7 +172,7 @@ impl MediaPart {
 
 /// A media item that a model produced in addition to its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reported {
+pub struct ReportedMedia {
     /// The type as reported by the provider.
     pub media_type: String,
     /// Its bytes as base64.

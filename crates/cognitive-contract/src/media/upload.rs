@@ -14,7 +14,7 @@ use crate::port_future::PortFuture;
 /// A store for uploads. Every upload belongs to the caller who announced it, and does not exist for other callers.
 pub trait UploadStore: Send + Sync {
     /// Reserves space for an upload, and no more than announced. (E1011, E4002)
-    fn announce(&self, owner: &str, upload: &NewUpload<'_>) -> Result<Announced, Failure>;
+    fn announce(&self, owner: &str, upload: &NewUpload<'_>) -> Result<AnnouncedUpload, Failure>;
 
     /// Opens an announced upload to receive its bytes. An upload is received once; an interrupted attempt may be
     /// repeated. (E1018, E1019)
@@ -108,7 +108,7 @@ impl<'a> NewUpload<'a> {
 /// An announced upload that has not arrived yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Announced {
+pub struct AnnouncedUpload {
     /// Its id. It cannot be guessed, and is safe in a URL and a file name.
     pub id: String,
     /// The time of expiry, whether received or not.
@@ -117,7 +117,7 @@ pub struct Announced {
     pub max_size_bytes: u64,
 }
 
-impl Announced {
+impl AnnouncedUpload {
     /// An announced upload.
     #[must_use]
     pub fn new(id: String, expires_at: SystemTime, max_size_bytes: u64) -> Self {

@@ -10,14 +10,14 @@ use cognitive_runtime::Host;
 use cognitive_testkit::{FolderModule, ScriptedProvider, module_folder};
 use serde_json::json;
 
-use crate::app::{App, Shared};
+use crate::app::{App, AppState};
 use crate::auth::{Peer, guard};
 use crate::config::{ApiKey, ServerConfig};
 use crate::operations::{OPERATIONS, Operation, OperationAccess};
 use crate::roles::{KeyRole, Roles};
 use crate::{header_names, routes};
 
-fn app(set_up: impl FnOnce(&mut ServerConfig)) -> Arc<Shared> {
+fn app(set_up: impl FnOnce(&mut ServerConfig)) -> Arc<AppState> {
     let folder = module_folder(&json!({}), &json!({}), "");
     let host = Host::new(Arc::new(FolderModule::new(folder)), Arc::new(ScriptedProvider::new([""])));
     let mut config = ServerConfig::default();
@@ -25,12 +25,12 @@ fn app(set_up: impl FnOnce(&mut ServerConfig)) -> Arc<Shared> {
     App::new(host, config).0
 }
 
-fn keyed() -> (Arc<Shared>, ApiKey) {
+fn keyed() -> (Arc<AppState>, ApiKey) {
     let key = ApiKey::new("admin", "the-key-of-the-admin-0123").unwrap().with_roles(Roles::ALL);
     (app(|config| config.keys = vec![key.clone()]), key)
 }
 
-async fn ask(shared: &Arc<Shared>, operation: &Operation, headers: &[(&str, &str)]) -> Response<Body> {
+async fn ask(shared: &Arc<AppState>, operation: &Operation, headers: &[(&str, &str)]) -> Response<Body> {
     let path = operation.path.replace(['{', '}'], "");
     let mut request = Request::builder().method(&*operation.method.to_uppercase()).uri(&path);
     for (name, value) in headers {

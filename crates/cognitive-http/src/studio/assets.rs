@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, Uri, header};
 use std::sync::Arc;
 
-use crate::app::Shared;
+use crate::app::AppState;
 use crate::auth::Client;
 use crate::routes;
 
@@ -23,13 +23,13 @@ const FOR_EVER: &str = "private, max-age=31536000, immutable";
 const ASK_EACH_TIME: &str = "private, no-cache";
 
 /// Returns the first page: Studio for known clients, otherwise the login; `None` if Studio is disabled.
-pub(crate) fn first_page(shared: &Shared, client: &Client) -> Option<Response<Body>> {
+pub(crate) fn first_page(shared: &AppState, client: &Client) -> Option<Response<Body>> {
     let name = if client.is_known { "index.html" } else { "login.html" };
     shared.config.studio.then(|| file(name)).flatten()
 }
 
 /// `GET /login.js`, `/login.css`, `/icon.svg` and `/assets/{file}`.
-pub(crate) async fn serve(State(shared): State<Arc<Shared>>, uri: Uri) -> Response<Body> {
+pub(crate) async fn serve(State(shared): State<Arc<AppState>>, uri: Uri) -> Response<Body> {
     let name = uri.path().trim_start_matches('/');
     let found = shared.config.studio.then(|| file(name)).flatten();
     found.unwrap_or_else(|| routes::no_such_path(&axum::http::Method::GET, &uri))

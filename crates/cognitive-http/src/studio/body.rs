@@ -9,14 +9,14 @@ use axum::http::Response;
 use cognitive_contract::{ErrorCode, Failure, json};
 use serde::de::DeserializeOwned;
 
-use crate::app::Shared;
+use crate::app::AppState;
 use crate::intake;
 use crate::memory_budget::MemoryClaim;
 use crate::response;
 
 /// Reads a body. The claim reserves its memory and must be held while the value is used.
 pub(crate) async fn read<T: DeserializeOwned + Send + 'static>(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     request: Request,
 ) -> Result<(T, MemoryClaim), Box<Response<Body>>> {
     read_up_to(shared, request, shared.config.body_limit).await
@@ -24,7 +24,7 @@ pub(crate) async fn read<T: DeserializeOwned + Send + 'static>(
 
 /// Reads a body of at most `limit` bytes.
 pub(crate) async fn read_up_to<T: DeserializeOwned + Send + 'static>(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     request: Request,
     limit: usize,
 ) -> Result<(T, MemoryClaim), Box<Response<Body>>> {

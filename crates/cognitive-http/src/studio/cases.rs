@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::body;
 use super::workbench::{answer, at_work, record_edit};
-use crate::app::Shared;
+use crate::app::AppState;
 use crate::auth::Client;
 use crate::routes::Name;
 
@@ -85,7 +85,7 @@ enum CaseWord {
     Case,
 }
 
-fn book(shared: &Shared) -> Result<&dyn CaseBook, Failure> {
+fn book(shared: &AppState) -> Result<&dyn CaseBook, Failure> {
     shared.config.cases.as_deref().ok_or_else(|| {
         Failure::new(ErrorCode::PermissionDenied, "this server does not show the cases of modules")
             .suggest("Contact the server operator")
@@ -93,14 +93,14 @@ fn book(shared: &Shared) -> Result<&dyn CaseBook, Failure> {
 }
 
 /// `GET /v1/modules/{module}/cases`.
-pub(crate) async fn list(State(shared): State<Arc<Shared>>, Name(module): Name) -> Response<Body> {
+pub(crate) async fn list(State(shared): State<Arc<AppState>>, Name(module): Name) -> Response<Body> {
     let cases = at_work(&shared, &module, |shared, module| book(shared)?.cases(module)).await;
     answer(cases.map(|cases| CaseList { cases }))
 }
 
 /// `POST /v1/modules/{module}/judge`: checks answers to one case against its expectations.
 pub(crate) async fn judge(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     Name(module): Name,
     request: Request,
 ) -> Response<Body> {
@@ -119,7 +119,7 @@ pub(crate) async fn judge(
 
 /// `POST /v1/modules/{module}/cases`.
 pub(crate) async fn keep(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     Extension(client): Extension<Arc<Client>>,
     Name(module): Name,
     request: Request,

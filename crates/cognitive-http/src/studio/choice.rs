@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use cognitive_contract::text::is_plain_name;
 use cognitive_contract::{ErrorCode, Failure, Module};
-use cognitive_ports::workshop::ModuleWorkshop;
+use cognitive_ports::workshop::ModuleEditor;
 use cognitive_runtime::compose::overview;
 use cognitive_runtime::{Host, SeenReplies};
 use serde_json::json;
 
-use crate::app::Shared;
+use crate::app::AppState;
 use crate::auth::Client;
 use crate::catalog::beside;
 use crate::request::Options;
@@ -25,7 +25,7 @@ pub(crate) struct ChosenRun {
     pub(crate) seen: Option<SeenReplies>,
 }
 
-impl Shared {
+impl AppState {
     /// Resolves the options of a request; most requests have none. A broken module can still be run as a draft that
     /// repairs it, or as another version.
     pub(crate) async fn choose(
@@ -47,11 +47,11 @@ impl Shared {
             found => found.ok(),
         };
         let name = name.to_owned();
-        beside(self, &self.workbenches, move |shared| {
+        beside(self, &self.studio_permits, move |shared| {
             let chosen = match (draft, version, &module) {
                 (Some(_), Some(_), _) => return Err(draft_of_version()),
-                (Some(files), None, _) => shared.workshop()?.draft(&name, &files)?,
-                (None, Some(version), _) => shared.workshop()?.version(&name, &version)?,
+                (Some(files), None, _) => shared.module_editor()?.draft(&name, &files)?,
+                (None, Some(version), _) => shared.module_editor()?.version(&name, &version)?,
                 (None, None, Some(module)) => Arc::clone(module),
                 (None, None, None) => return Err(crate::catalog::no_module(&name)),
             };
@@ -73,8 +73,8 @@ impl Shared {
     }
 
     /// Returns the access to module files. (E4007)
-    pub(crate) fn workshop(&self) -> Result<&dyn ModuleWorkshop, Failure> {
-        self.config.workshop.as_deref().ok_or_else(|| {
+    pub(crate) fn module_editor(&self) -> Result<&dyn ModuleEditor, Failure> {
+        self.config.module_editor.as_deref().ok_or_else(|| {
             Failure::new(ErrorCode::PermissionDenied, "this server does not show the files of modules")
                 .suggest("Contact the server operator")
         })
@@ -88,7 +88,7 @@ fn draft_of_version() -> Failure {
 }
 
 /// Fails if a draft or version uses a module that the installed one does not use and that is not offered. (E4007)
-fn leads_nowhere_new(shared: &Shared, installed: Option<&Module>, chosen: &Module) -> Result<(), Failure> {
+fn leads_nowhere_new(shared: &AppState, installed: Option<&Module>, chosen: &Module) -> Result<(), Failure> {
     if chosen.stands_alone() || installed.is_some_and(|installed| std::ptr::eq(installed, chosen)) {
         return Ok(());
     }

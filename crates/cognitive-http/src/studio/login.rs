@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::{body, logins, shared_logins};
 use crate::admission::{host_is_local, wrong_key};
-use crate::app::Shared;
+use crate::app::AppState;
 use crate::auth::Client;
 use crate::config::ApiKey;
 use crate::response;
@@ -68,7 +68,7 @@ pub(crate) struct SessionEnd {
 
 /// `GET /v1/session`: the client and its roles.
 pub(crate) async fn show(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     Extension(client): Extension<Arc<Client>>,
 ) -> Response<Body> {
     response::json(StatusCode::OK, &session(&shared, client.user(), client.roles))
@@ -76,7 +76,7 @@ pub(crate) async fn show(
 
 /// `POST /v1/session`: logs in.
 pub(crate) async fn begin(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     Extension(client): Extension<Arc<Client>>,
     request: Request,
 ) -> Response<Body> {
@@ -111,7 +111,7 @@ pub(crate) async fn begin(
 }
 
 /// `DELETE /v1/session`: logs out.
-pub(crate) async fn end(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response<Body> {
+pub(crate) async fn end(State(shared): State<Arc<AppState>>, headers: HeaderMap) -> Response<Body> {
     if let Some(secret) = logins::shown(&headers)
         && let Err(failure) = shared_logins::end(&shared, secret).await
     {
@@ -128,7 +128,7 @@ fn put_cookie(response: &mut Response<Body>, cookie: Option<HeaderValue>) {
     }
 }
 
-fn session<'a>(shared: &Shared, name: Option<&'a str>, roles: Roles) -> StudioSession<'a> {
+fn session<'a>(shared: &AppState, name: Option<&'a str>, roles: Roles) -> StudioSession<'a> {
     let config = &shared.config;
     StudioSession {
         name,
@@ -140,13 +140,13 @@ fn session<'a>(shared: &Shared, name: Option<&'a str>, roles: Roles) -> StudioSe
             runs: config.archive.is_some(),
             payloads: shared.host.audit.is_some() && shared.host.audit_payloads,
             review: config.reviews.is_some(),
-            edit: config.workshop.as_ref().is_some_and(|workshop| workshop.edits()),
+            edit: config.module_editor.as_ref().is_some_and(|module_editor| module_editor.edits()),
         },
     }
 }
 
 /// Records a login in the audit log. If that fails, the access log still has the request.
-fn record(shared: &Shared, client: &Client, key: &ApiKey, event: &'static str) {
+fn record(shared: &AppState, client: &Client, key: &ApiKey, event: &'static str) {
     let Some(audit) = &shared.host.audit else { return };
     let mut record = AuditRecord::change(event, SystemTime::now(), &client.trace.id, "", json!({}));
     record.key = Some(key.name.clone());

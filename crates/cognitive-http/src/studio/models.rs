@@ -15,14 +15,14 @@ use cognitive_runtime::Host;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::app::Shared;
+use crate::app::AppState;
 use crate::config::{NamedModel, ProviderMaker};
 use crate::response;
 
 /// All models of a server.
-pub(crate) struct ModelShelf(Vec<ShelvedModel>);
+pub(crate) struct ServerModels(Vec<ServerModel>);
 
-struct ShelvedModel {
+struct ServerModel {
     name: String,
     is_default: bool,
     is_local: bool,
@@ -57,19 +57,19 @@ struct ListedPrice {
     as_of: String,
 }
 
-impl ModelShelf {
+impl ServerModels {
     /// Creates the list: the models of the host, then those that the operator adds.
     pub(crate) fn new(host: &Arc<Host>, named: &[NamedModel]) -> Self {
         let built = host.models.all().map(|provider| NamedModel::of(Arc::clone(provider)));
-        let mut shelf: Vec<ShelvedModel> = Vec::new();
+        let mut server_models: Vec<ServerModel> = Vec::new();
         for model in built.chain(named.iter().cloned()) {
-            if shelf.iter().all(|known| known.name != model.name) {
-                let is_default = shelf.is_empty();
+            if server_models.iter().all(|known| known.name != model.name) {
+                let is_default = server_models.is_empty();
                 let NamedModel { name, is_local, make } = model;
-                shelf.push(ShelvedModel { name, is_default, is_local, make, built: OnceLock::new() });
+                server_models.push(ServerModel { name, is_default, is_local, make, built: OnceLock::new() });
             }
         }
-        Self(shelf)
+        Self(server_models)
     }
 
     /// Returns the provider of a model. The first call may have to load it, which can take long.
@@ -88,7 +88,7 @@ impl ModelShelf {
     }
 
     fn told(&self, prices: &PriceTable) -> ModelList {
-        let told = |model: &ShelvedModel| {
+        let told = |model: &ServerModel| {
             let (provider, own) = model.name.split_once('/').unwrap_or((&model.name, ""));
             let price = prices.row(provider, own).map(|row| ListedPrice {
                 input_per_million: row.input.to_string(),
@@ -118,6 +118,6 @@ impl NamedModel {
 }
 
 /// `GET /v1/models`.
-pub(crate) async fn list(State(shared): State<Arc<Shared>>) -> Response<Body> {
+pub(crate) async fn list(State(shared): State<Arc<AppState>>) -> Response<Body> {
     response::json(StatusCode::OK, &shared.models.told(&shared.host.prices))
 }

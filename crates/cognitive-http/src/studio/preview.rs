@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{curl, workbench};
-use crate::app::Shared;
+use crate::app::AppState;
 use crate::auth::Client;
 use crate::catalog::beside;
 use crate::request::{self, Content, Query};
@@ -103,7 +103,7 @@ impl From<RenderedRequest> for ShownRequest {
 
 /// Returns the prompt of a run without running it.
 pub(crate) async fn show(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     Extension(client): Extension<Arc<Client>>,
     Name(module): Name,
     request: Request,
@@ -122,7 +122,7 @@ pub(crate) async fn show(
 }
 
 async fn previewed(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     client: &Client,
     name: &str,
     content: Content,
@@ -133,7 +133,7 @@ async fn previewed(
     let chosen = shared.choose(client, name, module, &mut ask.options).await?;
     let options = run::options(client, &ask.options)?;
     let input = ask.input;
-    beside(shared, &shared.workbenches, move |_| {
+    beside(shared, &shared.studio_permits, move |_| {
         let (host, module) = (&chosen.host, &chosen.module);
         let calls = preview_requests(host, module, &input, &options)?;
         // Without a price or a bound there is no ceiling; the run itself reports that where it matters.

@@ -20,7 +20,7 @@ use super::choice::ChosenRun;
 use super::difference::{EnvelopeDifference, contract_difference};
 use super::workbench::answer;
 use super::{body, runs};
-use crate::app::Shared;
+use crate::app::AppState;
 use crate::auth::Client;
 use crate::request::Options;
 use crate::routes::Name;
@@ -48,7 +48,7 @@ pub(crate) struct RunReplay {
 
 /// Repeats the run.
 pub(crate) async fn again(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     Extension(client): Extension<Arc<Client>>,
     Name(id): Name,
     request: Request,
@@ -82,7 +82,7 @@ pub(crate) async fn again(
 }
 
 async fn run_again(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     client: &Client,
     name: &str,
     input: RunInput,

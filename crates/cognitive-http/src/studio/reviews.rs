@@ -11,8 +11,8 @@ use axum::extract::{Extension, Request, State};
 use axum::http::{HeaderValue, Response, StatusCode, Uri, header};
 use cognitive_contract::{ErrorCode, Failure};
 use cognitive_ports::review::{
-    CalibrationReport, DeskError, ModelCalibration, NewDecision, Review, ReviewDesk, ReviewExport,
-    ReviewFilter, Verdict,
+    CalibrationReport, ModelCalibration, NewDecision, Review, ReviewError, ReviewExport, ReviewFilter,
+    ReviewQueue, Verdict,
 };
 use futures_util::stream;
 use schemars::JsonSchema;
@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 use super::body;
 use super::runs::{self, query};
 use super::workbench::answer;
-use crate::app::Shared;
+use crate::app::AppState;
 use crate::auth::Client;
 use crate::catalog::beside;
 use crate::routes::Name;
@@ -89,7 +89,7 @@ pub(crate) struct DecisionBody {
     data: Option<Value>,
 }
 
-fn desk(shared: &Shared) -> Result<Arc<dyn ReviewDesk>, Failure> {
+fn review_queue(shared: &AppState) -> Result<Arc<dyn ReviewQueue>, Failure> {
     shared.config.reviews.clone().ok_or_else(|| {
         Failure::new(ErrorCode::PermissionDenied, "this server has no review queue")
             .suggest("Add `review: {rules: …}` to the configuration")
@@ -98,11 +98,11 @@ fn desk(shared: &Shared) -> Result<Arc<dyn ReviewDesk>, Failure> {
 
 /// Calls the review store outside the serving threads.
 async fn ask<T: Send + 'static>(
-    shared: &Arc<Shared>,
-    act: impl FnOnce(&dyn ReviewDesk) -> T + Send + 'static,
+    shared: &Arc<AppState>,
+    act: impl FnOnce(&dyn ReviewQueue) -> T + Send + 'static,
 ) -> Result<T, Failure> {
-    let desk = desk(shared)?;
-    beside(shared, &shared.archivists, move |_| act(desk.as_ref())).await
+    let review_queue = review_queue(shared)?;
+    beside(shared, &shared.archivists, move |_| act(review_queue.as_ref())).await
 }
 
 /// The reason is dropped because it may contain local paths.
@@ -117,7 +117,7 @@ fn no_such_review() -> Response<Body> {
 }
 
 /// `GET /v1/reviews`.
-pub(crate) async fn list(State(shared): State<Arc<Shared>>, uri: Uri) -> Response<Body> {
+pub(crate) async fn list(State(shared): State<Arc<AppState>>, uri: Uri) -> Response<Body> {
     let ListQuery { state, module, limit, cursor } = match query(&uri) {
         Ok(query) => query,
         Err(failure) => return response::failure(failure),
@@ -133,12 +133,12 @@ pub(crate) async fn list(State(shared): State<Arc<Shared>>, uri: Uri) -> Respons
         limit: Some(limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT)),
         cursor,
     };
-    let listed = ask(&shared, move |desk| desk.list(&filter)).await;
+    let listed = ask(&shared, move |review_queue| review_queue.list(&filter)).await;
     answer(listed.and_then(|listed| listed.map_err(unreadable)))
 }
 
 /// `GET /v1/reviews/{id}`.
-pub(crate) async fn show(State(shared): State<Arc<Shared>>, Name(id): Name) -> Response<Body> {
+pub(crate) async fn show(State(shared): State<Arc<AppState>>, Name(id): Name) -> Response<Body> {
     match find(&shared, id).await {
         Ok(Some(review)) => answer(Ok(review)),
         Ok(None) => no_such_review(),
@@ -146,13 +146,13 @@ pub(crate) async fn show(State(shared): State<Arc<Shared>>, Name(id): Name) -> R
     }
 }
 
-async fn find(shared: &Arc<Shared>, id: String) -> Result<Option<Review>, Failure> {
-    ask(shared, move |desk| desk.get(&id)).await?.map_err(unreadable)
+async fn find(shared: &Arc<AppState>, id: String) -> Result<Option<Review>, Failure> {
+    ask(shared, move |review_queue| review_queue.get(&id)).await?.map_err(unreadable)
 }
 
 /// `POST /v1/reviews/{id}/decision`.
 pub(crate) async fn decide(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     Extension(client): Extension<Arc<Client>>,
     Name(id): Name,
     request: Request,
@@ -174,26 +174,26 @@ pub(crate) async fn decide(
     }
     let key = client.user().map(str::to_owned);
     let decision = NewDecision { verdict, reason, data, by: key.clone(), key, at: SystemTime::now() };
-    let decided = ask(&shared, move |desk| desk.decide(&id, &decision)).await;
+    let decided = ask(&shared, move |review_queue| review_queue.decide(&id, &decision)).await;
     match decided {
         Ok(Ok(decided)) => answer(Ok(decided.review)),
-        Ok(Err(DeskError::Unknown)) => no_such_review(),
+        Ok(Err(ReviewError::Unknown)) => no_such_review(),
         Ok(Err(error)) => response::failure(refusal(&error)),
         Err(failure) => response::failure(failure),
     }
 }
 
-fn refusal(error: &DeskError) -> Failure {
+fn refusal(error: &ReviewError) -> Failure {
     let told = error.to_string();
     match error {
-        DeskError::Conflict(review) => Failure::new(ErrorCode::InvalidReference, told)
+        ReviewError::Conflict(review) => Failure::new(ErrorCode::InvalidReference, told)
             .with_detail("kind", json!(response::CONFLICT))
             .with_detail("decision", json!(review.decision))
             .suggest("See the existing decision; the first one applies"),
-        DeskError::Invalid(_) => Failure::new(ErrorCode::InvalidInput, told)
+        ReviewError::Invalid(_) => Failure::new(ErrorCode::InvalidInput, told)
             .suggest("See the schema of the request in `/openapi.json`"),
         // The handler answers 404 to an unknown review before it comes here.
-        DeskError::Unknown | DeskError::Unavailable(_) => {
+        ReviewError::Unknown | ReviewError::Unavailable(_) => {
             Failure::new(ErrorCode::InternalError, "the decision was not recorded")
                 .suggest("Try again in a moment")
         }
@@ -201,7 +201,7 @@ fn refusal(error: &DeskError) -> Failure {
 }
 
 /// Fails if a correction violates the module's contract. Passes if the module no longer exists. (E1001)
-async fn fits(shared: &Arc<Shared>, review: &Review, data: &Value) -> Result<(), Failure> {
+async fn fits(shared: &Arc<AppState>, review: &Review, data: &Value) -> Result<(), Failure> {
     let Ok(module) = shared.module(&review.module).await else { return Ok(()) };
     let found = review.correction_faults(&module, data);
     if found.is_empty() { Ok(()) } else { Err(Failure::of_violations(ErrorCode::InvalidInput, &found)) }
@@ -217,14 +217,15 @@ pub(crate) struct CalibrationAnswer {
 }
 
 /// `GET /v1/reviews/calibration`.
-pub(crate) async fn calibration(State(shared): State<Arc<Shared>>, uri: Uri) -> Response<Body> {
+pub(crate) async fn calibration(State(shared): State<Arc<AppState>>, uri: Uri) -> Response<Body> {
     let OfModule { module } = match query(&uri) {
         Ok(query) => query,
         Err(failure) => return response::failure(failure),
     };
     let module = module.filter(|module| !module.is_empty());
-    let report = ask(&shared, move |desk| {
-        let (report, models) = (desk.calibration(module.as_deref())?, desk.calibrations(module.as_deref())?);
+    let report = ask(&shared, move |review_queue| {
+        let (report, models) =
+            (review_queue.calibration(module.as_deref())?, review_queue.calibrations(module.as_deref())?);
         Ok(CalibrationAnswer { report, models })
     });
     answer(report.await.and_then(|report: Result<_, String>| report.map_err(unreadable)))
@@ -232,12 +233,12 @@ pub(crate) async fn calibration(State(shared): State<Arc<Shared>>, uri: Uri) -> 
 
 /// `GET /v1/reviews/export`: JSON lines, streamed as they are read. An export counts as a stream of its client.
 pub(crate) async fn export(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     Extension(client): Extension<Arc<Client>>,
     uri: Uri,
 ) -> Response<Body> {
-    let asked = query::<ExportQuery>(&uri).and_then(|query| Ok((query, desk(&shared)?)));
-    let (ExportQuery { module, form }, desk) = match asked {
+    let asked = query::<ExportQuery>(&uri).and_then(|query| Ok((query, review_queue(&shared)?)));
+    let (ExportQuery { module, form }, review_queue) = match asked {
         Ok(asked) => asked,
         Err(failure) => return response::failure(failure),
     };
@@ -257,7 +258,7 @@ pub(crate) async fn export(
     tokio::task::spawn_blocking(move || {
         let _until_the_last_line = (permit, place);
         let mut take = |line: Value| lines.blocking_send(Ok(format!("{line}\n").into())).is_ok();
-        if let Err(reason) = desk.export(form, module.as_deref(), &mut take) {
+        if let Err(reason) = review_queue.export(form, module.as_deref(), &mut take) {
             // The client may already be gone.
             let _ = lines.blocking_send(Err(reason));
         }

@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::workbench::answer;
-use crate::app::Shared;
+use crate::app::AppState;
 use crate::auth::Client;
 use crate::catalog::beside;
 use crate::response;
@@ -109,7 +109,7 @@ fn moment(name: &str, text: Option<String>) -> Result<Option<SystemTime>, Failur
 
 /// Calls the archive outside the serving threads.
 async fn ask<T: Send + 'static>(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     act: impl FnOnce(&dyn RunArchive) -> Result<T, String> + Send + 'static,
 ) -> Result<T, Failure> {
     let Some(archive) = shared.config.archive.clone() else {
@@ -126,7 +126,7 @@ async fn ask<T: Send + 'static>(
 
 /// `GET /v1/runs`.
 pub(crate) async fn list(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     Extension(client): Extension<Arc<Client>>,
     uri: Uri,
 ) -> Response<Body> {
@@ -139,7 +139,7 @@ pub(crate) async fn list(
 
 /// `GET /v1/runs/stats`.
 pub(crate) async fn stats(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     Extension(client): Extension<Arc<Client>>,
     uri: Uri,
 ) -> Response<Body> {
@@ -155,7 +155,7 @@ pub(crate) async fn stats(
 
 /// `GET /v1/runs/{id}`.
 pub(crate) async fn show(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     Extension(client): Extension<Arc<Client>>,
     Name(id): Name,
 ) -> Response<Body> {
@@ -175,7 +175,7 @@ pub(super) fn no_such_run() -> Response<Body> {
 /// Returns a run that the client may see. Runs of other clients are treated as missing. Of a trace shared by several
 /// clients, only the client's own records are returned.
 pub(super) async fn details(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     client: &Client,
     id: String,
 ) -> Result<Option<RunDetails>, Failure> {

@@ -9,12 +9,12 @@ use cognitive_contract::Failure;
 use cognitive_contract::text::hex;
 
 use super::logins::{LIFETIME, Login, hash, new_secret};
-use crate::app::Shared;
+use crate::app::AppState;
 use crate::config::ApiKey;
 use crate::other_servers::unshared;
 
 /// Logs in the holder of a key, and returns the secret for the cookie.
-pub(crate) async fn begin(shared: &Shared, key: &ApiKey) -> Result<String, Failure> {
+pub(crate) async fn begin(shared: &AppState, key: &ApiKey) -> Result<String, Failure> {
     let Some(state) = &shared.config.shared else { return Ok(shared.logins.begin(key, Instant::now())) };
     let secret = new_secret();
     let login = hash(&secret);
@@ -24,7 +24,7 @@ pub(crate) async fn begin(shared: &Shared, key: &ApiKey) -> Result<String, Failu
 }
 
 /// Returns the login of a cookie, unless it has expired.
-pub(crate) async fn find(shared: &Shared, secret: &str) -> Result<Option<Login>, Failure> {
+pub(crate) async fn find(shared: &AppState, secret: &str) -> Result<Option<Login>, Failure> {
     let Some(state) = &shared.config.shared else { return Ok(shared.logins.find(secret, Instant::now())) };
     let login = hash(secret);
     let kept = state.login(&hex(&login)).await.map_err(|reason| unreachable(shared, &reason))?;
@@ -36,7 +36,7 @@ pub(crate) async fn find(shared: &Shared, secret: &str) -> Result<Option<Login>,
 }
 
 /// Ends a login at all servers.
-pub(crate) async fn end(shared: &Shared, secret: &str) -> Result<(), Failure> {
+pub(crate) async fn end(shared: &AppState, secret: &str) -> Result<(), Failure> {
     let Some(state) = &shared.config.shared else {
         shared.logins.end(secret);
         return Ok(());
@@ -44,7 +44,7 @@ pub(crate) async fn end(shared: &Shared, secret: &str) -> Result<(), Failure> {
     state.end_login(&hex(&hash(secret))).await.map_err(|reason| unreachable(shared, &reason))
 }
 
-fn unreachable(shared: &Shared, reason: &str) -> Failure {
+fn unreachable(shared: &AppState, reason: &str) -> Failure {
     shared.config.complain(&format!("logins are unavailable: {reason}"));
     unshared("logins are unavailable at the moment")
         .suggest("Try again in a moment, or send `Authorization: Bearer KEY`")

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::body;
-use crate::app::Shared;
+use crate::app::AppState;
 use crate::auth::Client;
 use crate::catalog::{beside, no_module};
 use crate::other_servers;
@@ -76,15 +76,15 @@ pub(crate) struct SaveBody {
 /// Runs work on the files of an offered module outside the serving threads. The module need not be valid, so that an
 /// author can repair it.
 pub(crate) async fn at_work<T: Send + 'static>(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     module: &str,
-    act: impl FnOnce(&Shared, &str) -> Result<T, Failure> + Send + 'static,
+    act: impl FnOnce(&AppState, &str) -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
     if !is_plain_name(module) || !shared.offers(module) {
         return Err(no_module(module));
     }
     let module = module.to_owned();
-    beside(shared, &shared.workbenches, move |shared| act(shared, &module)).await?
+    beside(shared, &shared.studio_permits, move |shared| act(shared, &module)).await?
 }
 
 /// Returns the response of a handler.
@@ -96,10 +96,10 @@ pub(crate) fn answer(outcome: Result<impl Serialize, Failure>) -> Response<Body>
 }
 
 /// `GET /v1/modules/{module}/files`.
-pub(crate) async fn files(State(shared): State<Arc<Shared>>, Name(module): Name) -> Response<Body> {
+pub(crate) async fn files(State(shared): State<Arc<AppState>>, Name(module): Name) -> Response<Body> {
     answer(
         at_work(&shared, &module, |shared, module| {
-            let files = shared.workshop()?.files(module)?;
+            let files = shared.module_editor()?.files(module)?;
             let cases = shared.config.cases.as_ref().map(|book| book.cases(module)).transpose()?;
             let tests = cases.into_iter().flatten().filter(|case| case.set == "tests");
             Ok(ShownFiles { files, tests: tests.map(|case| NamedTest { name: case.id }).collect() })
@@ -109,14 +109,14 @@ pub(crate) async fn files(State(shared): State<Arc<Shared>>, Name(module): Name)
 }
 
 /// `GET /v1/modules/{module}/versions`.
-pub(crate) async fn versions(State(shared): State<Arc<Shared>>, Name(module): Name) -> Response<Body> {
-    let versions = at_work(&shared, &module, |shared, module| shared.workshop()?.versions(module)).await;
+pub(crate) async fn versions(State(shared): State<Arc<AppState>>, Name(module): Name) -> Response<Body> {
+    let versions = at_work(&shared, &module, |shared, module| shared.module_editor()?.versions(module)).await;
     answer(versions.map(|versions| VersionList { versions }))
 }
 
 /// `POST /v1/modules/{module}/check`.
 pub(crate) async fn check(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     Name(module): Name,
     request: Request,
 ) -> Response<Body> {
@@ -125,13 +125,13 @@ pub(crate) async fn check(
         Err(refusal) => return *refusal,
     };
     let checked =
-        at_work(&shared, &module, move |shared, module| shared.workshop()?.check(module, &files)).await;
+        at_work(&shared, &module, move |shared, module| shared.module_editor()?.check(module, &files)).await;
     answer(checked.map(|findings| FindingList { findings }))
 }
 
 /// `PUT /v1/modules/{module}/files`.
 pub(crate) async fn save(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     Extension(client): Extension<Arc<Client>>,
     Name(module): Name,
     request: Request,
@@ -143,7 +143,7 @@ pub(crate) async fn save(
     let saved = at_work(&shared, &module, move |shared, module| {
         let paths: Vec<&String> = files.keys().collect();
         let record = || record_edit(shared, &client, module, json!({ "files": paths, "before": hash }));
-        let saved: SavedModule = shared.workshop()?.save(module, &hash, &files, &record)?;
+        let saved: SavedModule = shared.module_editor()?.save(module, &hash, &files, &record)?;
         Ok(saved)
     })
     .await;
@@ -154,20 +154,21 @@ pub(crate) async fn save(
 }
 
 /// `GET /v1/modules/{module}/plan`: the output of `cogn compose plan --json`.
-pub(crate) async fn plan(State(shared): State<Arc<Shared>>, Name(module): Name) -> Response<Body> {
+pub(crate) async fn plan(State(shared): State<Arc<AppState>>, Name(module): Name) -> Response<Body> {
     let module = match shared.module(&module).await {
         Ok(module) => module,
         Err(failure) => return response::failure(failure),
     };
-    let planned =
-        beside(&shared, &shared.workbenches, move |shared| overview(shared.host.modules.as_ref(), &module))
-            .await;
+    let planned = beside(&shared, &shared.studio_permits, move |shared| {
+        overview(shared.host.modules.as_ref(), &module)
+    })
+    .await;
     answer(planned.and_then(std::convert::identity))
 }
 
 /// Records a change before it is made. If the operator requires records, a change that cannot be recorded is refused.
 pub(crate) fn record_edit(
-    shared: &Shared,
+    shared: &AppState,
     client: &Client,
     module: &str,
     receipt: Value,

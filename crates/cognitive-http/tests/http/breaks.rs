@@ -170,7 +170,7 @@ async fn stream_022_a_stream_that_is_too_long_is_ended() {
     let script = Script::with_leave(&ANSWER, 2);
     let mut config = roomy();
     config.stream_limit = Duration::from_hours(1);
-    let (folder, modules) = shelf("both");
+    let (folder, modules) = module_cache("both");
     let mut host = Host::new(Arc::new(modules), Arc::clone(&script) as Arc<dyn Provider>);
     host.settings.timeout = Some(Duration::from_hours(24));
     let server = Server::with_host(folder, host, config).await;

@@ -52,8 +52,8 @@ async fn server_with(keys: &[(&str, &str)], emits: &str) -> (Server, Arc<FakePro
     let schema = json!({ "input": { "type": "object" }, "data": { "type": "object", "required": ["rationale"], "properties": { "rationale": { "type": "string" } } } });
     std::fs::write(module.join("schema.json"), schema.to_string()).unwrap();
     let turns = Arc::new(turns());
-    let shelf = ModuleCache::new(Library::new(folder.path(), None, &[]));
-    let mut host = Host::new(Arc::new(shelf), Arc::clone(&turns) as Arc<dyn Provider>);
+    let module_cache = ModuleCache::new(Library::new(folder.path(), None, &[]));
+    let mut host = Host::new(Arc::new(module_cache), Arc::clone(&turns) as Arc<dyn Provider>);
     host.context = Some(Arc::new(MemoryContext::default()));
     let mut config = roomy();
     config.keys = keys.iter().map(|(name, key)| ApiKey::new(name, key).unwrap()).collect();

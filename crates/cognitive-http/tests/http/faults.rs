@@ -30,8 +30,8 @@ impl ModuleSource for Fragile {
 
 #[tokio::test]
 async fn a_panic_ends_in_an_envelope_and_the_server_lives_on() {
-    let (folder, shelf) = shelf("both");
-    let fragile = Arc::new(Fragile(shelf, AtomicBool::new(true)));
+    let (folder, module_cache) = module_cache("both");
+    let fragile = Arc::new(Fragile(module_cache, AtomicBool::new(true)));
     let modules: Arc<dyn ModuleSource> = Arc::clone(&fragile) as Arc<dyn ModuleSource>;
     let server = Server::with_modules(folder, modules, &Script::free(&ANSWER), roomy()).await;
     for known in [false, true] {
@@ -53,8 +53,8 @@ async fn a_panic_ends_in_an_envelope_and_the_server_lives_on() {
 // S-17: close code 1011.
 #[tokio::test]
 async fn a_socket_is_closed_in_order_after_a_panic() {
-    let (folder, shelf) = shelf("both");
-    let fragile = Arc::new(Fragile(shelf, AtomicBool::new(false)));
+    let (folder, module_cache) = module_cache("both");
+    let fragile = Arc::new(Fragile(module_cache, AtomicBool::new(false)));
     let modules: Arc<dyn ModuleSource> = Arc::clone(&fragile) as Arc<dyn ModuleSource>;
     let server = Server::with_modules(folder, modules, &Script::free(&ANSWER), roomy()).await;
     let mut socket = socket(&server).await;

@@ -46,8 +46,8 @@ async fn studio(pictures: &Value, limits: Option<UploadLimits>) -> Studio {
         let uploads = Uploads::open(folder.path().join("uploads"), limits, now).unwrap();
         Arc::new(uploads) as Arc<dyn UploadStore>
     });
-    let shelf = Arc::new(ModuleCache::new(Library::new(folder.path(), None, &[])));
-    let server = Server::with_host(folder, Host::new(shelf, script), config).await;
+    let module_cache = Arc::new(ModuleCache::new(Library::new(folder.path(), None, &[])));
+    let server = Server::with_host(folder, Host::new(module_cache, script), config).await;
     Studio { server, clock }
 }
 

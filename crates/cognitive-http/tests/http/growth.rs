@@ -13,7 +13,7 @@ use crate::support::{ANSWER, Script, Server, client, json_of, roomy, shelf, time
 
 /// A module source that counts its calls.
 struct Counted {
-    shelf: ModuleCache,
+    module_cache: ModuleCache,
     looks: AtomicUsize,
     glances: AtomicUsize,
     loads: AtomicUsize,
@@ -22,28 +22,28 @@ struct Counted {
 impl ModuleSource for Counted {
     fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
         self.loads.fetch_add(1, Ordering::SeqCst);
-        self.shelf.module(name)
+        self.module_cache.module(name)
     }
 
     fn names(&self) -> Vec<String> {
-        ModuleSource::names(&self.shelf)
+        ModuleSource::names(&self.module_cache)
     }
 
     fn marks(&self) -> Vec<(String, Option<u64>)> {
         self.looks.fetch_add(1, Ordering::SeqCst);
-        ModuleSource::marks(&self.shelf)
+        ModuleSource::marks(&self.module_cache)
     }
 
     fn glance(&self, name: &str) -> Result<Arc<Module>, Failure> {
         self.glances.fetch_add(1, Ordering::SeqCst);
-        self.shelf.glance(name)
+        self.module_cache.glance(name)
     }
 }
 
 async fn server() -> (Server, Arc<Counted>) {
-    let (folder, shelf) = shelf("both");
+    let (folder, module_cache) = module_cache("both");
     let [looks, glances, loads] = [(); 3].map(|()| AtomicUsize::new(0));
-    let counted = Arc::new(Counted { shelf, looks, glances, loads });
+    let counted = Arc::new(Counted { module_cache, looks, glances, loads });
     let modules: Arc<dyn ModuleSource> = Arc::clone(&counted) as Arc<dyn ModuleSource>;
     (Server::with_modules(folder, modules, &Script::free(&ANSWER), roomy()).await, counted)
 }

@@ -54,7 +54,7 @@ impl Service {
 
     /// Starts a server whose model is this service.
     async fn server(&self, config: cognitive_http::ServerConfig) -> Server {
-        let (folder, modules) = shelf("both");
+        let (folder, modules) = module_cache("both");
         let to = ProviderConfig::new(Kind::parse("openai").unwrap())
             .with_key(Secret::new("sk-test"))
             .with_base_url(&self.base)

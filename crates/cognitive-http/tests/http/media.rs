@@ -78,8 +78,8 @@ async fn world_with(keys: &[(&str, &str)], mut config: ServerConfig) -> World {
     let png = AcceptedForm::of(&[MediaType::Png]);
     let eyes = FakeProvider::saying(good_answer(&json!({ "rationale": "r" })));
     let eyes = Arc::new(eyes.with(|eyes| eyes.takes = Some((Category::Image, png))));
-    let shelf = Arc::new(ModuleCache::new(Library::new(folder.path(), None, &[])));
-    let mut host = Host::new(shelf, Arc::clone(&eyes) as Arc<dyn Provider>);
+    let module_cache = Arc::new(ModuleCache::new(Library::new(folder.path(), None, &[])));
+    let mut host = Host::new(module_cache, Arc::clone(&eyes) as Arc<dyn Provider>);
     let media = Media::new(Documents::Here).with_uploads(uploads.clone());
     host.take_media(Arc::new(media), MediaLimits::default());
     config.uploads = Some(Arc::new(uploads) as Arc<dyn UploadStore>);

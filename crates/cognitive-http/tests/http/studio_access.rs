@@ -172,8 +172,8 @@ async fn a_login_gives_a_cookie_that_only_browsers_hold_and_a_logout_takes_it() 
     config.log =
         Some(Arc::new(move |record| lines.lock().unwrap().push(serde_json::to_string(record).unwrap())));
     let audit = Arc::new(MemoryAuditLog::default());
-    let (folder, shelf) = shelf("both");
-    let mut host = Host::new(Arc::new(shelf), Script::free(&ANSWER));
+    let (folder, module_cache) = module_cache("both");
+    let mut host = Host::new(Arc::new(module_cache), Script::free(&ANSWER));
     host.audit = Some(Arc::clone(&audit) as _);
     let server = Server::with_host(folder, host, config).await;
     let key = key_of(KeyRole::Review);
@@ -239,7 +239,7 @@ async fn elsewhere_the_cookie_travels_only_protected() {
 // Many clients may share an address, so the right key of one never waits for the wrong keys of another.
 #[tokio::test(start_paused = true)]
 async fn many_wrong_keys_are_slowed_and_right_ones_never() {
-    let (_folder, modules) = shelf("both");
+    let (_folder, modules) = module_cache("both");
     let host = Host::new(Arc::new(modules), Script::free(&ANSWER));
     let mut routes = App::new(host, keyed()).router();
     let mut ask = async |path: &str, bearer: &str, body: String| {

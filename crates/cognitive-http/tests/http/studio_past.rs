@@ -8,8 +8,8 @@ use cognitive_ports::archive::{
     ArchivedRun, RunArchive, RunDetails, RunFilter, RunPage, RunStats, WaterfallNode,
 };
 use cognitive_ports::review::{
-    CalibrationReport, Decided, DeskError, NewDecision, Review, ReviewDecision, ReviewDesk, ReviewEntry,
-    ReviewExport, ReviewFilter, ReviewPage,
+    CalibrationReport, DecidedReview, NewDecision, Review, ReviewDecision, ReviewEntry, ReviewError,
+    ReviewExport, ReviewFilter, ReviewPage, ReviewQueue,
 };
 use serde_json::{Value, json};
 
@@ -18,12 +18,12 @@ use crate::support::{ANSWER, Script, SendJson as _, Server, client, json_of, roo
 
 /// An archive that records its queries.
 #[derive(Default)]
-struct Shelf {
+struct StubArchive {
     asked: Mutex<Vec<RunFilter>>,
     runs: Vec<RunDetails>,
 }
 
-impl RunArchive for Shelf {
+impl RunArchive for StubArchive {
     fn runs(&self, filter: &RunFilter) -> Result<RunPage, String> {
         self.asked.lock().unwrap().push(filter.clone());
         if filter.cursor.as_deref() == Some("-1") {
@@ -65,9 +65,9 @@ fn run(id: &str, key: &str, payload: bool) -> RunDetails {
     }
 }
 
-async fn server(shelf: &Arc<Shelf>) -> Server {
+async fn server(stub_archive: &Arc<StubArchive>) -> Server {
     let mut config = keyed();
-    config.archive = Some(Arc::clone(shelf) as _);
+    config.archive = Some(Arc::clone(stub_archive) as _);
     Server::start(&Script::free(&ANSWER), "both", config).await
 }
 
@@ -82,8 +82,8 @@ async fn post(server: &Server, role: KeyRole, path: &str, body: Value) -> (u16, 
     (response.status().as_u16(), json_of(response).await)
 }
 
-fn shelf() -> Arc<Shelf> {
-    Arc::new(Shelf {
+fn stub_archive() -> Arc<StubArchive> {
+    Arc::new(StubArchive {
         asked: Mutex::default(),
         runs: vec![run("mine", "run", true), run("theirs", "admin", false)],
     })
@@ -91,13 +91,13 @@ fn shelf() -> Arc<Shelf> {
 
 #[tokio::test]
 async fn whoever_runs_modules_sees_their_own_runs_and_an_admin_all() {
-    let shelf = shelf();
-    let server = server(&shelf).await;
+    let stub_archive = stub_archive();
+    let server = server(&stub_archive).await;
     let count = |answer: &Value| answer["runs"].as_array().unwrap().len();
     let (_, own) =
         get(&server, KeyRole::Run, "/v1/runs?module=words&limit=7&ok=true&since=2026-11-17T09:00:00Z").await;
     assert_eq!((count(&own), &own["runs"][0]["run_id"]), (1, &json!("mine")));
-    let asked = shelf.asked.lock().unwrap().pop().unwrap();
+    let asked = stub_archive.asked.lock().unwrap().pop().unwrap();
     assert_eq!(
         (asked.key.as_deref(), asked.module.as_deref(), asked.limit),
         (Some("run"), Some("words"), Some(7))
@@ -108,7 +108,7 @@ async fn whoever_runs_modules_sees_their_own_runs_and_an_admin_all() {
     let (status, refused) = get(&server, KeyRole::Run, "/v1/runs?key=admin").await;
     assert_eq!((status, &refused["error"]["details"]["role"]), (403, &json!("admin")));
     get(&server, KeyRole::Run, "/v1/runs/stats?buckets=12").await;
-    assert_eq!(shelf.asked.lock().unwrap().pop().unwrap().key.as_deref(), Some("run"), "figures too");
+    assert_eq!(stub_archive.asked.lock().unwrap().pop().unwrap().key.as_deref(), Some("run"), "figures too");
     let (status, details) = get(&server, KeyRole::Run, "/v1/runs/mine").await;
     assert_eq!(status, 200);
     assert_eq!(
@@ -127,8 +127,8 @@ async fn whoever_runs_modules_sees_their_own_runs_and_an_admin_all() {
 
 #[tokio::test]
 async fn queries_that_cannot_be_meant_are_refused_and_places_are_not_told() {
-    let shelf = shelf();
-    let server = server(&shelf).await;
+    let stub_archive = stub_archive();
+    let server = server(&stub_archive).await;
     for query in [
         "limit=many",
         "ok=perhaps",
@@ -141,7 +141,7 @@ async fn queries_that_cannot_be_meant_are_refused_and_places_are_not_told() {
         assert_eq!((status, &refused["error"]["code"]), (400, &json!("E1001")), "{query}");
     }
     get(&server, KeyRole::Admin, "/v1/runs?limit=1000000").await;
-    assert_eq!(shelf.asked.lock().unwrap().pop().unwrap().limit, Some(500));
+    assert_eq!(stub_archive.asked.lock().unwrap().pop().unwrap().limit, Some(500));
     assert_eq!(get(&server, KeyRole::Admin, "/v1/runs?cursor=broken").await.0, 400, "no page gave it");
     let (status, broken) = get(&server, KeyRole::Admin, "/v1/runs?cursor=-1").await;
     assert_eq!(status, 500);
@@ -150,9 +150,9 @@ async fn queries_that_cannot_be_meant_are_refused_and_places_are_not_told() {
 
 #[tokio::test]
 async fn a_run_is_made_again_and_compared() {
-    let shelf = shelf();
+    let stub_archive = stub_archive();
     let mut config = keyed();
-    config.archive = Some(Arc::clone(&shelf) as _);
+    config.archive = Some(Arc::clone(&stub_archive) as _);
     config.keys.push(
         cognitive_http::ApiKey::new("run", "author-of-the-same-name-01")
             .unwrap()
@@ -184,9 +184,9 @@ async fn a_run_is_made_again_and_compared() {
 
 #[tokio::test]
 async fn a_replay_counts_as_a_run() {
-    let shelf = shelf();
+    let stub_archive = stub_archive();
     let mut config = keyed();
-    config.archive = Some(Arc::clone(&shelf) as _);
+    config.archive = Some(Arc::clone(&stub_archive) as _);
     config.runs_per_minute = 1;
     let server = Server::start(&Script::free(&ANSWER), "both", config).await;
     assert_eq!(post(&server, KeyRole::Admin, "/v1/runs/mine/replay", json!({})).await.0, 200);
@@ -230,7 +230,7 @@ impl Tray {
     }
 }
 
-impl ReviewDesk for Tray {
+impl ReviewQueue for Tray {
     fn enter<'a>(&'a self, _: &'a ReviewEntry) -> PortFuture<'a, Result<String, String>> {
         Box::pin(std::future::ready(Ok("1".to_owned())))
     }
@@ -246,19 +246,19 @@ impl ReviewDesk for Tray {
         Ok((id == "1").then(|| self.review()))
     }
 
-    fn decide(&self, id: &str, decision: &NewDecision) -> Result<Decided, DeskError> {
+    fn decide(&self, id: &str, decision: &NewDecision) -> Result<DecidedReview, ReviewError> {
         decision.check()?;
         if id != "1" {
-            return Err(DeskError::Unknown);
+            return Err(ReviewError::Unknown);
         }
         let before = self.decided.lock().unwrap().clone();
         match before {
             Some(before) if before.verdict != decision.verdict => {
-                Err(DeskError::Conflict(Box::new(self.review())))
+                Err(ReviewError::Conflict(Box::new(self.review())))
             }
             _ => {
                 *self.decided.lock().unwrap() = Some(decision.clone());
-                Ok(Decided { review: self.review(), is_new: before.is_none() })
+                Ok(DecidedReview { review: self.review(), is_new: before.is_none() })
             }
         }
     }

@@ -10,7 +10,7 @@ use cognitive_http::{KeyRole, NamedModel, ServerConfig};
 use cognitive_library::{Library, ModuleCache};
 use cognitive_net::{Kind, ProviderConfig, Secret};
 use cognitive_runtime::Host;
-use cognitive_setup::workshop::FolderWorkshop;
+use cognitive_setup::workshop::FolderEditor;
 use cognitive_testkit::MemoryAuditLog;
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ struct Shop {
 
 impl Shop {
     async fn open(config: ServerConfig, set_up: impl FnOnce(&mut Host, &mut ServerConfig)) -> Self {
-        let (folder, _) = shelf("both");
+        let (folder, _) = module_cache("both");
         // A second module that is neither offered nor editable.
         let other = folder.path().join("extra/hidden");
         fs::create_dir_all(&other).unwrap();
@@ -40,9 +40,9 @@ impl Shop {
             Host::new(Arc::new(ModuleCache::new(library.clone())), Arc::clone(&script) as Arc<dyn Provider>);
         host.audit = Some(Arc::clone(&audit) as _);
         let mut config = config;
-        let workshop =
-            FolderWorkshop::new(library).editing(&[folder.path().join("cognitive/modules")]).unwrap();
-        config.workshop = Some(Arc::new(workshop));
+        let module_editor =
+            FolderEditor::new(library).editing(&[folder.path().join("cognitive/modules")]).unwrap();
+        config.module_editor = Some(Arc::new(module_editor));
         config.offers = Some(Arc::new(|name: &str| matches!(name, "words" | "summarizer")));
         set_up(&mut host, &mut config);
         Self { server: Server::with_host(folder, host, config).await, audit, script }

@@ -124,7 +124,7 @@ const SCHEMA: &str = r#"{
 }"#;
 
 /// A folder with one module, `words`, of this response mode.
-pub(crate) fn shelf(mode: &str) -> (tempfile::TempDir, ModuleCache) {
+pub(crate) fn module_cache(mode: &str) -> (tempfile::TempDir, ModuleCache) {
     let folder = tempfile::tempdir().unwrap();
     let module = folder.path().join("cognitive/modules/words");
     std::fs::create_dir_all(&module).unwrap();
@@ -132,8 +132,8 @@ pub(crate) fn shelf(mode: &str) -> (tempfile::TempDir, ModuleCache) {
     std::fs::write(module.join("module.yaml"), manifest).unwrap();
     std::fs::write(module.join("prompt.md"), "Find the words.").unwrap();
     std::fs::write(module.join("schema.json"), SCHEMA).unwrap();
-    let shelf = ModuleCache::new(Library::new(folder.path(), None, &[]));
-    (folder, shelf)
+    let module_cache = ModuleCache::new(Library::new(folder.path(), None, &[]));
+    (folder, module_cache)
 }
 
 /// A running server.
@@ -148,8 +148,8 @@ pub(crate) struct Server {
 impl Server {
     /// Starts a server with one module, `words`, of this response mode.
     pub(crate) async fn start(script: &Arc<Script>, mode: &str, config: ServerConfig) -> Self {
-        let (folder, shelf) = shelf(mode);
-        Self::with_modules(folder, Arc::new(shelf), script, config).await
+        let (folder, module_cache) = module_cache(mode);
+        Self::with_modules(folder, Arc::new(module_cache), script, config).await
     }
 
     /// Starts a server with the given modules.

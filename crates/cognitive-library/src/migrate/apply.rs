@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use std::{fs, io};
 
 use super::error::MigrateError;
-use super::held::Held;
+use super::held::HeldFolder;
 use super::{FileChange, MigrationPlan, tree};
 use crate::folder::{Folder, JSON_LIMIT};
 use crate::platform;
@@ -52,7 +52,7 @@ impl ApplyOptions {
 /// The result of applying a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Applied {
+pub struct AppliedMigration {
     /// The path of the old folder, if it still exists.
     pub backup: Option<PathBuf>,
 }
@@ -61,7 +61,11 @@ pub struct Applied {
 ///
 /// On any error the folder is unchanged, byte for byte. A shell whose working directory is the folder stays in the old
 /// one; `cd "$PWD"` moves it to the new one.
-pub fn apply(root: &Path, plan: &MigrationPlan, options: ApplyOptions) -> Result<Applied, MigrateError> {
+pub fn apply(
+    root: &Path,
+    plan: &MigrationPlan,
+    options: ApplyOptions,
+) -> Result<AppliedMigration, MigrateError> {
     apply_by(exchange, root, plan, options)
 }
 
@@ -73,16 +77,16 @@ fn apply_by(
     root: &Path,
     plan: &MigrationPlan,
     options: ApplyOptions,
-) -> Result<Applied, MigrateError> {
+) -> Result<AppliedMigration, MigrateError> {
     if plan.is_empty() {
-        return Ok(Applied { backup: None });
+        return Ok(AppliedMigration { backup: None });
     }
     let module = match options.links {
         Links::Follow => root.canonicalize(),
         Links::Refuse => std::path::absolute(root),
     };
     let module = module.map_err(MigrateError::io("find", root))?;
-    let held = Held::open(&module).map_err(MigrateError::io("open", &module))?;
+    let held = HeldFolder::open(&module).map_err(MigrateError::io("open", &module))?;
     let stamp = stamp(options.stamp).map_err(MigrateError::io("date the backup of", &module))?;
     let staged = stage(&module, held.path(), plan).map_err(|error| error.seen_as(held.path(), &module))?;
     let swapped = unchanged(held.path(), plan).and_then(|()| {
@@ -112,7 +116,7 @@ fn apply_by(
     if let Some(parent) = module.parent() {
         tree::sync(parent);
     }
-    Ok(Applied { backup })
+    Ok(AppliedMigration { backup })
 }
 
 /// Builds the new folder from `source`, hidden, next to the module. Leaves nothing behind on failure.

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use crate::platform;
 
 /// A folder that is held open, where the system supports it.
-pub(super) struct Held {
+pub(super) struct HeldFolder {
     handle: Option<File>,
     path: PathBuf,
 }
 
-impl Held {
+impl HeldFolder {
     /// Opens a folder. Refuses a link.
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
         let (handle, path) = platform::hold_folder(folder)?;
@@ -46,12 +46,12 @@ mod tests {
         fs::write(path("m/file"), "ours").unwrap();
         fs::create_dir(path("victim")).unwrap();
         fs::write(path("victim/file"), "private").unwrap();
-        let held = Held::open(&path("m")).unwrap();
+        let held = HeldFolder::open(&path("m")).unwrap();
         assert!(held.is_at(&path("m")) && !held.is_at(&path("victim")));
         fs::rename(path("m"), path("moved")).unwrap();
         std::os::unix::fs::symlink("victim", path("m")).unwrap();
         assert!(!held.is_at(&path("m")) && held.is_at(&path("moved")));
-        assert!(Held::open(&path("m")).is_err(), "a link is no folder");
+        assert!(HeldFolder::open(&path("m")).is_err(), "a link is no folder");
         #[cfg(target_os = "linux")]
         assert_eq!(fs::read_to_string(held.path().join("file")).unwrap(), "ours");
     }

@@ -49,7 +49,7 @@ use crate::formats::{self, ModuleParts};
 use crate::validate::labels;
 use crate::{json, load};
 
-pub use apply::{Applied, ApplyOptions, Backup, Links, apply};
+pub use apply::{AppliedMigration, ApplyOptions, Backup, Links, apply};
 pub use error::MigrateError;
 
 const MANIFEST: &str = "module.yaml";
@@ -127,7 +127,7 @@ pub fn plan(folder: &Folder) -> Result<MigrationPlan, MigrateError> {
         Format::V0 => Err(MigrateError::ManualReview { name: folder.name() }),
         Format::V1 | Format::V21 => {
             let invalid = |findings| MigrateError::Invalid { name: folder.name(), findings };
-            let old = Old::read(parts, &folder.name()).map_err(invalid)?;
+            let old = OldModule::read(parts, &folder.name()).map_err(invalid)?;
             let plan = old.plan(folder).map_err(|finding| invalid(vec![finding]))?;
             check(&plan, &folder.name()).map_err(invalid)?;
             Ok(plan)
@@ -136,7 +136,7 @@ pub fn plan(folder: &Folder) -> Result<MigrationPlan, MigrateError> {
 }
 
 /// A v1 or v2.1 module that loads.
-struct Old {
+struct OldModule {
     /// The manifest as written.
     written: Map<String, Value>,
     manifest_file: &'static str,
@@ -145,7 +145,7 @@ struct Old {
     module: Module,
 }
 
-impl Old {
+impl OldModule {
     fn read(parts: ModuleParts, folder_name: &str) -> Result<Self, Vec<Finding>> {
         let manifest_file = parts.manifest_file;
         let written = parts.manifest.as_object().cloned().unwrap_or_default();
@@ -214,7 +214,7 @@ impl Old {
         Ok(())
     }
 
-    fn plan_contract(&self, contract: schema::Migrated, plan: &mut MigrationPlan) {
+    fn plan_contract(&self, contract: schema::MigratedSchema, plan: &mut MigrationPlan) {
         for (file, document) in contract.files {
             let old = self.texts.get(&file).map_or("", String::as_str);
             if self.schemas.get(&file) == Some(&document) {

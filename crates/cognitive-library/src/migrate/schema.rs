@@ -9,7 +9,7 @@ use super::{refs, sections};
 use crate::finding::{Finding, FindingLocation};
 
 /// The new contract.
-pub(super) struct Migrated {
+pub(super) struct MigratedSchema {
     /// Every contract file, changed or not.
     pub files: SchemaFiles,
     /// The changes, each with its file.
@@ -23,8 +23,8 @@ pub(super) fn migrate(
     files: &SchemaFiles,
     contract: &Contract,
     overflow: &Overflow,
-) -> Result<Migrated, Finding> {
-    let mut new = Migrated { files: files.clone(), steps: Vec::new(), renamed: false };
+) -> Result<MigratedSchema, Finding> {
+    let mut new = MigratedSchema { files: files.clone(), steps: Vec::new(), renamed: false };
     new.rename_output(&contract.data().place);
     match new.complete(contract, overflow) {
         Ok(()) => Ok(new),
@@ -34,21 +34,21 @@ pub(super) fn migrate(
 
 /// The side of its neighbour where a new section is inserted.
 #[derive(Clone, Copy)]
-enum Beside {
+enum InsertSide {
     Before,
     After,
 }
 
-impl Migrated {
+impl MigratedSchema {
     fn complete(&mut self, contract: &Contract, overflow: &Overflow) -> Result<(), Finding> {
         self.define_extensions(overflow)?;
         self.complete_data(&self.moved(&contract.data().place), overflow)?;
         match contract.meta() {
             Some(section) => self.complete_meta(&self.moved(&section.place))?,
-            None => self.add_section("meta", sections::meta_section(), "input", Beside::Before),
+            None => self.add_section("meta", sections::meta_section(), "input", InsertSide::Before),
         }
         if contract.error().is_none() {
-            self.add_section("error", sections::error_section(), "data", Beside::After);
+            self.add_section("error", sections::error_section(), "data", InsertSide::After);
         }
         Ok(())
     }
@@ -102,15 +102,15 @@ impl Migrated {
         }
     }
 
-    fn add_section(&mut self, name: &str, section: Value, neighbour: &str, side: Beside) {
+    fn add_section(&mut self, name: &str, section: Value, neighbour: &str, side: InsertSide) {
         let Some(root) = self.root() else { return };
         let found = root.keys().position(|each| each == neighbour);
         let position = match (found, side) {
-            (Some(position), Beside::Before) => position,
-            (Some(position), Beside::After) => position + 1,
+            (Some(position), InsertSide::Before) => position,
+            (Some(position), InsertSide::After) => position + 1,
             // Without the neighbour: after the leading `$` keys, or before `$defs`.
-            (None, Beside::Before) => root.keys().take_while(|each| each.starts_with('$')).count(),
-            (None, Beside::After) => root.keys().take_while(|each| *each != "$defs").count(),
+            (None, InsertSide::Before) => root.keys().take_while(|each| each.starts_with('$')).count(),
+            (None, InsertSide::After) => root.keys().take_while(|each| *each != "$defs").count(),
         };
         root.shift_insert(position, name.to_owned(), section);
         self.note(SCHEMA_FILE, format!("added section `{name}`"));

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use cognitive_schema::{Below, ContractPlace};
+use cognitive_schema::{ContractPlace, MemberDescription};
 use serde_json::Value;
 
 use super::CheckedModule;
@@ -45,18 +45,18 @@ impl Demand<'_, '_> {
             }
             // A list is followed by the members of its entries: `issues.risk`.
             let list = match place.items() {
-                Below::Described(items) => Some(items),
+                MemberDescription::Described(items) => Some(items),
                 _ => None,
             };
             let below = match (place.member(name), list) {
-                (Below::Never, Some(items)) => items.member(name),
+                (MemberDescription::Never, Some(items)) => items.member(name),
                 (below, _) => below,
             };
             match below {
-                Below::Described(next) => place = next,
-                Below::Open => return,
-                below @ (Below::Undescribed | Below::Never) => {
-                    let never = matches!(below, Below::Never);
+                MemberDescription::Described(next) => place = next,
+                MemberDescription::Open => return,
+                below @ (MemberDescription::Undescribed | MemberDescription::Never) => {
+                    let never = matches!(below, MemberDescription::Never);
                     return self.say(span, name, never, &place, found);
                 }
             }
@@ -99,14 +99,14 @@ fn members_of<'v>(
         }
         path.push(JsonPathStep::Member(name.into()));
         match place.member(name) {
-            Below::Described(next) => members_of(member, &next, path, tell),
-            Below::Open => {}
-            Below::Undescribed => tell(path, name, false, place),
-            Below::Never => tell(path, name, true, place),
+            MemberDescription::Described(next) => members_of(member, &next, path, tell),
+            MemberDescription::Open => {}
+            MemberDescription::Undescribed => tell(path, name, false, place),
+            MemberDescription::Never => tell(path, name, true, place),
         }
         path.pop();
     }
-    let Below::Described(items) = place.items() else { return };
+    let MemberDescription::Described(items) = place.items() else { return };
     for (at, item) in value.as_array().into_iter().flatten().enumerate() {
         path.push(JsonPathStep::Item(at));
         members_of(item, &items, path, tell);

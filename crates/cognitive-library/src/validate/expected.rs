@@ -10,7 +10,7 @@ use cognitive_contract::compose::PathStep;
 use serde_json::Value;
 
 use super::near::{did_you_mean, listed};
-use super::parts::{Astray, ContractView, PathEnd, follow, said_astray};
+use super::parts::{ContractView, PathEnd, UndescribedPath, follow, said_astray};
 use crate::finding::{Finding, FindingLocation, Severity, quoted};
 
 const RULE: &str = "tests/expected";
@@ -82,7 +82,7 @@ pub(super) fn findings(
     found
 }
 
-type LostWay<'a> = Option<(&'a [PathStep], Astray<'a>)>;
+type LostWay<'a> = Option<(&'a [PathStep], UndescribedPath<'a>)>;
 
 /// Returns the end of the first path that the contract has; `None` if the contract leaves it open.
 fn end_of<'a>(place: &'a NamedPlace, view: &'a ContractView) -> Result<Option<PathEnd<'a>>, LostWay<'a>> {
@@ -99,7 +99,7 @@ fn end_of<'a>(place: &'a NamedPlace, view: &'a ContractView) -> Result<Option<Pa
     Err(lost)
 }
 
-fn stranger(place: &NamedPlace, way: &[PathStep], astray: &Astray<'_>, file: &str) -> Finding {
+fn stranger(place: &NamedPlace, way: &[PathStep], astray: &UndescribedPath<'_>, file: &str) -> Finding {
     let name = |step: &PathStep| step.name().unwrap_or("[…]").to_owned();
     let names: Vec<String> = way.iter().map(name).collect();
     let wrong = names.get(astray.step).map_or("", String::as_str);

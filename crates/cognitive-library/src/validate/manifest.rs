@@ -9,7 +9,7 @@ use cognitive_contract::context::key::pattern_fault;
 use cognitive_contract::manifest::{RiskRule, manifest_schema, violations};
 use cognitive_contract::policy::{OfferedTool, ToolLaw};
 use cognitive_contract::text::pointer;
-use cognitive_schema::{Below, ContractPlace, SCHEMA_FILE, SchemaFiles, SectionRef};
+use cognitive_schema::{ContractPlace, MemberDescription, SCHEMA_FILE, SchemaFiles, SectionRef};
 use serde_json::Value;
 
 use super::CheckedModule;
@@ -176,7 +176,7 @@ fn keys(subject: &CheckedModule<'_>, found: &mut Findings) {
 
 /// Reports policies that the runtime does not know: authors may name their own, but nothing enforces them.
 fn policies(subject: &CheckedModule<'_>, place: &ContractPlace<'_>, found: &mut Findings) {
-    let Below::Described(known) = place.member("policies") else { return };
+    let MemberDescription::Described(known) = place.member("policies") else { return };
     let (known, written) = (known.names(), subject.written.get("policies").and_then(Value::as_object));
     let is_unknown = |key: &&String| !known.contains(key.as_str()) && !key.starts_with("x-");
     for key in written.into_iter().flat_map(|written| written.keys().filter(is_unknown)) {
@@ -196,13 +196,13 @@ fn unknown_below<'v>(
     for (key, member) in value.as_object().into_iter().flatten() {
         path.push(JsonPathStep::Member(key.into()));
         match place.member(key) {
-            Below::Described(next) => unknown_below(member, &next, path, tell),
-            Below::Undescribed => tell(path, key, place),
-            Below::Open | Below::Never => {}
+            MemberDescription::Described(next) => unknown_below(member, &next, path, tell),
+            MemberDescription::Undescribed => tell(path, key, place),
+            MemberDescription::Open | MemberDescription::Never => {}
         }
         path.pop();
     }
-    let Below::Described(items) = place.items() else { return };
+    let MemberDescription::Described(items) = place.items() else { return };
     for (at, item) in value.as_array().into_iter().flatten().enumerate() {
         path.push(JsonPathStep::Item(at));
         unknown_below(item, &items, path, tell);

@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 
 use cognitive_contract::manifest::RiskRule;
-use cognitive_schema::{Below, ContractPlace, JsonTypes, SectionRef, file_of_ref};
+use cognitive_schema::{ContractPlace, JsonTypes, MemberDescription, SectionRef, file_of_ref};
 use serde_json::{Map, Value};
 
 use super::CheckedModule;
@@ -184,7 +184,7 @@ impl<'a> MemberVisit<'a, '_> {
             let Some(name) = origin.and_then(Value::as_str).filter(|name| *name != FREE_TEXT) else {
                 continue;
             };
-            if matches!(input.member(name), Below::Described(_) | Below::Open) {
+            if matches!(input.member(name), MemberDescription::Described(_) | MemberDescription::Open) {
                 continue;
             }
             let keyword = word.trim_start_matches('/').replace('/', ".");
@@ -234,22 +234,29 @@ fn risk_rule(subject: &CheckedModule<'_>, data: &ContractPlace<'_>, found: &mut 
     };
     let rule = format!("max_{list}_risk");
     let (message, hint) = match data.member(list) {
-        Below::Open => return,
-        Below::Described(entries) if !entries.types().and(JsonTypes::ARRAY).is_empty() => match entries
-            .items()
-        {
-            Below::Described(entry) if matches!(entry.member("risk"), Below::Undescribed | Below::Never) => (
-                format!(
-                    "`{rule}` uses the `risk` of each entry, which the schema does not describe: each \
+        MemberDescription::Open => return,
+        MemberDescription::Described(entries) if !entries.types().and(JsonTypes::ARRAY).is_empty() => {
+            match entries.items() {
+                MemberDescription::Described(entry)
+                    if matches!(
+                        entry.member("risk"),
+                        MemberDescription::Undescribed | MemberDescription::Never
+                    ) =>
+                {
+                    (
+                        format!(
+                            "`{rule}` uses the `risk` of each entry, which the schema does not describe: each \
                      counts as medium"
-                ),
-                format!(
-                    "Describe `risk` (none, low, medium or high) in the entries of `{list}`, or write `risk_rule: explicit`"
-                ),
-            ),
-            _ => return,
-        },
-        Below::Described(_) | Below::Undescribed | Below::Never => (
+                        ),
+                        format!(
+                            "Describe `risk` (none, low, medium or high) in the entries of `{list}`, or write `risk_rule: explicit`"
+                        ),
+                    )
+                }
+                _ => return,
+            }
+        }
+        MemberDescription::Described(_) | MemberDescription::Undescribed | MemberDescription::Never => (
             format!("`{rule}` uses the list `data.{list}`, which the schema does not describe"),
             format!("Describe `{list}` in the data section, or write `risk_rule: explicit`"),
         ),

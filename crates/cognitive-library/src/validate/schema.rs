@@ -6,7 +6,7 @@ use cognitive_contract::Format;
 use cognitive_contract::manifest::{SchemaAlias, SchemaStrictness};
 use cognitive_contract::meta::EXPLAIN_LIMIT;
 use cognitive_contract::module::explains_envelope;
-use cognitive_schema::{Below, ContractPlace, SchemaFiles, SectionRef, file_of_ref};
+use cognitive_schema::{ContractPlace, MemberDescription, SchemaFiles, SectionRef, file_of_ref};
 use serde_json::{Map, Value};
 
 use super::CheckedModule;
@@ -142,7 +142,7 @@ fn rationale(subject: &CheckedModule<'_>, found: &mut Findings) {
         return;
     };
     // Also through references and inside `allOf`.
-    if !matches!(place.member("rationale"), Below::Described(_)) {
+    if !matches!(place.member("rationale"), MemberDescription::Described(_)) {
         let message = "the data section does not declare `rationale`, which every success must have";
         let finding = subject.stricter(&data.file, data.at("/properties"), "schema/rationale", message);
         found.push(

@@ -44,10 +44,10 @@ pub(super) fn fused<const FUSED: bool>(a: f32, b: f32, c: f32) -> f32 {
 
 /// The vector instructions of a computation. A value exists only for instructions that this processor has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Kernel(Set);
+pub struct Kernel(InstructionSet);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Set {
+enum InstructionSet {
     Portable,
     #[cfg(target_arch = "x86_64")]
     Avx2,
@@ -72,37 +72,37 @@ impl Kernel {
                 && is_x86_feature_detected!("avx512bw")
                 && is_x86_feature_detected!("avx512vnni")
             {
-                kernels.push(Self(Set::Vnni));
+                kernels.push(Self(InstructionSet::Vnni));
             }
             if avx2 {
-                kernels.push(Self(Set::Avx2));
+                kernels.push(Self(InstructionSet::Avx2));
             }
         }
         #[cfg(target_arch = "aarch64")]
         if std::arch::is_aarch64_feature_detected!("neon") {
-            kernels.push(Self(Set::Neon));
+            kernels.push(Self(InstructionSet::Neon));
         }
-        kernels.push(Self(Set::Portable));
+        kernels.push(Self(InstructionSet::Portable));
         kernels
     }
 
     /// Returns the fastest kernel that this processor can run.
     #[must_use]
     pub fn best() -> Self {
-        Self::available().first().copied().unwrap_or(Self(Set::Portable))
+        Self::available().first().copied().unwrap_or(Self(InstructionSet::Portable))
     }
 
     /// The display name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self.0 {
-            Set::Portable => "portable",
+            InstructionSet::Portable => "portable",
             #[cfg(target_arch = "x86_64")]
-            Set::Avx2 => "AVX2",
+            InstructionSet::Avx2 => "AVX2",
             #[cfg(target_arch = "x86_64")]
-            Set::Vnni => "AVX-512 VNNI",
+            InstructionSet::Vnni => "AVX-512 VNNI",
             #[cfg(target_arch = "aarch64")]
-            Set::Neon => "NEON",
+            InstructionSet::Neon => "NEON",
         }
     }
 
@@ -110,16 +110,16 @@ impl Kernel {
     #[inline]
     pub(super) fn run(self, work: impl Work) {
         match self.0 {
-            Set::Portable => work.run::<false>(),
+            InstructionSet::Portable => work.run::<false>(),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: this value exists, so `available` found AVX2, FMA and F16C.
-            Set::Avx2 => unsafe { avx2::run(work) },
+            InstructionSet::Avx2 => unsafe { avx2::run(work) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: this value exists, so `available` found AVX-512 F, BW and VNNI, and the features of AVX2.
-            Set::Vnni => unsafe { vnni::run(work) },
+            InstructionSet::Vnni => unsafe { vnni::run(work) },
             // Every aarch64 processor has fused instructions; the compiler needs no target feature.
             #[cfg(target_arch = "aarch64")]
-            Set::Neon => work.run::<true>(),
+            InstructionSet::Neon => work.run::<true>(),
         }
     }
 
@@ -127,16 +127,16 @@ impl Kernel {
     #[inline]
     pub(super) fn q4<const N: usize>(self, tile: &[Q4Block], x: &[Group]) -> Sums<N> {
         match self.0 {
-            Set::Portable => portable::q4(tile, x),
+            InstructionSet::Portable => portable::q4(tile, x),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: this value exists, so `available` found AVX2, FMA and F16C.
-            Set::Avx2 => unsafe { avx2::q4(tile, x) },
+            InstructionSet::Avx2 => unsafe { avx2::q4(tile, x) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: this value exists, so `available` found AVX-512 F, BW and VNNI, and the features of AVX2.
-            Set::Vnni => unsafe { vnni::q4(tile, x) },
+            InstructionSet::Vnni => unsafe { vnni::q4(tile, x) },
             #[cfg(target_arch = "aarch64")]
             // SAFETY: this value exists, so `available` found NEON.
-            Set::Neon => unsafe { neon::q4(tile, x) },
+            InstructionSet::Neon => unsafe { neon::q4(tile, x) },
         }
     }
 
@@ -144,16 +144,16 @@ impl Kernel {
     #[inline]
     pub(super) fn q5<const N: usize>(self, tile: &[Q5Block], x: &[Group]) -> Sums<N> {
         match self.0 {
-            Set::Portable => portable::q5(tile, x),
+            InstructionSet::Portable => portable::q5(tile, x),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: this value exists, so `available` found AVX2, FMA and F16C.
-            Set::Avx2 => unsafe { avx2::q5(tile, x) },
+            InstructionSet::Avx2 => unsafe { avx2::q5(tile, x) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: this value exists, so `available` found AVX-512 F, BW and VNNI, and the features of AVX2.
-            Set::Vnni => unsafe { vnni::q5(tile, x) },
+            InstructionSet::Vnni => unsafe { vnni::q5(tile, x) },
             #[cfg(target_arch = "aarch64")]
             // SAFETY: this value exists, so `available` found NEON.
-            Set::Neon => unsafe { neon::q5(tile, x) },
+            InstructionSet::Neon => unsafe { neon::q5(tile, x) },
         }
     }
 
@@ -161,16 +161,16 @@ impl Kernel {
     #[inline]
     pub(super) fn q6<const N: usize>(self, tile: &[Q6Block], x: &[Group]) -> Sums<N> {
         match self.0 {
-            Set::Portable => portable::q6(tile, x),
+            InstructionSet::Portable => portable::q6(tile, x),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: this value exists, so `available` found AVX2, FMA and F16C.
-            Set::Avx2 => unsafe { avx2::q6(tile, x) },
+            InstructionSet::Avx2 => unsafe { avx2::q6(tile, x) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: this value exists, so `available` found AVX-512 F, BW and VNNI, and the features of AVX2.
-            Set::Vnni => unsafe { vnni::q6(tile, x) },
+            InstructionSet::Vnni => unsafe { vnni::q6(tile, x) },
             #[cfg(target_arch = "aarch64")]
             // SAFETY: this value exists, so `available` found NEON.
-            Set::Neon => unsafe { neon::q6(tile, x) },
+            InstructionSet::Neon => unsafe { neon::q6(tile, x) },
         }
     }
 
@@ -178,16 +178,16 @@ impl Kernel {
     #[inline]
     pub(super) fn q8<const N: usize>(self, tile: &[Q8Block], x: &[Group]) -> Sums<N> {
         match self.0 {
-            Set::Portable => portable::q8(tile, x),
+            InstructionSet::Portable => portable::q8(tile, x),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: this value exists, so `available` found AVX2, FMA and F16C.
-            Set::Avx2 => unsafe { avx2::q8(tile, x) },
+            InstructionSet::Avx2 => unsafe { avx2::q8(tile, x) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: this value exists, so `available` found AVX-512 F, BW and VNNI, and the features of AVX2.
-            Set::Vnni => unsafe { vnni::q8(tile, x) },
+            InstructionSet::Vnni => unsafe { vnni::q8(tile, x) },
             #[cfg(target_arch = "aarch64")]
             // SAFETY: this value exists, so `available` found NEON.
-            Set::Neon => unsafe { neon::q8(tile, x) },
+            InstructionSet::Neon => unsafe { neon::q8(tile, x) },
         }
     }
 }
@@ -207,15 +207,15 @@ impl Kernel {
         stride: usize,
     ) {
         match self.0 {
-            Set::Portable => portable::blend::<R, false>(sums, weights, values, stride),
+            InstructionSet::Portable => portable::blend::<R, false>(sums, weights, values, stride),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: this value exists, so `available` found AVX2, FMA and F16C.
-            Set::Avx2 => unsafe { avx2::blend(sums, weights, values, stride) },
+            InstructionSet::Avx2 => unsafe { avx2::blend(sums, weights, values, stride) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: this value exists, so `available` found AVX-512 F, BW and VNNI, and the features of AVX2.
-            Set::Vnni => unsafe { vnni::blend(sums, weights, values, stride) },
+            InstructionSet::Vnni => unsafe { vnni::blend(sums, weights, values, stride) },
             #[cfg(target_arch = "aarch64")]
-            Set::Neon => portable::blend::<R, true>(sums, weights, values, stride),
+            InstructionSet::Neon => portable::blend::<R, true>(sums, weights, values, stride),
         }
     }
 }

@@ -16,7 +16,7 @@ use std::arch::aarch64::{
     vreinterpretq_s8_u8, vshlq_n_u8, vshrq_n_u8, vst1q_s32,
 };
 
-use super::super::activations::{Group, Quantised};
+use super::super::activations::{ActivationBlock, Group};
 use super::super::tiles::{Q4Block, Q5Block, Q6Block, Q8Block, ROWS, half};
 use super::Sums;
 
@@ -119,7 +119,7 @@ pub(super) fn q6<const N: usize>(tile: &[Q6Block], x: &[Group]) -> Sums<N> {
 /// Multiplies sixteen columns of six bits of four rows with the activations from group `first` on.
 #[inline]
 #[target_feature(enable = "neon")]
-fn sixteen(numbers: &[uint8x16_t; 4], x: &Quantised, first: usize) -> [i32; 4] {
+fn sixteen(numbers: &[uint8x16_t; 4], x: &ActivationBlock, first: usize) -> [i32; 4] {
     // Four products of at most 63 * 127 each stay below 32,768.
     let (mut near, mut far) = (vdupq_n_s16(0), vdupq_n_s16(0));
     for k in 0..4 {
@@ -181,7 +181,7 @@ pub(super) fn q8<const N: usize>(tile: &[Q8Block], x: &[Group]) -> Sums<N> {
 /// Repeats the same four activations for each of four rows.
 #[inline]
 #[target_feature(enable = "neon")]
-fn four(x: &Quantised, k: usize) -> int8x16_t {
+fn four(x: &ActivationBlock, k: usize) -> int8x16_t {
     vreinterpretq_s8_s32(vdupq_n_s32(x.bytes[k]))
 }
 
@@ -213,7 +213,7 @@ fn whole(dot: i32) -> f32 {
 }
 
 #[inline]
-fn weigh(sums: &mut [f32; ROWS], dots: [i32; ROWS], scale: &[f32; ROWS], x: &Quantised) {
+fn weigh(sums: &mut [f32; ROWS], dots: [i32; ROWS], scale: &[f32; ROWS], x: &ActivationBlock) {
     for ((sum, dot), scale) in sums.iter_mut().zip(dots).zip(scale) {
         *sum = whole(dot).mul_add(scale * x.scale, *sum);
     }

@@ -2,7 +2,7 @@
 
 #![expect(clippy::indexing_slicing, reason = "every index is below a constant length")]
 
-use super::super::activations::{Group, Quantised};
+use super::super::activations::{ActivationBlock, Group};
 use super::super::tiles::{Q4Block, Q5Block, Q6Block, Q8Block, ROWS, half};
 use super::{SIDE_BY_SIDE, Sums, fused};
 
@@ -79,7 +79,7 @@ pub(super) fn q6<const N: usize>(tile: &[Q6Block], x: &[Group]) -> Sums<N> {
 }
 
 /// Multiplies groups of four columns with the activations from group `first` on.
-fn dots(groups: &[[u8; 64]], x: &Quantised, first: usize) -> [i32; ROWS] {
+fn dots(groups: &[[u8; 64]], x: &ActivationBlock, first: usize) -> [i32; ROWS] {
     let mut dots = [0; ROWS];
     for (k, bytes) in groups.iter().enumerate() {
         let x = signed(x, first + k);
@@ -132,7 +132,7 @@ pub(super) fn blend<const R: usize, const FUSED: bool>(
 }
 
 /// Returns four activations.
-fn signed(x: &Quantised, k: usize) -> [i32; 4] {
+fn signed(x: &ActivationBlock, k: usize) -> [i32; 4] {
     x.bytes[k].to_le_bytes().map(|byte| byte.cast_signed().into())
 }
 

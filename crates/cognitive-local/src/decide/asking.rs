@@ -17,14 +17,14 @@ pub(super) const NONE: &str = "none";
 const MAX_CHARACTERS: usize = 2_000;
 
 /// The turns that all questions start with.
-pub(super) struct Asking<'a> {
+pub(super) struct QuestionPrefix<'a> {
     told: String,
     turns: Vec<Example>,
     marks: &'a TurnMarks<'a>,
     end: u32,
 }
 
-impl<'a> Asking<'a> {
+impl<'a> QuestionPrefix<'a> {
     pub(super) fn new(request: &DecisionRequest<'a>) -> Self {
         let told = question::told(request.schema).unwrap_or_default().to_owned();
         let turns = request.examples.iter().flat_map(|example| turns(request.schema, example)).collect();

@@ -2,7 +2,7 @@
 //! of the model. Knows no document and does not use the decisions.
 
 use super::Decision;
-use super::asking::{Asking, NONE};
+use super::asking::{NONE, QuestionPrefix};
 use super::calibration::{Curve, JudgeProfile, Shares};
 use super::heads;
 use super::pieces::{self, FoundPieces, PieceFrame};
@@ -18,7 +18,7 @@ pub(super) struct DecisionJudge<'a> {
     pub weighing: Scale<'a>,
     /// Answers questions.
     pub asked: Scale<'a>,
-    pub asking: &'a Asking<'a>,
+    pub asking: &'a QuestionPrefix<'a>,
     /// The trained heads of the model.
     pub trained: Option<&'a TrainedModel>,
 }

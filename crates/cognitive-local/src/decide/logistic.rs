@@ -28,7 +28,7 @@ impl LogisticModel {
         if !rows.iter().all(|row| row.len() == width) || rows.len() != classes.len() {
             return Self { rows: vec![vec![0.0; width]; count], offsets: vec![0.0; count] };
         }
-        let Spread { means, deviations } = Spread::of(rows, width);
+        let FeatureScale { means, deviations } = FeatureScale::of(rows, width);
         // An additional number, always 1, carries the offset of the class.
         let standard = |row: &&[f32]| {
             let numbers =
@@ -56,12 +56,12 @@ impl LogisticModel {
 }
 
 /// The means and deviations of the numbers of rows.
-struct Spread {
+struct FeatureScale {
     means: Vec<f32>,
     deviations: Vec<f32>,
 }
 
-impl Spread {
+impl FeatureScale {
     fn of(rows: &[&[f32]], width: usize) -> Self {
         #[expect(clippy::cast_precision_loss, reason = "there are not that many rows")]
         let count = rows.len().max(1) as f32;
@@ -164,7 +164,7 @@ mod tests {
 
     /// Rows around one centre for each class, always the same.
     fn rows(per_class: usize) -> (Vec<Vec<f32>>, Vec<usize>) {
-        let mut dice = crate::sample::Dice::new(7);
+        let mut dice = crate::sample::TokenRandom::new(7);
         let centres = [[3.0, 0.0, 40.0], [0.0, 3.0, 41.0], [-3.0, -3.0, 40.5]];
         let mut made = (Vec::new(), Vec::new());
         for _ in 0..per_class {

@@ -19,7 +19,7 @@ use cognitive_contract::trained::TrainedModel;
 
 use crate::chat::TurnMarks;
 use crate::model::{ModelState, Vocabulary};
-use asking::Asking;
+use asking::QuestionPrefix;
 pub(crate) use calibration::{JudgeProfile, REASONS};
 use cognitive_llama::FeedError;
 pub(crate) use heads::of as trained_for;
@@ -80,7 +80,7 @@ impl Decisions {
     ) -> Result<(Self, usize), FeedError> {
         let input = serde_json::from_str(request.input).unwrap_or_default();
         let questions = question::all(request.schema, &input);
-        let asking = Asking::new(request);
+        let asking = QuestionPrefix::new(request);
         let (mut weighed, mut asked) = (begin(&[]), begin(&asking.fixed()));
         let mut judge = DecisionJudge {
             profile: request.profile,

@@ -133,7 +133,7 @@ fn examples_show_a_model_how_its_questions_are_answered() {
         profile: JudgeProfile::of(LARGE),
         trained: None,
     };
-    let fixed = Asking::new(&request).fixed();
+    let fixed = QuestionPrefix::new(&request).fixed();
     let text: Vec<u8> = fixed.iter().flat_map(|token| toy.bytes(*token).to_vec()).collect();
     let turn = |role: &str, text: &str| format!("<|im_start|>{role}\n{text}<|im_end|>\n");
     let asked = |ask: &str, answer: &str| {

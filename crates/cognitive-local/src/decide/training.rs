@@ -16,7 +16,7 @@ use cognitive_llama::FeedError;
 use serde_json::Value;
 
 use super::DecisionRequest;
-use super::asking::Asking;
+use super::asking::QuestionPrefix;
 use super::calibration::Curve;
 use super::heads::normalised;
 use super::judge::DecisionJudge;
@@ -156,7 +156,7 @@ impl<T: ModelState, B: Fn(&[u32]) -> T + Sync> Training<'_, '_, B> {
         stop: &dyn Fn() -> bool,
     ) -> Result<Vec<(String, Lesson)>, FeedError> {
         let request = self.request;
-        let asking = Asking::new(request);
+        let asking = QuestionPrefix::new(request);
         let (mut weighed, mut asked) = ((self.begin)(&[]), (self.begin)(&asking.fixed()));
         let mut judge = DecisionJudge {
             profile: request.profile,

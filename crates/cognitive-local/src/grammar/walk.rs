@@ -90,10 +90,10 @@ impl GrammarWalk {
         if self.is_over() {
             return None;
         }
-        let scout = Scout { env: self.parser.token_env.clone(), task: Lock::new((Some(task), None)) };
+        let mask_task = MaskTask { env: self.parser.token_env.clone(), task: Lock::new((Some(task), None)) };
         // A mask with a start byte is never cached, so the result of the scout cannot be used as one.
-        self.parser.parser.compute_bias(&scout, &[0]);
-        scout.task.into_inner().1
+        self.parser.parser.compute_bias(&mask_task, &[0]);
+        mask_task.task.into_inner().1
     }
 }
 
@@ -103,12 +103,12 @@ fn lost(error: impl std::fmt::Display) -> GrammarLost {
 }
 
 /// Runs a task where masks are computed, because only there the engine limits the work.
-struct Scout<T, F> {
+struct MaskTask<T, F> {
     env: TokEnv,
     task: Lock<(Option<F>, Option<T>)>,
 }
 
-impl<T: Send, F: FnOnce(&mut Steps<'_, '_>) -> T + Send> BiasComputer for Scout<T, F> {
+impl<T: Send, F: FnOnce(&mut Steps<'_, '_>) -> T + Send> BiasComputer for MaskTask<T, F> {
     fn compute_bias(&self, recognizer: &mut ParserRecognizer<'_>, _: &[u8]) -> SimpleVob {
         let mut slot = self.task.lock();
         if let Some(task) = slot.0.take() {

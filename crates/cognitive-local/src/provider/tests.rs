@@ -216,7 +216,7 @@ async fn texts_that_do_not_fit_into_the_memory_wait_for_each_other() {
     let mut other = call("two");
     other.instructions = "Another module, with another beginning.".to_owned().into();
     let second = spawned(&embedded, other);
-    while embedded.desk.tools().unwrap().waiting_for_room() == 0 {
+    while embedded.worker.tools().unwrap().waiting_for_room() == 0 {
         assert!(gate.reached.try_recv().is_err(), "both are read at the same time");
         tokio::task::yield_now().await;
     }

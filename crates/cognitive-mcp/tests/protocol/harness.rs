@@ -10,7 +10,7 @@ use cognitive_contract::ports::{
 };
 use cognitive_contract::{ErrorCode, Failure, Module};
 use cognitive_library::load;
-use cognitive_mcp::{Admission, Extensions, McpDoor, McpServer, ToolSurface};
+use cognitive_mcp::{Admission, Extensions, McpBackend, McpServer, ToolSurface};
 use cognitive_runtime::{Host, RunOptions};
 use cognitive_testkit::module_folder;
 use rmcp::ServiceExt as _;
@@ -25,14 +25,14 @@ pub const REPLY: &str = r#"{"ok": true, "meta": {"confidence": 0.9, "risk": "low
 
 /// Modules that a test adds and removes.
 #[derive(Debug, Default)]
-pub struct Shelf {
+pub struct StubModules {
     modules: Mutex<BTreeMap<String, (u64, Arc<Module>)>>,
     /// The number of scans of all folders, and of module reads.
     pub looks: AtomicUsize,
     pub reads: AtomicUsize,
 }
 
-impl Shelf {
+impl StubModules {
     pub fn put(&self, name: &str, manifest: Value) {
         let mut known = json!({ "name": name, "version": "1.0.0", "responsibility": format!("Judge {name} things."),
             "tier": "decision", "excludes": ["cooking"], "overflow": { "enabled": false },
@@ -51,7 +51,7 @@ impl Shelf {
     }
 }
 
-impl ModuleSource for Shelf {
+impl ModuleSource for StubModules {
     fn module(&self, name: &str) -> Result<Arc<Module>, Failure> {
         self.reads.fetch_add(1, Ordering::SeqCst);
         let found = self.modules.lock().unwrap().get(name).map(|(_, module)| Arc::clone(module));
@@ -116,12 +116,12 @@ impl Provider for GatedModel {
     }
 }
 
-pub struct TestDoor {
+pub struct TestBackend {
     host: Host,
     pub hidden: Vec<String>,
 }
 
-impl McpDoor for TestDoor {
+impl McpBackend for TestBackend {
     fn host(&self) -> &Host {
         &self.host
     }
@@ -141,7 +141,7 @@ impl McpDoor for TestDoor {
 
 /// The fixtures of a test.
 pub struct Bench {
-    pub shelf: Arc<Shelf>,
+    pub stub_modules: Arc<StubModules>,
     pub gate: Arc<Gate>,
     pub server: McpServer,
 }
@@ -154,15 +154,17 @@ impl Bench {
 
     /// Starts a server whose runs become tasks only after this time.
     pub fn with_tasks_after(names: &[&str], surface: ToolSurface, wait: Duration) -> Self {
-        let (shelf, gate) = (Arc::new(Shelf::default()), Arc::new(Gate::default()));
+        let (stub_modules, gate) = (Arc::new(StubModules::default()), Arc::new(Gate::default()));
         for name in names {
-            shelf.put(name, json!({}));
+            stub_modules.put(name, json!({}));
         }
-        let host =
-            Host::new(Arc::clone(&shelf) as Arc<dyn ModuleSource>, Arc::new(GatedModel(Arc::clone(&gate))));
-        let door = TestDoor { host, hidden: vec!["hidden".to_owned()] };
-        let server = McpServer::new(Arc::new(door), surface).with_tasks_after(wait);
-        Self { shelf, gate, server }
+        let host = Host::new(
+            Arc::clone(&stub_modules) as Arc<dyn ModuleSource>,
+            Arc::new(GatedModel(Arc::clone(&gate))),
+        );
+        let backend = TestBackend { host, hidden: vec!["hidden".to_owned()] };
+        let server = McpServer::new(Arc::new(backend), surface).with_tasks_after(wait);
+        Self { stub_modules, gate, server }
     }
 
     /// Connects a client of the older revision and completes its handshake.

@@ -42,13 +42,13 @@ async fn a_tool_says_what_it_takes_gives_and_may_do() {
 #[tokio::test]
 async fn pol_020_a_module_that_agents_may_not_run_and_one_that_is_not_offered_are_no_tools() {
     let bench = Bench::new(&["alpha", "hidden"], ToolSurface::All);
-    bench.shelf.put("private", json!({ "invocation": { "agent_invocable": false } }));
+    bench.stub_modules.put("private", json!({ "invocation": { "agent_invocable": false } }));
     let mut client = bench.session().await;
     assert_eq!(names(&client.ask("tools/list", json!({})).await), ["alpha"]);
     let error = client.ask("tools/call", json!({ "name": "private", "arguments": {} })).await;
     assert_eq!(error["error"]["code"], -32602);
     let search = Bench::new(&["alpha", "hidden"], ToolSurface::Search);
-    search.shelf.put("private", json!({ "invocation": { "agent_invocable": false } }));
+    search.stub_modules.put("private", json!({ "invocation": { "agent_invocable": false } }));
     let mut client = search.session().await;
     let found = client.call("cognitive_list", json!({})).await;
     assert_eq!(found["structuredContent"]["total"], 1);
@@ -107,7 +107,7 @@ async fn a_module_that_is_added_is_told_to_clients_of_both_revisions() {
     stateless.send("subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } })).await;
     stateless.hear("notifications/subscriptions/acknowledged").await;
     session.ask("tools/list", json!({})).await;
-    bench.shelf.put("beta", json!({}));
+    bench.stub_modules.put("beta", json!({}));
     session.hear("notifications/tools/list_changed").await;
     stateless.hear("notifications/tools/list_changed").await;
     assert_eq!(names(&session.ask("tools/list", json!({})).await), ["alpha", "beta"]);
@@ -120,7 +120,7 @@ async fn who_says_that_a_module_has_changed_has_clients_told_at_once() {
     let mut session = bench.session().await;
     session.ask("tools/list", json!({})).await;
     let began = tokio::time::Instant::now();
-    bench.shelf.put("beta", json!({}));
+    bench.stub_modules.put("beta", json!({}));
     // A task that is never idle keeps the paused clock from advancing.
     let saying = async {
         loop {
@@ -145,5 +145,5 @@ async fn a_client_that_asks_again_and_again_costs_one_look() {
         assert_eq!(found["structuredContent"]["total"], 3);
     }
     let seen = |count: &std::sync::atomic::AtomicUsize| count.load(std::sync::atomic::Ordering::SeqCst);
-    assert_eq!((seen(&bench.shelf.looks), seen(&bench.shelf.reads)), (1, 3));
+    assert_eq!((seen(&bench.stub_modules.looks), seen(&bench.stub_modules.reads)), (1, 3));
 }

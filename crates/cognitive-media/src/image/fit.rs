@@ -2,7 +2,7 @@
 //! else decoded and encoded again.
 
 use bytes::Bytes;
-use cognitive_contract::media::{AcceptedForm, Fitted, MediaType};
+use cognitive_contract::media::{AcceptedForm, FormedMedia, MediaType};
 use cognitive_contract::{ErrorCode, Failure};
 use image::metadata::Orientation;
 
@@ -28,7 +28,7 @@ const WRITABLE: [MediaType; 2] = [MediaType::Png, MediaType::Jpeg];
 const ATTEMPTS: u32 = 8;
 
 /// Converts a picture to a form. (E1011, E1013, E4011)
-pub(crate) fn fit(bytes: &Bytes, kind: MediaType, form: &AcceptedForm) -> Result<Fitted, Failure> {
+pub(crate) fn fit(bytes: &Bytes, kind: MediaType, form: &AcceptedForm) -> Result<FormedMedia, Failure> {
     let look = match walk(bytes, kind)? {
         HeaderOrWalk::All(look) => look,
         HeaderOrWalk::OnlySize(_) => return Err(too_much(kind, "has too many pixels to be decoded")),
@@ -36,13 +36,13 @@ pub(crate) fn fit(bytes: &Bytes, kind: MediaType, form: &AcceptedForm) -> Result
     if form.types.contains(&kind) && is_small(&look, form) && (is_upright(&look) || form.keep_metadata) {
         let whole = !look.animated && (form.keep_metadata || !look.annotated);
         if whole && is_light(bytes, form) {
-            return Ok(Fitted::AsItIs);
+            return Ok(FormedMedia::AsItIs);
         }
         // An animated WebP, or a picture whose metadata must stay, cannot be reduced to one frame by removing bytes.
         let must_be_decoded = kind == MediaType::Webp && look.animated;
         let can_be_cut = !whole && !form.keep_metadata && !must_be_decoded;
         if let Some(cut) = can_be_cut.then(|| cut(bytes, kind, &look)).filter(|cut| is_light(cut, form)) {
-            return Ok(Fitted::Changed { media_type: kind, bytes: cut });
+            return Ok(FormedMedia::Changed { media_type: kind, bytes: cut });
         }
     }
     write_anew(bytes, kind, &look, form)
@@ -65,7 +65,7 @@ fn write_anew(
     kind: MediaType,
     look: &ImageLook,
     form: &AcceptedForm,
-) -> Result<Fitted, Failure> {
+) -> Result<FormedMedia, Failure> {
     if look.needed > MAX_MEMORY {
         let what = format!("would take {} MiB of memory to be decoded", look.needed >> 20);
         return Err(too_much(kind, &what));
@@ -86,7 +86,7 @@ fn write_anew(
         let media_type = choose(&picture, look, form);
         let written = picture.write(media_type)?;
         if is_light(&written, form) {
-            return Ok(Fitted::Changed { media_type, bytes: written });
+            return Ok(FormedMedia::Changed { media_type, bytes: written });
         }
         side = (side * 7 / 10).max(1);
         picture.shrink(side);

@@ -31,9 +31,9 @@ pub(super) fn walk(bytes: &[u8]) -> Result<HeaderOrWalk, Failure> {
             EXTENSION => {
                 let needed = extension(&mut reader).ok_or_else(|| cut_short(MediaType::Gif))?;
                 match needed {
-                    Needed::Now if frames == 0 => look.keep(start..reader.at()),
-                    Needed::Now | Needed::Movement => {}
-                    Needed::Never => look.annotated = true,
+                    ExtensionUse::Now if frames == 0 => look.keep(start..reader.at()),
+                    ExtensionUse::Now | ExtensionUse::Movement => {}
+                    ExtensionUse::Never => look.annotated = true,
                 }
             }
             PICTURE => {
@@ -76,7 +76,7 @@ fn table(reader: &mut ByteReader<'_>, flags: u8) -> Option<()> {
     Some(())
 }
 
-enum Needed {
+enum ExtensionUse {
     /// Needed for the next frame.
     Now,
     /// Needed for the animation: the number of repetitions.
@@ -85,14 +85,14 @@ enum Needed {
     Never,
 }
 
-fn extension(reader: &mut ByteReader<'_>) -> Option<Needed> {
+fn extension(reader: &mut ByteReader<'_>) -> Option<ExtensionUse> {
     let label = reader.byte()?;
     let repeats = reader.rest().get(1..12).is_some_and(|name| name == b"NETSCAPE2.0");
     blocks(reader)?;
     Some(match label {
-        CONTROL => Needed::Now,
-        APPLICATION if repeats => Needed::Movement,
-        _ => Needed::Never,
+        CONTROL => ExtensionUse::Now,
+        APPLICATION if repeats => ExtensionUse::Movement,
+        _ => ExtensionUse::Never,
     })
 }
 

@@ -25,7 +25,9 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use cognitive_contract::code::Blame;
 use cognitive_contract::lock::Lock;
-use cognitive_contract::media::{Announced, KeptUpload, LoadedMedia, NewUpload, UploadSink, UploadStore};
+use cognitive_contract::media::{
+    AnnouncedUpload, KeptUpload, LoadedMedia, NewUpload, UploadSink, UploadStore,
+};
 use cognitive_contract::ports::PortFuture;
 use cognitive_contract::{ErrorCode, Failure};
 
@@ -303,7 +305,7 @@ impl UploadIndex {
 }
 
 impl UploadStore for Uploads {
-    fn announce(&self, owner: &str, upload: &NewUpload<'_>) -> Result<Announced, Failure> {
+    fn announce(&self, owner: &str, upload: &NewUpload<'_>) -> Result<AnnouncedUpload, Failure> {
         self.collect();
         let most = cognitive_contract::media::MediaLimits::default().bytes_of(upload.media_type.category());
         if upload.size_bytes > most {
@@ -318,7 +320,7 @@ impl UploadStore for Uploads {
             .write(&Paths::new(&self.0.folder, &id).record)
             .map_err(|error| own("the upload cannot be recorded", &error))?;
         known.insert(id.clone(), KnownUpload { record, state: UploadState::Announced });
-        Ok(Announced::new(id, expires_at, upload.size_bytes))
+        Ok(AnnouncedUpload::new(id, expires_at, upload.size_bytes))
     }
 
     fn receive<'a>(

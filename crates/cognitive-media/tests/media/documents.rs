@@ -1,7 +1,7 @@
 //! Documents: pages and text, including fonts with their own letter codes.
 
 use bytes::Bytes;
-use cognitive_contract::media::{AcceptedForm, Fitted, MediaSource as _, MediaType};
+use cognitive_contract::media::{AcceptedForm, FormedMedia, MediaSource as _, MediaType};
 use cognitive_media::{Documents, Media};
 
 use crate::support::documents::{HELVETICA, document_with, of_pages, page, stream, with_text};
@@ -10,7 +10,7 @@ use crate::support::{code, examine, media};
 async fn text(document: &[u8]) -> String {
     let facts = examine(document, MediaType::Pdf).await.unwrap();
     match media().fit(Bytes::copy_from_slice(document), &facts, None).await.unwrap() {
-        Fitted::Text(text) => text,
+        FormedMedia::Text(text) => text,
         other => panic!("{other:?}"),
     }
 }
@@ -105,7 +105,7 @@ async fn media_015_a_provider_that_reads_documents_gets_it_as_it_is() {
     let facts = examine(&document, MediaType::Pdf).await.unwrap();
     let form = AcceptedForm::of(&[MediaType::Pdf]);
     let fitted = media().fit(Bytes::from(document.clone()), &facts, Some(&form)).await.unwrap();
-    assert_eq!(fitted, Fitted::AsItIs);
+    assert_eq!(fitted, FormedMedia::AsItIs);
     let small = form.up_to(10);
     assert_eq!(code(media().fit(Bytes::from(document), &facts, Some(&small)).await), "E1011");
 }

@@ -1,6 +1,6 @@
 //! Pictures: inspection without decoding, and conversion.
 
-use cognitive_contract::media::{AcceptedForm, Fitted, MediaType};
+use cognitive_contract::media::{AcceptedForm, FormedMedia, MediaType};
 use image::{DynamicImage, GenericImageView as _, ImageFormat, Rgba, RgbaImage};
 
 use crate::support::pictures::{
@@ -13,7 +13,7 @@ const LOSSY_WEBP: &[u8] = b"RIFF\x22\0\0\0WEBPVP8 \x16\0\0\0\x30\x01\0\x9d\x01\x
 
 async fn changed(bytes: &[u8], kind: MediaType, form: &AcceptedForm) -> (MediaType, Vec<u8>) {
     match fit(bytes, kind, form).await.unwrap() {
-        Fitted::Changed { media_type, bytes } => (media_type, bytes.to_vec()),
+        FormedMedia::Changed { media_type, bytes } => (media_type, bytes.to_vec()),
         other => panic!("{kind}: {other:?}"),
     }
 }
@@ -35,7 +35,7 @@ async fn media_023_what_fits_is_passed_on_untouched() {
         (MediaType::Webp, webp(8, 6)),
         (MediaType::Webp, LOSSY_WEBP.to_vec()),
     ] {
-        assert_eq!(fit(&bytes, kind, &usual().sized(8)).await.unwrap(), Fitted::AsItIs, "{kind}");
+        assert_eq!(fit(&bytes, kind, &usual().sized(8)).await.unwrap(), FormedMedia::AsItIs, "{kind}");
         let facts = examine(&bytes, kind).await.unwrap();
         assert!(!facts.annotated && !facts.animated && !facts.turned, "{kind}");
     }
@@ -57,7 +57,11 @@ async fn every_kind_of_png_is_read_and_can_be_converted() {
                 let file = odd_png(colours, *bits, channels, interlaced);
                 let name = format!("type {colours}, {bits} bits, interlaced {interlaced}");
                 assert_eq!(examine(&file, MediaType::Png).await.unwrap().size, Some((9, 7)), "{name}");
-                assert_eq!(fit(&file, MediaType::Png, &usual()).await.unwrap(), Fitted::AsItIs, "{name}");
+                assert_eq!(
+                    fit(&file, MediaType::Png, &usual()).await.unwrap(),
+                    FormedMedia::AsItIs,
+                    "{name}"
+                );
                 let (kind, bytes) =
                     changed(&file, MediaType::Png, &AcceptedForm::of(&[MediaType::Jpeg])).await;
                 assert_eq!((kind, decode(&bytes).dimensions()), (MediaType::Jpeg, (9, 7)), "{name}");
@@ -152,7 +156,7 @@ async fn notes_stay_if_the_operator_wants_them() {
     let file = with_segments(&jpeg(40, 30), &[exif_segment(6)]);
     let mut form = usual();
     form.keep_metadata = true;
-    assert_eq!(fit(&file, MediaType::Jpeg, &form).await.unwrap(), Fitted::AsItIs);
+    assert_eq!(fit(&file, MediaType::Jpeg, &form).await.unwrap(), FormedMedia::AsItIs);
 }
 
 // MEDIA-014: an animated GIF becomes one still image.

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use reqwest::Url;
 use serde_json::Value;
 
-use super::{Office, PostWire, WantedPost, id_of};
+use super::{BatchClient, PostWire, WantedPost, id_of};
 use crate::client::same_place;
 
 /// The path suffix of the calls URL.
@@ -27,7 +27,7 @@ impl PostWire for AnthropicPosts {
 
     fn post<'a>(
         &'a self,
-        office: &'a Office,
+        batch_client: &'a BatchClient,
         _: &'a str,
         requests: &'a [PostedRequest],
     ) -> PortFuture<'a, Result<String, ProviderError>> {
@@ -36,13 +36,15 @@ impl PostWire for AnthropicPosts {
                 format!("{{\"custom_id\":{},\"params\":{}}}", Value::from(request.id.as_str()), request.body)
             });
             let body = format!("{{\"requests\":[{}]}}", requests.collect::<Vec<_>>().join(","));
-            let made = office.post_json(&office.at(CALLS, "/messages/batches"), body.into_bytes()).await?;
-            id_of(&made, office, "id")
+            let made = batch_client
+                .post_json(&batch_client.at(CALLS, "/messages/batches"), body.into_bytes())
+                .await?;
+            id_of(&made, batch_client, "id")
         })
     }
 
-    fn list(&self, office: &Office) -> Url {
-        let mut url = office.at(CALLS, "/messages/batches");
+    fn list(&self, batch_client: &BatchClient) -> Url {
+        let mut url = batch_client.at(CALLS, "/messages/batches");
         url.set_query(Some("limit=100"));
         url
     }
@@ -63,8 +65,8 @@ impl PostWire for AnthropicPosts {
         posts.iter().find(is_ours)?.get("id")?.as_str().map(str::to_owned)
     }
 
-    fn place(&self, office: &Office, id: &str) -> Url {
-        office.at(CALLS, &format!("/messages/batches/{id}"))
+    fn place(&self, batch_client: &BatchClient, id: &str) -> Url {
+        batch_client.at(CALLS, &format!("/messages/batches/{id}"))
     }
 
     fn state(&self, post: &Value) -> PostState {
@@ -79,18 +81,18 @@ impl PostWire for AnthropicPosts {
 
     fn collect<'a>(
         &'a self,
-        office: &'a Office,
+        batch_client: &'a BatchClient,
         post: Value,
         _: &'a [String],
         take: &'a mut CollectReply<'_>,
     ) -> PortFuture<'a, Result<(), ProviderError>> {
         Box::pin(async move {
-            let id = id_of(&post, office, "id")?;
-            let usual = office.at(CALLS, &format!("/messages/batches/{id}/results"));
+            let id = id_of(&post, batch_client, "id")?;
+            let usual = batch_client.at(CALLS, &format!("/messages/batches/{id}/results"));
             let named = post.get("results_url").and_then(Value::as_str).and_then(|url| Url::parse(url).ok());
             // The key is sent to the origin of the service only.
             let url = named.filter(|url| same_place(&usual, url)).unwrap_or(usual);
-            office.lines(&url, |line| reply(&line).map_or(Ok(()), |(id, reply)| take(&id, reply))).await
+            batch_client.lines(&url, |line| reply(&line).map_or(Ok(()), |(id, reply)| take(&id, reply))).await
         })
     }
 }

@@ -7,17 +7,17 @@ use cognitive_ports::batch_service::{CollectReply, PostLimits, PostState, Posted
 use reqwest::Url;
 use serde_json::Value;
 
-use super::{Office, PostWire, WantedPost, id_of};
+use super::{BatchClient, PostWire, WantedPost, id_of};
 
 pub(super) struct GeminiPosts;
 
 impl GeminiPosts {
-    fn calls(office: &Office) -> String {
-        format!("/models/{}:streamGenerateContent", office.model())
+    fn calls(batch_client: &BatchClient) -> String {
+        format!("/models/{}:streamGenerateContent", batch_client.model())
     }
 
-    fn at(office: &Office, path: &str) -> Url {
-        office.at(&Self::calls(office), path)
+    fn at(batch_client: &BatchClient, path: &str) -> Url {
+        batch_client.at(&Self::calls(batch_client), path)
     }
 }
 
@@ -28,7 +28,7 @@ impl PostWire for GeminiPosts {
 
     fn post<'a>(
         &'a self,
-        office: &'a Office,
+        batch_client: &'a BatchClient,
         name: &'a str,
         requests: &'a [PostedRequest],
     ) -> PortFuture<'a, Result<String, ProviderError>> {
@@ -42,14 +42,15 @@ impl PostWire for GeminiPosts {
             let body = format!(
                 "{{\"batch\":{{\"display_name\":{name},\"input_config\":{{\"requests\":{{\"requests\":[{requests}]}}}}}}}}"
             );
-            let url = Self::at(office, &format!("/models/{}:batchGenerateContent", office.model()));
-            let made = office.post_json(&url, body.into_bytes()).await?;
-            id_of(&made, office, "name")
+            let url =
+                Self::at(batch_client, &format!("/models/{}:batchGenerateContent", batch_client.model()));
+            let made = batch_client.post_json(&url, body.into_bytes()).await?;
+            id_of(&made, batch_client, "name")
         })
     }
 
-    fn list(&self, office: &Office) -> Url {
-        let mut url = Self::at(office, "/batches");
+    fn list(&self, batch_client: &BatchClient) -> Url {
+        let mut url = Self::at(batch_client, "/batches");
         url.set_query(Some("pageSize=100"));
         url
     }
@@ -63,8 +64,8 @@ impl PostWire for GeminiPosts {
         posts.iter().find(is_ours)?.get("name")?.as_str().map(str::to_owned)
     }
 
-    fn place(&self, office: &Office, id: &str) -> Url {
-        Self::at(office, &format!("/{id}"))
+    fn place(&self, batch_client: &BatchClient, id: &str) -> Url {
+        Self::at(batch_client, &format!("/{id}"))
     }
 
     fn state(&self, post: &Value) -> PostState {
@@ -89,7 +90,7 @@ impl PostWire for GeminiPosts {
 
     fn collect<'a>(
         &'a self,
-        _: &'a Office,
+        _: &'a BatchClient,
         post: Value,
         ids: &'a [String],
         take: &'a mut CollectReply<'_>,

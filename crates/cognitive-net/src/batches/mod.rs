@@ -45,19 +45,19 @@ trait PostWire: Send + Sync {
     /// Submits a batch and returns its id.
     fn post<'a>(
         &'a self,
-        office: &'a Office,
+        batch_client: &'a BatchClient,
         name: &'a str,
         requests: &'a [PostedRequest],
     ) -> PortFuture<'a, Result<String, ProviderError>>;
 
     /// The URL that lists the newest batches.
-    fn list(&self, office: &Office) -> Url;
+    fn list(&self, batch_client: &BatchClient) -> Url;
 
     /// Returns the id of the wanted batch if the list contains it.
     fn in_list(&self, list: &Value, wanted: &WantedPost<'_>) -> Option<String>;
 
     /// The URL of the state of a batch.
-    fn place(&self, office: &Office, id: &str) -> Url;
+    fn place(&self, batch_client: &BatchClient, id: &str) -> Url;
 
     /// Parses the state of a batch.
     fn state(&self, post: &Value) -> PostState;
@@ -65,7 +65,7 @@ trait PostWire: Send + Sync {
     /// Passes the answers of an ended batch to `take`.
     fn collect<'a>(
         &'a self,
-        office: &'a Office,
+        batch_client: &'a BatchClient,
         post: Value,
         ids: &'a [String],
         take: &'a mut CollectReply<'_>,
@@ -80,13 +80,13 @@ struct WantedPost<'a> {
 }
 
 /// An HTTP connection to a service, for everything but single calls.
-struct Office {
+struct BatchClient {
     remote: Remote,
 }
 
 /// A service that accepts batches of requests.
 struct PostService {
-    office: Office,
+    batch_client: BatchClient,
     wire: Box<dyn PostWire>,
 }
 
@@ -102,10 +102,10 @@ pub fn batch_service(config: &ProviderConfig) -> Result<Arc<dyn BatchService>, P
             return Err(ProviderError::Misconfigured(why));
         }
     };
-    Ok(Arc::new(PostService { office: Office { remote: remote(config)? }, wire }))
+    Ok(Arc::new(PostService { batch_client: BatchClient { remote: remote(config)? }, wire }))
 }
 
-impl Office {
+impl BatchClient {
     /// Builds a URL of the service: replaces the path suffix of the calls URL with `path`.
     fn at(&self, calls_end: &str, path: &str) -> Url {
         let mut url = self.remote.wire.endpoint().calls.clone();
@@ -211,14 +211,14 @@ impl Office {
 }
 
 /// Returns the id of an object that the service has created.
-fn id_of(made: &Value, office: &Office, member: &str) -> Result<String, ProviderError> {
+fn id_of(made: &Value, batch_client: &BatchClient, member: &str) -> Result<String, ProviderError> {
     let id = made.get(member).and_then(Value::as_str).filter(|id| !id.is_empty());
-    id.map(str::to_owned).ok_or_else(|| office.odd("a batch without an id"))
+    id.map(str::to_owned).ok_or_else(|| batch_client.odd("a batch without an id"))
 }
 
 impl BatchService for PostService {
     fn single(&self) -> &dyn Provider {
-        &self.office.remote
+        &self.batch_client.remote
     }
 
     fn limits(&self) -> PostLimits {
@@ -226,7 +226,7 @@ impl BatchService for PostService {
     }
 
     fn draft(&self, call: &ModelCall) -> Result<PostDraft, ProviderError> {
-        let remote = &self.office.remote;
+        let remote = &self.batch_client.remote;
         let terms = remote.memory.terms(call);
         let text = remote.body(call, &terms).into_text();
         let body = text.and_then(|text| serde_json::from_str::<Value>(&text).ok());
@@ -243,7 +243,7 @@ impl BatchService for PostService {
         name: &'a str,
         requests: &'a [PostedRequest],
     ) -> PortFuture<'a, Result<String, ProviderError>> {
-        self.wire.post(&self.office, name, requests)
+        self.wire.post(&self.batch_client, name, requests)
     }
 
     fn find<'a>(
@@ -253,14 +253,14 @@ impl BatchService for PostService {
         count: usize,
     ) -> PortFuture<'a, Result<Option<String>, ProviderError>> {
         Box::pin(async move {
-            let list = self.office.get(&self.wire.list(&self.office)).await?;
+            let list = self.batch_client.get(&self.wire.list(&self.batch_client)).await?;
             Ok(self.wire.in_list(&list, &WantedPost { name, since, count: count as u64 }))
         })
     }
 
     fn state<'a>(&'a self, id: &'a str) -> PortFuture<'a, Result<PostState, ProviderError>> {
         Box::pin(async move {
-            let post = self.office.get(&self.wire.place(&self.office, id)).await?;
+            let post = self.batch_client.get(&self.wire.place(&self.batch_client, id)).await?;
             Ok(self.wire.state(&post))
         })
     }
@@ -272,8 +272,8 @@ impl BatchService for PostService {
         take: &'a mut CollectReply<'_>,
     ) -> PortFuture<'a, Result<(), ProviderError>> {
         Box::pin(async move {
-            let post = self.office.get(&self.wire.place(&self.office, id)).await?;
-            self.wire.collect(&self.office, post, ids, take).await
+            let post = self.batch_client.get(&self.wire.place(&self.batch_client, id)).await?;
+            self.wire.collect(&self.batch_client, post, ids, take).await
         })
     }
 
@@ -302,11 +302,11 @@ impl BatchService for PostService {
                 return PostOutcome::Failed(ProviderError::Unavailable(why), true);
             }
         };
-        match self.office.remote.read_posted(call, terms, (status, body), sink) {
+        match self.batch_client.remote.read_posted(call, terms, (status, body), sink) {
             Ok(end) => PostOutcome::Answered(Box::<ModelEnd>::new(end)),
             Err((_, Some(less))) => {
                 // These terms are not known to work yet, but the refused ones would fail again.
-                self.office.remote.memory.remember(&less, call);
+                self.batch_client.remote.memory.remember(&less, call);
                 PostOutcome::OtherTerms
             }
             Err((fault, None)) => {

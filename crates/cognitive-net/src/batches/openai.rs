@@ -6,7 +6,7 @@ use cognitive_ports::batch_service::{CollectReply, PostLimits, PostState, Posted
 use reqwest::Url;
 use serde_json::{Value, json};
 
-use super::{Office, PostWire, WantedPost, id_of};
+use super::{BatchClient, PostWire, WantedPost, id_of};
 
 /// The path suffix of the calls URL.
 const CALLS: &str = "/chat/completions";
@@ -45,30 +45,31 @@ impl PostWire for OpenAiPosts {
 
     fn post<'a>(
         &'a self,
-        office: &'a Office,
+        batch_client: &'a BatchClient,
         name: &'a str,
         requests: &'a [PostedRequest],
     ) -> PortFuture<'a, Result<String, ProviderError>> {
         Box::pin(async move {
             let kind = format!("multipart/form-data; boundary={BOUNDARY}");
-            let url = office.at(CALLS, "/files");
-            let answer = office.ask(hyper::Method::POST, &url, &kind, Self::upload(requests)).await?;
-            let file = office.document(answer).await?;
-            let file = id_of(&file, office, "id")?;
+            let url = batch_client.at(CALLS, "/files");
+            let answer = batch_client.ask(hyper::Method::POST, &url, &kind, Self::upload(requests)).await?;
+            let file = batch_client.document(answer).await?;
+            let file = id_of(&file, batch_client, "id")?;
             let batch = json!({
                 "input_file_id": file,
                 "endpoint": ENDPOINT,
                 "completion_window": "24h",
                 "metadata": { "cogn_batch": name },
             });
-            let made =
-                office.post_json(&office.at(CALLS, "/batches"), batch.to_string().into_bytes()).await?;
-            id_of(&made, office, "id")
+            let made = batch_client
+                .post_json(&batch_client.at(CALLS, "/batches"), batch.to_string().into_bytes())
+                .await?;
+            id_of(&made, batch_client, "id")
         })
     }
 
-    fn list(&self, office: &Office) -> Url {
-        let mut url = office.at(CALLS, "/batches");
+    fn list(&self, batch_client: &BatchClient) -> Url {
+        let mut url = batch_client.at(CALLS, "/batches");
         url.set_query(Some("limit=100"));
         url
     }
@@ -80,8 +81,8 @@ impl PostWire for OpenAiPosts {
         posts.iter().find(is_ours)?.get("id")?.as_str().map(str::to_owned)
     }
 
-    fn place(&self, office: &Office, id: &str) -> Url {
-        office.at(CALLS, &format!("/batches/{id}"))
+    fn place(&self, batch_client: &BatchClient, id: &str) -> Url {
+        batch_client.at(CALLS, &format!("/batches/{id}"))
     }
 
     fn state(&self, post: &Value) -> PostState {
@@ -99,7 +100,7 @@ impl PostWire for OpenAiPosts {
 
     fn collect<'a>(
         &'a self,
-        office: &'a Office,
+        batch_client: &'a BatchClient,
         post: Value,
         _: &'a [String],
         take: &'a mut CollectReply<'_>,
@@ -110,8 +111,8 @@ impl PostWire for OpenAiPosts {
                 else {
                     continue;
                 };
-                let url = office.at(CALLS, &format!("/files/{file}/content"));
-                office
+                let url = batch_client.at(CALLS, &format!("/files/{file}/content"));
+                batch_client
                     .lines(&url, |line| reply(&line).map_or(Ok(()), |(id, reply)| take(&id, reply)))
                     .await?;
             }

@@ -137,7 +137,7 @@ async fn read(mut response: Response, url: &Url, largest: u64) -> Result<LoadedM
     }
     let media_type =
         response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).map(str::to_owned);
-    let mut bytes = Collected::new(announced);
+    let mut bytes = BodyChunks::new(announced);
     while let Some(piece) = response.chunk().await.map_err(|error| lost(&error, url))? {
         if bytes.length().saturating_add(piece.len() as u64) > largest {
             return Err(Stop::TooLarge(largest));
@@ -148,13 +148,13 @@ async fn read(mut response: Response, url: &Url, largest: u64) -> Result<LoadedM
 }
 
 /// The chunks of a body. A single chunk is kept without a copy; several are copied once into one buffer.
-struct Collected {
+struct BodyChunks {
     announced: usize,
     only: Bytes,
     joined: BytesMut,
 }
 
-impl Collected {
+impl BodyChunks {
     fn new(announced: Option<u64>) -> Self {
         let announced = announced.and_then(|length| usize::try_from(length).ok()).unwrap_or_default();
         Self { announced, only: Bytes::new(), joined: BytesMut::new() }
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn pieces_are_joined_in_their_order_and_one_is_not_copied() {
         let all = |announced, pieces: &[&'static [u8]]| {
-            let mut collected = Collected::new(announced);
+            let mut collected = BodyChunks::new(announced);
             for piece in pieces {
                 collected.add(Bytes::from_static(piece));
             }

@@ -176,7 +176,8 @@ impl GuardedClient {
             DialWay::Proxied => (&self.proxied, Proxies::OfTheMachine),
         };
         let make = || {
-            let resolver = Judged { lookup: Arc::clone(&self.lookup), trusted: way != DialWay::Judged };
+            let resolver =
+                GuardedResolver { lookup: Arc::clone(&self.lookup), trusted: way != DialWay::Judged };
             let setup = GuardedSetup { connect: self.policy.connect, proxies };
             guarded_client(Arc::new(resolver), setup).ok()
         };
@@ -186,12 +187,12 @@ impl GuardedClient {
 
 /// The resolver of the HTTP client: every address that it returns may be dialled. It is queried once per connection,
 /// and the socket connects to its answer, so no second lookup can return another address. (SEC-011)
-struct Judged {
+struct GuardedResolver {
     lookup: Arc<dyn Lookup>,
     trusted: bool,
 }
 
-impl Resolve for Judged {
+impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let host = name.as_str().to_owned();
         let (found, trusted) = (self.lookup.lookup(host.clone()), self.trusted);
@@ -298,7 +299,7 @@ mod tests {
     fn sec_011_what_is_handed_to_the_connector_was_judged() {
         let (public, inside): (IpAddr, IpAddr) = ([93, 184, 216, 34].into(), [127, 0, 0, 1].into());
         let answers = vec![Vec::new(), vec![public, inside], vec![inside], vec![public]];
-        let resolver = Judged { lookup: Arc::new(Rebinding(Mutex::new(answers))), trusted: false };
+        let resolver = GuardedResolver { lookup: Arc::new(Rebinding(Mutex::new(answers))), trusted: false };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let ask = || {
             let found = runtime.block_on(resolver.resolve("rebind.example".parse().unwrap()));

@@ -11,7 +11,7 @@ use crate::complaint::Complaint;
 use crate::llm::borrowed::Node;
 use crate::llm::calls::declaration;
 use crate::llm::media::{self, Style};
-use crate::llm::terms::{Bind, Extra, Terms};
+use crate::llm::terms::{Bind, OptionalFeature, Terms};
 use crate::llm::{Endpoint, REFUSED, Reading, Wire, count, messages, names_in, text_of, thinking};
 
 /// The API version that this file implements.
@@ -44,8 +44,13 @@ impl Wire for Anthropic {
         &[Bind::Schema, Bind::Prompt]
     }
 
-    fn without(&self) -> &'static [Extra] {
-        &[Extra::Seed, Extra::StreamUsage, Extra::OldTokenName, Extra::TokenLimit]
+    fn without(&self) -> &'static [OptionalFeature] {
+        &[
+            OptionalFeature::Seed,
+            OptionalFeature::StreamUsage,
+            OptionalFeature::OldTokenName,
+            OptionalFeature::TokenLimit,
+        ]
     }
 
     fn endpoint(&self) -> &Endpoint {
@@ -61,7 +66,7 @@ impl Wire for Anthropic {
             u64::from(thought.filter(|tokens| *tokens > 0).map_or(0, |tokens| tokens.max(LEAST_THOUGHT)));
         let limit = call.max_output_tokens.unwrap_or(DEFAULT_LIMIT);
         set("max_tokens", limit.saturating_add(budget).into());
-        let is_marked = is_worth_keeping(call) && terms.keeps(Extra::CacheMark);
+        let is_marked = is_worth_keeping(call) && terms.keeps(OptionalFeature::CacheMark);
         let instructions = Node::Json(call.instructions.json());
         let ends_prefix = is_marked && call.examples.is_empty();
         set("system", if ends_prefix { marked(instructions) } else { instructions });
@@ -73,8 +78,8 @@ impl Wire for Anthropic {
         media::attach(&mut messages, 0, "content", call, PARTS);
         messages.extend(call.rounds.iter().flat_map(round));
         set("messages", Node::List(messages));
-        set("stream", terms.keeps(Extra::Stream).into());
-        let by_number = terms.keeps(Extra::ThinkingBudget);
+        set("stream", terms.keeps(OptionalFeature::Stream).into());
+        let by_number = terms.keeps(OptionalFeature::ThinkingBudget);
         match thought {
             Some(0) if by_number => set("thinking", Node::object([("type", "disabled".into())])),
             // Newer models cannot disable thinking and refuse the setting.
@@ -86,12 +91,12 @@ impl Wire for Anthropic {
             Some(_) => set("thinking", Node::object([("type", "adaptive".into())])),
         }
         // Models accept no temperature while they think.
-        if terms.keeps(Extra::Temperature) && budget == 0 {
+        if terms.keeps(OptionalFeature::Temperature) && budget == 0 {
             // The API's scale ends at 1.
             set("temperature", call.temperature.min(1.0).into());
         }
         // A conversation with calls must declare its tools until the end, even if no more calls are allowed.
-        if !call.tools.is_empty() && terms.keeps(Extra::Tools) {
+        if !call.tools.is_empty() && terms.keeps(OptionalFeature::Tools) {
             let tools = call.tools.iter().map(|spec| declaration(spec, "input_schema"));
             set("tools", Node::List(tools.collect()));
             if call.answer_now {
@@ -114,7 +119,7 @@ impl Wire for Anthropic {
 
     fn thought(&self, tokens: u32, terms: &Terms) -> ThoughtOutcome {
         match tokens {
-            0 if !terms.keeps(Extra::ThinkingBudget) => ThoughtOutcome::Ignored,
+            0 if !terms.keeps(OptionalFeature::ThinkingBudget) => ThoughtOutcome::Ignored,
             _ => thinking::budget_or_word(tokens, terms),
         }
     }

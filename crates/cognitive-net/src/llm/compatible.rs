@@ -7,7 +7,7 @@ use cognitive_schema::SchemaTarget;
 use crate::kind::Kind;
 use crate::llm::media;
 use crate::llm::openai::{Dialect, EVERYTHING, OPENAI};
-use crate::llm::terms::{Bind, Extra};
+use crate::llm::terms::{Bind, OptionalFeature};
 use crate::llm::thinking::ThinkingWords;
 
 /// Returns the dialect of a kind; `None` for kinds with another API.
@@ -41,7 +41,7 @@ pub(crate) fn dialect(kind: Kind) -> Option<Dialect> {
         // Refuses unknown members, reports token counts without a request for them, and uses another name for the
         // seed.
         Kind::Mistral => Some(Dialect {
-            without: &[Extra::StreamUsage, Extra::ThinkingBudget],
+            without: &[OptionalFeature::StreamUsage, OptionalFeature::ThinkingBudget],
             seed: "random_seed",
             thinking: ThinkingWords::FullEffort,
             largest_image: TEN,
@@ -80,7 +80,7 @@ pub(crate) fn dialect(kind: Kind) -> Option<Dialect> {
 const DEFAULT_DIALECT: Dialect = Dialect {
     target: SchemaTarget::OpenAi,
     ladder: EVERYTHING,
-    without: &[Extra::ThinkingBudget],
+    without: &[OptionalFeature::ThinkingBudget],
     seed: "seed",
     thinking: ThinkingWords::Effort,
     switches: &[],

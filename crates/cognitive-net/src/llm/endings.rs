@@ -7,11 +7,11 @@ use crate::complaint::Complaint;
 use crate::fault::{Fault, Reporter};
 use crate::frames::Unreadable;
 use crate::llm::measure::Excess;
-use crate::retry::Again;
+use crate::retry::RetryDecision;
 
 /// Returns the fault for an answer that did not arrive in time.
 pub(crate) fn too_late() -> Fault {
-    Fault::new(ProviderError::Timeout, FailureKind::Timeout, Again::Never)
+    Fault::new(ProviderError::Timeout, FailureKind::Timeout, RetryDecision::Never)
 }
 
 /// Returns the ending that some services report as an error: a content filter, the token limit, or a reply that the
@@ -39,7 +39,7 @@ pub(crate) fn no_answer(document: &str, reporter: Reporter<'_>) -> Fault {
 /// Returns the fault for a frame that is not JSON: truncated, or something else.
 pub(crate) fn not_json(error: &serde_json::Error, reporter: Reporter<'_>) -> Fault {
     if error.is_eof() {
-        return reporter.interrupted("its JSON ended early", FailureKind::Network, Again::Later);
+        return reporter.interrupted("its JSON ended early", FailureKind::Network, RetryDecision::Later);
     }
     reporter.unreadable("something that is not JSON; check the address")
 }
@@ -52,7 +52,7 @@ pub(crate) fn unreadable(why: Unreadable, reporter: Reporter<'_>) -> Fault {
             reporter.unreadable("a compressed body (gzip or the like), which was not requested")
         }
         Unreadable::TooLong => {
-            reporter.interrupted("an event that is too large", FailureKind::Malformed, Again::Never)
+            reporter.interrupted("an event that is too large", FailureKind::Malformed, RetryDecision::Never)
         }
     }
 }
@@ -66,5 +66,5 @@ pub(crate) fn too_long(excess: Excess, reporter: Reporter<'_>) -> Fault {
             format!("it contains almost no text: {} MiB for {said} bytes of answer", wire / MIB)
         }
     };
-    reporter.interrupted(&why, FailureKind::Malformed, Again::Never)
+    reporter.interrupted(&why, FailureKind::Malformed, RetryDecision::Never)
 }

@@ -13,7 +13,7 @@ use crate::complaint::Complaint;
 use crate::llm::borrowed::Node;
 use crate::llm::calls::{declaration, offers};
 use crate::llm::media::{self, Style};
-use crate::llm::terms::{Bind, Extra, Terms};
+use crate::llm::terms::{Bind, OptionalFeature, Terms};
 use crate::llm::{Endpoint, Reading, Wire, at, count, first_candidate, names_in, text_of, thinking, turns};
 
 /// The API uses 32-bit seeds.
@@ -45,17 +45,17 @@ impl Gemini {
     fn config<'a>(&self, call: &ModelCall, terms: &Terms, schema: Option<&'a str>) -> Node<'a> {
         let mut config = Vec::new();
         let mut set = |name: &'static str, value: Node<'a>| config.push((name, value));
-        if terms.keeps(Extra::Temperature) {
+        if terms.keeps(OptionalFeature::Temperature) {
             set("temperature", call.temperature.into());
         }
-        if let Some(seed) = call.seed.filter(|_| terms.keeps(Extra::Seed)) {
+        if let Some(seed) = call.seed.filter(|_| terms.keeps(OptionalFeature::Seed)) {
             set("seed", (seed & SEED).into());
         }
         if let Some(limit) = thinking::limit(call, terms) {
             set("maxOutputTokens", limit.into());
         }
         if let Some(tokens) = thinking::wanted(call, terms) {
-            let how = if terms.keeps(Extra::ThinkingBudget) {
+            let how = if terms.keeps(OptionalFeature::ThinkingBudget) {
                 ("thinkingBudget", u64::from(tokens).into())
             } else {
                 ("thinkingLevel", level(tokens).into())
@@ -85,8 +85,8 @@ impl Wire for Gemini {
         &[Bind::Schema, Bind::Json, Bind::Prompt]
     }
 
-    fn without(&self) -> &'static [Extra] {
-        &[Extra::StreamUsage, Extra::OldTokenName, Extra::TokenLimit]
+    fn without(&self) -> &'static [OptionalFeature] {
+        &[OptionalFeature::StreamUsage, OptionalFeature::OldTokenName, OptionalFeature::TokenLimit]
     }
 
     fn endpoint(&self) -> &Endpoint {
@@ -102,7 +102,7 @@ impl Wire for Gemini {
             ("contents", Node::List(contents)),
             ("generationConfig", self.config(call, terms, schema)),
         ];
-        if offers(call) && terms.keeps(Extra::Tools) {
+        if offers(call) && terms.keeps(OptionalFeature::Tools) {
             let tools = call.tools.iter().map(|spec| declaration(spec, "parametersJsonSchema"));
             let tools = Node::object([("functionDeclarations", Node::List(tools.collect()))]);
             body.push(("tools", Node::List(vec![tools])));

@@ -2,7 +2,7 @@
 //! a call precede the text of its input, each after a label with its number. Decodes nothing and fetches nothing.
 
 use bytes::Bytes;
-use cognitive_contract::media::{AcceptedForm, Category, MediaPart, MediaType, Reported};
+use cognitive_contract::media::{AcceptedForm, Category, MediaPart, MediaType, ReportedMedia};
 use cognitive_contract::ports::ModelCall;
 use serde_json::Value;
 
@@ -135,7 +135,7 @@ pub(crate) fn note(reading: &mut Reading, media_type: &str, base64: &str) {
     }
     // The model is working, although it writes no text.
     reading.thinks = true;
-    reading.media.push(Reported { media_type: media_type.to_owned(), base64: base64.to_owned() });
+    reading.media.push(ReportedMedia { media_type: media_type.to_owned(), base64: base64.to_owned() });
 }
 
 /// Records the images of a chat completions message: data URLs next to its text.
@@ -204,7 +204,7 @@ mod tests {
         ]});
         note_images(&message, &mut reading);
         note_images(&json!({ "images": null }), &mut reading);
-        let expected = Reported { media_type: "image/png".to_owned(), base64: "aW1n".to_owned() };
+        let expected = ReportedMedia { media_type: "image/png".to_owned(), base64: "aW1n".to_owned() };
         assert_eq!(reading.media, [expected]);
     }
 }

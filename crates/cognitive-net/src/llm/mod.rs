@@ -18,7 +18,7 @@ pub(crate) mod segments;
 pub(crate) mod terms;
 pub(crate) mod thinking;
 
-use cognitive_contract::media::{AcceptedForm, Category, Reported};
+use cognitive_contract::media::{AcceptedForm, Category, ReportedMedia};
 use cognitive_contract::ports::{Finish, ModelCall, Usage};
 use cognitive_contract::thinking::ThoughtOutcome;
 use cognitive_schema::SchemaTarget;
@@ -30,7 +30,7 @@ use crate::complaint::Complaint;
 use crate::frames::Shape;
 use crate::llm::borrowed::Node;
 use crate::llm::calls::Calls;
-use crate::llm::terms::{Bind, Extra, Terms};
+use crate::llm::terms::{Bind, OptionalFeature, Terms};
 
 /// The message for a refusal without a reason.
 pub(crate) const REFUSED: &str = "the model refused to answer";
@@ -57,7 +57,7 @@ pub(crate) trait Wire: Send + Sync {
     fn ladder(&self) -> &'static [Bind];
 
     /// Returns the features that are never sent, because the service does not support them.
-    fn without(&self) -> &'static [Extra];
+    fn without(&self) -> &'static [OptionalFeature];
 
     /// Returns the model and the URLs.
     fn endpoint(&self) -> &Endpoint;
@@ -120,7 +120,7 @@ pub(crate) struct Reading {
     /// The token counts.
     pub(crate) usage: Option<Usage>,
     /// The media in addition to the text.
-    pub(crate) media: Vec<Reported>,
+    pub(crate) media: Vec<ReportedMedia>,
     /// Set when the service has closed the stream.
     pub(crate) closed: bool,
     /// Set if the body is one document, whose end is the end of the answer.

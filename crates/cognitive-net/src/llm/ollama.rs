@@ -13,7 +13,7 @@ use crate::frames::Shape;
 use crate::llm::borrowed::Node;
 use crate::llm::calls::{functions, object, offers, rounds};
 use crate::llm::media;
-use crate::llm::terms::{Bind, Extra, Terms};
+use crate::llm::terms::{Bind, OptionalFeature, Terms};
 use crate::llm::{
     Endpoint, Reading, Wire, at, count, messages_with_instructions, names_in, text_of, thinking,
 };
@@ -41,8 +41,13 @@ impl Wire for Ollama {
         &[Bind::Schema, Bind::Json, Bind::Prompt]
     }
 
-    fn without(&self) -> &'static [Extra] {
-        &[Extra::StreamUsage, Extra::OldTokenName, Extra::TokenLimit, Extra::ThinkingBudget]
+    fn without(&self) -> &'static [OptionalFeature] {
+        &[
+            OptionalFeature::StreamUsage,
+            OptionalFeature::OldTokenName,
+            OptionalFeature::TokenLimit,
+            OptionalFeature::ThinkingBudget,
+        ]
     }
 
     /// Its grammar blocks tool calls, and Ollama does not report this.
@@ -65,7 +70,7 @@ impl Wire for Ollama {
         let mut body = vec![
             ("model", Node::from(&self.endpoint.model)),
             ("messages", Node::List(messages)),
-            ("stream", terms.keeps(Extra::Stream).into()),
+            ("stream", terms.keeps(OptionalFeature::Stream).into()),
             // Disables silent truncation of the prompt and of the generated text.
             ("truncate", false.into()),
             ("shift", false.into()),
@@ -79,7 +84,7 @@ impl Wire for Ollama {
         if let Some(tokens) = thinking::wanted(call, terms) {
             body.push(("think", (tokens > 0).into()));
         }
-        if offers(call) && terms.keeps(Extra::Tools) {
+        if offers(call) && terms.keeps(OptionalFeature::Tools) {
             body.push(("tools", functions(call)));
         }
         Node::Object(body)
@@ -165,10 +170,10 @@ fn attach<'a>(messages: &mut [Node<'a>], call: &'a ModelCall) {
 
 fn options(call: &ModelCall, terms: &Terms) -> Node<'static> {
     let mut options = Vec::new();
-    if terms.keeps(Extra::Temperature) {
+    if terms.keeps(OptionalFeature::Temperature) {
         options.push(("temperature", call.temperature.into()));
     }
-    if let Some(seed) = call.seed.filter(|_| terms.keeps(Extra::Seed)) {
+    if let Some(seed) = call.seed.filter(|_| terms.keeps(OptionalFeature::Seed)) {
         options.push(("seed", (seed & SEED).into()));
     }
     if let Some(limit) = thinking::limit(call, terms) {

@@ -14,7 +14,7 @@ use crate::complaint::Complaint;
 use crate::llm::borrowed::Node;
 use crate::llm::calls::{functions, offers, rounds};
 use crate::llm::media::{self, Style};
-use crate::llm::terms::{Bind, Extra, Terms};
+use crate::llm::terms::{Bind, OptionalFeature, Terms};
 use crate::llm::thinking::ThinkingWords;
 use crate::llm::{
     Endpoint, Reading, Wire, at, count, first_candidate, messages_with_instructions, names_in, text_of,
@@ -29,7 +29,7 @@ pub(crate) struct Dialect {
     /// The supported values of `response_format`, strictest first.
     pub(crate) ladder: &'static [Bind],
     /// The features that are known to be unsupported.
-    pub(crate) without: &'static [Extra],
+    pub(crate) without: &'static [OptionalFeature],
     /// The name of the seed member.
     pub(crate) seed: &'static str,
     /// The members that control thinking.
@@ -53,7 +53,7 @@ pub(crate) const EVERYTHING: &[Bind] = &[Bind::Schema, Bind::Json, Bind::Prompt]
 pub(crate) const OPENAI: Dialect = Dialect {
     target: SchemaTarget::OpenAi,
     ladder: EVERYTHING,
-    without: &[Extra::OldTokenName, Extra::ThinkingBudget],
+    without: &[OptionalFeature::OldTokenName, OptionalFeature::ThinkingBudget],
     seed: "seed",
     thinking: ThinkingWords::Effort,
     switches: &[],
@@ -84,7 +84,7 @@ impl Wire for OpenAi {
         self.dialect.ladder
     }
 
-    fn without(&self) -> &'static [Extra] {
+    fn without(&self) -> &'static [OptionalFeature] {
         self.dialect.without
     }
 
@@ -104,20 +104,20 @@ impl Wire for OpenAi {
         media::attach(&mut messages, 1, "content", call, PARTS);
         messages.extend(rounds(call, reply));
         set("messages", Node::List(messages));
-        let streams = terms.keeps(Extra::Stream);
+        let streams = terms.keeps(OptionalFeature::Stream);
         set("stream", streams.into());
-        if streams && terms.keeps(Extra::StreamUsage) {
+        if streams && terms.keeps(OptionalFeature::StreamUsage) {
             set("stream_options", Node::object([("include_usage", true.into())]));
         }
-        if terms.keeps(Extra::Temperature) {
+        if terms.keeps(OptionalFeature::Temperature) {
             set("temperature", call.temperature.into());
         }
-        if let Some(seed) = call.seed.filter(|_| terms.keeps(Extra::Seed)) {
+        if let Some(seed) = call.seed.filter(|_| terms.keeps(OptionalFeature::Seed)) {
             set(self.dialect.seed, (seed & SIGNED).into());
         }
-        let takes_limit = call.keeps_limit || terms.keeps(Extra::TokenLimit);
+        let takes_limit = call.keeps_limit || terms.keeps(OptionalFeature::TokenLimit);
         if let Some(limit) = thinking::limit(call, terms).filter(|_| takes_limit) {
-            let old = terms.keeps(Extra::OldTokenName);
+            let old = terms.keeps(OptionalFeature::OldTokenName);
             set(if old { "max_tokens" } else { "max_completion_tokens" }, limit.into());
         }
         if let Some(tokens) = thinking::wanted(call, terms) {
@@ -131,7 +131,7 @@ impl Wire for OpenAi {
         if call.wants_media && media::draws(&self.endpoint.model) {
             set("modalities", json!(["image", "text"]).into());
         }
-        if offers(call) && terms.keeps(Extra::Tools) {
+        if offers(call) && terms.keeps(OptionalFeature::Tools) {
             set("tools", functions(call));
         }
         if let Some(format) = format(terms.bind, schema) {

@@ -33,10 +33,10 @@ use crate::llm::halves::{self, Seam};
 use crate::llm::measure::Measure;
 use crate::llm::media;
 use crate::llm::segments::Segments;
-use crate::llm::terms::{Bind, Extra, Memory, Terms};
+use crate::llm::terms::{Bind, Memory, OptionalFeature, Terms};
 use crate::llm::{Reading, Wire, thinking, thoughts_in};
 use crate::redact::Redactor;
-use crate::retry::{Again, Pause, retry_after, wait};
+use crate::retry::{Pause, RetryDecision, retry_after, wait};
 use crate::secret::Secret;
 use crate::service::{Answer, MAX_BODY_LENGTH, Place, Service, Trouble};
 
@@ -293,7 +293,7 @@ impl Remote {
     ) -> Result<ModelEnd, Fault> {
         let reporter = Reporter { name: self.name, redactor: &self.redactor, call: Some(call) };
         // An image, and an answer that is not streamed, arrive in one piece, when they are complete.
-        let is_whole = call.wants_media || !terms.keeps(Extra::Stream);
+        let is_whole = call.wants_media || !terms.keeps(OptionalFeature::Stream);
         let first = if is_whole { call.timeout } else { FIRST_TOKEN.max(call.timeout / 2) };
         let first = after(first).min(deadline);
         let sent = timeout_at(first, self.send(call, terms)).await.map_err(|_| too_late())?;
@@ -314,7 +314,7 @@ impl Remote {
         read?;
         if !reading.is_finished() {
             let why = "it ended without its final event";
-            return Err(reporter.interrupted(why, FailureKind::Network, Again::Later));
+            return Err(reporter.interrupted(why, FailureKind::Network, RetryDecision::Later));
         }
         Ok(self.whole_end(call, terms, reading, feed))
     }
@@ -330,7 +330,7 @@ impl Remote {
                 ThoughtOutcome::Ignored
             }
         });
-        end.without_tools = offers(call) && !terms.keeps(Extra::Tools);
+        end.without_tools = offers(call) && !terms.keeps(OptionalFeature::Tools);
         end.tool_calls = reading.calls.iter().cloned().collect();
         end.tool_calls.iter_mut().for_each(|call| feed.echo.clean(&mut call.arguments));
         end.more_calls = reading.calls.not_kept();

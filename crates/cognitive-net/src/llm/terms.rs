@@ -35,7 +35,7 @@ impl Bind {
 
 /// The features that can be left out of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Extra {
+pub(crate) enum OptionalFeature {
     /// The temperature.
     Temperature,
     /// The seed.
@@ -70,12 +70,12 @@ pub(crate) struct Terms {
     refused: BTreeSet<Bind>,
     /// Set if only this schema was refused; other schemas may work.
     schema_is_to_blame: bool,
-    without: BTreeSet<Extra>,
+    without: BTreeSet<OptionalFeature>,
 }
 
 impl Terms {
     /// Returns whether the feature may be sent.
-    pub(crate) fn keeps(&self, extra: Extra) -> bool {
+    pub(crate) fn keeps(&self, extra: OptionalFeature) -> bool {
         !self.without.contains(&extra)
     }
 
@@ -83,7 +83,7 @@ impl Terms {
     pub(crate) fn concede(&self, complaint: &Complaint, ladder: &[Bind], sent: &ModelCall) -> Option<Self> {
         let mut next = self.clone();
         if self.refuses_reasoning(complaint, sent) {
-            next.without.insert(Extra::Reasoning);
+            next.without.insert(OptionalFeature::Reasoning);
             return Some(next);
         }
         for extra in NAMED {
@@ -101,7 +101,7 @@ impl Terms {
         let less = ladder.iter().copied().find(|bind| *bind > self.bind && !self.refused.contains(bind));
         // A service that cannot combine tools and a format keeps the tools, because the answer is validated anyway.
         if self.refuses_tools(complaint, sent) && (!about_format || less.is_none()) {
-            next.without.insert(Extra::Tools);
+            next.without.insert(OptionalFeature::Tools);
             return Some(next);
         }
         if !about_format && !complaint.mentions(UNSUPPORTED) {
@@ -118,36 +118,37 @@ impl Terms {
 
     /// Returns whether the tools would be accepted without reasoning.
     fn refuses_reasoning(&self, complaint: &Complaint, sent: &ModelCall) -> bool {
-        let was_sent = self.keeps(Extra::Reasoning) && Extra::Reasoning.is_sent(self, sent);
-        was_sent && complaint.mentions(Extra::Reasoning.names()) && complaint.mentions(TOOLS)
+        let was_sent =
+            self.keeps(OptionalFeature::Reasoning) && OptionalFeature::Reasoning.is_sent(self, sent);
+        was_sent && complaint.mentions(OptionalFeature::Reasoning.names()) && complaint.mentions(TOOLS)
     }
 
     /// Returns whether a request on these terms switches reasoning off for the sake of its tools.
     pub(crate) fn reasoning_is_off(&self, call: &ModelCall) -> bool {
-        !self.keeps(Extra::Reasoning) && Extra::Reasoning.is_sent(self, call)
+        !self.keeps(OptionalFeature::Reasoning) && OptionalFeature::Reasoning.is_sent(self, call)
     }
 
     /// Returns whether the service supports no tools. An error in a single tool is not a reason to drop all of them.
     fn refuses_tools(&self, complaint: &Complaint, sent: &ModelCall) -> bool {
-        let were_sent = self.keeps(Extra::Tools) && Extra::Tools.is_sent(self, sent);
+        let were_sent = self.keeps(OptionalFeature::Tools) && OptionalFeature::Tools.is_sent(self, sent);
         were_sent && complaint.mentions(TOOLS) && complaint.mentions(&[UNSUPPORTED, NOT_SET_UP].concat())
     }
 }
 
 /// The features that complaints name, in the order in which they are dropped.
-const NAMED: &[Extra] = &[
-    Extra::ThinkingBudget,
-    Extra::Thinking,
-    Extra::Temperature,
-    Extra::Seed,
-    Extra::StreamUsage,
-    Extra::OldTokenName,
-    Extra::TokenLimit,
-    Extra::CacheMark,
-    Extra::Stream,
+const NAMED: &[OptionalFeature] = &[
+    OptionalFeature::ThinkingBudget,
+    OptionalFeature::Thinking,
+    OptionalFeature::Temperature,
+    OptionalFeature::Seed,
+    OptionalFeature::StreamUsage,
+    OptionalFeature::OldTokenName,
+    OptionalFeature::TokenLimit,
+    OptionalFeature::CacheMark,
+    OptionalFeature::Stream,
 ];
 
-impl Extra {
+impl OptionalFeature {
     fn names(self) -> &'static [&'static str] {
         match self {
             Self::Temperature => &["temperature"],
@@ -272,25 +273,29 @@ fn names(words: &str, name: &str) -> bool {
 pub(crate) struct Memory {
     ladder: &'static [Bind],
     target: Option<SchemaTarget>,
-    known: Lock<Known>,
+    known: Lock<LearnedRefusals>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct LearnedRefusals {
     refused: BTreeSet<Bind>,
     /// The bindings that the service refuses together with tools.
     refused_beside_tools: BTreeSet<Bind>,
-    without: BTreeSet<Extra>,
+    without: BTreeSet<OptionalFeature>,
     /// The hashes of refused schemas, for a service that accepts others.
     bad_schemas: HashSet<u64>,
 }
 
 impl Memory {
     /// Creates a memory with the documented limits of the service only.
-    pub(crate) fn new(ladder: &'static [Bind], target: Option<SchemaTarget>, without: &[Extra]) -> Self {
+    pub(crate) fn new(
+        ladder: &'static [Bind],
+        target: Option<SchemaTarget>,
+        without: &[OptionalFeature],
+    ) -> Self {
         let without = without.iter().copied().collect();
         let (refused, refused_beside_tools) = (BTreeSet::new(), BTreeSet::new());
-        let known = Known { refused, refused_beside_tools, without, bad_schemas: HashSet::new() };
+        let known = LearnedRefusals { refused, refused_beside_tools, without, bad_schemas: HashSet::new() };
         Self { ladder, target, known: Lock::new(known) }
     }
 
@@ -317,7 +322,7 @@ impl Memory {
             (Bind::Json | Bind::Prompt, _) => true,
         };
         let mut refused = known.refused.clone();
-        if tools && !known.without.contains(&Extra::Tools) {
+        if tools && !known.without.contains(&OptionalFeature::Tools) {
             refused.extend(&known.refused_beside_tools);
         }
         let bind = self.ladder.iter().copied().find(|bind| !refused.contains(bind) && fits(*bind));
@@ -337,7 +342,7 @@ impl Memory {
     /// Returns the terms to try next.
     pub(crate) fn concede(&self, terms: &Terms, complaint: &Complaint, call: &ModelCall) -> Option<Terms> {
         let next = terms.concede(complaint, self.ladder, call)?;
-        if next.keeps(Extra::Tools) == terms.keeps(Extra::Tools) {
+        if next.keeps(OptionalFeature::Tools) == terms.keeps(OptionalFeature::Tools) {
             return Some(next);
         }
         // A binding refused together with tools may work without them.
@@ -349,7 +354,7 @@ impl Memory {
         let bad = self.schema(call).filter(|_| terms.schema_is_to_blame).map(hash);
         let mut known = self.known.lock();
         known.without.extend(&terms.without);
-        if offers(call) && terms.keeps(Extra::Tools) {
+        if offers(call) && terms.keeps(OptionalFeature::Tools) {
             known.refused_beside_tools.extend(&terms.refused);
         } else {
             known.refused.extend(&terms.refused);
@@ -412,13 +417,16 @@ mod tests {
     #[test]
     fn only_what_was_named_is_given_up() {
         for (text, extra) in [
-            ("Unsupported value: 'temperature' does not support 0 with this model.", Extra::Temperature),
-            ("`temperature` is deprecated for this model.", Extra::Temperature),
-            ("seed: Extra inputs are not permitted", Extra::Seed),
-            ("Unknown field: stream_options", Extra::StreamUsage),
+            (
+                "Unsupported value: 'temperature' does not support 0 with this model.",
+                OptionalFeature::Temperature,
+            ),
+            ("`temperature` is deprecated for this model.", OptionalFeature::Temperature),
+            ("seed: Extra inputs are not permitted", OptionalFeature::Seed),
+            ("Unknown field: stream_options", OptionalFeature::StreamUsage),
             (
                 "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.",
-                Extra::OldTokenName,
+                OptionalFeature::OldTokenName,
             ),
         ] {
             let terms = after(&[text]).unwrap();
@@ -432,7 +440,7 @@ mod tests {
     #[test]
     fn the_limit_itself_goes_last() {
         let both = after(&["max_tokens is not supported", "max_completion_tokens is not supported"]).unwrap();
-        assert!(!both.keeps(Extra::OldTokenName) && !both.keeps(Extra::TokenLimit));
+        assert!(!both.keeps(OptionalFeature::OldTokenName) && !both.keeps(OptionalFeature::TokenLimit));
     }
 
     #[test]
@@ -445,7 +453,7 @@ mod tests {
         assert_eq!(memory.terms(&with).bind, Bind::Schema, "not before it worked");
         memory.remember(&terms, &with);
         assert_eq!(memory.terms(&with).bind, Bind::Json);
-        assert!(!memory.terms(&with).keeps(Extra::Temperature));
+        assert!(!memory.terms(&with).keeps(OptionalFeature::Temperature));
     }
 
     #[test]
@@ -476,7 +484,7 @@ mod tests {
             let memory = Memory::new(&[Bind::Json, Bind::Prompt], Some(SchemaTarget::OpenAi), &[]);
             let (call, plain) = (with_tools(None), call(None));
             let terms = memory.concede(&memory.terms(&call), &complaint(text), &call).unwrap();
-            assert!(terms.keeps(Extra::Tools) && terms.bind == Bind::Prompt, "{text}");
+            assert!(terms.keeps(OptionalFeature::Tools) && terms.bind == Bind::Prompt, "{text}");
             memory.remember(&terms, &call);
             assert_eq!(memory.terms(&call).bind, Bind::Prompt);
             assert_eq!(memory.terms(&plain).bind, Bind::Json, "{text}");
@@ -494,7 +502,7 @@ mod tests {
         ] {
             let (memory, call) = (memory(), with_tools(Some(json!({}))));
             let terms = memory.concede(&memory.terms(&call), &complaint(text), &call).unwrap();
-            assert!(!terms.keeps(Extra::Tools) && terms.bind == Bind::Schema, "{text}");
+            assert!(!terms.keeps(OptionalFeature::Tools) && terms.bind == Bind::Schema, "{text}");
         }
         let bad = "Invalid 'tools[0].function.parameters': 'a' is not a type";
         let (memory, call) = (memory(), with_tools(None));

@@ -5,7 +5,7 @@ use cognitive_contract::ports::ModelCall;
 use cognitive_contract::thinking::ThoughtOutcome;
 use serde_json::{Value, json};
 
-use crate::llm::terms::{Extra, Terms};
+use crate::llm::terms::{OptionalFeature, Terms};
 
 /// The thinking settings of a chat completions service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl ThinkingWords {
 pub(crate) fn budget_or_word(tokens: u32, terms: &Terms) -> ThoughtOutcome {
     match tokens {
         0 => ThoughtOutcome::Off,
-        _ if terms.keeps(Extra::ThinkingBudget) => ThoughtOutcome::Bounded,
+        _ if terms.keeps(OptionalFeature::ThinkingBudget) => ThoughtOutcome::Bounded,
         _ => ThoughtOutcome::Effort,
     }
 }
@@ -85,7 +85,7 @@ pub(crate) fn wanted(call: &ModelCall, terms: &Terms) -> Option<u32> {
     if terms.reasoning_is_off(call) {
         return Some(0);
     }
-    call.thinking.filter(|_| terms.keeps(Extra::Thinking))
+    call.thinking.filter(|_| terms.keeps(OptionalFeature::Thinking))
 }
 
 /// Returns the token limit for the thinking and the answer together, as services count them. `max_output_tokens` is

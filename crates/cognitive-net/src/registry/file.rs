@@ -8,7 +8,7 @@ use cognitive_contract::address::bare_url;
 use cognitive_contract::failure::Failure;
 use reqwest::{Method, Url};
 
-use super::report::{AskedService, RegistryReport};
+use super::report::{RegistryReport, RegistryService};
 use super::transfer::{BodyBound, Setback, Transfer, WebRequest};
 use crate::config::Proxies;
 use crate::fetch::guard::GuardedClient;
@@ -78,7 +78,7 @@ impl FileFetcher {
 /// A URL may contain a password or a signature; the shown form contains neither.
 fn report(url: &str, parsed: Option<&Url>) -> RegistryReport {
     RegistryReport {
-        service: AskedService::FileServer,
+        service: RegistryService::FileServer,
         host: parsed.and_then(Url::host_str).unwrap_or_default().to_owned(),
         subject: bare_url(url),
         has_login: false,

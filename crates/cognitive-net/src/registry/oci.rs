@@ -13,7 +13,7 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use super::credentials::Credentials;
 use super::login::{RegistryLogin, RegistryScope};
 use super::name::{RegistryHost, check_digest, check_reference, digest_of, is_digest};
-use super::report::{AskedService, RegistryReport};
+use super::report::{RegistryReport, RegistryService};
 use super::transfer::{BodyBound, SMALL_ANSWER_TIME, Transfer, WebAnswer, WebRequest};
 use crate::client::same_place;
 use crate::config::Proxies;
@@ -61,7 +61,7 @@ pub struct OciManifest {
 
 /// The way to send a request.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum AskedWay {
+pub(crate) enum SendMode {
     /// Reads: follows redirects and retries transient errors.
     Fetch(BodyBound, Option<Duration>),
     /// Writes: sent once.
@@ -133,7 +133,7 @@ impl OciClient {
         let report = self.report(&repository, reference);
         let url = self.host.url(&repository, &format!("manifests/{reference}"));
         let request = WebRequest::new(Method::GET, url).with(ACCEPT, HeaderValue::from_static(MANIFESTS));
-        let way = AskedWay::Fetch(BodyBound::AtMost(MAX_MANIFEST), Some(SMALL_ANSWER_TIME));
+        let way = SendMode::Fetch(BodyBound::AtMost(MAX_MANIFEST), Some(SMALL_ANSWER_TIME));
         let scope = RegistryScope { repository, push: false };
         let answer = self.exchange(request, way, &scope, &report).await?;
         if answer.status != 200 {
@@ -159,7 +159,7 @@ impl OciClient {
             return Err(report.too_large(MAX_BLOB));
         }
         let request = WebRequest::new(Method::GET, self.host.url(&repository, &format!("blobs/{digest}")));
-        let way = AskedWay::Fetch(BodyBound::Exactly(size), None);
+        let way = SendMode::Fetch(BodyBound::Exactly(size), None);
         let scope = RegistryScope { repository, push: false };
         let answer = self.exchange(request, way, &scope, &report).await?;
         if answer.status != 200 {
@@ -180,7 +180,7 @@ impl OciClient {
     pub(crate) async fn has(&self, digest: &str, scope: &RegistryScope) -> Result<bool, Failure> {
         let report = self.report(&scope.repository, digest);
         let url = self.host.url(&scope.repository, &format!("blobs/{digest}"));
-        let way = AskedWay::Fetch(BodyBound::Unread, Some(SMALL_ANSWER_TIME));
+        let way = SendMode::Fetch(BodyBound::Unread, Some(SMALL_ANSWER_TIME));
         let answer = self.exchange(WebRequest::new(Method::HEAD, url), way, scope, &report).await?;
         match answer.status {
             200 => Ok(true),
@@ -193,7 +193,7 @@ impl OciClient {
     pub(crate) async fn exchange(
         &self,
         mut request: WebRequest,
-        way: AskedWay,
+        way: SendMode,
         scope: &RegistryScope,
         report: &RegistryReport,
     ) -> Result<WebAnswer, Failure> {
@@ -215,15 +215,15 @@ impl OciClient {
     async fn perform(
         &self,
         request: &WebRequest,
-        way: AskedWay,
+        way: SendMode,
         report: &RegistryReport,
     ) -> Result<WebAnswer, Failure> {
         match way {
-            AskedWay::Fetch(bound, total) => {
+            SendMode::Fetch(bound, total) => {
                 let answer = self.transfer.fetch(request, bound, total).await;
                 answer.map_err(|setback| report.setback(&setback))
             }
-            AskedWay::Send => {
+            SendMode::Send => {
                 let answer = self.transfer.send(request).await;
                 answer.map_err(|setback| report.setback_of("sends the upload to", &setback))
             }
@@ -233,7 +233,7 @@ impl OciClient {
     /// Creates a reporter for errors about an item in a repository.
     pub(crate) fn report(&self, repository: &str, reference: &str) -> RegistryReport {
         RegistryReport {
-            service: AskedService::Registry,
+            service: RegistryService::Registry,
             host: self.host.shown().to_owned(),
             subject: self.host.subject(repository, reference),
             has_login: self.login.exists(),

@@ -8,7 +8,7 @@ use reqwest::{Method, Url};
 
 use super::login::RegistryScope;
 use super::name::{check_reference, digest_of, is_digest};
-use super::oci::{AskedWay, OciClient, confirm};
+use super::oci::{OciClient, SendMode, confirm};
 use super::report::RegistryReport;
 use super::transfer::{Setback, WebRequest};
 use crate::fetch::guard::redirected;
@@ -27,7 +27,7 @@ impl OciClient {
         let kind = HeaderValue::from_static("application/octet-stream");
         let body = Bytes::copy_from_slice(bytes);
         let request = WebRequest::new(Method::PUT, place).with(CONTENT_TYPE, kind).carrying(body);
-        let answer = self.exchange(request, AskedWay::Send, &scope, &report).await?;
+        let answer = self.exchange(request, SendMode::Send, &scope, &report).await?;
         match answer.status {
             200 | 201 | 204 => confirm(&answer, &digest, &report).map(|()| digest),
             _ => Err(report.status(&answer)),
@@ -54,7 +54,7 @@ impl OciClient {
         let body = Bytes::copy_from_slice(bytes);
         let request = WebRequest::new(Method::PUT, url).with(CONTENT_TYPE, kind).carrying(body);
         let scope = RegistryScope { repository, push: true };
-        let answer = self.exchange(request, AskedWay::Send, &scope, &report).await?;
+        let answer = self.exchange(request, SendMode::Send, &scope, &report).await?;
         match answer.status {
             200 | 201 | 204 => confirm(&answer, &digest, &report).map(|()| digest),
             _ => Err(report.status(&answer)),
@@ -71,7 +71,7 @@ impl OciClient {
     ) -> Result<Url, Failure> {
         let from = self.host.url(&scope.repository, "blobs/uploads/");
         let request = WebRequest::new(Method::POST, from.clone());
-        let answer = self.exchange(request, AskedWay::Send, scope, report).await?;
+        let answer = self.exchange(request, SendMode::Send, scope, report).await?;
         if answer.status != 202 {
             return Err(report.status(&answer));
         }

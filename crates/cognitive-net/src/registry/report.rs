@@ -12,12 +12,12 @@ use crate::redact::Redactor;
 
 /// The kind of server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AskedService {
+pub(crate) enum RegistryService {
     Registry,
     FileServer,
 }
 
-impl AskedService {
+impl RegistryService {
     fn name(self) -> &'static str {
         match self {
             Self::Registry => "the registry",
@@ -28,7 +28,7 @@ impl AskedService {
 
 /// Builds failures about one requested item.
 pub(crate) struct RegistryReport {
-    pub(crate) service: AskedService,
+    pub(crate) service: RegistryService,
     /// The host as written by the user.
     pub(crate) host: String,
     /// The requested item, such as `ghcr.io/team/modules:1.0.0`.
@@ -78,7 +78,7 @@ impl RegistryReport {
     }
 
     fn remedy(&self, status: u16) -> Option<String> {
-        let is_registry = self.service == AskedService::Registry;
+        let is_registry = self.service == RegistryService::Registry;
         Some(match status {
             401 | 403 if is_registry => {
                 let login = self.how_to_log_in("Log in with");
@@ -114,7 +114,7 @@ impl RegistryReport {
                 let text = format!("no safe connection is possible, because {why}");
                 let failure = self.unreachable("tls", &text, &self.host);
                 let plain = "For a registry without TLS, use `--plain-http`";
-                let plain = Some(plain).filter(|_| self.service == AskedService::Registry);
+                let plain = Some(plain).filter(|_| self.service == RegistryService::Registry);
                 let hints: Vec<&str> = remedy.iter().copied().chain(plain).collect();
                 if hints.is_empty() { failure } else { failure.suggest(hints.join(". ")) }
             }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::login::RegistryScope;
 use super::name::is_tag;
-use super::oci::{AskedWay, OciClient};
+use super::oci::{OciClient, SendMode};
 use super::transfer::{BodyBound, SMALL_ANSWER_TIME, WebRequest};
 use crate::client::same_place;
 
@@ -35,7 +35,7 @@ impl OciClient {
         let mut url = self.host.url(&repository, "tags/list");
         url.set_query(Some(PAGE));
         let scope = RegistryScope { repository, push: false };
-        let way = AskedWay::Fetch(BodyBound::AtMost(MAX_PAGE), Some(SMALL_ANSWER_TIME));
+        let way = SendMode::Fetch(BodyBound::AtMost(MAX_PAGE), Some(SMALL_ANSWER_TIME));
         let mut tags: Vec<String> = Vec::new();
         for _ in 0..MAX_PAGES {
             let answer =

@@ -19,7 +19,7 @@ use tokio::time::timeout;
 use crate::client::same_place;
 use crate::fetch::guard::{GuardError, GuardedClient, lost, redirected};
 use crate::fetch::{Reason, Refusal};
-use crate::retry::{Again, Pause, RealPause, retry_after, wait};
+use crate::retry::{Pause, RealPause, RetryDecision, retry_after, wait};
 use crate::tls::{explained, tls_error};
 
 /// The most redirects of an answer: to a storage host, and from there to a nearby mirror.
@@ -87,12 +87,11 @@ impl WebAnswer {
         self.headers.get(name)?.to_str().ok()
     }
 
-    fn again(&self) -> Again {
+    fn again(&self) -> RetryDecision {
         match self.status {
-            408 | 425 | 429 | 500..=599 => {
-                retry_after(&self.headers, SystemTime::now()).map_or(Again::Later, Again::After)
-            }
-            _ => Again::Never,
+            408 | 425 | 429 | 500..=599 => retry_after(&self.headers, SystemTime::now())
+                .map_or(RetryDecision::Later, RetryDecision::After),
+            _ => RetryDecision::Never,
         }
     }
 }
@@ -143,11 +142,11 @@ impl Setback {
     }
 
     /// Only an interrupted connection is retried. A stalled one has already used its time.
-    fn again(&self) -> Again {
+    fn again(&self) -> RetryDecision {
         match self {
-            Self::Refused(refusal) if refusal.reason() == Reason::Interrupted => Again::Later,
+            Self::Refused(refusal) if refusal.reason() == Reason::Interrupted => RetryDecision::Later,
             Self::Refused(_) | Self::Tls(..) | Self::Proxy(_) | Self::TooLarge(_) | Self::Length { .. } => {
-                Again::Never
+                RetryDecision::Never
             }
         }
     }

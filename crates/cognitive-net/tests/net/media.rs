@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use cognitive_contract::media::{Category, MediaPart, MediaType, Reported};
+use cognitive_contract::media::{Category, MediaPart, MediaType, ReportedMedia};
 use cognitive_contract::ports::{Example, ModelCall, Provider, ProviderError};
 use cognitive_net::{Kind, ProviderConfig, provider};
 use serde_json::Value;
@@ -216,7 +216,7 @@ fn drawn(kind: Kind, name: &str, answer: &str) -> (Outcome, Value) {
 
 #[test]
 fn images_of_an_answer_come_beside_its_text() {
-    let image = Reported { media_type: "image/png".to_owned(), base64: "aW1hZ2U=".to_owned() };
+    let image = ReportedMedia { media_type: "image/png".to_owned(), base64: "aW1hZ2U=".to_owned() };
     for (kind, name, service) in [
         (Kind::Gemini, "gemini-3-pro-image", "gemini/image"),
         (Kind::OpenRouter, "google/gemini-3-pro-image", "compatible/openrouter-image"),

@@ -39,7 +39,7 @@ pub fn read(bytes: &[u8], form: &ArchiveForm) -> Result<UnpackedArchive, Package
         ArchiveForm::Package => limit_of(bytes),
         ArchiveForm::Repository(_) => MAX_REPOSITORY,
     };
-    let mut archive = Archive::new(Bounded { inner: GzDecoder::new(bytes), left: limit });
+    let mut archive = Archive::new(BoundedReader { inner: GzDecoder::new(bytes), left: limit });
     let mut reading = ArchiveReading {
         form,
         top: None,
@@ -190,12 +190,12 @@ fn commit_of<R: Read>(entry: &mut Entry<'_, R>) -> Option<String> {
 }
 
 /// A reader that fails, instead of ending silently, when there is more than allowed.
-struct Bounded<R> {
+struct BoundedReader<R> {
     inner: R,
     left: u64,
 }
 
-impl<R: Read> Read for Bounded<R> {
+impl<R: Read> Read for BoundedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
         self.left = self

@@ -32,7 +32,7 @@ const FOLDS: usize = 5;
 const POINTS: u8 = 21;
 
 /// An answer that was reviewed: its stated confidence, and whether it was right.
-pub type Judged = (f64, bool);
+pub type CheckedAnswer = (f64, bool);
 
 /// A curve that maps stated confidences to shares of right answers.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,7 +46,7 @@ pub struct CalibrationCurve {
 impl CalibrationCurve {
     /// Fits the curve to these answers; `None` if there are too few.
     #[must_use]
-    pub fn fit(answers: &[Judged]) -> Option<Self> {
+    pub fn fit(answers: &[CheckedAnswer]) -> Option<Self> {
         if answers.len() < MIN_DECISIONS {
             return None;
         }
@@ -90,7 +90,7 @@ fn log_odds(stated: f64) -> f64 {
 
 /// Finds the most likely intercept and slope by Newton's method. The function is convex. A step that does not decrease
 /// the cost is halved until it does, because plain steps can cycle forever.
-fn most_likely(answers: &[Judged]) -> (f64, f64) {
+fn most_likely(answers: &[CheckedAnswer]) -> (f64, f64) {
     let mut here = (0.0, 1.0);
     let mut height = cost(answers, here);
     for _ in 0..STEPS {
@@ -114,8 +114,8 @@ fn most_likely(answers: &[Judged]) -> (f64, f64) {
 }
 
 /// The negative log-likelihood of the answers, plus the penalty for distance from the stated confidence.
-fn cost(answers: &[Judged], (intercept, slope): (f64, f64)) -> f64 {
-    let missed = |(stated, right): &Judged| {
+fn cost(answers: &[CheckedAnswer], (intercept, slope): (f64, f64)) -> f64 {
+    let missed = |(stated, right): &CheckedAnswer| {
         let odds = intercept + slope * log_odds(*stated);
         let against = if *right { -odds } else { odds };
         // Equals ln(1 + e^x), without overflow of e^x.
@@ -127,7 +127,7 @@ fn cost(answers: &[Judged], (intercept, slope): (f64, f64)) -> f64 {
 }
 
 /// Returns the step to the minimum of the quadratic approximation. The penalty makes the matrix regular.
-fn newton_step(answers: &[Judged], (intercept, slope): (f64, f64)) -> (f64, f64) {
+fn newton_step(answers: &[CheckedAnswer], (intercept, slope): (f64, f64)) -> (f64, f64) {
     let (of_intercept, of_slope) = PENALTY;
     let mut gradient = (-intercept * of_intercept, (1.0 - slope) * of_slope);
     let mut matrix = (of_intercept, 0.0, of_slope);
@@ -181,11 +181,11 @@ const WINDOW: usize = 1_000;
 
 /// Reviewed answers by module and model.
 #[derive(Debug, Default)]
-pub struct JudgedByModel(BTreeMap<(String, String), VecDeque<Judged>>);
+pub struct JudgedByModel(BTreeMap<(String, String), VecDeque<CheckedAnswer>>);
 
 impl JudgedByModel {
     /// Adds an answer that was reviewed after all others.
-    pub fn add(&mut self, module: &str, model: &str, judged: Judged) {
+    pub fn add(&mut self, module: &str, model: &str, judged: CheckedAnswer) {
         let answers = self.0.entry((module.to_owned(), model.to_owned())).or_default();
         answers.push_back(judged);
         if answers.len() > WINDOW {
@@ -196,7 +196,7 @@ impl JudgedByModel {
     /// Returns one report for each module and model.
     #[must_use]
     pub fn reports(self) -> Vec<ModelCalibration> {
-        let of_pair = |((module, model), mut judged): ((String, String), VecDeque<Judged>)| {
+        let of_pair = |((module, model), mut judged): ((String, String), VecDeque<CheckedAnswer>)| {
             ModelCalibration { module, model, report: CalibrationReport::of(judged.make_contiguous()) }
         };
         self.0.into_iter().map(of_pair).collect()
@@ -222,7 +222,7 @@ pub struct CalibrationBin {
 impl CalibrationReport {
     /// Builds the report of these answers.
     #[must_use]
-    pub fn of(answers: &[Judged]) -> Self {
+    pub fn of(answers: &[CheckedAnswer]) -> Self {
         Self {
             decisions: answers.len() as u64,
             bins: bins(answers),
@@ -235,7 +235,7 @@ impl CalibrationReport {
 
 /// Returns the expected calibration error over groups of equal width; `None` without answers.
 #[must_use]
-pub fn error(answers: &[Judged]) -> Option<f64> {
+pub fn error(answers: &[CheckedAnswer]) -> Option<f64> {
     let count: f64 = answers.iter().map(|_| 1.0).sum();
     let apart = |bin: usize| {
         let within = answers.iter().filter(|(stated, _)| bin_of(*stated) == bin);
@@ -255,9 +255,10 @@ fn edge(bin: usize) -> f64 {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "there are never 2^53 decisions")]
-fn bins(answers: &[Judged]) -> Vec<CalibrationBin> {
+fn bins(answers: &[CheckedAnswer]) -> Vec<CalibrationBin> {
     let bin = |bin: usize| {
-        let within: Vec<&Judged> = answers.iter().filter(|(stated, _)| bin_of(*stated) == bin).collect();
+        let within: Vec<&CheckedAnswer> =
+            answers.iter().filter(|(stated, _)| bin_of(*stated) == bin).collect();
         let sum: f64 = within.iter().map(|(stated, _)| stated).sum();
         CalibrationBin {
             from: edge(bin),
@@ -271,12 +272,12 @@ fn bins(answers: &[Judged]) -> Vec<CalibrationBin> {
 }
 
 /// Returns every answer with the confidence from a curve that was fitted without it.
-fn unseen(answers: &[Judged]) -> Option<Vec<Judged>> {
+fn unseen(answers: &[CheckedAnswer]) -> Option<Vec<CheckedAnswer>> {
     let mut found = Vec::with_capacity(answers.len());
     for fold in 0..FOLDS {
         let part = |own: bool| {
             let mine = answers.iter().enumerate().filter(move |(at, _)| (at % FOLDS == fold) == own);
-            mine.map(|(_, judged)| *judged).collect::<Vec<Judged>>()
+            mine.map(|(_, judged)| *judged).collect::<Vec<CheckedAnswer>>()
         };
         let curve = CalibrationCurve::fit(&part(false))?;
         found.extend(part(true).into_iter().map(|(stated, right)| (curve.value(stated), right)));

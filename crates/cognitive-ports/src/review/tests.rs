@@ -68,6 +68,6 @@ fn a_correction_has_data_and_nothing_else_has() {
         decision(Verdict::Approve, Some(json!({}))),
         NewDecision { reason: "x".repeat(MAX_REASON + 1), ..decision(Verdict::Reject, None) },
     ] {
-        assert!(matches!(wrong.check(), Err(DeskError::Invalid(_))), "{wrong:?}");
+        assert!(matches!(wrong.check(), Err(ReviewError::Invalid(_))), "{wrong:?}");
     }
 }

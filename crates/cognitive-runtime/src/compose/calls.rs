@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::child::{ChildOutcome, ChildSpec, FailedChild, ParentRun, run_child};
 use super::parts::{MAX_AT_ONCE, PartsRun};
-use super::results::{Results, Said};
+use super::results::{CallReplacement, Results};
 use crate::host::RunInput;
 use crate::stages::input::ValidInput;
 
@@ -116,7 +116,7 @@ impl<'c> PromptCalls<'c> {
             let is_referenced = self.referenced.contains(call.module.as_str());
             results.add(&call.module, result.clone());
             let silent = call.options.is_async && !is_referenced;
-            results.add_call(if silent { Said::Nothing } else { Said::Result(result) });
+            results.add_call(if silent { CallReplacement::Nothing } else { CallReplacement::Result(result) });
         }
     }
 

@@ -32,7 +32,7 @@ use self::parts::PartsRun;
 use self::resolve::check;
 pub(crate) use self::resolve::{MAX_DEPTH, sound};
 pub use self::results::Results;
-pub(crate) use self::results::Shown;
+pub(crate) use self::results::ValueReplacement;
 use self::signals::PartSignals;
 use crate::run::Run;
 use crate::stages::input::ValidInput;
@@ -42,7 +42,7 @@ use crate::stages::parse::Draft;
 
 /// The outcome of the parts of a module.
 #[derive(Default)]
-pub(crate) struct Composed {
+pub(crate) struct CompositionOutcome {
     /// The answer, if the parts give it or fail; otherwise the module's own prompt gives it.
     pub(crate) answer: Option<JudgedAnswer>,
     /// The results for the prompt.
@@ -53,7 +53,7 @@ pub(crate) struct Composed {
     deadline: Option<Instant>,
 }
 
-impl Composed {
+impl CompositionOutcome {
     /// Limits the module's own call to the time that remains for the whole module. (COMP-080)
     pub(crate) fn limit_time(&self, run: &mut Run<'_, '_>) -> Result<(), Failure> {
         let Some(deadline) = self.deadline else { return Ok(()) };
@@ -100,9 +100,9 @@ pub(crate) async fn run(
     run: &mut Run<'_, '_>,
     input: &mut ValidInput,
     context: Map<String, Value>,
-) -> Result<Composed, Failure> {
+) -> Result<CompositionOutcome, Failure> {
     if run.module.stands_alone() {
-        return Ok(Composed::default());
+        return Ok(CompositionOutcome::default());
     }
     let composed = Box::pin(run_parts(run, input, context)).await?;
     if composed.answer.is_none() && !composed.updates.is_empty() {
@@ -117,9 +117,9 @@ async fn run_parts(
     run: &mut Run<'_, '_>,
     input: &ValidInput,
     context: Map<String, Value>,
-) -> Result<Composed, Failure> {
+) -> Result<CompositionOutcome, Failure> {
     let (module, lineage) = (run.module, run.lineage);
-    let Some(made_of) = module.composition()? else { return Ok(Composed::default()) };
+    let Some(made_of) = module.composition()? else { return Ok(CompositionOutcome::default()) };
     if lineage.is_endless() {
         return Err(Failure::new(ErrorCode::MaxDepthExceeded, "modules call each other without an end"));
     }
@@ -153,7 +153,7 @@ async fn run_parts(
     if outcome.is_ok() && plan.answer == From::Prompt {
         outcome = Box::pin(calls.run(parent, &mut parts)).await;
     }
-    let mut composed = Composed { deadline: Some(deadline), ..Composed::default() };
+    let mut composed = CompositionOutcome { deadline: Some(deadline), ..CompositionOutcome::default() };
     match outcome {
         Err(failed) => composed.answer = Some(failure(module, &parts, failed)),
         Ok(()) if plan.answer == From::Prompt => {

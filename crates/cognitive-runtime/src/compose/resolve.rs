@@ -5,7 +5,7 @@
 //! only joins these plans. Any module may have been replaced since the last run, and only the source knows.
 
 use cognitive_contract::compose::Composition;
-use cognitive_contract::compose::graph::{Absent, Graph, GraphFault, ModuleNode, Sound};
+use cognitive_contract::compose::graph::{Graph, GraphFault, MissingModule, ModuleNode, Sound};
 use cognitive_contract::ports::ModuleSource;
 use cognitive_contract::{ErrorCode, Failure, Module, Warning};
 use serde_json::json;
@@ -36,7 +36,7 @@ pub(crate) fn check(
         budget.has_room_for(sound.calls)?;
     }
     let root = module.manifest.name.as_str();
-    let warning = |absent: &Absent| Warning::new(NOTICE, absent.message());
+    let warning = |absent: &MissingModule| Warning::new(NOTICE, absent.message());
     let own = sound.absent.iter().filter(|absent| absent.needed_by == root);
     Ok(own.map(warning).collect())
 }

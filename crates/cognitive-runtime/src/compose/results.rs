@@ -11,12 +11,12 @@ use serde_json::{Map, Value, json};
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Results {
     named: BTreeMap<String, Option<Value>>,
-    calls: Vec<Said>,
+    calls: Vec<CallReplacement>,
 }
 
 /// The replacement of a call.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Said {
+pub(crate) enum CallReplacement {
     /// This result; `None` if the call was optional and failed.
     Result(Option<Value>),
     /// An empty text: the prompt does not refer to the result. (COMP-065)
@@ -25,7 +25,7 @@ pub(crate) enum Said {
 
 /// The replacement of a value.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Shown {
+pub(crate) enum ValueReplacement {
     /// The text as the author wrote it: no such module has run.
     AsWritten,
     /// An empty text: the module has no such value.
@@ -41,7 +41,7 @@ impl Results {
     }
 
     /// Adds the replacement of the next call.
-    pub(crate) fn add_call(&mut self, said: Said) {
+    pub(crate) fn add_call(&mut self, said: CallReplacement) {
         self.calls.push(said);
     }
 
@@ -54,8 +54,8 @@ impl Results {
     /// The replacement of the call at this position; `None` leaves it as written.
     pub(crate) fn in_place_of(&self, call: &Call, place: usize) -> Option<String> {
         let result = match (self.calls.get(place), self.named.get(&call.module)) {
-            (Some(Said::Nothing), _) => return Some(String::new()),
-            (Some(Said::Result(result)), _) | (None, Some(result)) => result,
+            (Some(CallReplacement::Nothing), _) => return Some(String::new()),
+            (Some(CallReplacement::Result(result)), _) | (None, Some(result)) => result,
             (None, None) => return None,
         };
         let shown = result.as_ref().map_or(Value::Null, shown);
@@ -64,12 +64,12 @@ impl Results {
     }
 
     /// The replacement of a value.
-    pub(crate) fn value_of(&self, insert: &Insert) -> Shown {
+    pub(crate) fn value_of(&self, insert: &Insert) -> ValueReplacement {
         match self.named.get(&insert.module) {
-            None => Shown::AsWritten,
+            None => ValueReplacement::AsWritten,
             Some(result) => {
                 let text = result.as_ref().and_then(|envelope| insert.shown(envelope));
-                text.map_or(Shown::Missing, Shown::Text)
+                text.map_or(ValueReplacement::Missing, ValueReplacement::Text)
             }
         }
     }

@@ -26,13 +26,13 @@ pub(crate) struct CostMeter {
     limit: Option<Money>,
     /// The assumed script of the run's answers.
     pub(crate) script: WritingScript,
-    state: Lock<Spent>,
-    books: Option<Books>,
+    state: Lock<MeterTotals>,
+    books: Option<DayEntry>,
 }
 
 /// The amounts of a meter.
 #[derive(Debug, Clone, Copy, Default)]
-struct Spent {
+struct MeterTotals {
     /// The cost of finished requests.
     settled: Money,
     /// The worst-case cost of requests in flight.
@@ -42,7 +42,7 @@ struct Spent {
 }
 
 /// The run's entry in the ledger of the day.
-struct Books {
+struct DayEntry {
     ledger: Arc<dyn SpendingLedger>,
     budget: DayBudget,
     clock: Clock,
@@ -52,7 +52,7 @@ struct Books {
     lease: Duration,
 }
 
-impl Books {
+impl DayEntry {
     fn cover(&self, reserved: Money, sent: Money) -> Result<Result<(), BudgetShort>, String> {
         let now = self.clock.now();
         let until = now.checked_add(self.lease).unwrap_or(now);
@@ -80,7 +80,7 @@ impl CostMeter {
         let Some(spending) = host.spending.as_ref().filter(|spending| spending.budget.is_set()) else {
             return Ok(meter);
         };
-        let books = Books {
+        let books = DayEntry {
             ledger: Arc::clone(&spending.ledger),
             budget: spending.budget,
             clock: host.clock.clone(),
@@ -135,7 +135,7 @@ impl CostMeter {
 impl Drop for CostMeter {
     /// Settles the entry however the run ended. Requests that were in flight may have cost their worst case.
     fn drop(&mut self) {
-        let Spent { settled, held, .. } = *self.state.lock();
+        let MeterTotals { settled, held, .. } = *self.state.lock();
         if let Some(books) = &self.books {
             // If the ledger cannot be written now, it releases the rest when the lease of the entry expires.
             let _ = books.ledger.settle(&books.id, settled.plus(held));

@@ -7,7 +7,7 @@
 //! value. Never hides a liberty: each is in [`Draft::liberties`] with its offset, or counted there if one kind is
 //! frequent. Each number that does not keep its value is in [`Draft::rounded`].
 
-use cognitive_contract::numbers::{self, Rounded};
+use cognitive_contract::numbers::{self, RoundedNumber};
 use cognitive_contract::ports::Finish;
 use serde_json::{Map, Value};
 
@@ -27,7 +27,7 @@ pub struct Draft {
     /// The liberties that were taken to read it, in the order of the text.
     pub liberties: Vec<Liberty>,
     /// The numbers in it that differ from the model's text, because no number type holds them exactly (D-10).
-    pub rounded: Vec<Rounded>,
+    pub rounded: Vec<RoundedNumber>,
 }
 
 /// The parsing mode.

@@ -1,7 +1,7 @@
 //! Collects the findings of the grammar in a reply: the objects that could be the answer, broken values, and skipped
 //! text. Parses their values on the way, and stores the value of an object only while it is the only one.
 
-use cognitive_contract::numbers::{MAX_COUNT, Rounded};
+use cognitive_contract::numbers::{MAX_COUNT, RoundedNumber};
 use cognitive_contract::text;
 use serde_json::{Map, Value};
 
@@ -24,7 +24,7 @@ pub(super) struct ReadValue {
     /// The liberties, in the order of the text.
     pub(super) liberties: Vec<Liberty>,
     /// The numbers that do not keep their value (D-10). One that no type can hold is stored as a text in the value.
-    pub(super) rounded: Vec<Rounded>,
+    pub(super) rounded: Vec<RoundedNumber>,
 }
 
 /// Builds an object from its events, with the liberties that were taken.
@@ -32,7 +32,7 @@ pub(super) struct ReadValue {
 struct ValueBuilder {
     tree: ValueTree,
     forgiven: Forgiven,
-    rounded: Vec<Rounded>,
+    rounded: Vec<RoundedNumber>,
 }
 
 impl ValueBuilder {
@@ -48,7 +48,7 @@ impl ValueBuilder {
 
     /// Stores as many numbers as are shown, and always the first one that no type can hold, since it decides.
     fn note_rounded(&mut self, written: &str) {
-        let Some(mut number) = Rounded::of("", written) else { return };
+        let Some(mut number) = RoundedNumber::of("", written) else { return };
         let decides = number.overflows && !self.rounded.iter().any(|known| known.overflows);
         if self.rounded.len() < MAX_COUNT || decides {
             number.path = self.tree.pointer();

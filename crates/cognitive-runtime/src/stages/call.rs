@@ -135,10 +135,10 @@ async fn gather(run: &mut Run<'_, '_>, call: &ModelCall, has_tools: bool) -> Res
     let receipt = &mut *run.receipt;
     let before = receipt.attempts.len();
     let cost = permit.cost.clone();
-    let mut gathered = Gathered { text, sink: &mut held, receipt, host, permit, stopped: None };
+    let mut gathered = ReplyCollector { text, sink: &mut held, receipt, host, permit, stopped: None };
     let asked = Instant::now();
     let outcome = provider.ask(call, &mut gathered).await;
-    let Gathered { text, stopped, .. } = gathered;
+    let ReplyCollector { text, stopped, .. } = gathered;
     run.receipt.took(asked.elapsed());
     let end = match outcome {
         Ok(mut end) => {
@@ -242,7 +242,7 @@ fn temperature(tier: Tier) -> f64 {
     }
 }
 
-struct Gathered<'a> {
+struct ReplyCollector<'a> {
     text: String,
     sink: &'a mut dyn EventSink,
     receipt: &'a mut Receipt,
@@ -252,7 +252,7 @@ struct Gathered<'a> {
     stopped: Option<Failure>,
 }
 
-impl CallSink for Gathered<'_> {
+impl CallSink for ReplyCollector<'_> {
     fn piece(&mut self, text: &str) {
         self.text.push_str(text);
         self.sink.event(Event::Text(text));

@@ -5,7 +5,7 @@
 use std::sync::{Arc, OnceLock};
 
 use cognitive_contract::code::Blame;
-use cognitive_contract::context::{Access, GivenInput, MEMBER, Prepared, Sanitiser, prepare_given};
+use cognitive_contract::context::{Access, GivenInput, MEMBER, PreparedInput, Sanitiser, prepare_given};
 use cognitive_contract::json;
 use cognitive_contract::{Enforcement, ErrorCode, Failure, Module, Warning, media, numbers};
 use serde_json::{Map, Value, json};
@@ -57,7 +57,7 @@ impl ParsedInput {
 /// Input that the module's contract accepts, and its context. Only [`validate`] creates one.
 #[derive(Debug, Clone)]
 pub struct ValidInput {
-    prepared: Prepared,
+    prepared: PreparedInput,
     arguments: Option<String>,
     /// Computed once: hashing an input with media is slow.
     sha256: OnceLock<String>,

@@ -10,7 +10,7 @@ use cognitive_contract::media::check_output;
 use cognitive_contract::meta::OF_THE_RUNTIME;
 use cognitive_contract::meta::{self, RiskForm};
 use cognitive_contract::module::output_code;
-use cognitive_contract::numbers::Rounded;
+use cognitive_contract::numbers::RoundedNumber;
 use cognitive_contract::repair::{self, Repair};
 use cognitive_contract::tier::Gate;
 use cognitive_contract::{
@@ -164,7 +164,7 @@ fn drop_nonsense(reply: &mut Map<String, Value>) {
     }
 }
 
-fn unkept(number: &Rounded) -> Violation {
+fn unkept(number: &RoundedNumber) -> Violation {
     let message = format!("a number that loses precision: {}", number.written);
     Violation::new(number.path.clone(), ErrorCode::SchemaValidationFailed, "number", message)
 }
@@ -197,13 +197,13 @@ impl<'a> Judge<'a> {
     /// warning otherwise.
     fn numbers(&mut self, draft: &mut Draft) -> Option<Failure> {
         let exact = self.module.manifest.tier == Tier::Exec;
-        let refused = |number: &&Rounded| exact || number.overflows;
+        let refused = |number: &&RoundedNumber| exact || number.overflows;
         let found: Vec<Violation> = draft.rounded.iter().filter(refused).map(unkept).collect();
         if !found.is_empty() {
             return Some(self.refused(std::mem::take(&mut draft.object), &found));
         }
-        let notice = |number: &Rounded| {
-            let Rounded { path, written, .. } = number;
+        let notice = |number: &RoundedNumber| {
+            let RoundedNumber { path, written, .. } = number;
             Warning::new(
                 "NUMBER_ROUNDED",
                 format!("the model wrote {written} at `{path}`; it was rounded to the nearest float"),

@@ -15,9 +15,9 @@ use cognitive_contract::{ErrorCode, Failure, Module, SharedText, Warning, Worked
 use serde_json::{Value, json};
 
 use self::template::{ENVELOPE, render_found};
-pub use self::template::{PromptValues, Rendered, render};
+pub use self::template::{PromptValues, RenderedTemplate, render};
 use super::input::ValidInput;
-use super::media::{self, Attached, HINT as PRODUCED, MediaSet};
+use super::media::{self, AttachedMedia, HINT as PRODUCED, MediaSet};
 use super::output::JudgedAnswer;
 use crate::compose::Results;
 use crate::receipt::sha256;
@@ -33,7 +33,7 @@ pub struct Prompt {
     /// The input, as data.
     pub input: String,
     /// The attached media.
-    pub media: Attached,
+    pub media: AttachedMedia,
     /// Set if the answer may contain media in addition to its text.
     pub wants_media: bool,
     /// Set if instructions and examples are the same in every run of the module.
@@ -144,7 +144,7 @@ pub(crate) fn write(
 }
 
 /// Builds the prompt of a module without parts and checks it against the module's budget.
-pub fn build(module: &Module, input: &ValidInput, media: Attached) -> Result<Prompt, Failure> {
+pub fn build(module: &Module, input: &ValidInput, media: AttachedMedia) -> Result<Prompt, Failure> {
     let results = Results::default();
     build_with(module, input, &results, &module.manifest.policies, media).map(|(prompt, _)| prompt)
 }
@@ -156,7 +156,7 @@ pub(crate) fn build_with(
     input: &ValidInput,
     results: &Results,
     policies: &Policies,
-    media: Attached,
+    media: AttachedMedia,
 ) -> Result<(Prompt, Vec<Warning>), Failure> {
     let schema = module.contract.data().written();
     let listed = media.list();
@@ -203,7 +203,7 @@ fn instructions(
     found: &Directives,
     values: &PromptValues<'_>,
     policies: &Policies,
-) -> Result<(SharedText, Rendered), Failure> {
+) -> Result<(SharedText, RenderedTemplate), Failure> {
     let finish = |mut text: String| {
         add_limits(&mut text, module, policies);
         if !module.explains_envelope() {
@@ -217,7 +217,7 @@ fn instructions(
         let written = || {
             render_found(prompt, found, values).map_or_else(|| prompt.to_owned(), |rendered| rendered.text)
         };
-        return Ok((module.instructions(|| finish(written())), Rendered::default()));
+        return Ok((module.instructions(|| finish(written())), RenderedTemplate::default()));
     }
     let mut rendered = render_found(&module.prompt, found, values).ok_or_else(endless)?;
     let text = std::mem::take(&mut rendered.text);
@@ -343,7 +343,7 @@ mod tests {
         let valid =
             input::validate(module, given, &serde_json::Map::new(), Enforcement::Full, &Sanitiser::default())
                 .unwrap();
-        build(module, &valid, Attached::default())
+        build(module, &valid, AttachedMedia::default())
     }
 
     // PROMPT-011, SEC-023: labelled, once, in a turn of data, and never read as a template.

@@ -70,7 +70,7 @@ async fn run(host: &Host, spec: &ToolSpec, call: &ToolCall, remaining: Duration)
     let calling = pin!(async { tool.call(&arguments).await });
     let result = match time_limit::within(host, time, panics::catch(calling)).await {
         None => return Err((ToolOutcome::TimedOut, "the tool took too long".to_owned())),
-        Some(Err(panics::Panicked)) => return Err((ToolOutcome::Failed, "the tool failed".to_owned())),
+        Some(Err(panics::PanicError)) => return Err((ToolOutcome::Failed, "the tool failed".to_owned())),
         Some(Ok(Err(reason))) => return Err((ToolOutcome::Failed, reason.to_string())),
         Some(Ok(Ok(result))) => result.to_string(),
     };

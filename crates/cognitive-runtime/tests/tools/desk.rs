@@ -127,7 +127,7 @@ impl Tool for Noted {
 }
 
 /// A host with one module `sample`, or more, and the tools of the test.
-pub struct Desk {
+pub struct ToolHarness {
     modules: NamedModules,
     pub seen: Shared,
     pub audit: Arc<MemoryAuditLog>,
@@ -136,9 +136,9 @@ pub struct Desk {
     capabilities: &'static [&'static str],
 }
 
-impl Desk {
+impl ToolHarness {
     pub fn new(manifest: Value, script: Vec<Turn>) -> Self {
-        let mut desk = Self {
+        let mut harness = Self {
             modules: NamedModules::default(),
             seen: Shared::default(),
             audit: Arc::default(),
@@ -146,8 +146,8 @@ impl Desk {
             script,
             capabilities: &["json_mode", FUNCTION_CALLING],
         };
-        desk.module("sample", manifest, "Do it.");
-        desk
+        harness.module("sample", manifest, "Do it.");
+        harness
     }
 
     pub fn module(&mut self, name: &str, mut manifest: Value, prompt: &str) {

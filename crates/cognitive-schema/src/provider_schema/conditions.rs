@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::except::WRITTEN;
 use super::merge::{listed, merge};
 use super::negate::opposite;
-use super::normal::{Normal, WalkPosition, least_contained};
+use super::normal::{SchemaNormaliser, WalkPosition, least_contained};
 use super::union;
 
 /// The most items that `contains` writes out. Each is a copy of its schema.
@@ -16,7 +16,7 @@ const MAX_CONTAINED: f64 = 50.0;
 /// schema grows with the square.
 const MAX_EXCLUSIVE: usize = 12;
 
-impl Normal<'_> {
+impl SchemaNormaliser<'_> {
     /// Merges the conditions of an author's schema into its plain form.
     pub(super) fn conditions(
         &mut self,

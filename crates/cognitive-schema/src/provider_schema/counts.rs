@@ -9,14 +9,14 @@ use super::emit::EnvelopeEmitter;
 
 /// The members of an object while it is being written.
 #[derive(Debug, Default)]
-pub(super) struct SaidMembers {
+pub(super) struct WrittenMembers {
     pub properties: Map<String, Value>,
     pub required: Vec<Value>,
     /// Names that must not occur.
     pub forbidden: Vec<String>,
 }
 
-impl SaidMembers {
+impl WrittenMembers {
     fn optional(&self) -> Vec<String> {
         let required: HashSet<&str> = self.required.iter().filter_map(Value::as_str).collect();
         self.properties.keys().filter(|name| !required.contains(name.as_str())).cloned().collect()
@@ -36,7 +36,7 @@ impl EnvelopeEmitter<'_> {
     pub(super) fn count_members(
         &mut self,
         node: &Map<String, Value>,
-        members: &mut SaidMembers,
+        members: &mut WrittenMembers,
         has_others: bool,
         path: &str,
     ) -> Option<MemberCounts> {
@@ -67,7 +67,7 @@ impl EnvelopeEmitter<'_> {
         Some(MemberCounts { least: (needed > 0).then_some(least), most: most.filter(|_| is_bound) })
     }
 
-    fn require_first(&mut self, members: &mut SaidMembers, count: u64, path: &str) {
+    fn require_first(&mut self, members: &mut WrittenMembers, count: u64, path: &str) {
         let names: Vec<String> = members.optional().into_iter().take(to_usize(count)).collect();
         if !names.is_empty() {
             self.losses.tightened(path, "minProperties", format!("with `{}`", names.join("`, `")));
@@ -75,7 +75,7 @@ impl EnvelopeEmitter<'_> {
         members.required.extend(names.into_iter().map(Value::String));
     }
 
-    fn keep_first(&mut self, members: &mut SaidMembers, count: u64, path: &str) {
+    fn keep_first(&mut self, members: &mut WrittenMembers, count: u64, path: &str) {
         let names: Vec<String> = members.optional().into_iter().skip(to_usize(count)).collect();
         if count > 0 && !names.is_empty() {
             self.losses.tightened(path, "maxProperties", format!("without `{}`", names.join("`, `")));

@@ -16,11 +16,11 @@ pub(super) struct SchemaDialect {
     pub numbers: Numbers,
     pub envelope: OutcomeShape,
     pub objects: Objects,
-    pub optional: Optional,
+    pub optional: OptionalNotation,
     pub recursion: Recursion,
-    pub rest: Rest,
+    pub rest: UnsupportedRules,
     pub values: Values,
-    pub anything: Anything,
+    pub anything: OpenNotation,
     pub size: Size,
     /// The largest accepted `minItems`; a larger one is reduced to this.
     pub most_min_items: u64,
@@ -53,7 +53,7 @@ pub(super) enum Objects {
 
 /// The notation of an optional member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Optional {
+pub(super) enum OptionalNotation {
     /// Not listed in `required`.
     Absent,
     /// Not listed in `required` up to this number of members; the others may be null.
@@ -73,7 +73,7 @@ pub(super) enum Recursion {
 
 /// The treatment of rules that the target cannot express.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rest {
+pub(super) enum UnsupportedRules {
     /// Left out; validation still checks them.
     LeftOut,
     /// Replaced by stricter rules, as long as some value remains.
@@ -90,7 +90,7 @@ pub(super) enum Values {
 
 /// The notation of a location without rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Anything {
+pub(super) enum OpenNotation {
     /// All types, as a list.
     AllTypes,
     /// Any scalar, since arrays and objects would need their own schema.
@@ -174,11 +174,11 @@ static OPENAI: SchemaDialect = SchemaDialect {
     numbers: Numbers::AllRanges,
     envelope: OutcomeShape::OneObject,
     objects: Objects::Closed,
-    optional: Optional::Null,
+    optional: OptionalNotation::Null,
     recursion: Recursion::Defs,
-    rest: Rest::LeftOut,
+    rest: UnsupportedRules::LeftOut,
     values: Values::Scalars,
-    anything: Anything::Scalars,
+    anything: OpenNotation::Scalars,
     size: Size::AsWritten,
     most_min_items: u64::MAX,
     most_items: u64::MAX,
@@ -205,11 +205,11 @@ static ANTHROPIC: SchemaDialect = SchemaDialect {
     numbers: Numbers::AllRanges,
     envelope: OutcomeShape::OneObject,
     objects: Objects::Closed,
-    optional: Optional::AbsentUpTo(24),
+    optional: OptionalNotation::AbsentUpTo(24),
     recursion: Recursion::Unrolled,
-    rest: Rest::LeftOut,
+    rest: UnsupportedRules::LeftOut,
     values: Values::Scalars,
-    anything: Anything::Scalars,
+    anything: OpenNotation::Scalars,
     size: Size::AsWritten,
     most_min_items: 1,
     most_items: 0,
@@ -230,11 +230,11 @@ static GEMINI: SchemaDialect = SchemaDialect {
     numbers: Numbers::AllRanges,
     envelope: OutcomeShape::OneObject,
     objects: Objects::Open,
-    optional: Optional::Absent,
+    optional: OptionalNotation::Absent,
     recursion: Recursion::Unrolled,
-    rest: Rest::LeftOut,
+    rest: UnsupportedRules::LeftOut,
     values: Values::StringsAndNumbers,
-    anything: Anything::AllTypes,
+    anything: OpenNotation::AllTypes,
     size: Size::AsWritten,
     most_min_items: 50,
     most_items: 50,
@@ -254,11 +254,11 @@ static OLLAMA: SchemaDialect = SchemaDialect {
     numbers: Numbers::IntegerRanges,
     envelope: OutcomeShape::TwoObjects,
     objects: Objects::ClosedExceptMaps,
-    optional: Optional::Absent,
+    optional: OptionalNotation::Absent,
     recursion: Recursion::Defs,
-    rest: Rest::LeftOut,
+    rest: UnsupportedRules::LeftOut,
     values: Values::All,
-    anything: Anything::AllTypes,
+    anything: OpenNotation::AllTypes,
     size: Size::AsWritten,
     most_min_items: 100,
     most_items: 100,
@@ -280,11 +280,11 @@ static GRAMMAR: SchemaDialect = SchemaDialect {
     numbers: Numbers::AllRanges,
     envelope: OutcomeShape::TwoObjects,
     objects: Objects::ClosedExceptMaps,
-    optional: Optional::Absent,
+    optional: OptionalNotation::Absent,
     recursion: Recursion::Unrolled,
-    rest: Rest::Narrowed,
+    rest: UnsupportedRules::Narrowed,
     values: Values::All,
-    anything: Anything::Scalars,
+    anything: OpenNotation::Scalars,
     size: Size::Bounded,
     most_min_items: u64::MAX,
     most_items: u64::MAX,

@@ -5,7 +5,9 @@ use serde_json::{Map, Value, json};
 
 use super::Losses;
 use super::bounds;
-use super::dialect::{Anything, Objects, Optional, OutcomeShape, Rest, SchemaDialect, Size};
+use super::dialect::{
+    Objects, OpenNotation, OptionalNotation, OutcomeShape, SchemaDialect, Size, UnsupportedRules,
+};
 use super::except;
 use super::merge::{types_of, union_of, values_of};
 use super::union::{self, nullable};
@@ -148,7 +150,10 @@ impl EnvelopeEmitter<'_> {
 
     fn choice(&mut self, keyword: &str, branches: &[Value], path: &str, level: usize) -> Option<Value> {
         // For a narrowing target, the branches already exclude each other, or the loss is already recorded.
-        if keyword == "oneOf" && self.dialect.rest == Rest::LeftOut && !union::is_disjoint(branches) {
+        if keyword == "oneOf"
+            && self.dialect.rest == UnsupportedRules::LeftOut
+            && !union::is_disjoint(branches)
+        {
             self.losses.weakened(path, "oneOf", "at least one branch instead of exactly one");
         }
         let at = pointer(path, keyword);
@@ -233,16 +238,16 @@ impl EnvelopeEmitter<'_> {
 
     /// Returns whether no value fits the bounds. Only checked for grammars, which break on an impossible rule.
     fn is_empty(&self, said: &Map<String, Value>) -> bool {
-        self.dialect.rest == Rest::Narrowed && bounds::contradict(said)
+        self.dialect.rest == UnsupportedRules::Narrowed && bounds::contradict(said)
     }
 
     /// Writes a location without rules.
     pub(super) fn anything(&mut self, path: &str) -> Value {
         // A grammar with a gap is not used, so further parts beyond the limit are not worth their size.
-        if self.losses.is_too_large && self.dialect.rest == Rest::Narrowed {
+        if self.losses.is_too_large && self.dialect.rest == UnsupportedRules::Narrowed {
             return Value::Object(typed("string"));
         }
-        if self.dialect.anything == Anything::AllTypes {
+        if self.dialect.anything == OpenNotation::AllTypes {
             return json!({ "type": ["object", "array", "string", "number", "boolean", "null"] });
         }
         self.losses.tightened(path, "type", "a plain value; a list or an object would need a schema");
@@ -258,9 +263,9 @@ impl EnvelopeEmitter<'_> {
     /// Writes an optional member. The flag is true if it is required as null instead.
     pub(super) fn optional(&mut self, said: Value, path: &str) -> (Value, bool) {
         let as_null = match self.dialect.optional {
-            Optional::Absent => false,
-            Optional::AbsentUpTo(most) => self.absent >= most,
-            Optional::Null => true,
+            OptionalNotation::Absent => false,
+            OptionalNotation::AbsentUpTo(most) => self.absent >= most,
+            OptionalNotation::Null => true,
         };
         if !as_null {
             self.absent += 1;

@@ -4,9 +4,9 @@
 use serde_json::{Map, Value, json};
 
 use super::Losses;
-use super::dialect::{Recursion, Rest};
+use super::dialect::{Recursion, UnsupportedRules};
 use super::merge::{merge, union_of};
-use super::normal::{CustomBranch, Normal, WalkPosition};
+use super::normal::{CustomBranch, SchemaNormaliser, WalkPosition};
 use crate::text::pointer;
 use crate::validate::{Contract, SCHEMA_FILE};
 
@@ -59,14 +59,14 @@ pub struct EmittedContext<'a> {
 pub(super) fn write(
     contract: &Contract,
     rules: &EnvelopeRules<'_>,
-    form: (Recursion, Rest),
+    form: (Recursion, UnsupportedRules),
     losses: &mut Losses,
 ) -> Value {
     if rules.partial_allowed {
         // A second copy of the data schema with only optional members would cost more than it is worth.
         losses.tightened("", "additionalProperties", "no `partial_data` together with an error");
     }
-    let mut normal = Normal::new(contract.root(), rules.unknown_tag, form, losses);
+    let mut normal = SchemaNormaliser::new(contract.root(), rules.unknown_tag, form, losses);
     normal.custom = if rules.strict_enums { CustomBranch::Removed } else { CustomBranch::Kept };
     let mut properties = Map::new();
     properties.insert("ok".to_owned(), json!({ "type": "boolean" }));
@@ -93,7 +93,11 @@ pub(super) fn write(
     envelope
 }
 
-pub(super) fn data<'a>(contract: &'a Contract, rules: &EnvelopeRules<'_>, normal: &mut Normal<'a>) -> Value {
+pub(super) fn data<'a>(
+    contract: &'a Contract,
+    rules: &EnvelopeRules<'_>,
+    normal: &mut SchemaNormaliser<'a>,
+) -> Value {
     let path = "/properties/data";
     let section = normal.section(contract.data(), path);
     // The oldest formats may have an object there, but only if the author describes one.
@@ -157,7 +161,11 @@ fn limit_insights(members: &mut Map<String, Value>, insight: InsightRule, path: 
     }
 }
 
-pub(super) fn meta<'a>(contract: &'a Contract, rules: &EnvelopeRules<'_>, normal: &mut Normal<'a>) -> Value {
+pub(super) fn meta<'a>(
+    contract: &'a Contract,
+    rules: &EnvelopeRules<'_>,
+    normal: &mut SchemaNormaliser<'a>,
+) -> Value {
     let path = "/properties/meta";
     let section = contract.meta().map_or(Value::Bool(true), |section| normal.section(section, path));
     let risk = section.pointer("/properties/risk");
@@ -188,7 +196,7 @@ fn leave_out(members: &mut Map<String, Value>, not_asked: &[&str]) {
     }
 }
 
-fn error<'a>(contract: &'a Contract, rules: &EnvelopeRules<'_>, normal: &mut Normal<'a>) -> Value {
+fn error<'a>(contract: &'a Contract, rules: &EnvelopeRules<'_>, normal: &mut SchemaNormaliser<'a>) -> Value {
     let path = "/properties/error";
     let strictness = std::mem::replace(&mut normal.custom, CustomBranch::Kept);
     let section = contract.error().filter(|_| rules.error_schema_enforced);
@@ -207,7 +215,7 @@ fn error<'a>(contract: &'a Contract, rules: &EnvelopeRules<'_>, normal: &mut Nor
 pub(super) fn emitted_context<'a>(
     contract: &'a Contract,
     rules: &EnvelopeRules<'_>,
-    normal: &mut Normal<'a>,
+    normal: &mut SchemaNormaliser<'a>,
 ) -> Option<Value> {
     if rules.emits.is_empty() {
         return None;

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::dialect::Recursion;
-use super::normal::{Normal, WalkPosition};
+use super::normal::{SchemaNormaliser, WalkPosition};
 use crate::text::pointer;
 use crate::validate::file_of_ref;
 
@@ -22,7 +22,7 @@ pub(super) struct SchemaLocation {
     pub pointer: String,
 }
 
-impl<'a> Normal<'a> {
+impl<'a> SchemaNormaliser<'a> {
     /// The recursive types found so far, by name.
     pub(super) fn defs(&mut self) -> Map<String, Value> {
         let mut defs = Map::new();

@@ -3,7 +3,7 @@
 use serde_json::{Map, Number, Value, json};
 
 use super::bounds;
-use super::dialect::{Numbers, Rest, Size, Strings};
+use super::dialect::{Numbers, Size, Strings, UnsupportedRules};
 use super::emit::{EnvelopeEmitter, typed};
 
 /// The origin of a value: a piece of the input, a name that exists only if an input list contains it, the result of
@@ -25,7 +25,7 @@ impl EnvelopeEmitter<'_> {
         if let Some(Value::String(format)) = node.get("format") {
             let is_taken = self.dialect.formats.contains(&format.as_str())
                 && self.still_counts(&said)
-                && (self.dialect.rest == Rest::LeftOut || format_fits(node));
+                && (self.dialect.rest == UnsupportedRules::LeftOut || format_fits(node));
             self.keep("format", node, &mut said, is_taken, path);
         }
         let lengths_count = self.still_counts(&said);

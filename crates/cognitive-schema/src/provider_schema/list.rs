@@ -6,7 +6,7 @@ use super::bounds;
 use super::dialect::Size;
 use super::emit::{EnvelopeEmitter, typed};
 use super::merge::places;
-use super::unique::Unique;
+use super::unique::UniqueItems;
 use crate::text::pointer;
 
 impl EnvelopeEmitter<'_> {
@@ -18,9 +18,9 @@ impl EnvelopeEmitter<'_> {
         level: usize,
     ) -> Option<Map<String, Value>> {
         match self.unique(node, path, level) {
-            Unique::OneOf(lists) => return Some(lists),
-            Unique::Impossible => return None,
-            Unique::NoMatter => {}
+            UniqueItems::OneOf(lists) => return Some(lists),
+            UniqueItems::Impossible => return None,
+            UniqueItems::NoMatter => {}
         }
         if node.get("items").is_some_and(Value::is_array) {
             return self.tuple(node, path, level);

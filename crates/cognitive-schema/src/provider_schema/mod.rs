@@ -44,7 +44,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::validate::Contract;
-use dialect::{Optional, OutcomeShape, SchemaDialect};
+use dialect::{OptionalNotation, OutcomeShape, SchemaDialect};
 use normal::{MAX_DEPTH, MAX_NODES};
 
 pub use envelope::{EmittedContext, EnvelopeRules, InsightRule};
@@ -96,7 +96,7 @@ impl SchemaTarget {
     /// Returns whether a model that is bound to such a schema has to write `null` for an optional member that is absent.
     #[must_use]
     pub fn null_means_absent(self) -> bool {
-        SchemaDialect::of(self).optional != Optional::Absent
+        SchemaDialect::of(self).optional != OptionalNotation::Absent
     }
 
     /// Returns whether it has to write `null` for the one of `data` and `error` that does not apply.
@@ -220,7 +220,7 @@ pub fn provider_schema(
 /// (For targets without recursive types, those are unrolled first, so their paths go deeper.)
 #[must_use]
 pub fn envelope_schema(contract: &Contract, rules: &EnvelopeRules<'_>) -> Value {
-    let form = (dialect::Recursion::Defs, dialect::Rest::LeftOut);
+    let form = (dialect::Recursion::Defs, dialect::UnsupportedRules::LeftOut);
     envelope::write(contract, rules, form, &mut Losses::default())
 }
 

@@ -67,7 +67,7 @@ fn possible_names(node: &Map<String, Value>) -> Vec<String> {
 
 /// The rules for undescribed members.
 #[derive(Debug, PartialEq)]
-pub(super) enum Others<'a> {
+pub(super) enum UndescribedMembers<'a> {
     /// None are allowed, or their rule cannot be expressed.
     None,
     /// Any name is allowed.
@@ -77,20 +77,20 @@ pub(super) enum Others<'a> {
 }
 
 /// The rules for members of a plain object beyond the described ones.
-pub(super) fn others(node: &Map<String, Value>) -> Others<'_> {
+pub(super) fn others(node: &Map<String, Value>) -> UndescribedMembers<'_> {
     let patterns = node.get("patternProperties").and_then(Value::as_object);
     let patterns: Vec<(&String, &Value)> = patterns.into_iter().flatten().collect();
     let map = node.get("additionalProperties").filter(|others| others.is_object());
     let rule = node.get("propertyNames").filter(|rule| **rule != Value::Bool(true));
     match (patterns.as_slice(), map, rule) {
-        ([], Some(Value::Object(map)), None) => Others::Map(map),
+        ([], Some(Value::Object(map)), None) => UndescribedMembers::Map(map),
         ([], Some(map), Some(Value::Object(rule))) => {
             let is_pattern =
                 rule.keys().all(|keyword| matches!(keyword.as_str(), "pattern" | "type" | "description"));
             let pattern = rule.get("pattern").and_then(Value::as_str).filter(|_| is_pattern);
-            pattern.map_or(Others::None, |pattern| Others::Pattern(pattern, map))
+            pattern.map_or(UndescribedMembers::None, |pattern| UndescribedMembers::Pattern(pattern, map))
         }
-        ([(pattern, schema)], None, None) => Others::Pattern(pattern, schema),
-        _ => Others::None,
+        ([(pattern, schema)], None, None) => UndescribedMembers::Pattern(pattern, schema),
+        _ => UndescribedMembers::None,
     }
 }

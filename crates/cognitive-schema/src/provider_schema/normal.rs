@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::Losses;
-use super::dialect::{Recursion, Rest};
+use super::dialect::{Recursion, UnsupportedRules};
 use super::follow::SchemaLocation;
 use super::merge::{UNIONS, merge};
 use super::union;
@@ -74,13 +74,13 @@ impl WalkPosition {
 }
 
 /// The walk over all sections of one module.
-pub(super) struct Normal<'a> {
+pub(super) struct SchemaNormaliser<'a> {
     pub files: BTreeMap<String, &'a Value>,
     tag: &'a str,
     /// Setting for the current section.
     pub custom: CustomBranch,
     pub recursion: Recursion,
-    pub rest: Rest,
+    pub rest: UnsupportedRules,
     /// The author's keyword that is being replaced by other keywords.
     pub written_as: Option<&'static str>,
     room: usize,
@@ -92,11 +92,11 @@ pub(super) struct Normal<'a> {
     pub losses: &'a mut Losses,
 }
 
-impl<'a> Normal<'a> {
+impl<'a> SchemaNormaliser<'a> {
     pub(super) fn new(
         root: &'a Value,
         tag: &'a str,
-        (recursion, rest): (Recursion, Rest),
+        (recursion, rest): (Recursion, UnsupportedRules),
         losses: &'a mut Losses,
     ) -> Self {
         Self {
@@ -158,7 +158,7 @@ impl<'a> Normal<'a> {
 
     /// Returns whether inexpressible rules are replaced by stricter ones.
     pub(super) fn narrows(&self) -> bool {
-        self.rest == Rest::Narrowed
+        self.rest == UnsupportedRules::Narrowed
     }
 
     pub(super) fn within(&mut self, place: SchemaLocation, schema: &Value, at: &WalkPosition) -> Value {

@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use serde_json::{Map, Value, json};
 
 use super::bounds;
-use super::counts::{MemberCounts, SaidMembers};
-use super::dialect::{Objects, Rest, Size};
+use super::counts::{MemberCounts, WrittenMembers};
+use super::dialect::{Objects, Size, UnsupportedRules};
 use super::emit::{EnvelopeEmitter, typed};
-use super::names::{self, Others, described_members};
+use super::names::{self, UndescribedMembers, described_members};
 use crate::text::pointer;
 
 impl EnvelopeEmitter<'_> {
@@ -33,7 +33,7 @@ impl EnvelopeEmitter<'_> {
             .filter_map(Value::as_str)
             .collect();
         let needed: HashSet<&str> = required.iter().copied().collect();
-        let mut members = SaidMembers::default();
+        let mut members = WrittenMembers::default();
         for (name, schema) in described_members(node, &required, path, self.losses) {
             let at = pointer(&pointer(path, "properties"), &name);
             let is_required = needed.contains(name.as_str());
@@ -50,7 +50,7 @@ impl EnvelopeEmitter<'_> {
             }
             members.properties.insert(name, said);
         }
-        if self.dialect.rest == Rest::Narrowed {
+        if self.dialect.rest == UnsupportedRules::Narrowed {
             return self.narrow_object(node, members, path, level);
         }
         Some(self.assemble(node, members.properties, members.required, path, level))
@@ -60,17 +60,19 @@ impl EnvelopeEmitter<'_> {
     fn narrow_object(
         &mut self,
         node: &Map<String, Value>,
-        mut members: SaidMembers,
+        mut members: WrittenMembers,
         path: &str,
         level: usize,
     ) -> Option<Map<String, Value>> {
         let least = node.get("minProperties").and_then(Value::as_u64).unwrap_or(0);
         let anything = Map::new();
         let others = match names::others(node) {
-            Others::Pattern(pattern, _) if !self.dialect.patterns.accept(pattern) => Others::None,
+            UndescribedMembers::Pattern(pattern, _) if !self.dialect.patterns.accept(pattern) => {
+                UndescribedMembers::None
+            }
             // If there are too few described members, names must be invented.
-            Others::None if is_open(node) && least > members.properties.len() as u64 => {
-                Others::Map(&anything)
+            UndescribedMembers::None if is_open(node) && least > members.properties.len() as u64 => {
+                UndescribedMembers::Map(&anything)
             }
             others => others,
         };
@@ -78,11 +80,13 @@ impl EnvelopeEmitter<'_> {
         // A grammar cannot count other members next to optional ones, so they are left out unless all members are
         // needed.
         let has_optional = members.properties.len() > members.required.len();
-        let others = if has_optional && !is_short { Others::None } else { others };
-        let counts = self.count_members(node, &mut members, others != Others::None, path)?;
+        let others = if has_optional && !is_short { UndescribedMembers::None } else { others };
+        let counts = self.count_members(node, &mut members, others != UndescribedMembers::None, path)?;
         let mut said = match others {
-            Others::None => self.assemble(&closed(node), members.properties, members.required, path, level),
-            Others::Map(map) => {
+            UndescribedMembers::None => {
+                self.assemble(&closed(node), members.properties, members.required, path, level)
+            }
+            UndescribedMembers::Map(map) => {
                 let map = self.schema(
                     &Value::Object(map.clone()),
                     &pointer(path, "additionalProperties"),
@@ -90,7 +94,7 @@ impl EnvelopeEmitter<'_> {
                 );
                 self.map(members, counts, ("additionalProperties", map), path)?
             }
-            Others::Pattern(pattern, schema) => {
+            UndescribedMembers::Pattern(pattern, schema) => {
                 let at = pointer(&pointer(path, "patternProperties"), pattern);
                 let schema = self.schema(schema, &at, level + 1);
                 self.map(
@@ -114,12 +118,12 @@ impl EnvelopeEmitter<'_> {
     /// Writes an object with a limited number of undescribed members; `None` if some are required but impossible.
     fn map(
         &mut self,
-        members: SaidMembers,
+        members: WrittenMembers,
         counts: MemberCounts,
         (keyword, others): (&str, Option<Value>),
         path: &str,
     ) -> Option<Map<String, Value>> {
-        let SaidMembers { mut properties, required, forbidden } = members;
+        let WrittenMembers { mut properties, required, forbidden } = members;
         let mut said = typed("object");
         let count = required.len() as u64;
         let Some(others) = others else {

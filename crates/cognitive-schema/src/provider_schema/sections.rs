@@ -5,9 +5,9 @@
 use serde_json::{Map, Value};
 
 use super::Losses;
-use super::dialect::{Recursion, Rest};
+use super::dialect::{Recursion, UnsupportedRules};
 use super::envelope::{self, EnvelopeRules};
-use super::normal::{CustomBranch, Normal};
+use super::normal::{CustomBranch, SchemaNormaliser};
 use crate::validate::Contract;
 
 /// The data that a caller of a module sends and receives. References lead only to `defs`.
@@ -29,8 +29,8 @@ pub struct PlainSections {
 #[must_use]
 pub fn plain_sections(contract: &Contract, rules: &EnvelopeRules<'_>) -> PlainSections {
     let mut losses = Losses::default();
-    let form = (Recursion::Defs, Rest::LeftOut);
-    let mut normal = Normal::new(contract.root(), rules.unknown_tag, form, &mut losses);
+    let form = (Recursion::Defs, UnsupportedRules::LeftOut);
+    let mut normal = SchemaNormaliser::new(contract.root(), rules.unknown_tag, form, &mut losses);
     let input = normal.section(contract.input(), "/properties/input");
     normal.custom = if rules.strict_enums { CustomBranch::Removed } else { CustomBranch::Kept };
     let data = envelope::data(contract, rules, &mut normal);

@@ -13,7 +13,7 @@ const MAX_INTEGERS: i64 = 12;
 
 /// The effect of `uniqueItems` on an array.
 #[derive(Debug)]
-pub(super) enum Unique {
+pub(super) enum UniqueItems {
     /// No effect, or none that could be expressed.
     NoMatter,
     /// No such array exists.
@@ -24,19 +24,19 @@ pub(super) enum Unique {
 
 impl EnvelopeEmitter<'_> {
     /// The arrays without duplicates, if the schema requires them.
-    pub(super) fn unique(&mut self, node: &Map<String, Value>, path: &str, level: usize) -> Unique {
+    pub(super) fn unique(&mut self, node: &Map<String, Value>, path: &str, level: usize) -> UniqueItems {
         let number = |keyword: &str| node.get(keyword).and_then(Value::as_u64);
         let (least, most) = (number("minItems").unwrap_or(0), number("maxItems").unwrap_or(u64::MAX));
         if node.get("uniqueItems") != Some(&Value::Bool(true)) || most <= 1 {
-            return Unique::NoMatter;
+            return UniqueItems::NoMatter;
         }
         let Some(values) = self.listed_items(node, path, level) else {
             self.losses.dropped(path, "uniqueItems");
-            return Unique::NoMatter;
+            return UniqueItems::NoMatter;
         };
         let (least, most) = (to_usize(least), to_usize(most).min(values.len()));
         if least > most {
-            return Unique::Impossible;
+            return UniqueItems::Impossible;
         }
         let mut lists: Vec<Vec<Value>> = Vec::new();
         for length in least..=most {
@@ -53,12 +53,12 @@ impl EnvelopeEmitter<'_> {
         if lists.is_empty() {
             // Even the smallest number of items has too many selections.
             self.losses.dropped(path, "uniqueItems");
-            return Unique::NoMatter;
+            return UniqueItems::NoMatter;
         }
         self.losses.tightened(path, "uniqueItems", "in the order in which the values are listed");
         let mut said = typed("array");
         said.insert("enum".to_owned(), json!(lists));
-        Unique::OneOf(said)
+        UniqueItems::OneOf(said)
     }
 
     /// All values that an item can have, if they are few.

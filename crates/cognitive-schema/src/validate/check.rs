@@ -5,7 +5,7 @@ use jsonschema::{ValidationError, Validator};
 use serde_json::Value;
 
 use super::describe;
-use super::metered::{Meter, MeterStop, Metered, OUTERMOST, is_certain, outermost};
+use super::metered::{Meter, MeterStop, MeteredJson, OUTERMOST, is_certain, outermost};
 use super::patterns::Effort;
 use crate::violation::SchemaViolation;
 
@@ -27,7 +27,7 @@ const DEFAULT_ALLOWANCE: Allowance = Allowance { looks: 100_000_000, looks_back:
 /// A compiled schema, ready to check values.
 #[derive(Debug)]
 pub(super) struct Checker {
-    validator: Validator<Metered>,
+    validator: Validator<MeteredJson>,
     /// Cost per character of a text, in eighths of a look.
     character: u64,
     allowance: Allowance,
@@ -35,7 +35,7 @@ pub(super) struct Checker {
 
 impl Checker {
     /// Creates a checker. `validator` must expect an array and validate each item.
-    pub(super) fn new(validator: Validator<Metered>, effort: Effort) -> Self {
+    pub(super) fn new(validator: Validator<MeteredJson>, effort: Effort) -> Self {
         let character = match effort {
             Effort::Light => 1,
             Effort::Heavy => 256,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::check::Checker;
 use super::dialect::{Dialect, spelled_in_2020_12};
-use super::metered::Metered;
+use super::metered::MeteredJson;
 use super::patterns::Effort;
 use super::{SCHEMA_FILE, SchemaFiles, SchemaProblem, Section, SectionRef};
 
@@ -65,7 +65,7 @@ impl SchemaCompiler {
     }
 
     pub(super) fn checker(&self, place: &SectionRef) -> Result<Checker, ValidationError<'static>> {
-        let validator = options_for::<Metered>()
+        let validator = options_for::<MeteredJson>()
             .with_draft(self.draft)
             .with_registry(&self.registry)
             .with_base_uri(BASE)
@@ -135,7 +135,7 @@ fn meta_checker(dialect: Dialect) -> Option<Checker> {
         Dialect::Draft201909 => Draft::Draft201909,
         Dialect::Draft202012 => Draft::Draft202012,
     };
-    let validator: Validator<Metered> =
+    let validator: Validator<MeteredJson> =
         options_for().with_draft(draft).offline().build(&entry(dialect.meta_schema())).ok()?;
     Some(Checker::new(validator, Effort::Light))
 }

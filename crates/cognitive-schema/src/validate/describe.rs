@@ -40,7 +40,7 @@ pub(super) fn findings<'e>(
     errors: impl Iterator<Item = ValidationError<'e>>,
     is_certain: fn(&ValidationError<'_>) -> bool,
 ) -> Vec<SchemaViolation> {
-    let mut telling = Telling { is_certain, found: Vec::new() };
+    let mut telling = ViolationCollector { is_certain, found: Vec::new() };
     for error in errors {
         telling.push(&error, 0);
         if telling.found.len() >= MAX_VIOLATIONS {
@@ -71,12 +71,12 @@ fn drop_echoes(found: &mut Vec<SchemaViolation>) {
     found.retain(|each| said.insert((each.path.clone(), each.message.clone())));
 }
 
-struct Telling {
+struct ViolationCollector {
     is_certain: fn(&ValidationError<'_>) -> bool,
     found: Vec<SchemaViolation>,
 }
 
-impl Telling {
+impl ViolationCollector {
     fn push(&mut self, error: &ValidationError<'_>, forms: usize) {
         if !(self.is_certain)(error) {
             return;

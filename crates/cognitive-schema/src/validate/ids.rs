@@ -64,7 +64,7 @@ struct Spot {
 }
 
 /// The location for an address and a name. The name is empty for the whole schema.
-struct Named {
+struct SchemaNames {
     spot: Spot,
     /// True if another location has the same identifier. Then neither counts, since most such identifiers are copied
     /// labels.
@@ -84,7 +84,7 @@ struct FoundReference<'a> {
 /// All identifiers and references of the files.
 #[derive(Default)]
 struct Ids<'a> {
-    named: HashMap<(String, String), Named>,
+    named: HashMap<(String, String), SchemaNames>,
     /// For the default address of a file, the address from its own `$id`.
     own_address: HashMap<String, String>,
     references: Vec<FoundReference<'a>>,
@@ -236,7 +236,7 @@ impl<'a> Ids<'a> {
     fn name(&mut self, address: &str, name: &str, spot: Spot) {
         if self.named.len() < MAX_COUNT {
             let named = self.named.entry((address.to_owned(), name.to_owned()));
-            let named = named.or_insert_with(|| Named { spot: spot.clone(), is_twice: false });
+            let named = named.or_insert_with(|| SchemaNames { spot: spot.clone(), is_twice: false });
             named.is_twice |= named.spot != spot;
         }
     }

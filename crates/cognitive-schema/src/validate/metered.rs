@@ -1,7 +1,7 @@
 //! A JSON value as the validator sees it: read through a meter, and never copied.
 //!
 //! The validator has no limits. It explains every failing branch with a copy of the value, and a schema can make it
-//! read the same value again and again. So it reads values through [`Metered`], where every access costs one or more
+//! read the same value again and again. So it reads values through [`MeteredJson`], where every access costs one or more
 //! looks. When the meter is exhausted, everything left reads as `null`, and the validator soon ends. The caller then
 //! sees that the meter has stopped and ignores later results.
 
@@ -21,7 +21,7 @@ static DOUBTFUL: Value = Value::Bool(false);
 
 /// The metered representation of JSON.
 #[derive(Debug)]
-pub(super) struct Metered;
+pub(super) struct MeteredJson;
 
 /// The reason why a meter stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,7 +155,7 @@ impl<'a> MeteredValue<'a> {
     }
 }
 
-impl Json for Metered {
+impl Json for MeteredJson {
     type Node<'a> = MeteredValue<'a>;
     type PreparedKey = String;
     type StringBuffer = Value;
@@ -179,7 +179,7 @@ fn plain(value: &Value) -> impl Node<'_, SerdeJson> {
     value
 }
 
-impl<'a> Node<'a, Metered> for MeteredValue<'a> {
+impl<'a> Node<'a, MeteredJson> for MeteredValue<'a> {
     type Object = MeteredMembers<'a>;
     type Array = Items<'a>;
     type Number = &'a Number;
@@ -279,7 +279,7 @@ pub(super) struct MeteredMembers<'a> {
     of: MeteredValue<'a>,
 }
 
-impl<'a> Object<'a, Metered> for MeteredMembers<'a> {
+impl<'a> Object<'a, MeteredJson> for MeteredMembers<'a> {
     type Node = MeteredValue<'a>;
     type MemberName = &'a str;
     type MembersIter = MembersIter<'a>;
@@ -328,7 +328,7 @@ pub(super) struct Items<'a> {
     of: MeteredValue<'a>,
 }
 
-impl<'a> Array<'a, Metered> for Items<'a> {
+impl<'a> Array<'a, MeteredJson> for Items<'a> {
     type Node = MeteredValue<'a>;
     type ElementsIter = ItemsIter<'a>;
 

@@ -47,7 +47,7 @@ pub use dialect::{foreign_keywords, in_draft_07};
 pub use extensible::{MAX_CUSTOM_LENGTH, custom_branches};
 pub use ids::names_answered_by_ids;
 pub use json_types::JsonTypes;
-pub use reach::{Below, ContractPlace, DeclaredMembers};
+pub use reach::{ContractPlace, DeclaredMembers, MemberDescription};
 pub use refs::{DATA_KEYWORDS, file_of_ref};
 
 /// The main contract file of a module.
@@ -242,15 +242,16 @@ pub struct OverflowMembers {
 impl OverflowMembers {
     fn find(files: &SchemaFiles, data: &SectionRef) -> Self {
         let data = ContractPlace::of_section(files, data);
-        let Some(Below::Described(extensions)) = data.map(|data| data.member("extensions")) else {
+        let Some(MemberDescription::Described(extensions)) = data.map(|data| data.member("extensions"))
+        else {
             return Self::default();
         };
         let insights = match extensions.member("insights") {
-            Below::Described(insights) => insights.items(),
+            MemberDescription::Described(insights) => insights.items(),
             other => other,
         };
         let insights = match &insights {
-            Below::Described(insight) => DeclaredMembers::at(insight),
+            MemberDescription::Described(insight) => DeclaredMembers::at(insight),
             _ => DeclaredMembers::default(),
         };
         Self {

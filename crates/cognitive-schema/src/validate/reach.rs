@@ -31,7 +31,7 @@ pub struct ContractPlace<'a> {
 
 /// The answer of a contract about a member or an item.
 #[derive(Debug, Clone)]
-pub enum Below<'a> {
+pub enum MemberDescription<'a> {
     /// The contract describes it.
     Described(ContractPlace<'a>),
     /// The contract leaves it open.
@@ -65,7 +65,7 @@ impl DeclaredMembers {
             found.is_some_and(|(_, schema)| schema.get("patternProperties").is_some())
         });
         // A name that no author lists.
-        let has_others = has_patterns || matches!(place.member("\u{0}"), Below::Described(_));
+        let has_others = has_patterns || matches!(place.member("\u{0}"), MemberDescription::Described(_));
         Self { names, has_others }
     }
 }
@@ -135,26 +135,26 @@ impl<'a> ContractPlace<'a> {
 
     /// Returns what the contract says about a member of an object here.
     #[must_use]
-    pub fn member(&self, name: &str) -> Below<'a> {
+    pub fn member(&self, name: &str) -> MemberDescription<'a> {
         self.below(SchemaQuestion::Member(name))
     }
 
     /// Returns what the contract says about the items of an array here.
     #[must_use]
-    pub fn items(&self) -> Below<'a> {
+    pub fn items(&self) -> MemberDescription<'a> {
         self.below(SchemaQuestion::Item)
     }
 
-    fn below(&self, ask: SchemaQuestion<'_>) -> Below<'a> {
+    fn below(&self, ask: SchemaQuestion<'_>) -> MemberDescription<'a> {
         let walk = SchemaReader::new(self.files);
         let each = self.schemas.iter().map(|at| walk.said(*at, ask, 0));
         let said = each.reduce(SchemaAnswer::either).unwrap_or(SchemaAnswer::Nothing);
         match said {
-            _ if walk.is_spent() => Below::Open,
-            SchemaAnswer::Nothing | SchemaAnswer::Open => Below::Open,
-            SchemaAnswer::Undescribed => Below::Undescribed,
-            SchemaAnswer::Here(schemas) => Below::Described(Self { files: self.files, schemas }),
-            SchemaAnswer::Never => Below::Never,
+            _ if walk.is_spent() => MemberDescription::Open,
+            SchemaAnswer::Nothing | SchemaAnswer::Open => MemberDescription::Open,
+            SchemaAnswer::Undescribed => MemberDescription::Undescribed,
+            SchemaAnswer::Here(schemas) => MemberDescription::Described(Self { files: self.files, schemas }),
+            SchemaAnswer::Never => MemberDescription::Never,
         }
     }
 
@@ -175,7 +175,7 @@ impl<'a> ContractPlace<'a> {
         let mut names = Vec::new();
         walk.required(*at, &mut names, 0);
         let has_default = |name: &str| match self.member(name) {
-            Below::Described(place) => {
+            MemberDescription::Described(place) => {
                 place.schemas.iter().any(|(_, schema)| schema.get("default").is_some())
             }
             _ => false,

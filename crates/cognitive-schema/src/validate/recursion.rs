@@ -43,13 +43,13 @@ pub(super) fn check(graph: &SchemaGraph<'_>, order: &JudgeOrder) -> Result<(), S
 }
 
 /// The schema that each schema applies to the members and items that it does not name.
-struct Rests {
+struct FallbackSchemas {
     members: PerSchema<Option<Id>>,
     items: PerSchema<Option<Id>>,
 }
 
 /// The parts that a schema passes to other schemas. References are followed to their end.
-struct Given<'a> {
+struct AppliedSchemas<'a> {
     /// Passed in every case.
     always: Vec<SentPart<'a>>,
     /// Passed in one of several exclusive cases.
@@ -58,7 +58,7 @@ struct Given<'a> {
     targets: Vec<Id>,
 }
 
-type AllGiven<'a> = BTreeMap<Id, Given<'a>>;
+type AllGiven<'a> = BTreeMap<Id, AppliedSchemas<'a>>;
 
 struct RecursionReader<'g, 'a> {
     graph: &'g SchemaGraph<'a>,
@@ -85,8 +85,9 @@ impl<'a> RecursionReader<'_, 'a> {
         heads.map(|id| Ok((id, self.given_by(id)?))).collect()
     }
 
-    fn rests(&self) -> Rests {
-        let mut rests = Rests { members: PerSchema::new(self.graph), items: PerSchema::new(self.graph) };
+    fn rests(&self) -> FallbackSchemas {
+        let mut rests =
+            FallbackSchemas { members: PerSchema::new(self.graph), items: PerSchema::new(self.graph) };
         for (id, edge) in
             (0..self.graph.len()).flat_map(|id| self.graph.edges(id).iter().map(move |edge| (id, edge)))
         {
@@ -109,13 +110,13 @@ impl<'a> RecursionReader<'_, 'a> {
         id
     }
 
-    fn given_by(&mut self, head: Id) -> Result<Given<'a>, SchemaRefusal> {
+    fn given_by(&mut self, head: Id) -> Result<AppliedSchemas<'a>, SchemaRefusal> {
         let cases = self.cases(head);
         let always = self.sent_by(head, &cases)?;
         let cases: Vec<Vec<SentPart<'a>>> =
             cases.into_iter().map(|case| self.sent_by(case, &HashSet::new())).collect::<Result<_, _>>()?;
         let targets = always.iter().chain(cases.iter().flatten()).map(|sent| sent.to).collect();
-        Ok(Given { always, cases, targets })
+        Ok(AppliedSchemas { always, cases, targets })
     }
 
     /// The alternatives of a schema that differ in a required constant.
@@ -253,7 +254,7 @@ impl RecursionSearch<'_, '_> {
 
 struct Growth<'g, 'a> {
     order: &'g JudgeOrder,
-    rests: Rests,
+    rests: FallbackSchemas,
     given: &'g AllGiven<'a>,
     groups: &'g Groups,
     /// The number of schemas that validate any one value at or below a value of this schema.
@@ -311,7 +312,7 @@ impl Growth<'_, '_> {
 
     /// The largest sum of `load` for any one member or item.
     fn busiest(&self, id: Id, load: impl Fn(Id) -> i64) -> i64 {
-        let Some(Given { always, cases, .. }) = self.given.get(&id) else { return 0 };
+        let Some(AppliedSchemas { always, cases, .. }) = self.given.get(&id) else { return 0 };
         let in_cases = cases.iter().map(|case| self.busiest_of(always.iter().chain(case), &load));
         in_cases.max().unwrap_or_else(|| self.busiest_of(always.iter(), &load))
     }

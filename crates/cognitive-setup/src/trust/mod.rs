@@ -51,7 +51,7 @@ pub fn sift(
     file: &Path,
     environment: Environment<'_>,
 ) -> (Config, Vec<HeldBack>) {
-    let mut sieve = Sieve::default();
+    let mut withheld = WithheldSettings::default();
     // Without `..`, so that a new member must be classified here.
     let Config {
         provider,
@@ -75,65 +75,75 @@ pub fn sift(
         untrusted_address: _,
     } = says.clone();
     let destinations = Destinations { below, environment };
-    let (provider, model) = sieve.provider(provider, model, &destinations);
+    let (provider, model) = withheld.provider(provider, model, &destinations);
     let untrusted_address = base_url.filter(|url| Some(url) != below.base_url.as_ref()).map(|url| {
-        sieve.note("base_url", json!(url), "the key and all inputs are sent there");
+        withheld.note("base_url", json!(url), "the key and all inputs are sent there");
         UntrustedAddress { url, of: base_url_of, file: file.to_owned() }
     });
     let (provider_of_all, model_of_all) = (provider.clone(), model.clone());
     let counts = Config {
         provider,
         model,
-        default_model: sieve.weights("default_model", default_model, below.default_model.as_ref()),
-        providers: sieve.hold(
+        default_model: withheld.weights("default_model", default_model, below.default_model.as_ref()),
+        providers: withheld.hold(
             "providers",
             providers,
             below.providers.as_ref(),
             "inputs are sent to these models",
         ),
-        climb: sieve.climb(climb, below.climb),
+        climb: withheld.climb(climb, below.climb),
         base_url: None,
         base_url_of: None,
         untrusted_address,
-        run: sieve.run("", run, below.run),
+        run: withheld.run("", run, below.run),
         budget: BudgetConfig {
-            per_day: sieve.at_most("budget.per_day".into(), budget.per_day, below.budget.per_day, COSTS_MORE),
-            per_key: sieve.at_most("budget.per_key".into(), budget.per_key, below.budget.per_key, COSTS_MORE),
+            per_day: withheld.at_most(
+                "budget.per_day".into(),
+                budget.per_day,
+                below.budget.per_day,
+                COSTS_MORE,
+            ),
+            per_key: withheld.at_most(
+                "budget.per_key".into(),
+                budget.per_key,
+                below.budget.per_key,
+                COSTS_MORE,
+            ),
         },
-        prices: sieve.prices(prices, &below.prices),
-        exec_min_confidence: sieve.at_least(exec_min_confidence, below.exec_min_confidence),
-        audit: sieve.audit(audit, &below.audit),
-        review: sieve.review(review, &below.review),
+        prices: withheld.prices(prices, &below.prices),
+        exec_min_confidence: withheld.at_least(exec_min_confidence, below.exec_min_confidence),
+        audit: withheld.audit(audit, &below.audit),
+        review: withheld.review(review, &below.review),
         context: ContextConfig {
-            not_secret: sieve.hold(
+            not_secret: withheld.hold(
                 "context.not_secret",
                 context.not_secret,
                 below.context.not_secret.as_ref(),
                 "context members that look like secrets reach the model",
             ),
         },
-        media: sieve.media(media, &below.media),
-        serve: sieve.serve(serve, &below.serve),
+        media: withheld.media(media, &below.media),
+        serve: withheld.serve(serve, &below.serve),
         modules: modules
             .into_iter()
             .map(|(name, own)| {
                 let top = (provider_of_all.as_deref(), model_of_all.as_deref());
-                let kept = sieve.module(&name, own, &destinations, top);
+                let kept = withheld.module(&name, own, &destinations, top);
                 (name, kept)
             })
             .collect(),
         cognitive,
     };
-    (counts, sieve.held)
+    (counts, withheld.held)
 }
 
 /// Collects the settings that are held back.
 #[derive(Debug, Default)]
-struct Sieve {
+struct WithheldSettings {
     held: Vec<HeldBack>,
 }
 
-impl Sieve {
+impl WithheldSettings {
     fn note(&mut self, setting: impl Into<String>, value: Value, because: &'static str) {
         self.held.push(HeldBack { setting: setting.into(), value: shown_setting(value), because });
     }

@@ -34,7 +34,7 @@ pub use file::{WeightsState, check, look, look_for};
 pub use known::{KNOWN_WEIGHTS, KnownPackage, KnownWeights, QWEN_0_5B, QWEN_1_5B, SMOLLM2};
 #[cfg(feature = "local")]
 pub(crate) use memory::MemoryNeed;
-pub use pull::{DEFAULT_PATIENCE, PullError, PullSources, Pulled, pull};
+pub use pull::{DEFAULT_PATIENCE, PullError, PullSources, PulledWeights, pull};
 use remembered::HashMemory;
 
 use crate::env_vars;

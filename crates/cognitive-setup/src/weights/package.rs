@@ -61,9 +61,9 @@ enum InstallError {
 }
 
 /// The unpack folder, removed on drop.
-struct Unpacked(PathBuf);
+struct UnpackFolder(PathBuf);
 
-impl Unpacked {
+impl UnpackFolder {
     fn new(path: PathBuf) -> std::io::Result<Self> {
         // Left by a killed process: we hold the lock, so no other process uses it.
         if path.exists() {
@@ -74,7 +74,7 @@ impl Unpacked {
     }
 }
 
-impl Drop for Unpacked {
+impl Drop for UnpackFolder {
     fn drop(&mut self) {
         let _next_time = fs::remove_dir_all(&self.0);
     }
@@ -125,7 +125,7 @@ async fn run(
     };
     // Room for three copies: the package, its unpacked file and our copy of that file.
     file::room(place.folder(), known.length.saturating_mul(3)).map_err(InstallError::Failed)?;
-    let unpacked = Unpacked::new(place.unpacked()).map_err(broken)?;
+    let unpacked = UnpackFolder::new(place.unpacked()).map_err(broken)?;
     let folder = std::path::absolute(&unpacked.0).map_err(broken)?;
     let (target, scratch) = (folder.join("package"), folder.join("scratch"));
     fs::create_dir(&scratch).map_err(broken)?;

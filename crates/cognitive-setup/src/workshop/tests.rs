@@ -26,9 +26,9 @@ impl Place {
         fs::write(folder.join("schema.json"), r#"{"input": {"type": "object"}, "data": {"type": "object", "properties": {"rationale": {"type": "string"}}}}"#).unwrap();
     }
 
-    fn workshop(&self) -> FolderWorkshop {
+    fn module_editor(&self) -> FolderEditor {
         let library = Library::new(self.dir.path(), None, &[self.dir.path().join("extra")]);
-        FolderWorkshop::new(library).editing(&[self.dir.path().join("cognitive/modules")]).unwrap()
+        FolderEditor::new(library).editing(&[self.dir.path().join("cognitive/modules")]).unwrap()
     }
 }
 
@@ -39,49 +39,52 @@ fn files(changes: &[(&str, &str)]) -> ChangedFiles {
 #[test]
 fn a_draft_says_in_its_version_that_it_is_one() {
     let place = Place::new();
-    let workshop = place.workshop();
-    let draft = workshop.draft("m", &files(&[("prompt.md", "other")])).unwrap();
+    let module_editor = place.module_editor();
+    let draft = module_editor.draft("m", &files(&[("prompt.md", "other")])).unwrap();
     assert_eq!(draft.prompt, "other");
     let digits = draft.manifest.version.strip_prefix("1.2.3+draft.").unwrap();
     assert!(digits.len() == DRAFT_DIGITS && digits.bytes().all(|byte| byte.is_ascii_hexdigit()), "{digits}");
-    let again = workshop.draft("m", &files(&[("prompt.md", "third")])).unwrap();
+    let again = module_editor.draft("m", &files(&[("prompt.md", "third")])).unwrap();
     assert_ne!(again.manifest.version, draft.manifest.version);
-    assert_eq!(workshop.files("m").unwrap().files[1].text.as_deref(), Some("p"), "nothing is written");
-    assert!(workshop.draft("summarizer", &files(&[("prompt.md", "other")])).is_ok(), "also of a bundled one");
+    assert_eq!(module_editor.files("m").unwrap().files[1].text.as_deref(), Some("p"), "nothing is written");
+    assert!(
+        module_editor.draft("summarizer", &files(&[("prompt.md", "other")])).is_ok(),
+        "also of a bundled one"
+    );
 }
 
 #[test]
 fn a_draft_may_do_no_more_than_its_module() {
     let place = Place::new();
-    let workshop = place.workshop();
+    let module_editor = place.module_editor();
     let manifest = |more: &str| format!("name: m\nversion: 1.2.3\nresponsibility: x\ntier: decision\n{more}");
     for (more, member) in [
         ("policies: {network: allow}\n", "policies.network"),
         ("tools: {allowed: [x]}\npolicies: {network: deny}\n", "tools"),
     ] {
-        let refused = workshop.draft("m", &files(&[("module.yaml", &manifest(more))])).unwrap_err();
+        let refused = module_editor.draft("m", &files(&[("module.yaml", &manifest(more))])).unwrap_err();
         assert_eq!(refused.code(), ErrorCode::PermissionDenied);
         assert!(refused.message().contains(member), "{}", refused.message());
     }
     let other = files(&[("module.yaml", "name: n\nversion: 1.2.3\nresponsibility: x\ntier: decision\n")]);
-    assert!(workshop.draft("m", &other).unwrap_err().message().contains("`name`"));
+    assert!(module_editor.draft("m", &other).unwrap_err().message().contains("`name`"));
 }
 
 #[test]
 fn a_draft_that_is_no_module_is_the_fault_of_its_author() {
-    let workshop = Place::new().workshop();
+    let module_editor = Place::new().module_editor();
     for broken in [
         files(&[("module.yaml", "name: [")]),
         files(&[("schema.json", "{")]),
         files(&[("module.yaml", "tier: nonsense")]),
         BTreeMap::from([("module.yaml".to_owned(), None)]),
     ] {
-        let refused = workshop.draft("summarizer", &broken).unwrap_err();
+        let refused = module_editor.draft("summarizer", &broken).unwrap_err();
         assert_eq!(refused.code(), ErrorCode::InvalidInput, "{broken:?}: {}", refused.message());
     }
     for path in ["../x", "/etc/passwd", ".env"] {
         assert_eq!(
-            workshop.draft("summarizer", &files(&[(path, "")])).unwrap_err().code(),
+            module_editor.draft("summarizer", &files(&[(path, "")])).unwrap_err().code(),
             ErrorCode::InvalidInput
         );
     }
@@ -90,19 +93,19 @@ fn a_draft_that_is_no_module_is_the_fault_of_its_author() {
 #[test]
 fn only_folders_that_the_operator_names_are_changed() {
     let place = Place::new();
-    let workshop = place.workshop();
-    let hash = workshop.files("m").unwrap().hash;
-    let saved = workshop.save("m", &hash, &files(&[("prompt.md", "new")]), &|| Ok(())).unwrap();
-    assert_eq!(workshop.files("m").unwrap().hash, saved.hash);
+    let module_editor = place.module_editor();
+    let hash = module_editor.files("m").unwrap().hash;
+    let saved = module_editor.save("m", &hash, &files(&[("prompt.md", "new")]), &|| Ok(())).unwrap();
+    assert_eq!(module_editor.files("m").unwrap().hash, saved.hash);
     for other in ["n", "summarizer"] {
-        let shown = workshop.files(other).unwrap();
+        let shown = module_editor.files(other).unwrap();
         assert!(!shown.editable);
         let refused =
-            workshop.save(other, &shown.hash, &files(&[("prompt.md", "new")]), &|| Ok(())).unwrap_err();
+            module_editor.save(other, &shown.hash, &files(&[("prompt.md", "new")]), &|| Ok(())).unwrap_err();
         assert_eq!(refused.code(), ErrorCode::PermissionDenied);
     }
     assert_eq!(fs::read_to_string(place.dir.path().join("extra/n/prompt.md")).unwrap(), "p");
-    assert!(FolderWorkshop::new(Library::default()).editing(&["/no/such/folder".into()]).is_err());
+    assert!(FolderEditor::new(Library::default()).editing(&["/no/such/folder".into()]).is_err());
 }
 
 #[cfg(unix)]
@@ -114,14 +117,14 @@ fn a_link_to_elsewhere_is_not_below_the_folder_that_it_stands_in() {
         place.dir.path().join("cognitive/modules/l"),
     )
     .unwrap();
-    let shown = place.workshop().files("l").unwrap();
+    let shown = place.module_editor().files("l").unwrap();
     assert!(!shown.editable);
 }
 
 #[test]
 fn a_check_says_what_is_wrong_and_where() {
-    let workshop = Place::new().workshop();
-    let found = workshop.check("summarizer", &files(&[("schema.json", "{\n  \"data\": 7\n}")])).unwrap();
+    let module_editor = Place::new().module_editor();
+    let found = module_editor.check("summarizer", &files(&[("schema.json", "{\n  \"data\": 7\n}")])).unwrap();
     assert!(found.iter().any(|finding| finding.file == "schema.json" && finding.line.is_some()), "{found:?}");
 }
 
@@ -148,18 +151,18 @@ impl FolderPast for OnePast {
 #[test]
 fn versions_are_those_that_can_be_found_and_each_is_there_once() {
     let place = Place::new();
-    let alone = place.workshop();
+    let alone = place.module_editor();
     assert_eq!(alone.versions("m").unwrap().len(), 1);
     // It shadows another one. A module with the same files is not listed separately.
     place.write(".cognitive/modules", "m", "policies: {network: deny}\n");
     assert_eq!(alone.versions("m").unwrap().len(), 1);
     place.write("extra", "m", "policies: {network: deny, side_effects: deny}\n");
     place.write(".cognitive/modules", "m", "policies: {network: allow}\n");
-    let workshop = place.workshop().remembering(Arc::new(OnePast("as it was")));
-    let all = workshop.versions("m").unwrap();
+    let module_editor = place.module_editor().remembering(Arc::new(OnePast("as it was")));
+    let all = module_editor.versions("m").unwrap();
     let told: Vec<(&str, bool)> = all.iter().map(|each| (each.origin.as_str(), each.is_current)).collect();
     assert_eq!(told, [("project", true), ("project", false), ("extra", false), ("git", false)]);
-    let run = |place: usize| workshop.version("m", &all[place].id);
+    let run = |place: usize| module_editor.version("m", &all[place].id);
     assert_eq!(run(0).unwrap().manifest.version, "1.2.3");
     assert!(
         run(1).unwrap_err().message().contains("policies.network"),
@@ -172,29 +175,31 @@ fn versions_are_those_that_can_be_found_and_each_is_there_once() {
         ("as it was", "1.2.3+git.0123456789ab")
     );
     for none in ["", "..", "broken", "1.2.3"] {
-        assert_eq!(workshop.version("m", none).unwrap_err().code(), ErrorCode::InvalidInput, "{none}");
+        assert_eq!(module_editor.version("m", none).unwrap_err().code(), ErrorCode::InvalidInput, "{none}");
     }
-    assert_eq!(workshop.versions("summarizer").unwrap()[0].origin, "bundled");
+    assert_eq!(module_editor.versions("summarizer").unwrap()[0].origin, "bundled");
     // A committed state that equals the current files is not listed separately.
-    let same = place.workshop().remembering(Arc::new(OnePast("p")));
+    let same = place.module_editor().remembering(Arc::new(OnePast("p")));
     assert!(same.versions("m").unwrap().iter().all(|each| each.origin != "git"));
 }
 
 #[test]
 fn a_broken_module_is_mended_within_what_can_be_read_of_it() {
     let place = Place::new();
-    let workshop = place.workshop();
+    let module_editor = place.module_editor();
     let folder = place.dir.path().join("extra/n");
     fs::write(folder.join("schema.json"), "{").unwrap();
     let schema = r#"{"input": {"type": "object"}, "data": {"type": "object", "properties": {"rationale": {"type": "string"}}}}"#;
-    assert!(workshop.draft("n", &files(&[("schema.json", schema)])).is_ok());
+    assert!(module_editor.draft("n", &files(&[("schema.json", schema)])).is_ok());
     let wider = "name: n\nversion: 1.2.3\nresponsibility: x\ntier: decision\ntools: {allowed: [x]}\n";
-    assert!(workshop.draft("n", &files(&[("schema.json", schema), ("module.yaml", wider)])).is_err());
+    assert!(module_editor.draft("n", &files(&[("schema.json", schema), ("module.yaml", wider)])).is_err());
     // If nothing is readable, only a caller who may change the module may fix it.
     let narrow = "name: n\nversion: 1.2.3\nresponsibility: x\ntier: decision\n";
     fs::write(folder.join("module.yaml"), "name: [").unwrap();
     let mended = files(&[("schema.json", schema), ("module.yaml", narrow)]);
-    assert!(workshop.draft("n", &mended).is_err(), "nobody may change this one");
+    assert!(module_editor.draft("n", &mended).is_err(), "nobody may change this one");
     fs::write(place.dir.path().join("cognitive/modules/m/module.yaml"), "name: [").unwrap();
-    assert!(workshop.draft("m", &files(&[("module.yaml", &narrow.replace("name: n", "name: m"))])).is_ok());
+    assert!(
+        module_editor.draft("m", &files(&[("module.yaml", &narrow.replace("name: n", "name: m"))])).is_ok()
+    );
 }

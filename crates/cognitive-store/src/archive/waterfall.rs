@@ -50,11 +50,11 @@ pub(super) fn of(rows: &[Row], id: i64) -> Option<WaterfallNode> {
             above.max_by(|(_, one), (_, other)| one.from.total_cmp(&other.from)).map(|(at, _)| at)
         })
         .collect();
-    Some(node(root, &Traced { rows, begin: runs.get(root)?.from, runs, parents }))
+    Some(node(root, &TraceRecords { rows, begin: runs.get(root)?.from, runs, parents }))
 }
 
 /// All records of a trace, and the parent of each run.
-struct Traced<'a> {
+struct TraceRecords<'a> {
     rows: &'a [Row],
     runs: Vec<TimedRun<'a>>,
     parents: Vec<Option<usize>>,
@@ -63,7 +63,7 @@ struct Traced<'a> {
 
 /// Builds the node of a run. The recursion is bounded by the nesting of compositions: each step increases the depth
 /// by one.
-fn node(at: usize, trace: &Traced<'_>) -> WaterfallNode {
+fn node(at: usize, trace: &TraceRecords<'_>) -> WaterfallNode {
     let Some(run) = trace.runs.get(at) else { return WaterfallNode::default() };
     let own = |row: &&Row| row.run_id == run.row.run_id && row.event != "run" && !row.run_id.is_empty();
     let mut children: Vec<WaterfallNode> =

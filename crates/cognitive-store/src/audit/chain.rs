@@ -73,7 +73,7 @@ impl OldestRecord {
 
 /// The records and payloads that a write dropped.
 #[derive(Default)]
-pub(super) struct Gone {
+pub(super) struct WriteDrops {
     pub(super) records: i64,
     pub(super) payloads: i64,
     /// True for the first drop of this chain.
@@ -147,9 +147,10 @@ impl Chain {
         id: i64,
         entry: &NewAuditRow,
         retention: Retention,
-    ) -> Result<Gone, Problem> {
+    ) -> Result<WriteDrops, Problem> {
         let was_whole = self.dropped_since.is_none();
-        let mut gone = Gone { records: self.make_room(session, entry, retention)?, ..Gone::default() };
+        let mut gone =
+            WriteDrops { records: self.make_room(session, entry, retention)?, ..WriteDrops::default() };
         gone.records += entry.swept;
         self.seq += 1;
         let before = std::mem::take(&mut self.hash);

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use cognitive_contract::ports::DropCounts;
 use serde::Serialize;
 
-use super::chain::{Chain, Gone};
+use super::chain::{Chain, WriteDrops};
 use crate::error::StoreError;
 use crate::store::Store;
 
@@ -27,7 +27,7 @@ impl DropTally {
         self.swept.swap(minute, Ordering::Relaxed) != minute
     }
 
-    pub(super) fn add(&self, gone: &Gone) {
+    pub(super) fn add(&self, gone: &WriteDrops) {
         let count = |number: i64| u64::try_from(number).unwrap_or(0);
         self.records.fetch_add(count(gone.records), Ordering::Relaxed);
         self.payloads.fetch_add(count(gone.payloads), Ordering::Relaxed);

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use cognitive_contract::ports::{AuditLog, AuditRecord, DropCounts};
 
-use super::chain::{Chain, Gone};
+use super::chain::{Chain, WriteDrops};
 use super::entry::NewAuditRow;
 use crate::error::Problem;
 use crate::sql::{LockedArea, SqlSession, number, values};
@@ -51,7 +51,7 @@ fn keep(
     entries: &[NewAuditRow],
     retention: Retention,
     due: Option<SystemTime>,
-) -> Result<Vec<Gone>, Problem> {
+) -> Result<Vec<WriteDrops>, Problem> {
     let (mut gone, last) = append(session, entries, retention)?;
     if let Some(now) = due {
         gone.extend(sweep(session, last, now, retention)?);
@@ -64,7 +64,7 @@ pub(super) fn append(
     session: &mut dyn SqlSession,
     entries: &[NewAuditRow],
     retention: Retention,
-) -> Result<(Vec<Gone>, i64), Problem> {
+) -> Result<(Vec<WriteDrops>, i64), Problem> {
     let mut id = number(session, "SELECT coalesce(max(id), 0) FROM audit", &[])?;
     let mut gone = Vec::with_capacity(entries.len());
     let mut chains: BTreeMap<(&str, &str), Chain> = BTreeMap::new();
@@ -88,7 +88,7 @@ pub(super) fn append(
 pub(crate) struct NoteRecord(NewAuditRow);
 
 /// The drops caused by such a record.
-pub(crate) struct NoteCost(Vec<Gone>);
+pub(crate) struct NoteCost(Vec<WriteDrops>);
 
 impl NoteRecord {
     pub(crate) fn of(record: &AuditRecord) -> Self {
@@ -120,7 +120,7 @@ fn sweep(
     mut last: i64,
     now: SystemTime,
     retention: Retention,
-) -> Result<Vec<Gone>, Problem> {
+) -> Result<Vec<WriteDrops>, Problem> {
     let Some(moment) = retention.age.and_then(|age| now.checked_sub(age)) else { return Ok(Vec::new()) };
     let (moment, now) = (time::text(moment), time::text(now));
     session.execute("DELETE FROM audit WHERE chain IS NULL AND ts < ?1", &values![&moment])?;

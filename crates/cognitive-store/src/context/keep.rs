@@ -9,7 +9,7 @@ use crate::sql::{SqlSession, first, values};
 use crate::time;
 
 /// An entry as columns, prepared before the lock is taken.
-pub(super) struct Weighed<'a> {
+pub(super) struct EntryColumns<'a> {
     owner: &'a Owner,
     entry: &'a ContextEntry,
     created: String,
@@ -18,7 +18,7 @@ pub(super) struct Weighed<'a> {
     bytes: i64,
 }
 
-impl<'a> Weighed<'a> {
+impl<'a> EntryColumns<'a> {
     /// Converts an entry. The error says why the entry is refused.
     pub(super) fn of(owner: &'a Owner, entry: &'a ContextEntry, caps: Caps) -> Result<Self, String> {
         let value = entry.value.to_string();
@@ -41,7 +41,7 @@ fn whole(number: usize) -> i64 {
 
 pub(super) fn keep(
     session: &mut dyn SqlSession,
-    entry: &Weighed<'_>,
+    entry: &EntryColumns<'_>,
     caps: Caps,
     now: &str,
 ) -> Result<(), Problem> {
@@ -56,7 +56,7 @@ pub(super) fn remove_expired(session: &mut dyn SqlSession, now: &str) -> Result<
 }
 
 /// Inserts an entry. One that replaces another gets a new id, so it counts as new.
-fn insert(session: &mut dyn SqlSession, weighed: &Weighed<'_>) -> Result<(), Problem> {
+fn insert(session: &mut dyn SqlSession, weighed: &EntryColumns<'_>) -> Result<(), Problem> {
     let sql = "INSERT INTO context
             (id, bytes, tenant, \"user\", kind, key, session, input_hash, module, ttl, created, ends, value, pattern)
          VALUES ((SELECT coalesce(max(id), 0) + 1 FROM context), ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)

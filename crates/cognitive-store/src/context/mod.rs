@@ -14,7 +14,7 @@ use crate::sql::{LockedArea, SqlSession, number, values};
 use crate::store::Store;
 use crate::time;
 use find::EntryQuery;
-use keep::Weighed;
+use keep::EntryColumns;
 
 impl ContextStore for Store {
     fn get(
@@ -39,7 +39,7 @@ impl ContextStore for Store {
             return Ok(());
         }
         let caps = self.caps();
-        let entry = Weighed::of(owner, entry, caps)?;
+        let entry = EntryColumns::of(owner, entry, caps)?;
         let kept = self
             .change(&[LockedArea::Context], |session| keep::keep(session, &entry, caps, &time::text(now)));
         kept.map_err(|error| error.to_string())

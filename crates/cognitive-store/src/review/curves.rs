@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use cognitive_contract::lock::Lock;
-use cognitive_ports::review::calibration::Judged;
+use cognitive_ports::review::calibration::CheckedAnswer;
 use cognitive_ports::review::{CalibrationCurve, Verdict};
 
 use crate::error::Problem;
@@ -102,7 +102,7 @@ fn newer(session: &mut dyn SqlSession, module: &str, known: i64) -> Result<Optio
     if newest == known {
         return Ok(None);
     }
-    let mut of_model: HashMap<String, Vec<Judged>> = HashMap::new();
+    let mut of_model: HashMap<String, Vec<CheckedAnswer>> = HashMap::new();
     let newest_of_each =
         "SELECT model, confidence, verdict FROM (SELECT model, confidence, verdict, ok, row_number() OVER
         (PARTITION BY model ORDER BY seq DESC) AS place FROM decisions WHERE module = ?1 AND ok = 1) AS placed
@@ -117,16 +117,19 @@ fn newer(session: &mut dyn SqlSession, module: &str, known: i64) -> Result<Optio
     Ok(Some(ModuleCurves { newest, asked: Some(Instant::now()), of_model: fitted.collect() }))
 }
 
-fn judgement(confidence: f64, verdict: &str) -> Judged {
+fn judgement(confidence: f64, verdict: &str) -> CheckedAnswer {
     (confidence, Verdict::parse(verdict).is_some_and(Verdict::is_right))
 }
 
 /// Returns the answers that people judged, oldest first. Failures are not answers.
-pub(super) fn judged(session: &mut dyn SqlSession, module: Option<&str>) -> Result<Vec<Judged>, Problem> {
+pub(super) fn judged(
+    session: &mut dyn SqlSession,
+    module: Option<&str>,
+) -> Result<Vec<CheckedAnswer>, Problem> {
     let sql = "SELECT confidence, verdict FROM decisions WHERE ok = 1 AND (module = ?1 OR ?1 IS NULL)
          ORDER BY seq DESC LIMIT ?2";
     let read = |row: &SqlRow| Ok(judgement(row.real(0)?, row.str(1)?));
-    let mut judged: Vec<Judged> = all(session, sql, &values![module, REPORTED], read)?;
+    let mut judged: Vec<CheckedAnswer> = all(session, sql, &values![module, REPORTED], read)?;
     judged.reverse();
     Ok(judged)
 }

@@ -3,11 +3,11 @@
 
 use cognitive_contract::ports::AuditRecord;
 use cognitive_contract::text::hex;
-use cognitive_ports::review::{Decided, DeskError, NewDecision, Review, ReviewDecision};
+use cognitive_ports::review::{DecidedReview, NewDecision, Review, ReviewDecision, ReviewError};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::{Desk, ReviewLimits, read};
+use super::{ReviewLimits, StoredReviewQueue, read};
 use crate::audit::{NoteCost, NoteRecord, writable};
 use crate::error::Problem;
 use crate::sql::{LockedArea, SqlRow, SqlSession, all, first, values, whole};
@@ -26,23 +26,28 @@ enum DecisionOutcome {
     Made(Review, Option<NoteCost>),
 }
 
-pub(super) fn decide(desk: &Desk, id: i64, decision: &NewDecision) -> Result<Decided, DeskError> {
-    let (limits, is_audited, retention) = (desk.limits, desk.is_audited, desk.store.retention());
+pub(super) fn decide(
+    review_queue: &StoredReviewQueue,
+    id: i64,
+    decision: &NewDecision,
+) -> Result<DecidedReview, ReviewError> {
+    let (limits, is_audited, retention) =
+        (review_queue.limits, review_queue.is_audited, review_queue.store.retention());
     let rules = DecisionRules { limits, is_audited, retention };
     let areas = &[LockedArea::Reviews, LockedArea::Audit];
-    let outcome = desk.store.change_synced(areas, |session| transact(session, id, decision, rules));
-    match outcome.map_err(|error| DeskError::Unavailable(error.to_string()))? {
-        DecisionOutcome::Unknown => Err(DeskError::Unknown),
+    let outcome = review_queue.store.change_synced(areas, |session| transact(session, id, decision, rules));
+    match outcome.map_err(|error| ReviewError::Unavailable(error.to_string()))? {
+        DecisionOutcome::Unknown => Err(ReviewError::Unknown),
         DecisionOutcome::Before(review) if is_same(&review, decision) => {
-            Ok(Decided { review, is_new: false })
+            Ok(DecidedReview { review, is_new: false })
         }
-        DecisionOutcome::Before(review) => Err(DeskError::Conflict(Box::new(review))),
+        DecisionOutcome::Before(review) => Err(ReviewError::Conflict(Box::new(review))),
         DecisionOutcome::Made(review, cost) => {
             if let Some(cost) = cost {
-                desk.store.count_drops(&cost);
+                review_queue.store.count_drops(&cost);
             }
-            desk.curves.look_again(&review.module);
-            Ok(Decided { review, is_new: true })
+            review_queue.curves.look_again(&review.module);
+            Ok(DecidedReview { review, is_new: true })
         }
     }
 }

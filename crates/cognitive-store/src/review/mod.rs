@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use cognitive_contract::ports::PortFuture;
 use cognitive_ports::review::{
-    CalibrationReport, Decided, DeskError, NewDecision, Review, ReviewDesk, ReviewEntry, ReviewExport,
-    ReviewFilter, ReviewPage, exported,
+    CalibrationReport, DecidedReview, NewDecision, Review, ReviewEntry, ReviewError, ReviewExport,
+    ReviewFilter, ReviewPage, ReviewQueue, exported,
 };
 use serde_json::Value;
 
@@ -37,9 +37,9 @@ impl Default for ReviewLimits {
     }
 }
 
-/// The review desk of a store.
+/// The review queue of a store.
 #[derive(Debug)]
-pub struct Desk {
+pub struct StoredReviewQueue {
     store: Arc<Store>,
     limits: ReviewLimits,
     /// True if decisions are also recorded in the audit.
@@ -48,8 +48,8 @@ pub struct Desk {
     writer: EntryWriter,
 }
 
-impl Desk {
-    /// Creates the desk of a store. `is_audited` records decisions in the audit as well.
+impl StoredReviewQueue {
+    /// Creates the review queue of a store. `is_audited` records decisions in the audit as well.
     #[must_use]
     pub fn new(store: Arc<Store>, limits: ReviewLimits, is_audited: bool) -> Self {
         let writer = EntryWriter::new(Arc::clone(&store), limits);
@@ -57,7 +57,7 @@ impl Desk {
     }
 }
 
-impl ReviewDesk for Desk {
+impl ReviewQueue for StoredReviewQueue {
     fn enter<'a>(&'a self, entry: &'a ReviewEntry) -> PortFuture<'a, Result<String, String>> {
         let waiting = self.writer.push(entry);
         Box::pin(async move { waiting?.wait().await })
@@ -72,9 +72,9 @@ impl ReviewDesk for Desk {
         self.store.look(|session| read::whole(session, id)).map_err(|error| error.to_string())
     }
 
-    fn decide(&self, id: &str, decision: &NewDecision) -> Result<Decided, DeskError> {
+    fn decide(&self, id: &str, decision: &NewDecision) -> Result<DecidedReview, ReviewError> {
         decision.check()?;
-        let id = id.parse::<i64>().map_err(|_| DeskError::Unknown)?;
+        let id = id.parse::<i64>().map_err(|_| ReviewError::Unknown)?;
         decide::decide(self, id, decision)
     }
 

@@ -43,8 +43,8 @@ fn limit_pages(store: &Store, count: i64) {
 }
 
 /// Queues an entry and waits for the writer.
-fn enter(desk: &Desk) -> Result<String, String> {
-    let receipt = desk.writer.push(&entry())?;
+fn enter(review_queue: &StoredReviewQueue) -> Result<String, String> {
+    let receipt = review_queue.writer.push(&entry())?;
     let mut wait = std::pin::pin!(receipt.wait());
     loop {
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
@@ -59,23 +59,23 @@ fn enter(desk: &Desk) -> Result<String, String> {
 fn a_full_disk_refuses_entries_and_decisions_and_what_is_open_stays_open() {
     let dir = tempfile::tempdir().unwrap();
     let store = Arc::new(Store::open(&dir.path().join("store.db")).unwrap());
-    let desk = Desk::new(Arc::clone(&store), ReviewLimits::default(), true);
-    enter(&desk).unwrap();
+    let review_queue = StoredReviewQueue::new(Arc::clone(&store), ReviewLimits::default(), true);
+    enter(&review_queue).unwrap();
     // The smallest page limit of a file is its current size.
     limit_pages(&store, 1);
-    let error = (0..500).find_map(|_| enter(&desk).err()).unwrap();
+    let error = (0..500).find_map(|_| enter(&review_queue).err()).unwrap();
     assert!(error.ends_with("the disk is full"), "{error}");
-    let open = || desk.list(&ReviewFilter { open: Some(true), ..ReviewFilter::default() }).unwrap();
+    let open = || review_queue.list(&ReviewFilter { open: Some(true), ..ReviewFilter::default() }).unwrap();
     let decision = approval();
     let refused = (0..500).find_map(|_| {
         let id = open().reviews.first()?.id.clone();
-        desk.decide(&id, &decision).err().map(|error| (id, error))
+        review_queue.decide(&id, &decision).err().map(|error| (id, error))
     });
     let (id, error) = refused.unwrap();
-    assert!(matches!(&error, DeskError::Unavailable(why) if why.ends_with("the disk is full")), "{error}");
-    assert!(desk.get(&id).unwrap().unwrap().is_open());
+    assert!(matches!(&error, ReviewError::Unavailable(why) if why.ends_with("the disk is full")), "{error}");
+    assert!(review_queue.get(&id).unwrap().unwrap().is_open());
     limit_pages(&store, 1_000_000);
-    assert!(desk.decide(&id, &decision).unwrap().is_new);
+    assert!(review_queue.decide(&id, &decision).unwrap().is_new);
 }
 
 #[test]
@@ -83,12 +83,12 @@ fn the_store_is_asked_for_decisions_of_others_now_and_then_and_for_own_ones_at_o
     let dir = tempfile::tempdir().unwrap();
     let store = Arc::new(Store::open(&dir.path().join("store.db")).unwrap());
     let desk_that_looks_after = |seconds| {
-        let desk = Desk::new(Arc::clone(&store), ReviewLimits::default(), false);
-        Desk { curves: CurveCache::looking_after(Duration::from_secs(seconds)), ..desk }
+        let review_queue = StoredReviewQueue::new(Arc::clone(&store), ReviewLimits::default(), false);
+        StoredReviewQueue { curves: CurveCache::looking_after(Duration::from_secs(seconds)), ..review_queue }
     };
     let (own, soon, late) =
         (desk_that_looks_after(3_600), desk_that_looks_after(0), desk_that_looks_after(3_600));
-    let worth = |desk: &Desk| desk.calibrated("x", "x", 0.5);
+    let worth = |review_queue: &StoredReviewQueue| review_queue.calibrated("x", "x", 0.5);
     assert_eq!([&own, &soon, &late].map(worth), [None; 3], "nothing is decided");
     for _ in 0..40 {
         let id = enter(&own).unwrap();

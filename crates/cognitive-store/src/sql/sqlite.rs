@@ -15,7 +15,7 @@ use super::{SqlAccess, SqlDialect, SqlRow, SqlSession, SqlValue};
 use crate::error::Problem;
 use crate::gate::ConnectionGate;
 use crate::place;
-use crate::schema::{self, Stale};
+use crate::schema::{self, MigrationRefusal};
 
 /// A database file on this machine.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl SqliteFile {
     /// Creates a database in memory.
     pub(crate) fn in_memory(patience: Duration) -> Result<Self, Problem> {
         let connection = Connection::open_in_memory()
-            .map_err(Stale::Sqlite)
+            .map_err(MigrationRefusal::Sqlite)
             .and_then(|connection| set_up(connection, patience))
             .map_err(|stale| problem(stale, patience))?;
         Ok(Self::around(None, OpenFile { connection, identity: None }, patience))
@@ -238,13 +238,13 @@ fn connect(file: &Path, patience: Duration) -> Result<OpenFile, Problem> {
     // Read before the file is opened: a file replaced in between is noticed at the next call.
     let identity = place::identity(file);
     Connection::open_with_flags(file, flags)
-        .map_err(Stale::Sqlite)
+        .map_err(MigrationRefusal::Sqlite)
         .and_then(|connection| set_up(connection, patience))
         .map(|connection| OpenFile { connection, identity })
         .map_err(|stale| problem(stale, patience))
 }
 
-fn set_up(mut connection: Connection, patience: Duration) -> Result<Connection, Stale> {
+fn set_up(mut connection: Connection, patience: Duration) -> Result<Connection, MigrationRefusal> {
     // A writer of the file must not be able to make this program run functions from its schema.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
@@ -254,7 +254,9 @@ fn set_up(mut connection: Connection, patience: Duration) -> Result<Connection, 
         let left = patience.saturating_sub(started.elapsed());
         connection.busy_timeout(left)?;
         match adopt(&mut connection) {
-            Err(Stale::Sqlite(error)) if !left.is_zero() && is_busy(&error) => thread::sleep(PAUSE.min(left)),
+            Err(MigrationRefusal::Sqlite(error)) if !left.is_zero() && is_busy(&error) => {
+                thread::sleep(PAUSE.min(left))
+            }
             other => return other.map(|()| connection),
         }
     }
@@ -268,7 +270,7 @@ fn is_busy(error: &rusqlite::Error) -> bool {
 }
 
 /// Initialises a new file and migrates an old one.
-fn adopt(connection: &mut Connection) -> Result<(), Stale> {
+fn adopt(connection: &mut Connection) -> Result<(), MigrationRefusal> {
     // Checked before the first write: files of other programs stay unchanged.
     let version = schema::inspect(connection)?;
     connection.pragma_update(None, "foreign_keys", true)?;
@@ -294,9 +296,9 @@ fn adopt(connection: &mut Connection) -> Result<(), Stale> {
     schema::bring_up(connection, version)
 }
 
-fn problem(stale: Stale, patience: Duration) -> Problem {
+fn problem(stale: MigrationRefusal, patience: Duration) -> Problem {
     match stale {
-        Stale::Refused(problem) => problem,
-        Stale::Sqlite(error) => Problem::of(&error, patience),
+        MigrationRefusal::Refused(problem) => problem,
+        MigrationRefusal::Sqlite(error) => Problem::of(&error, patience),
     }
 }

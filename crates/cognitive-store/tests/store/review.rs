@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cognitive_ports::review::{
-    DeskError, NewDecision, Review, ReviewDesk, ReviewEntry, ReviewExport, ReviewFilter, Verdict,
+    NewDecision, Review, ReviewEntry, ReviewError, ReviewExport, ReviewFilter, ReviewQueue, Verdict,
 };
-use cognitive_store::{Desk, Filter, ReviewLimits, Store, StoreOptions};
+use cognitive_store::{Filter, ReviewLimits, Store, StoreOptions, StoredReviewQueue};
 use cognitive_testkit::SeededRandom;
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -71,42 +71,42 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-fn desk(path: &Path) -> Desk {
-    Desk::new(Arc::new(Store::open(path).unwrap()), ReviewLimits::default(), true)
+fn review_queue(path: &Path) -> StoredReviewQueue {
+    StoredReviewQueue::new(Arc::new(Store::open(path).unwrap()), ReviewLimits::default(), true)
 }
 
-fn desk_in(home: &Home) -> Desk {
-    Desk::new(home.open(), ReviewLimits::default(), true)
+fn queue_in(home: &Home) -> StoredReviewQueue {
+    StoredReviewQueue::new(home.open(), ReviewLimits::default(), true)
 }
 
-fn open(desk: &Desk) -> Vec<Review> {
-    desk.list(&ReviewFilter { open: Some(true), ..ReviewFilter::default() }).unwrap().reviews
+fn open(review_queue: &StoredReviewQueue) -> Vec<Review> {
+    review_queue.list(&ReviewFilter { open: Some(true), ..ReviewFilter::default() }).unwrap().reviews
 }
 
 on_every_backend! {
 #[test]
 fn an_entry_waits_until_it_is_decided_and_comes_back_as_it_was(home: &Home) {
-    let desk = desk_in(home);
+    let review_queue = queue_in(home);
     let ids: Vec<String> =
-        ["a", "b", "a"].iter().map(|module| block_on(desk.enter(&entry(module, 0.4))).unwrap()).collect();
+        ["a", "b", "a"].iter().map(|module| block_on(review_queue.enter(&entry(module, 0.4))).unwrap()).collect();
     assert_eq!(ids, ["1", "2", "3"]);
     let filter =
         ReviewFilter { open: Some(true), module: Some("a".to_owned()), limit: Some(1), cursor: None };
-    let first = desk.list(&filter).unwrap();
+    let first = review_queue.list(&filter).unwrap();
     assert_eq!((first.reviews[0].id.as_str(), first.open), ("1", 2), "the oldest first");
     assert_eq!(first.reviews[0].input, None, "lists are light");
-    let second = desk.list(&ReviewFilter { cursor: first.next, ..filter }).unwrap();
+    let second = review_queue.list(&ReviewFilter { cursor: first.next, ..filter }).unwrap();
     assert_eq!((second.reviews[0].id.as_str(), second.next), ("3", None));
-    let whole = desk.get("2").unwrap().unwrap();
+    let whole = review_queue.get("2").unwrap().unwrap();
     assert_eq!(whole, Review::of("2".to_owned(), "2026-01-02T03:04:05.000Z".to_owned(), &entry("b", 0.4)));
-    assert_eq!((desk.get("9").unwrap(), desk.get("x").unwrap()), (None, None));
-    let decided = desk.decide("2", &verdict(Verdict::Correct)).unwrap();
+    assert_eq!((review_queue.get("9").unwrap(), review_queue.get("x").unwrap()), (None, None));
+    let decided = review_queue.decide("2", &verdict(Verdict::Correct)).unwrap();
     assert!(decided.is_new);
-    let again = desk.get("2").unwrap().unwrap();
+    let again = review_queue.get("2").unwrap().unwrap();
     assert_eq!(again, decided.review);
     assert_eq!(again.decision.unwrap().data, Some(json!({ "label": "b" })));
-    assert_eq!(open(&desk).len(), 2);
-    let done = desk.list(&ReviewFilter { open: Some(false), ..ReviewFilter::default() }).unwrap();
+    assert_eq!(open(&review_queue).len(), 2);
+    let done = review_queue.list(&ReviewFilter { open: Some(false), ..ReviewFilter::default() }).unwrap();
     assert_eq!((done.reviews.len(), done.open), (1, 2));
 }
 }
@@ -114,19 +114,19 @@ fn an_entry_waits_until_it_is_decided_and_comes_back_as_it_was(home: &Home) {
 on_every_backend! {
 #[test]
 fn the_same_decision_again_is_fine_and_another_is_told_which_one_stands(home: &Home) {
-    let desk = desk_in(home);
-    block_on(desk.enter(&entry("m", 0.4))).unwrap();
-    assert!(desk.decide("1", &verdict(Verdict::Approve)).unwrap().is_new);
-    let again = desk.decide("1", &NewDecision { by: None, ..verdict(Verdict::Approve) }).unwrap();
+    let review_queue = queue_in(home);
+    block_on(review_queue.enter(&entry("m", 0.4))).unwrap();
+    assert!(review_queue.decide("1", &verdict(Verdict::Approve)).unwrap().is_new);
+    let again = review_queue.decide("1", &NewDecision { by: None, ..verdict(Verdict::Approve) }).unwrap();
     assert_eq!((again.is_new, again.review.decision.unwrap().by.as_deref()), (false, Some("bob")));
-    let Err(DeskError::Conflict(stands)) = desk.decide("1", &verdict(Verdict::Reject)) else {
+    let Err(ReviewError::Conflict(stands)) = review_queue.decide("1", &verdict(Verdict::Reject)) else {
         unreachable!("another decision was taken")
     };
     assert_eq!(stands.decision.unwrap().verdict, Verdict::Approve);
-    assert_eq!(desk.decide("2", &verdict(Verdict::Approve)), Err(DeskError::Unknown));
+    assert_eq!(review_queue.decide("2", &verdict(Verdict::Approve)), Err(ReviewError::Unknown));
     assert!(matches!(
-        desk.decide("1", &NewDecision { data: None, ..verdict(Verdict::Correct) }),
-        Err(DeskError::Invalid(_))
+        review_queue.decide("1", &NewDecision { data: None, ..verdict(Verdict::Correct) }),
+        Err(ReviewError::Invalid(_))
     ));
 }
 }
@@ -134,10 +134,10 @@ fn the_same_decision_again_is_fine_and_another_is_told_which_one_stands(home: &H
 on_every_backend! {
 #[test]
 fn a_decision_is_a_record_in_the_chain_without_a_word_of_what_was_said(home: &Home) {
-    let desk = desk_in(home);
-    block_on(desk.enter(&entry("m", 0.4))).unwrap();
-    desk.decide("1", &NewDecision { key: Some("bob".to_owned()), ..verdict(Verdict::Correct) }).unwrap();
-    desk.decide("1", &verdict(Verdict::Correct)).unwrap();
+    let review_queue = queue_in(home);
+    block_on(review_queue.enter(&entry("m", 0.4))).unwrap();
+    review_queue.decide("1", &NewDecision { key: Some("bob".to_owned()), ..verdict(Verdict::Correct) }).unwrap();
+    review_queue.decide("1", &verdict(Verdict::Correct)).unwrap();
     let store = home.open();
     let rows = store.list(&Filter { event: Some("review".to_owned()), ..Filter::default() }).unwrap();
     assert_eq!(rows.len(), 1, "one decision, one record");
@@ -146,7 +146,7 @@ fn a_decision_is_a_record_in_the_chain_without_a_word_of_what_was_said(home: &Ho
     assert_eq!((rows[0].trace_id.as_str(), rows[0].run_id.as_str()), ("trace", "run"));
     assert!(!rows[0].to_json().to_string().contains("because"), "{}", rows[0].to_json());
     assert!(store.verify(&[]).unwrap().is_whole());
-    let silent = Desk::new(store, ReviewLimits::default(), false);
+    let silent = StoredReviewQueue::new(store, ReviewLimits::default(), false);
     block_on(silent.enter(&entry("m", 0.4))).unwrap();
     silent.decide("2", &verdict(Verdict::Approve)).unwrap();
     let store = home.open();
@@ -162,35 +162,35 @@ on_every_backend! {
 #[test]
 fn a_full_queue_takes_no_more_and_drops_nothing_that_waits(home: &Home) {
     let limits = ReviewLimits { open: 2, decided: 1, ..ReviewLimits::default() };
-    let desk = Desk::new(home.open(), limits, true);
+    let review_queue = StoredReviewQueue::new(home.open(), limits, true);
     for _ in 0..2 {
-        block_on(desk.enter(&entry("m", 0.4))).unwrap();
+        block_on(review_queue.enter(&entry("m", 0.4))).unwrap();
     }
-    assert_eq!(block_on(desk.enter(&entry("m", 0.4))), Err("2 runs already wait for review".to_owned()));
+    assert_eq!(block_on(review_queue.enter(&entry("m", 0.4))), Err("2 runs already wait for review".to_owned()));
     for id in ["1", "2"] {
-        desk.decide(id, &verdict(Verdict::Approve)).unwrap();
+        review_queue.decide(id, &verdict(Verdict::Approve)).unwrap();
     }
     assert_eq!(
-        block_on(desk.enter(&entry("m", 0.4))).unwrap(),
+        block_on(review_queue.enter(&entry("m", 0.4))).unwrap(),
         "3",
         "there is room again, and no number comes twice"
     );
-    let oldest = desk.get("1").unwrap().unwrap();
+    let oldest = review_queue.get("1").unwrap().unwrap();
     assert_eq!((oldest.input, oldest.envelope), (None, None), "of two that are decided, one is whole");
     assert_eq!(oldest.decision.unwrap().verdict, Verdict::Approve);
-    assert!(desk.get("2").unwrap().unwrap().input.is_some());
+    assert!(review_queue.get("2").unwrap().unwrap().input.is_some());
 }
 }
 
 on_every_backend! {
 #[test]
 fn decisions_are_exported_in_their_order_and_cases_only_where_the_answer_is_known(home: &Home) {
-    let desk = desk_in(home);
+    let review_queue = queue_in(home);
     for module in ["a", "a", "b", "a"] {
-        block_on(desk.enter(&entry(module, 0.4))).unwrap();
+        block_on(review_queue.enter(&entry(module, 0.4))).unwrap();
     }
     for (id, word) in [("2", Verdict::Reject), ("1", Verdict::Correct), ("3", Verdict::Approve)] {
-        desk.decide(id, &verdict(word)).unwrap();
+        review_queue.decide(id, &verdict(word)).unwrap();
     }
     let export = |form, module| {
         let mut lines: Vec<Value> = Vec::new();
@@ -198,7 +198,7 @@ fn decisions_are_exported_in_their_order_and_cases_only_where_the_answer_is_know
             lines.push(line);
             true
         };
-        desk.export(form, module, &mut take).unwrap();
+        review_queue.export(form, module, &mut take).unwrap();
         lines
     };
     let ids: Vec<Value> =
@@ -213,33 +213,33 @@ fn decisions_are_exported_in_their_order_and_cases_only_where_the_answer_is_know
         count += 1;
         false
     };
-    desk.export(ReviewExport::Decisions, None, &mut take).unwrap();
+    review_queue.export(ReviewExport::Decisions, None, &mut take).unwrap();
     assert_eq!(count, 1, "who has enough gets no more");
 }
 }
 
 /// Decides on `count` entries as a reviewer who approves fewer answers than the model's confidence suggests.
-fn judge(desk: &Desk, module: &str, count: usize, seed: u64) {
+fn judge(review_queue: &StoredReviewQueue, module: &str, count: usize, seed: u64) {
     let mut random = SeededRandom::new(seed);
     for _ in 0..count {
         #[expect(clippy::cast_precision_loss, reason = "a hundred")]
         let confidence = (50 + random.below(50)) as f64 / 100.0;
-        let id = block_on(desk.enter(&entry(module, confidence))).unwrap();
+        let id = block_on(review_queue.enter(&entry(module, confidence))).unwrap();
         let word = if random.below(100) < 30 { Verdict::Approve } else { Verdict::Reject };
-        desk.decide(&id, &verdict(word)).unwrap();
+        review_queue.decide(&id, &verdict(word)).unwrap();
     }
 }
 
 on_every_backend! {
 #[test]
 fn what_confidence_is_worth_is_known_once_enough_was_decided_also_by_another_process(home: &Home) {
-    let one = desk_in(home);
+    let one = queue_in(home);
     judge(&one, "m", 29, 7);
     assert_eq!(one.calibrated("m", "p/m", 0.8), None, "too few");
     judge(&one, "m", 31, 8);
     let worth = one.calibrated("m", "p/m", 0.8).unwrap();
     assert!(worth < 0.6, "{worth}");
-    assert_eq!(desk_in(home).calibrated("m", "p/m", 0.8), Some(worth), "another connection sees it too");
+    assert_eq!(queue_in(home).calibrated("m", "p/m", 0.8), Some(worth), "another connection sees it too");
     assert_eq!(one.calibrated("m", "p/other", 0.8), None, "what one model is worth says nothing of another");
     assert_eq!(one.calibrated("n", "p/m", 0.8), None);
     assert_eq!(one.calibrated("m", "p/m", 0.1), None, "nobody decided on so low a confidence");
@@ -252,45 +252,50 @@ fn what_confidence_is_worth_is_known_once_enough_was_decided_also_by_another_pro
 on_every_backend! {
 #[test]
 fn failures_say_nothing_about_confidence(home: &Home) {
-    let desk = desk_in(home);
+    let review_queue = queue_in(home);
     let mut failed = entry("m", 0.0);
     failed.envelope = json!({ "ok": false, "meta": { "confidence": 0, "risk": "high", "explain": "e" }, "error": { "code": "E2010" } });
-    block_on(desk.enter(&failed)).unwrap();
-    assert_eq!(desk.get("1").unwrap().unwrap().code.as_deref(), Some("E2010"));
-    desk.decide("1", &verdict(Verdict::Reject)).unwrap();
-    assert_eq!(desk.calibration(None).unwrap().decisions, 0);
+    block_on(review_queue.enter(&failed)).unwrap();
+    assert_eq!(review_queue.get("1").unwrap().unwrap().code.as_deref(), Some("E2010"));
+    review_queue.decide("1", &verdict(Verdict::Reject)).unwrap();
+    assert_eq!(review_queue.calibration(None).unwrap().decisions, 0);
 }
 }
 
 #[test]
 fn a_locked_store_refuses_decisions_and_entries_and_knows_what_it_knew() {
     let (_dir, path) = place();
-    judge(&desk(&path), "m", 40, 7);
+    judge(&review_queue(&path), "m", 40, 7);
     // Long enough for the writer of the queue, which has its turn in the same file.
     let options = StoreOptions { patience: Duration::from_secs(2), ..StoreOptions::default() };
-    let desk = Desk::new(Arc::new(Store::open_with(&path, options).unwrap()), ReviewLimits::default(), true);
-    let known = desk.calibrated("m", "p/m", 0.8);
+    let review_queue = StoredReviewQueue::new(
+        Arc::new(Store::open_with(&path, options).unwrap()),
+        ReviewLimits::default(),
+        true,
+    );
+    let known = review_queue.calibrated("m", "p/m", 0.8);
     assert!(known.is_some());
-    let waiting = block_on(desk.enter(&entry("m", 0.4))).unwrap();
+    let waiting = block_on(review_queue.enter(&entry("m", 0.4))).unwrap();
     let other = Connection::open(&path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let Err(DeskError::Unavailable(reason)) = desk.decide(&waiting, &verdict(Verdict::Approve)) else {
+    let Err(ReviewError::Unavailable(reason)) = review_queue.decide(&waiting, &verdict(Verdict::Approve))
+    else {
         unreachable!("a locked store took a decision")
     };
     assert!(reason.contains("processes locked it"), "{reason}");
-    assert!(block_on(desk.enter(&entry("m", 0.4))).unwrap_err().contains("processes locked it"));
-    assert_eq!(desk.calibrated("m", "p/m", 0.8), known, "nobody waits for that");
+    assert!(block_on(review_queue.enter(&entry("m", 0.4))).unwrap_err().contains("processes locked it"));
+    assert_eq!(review_queue.calibrated("m", "p/m", 0.8), known, "nobody waits for that");
     other.execute_batch("COMMIT").unwrap();
-    assert!(desk.decide(&waiting, &verdict(Verdict::Approve)).unwrap().is_new);
+    assert!(review_queue.decide(&waiting, &verdict(Verdict::Approve)).unwrap().is_new);
 }
 
 #[test]
 fn an_old_file_gets_the_tables_and_keeps_its_records() {
     let (_dir, path) = place();
     Connection::open(&path).unwrap().execute_batch(FIRST_VERSION).unwrap();
-    let desk = desk(&path);
-    assert!(open(&desk).is_empty());
-    assert_eq!(block_on(desk.enter(&entry("m", 0.4))).unwrap(), "1");
+    let review_queue = review_queue(&path);
+    assert!(open(&review_queue).is_empty());
+    assert_eq!(block_on(review_queue.enter(&entry("m", 0.4))).unwrap(), "1");
     assert_eq!(Store::open(&path).unwrap().list(&Filter::default()).unwrap().len(), 1);
 }
 
@@ -298,7 +303,7 @@ fn an_old_file_gets_the_tables_and_keeps_its_records() {
 pub fn decide_one(words: &str, path: &Path, say: fn(&str)) {
     let (id, word) = words.split_once(' ').unwrap();
     let decision = NewDecision { by: Some(word.to_owned()), ..verdict(Verdict::parse(word).unwrap()) };
-    say(&match desk(path).decide(id, &decision) {
+    say(&match review_queue(path).decide(id, &decision) {
         Ok(decided) if decided.is_new => format!("made {word}"),
         Ok(_) => "the same".to_owned(),
         Err(error) => error.to_string(),
@@ -307,9 +312,10 @@ pub fn decide_one(words: &str, path: &Path, say: fn(&str)) {
 
 /// A job of another process: decides on all open entries and reports each.
 pub fn decide_for_ever(name: &str, path: &Path, say: fn(&str)) {
-    let desk = desk(path);
-    for review in open(&desk) {
-        desk.decide(&review.id, &NewDecision { by: Some(name.to_owned()), ..verdict(Verdict::Correct) })
+    let review_queue = review_queue(path);
+    for review in open(&review_queue) {
+        review_queue
+            .decide(&review.id, &NewDecision { by: Some(name.to_owned()), ..verdict(Verdict::Correct) })
             .unwrap();
         say(&review.id);
     }
@@ -319,7 +325,7 @@ where_others_find_it! {
 #[test]
 fn of_two_processes_that_decide_at_once_one_wins_and_the_other_is_told(home: &Home) {
     let path = home.path();
-    let shared = desk(path);
+    let shared = review_queue(path);
     for round in 1..=20 {
         let id = block_on(shared.enter(&entry("m", 0.4))).unwrap();
         assert_eq!(id, round.to_string());
@@ -343,7 +349,7 @@ where_others_find_it! {
 #[test]
 fn a_process_that_is_killed_while_it_decides_leaves_every_decision_that_it_acknowledged(home: &Home) {
     let path = home.path();
-    let shared = desk(path);
+    let shared = review_queue(path);
     let mut random = SeededRandom::new(11);
     for round in 0..25 {
         for _ in 0..40 {

@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 use cognitive_contract::context::Owner;
 use cognitive_contract::money::Money;
 use cognitive_contract::ports::{AuditLog, ContextStore};
-use cognitive_ports::review::{DeskError, ReviewDesk, Verdict};
+use cognitive_ports::review::{ReviewError, ReviewQueue, Verdict};
 use cognitive_ports::spending::{DayBudget, SpendingEntry, SpendingLedger};
 use cognitive_store::{
-    Anchor, Background, Breach, Desk, Filter, Problem, Retention, ReviewLimits, Store, StoreOptions,
+    Anchor, Background, Breach, Filter, Problem, Retention, ReviewLimits, Store, StoreOptions,
+    StoredReviewQueue,
 };
 use cognitive_testkit::{PATIENCE, TestPostgres, until};
 
@@ -112,7 +113,7 @@ fn a_text_that_a_server_cannot_keep_is_kept_with_a_mark_in_its_place() {
 }
 
 /// Returns the message of each port while the server does not answer; each must come in time.
-fn refusals(store: &Arc<Store>, desk: &Desk) -> Vec<String> {
+fn refusals(store: &Arc<Store>, review_queue: &StoredReviewQueue) -> Vec<String> {
     let timed = |what: &mut dyn FnMut() -> String| {
         let started = Instant::now();
         let said = what();
@@ -134,9 +135,9 @@ fn refusals(store: &Arc<Store>, desk: &Desk) -> Vec<String> {
         timed(&mut || store.put(&owner, &state("k", 1, -1), at(0)).unwrap_err()),
         timed(&mut || store.get(&owner, "session_state", "k", at(0)).unwrap_err()),
         timed(&mut || store.cover(&spend, &budget, at(0)).unwrap_err()),
-        timed(&mut || block_on(desk.enter(&entry("m", 0.4))).unwrap_err()),
-        timed(&mut || match desk.decide("1", &verdict(Verdict::Approve)) {
-            Err(DeskError::Unavailable(reason)) => reason,
+        timed(&mut || block_on(review_queue.enter(&entry("m", 0.4))).unwrap_err()),
+        timed(&mut || match review_queue.decide("1", &verdict(Verdict::Approve)) {
+            Err(ReviewError::Unavailable(reason)) => reason,
             other => unreachable!("{other:?}"),
         }),
     ]
@@ -147,11 +148,11 @@ fn a_server_that_is_silent_or_gone_is_said_in_time_and_nothing_acknowledged_is_l
     let Some(server) = TestPostgres::durable() else { return };
     let address = server.database();
     let store = Arc::new(Store::open_with(Path::new(&address), impatient()).unwrap());
-    let desk = Desk::new(Arc::clone(&store), ReviewLimits::default(), true);
+    let review_queue = StoredReviewQueue::new(Arc::clone(&store), ReviewLimits::default(), true);
     store.record(&good("before", "m")).unwrap();
-    assert_eq!(block_on(desk.enter(&entry("m", 0.4))).unwrap(), "1");
+    assert_eq!(block_on(review_queue.enter(&entry("m", 0.4))).unwrap(), "1");
     server.freeze();
-    for said in refusals(&store, &desk) {
+    for said in refusals(&store, &review_queue) {
         assert!(said.starts_with("store `postgres://cogn@"), "{said}");
         assert!(said.contains("did not answer") || said.contains("cannot be reached"), "{said}");
     }
@@ -160,13 +161,13 @@ fn a_server_that_is_silent_or_gone_is_said_in_time_and_nothing_acknowledged_is_l
     // executed.
     let patient = Store::open(Path::new(&address)).unwrap();
     patient.record(&good("after", "m")).unwrap();
-    until("the desk, which is asked again after its rest", || desk.get("1").is_ok());
+    until("the review queue, which is asked again after a pause", || review_queue.get("1").is_ok());
     let traces: Vec<String> =
         patient.list(&Filter::default()).unwrap().into_iter().map(|row| row.trace_id).collect();
     assert!(traces.iter().any(|trace| trace == "before") && traces.iter().any(|trace| trace == "after"));
     assert!(patient.verify(&[]).unwrap().is_whole());
     drop(server);
-    for said in refusals(&store, &desk) {
+    for said in refusals(&store, &review_queue) {
         assert!(said.contains("cannot be reached"), "{said}");
     }
     let refused = Store::open_with(Path::new(&address), impatient()).unwrap_err();

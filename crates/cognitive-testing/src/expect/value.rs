@@ -75,16 +75,16 @@ fn window(whole: &str, start: usize) -> String {
 /// and colon.
 pub(crate) fn json_text(value: &Value) -> String {
     let mut bytes = Vec::new();
-    let written = value.serialize(&mut Serializer::with_formatter(&mut bytes, Spaced));
+    let written = value.serialize(&mut Serializer::with_formatter(&mut bytes, SpacedFormatter));
     match written {
         Ok(()) => String::from_utf8(bytes).unwrap_or_default(),
         Err(_) => value.to_string(),
     }
 }
 
-struct Spaced;
+struct SpacedFormatter;
 
-impl Formatter for Spaced {
+impl Formatter for SpacedFormatter {
     fn begin_array_value<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
         if first { Ok(()) } else { writer.write_all(b", ") }
     }

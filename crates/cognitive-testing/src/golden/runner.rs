@@ -13,7 +13,7 @@ use cognitive_contract::recorded_reply::dialect_place;
 use cognitive_contract::{ErrorCode, Failure, Module, RecordedReply};
 use cognitive_library::{Folder, Library, formats, load};
 use cognitive_runtime::host::RunInput;
-use cognitive_runtime::{Host, ReplyWitness, RunOptions, RunRequest, SeenReply};
+use cognitive_runtime::{Host, ReplyRecorder, RunOptions, RunRequest, SeenReply};
 use serde_json::Value;
 
 use super::accepted::{AcceptedExpectation, propose};
@@ -189,7 +189,7 @@ async fn judge(
     let modules = TestedModule { tested: Arc::clone(module), others: options.library.clone() };
     let (host, seen, run) = match answers {
         Answers::Recorded => {
-            let (replay, seen) = ReplyWitness::of_replies(replies);
+            let (replay, seen) = ReplyRecorder::of_replies(replies);
             (Host::new(Arc::new(modules), Arc::new(replay)), seen, RunOptions::default())
         }
         Answers::Live(live) | Answers::Record(live) => {

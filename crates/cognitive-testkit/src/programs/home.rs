@@ -28,7 +28,7 @@ pub struct Home {
 
 /// The result of a process.
 #[derive(Debug, Clone)]
-pub struct Finished {
+pub struct ProcessOutput {
     /// The exit code; `None` if a signal ended the process.
     pub code: Option<i32>,
     /// Its standard output.
@@ -39,7 +39,7 @@ pub struct Finished {
     pub json: Value,
 }
 
-impl Finished {
+impl ProcessOutput {
     /// The result of a command that has to start.
     #[must_use]
     pub fn run(command: &mut Command) -> Self {
@@ -105,7 +105,7 @@ impl Finished {
     }
 }
 
-impl From<Output> for Finished {
+impl From<Output> for ProcessOutput {
     fn from(output: Output) -> Self {
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         let (out, err) = (text(output.stdout), text(output.stderr));
@@ -202,7 +202,7 @@ impl Home {
 
     /// Runs the program to its end.
     #[must_use]
-    pub fn run(&self, args: &[&str], environment: &[(&str, &str)], stdin: &str) -> Finished {
+    pub fn run(&self, args: &[&str], environment: &[(&str, &str)], stdin: &str) -> ProcessOutput {
         let mut command = self.command(args, environment);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the program");
@@ -210,12 +210,12 @@ impl Home {
             // A command that does not read its input closes the pipe; that is its right.
             let _ = input.write_all(stdin.as_bytes());
         }
-        Finished::from(child.wait_with_output().expect("the output of the program"))
+        ProcessOutput::from(child.wait_with_output().expect("the output of the program"))
     }
 
     /// Runs the program to its end, without an input.
     #[must_use]
-    pub fn cogn(&self, args: &[&str]) -> Finished {
+    pub fn cogn(&self, args: &[&str]) -> ProcessOutput {
         self.run(args, &[], "")
     }
 

@@ -12,11 +12,11 @@ mod wire;
 
 pub use act::{Act, Then};
 pub use fake_model::{FakeModel, FakeReply, FakeRequest};
-pub use home::{Finished, Home};
+pub use home::{Home, ProcessOutput};
 pub use recorded::bundled_replies;
 pub use run_options::OptionCase;
 pub use running::Running;
-pub use served::Served;
+pub use served::TestServer;
 pub use wire::{piece, streamed};
 
 /// The certificate of a service with TLS and its key, in one file. No machine trusts it by default.

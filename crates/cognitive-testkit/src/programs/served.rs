@@ -15,11 +15,11 @@ use std::thread::JoinHandle;
 
 use serde_json::Value;
 
-use super::{Finished, Home, Running};
+use super::{Home, ProcessOutput, Running};
 use crate::PATIENCE;
 
 /// A running server.
-pub struct Served {
+pub struct TestServer {
     child: Running,
     log: ServerLog,
     /// Its standard error up to the address.
@@ -35,7 +35,7 @@ enum ServerLog {
     Unread(BufReader<ChildStderr>),
 }
 
-impl Served {
+impl TestServer {
     /// Starts a server with these arguments behind `serve`.
     #[must_use]
     pub fn start(home: &Home, args: &[&str], environment: &[(&str, &str)]) -> Self {
@@ -53,7 +53,7 @@ impl Served {
     ///
     /// # Errors
     /// If no address is announced.
-    pub fn try_spawn(command: &mut Command) -> Result<Self, Box<Finished>> {
+    pub fn try_spawn(command: &mut Command) -> Result<Self, Box<ProcessOutput>> {
         let mut server = Self::spawn_unread(command)?;
         if let ServerLog::Unread(mut rest) = server.log {
             let log = Arc::<(Mutex<String>, Condvar)>::default();
@@ -79,7 +79,7 @@ impl Served {
     ///
     /// # Errors
     /// If no address is announced.
-    pub fn spawn_unread(command: &mut Command) -> Result<Self, Box<Finished>> {
+    pub fn spawn_unread(command: &mut Command) -> Result<Self, Box<ProcessOutput>> {
         let mut child = command.stderr(Stdio::piped()).spawn().expect("the server");
         let mut said = String::new();
         let mut rest = BufReader::new(child.stderr.take().expect("its standard error"));
@@ -88,7 +88,7 @@ impl Served {
             let before = said.len();
             if !matches!(rest.read_line(&mut said), Ok(1..)) {
                 let output = child.wait_with_output().expect("the end of the server");
-                return Err(Box::new(Finished { err: said, ..Finished::from(output) }));
+                return Err(Box::new(ProcessOutput { err: said, ..ProcessOutput::from(output) }));
             }
             let line = said.get(before..).unwrap_or_default();
             let address = line.split_once("http://").filter(|_| line.contains("listening"));
@@ -125,7 +125,7 @@ impl Served {
         assert!(said.contains(words), "{said}");
     }
 
-    /// Waits until it has written a line with this text. Only for [`Served::spawn_unread`].
+    /// Waits until it has written a line with this text. Only for [`TestServer::spawn_unread`].
     pub fn until_said(&mut self, words: &str) {
         let ServerLog::Unread(rest) = &mut self.log else { panic!("another thread reads it") };
         let said = rest.lines().map_while(Result::ok).any(|line| line.contains(words));

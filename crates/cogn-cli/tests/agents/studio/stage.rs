@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cognitive_testkit::{Lack, Served, skip};
+use cognitive_testkit::{Lack, TestServer, skip};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -31,7 +31,7 @@ pub(crate) fn packages() -> Option<PathBuf> {
 
 /// A server, a model, and a browser that can be driven.
 pub(crate) struct Stage {
-    _served: Served,
+    _served: TestServer,
     packages: PathBuf,
     pub(crate) base: String,
     pub(crate) model: Model,
@@ -77,7 +77,7 @@ impl Stage {
             Some(weights) => serve.args(["--provider", "embedded"]).env("COGN_MODEL", weights),
             None => serve.args(["--provider", "openai", "--model", "stub-audio", "--base-url", &url]),
         };
-        let served = Served::spawn(&mut serve);
+        let served = TestServer::spawn(&mut serve);
         Some(Self { base: served.url(), _served: served, packages, model, home })
     }
 

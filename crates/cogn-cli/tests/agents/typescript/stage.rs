@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use cognitive_testkit::{Home, Lack, Served, skip};
+use cognitive_testkit::{Home, Lack, TestServer, skip};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -121,7 +121,7 @@ pub(crate) fn examples() -> Vec<(String, String)> {
 
 /// A server with the bundled modules and one that streams. It is killed when this value is dropped.
 pub(crate) struct Server {
-    _served: Served,
+    _served: TestServer,
     pub(crate) base: String,
     pub(crate) model: Model,
     home: Home,
@@ -135,7 +135,7 @@ impl Server {
         let mut args = vec!["--rate", "0", "--streams", "0", "--grace", "86400"];
         let provider = provider(&model);
         args.extend(provider.iter().map(String::as_str).chain(more.iter().copied()));
-        let served = Served::start(&home, &args, &[("COGNITIVE_API_KEY", KEY)]);
+        let served = TestServer::start(&home, &args, &[("COGNITIVE_API_KEY", KEY)]);
         Self { base: served.url(), _served: served, model, home }
     }
 

@@ -8,10 +8,10 @@ use std::time::SystemTime;
 
 use cognitive_contract::ports::NullSink;
 use cognitive_library::load::load;
-use cognitive_ports::review::calibration::{Judged, error};
-use cognitive_ports::review::{NewDecision, ReviewDesk, ReviewFilter, ReviewRule, ReviewRules, Verdict};
+use cognitive_ports::review::calibration::{CheckedAnswer, error};
+use cognitive_ports::review::{NewDecision, ReviewFilter, ReviewQueue, ReviewRule, ReviewRules, Verdict};
 use cognitive_runtime::{Host, Reviewing, RunRequest, run};
-use cognitive_store::{Desk, ReviewLimits, Store};
+use cognitive_store::{ReviewLimits, Store, StoredReviewQueue};
 use cognitive_testkit::{NamedModules, ScriptedProvider, SeededRandom, module_folder};
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ const DECISIONS: usize = 200;
 struct Office {
     host: Host,
     model: Arc<ScriptedProvider>,
-    desk: Arc<Desk>,
+    review_queue: Arc<StoredReviewQueue>,
     runtime: tokio::runtime::Runtime,
     random: SeededRandom,
     truth: Truth,
@@ -46,11 +46,16 @@ impl Office {
         let modules = NamedModules(BTreeMap::from([("labels".to_owned(), module)]));
         let model = Arc::new(ScriptedProvider::default());
         let mut host = Host::new(Arc::new(modules), Arc::clone(&model) as Arc<_>);
-        let desk = Arc::new(Desk::new(Arc::new(Store::open(path).unwrap()), ReviewLimits::default(), true));
+        let review_queue = Arc::new(StoredReviewQueue::new(
+            Arc::new(Store::open(path).unwrap()),
+            ReviewLimits::default(),
+            true,
+        ));
         let rules = ReviewRules::new(vec![ReviewRule::parse("true", Vec::new()).unwrap()]);
-        host.review = Some(Reviewing { rules, desk: Arc::clone(&desk) as Arc<dyn ReviewDesk> });
+        host.review =
+            Some(Reviewing { rules, review_queue: Arc::clone(&review_queue) as Arc<dyn ReviewQueue> });
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        Self { host, model, desk, runtime, random: SeededRandom::new(seed), truth }
+        Self { host, model, review_queue, runtime, random: SeededRandom::new(seed), truth }
     }
 
     fn dice(&mut self) -> f64 {
@@ -72,7 +77,7 @@ impl Office {
 
     fn decide(&self, is_right: bool) {
         let waiting = ReviewFilter { open: Some(true), ..ReviewFilter::default() };
-        let id = self.desk.list(&waiting).unwrap().reviews[0].id.clone();
+        let id = self.review_queue.list(&waiting).unwrap().reviews[0].id.clone();
         let verdict = if is_right { Verdict::Approve } else { Verdict::Reject };
         let decision = NewDecision {
             verdict,
@@ -82,7 +87,7 @@ impl Office {
             key: None,
             at: SystemTime::UNIX_EPOCH,
         };
-        assert!(self.desk.decide(&id, &decision).unwrap().is_new);
+        assert!(self.review_queue.decide(&id, &decision).unwrap().is_new);
     }
 }
 
@@ -104,7 +109,7 @@ fn after_200_decisions_calibrated_confidence_has_at_most_half_the_error() {
             let random = office.random.clone();
             drop(office);
             let mut office = Office { random, ..Office::open(&path, seed, truth) };
-            let (mut stated, mut worth): (Vec<Judged>, Vec<Judged>) = (Vec::new(), Vec::new());
+            let (mut stated, mut worth): (Vec<CheckedAnswer>, Vec<CheckedAnswer>) = (Vec::new(), Vec::new());
             for _ in 0..DECISIONS {
                 let (confidence, calibrated, is_right) = office.run();
                 stated.push((confidence, is_right));

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 
-use cognitive_testkit::{Served, good_answer, piece};
+use cognitive_testkit::{TestServer, good_answer, piece};
 use serde_json::{Value, json};
 
 pub(crate) const ANN: &str = "ann-0123456789abcdef";
@@ -228,18 +228,18 @@ fn tools() -> String {
 }
 
 /// A started server. It is killed when this value is dropped, if it is still running.
-pub(crate) struct Server(Served);
+pub(crate) struct Server(TestServer);
 
 impl Deref for Server {
-    type Target = Served;
+    type Target = TestServer;
 
-    fn deref(&self) -> &Served {
+    fn deref(&self) -> &TestServer {
         &self.0
     }
 }
 
 impl DerefMut for Server {
-    fn deref_mut(&mut self) -> &mut Served {
+    fn deref_mut(&mut self) -> &mut TestServer {
         &mut self.0
     }
 }
@@ -254,7 +254,7 @@ impl Server {
     }
 
     pub(crate) fn begin(command: &mut Command) -> Self {
-        Self(Served::spawn_unread(command).unwrap())
+        Self(TestServer::spawn_unread(command).unwrap())
     }
 
     /// Sends a run; the response can be read from the returned stream.

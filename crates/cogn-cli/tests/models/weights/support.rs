@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::thread::JoinHandle;
 
 use cognitive_setup::weights::{
-    DEFAULT_PATIENCE, KnownPackage, KnownWeights, PullError, PullProgress, PullSources, Pulled,
+    DEFAULT_PATIENCE, KnownPackage, KnownWeights, PullError, PullProgress, PullSources, PulledWeights,
     WeightsFolder, pull,
 };
 use tempfile::TempDir;
@@ -114,7 +114,7 @@ impl World {
     }
 
     /// Pulls from these tools and this hub.
-    pub(crate) fn pull(&self, hub: &str) -> (Result<Pulled, PullError>, Vec<String>) {
+    pub(crate) fn pull(&self, hub: &str) -> (Result<PulledWeights, PullError>, Vec<String>) {
         self.pull_as(&KNOWN, hub)
     }
 
@@ -122,7 +122,7 @@ impl World {
         &self,
         known: &KnownWeights,
         hub: &str,
-    ) -> (Result<Pulled, PullError>, Vec<String>) {
+    ) -> (Result<PulledWeights, PullError>, Vec<String>) {
         let notes = Notes::default();
         let result = pull(known, &self.place(), &self.sources(hub), &notes);
         (result, notes.0.into_inner().unwrap())

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::SystemTime;
 
-use cognitive_testkit::{FakeModel, Home, Served, good_answer};
+use cognitive_testkit::{FakeModel, Home, TestServer, good_answer};
 use serde_json::{Value, json};
 
 use super::media::png;
@@ -13,7 +13,7 @@ use crate::home;
 /// A server with two modules and a service with one fixed answer.
 struct Site {
     home: Home,
-    server: Served,
+    server: TestServer,
 }
 
 impl Site {
@@ -23,7 +23,7 @@ impl Site {
         module(&home, "viewer", "modalities: {input: [text, image]}", &plain());
         let url = service.url();
         let args = ["--provider", "openai", "--model", "stub", "--base-url", &url];
-        Self { server: Served::start(&home, &args, &[]), home }
+        Self { server: TestServer::start(&home, &args, &[]), home }
     }
 
     /// Returns the error of a run with an upload.

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cognitive_testkit::{Finished, Home};
+use cognitive_testkit::{Home, ProcessOutput};
 use serde_json::{Value, json};
 
 use super::support::{answering, place};
@@ -43,7 +43,7 @@ fn documents_are_read_after_the_program_was_moved_away_or_removed() {
         let paper = json!({ "paper": { "type": "file", "path": place.path("a.pdf").to_str() } });
         child.stdin.take().unwrap().write_all(paper.to_string().as_bytes()).unwrap();
         let output = child.wait_with_output().unwrap();
-        let envelope = Finished::from(output).envelope();
+        let envelope = ProcessOutput::from(output).envelope();
         assert_eq!(envelope["ok"], true, "{envelope}");
         let validated = &envelope["meta"]["media_validation"]["validated"][0];
         assert_eq!(validated["pages"], 1, "{envelope}");

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use cognitive_testkit::{Finished, Home, good_answer};
+use cognitive_testkit::{Home, ProcessOutput, good_answer};
 use serde_json::{Value, json};
 
 pub(crate) fn place() -> Home {
@@ -25,7 +25,7 @@ pub(crate) fn answering(home: &Home, data: &Value) {
 }
 
 /// Runs `cogn` with a stdout that is always full.
-pub(crate) fn run_full(home: &Home, args: &[&str]) -> Finished {
+pub(crate) fn run_full(home: &Home, args: &[&str]) -> ProcessOutput {
     output(home.command(args, &[]).stdout(full()))
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn full() -> fs::File {
 }
 
 /// The result of a process whose stdout may be elsewhere.
-pub(crate) fn output(command: &mut Command) -> Finished {
+pub(crate) fn output(command: &mut Command) -> ProcessOutput {
     let child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     child.wait_with_output().unwrap().into()
 }

@@ -1,6 +1,6 @@
 //! A page of another origin that calls a server without keys: it runs modules and sees no past run. (S-19)
 
-use cognitive_testkit::{FakeModel, Served};
+use cognitive_testkit::{FakeModel, TestServer};
 use serde_json::json;
 
 #[test]
@@ -19,7 +19,7 @@ fn a_page_of_another_origin_runs_modules_and_sees_no_past_run() {
     let environment = [("OPENAI_API_KEY", "sk-test-test-test"), ("OPENAI_BASE_URL", url.as_str())];
     let private = home.run(&["run", "words", "--set", "text=PRIVATE CONTRACT"], &environment, "");
     assert_eq!(private.envelope()["ok"], true, "{private:?}");
-    let server = Served::start(&home, &["--cors", "https://app.example"], &environment);
+    let server = TestServer::start(&home, &["--cors", "https://app.example"], &environment);
     let foreign = [("origin", "https://app.example")];
     let (status, _) = server.ask("POST /api/run/words", &foreign, "{}");
     assert_eq!(status, 200, "it may run modules");

@@ -1,6 +1,6 @@
 //! Options that only some surfaces have, and old names. A surface without such an option refuses it: `refusals`.
 
-use cognitive_testkit::{FakeModel, OptionCase, Served};
+use cognitive_testkit::{FakeModel, OptionCase, TestServer};
 use serde_json::{Value, json};
 
 use super::run_options::{Seen, Setup, ask, asked, configure};
@@ -176,7 +176,7 @@ fn a_limit_of_cost_is_reported_as_the_fault_of_the_caller() {
             configure(&home, &setup);
             let url = service.url();
             let environment = [("OPENAI_API_KEY", "sk-test-test-test"), ("OPENAI_BASE_URL", url.as_str())];
-            let server = Served::start(&home, &setup.flags, &environment);
+            let server = TestServer::start(&home, &setup.flags, &environment);
             let mut body = json!({});
             if !setup.options.is_null() {
                 body["_options"] = setup.options;

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
-use cognitive_testkit::{Finished, Home, Served};
+use cognitive_testkit::{Home, ProcessOutput, TestServer};
 use serde_json::{Value, json};
 
 use super::clients;
@@ -153,8 +153,8 @@ fn batch(home: &Home, ask: &Ask<'_>) -> Value {
     if written.is_empty() { Value::String(output.out) } else { envelope_in(&written) }
 }
 
-pub(crate) fn server(home: &Home, ask: &Ask<'_>) -> Served {
-    Served::start(home, ask.flags, ask.environment)
+pub(crate) fn server(home: &Home, ask: &Ask<'_>) -> TestServer {
+    TestServer::start(home, ask.flags, ask.environment)
 }
 
 fn served(home: &Home, ask: &Ask<'_>, accept: &str) -> Value {
@@ -242,7 +242,7 @@ fn agent(home: &Home, ask: &Ask<'_>) -> Value {
     // A process that ends at once reads nothing, and says why.
     let _ = writeln!(input, "{INITIALIZE}");
     let hello = lines.next();
-    assert!(hello.is_some(), "{:?}", Finished::from(child.wait_with_output().unwrap()));
+    assert!(hello.is_some(), "{:?}", ProcessOutput::from(child.wait_with_output().unwrap()));
     writeln!(input, r#"{{"jsonrpc":"2.0","method":"notifications/initialized"}}"#).unwrap();
     writeln!(input, "{}", tool_call(ask)).unwrap();
     let answer = lines
@@ -256,7 +256,7 @@ fn agent(home: &Home, ask: &Ask<'_>) -> Value {
 
 fn agent_over_http(home: &Home, ask: &Ask<'_>) -> Value {
     let args = [&["--tools", ask.module][..], ask.flags].concat();
-    let server = Served::start(home, &args, ask.environment);
+    let server = TestServer::start(home, &args, ask.environment);
     let headers = [("accept", "application/json, text/event-stream"), ("mcp-protocol-version", "2025-06-18")];
     let mut connection = std::net::TcpStream::connect(&server.address).unwrap();
     let length = INITIALIZE.len();

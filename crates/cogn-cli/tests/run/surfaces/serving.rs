@@ -2,7 +2,7 @@
 
 use std::io::BufRead;
 
-use cognitive_testkit::Served;
+use cognitive_testkit::TestServer;
 use serde_json::json;
 
 use super::support::{Place, endless_service};
@@ -14,7 +14,7 @@ fn cli_008_a_server_can_be_kept_to_some_transports() {
     place.finder("words", "response: {mode: both}\n");
     let service = endless_service();
     let args = ["--provider", "openai", "--model", "stub", "--base-url", &service, "--transport", "ndjson"];
-    let server = Served::start(&place, &args, &[]);
+    let server = TestServer::start(&place, &args, &[]);
     let told = server.get("/capabilities");
     assert_eq!(told["capabilities"]["supported_transports"], json!(["ndjson"]), "{told}");
     let upgrade = [

@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::process::{Command, Stdio};
 
-use cognitive_testkit::{Act, FakeModel, FakeReply, Finished, Home, Then, piece};
+use cognitive_testkit::{Act, FakeModel, FakeReply, Home, ProcessOutput, Then, piece};
 use serde_json::{Value, json};
 
 /// The working place of a test: a project in its own home.
@@ -42,12 +42,12 @@ impl Place {
         command
     }
 
-    pub(crate) fn run(&self, args: &[&str]) -> Finished {
+    pub(crate) fn run(&self, args: &[&str]) -> ProcessOutput {
         self.cogn(args)
     }
 
     /// Runs a module with a saved reply.
-    pub(crate) fn replay(&self, module: &str, reply: &str, more: &[&str]) -> Finished {
+    pub(crate) fn replay(&self, module: &str, reply: &str, more: &[&str]) -> ProcessOutput {
         self.write("reply.txt", reply);
         self.cogn(&[&["run", module, "--provider", "replay", "--reply", "reply.txt"], more].concat())
     }

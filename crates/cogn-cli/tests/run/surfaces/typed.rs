@@ -1,6 +1,6 @@
 //! Options that other documents tell users to type, and the displayed defaults.
 
-use cognitive_testkit::Finished;
+use cognitive_testkit::ProcessOutput;
 use serde_json::json;
 
 use super::support::{PROMPT, Place, SCHEMA, answer, manifest};
@@ -82,7 +82,7 @@ fn fmt_013_a_module_in_the_folder_of_the_user_is_listed_and_runs() {
     }
     // In a folder that is not the home folder, where these modules would be those of the project.
     std::fs::create_dir(place.path("work")).unwrap();
-    let in_work = |args: &[&str]| Finished::run(place.command(args).current_dir(place.path("work")));
+    let in_work = |args: &[&str]| ProcessOutput::run(place.command(args).current_dir(place.path("work")));
     let listed = in_work(&["list", "--json"]).envelope();
     let words = listed
         .as_array()

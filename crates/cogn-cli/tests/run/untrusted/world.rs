@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 
-use cognitive_testkit::{Act, FakeModel, Home, PATIENCE, SELF_SIGNED, Served, good_answer, streamed};
+use cognitive_testkit::{Act, FakeModel, Home, PATIENCE, SELF_SIGNED, TestServer, good_answer, streamed};
 use serde_json::json;
 
 use super::table::Variant;
@@ -168,7 +168,7 @@ impl World {
 
     /// Starts a server, makes it run a module, and kills it.
     fn serve(&self, args: &[String], env: &[(String, String)]) -> Ended {
-        match Served::try_spawn(&mut self.command(args, env)) {
+        match TestServer::try_spawn(&mut self.command(args, env)) {
             Ok(server) => {
                 let body = r#"{"text": "A private sentence."}"#;
                 let (_, answer) = server.ask("POST /api/run/summarizer", &[], body);

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 
-use cognitive_testkit::{Act, FakeModel, FakeReply, FakeRequest, Served, Then, piece};
+use cognitive_testkit::{Act, FakeModel, FakeReply, FakeRequest, TestServer, Then, piece};
 use serde_json::{Value, json};
 
 /// A key of the servers.
@@ -131,7 +131,7 @@ impl Service {
 
 /// A started server. It is killed when this value is dropped, if it is still running.
 pub(crate) struct Server {
-    served: Served,
+    served: TestServer,
     pub(crate) address: String,
 }
 
@@ -140,7 +140,7 @@ impl Server {
         let mut command =
             home.command(&["serve", "--port", "0", "--streams", "0", "--keys", "keys", "--quiet"]);
         command.args(["--provider", "openai", "--base-url", &service.url, "--model", "stub"]).args(more);
-        let served = Served::spawn(&mut command);
+        let served = TestServer::spawn(&mut command);
         Self { address: served.address.clone(), served }
     }
 

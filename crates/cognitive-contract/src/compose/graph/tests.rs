@@ -112,9 +112,9 @@ fn comp_011_012_a_fallback_or_an_option_makes_up_for_what_is_missing() {
     // Both exist, so one may fail; the fallback is in the graph because it may run.
     assert_eq!(with(fallback("lame", "spare")).unwrap().order, ["lame", "spare", "a"]);
     let absent = with(Need { optional: true, ..Need::of("lame") }).unwrap().absent;
-    assert_eq!(absent, [Absent { name: "ghost".into(), needed_by: "lame".into() }]);
+    assert_eq!(absent, [MissingModule { name: "ghost".into(), needed_by: "lame".into() }]);
     let absent = with(Need { optional: true, ..Need::of("ghost") }).unwrap().absent;
-    assert_eq!(absent, [Absent { name: "ghost".into(), needed_by: "a".into() }]);
+    assert_eq!(absent, [MissingModule { name: "ghost".into(), needed_by: "a".into() }]);
 }
 
 #[test]

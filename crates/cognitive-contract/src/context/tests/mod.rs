@@ -26,7 +26,7 @@ fn accepting(accepts: Value) -> Module {
     module(json!({ "accepts": accepts }), json!({}), &[])
 }
 
-fn prepared(module: &Module, input: Value) -> Result<Prepared, Failure> {
+fn prepared(module: &Module, input: Value) -> Result<PreparedInput, Failure> {
     prepare(module, input.clone(), &Sanitiser::default(), Enforcement::Full)
 }
 
@@ -242,7 +242,7 @@ fn ctx_043_the_record_of_an_access_has_no_values() {
     assert_eq!(prepared_none(&module).access(), None);
 }
 
-fn prepared_none(module: &Module) -> Prepared {
+fn prepared_none(module: &Module) -> PreparedInput {
     prepared(module, json!({})).unwrap()
 }
 

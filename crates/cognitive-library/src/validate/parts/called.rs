@@ -5,10 +5,10 @@
 use cognitive_contract::compose::calls::{Argument, Call};
 use cognitive_contract::compose::plan::AnswerSource;
 use cognitive_contract::compose::{Composition, Path, PathStep};
-use cognitive_schema::{Below, ContractPlace, JsonTypes};
+use cognitive_schema::{ContractPlace, JsonTypes, MemberDescription};
 
 use super::flow::said_astray;
-use super::follow::{Astray, PathEnd, follow};
+use super::follow::{PathEnd, UndescribedPath, follow};
 use super::needs::{FREE_TEXT, Supply, supply_of};
 use super::view::ContractView;
 use crate::finding::{Finding, FindingLocation, Findings, Severity, quoted};
@@ -57,7 +57,7 @@ impl<'a> CalledModules<'a> {
 
     /// Returns the end of a path: in the answer of the previous call, otherwise in the input. `None` if a contract
     /// leaves it open.
-    fn end_of(&self, path: &Path, place: usize) -> Result<Option<PathEnd<'a>>, Astray<'a>> {
+    fn end_of(&self, path: &Path, place: usize) -> Result<Option<PathEnd<'a>>, UndescribedPath<'a>> {
         let in_input = self.own.input().map_or(Ok(None), |input| follow(path.steps(), &input));
         let Some(before) = place.checked_sub(1) else { return in_input };
         let Some(envelope) = self.view(before).and_then(ContractView::envelope) else { return Ok(None) };
@@ -105,14 +105,14 @@ impl CallCheck<'_, '_> {
         let always = given.required();
         for name in names {
             match (self.input.member(name), given.member(name)) {
-                (Below::Never, _) => {
+                (MemberDescription::Never, _) => {
                     let severity = if always.contains(&name) { Severity::Error } else { Severity::Warning };
                     let known = self.input.names();
                     let message = format!("{called} has no {}, only {}", quoted(name), listed(&known));
                     let hint = did_you_mean(name, known.iter().copied());
                     self.tell(severity, message, hint);
                 }
-                (Below::Described(wanted), Below::Described(there))
+                (MemberDescription::Described(wanted), MemberDescription::Described(there))
                     if wanted.types().and(there.types()).is_empty() =>
                 {
                     let (wanted, is) = (wanted.types().words(), there.types().words());
@@ -143,7 +143,7 @@ impl CallCheck<'_, '_> {
         let is = types.words();
         let others = self.input.required().into_iter().find(|name| *name != PLAIN_VALUE);
         let (severity, message) = match (self.input.member(PLAIN_VALUE), others) {
-            (Below::Never, _) => {
+            (MemberDescription::Never, _) => {
                 let known = listed(&self.input.names());
                 let message =
                     format!("{from} is {is} and becomes `value` of {called}, which has only {known}");
@@ -162,7 +162,7 @@ impl CallCheck<'_, '_> {
         self.tell(severity, message, Some(hint.to_owned()));
     }
 
-    fn astray(&mut self, path: &Path, astray: &Astray<'_>) {
+    fn astray(&mut self, path: &Path, astray: &UndescribedPath<'_>) {
         let steps = path.steps();
         let before = steps.get(..astray.step).unwrap_or_default();
         let wrong = steps.get(astray.step).and_then(PathStep::name).unwrap_or("[…]");

@@ -9,7 +9,7 @@ use cognitive_contract::manifest::{CompositionFile, Pattern};
 use cognitive_contract::text::pointer;
 use cognitive_schema::ContractPlace;
 
-use super::follow::{Astray, PathEnd, follow, span_of};
+use super::follow::{PathEnd, UndescribedPath, follow, span_of};
 use super::view::ContractView;
 use crate::finding::{Finding, FindingLocation, Findings, Severity, quoted};
 use crate::validate::near::{did_you_mean, listed};
@@ -34,14 +34,14 @@ pub(super) enum RootContract<'a> {
 
 impl<'a> RootContract<'a> {
     /// Follows a path from here. A source without a contract allows every path.
-    fn follow(&self, path: &Path) -> Result<Option<PathEnd<'a>>, Astray<'a>> {
+    fn follow(&self, path: &Path) -> Result<Option<PathEnd<'a>>, UndescribedPath<'a>> {
         match (self, path.steps().split_first()) {
             (Self::One(Some(place)), _) => follow(path.steps(), place),
             (Self::Named(sources), Some((first, rest))) => {
                 // Compiling the composition has reported an unknown source.
                 let source = sources.iter().find(|(name, _)| first.name() == Some(*name));
                 let Some((_, Some(place))) = source else { return Ok(None) };
-                follow(rest, place).map_err(|astray| Astray { step: astray.step + 1, ..astray })
+                follow(rest, place).map_err(|astray| UndescribedPath { step: astray.step + 1, ..astray })
             }
             (Self::One(None) | Self::Named(_), _) => Ok(None),
         }
@@ -171,7 +171,7 @@ fn wrong_part(written: WrittenPath<'_>, step: usize) -> Range<usize> {
     span.map_or(0..written.text.len(), |(span, _)| span.start + written.from..span.end + written.from)
 }
 
-fn astray_message(written: WrittenPath<'_>, astray: &Astray<'_>) -> (Severity, String) {
+fn astray_message(written: WrittenPath<'_>, astray: &UndescribedPath<'_>) -> (Severity, String) {
     let text = written.text.get(written.from..).unwrap_or_default();
     let (wrong, before) = match span_of(text, written.path.steps(), astray.step) {
         Some((span, end)) => {
@@ -184,7 +184,11 @@ fn astray_message(written: WrittenPath<'_>, astray: &Astray<'_>) -> (Severity, S
 }
 
 /// The severity and message for an unknown name.
-pub(in crate::validate) fn said_astray(wrong: &str, before: &str, astray: &Astray<'_>) -> (Severity, String) {
+pub(in crate::validate) fn said_astray(
+    wrong: &str,
+    before: &str,
+    astray: &UndescribedPath<'_>,
+) -> (Severity, String) {
     let (wrong, before, known) = (quoted(wrong), quoted(before), listed(&astray.known));
     match (astray.never, astray.known.is_empty()) {
         (true, true) => {

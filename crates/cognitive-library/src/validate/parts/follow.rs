@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use cognitive_contract::compose::PathStep;
-use cognitive_schema::{Below, ContractPlace, JsonTypes};
+use cognitive_schema::{ContractPlace, JsonTypes, MemberDescription};
 
 /// The end of a path that the contracts describe.
 pub(in crate::validate) struct PathEnd<'a> {
@@ -16,7 +16,7 @@ pub(in crate::validate) struct PathEnd<'a> {
 }
 
 /// A path to something that the contracts do not describe.
-pub(in crate::validate) struct Astray<'a> {
+pub(in crate::validate) struct UndescribedPath<'a> {
     /// The index of the wrong step.
     pub(in crate::validate) step: usize,
     /// True if no valid value has the name, false if it is only undescribed.
@@ -29,7 +29,7 @@ pub(in crate::validate) struct Astray<'a> {
 pub(in crate::validate) fn follow<'a>(
     steps: &[PathStep],
     start: &ContractPlace<'a>,
-) -> Result<Option<PathEnd<'a>>, Astray<'a>> {
+) -> Result<Option<PathEnd<'a>>, UndescribedPath<'a>> {
     let mut place = start.clone();
     let mut many = false;
     for (at, step) in steps.iter().enumerate() {
@@ -42,12 +42,12 @@ pub(in crate::validate) fn follow<'a>(
             None => place.items(),
         };
         many |= *step == PathStep::All;
-        let never = matches!(below, Below::Never);
+        let never = matches!(below, MemberDescription::Never);
         place = match below {
-            Below::Described(next) => next,
-            Below::Open => return Ok(None),
-            Below::Undescribed | Below::Never => {
-                return Err(Astray { step: at, never, known: place.names() });
+            MemberDescription::Described(next) => next,
+            MemberDescription::Open => return Ok(None),
+            MemberDescription::Undescribed | MemberDescription::Never => {
+                return Err(UndescribedPath { step: at, never, known: place.names() });
             }
         };
     }

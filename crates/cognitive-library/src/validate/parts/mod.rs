@@ -20,7 +20,7 @@ use cognitive_schema::SchemaFiles;
 use self::called::CalledModules;
 use self::flow::FlowCheck;
 pub(super) use self::flow::said_astray;
-pub(super) use self::follow::{Astray, PathEnd, follow};
+pub(super) use self::follow::{PathEnd, UndescribedPath, follow};
 pub(super) use self::view::ContractView;
 use super::composition::PROMPT_FILE;
 use crate::find::Library;

@@ -3,7 +3,7 @@
 
 use cognitive_contract::compose::plan::{FlowSource, FlowStep, FlowTarget};
 use cognitive_contract::manifest::{Aggregate, Pattern};
-use cognitive_schema::{Below, ContractPlace};
+use cognitive_schema::{ContractPlace, MemberDescription};
 
 use super::flow::FlowCheck;
 use super::follow::PathEnd;
@@ -41,18 +41,20 @@ impl<'a> FlowCheck<'a, '_> {
                 continue;
             }
             let (severity, message) = match (receiver.place.member(name), &end) {
-                (Below::Described(place), Some(end)) if end.types.and(place.types()).is_empty() => {
+                (MemberDescription::Described(place), Some(end))
+                    if end.types.and(place.types()).is_empty() =>
+                {
                     let (is, wanted) = (end.types.words(), place.types().words());
                     let message =
                         format!("{} of {} is {wanted}, but this is {is}", quoted(name), receiver.shown);
                     (Severity::Error, message)
                 }
-                (Below::Described(_) | Below::Open, _) => continue,
-                (Below::Never, _) => {
+                (MemberDescription::Described(_) | MemberDescription::Open, _) => continue,
+                (MemberDescription::Never, _) => {
                     let known = listed(&receiver.place.names());
                     (Severity::Error, format!("{} has no {}, only {known}", receiver.shown, quoted(name)))
                 }
-                (Below::Undescribed, _) => {
+                (MemberDescription::Undescribed, _) => {
                     let known = listed(&receiver.place.names());
                     let message =
                         format!("{} does not describe {}, only {known}", receiver.shown, quoted(name));
@@ -168,8 +170,8 @@ impl<'a> FlowCheck<'a, '_> {
 
 pub(super) fn supply_of(place: Option<ContractPlace<'_>>, name: &str) -> Supply {
     match place.map(|place| place.member(name)) {
-        None | Some(Below::Described(_) | Below::Open) => Supply::Given,
-        Some(Below::Undescribed) => Supply::NotDescribed,
-        Some(Below::Never) => Supply::Never,
+        None | Some(MemberDescription::Described(_) | MemberDescription::Open) => Supply::Given,
+        Some(MemberDescription::Undescribed) => Supply::NotDescribed,
+        Some(MemberDescription::Never) => Supply::Never,
     }
 }

@@ -160,7 +160,7 @@ fn a_kind_that_is_there_and_has_no_piece_is_unsure() {
 
 fn with_judge<R>(trained: Option<&TrainedModel>, work: impl FnOnce(&DecisionJudge<'_>) -> R) -> R {
     with_toy(trained, "{}", |request, begin| {
-        let asking = Asking::new(request);
+        let asking = QuestionPrefix::new(request);
         let (mut weighed, mut asked) = (begin(&[]), begin(&[]));
         work(&DecisionJudge {
             profile: JudgeProfile::of(134_479_872),

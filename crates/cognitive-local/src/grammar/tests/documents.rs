@@ -117,7 +117,7 @@ fn a_token_is_allowed_alone_if_and_only_if_it_is_in_the_mask() {
     for weights in toys() {
         let guide = Guide::new(Arc::clone(&weights), false).unwrap();
         let grammar = guide.grammar(&lowered(&rich())).unwrap();
-        let mut dice = Dice::new(5);
+        let mut dice = TokenRandom::new(5);
         let count = u32::try_from(weights.vocabulary().len()).unwrap();
         for _ in 0..6 {
             let mut walk = grammar.walk();

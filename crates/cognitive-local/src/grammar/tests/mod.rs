@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::decide::Decisions;
-use crate::generate::{GenerateRequest, Generated, Halt, compose};
-use crate::sample::Dice;
+use crate::generate::{GenerateRequest, GenerationResult, Halt, compose};
+use crate::sample::TokenRandom;
 use crate::toy::Toy;
 
 /// A module with this data schema; `None` if it is not a valid contract.
@@ -42,8 +42,8 @@ fn document(
     grammar: &Grammar,
     budget: usize,
     seed: u64,
-) -> Result<(String, Generated), Halt> {
-    let mut dice = Dice::new(seed);
+) -> Result<(String, GenerationResult), Halt> {
+    let mut dice = TokenRandom::new(seed);
     let prompt: Vec<u32> = (0..8).map(|_| u32::try_from(dice.next() % 256).unwrap()).collect();
     let vocabulary = weights.vocabulary();
     let order = GenerateRequest {

@@ -52,7 +52,7 @@ impl ModelState for RandomSession {
         self.tokens.extend_from_slice(tokens);
         let seed =
             self.tokens.iter().fold(7_u64, |sum, token| sum.wrapping_mul(31).wrapping_add(u64::from(*token)));
-        let mut dice = Dice::new(seed);
+        let mut dice = TokenRandom::new(seed);
         self.logits = (0..self.size).map(|_| 10.0 * dice.fraction()).collect();
         Ok(&self.logits)
     }

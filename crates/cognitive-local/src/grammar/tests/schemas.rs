@@ -7,7 +7,7 @@ use serde_json::Map;
 
 use super::*;
 
-impl Dice {
+impl TokenRandom {
     fn roll(&mut self, sides: u64) -> u64 {
         self.next() % sides
     }
@@ -296,7 +296,7 @@ impl Dice {
 
 /// The data schema of a module, from a seed.
 pub(super) fn random_data(seed: u64) -> Value {
-    Dice::new(seed).data()
+    TokenRandom::new(seed).data()
 }
 
 const FORMATS: [&str; 12] = [

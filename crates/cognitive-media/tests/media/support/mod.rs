@@ -6,7 +6,7 @@ pub mod pictures;
 use bytes::Bytes;
 use cognitive_contract::Failure;
 use cognitive_contract::media::{
-    AcceptedForm, Fitted, MediaFacts, MediaLimits, MediaSource, MediaType, judge,
+    AcceptedForm, FormedMedia, MediaFacts, MediaLimits, MediaSource, MediaType, judge,
 };
 use cognitive_media::{Documents, Media, Worker};
 pub use cognitive_testkit::timed;
@@ -25,7 +25,7 @@ pub async fn examine(bytes: &[u8], claimed: MediaType) -> Result<MediaFacts, Fai
 }
 
 /// Examines and converts an item as the runtime does.
-pub async fn fit(bytes: &[u8], claimed: MediaType, form: &AcceptedForm) -> Result<Fitted, Failure> {
+pub async fn fit(bytes: &[u8], claimed: MediaType, form: &AcceptedForm) -> Result<FormedMedia, Failure> {
     let facts = examine(bytes, claimed).await?;
     media().fit(Bytes::copy_from_slice(bytes), &facts, Some(form)).await
 }

@@ -13,9 +13,9 @@ use crate::secret::Secret;
 
 /// Collects the text.
 #[derive(Default)]
-struct Heard(String);
+struct TextCollector(String);
 
-impl CallSink for Heard {
+impl CallSink for TextCollector {
     fn piece(&mut self, text: &str) {
         self.0.push_str(text);
     }
@@ -25,7 +25,7 @@ impl CallSink for Heard {
 
 /// The result of an answer: its text, its end, and the parse error.
 #[derive(Debug, PartialEq)]
-struct Read {
+struct FuzzReply {
     text: String,
     end: Option<ModelEnd>,
     fault: Option<String>,
@@ -63,12 +63,16 @@ fn check(data: &[u8], kinds: &[&str], content_type: &'static str) {
 }
 
 /// Reads a body in pieces, like [`Remote::read`].
-fn read<'b>(remote: &Remote, content_type: &'static str, pieces: impl Iterator<Item = &'b [u8]>) -> Read {
+fn read<'b>(
+    remote: &Remote,
+    content_type: &'static str,
+    pieces: impl Iterator<Item = &'b [u8]>,
+) -> FuzzReply {
     let call = ModelCall::new("i".to_owned(), String::new(), 0.0);
     let reporter = Reporter { name: remote.name, redactor: &remote.redactor, call: Some(&call) };
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    let mut heard = Heard::default();
+    let mut heard = TextCollector::default();
     let mut feed = Feed::new(&mut heard, None, Echo::new(remote.redactor.key()));
     let mut reading = Reading::default();
     let outcome = (|| -> Result<(), Fault> {
@@ -89,7 +93,7 @@ fn read<'b>(remote: &Remote, content_type: &'static str, pieces: impl Iterator<I
     reading.settle_halves();
     let fault = outcome.err().map(|fault| fault.error.to_string());
     let end = fault.is_none().then(|| remote.end(&reading, Bind::Prompt));
-    Read { text: heard.0, end, fault }
+    FuzzReply { text: heard.0, end, fault }
 }
 
 #[cfg(test)]

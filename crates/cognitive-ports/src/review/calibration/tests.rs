@@ -13,7 +13,7 @@ impl Dice {
         f64::from(u32::try_from((mixed ^ (mixed >> 31)) >> 32).unwrap()) / f64::from(u32::MAX)
     }
 
-    fn answers(&mut self, count: usize, truth: fn(f64) -> f64) -> Vec<Judged> {
+    fn answers(&mut self, count: usize, truth: fn(f64) -> f64) -> Vec<CheckedAnswer> {
         let mut one = || {
             let stated = 0.3 + 0.7 * self.roll();
             (stated, self.roll() < truth(stated))
@@ -39,7 +39,7 @@ const TRUTHS: [(&str, Truth); 6] = [
 ];
 
 /// Isotonic regression: the increasing step function closest to the answers.
-fn steps(answers: &[Judged]) -> impl Fn(f64) -> f64 + use<> {
+fn steps(answers: &[CheckedAnswer]) -> impl Fn(f64) -> f64 + use<> {
     let mut sorted = answers.to_vec();
     sorted.sort_by(|one, other| one.0.total_cmp(&other.0));
     // Sum, count and the first confidence of each step.

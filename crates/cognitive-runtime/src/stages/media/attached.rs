@@ -13,7 +13,7 @@ use crate::stages::input::{MediaPlaceNote, ValidInput};
 
 /// The media of a prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Attached {
+pub struct AttachedMedia {
     /// The items as the provider sends them, in the order of the input.
     pub parts: Vec<MediaPart>,
     /// One line per item: its kind and its place in the input.
@@ -24,7 +24,7 @@ pub struct Attached {
     pub fingerprint: Vec<String>,
 }
 
-impl Attached {
+impl AttachedMedia {
     /// The value of `$MEDIA_INPUTS`.
     #[must_use]
     pub fn list(&self) -> String {
@@ -40,9 +40,9 @@ impl Attached {
 
 /// Takes the media out of an input.
 #[must_use]
-pub fn attach(set: MediaSet, input: &mut ValidInput) -> Attached {
+pub fn attach(set: MediaSet, input: &mut ValidInput) -> AttachedMedia {
     let fingerprint = set.fingerprint().into_iter().map(str::to_owned).collect();
-    let mut attached = Attached { fingerprint, ..Attached::default() };
+    let mut attached = AttachedMedia { fingerprint, ..AttachedMedia::default() };
     let inline = set.items.iter().filter(|item| item.note.is_inline());
     let notes: Vec<MediaPlaceNote> = inline
         .map(|item| {
@@ -69,7 +69,7 @@ pub fn attach(set: MediaSet, input: &mut ValidInput) -> Attached {
 }
 
 /// Describes the media of an input without fetching them, for a preview of the prompt.
-pub fn describe(module: &Module, input: &mut ValidInput) -> Result<Attached, Failure> {
+pub fn describe(module: &Module, input: &mut ValidInput) -> Result<AttachedMedia, Failure> {
     let modalities = &module.manifest.modalities;
     let found: Vec<(usize, String, bool, Option<MediaType>)> = media::find(modalities, input.value())?
         .into_iter()
@@ -83,7 +83,7 @@ pub fn describe(module: &Module, input: &mut ValidInput) -> Result<Attached, Fai
         .map(|(index, place, _, kind)| (place.clone(), note(kind.map(MediaType::category), *index)))
         .collect();
     input.take_media(&notes);
-    let mut attached = Attached::default();
+    let mut attached = AttachedMedia::default();
     for (index, place, _, kind) in found {
         attached.labels.push(label(kind, index, &place));
     }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use cognitive_contract::compose::plan::AnswerSource;
 use cognitive_contract::manifest::InputModality;
 use cognitive_contract::media::{
-    AcceptedForm, Category, Fitted, Item, ItemSource, MediaFacts, MediaLimits, MediaSource, MediaType,
+    AcceptedForm, Category, FormedMedia, Item, ItemSource, MediaFacts, MediaLimits, MediaSource, MediaType,
     Reference, WantedMedia, decoded_length, judge, too_large,
 };
 use cognitive_contract::ports::Provider;
@@ -18,7 +18,7 @@ use serde_json::json;
 
 use super::cache::{FittedMedia, KnownMedia, MediaCache};
 use super::words::{Claim, claim, named_by_source, not_here, taken_by_module, type_not_here};
-use super::{Checked, MediaContent, MediaNote};
+use super::{CheckedMedia, MediaContent, MediaNote};
 use crate::host::RunOptions;
 use crate::receipt::sha256;
 use crate::run::Run;
@@ -163,7 +163,7 @@ impl<'a> MediaIntake<'a> {
     }
 
     /// Processes one item completely. Reuses the results of other runs below the same root run.
-    pub(super) async fn check(&self, item: &Item<'_>, claim: Claim) -> Result<Checked, Failure> {
+    pub(super) async fn check(&self, item: &Item<'_>, claim: Claim) -> Result<CheckedMedia, Failure> {
         let Some(source) = self.source else { return unseen(item, claim) };
         let shared = self.cache.map(|cache| cache.entry(item, self.module.folder.as_deref()));
         let entry = shared.unwrap_or_default();
@@ -187,7 +187,7 @@ impl<'a> MediaIntake<'a> {
             (note.status, content) = (fitted.status, fitted.content);
         }
         note.facts = Some(facts);
-        Ok(Checked { note, content })
+        Ok(CheckedMedia { note, content })
     }
 
     /// Loads a referenced item, and determines its type if it is not declared.
@@ -266,20 +266,20 @@ impl<'a> MediaIntake<'a> {
             known.bytes = None;
         }
         let (status, content) = match (fitted, item.source) {
-            (Fitted::AsItIs, ItemSource::Base64(_)) if self.cache.is_none() => {
+            (FormedMedia::AsItIs, ItemSource::Base64(_)) if self.cache.is_none() => {
                 ("ok", MediaContent::AsGiven(facts.media_type))
             }
-            (Fitted::AsItIs, ItemSource::Base64(text)) => {
+            (FormedMedia::AsItIs, ItemSource::Base64(text)) => {
                 // The bytes are freed before the text is allocated.
                 drop(bytes);
                 let text = without_breaks(text.to_owned(), Some(facts.bytes));
                 ("ok", MediaContent::Base64(facts.media_type, Bytes::from(text)))
             }
-            (Fitted::AsItIs, _) => ("ok", MediaContent::Base64(facts.media_type, encode(&bytes))),
-            (Fitted::Changed { media_type, bytes }, _) => {
+            (FormedMedia::AsItIs, _) => ("ok", MediaContent::Base64(facts.media_type, encode(&bytes))),
+            (FormedMedia::Changed { media_type, bytes }, _) => {
                 ("converted", MediaContent::Base64(media_type, encode(&bytes)))
             }
-            (Fitted::Text(text), _) => ("text", MediaContent::Text(text)),
+            (FormedMedia::Text(text), _) => ("text", MediaContent::Text(text)),
         };
         let fitted = FittedMedia { status, content };
         known.fitted = Some((form, fitted.clone()));
@@ -297,14 +297,14 @@ impl<'a> MediaIntake<'a> {
 }
 
 /// An item for a saved reply: its declaration is checked, its bytes are not needed.
-fn unseen(item: &Item<'_>, claim: Claim) -> Result<Checked, Failure> {
+fn unseen(item: &Item<'_>, claim: Claim) -> Result<CheckedMedia, Failure> {
     let mut note = MediaNote::new(item, "not_loaded");
     note.media_type = claim.map(MediaType::mime);
     if let ItemSource::Base64(text) = item.source {
         note.bytes = u64::try_from(decode(text)?.len()).ok();
         note.status = "ok";
     }
-    Ok(Checked { note, content: MediaContent::Unseen })
+    Ok(CheckedMedia { note, content: MediaContent::Unseen })
 }
 
 /// Decodes base64: the standard alphabet, padding, and nothing else except line breaks. (MEDIA-010)

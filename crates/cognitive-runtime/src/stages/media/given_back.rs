@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 use cognitive_contract::media::{
-    Checksum, MediaLimits, MediaSource, MediaType, Produced, decoded_length, find_output, inline, judge,
+    Checksum, MediaLimits, MediaSource, MediaType, ProducedMedia, decoded_length, find_output, inline, judge,
     too_large, unfit_bytes,
 };
 use cognitive_contract::{Envelope, Failure, Module, Violation};
@@ -29,7 +29,7 @@ pub(crate) async fn unfit_media(host: &Host, module: &Module, envelope: &Envelop
 }
 
 /// The member that contains the bytes of a medium, and its text, if the answer contains them.
-fn bytes_of<'a>(medium: &Produced<'a>) -> Option<(&'static str, &'a str)> {
+fn bytes_of<'a>(medium: &ProducedMedia<'a>) -> Option<(&'static str, &'a str)> {
     let member = |name: &str| medium.members.get(name).and_then(Value::as_str);
     match member("type")? {
         "base64" => Some(("data", member("data")?)),
@@ -41,7 +41,7 @@ fn bytes_of<'a>(medium: &Produced<'a>) -> Option<(&'static str, &'a str)> {
 async fn judged(
     source: Option<&dyn MediaSource>,
     limits: &MediaLimits,
-    medium: &Produced<'_>,
+    medium: &ProducedMedia<'_>,
     text: &str,
 ) -> Result<(), Failure> {
     // An unknown type was refused before.

@@ -22,7 +22,7 @@ use super::input::ValidInput;
 use super::output::JudgedAnswer;
 use crate::run::Run;
 
-pub use self::attached::{Attached, attach, describe};
+pub use self::attached::{AttachedMedia, attach, describe};
 pub(crate) use self::cache::MediaCache;
 pub(crate) use self::produced::{HINT, insert, may_produce};
 use self::words::Claim;
@@ -34,12 +34,12 @@ const MAX_AT_ONCE: usize = 4;
 /// The media of an input, ready for the provider. Only `collect` creates one.
 #[derive(Debug, Clone, Default)]
 pub struct MediaSet {
-    items: Vec<Checked>,
+    items: Vec<CheckedMedia>,
 }
 
 /// An item that passed all checks.
 #[derive(Debug, Clone)]
-struct Checked {
+struct CheckedMedia {
     note: MediaNote,
     content: MediaContent,
 }
@@ -132,7 +132,7 @@ async fn gather(run: &mut Run<'_, '_>, found: &[Item<'_>]) -> Result<MediaSet, F
         receipt.media.extend(item.map(MediaNote::failed));
         item.map_or(failure.clone(), |item| at(item, failure))
     })?;
-    let checks: Vec<PortFuture<'_, Result<Checked, Failure>>> = found
+    let checks: Vec<PortFuture<'_, Result<CheckedMedia, Failure>>> = found
         .iter()
         .zip(claims)
         .map(|(item, claim): (&Item<'_>, Claim)| Box::pin(intake.check(item, claim)) as PortFuture<'_, _>)

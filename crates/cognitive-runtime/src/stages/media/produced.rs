@@ -2,7 +2,7 @@
 //! is checked. (MEDIA-017) The data refers to a medium by number, because no model should have to write base64.
 
 use cognitive_contract::Module;
-use cognitive_contract::media::{Category, Reported};
+use cognitive_contract::media::{Category, ReportedMedia};
 use cognitive_contract::ports::Provider;
 use serde_json::{Map, Value};
 
@@ -26,7 +26,7 @@ pub(crate) fn may_produce(module: &Module, provider: &dyn Provider) -> bool {
 
 /// Inserts the reported media into the answer. An unknown number, or one beyond the limit, stays as it is, and the
 /// contract check refuses it.
-pub(crate) fn insert(answer: &mut Map<String, Value>, media: &[Reported]) {
+pub(crate) fn insert(answer: &mut Map<String, Value>, media: &[ReportedMedia]) {
     if media.is_empty() {
         return;
     }
@@ -35,7 +35,7 @@ pub(crate) fn insert(answer: &mut Map<String, Value>, media: &[Reported]) {
     }
 }
 
-fn below(value: &mut Value, media: &[Reported], left: &mut usize) {
+fn below(value: &mut Value, media: &[ReportedMedia], left: &mut usize) {
     match value {
         Value::Object(members) => {
             if let Some(number) = named(members)
@@ -71,7 +71,8 @@ mod tests {
         let medium = |number: u8| json!({ "type": "base64", "media_type": "image/gif", "data": format!("attached:{number}") });
         let mut answer =
             json!({ "ok": true, "data": { "a": [medium(1), medium(7)], "b": { "c": "attached:0" } } });
-        let reported = |kind: &str, text: &str| Reported { media_type: kind.into(), base64: text.into() };
+        let reported =
+            |kind: &str, text: &str| ReportedMedia { media_type: kind.into(), base64: text.into() };
         let media = vec![reported("image/png", "AAAA"), reported("image/jpeg", "BBBB")];
         insert(answer.as_object_mut().unwrap(), &media);
         let inserted = json!({ "type": "base64", "media_type": "image/jpeg", "data": "BBBB" });
@@ -84,7 +85,7 @@ mod tests {
         let mut answer = json!({ "ok": true, "data": { "a": vec![medium.clone(); 50] } });
         insert(
             answer.as_object_mut().unwrap(),
-            &[Reported { media_type: "image/png".into(), base64: "AAAA".into() }],
+            &[ReportedMedia { media_type: "image/png".into(), base64: "AAAA".into() }],
         );
         let items = answer["data"]["a"].as_array().unwrap();
         assert_eq!(items.iter().filter(|item| **item == medium).count(), 30);

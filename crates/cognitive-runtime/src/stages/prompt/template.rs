@@ -6,7 +6,7 @@ use cognitive_contract::context::without_context;
 use serde_json::Value;
 
 use super::{ANSWER, MAX_PROMPT_BYTES};
-use crate::compose::{Results, Shown};
+use crate::compose::{Results, ValueReplacement};
 
 /// The values of placeholders.
 #[derive(Debug, Clone, Copy)]
@@ -25,7 +25,7 @@ pub struct PromptValues<'a> {
 
 /// A rendered template.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Rendered {
+pub struct RenderedTemplate {
     /// The text.
     pub text: String,
     /// Set if the template placed the input or the arguments itself.
@@ -45,7 +45,7 @@ const EXTRA_CAPACITY: usize = 1024;
 /// Replaces the placeholders of a text that is not a module's template, in one pass. `None` if the result exceeds the
 /// size limit. Without results nothing can replace calls and values, so they stay text.
 #[must_use]
-pub fn render(template: &str, values: &PromptValues<'_>) -> Option<Rendered> {
+pub fn render(template: &str, values: &PromptValues<'_>) -> Option<RenderedTemplate> {
     let found = if values.results.is_empty() { Directives::default() } else { directives(template) };
     render_found(template, &found, values)
 }
@@ -55,10 +55,10 @@ pub(super) fn render_found(
     template: &str,
     found: &Directives,
     values: &PromptValues<'_>,
-) -> Option<Rendered> {
+) -> Option<RenderedTemplate> {
     let words: Vec<&str> = values.arguments.unwrap_or_default().split_whitespace().collect();
     let text = String::with_capacity(template.len() + EXTRA_CAPACITY);
-    let mut rendered = Rendered { text, used_input: false, used_media: false, missing: Vec::new() };
+    let mut rendered = RenderedTemplate { text, used_input: false, used_media: false, missing: Vec::new() };
     let mut calls = 0;
     for piece in found.pieces(template) {
         let (span, value) = match piece {
@@ -73,9 +73,9 @@ pub(super) fn render_found(
             PromptPiece::Insert(insert) => {
                 let written = || template.get(insert.span.clone()).unwrap_or_default().to_owned();
                 let value = match values.results.value_of(insert) {
-                    Shown::Text(text) => Some(text),
-                    Shown::AsWritten => None,
-                    Shown::Missing => {
+                    ValueReplacement::Text(text) => Some(text),
+                    ValueReplacement::AsWritten => None,
+                    ValueReplacement::Missing => {
                         rendered.missing.push(written());
                         Some(String::new())
                     }
@@ -95,7 +95,12 @@ pub(super) fn render_found(
 }
 
 /// Appends a text with its placeholders replaced.
-fn place_all(text: &str, values: &PromptValues<'_>, words: &[&str], rendered: &mut Rendered) -> Option<()> {
+fn place_all(
+    text: &str,
+    values: &PromptValues<'_>,
+    words: &[&str],
+    rendered: &mut RenderedTemplate,
+) -> Option<()> {
     let mut rest = text;
     while let Some(at) = rest.find('$') {
         let (before, tail) = rest.split_at(at);

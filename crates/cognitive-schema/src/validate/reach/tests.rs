@@ -16,10 +16,10 @@ fn way(schema: Value, way: &str) -> &'static str {
     let mut place = ContractPlace::of_section(&files, &section).unwrap();
     for step in way.split('.') {
         place = match if step == "*" { place.items() } else { place.member(step) } {
-            Below::Described(next) => next,
-            Below::Open => return "open",
-            Below::Undescribed => return "undescribed",
-            Below::Never => return "never",
+            MemberDescription::Described(next) => next,
+            MemberDescription::Open => return "open",
+            MemberDescription::Undescribed => return "undescribed",
+            MemberDescription::Never => return "never",
         };
     }
     "described"
@@ -97,7 +97,7 @@ fn types_values_and_names() {
     assert_eq!(place.required(), ["a", "b"]);
     assert_eq!(place.names().into_iter().collect::<Vec<_>>(), ["a", "b", "d", "l"]);
     let member = |name| match place.member(name) {
-        Below::Described(place) => place,
+        MemberDescription::Described(place) => place,
         other => panic!("{other:?}"),
     };
     assert_eq!(member("a").types().words(), "object or string");

@@ -82,12 +82,12 @@ pub(super) fn source(web: &Arc<Web>) -> Arc<dyn MediaSource> {
 }
 
 /// A module in a folder on disk, so that items can name files in it.
-struct Placed {
+struct ModuleOnDisk {
     folder: Folder,
     place: PathBuf,
 }
 
-impl ModuleSource for Placed {
+impl ModuleSource for ModuleOnDisk {
     fn module(&self, _: &str) -> Result<Arc<Module>, Failure> {
         let mut module = load(&self.folder).map_err(ModuleLoadError::into_failure)?;
         module.folder = Some(self.place.clone());
@@ -118,7 +118,7 @@ pub(super) fn check_media(given: Arguments<'_>) -> Outcome {
         "ok": true, "meta": { "confidence": 1, "risk": "none", "explain": "seen" },
         "data": { "rationale": "There is an item." },
     });
-    let modules = Placed { folder, place: place.path().to_owned() };
+    let modules = ModuleOnDisk { folder, place: place.path().to_owned() };
     let mut host = Host::new(Arc::new(modules), Arc::new(Replay::text(answer.to_string())));
     host.take_media(source(&web), limits(given)?);
     let request = RunRequest::new("sample", json!({ "item": given.value("item")? }));

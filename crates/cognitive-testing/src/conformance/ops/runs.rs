@@ -23,7 +23,7 @@ pub(super) fn run(given: Arguments<'_>) -> Outcome {
     let module = given.below("module")?;
     let provider = Arc::new(model(given.below("model")?)?);
     let (modules, name): (Arc<dyn ModuleSource>, &str) = match files::module_folder(module)? {
-        Some(folder) => (Arc::new(One(folder)), "sample"),
+        Some(folder) => (Arc::new(SingleModule(folder)), "sample"),
         None => (Arc::new(Library::default()), module.text("name")?),
     };
     let (host, web) = host(given, modules, provider.clone())?;
@@ -42,7 +42,7 @@ pub(super) fn run_stream(given: Arguments<'_>) -> Outcome {
     let folder =
         files::module_folder(given.below("module")?)?.ok_or_else(|| broken("the case has no module"))?;
     let provider = Arc::new(model(given.below("model")?)?);
-    let (host, _) = host(given, Arc::new(One(folder)), provider.clone())?;
+    let (host, _) = host(given, Arc::new(SingleModule(folder)), provider.clone())?;
     let request = request("sample", given)?;
     let mut sent = Vec::new();
     let delivery = wait(stream_module(&host, request, |chunk| sent.push(chunk)))?;
@@ -101,9 +101,9 @@ fn host(
 }
 
 /// Returns the one module of a case for every name.
-pub(super) struct One(pub(super) Folder);
+pub(super) struct SingleModule(pub(super) Folder);
 
-impl ModuleSource for One {
+impl ModuleSource for SingleModule {
     fn module(&self, _: &str) -> Result<Arc<Module>, Failure> {
         load(&self.0).map(Arc::new).map_err(ModuleLoadError::into_failure)
     }
